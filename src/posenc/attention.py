@@ -1,0 +1,166 @@
+"""One attention for every scheme: SDPA, FlexAttention or eager, chosen by what the scheme needs.
+
+    out = attention(q, k, v, scheme=RoPE(64), q_pos=sequence(4096))
+
+``attention`` prepares positions and attends; ``attend`` takes what a model has prepared already, once for all layers.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn import functional
+
+from posenc.positions import Positions, as_positions
+from posenc.scheme import Pair, Scheme, Where
+
+Backend = Literal["auto", "sdpa", "flex", "eager"]
+
+
+class Choice(NamedTuple):
+    """Which way attention goes, and why."""
+
+    backend: Literal["sdpa", "flex", "eager"]
+    reason: str
+
+
+def choose(scheme: Scheme, *, device: str | torch.device = "cpu", gradients: bool = True) -> Choice:
+    """The backend that ``backend="auto"`` takes for a scheme, with the reason."""
+    if "value_bias" in scheme.claims.sites:
+        return Choice("eager", "its value_bias needs the attention weights, which fused kernels never show")
+    if "bias" in scheme.claims.sites and gradients:
+        return Choice("sdpa", "its bias goes in as a dense additive mask, whose gradient SDPA can take")
+    if torch.device(device).type == "cuda" and "bias" in scheme.claims.sites:
+        return Choice("flex", "its bias is a score_mod: no matrix of logits is kept")
+    return Choice("sdpa", "nothing of it stands between the logits and the values but a mask at most")
+
+
+def attention(
+    q: Float[Tensor, "B H Q D"],
+    k: Float[Tensor, "B G K D"],
+    v: Float[Tensor, "B G K E"],
+    *,
+    scheme: Scheme,
+    q_pos: Positions | Tensor,
+    k_pos: Positions | Tensor | None = None,
+    x: Float[Tensor, "B Q dim"] | None = None,
+    mask: Bool[Tensor, "*M Q K"] | None = None,
+    scale: float | None = None,
+    backend: Backend = "auto",
+) -> Float[Tensor, "B H Q E"]:
+    """``softmax(scale T_q(q) T_k(k)^T + bias + log mask) T_v(v)`` with a scheme's maps at its sites, then ``T_o``.
+
+    q: ``(B, H, Q, D)``; k, v: ``(B, G, K, D)`` with G heads that divide H (grouped-query attention).
+    q_pos, k_pos: ``Q`` and ``K`` positions; ``k_pos`` is ``q_pos`` where it is not given.
+    x: the block's input, for schemes whose bias reads it. mask: True where a query may look at a key.
+    scale: of the logits, ``1 / sqrt(D)`` of the unwidened head by default. backend: "auto" takes ``choose(scheme)``.
+
+    Raises ValueError where positions and tokens differ in number, or a backend cannot do what the scheme needs.
+    """
+    q_pos = as_positions(q_pos)
+    where_q = scheme.prepare(q_pos)
+    _refuse_count("q", q, q_pos)
+    where_k = where_q
+    if k_pos is not None:
+        k_pos = as_positions(k_pos)
+        where_k = scheme.prepare(k_pos)
+    _refuse_count("k", k, q_pos if k_pos is None else k_pos)
+    pair = scheme.relate(where_q, where_k)
+    return attend(q, k, v, scheme, where_q, where_k, pair, x=x, mask=mask, scale=scale, backend=backend)
+
+
+def attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scheme: Scheme,
+    where_q: Where,
+    where_k: Where,
+    pair: Pair,
+    *,
+    x: Tensor | None = None,
+    mask: Tensor | None = None,
+    scale: float | None = None,
+    backend: Backend = "auto",
+    keys_ready: bool = False,
+) -> Tensor:
+    """``attention`` on positions that are prepared already. ``keys_ready``: k and v come from a cache, as transformed."""
+    if q.shape[1] % k.shape[1]:
+        raise ValueError(
+            f"{q.shape[1]} query heads cannot share {k.shape[1]} key heads; the second must divide the first."
+        )
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    q = scheme.transform(q, where_q, "q") * scale
+    if not keys_ready:
+        k, v = scheme.transform(k, where_k, "k"), scheme.transform(v, where_k, "v")
+    if backend == "auto":
+        backend = choose(scheme, device=q.device, gradients=q.requires_grad or k.requires_grad).backend
+    if backend == "flex":
+        out = _flex(q, k, v, scheme, pair, x, mask)
+    elif backend == "sdpa" and "value_bias" not in scheme.claims.sites:
+        seen = _both(scheme.mask(pair), mask)
+        bias = scheme.bias(q, _spread(k, q), x, pair)
+        if bias is not None:
+            seen = bias.to(q.dtype) if seen is None else bias.to(q.dtype).masked_fill(~seen, -torch.inf)
+        grouped = q.shape[1] != k.shape[1]
+        out = functional.scaled_dot_product_attention(q, k, v, seen, scale=1.0, enable_gqa=grouped)
+    elif backend in ("eager", "sdpa"):
+        if backend == "sdpa":
+            raise ValueError(f"{type(scheme).__name__} cannot run on SDPA: {choose(scheme).reason}. Use backend='auto'.")
+        weights = attention_weights(q, k, scheme, pair, x=x, mask=mask)
+        out = weights @ _spread(v, q)
+        extra = scheme.value_bias(weights, pair)
+        out = out if extra is None else out + extra
+    else:
+        raise ValueError(f"attention runs on 'auto', 'sdpa', 'flex' or 'eager'; got backend={backend!r}.")
+    return scheme.transform(out, where_q, "o")
+
+
+def attention_weights(
+    q: Tensor, k: Tensor, scheme: Scheme, pair: Pair, *, x: Tensor | None = None, mask: Tensor | None = None
+) -> Float[Tensor, "B H Q K"]:
+    """The softmax of the logits, from q and k as transformed and q already scaled; float32 inside for half precision."""
+    k = _spread(k, q)
+    logits = q @ k.transpose(-1, -2)
+    bias = scheme.bias(q, k, x, pair)
+    if bias is not None:
+        logits = logits + bias
+    seen = _both(scheme.mask(pair), mask)
+    if seen is not None:
+        logits = logits.masked_fill(~seen, -torch.inf)
+    wide = torch.float32 if logits.dtype in (torch.float16, torch.bfloat16) else logits.dtype
+    return logits.softmax(-1, dtype=wide).to(q.dtype)
+
+
+def _flex(q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, x: Tensor | None, mask: Tensor | None) -> Tensor:
+    name = type(scheme).__name__
+    if mask is not None:
+        raise ValueError(f"backend='flex' takes a scheme's own mask only; pass no `mask` with {name}, or backend='auto'.")
+    score_mod = scheme.score_mod(q, x, pair)
+    needs = scheme.claims.sites & {"bias", "mask", "value_bias"}
+    if score_mod is None and needs:
+        raise ValueError(f"{name} has no FlexAttention form of its {', '.join(sorted(needs))}. Use backend='auto'.")
+    flex = importlib.import_module("torch.nn.attention.flex_attention")
+    return flex.flex_attention(q, k, v, score_mod=score_mod, scale=1.0, enable_gqa=q.shape[1] != k.shape[1])
+
+
+def _spread(kv: Tensor, q: Tensor) -> Tensor:
+    """Each key head repeated for the query heads that share it."""
+    return kv if kv.shape[1] == q.shape[1] else kv.repeat_interleave(q.shape[1] // kv.shape[1], 1)
+
+
+def _both(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+    return b if a is None else a if b is None else a & b
+
+
+def _refuse_count(name: str, x: Tensor, pos: Positions) -> None:
+    if x.shape[-2] != pos.count:
+        raise ValueError(
+            f"`{name}` has {x.shape[-2]} tokens and its positions are {pos.count}. "
+            f"Pass {name}_pos with one position a token, as sequence({x.shape[-2]})."
+        )

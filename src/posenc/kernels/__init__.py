@@ -1,0 +1,1 @@
+"""Heavy or shared cores of schemes, as pure functions."""

@@ -1,0 +1,208 @@
+"""The abstraction: a scheme reads positions once and touches the network at a few named sites.
+
+``where = scheme.prepare(pos)`` makes whatever depends on positions alone, once a forward pass; every layer that shares
+the scheme shares it. ``pair = scheme.relate(where_q, where_k)`` makes what depends on a pair. The hooks of the sites
+then take ``where`` or ``pair`` and nothing else of positions. A hook that a scheme does not use is the identity.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from posenc.positions import Positions
+
+Site = Literal["embed", "q", "k", "v", "o", "bias", "value_bias", "mask", "mix"]
+SITES: tuple[Site, ...] = get_args(Site)
+
+Where = Any
+Pair = Any
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Claims:
+    """What a scheme says of itself. No claim has a default, and the contract measures each of them both ways.
+
+    translation: moving every position by the same amount changes nothing ("exact"), changes nothing in the mean over
+        the scheme's own random draws ("expected"), or does change something ("none"). What is looked at is the output
+        of attention and the inner products of embedded positions.
+    isometric: maps at q, k, v, o keep lengths, and every embedded row has the same length.
+    learned: has trained parameters.
+    range: the closed interval of positions that it takes on each axis, or None for any real position.
+    axes: the number P of axes that it takes, or None for any.
+    sites: where it touches the network.
+    sharing: what shares one instance: the whole "model", each "layer" has its own, or each "head" differs.
+    cacheable: keys and values may be kept as transformed while decoding, one token at a time, and give the full pass.
+    """
+
+    translation: Literal["exact", "expected", "none"]
+    isometric: bool
+    learned: bool
+    range: tuple[float, float] | None
+    axes: int | None
+    sites: frozenset[Site]
+    sharing: Literal["model", "layer", "head"]
+    cacheable: bool
+
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.sites) - set(SITES))
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is no site of a network; the sites are {', '.join(SITES)}.")
+
+
+@dataclasses.dataclass(frozen=True)
+class At:
+    """One query and one key of a head, for scalar definitions: whole rows, and the indices ``i`` and ``j`` in them.
+
+    q ``(Q, D)`` already carries the softmax scale, k ``(K, D)`` is as a cache would hold it, x ``(Q, d)`` is the
+    block's input or None, positions are ``(Q, P)`` and ``(K, P)`` in float64.
+    """
+
+    q: Tensor
+    k: Tensor
+    x: Tensor | None
+    q_pos: Tensor
+    k_pos: Tensor
+    i: int
+    j: int
+    head: int
+
+
+class Scheme(nn.Module, abc.ABC):
+    """A way of telling a network where its tokens are. Subclass it once; a finished scheme is never subclassed.
+
+    A subclass sets ``self.claims`` in its constructor, lists ``examples`` (constructor arguments; every option in
+    one of them), writes ``prepare`` and the hooks of its sites, and beside each hook its scalar definition
+    ``define_*``: the paper's formula for one token or one pair, loops allowed, float64.
+    """
+
+    cite: ClassVar[str] = ""
+    examples: ClassVar[tuple[Mapping[str, Any], ...]] = ()
+    claims: Claims
+
+    def forward(self, *_: Any) -> Tensor:
+        """A scheme is not called: it touches the network at its sites."""
+        raise ValueError(
+            f"{type(self).__name__} is not called like a layer: use attention(q, k, v, scheme=..., q_pos=...), or "
+            "scheme.prepare(pos) and its hooks."
+        )
+
+    # what depends on positions alone -------------------------------------------------------------------------------
+    @abc.abstractmethod
+    def prepare(self, pos: Positions) -> Where:
+        """What the hooks need to know of ``pos``, as a plain value; checks the positions (ValueError)."""
+
+    def relate(self, where_q: Where, where_k: Where) -> Pair:  # noqa: ARG002  (the hook's signature)
+        """What the hooks need to know of each (query, key); distance is always ``k_pos - q_pos``."""
+        return None
+
+    # the sites, each the identity ----------------------------------------------------------------------------------
+    @property
+    def out_dim(self) -> int:
+        """The width of ``embed``'s rows."""
+        raise ValueError(f"{type(self).__name__} embeds nothing: it acts at {self._site_names()}.")
+
+    def embed(self, where: Where) -> Float[Tensor, "*B N dim"]:  # noqa: ARG002
+        """Rows ``(.., N, out_dim)`` that stand for positions; the model owns any projection and the placement."""
+        raise ValueError(f"{type(self).__name__} embeds nothing: it acts at {self._site_names()}.")
+
+    def transform(self, x: Tensor, where: Where, site: Literal["q", "k", "v", "o"]) -> Tensor:  # noqa: ARG002
+        """A map of queries, keys, values or head outputs ``(B, H, N, D)``; it may widen q and k."""
+        return x
+
+    def bias(self, q: Tensor, k: Tensor, x: Tensor | None, pair: Pair) -> Tensor | None:  # noqa: ARG002
+        """What is added to the logits, broadcastable to ``(B, H, Q, K)``. ``q`` carries the softmax scale."""
+        return None
+
+    def value_bias(self, weights: Tensor, pair: Pair) -> Tensor | None:  # noqa: ARG002
+        """What is added to the head outputs ``(B, H, Q, D)``, given the attention weights ``(B, H, Q, K)``."""
+        return None
+
+    def mask(self, pair: Pair) -> Tensor | None:  # noqa: ARG002
+        """True where a query may look at a key, broadcastable to ``(B, H, Q, K)``."""
+        return None
+
+    def mix(self, x: Tensor, where: Where) -> Tensor:  # noqa: ARG002
+        """A map of a block's output that looks at neighbours, called after its residual."""
+        return x
+
+    def score_mod(self, q: Tensor, x: Tensor | None, pair: Pair) -> Callable[..., Tensor] | None:  # noqa: ARG002
+        """``bias`` and ``mask`` as one FlexAttention score_mod, where they can be one."""
+        return None
+
+    # scalar definitions --------------------------------------------------------------------------------------------
+    def define_embed(self, p: Tensor) -> Tensor:
+        """One row from one position ``(P,)``."""
+        raise NotImplementedError(f"{type(self).__name__} claims the site embed and gives no definition of it")
+
+    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
+        """One head's vector ``(D,)`` of the token at ``p``, mapped at a site."""
+        raise NotImplementedError(f"{type(self).__name__} claims the site {site} and gives no definition of it")
+
+    def define_bias(self, at: At) -> Tensor:
+        """What one pair's logit gains."""
+        raise NotImplementedError(f"{type(self).__name__} claims the site bias and gives no definition of it")
+
+    def define_value_bias(self, at: At) -> Tensor:
+        """The vector ``(D,)`` added to value ``j`` as query ``i`` sees it."""
+        raise NotImplementedError(f"{type(self).__name__} claims the site value_bias and gives no definition of it")
+
+    def define_mask(self, at: At) -> bool:
+        """Whether query ``i`` may look at key ``j``."""
+        raise NotImplementedError(f"{type(self).__name__} claims the site mask and gives no definition of it")
+
+    # at the door ---------------------------------------------------------------------------------------------------
+    def _site_names(self) -> str:
+        return ", ".join(sorted(self.claims.sites)) or "no site"
+
+    def _take(self, pos: Positions) -> Positions:
+        """``pos`` if this scheme can read it: the right number of axes, inside its range."""
+        name, axes, limits = type(self).__name__, self.claims.axes, self.claims.range
+        if not isinstance(pos, Positions):
+            raise ValueError(
+                f"{name}.prepare takes positions; got {type(pos).__name__}. Write prepare(sequence(n)), "
+                "prepare(grid(h, w)) or prepare(Positions(your_tensor))."
+            )
+        if axes is not None and pos.axes != axes:
+            raise ValueError(
+                f"{name} here reads {axes} axes a position; these positions have {pos.axes}. "
+                f"Build it for axes={pos.axes} if it can, or choose another scheme: posenc list --axes {pos.axes}"
+            )
+        if limits is not None and not torch.compiler.is_compiling() and pos.coords.device.type != "meta":
+            self._refuse_outside(pos, limits)
+        return pos
+
+    def _whole(self, pos: Positions) -> None:
+        """Refuses positions between the rows of a table."""
+        self._take(pos)
+        coords = pos.coords
+        if coords.is_floating_point() and not torch.compiler.is_compiling() and coords.device.type != "meta":
+            between = coords != coords.round()
+            if bool(between.any()):
+                raise ValueError(
+                    f"{type(self).__name__} counts in whole positions; position {coords[between][0].item():g} lies "
+                    "between two. Round them, or use a scheme for real positions: posenc list"
+                )
+
+    def _rows(self, pos: Positions) -> Tensor:
+        """Whole positions on one axis as row numbers ``(.., N)``."""
+        self._whole(pos)
+        return pos.coords[..., 0].long()
+
+    def _refuse_outside(self, pos: Positions, limits: tuple[float, float]) -> None:
+        coords = pos.coords if pos.placed is None else pos.coords[pos.placed.expand(pos.coords.shape[:-1])]
+        if coords.numel() == 0:
+            return
+        low, high = coords.aminmax()
+        worst = low if low < limits[0] else high
+        if low < limits[0] or high > limits[1]:
+            raise ValueError(
+                f"{type(self).__name__} stops at {limits[1]:g} and starts at {limits[0]:g}; position {worst.item():g} "
+                "was asked for. Build it longer, or use a scheme without a limit: posenc list --unbounded"
+            )

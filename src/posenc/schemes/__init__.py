@@ -1,0 +1,33 @@
+"""One file a scheme; this package is walked, nothing is registered.
+
+A file here that defines a ``Scheme`` adds a row to every list, table, check, picture and choice of the project.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+
+from posenc.scheme import Scheme
+
+
+def catalogue() -> dict[str, type[Scheme]]:
+    """Every scheme of the package by its class name, in alphabetical order."""
+    found: dict[str, type[Scheme]] = {}
+    for file in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{file.name}")
+        found.update(schemes_in(module))
+    return dict(sorted(found.items()))
+
+
+def schemes_in(module: object) -> dict[str, type[Scheme]]:
+    """The schemes that a module defines itself (not those it imports)."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if inspect.isclass(value)
+        and issubclass(value, Scheme)
+        and not inspect.isabstract(value)
+        and value.__module__ == getattr(module, "__name__", None)
+    }

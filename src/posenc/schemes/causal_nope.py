@@ -1,0 +1,90 @@
+"""Causal NoPE: nothing but the causal mask, from which order can be inferred.
+
+    s_ij = q_i . k_j / (tau sqrt(d))   for p_j <= p_i, else -infinity
+
+Convention: "before" is read off the positions, not off the order of the tokens, so packed and shuffled tokens are
+right. A token without a place is seen by every token and sees every token.
+
+Source: Kazemnejad et al. 2023, arXiv 2305.19466. The temperature ``tau`` is 1 there. The public code of the
+Latin-square study of arXiv 2406.08272 (github ljhearne/LSTNN_public) divides the logits by 1/100: ``literal=True``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from posenc.positions import Positions
+from posenc.scheme import At, Claims, Scheme
+
+TEMPERATURE_AS_RUN = 0.01
+
+
+class CausalNoPE(Scheme):
+    """``softmax((q_i . k_j) / (tau sqrt(d)) + log [p_j <= p_i])``, on one axis.
+
+    temperature: ``tau`` > 0, 1 in the paper. literal: the 0.01 of the authors' code instead.
+    """
+
+    cite = """@inproceedings{kazemnejad2023impact,
+  title={The Impact of Positional Encoding on Length Generalization in Transformers},
+  author={Kazemnejad, Amirhossein and Padhi, Inkit and Natesan Ramamurthy, Karthikeyan and Das, Payel and Reddy, Siva},
+  booktitle={NeurIPS}, year={2023}, note={arXiv:2305.19466}}"""
+    examples = ({}, {"temperature": 0.5}, {"literal": True})
+
+    def __init__(self, temperature: float = 1.0, *, literal: bool = False) -> None:
+        super().__init__()
+        if temperature <= 0:
+            raise ValueError(
+                f"CausalNoPE divides the logits by `temperature`, which must be positive; got {temperature:g}. "
+                "The paper's is 1."
+            )
+        if literal and temperature != 1:
+            raise ValueError(
+                f"literal=True is the temperature {TEMPERATURE_AS_RUN:g} of the authors' code; "
+                f"got temperature={temperature:g} as well. Pass one of the two."
+            )
+        self.temperature = TEMPERATURE_AS_RUN if literal else temperature
+        scaled = self.temperature != 1
+        self.claims = Claims(
+            translation="exact",
+            isometric=not scaled,
+            learned=False,
+            range=None,
+            axes=1,
+            sites=frozenset({"q", "mask"} if scaled else {"mask"}),
+            sharing="model",
+            cacheable=True,
+        )
+
+    def prepare(self, pos: Positions) -> Positions:
+        return self._take(pos)
+
+    def relate(self, where_q: Positions, where_k: Positions) -> Tensor:
+        """Whether the key stands at or before the query: ``(Q, K)`` or ``(B, 1, Q, K)``."""
+        seen = where_k.coords[..., None, :, 0] <= where_q.coords[..., :, None, 0]
+        for where, side in ((where_q, -1), (where_k, -2)):
+            if where.placed is not None:
+                seen = seen | ~where.placed.unsqueeze(side)
+        return seen.unsqueeze(-3) if seen.dim() == 3 else seen
+
+    def transform(self, x: Tensor, where: Positions, site: Literal["q", "k", "v", "o"]) -> Tensor:
+        return x / self.temperature if site == "q" and self.temperature != 1 else x
+
+    def mask(self, pair: Tensor) -> Tensor:
+        return pair
+
+    def score_mod(self, q: Tensor, x: Tensor | None, pair: Tensor):
+        def causal(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            seen = pair[i, j] if pair.dim() == 2 else pair[b, 0, i, j]
+            return torch.where(seen, score, -torch.inf)
+
+        return causal
+
+    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
+        return x / self.temperature if site == "q" else x
+
+    def define_mask(self, at: At) -> bool:
+        return bool(at.k_pos[at.j, 0] <= at.q_pos[at.i, 0])

@@ -1,0 +1,152 @@
+"""Shaw's relative positions: keys and values gain a learned vector that depends on the clipped distance.
+
+    e_ij = x_i W^Q (x_j W^K + a^K_{clip(j-i, -k, k)})^T / sqrt(d_z)        (eq. 4)
+    z_i  = sum_j alpha_ij (x_j W^V + a^V_{clip(j-i, -k, k)})               (eq. 3)
+
+Source: Shaw et al. 2018, arXiv 1803.02155. Conventions: distance is key minus query; one table shared by all heads of a
+layer; tables start Glorot-uniform. No (N, N, d) tensor: ``q_i . a^K`` is taken once for the 2k+1 distances and read off
+per pair, and the weights are summed per distance before they meet ``a^V``.
+
+``literal=True``: what the Latin-square study of arXiv 2406.08272 ran under the name of Shaw (github
+ljhearne/LSTNN_public): the skewed causal form of the Music Transformer (Huang et al. 2018, arXiv 1809.04281): logits
+only, ``Er ~ N(0, 1)``, entry (i, j <= i) uses ``Er[k - (i - j)]``, and keys after the query are masked.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils import _pytree as pytree
+
+from posenc.positions import Positions
+from posenc.scheme import At, Claims, Scheme
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Distances:
+    """``row``: the table row of each pair, ``(Q, K)`` or ``(B, 1, Q, K)``; unplaced pairs take the row past the end."""
+
+    row: Tensor
+    before: Tensor | None
+
+
+pytree.register_pytree_node(Distances, lambda d: ([d.row, d.before], None), lambda leaves, _: Distances(*leaves))
+
+
+class Shaw(Scheme):
+    """``s_ij = q_i . (k_j + a^K_{j-i})``, ``o_i = sum_j alpha_ij (v_j + a^V_{j-i})``, distances clipped at ``max_distance``.
+
+    head_dim: a head's width. max_distance: the paper's k >= 0; whole positions of any size. values: with ``a^V``.
+    literal: the causal form that arXiv 2406.08272 ran instead. generator: of the first tables.
+    """
+
+    cite = """@inproceedings{shaw2018self,
+  title={Self-Attention with Relative Position Representations},
+  author={Shaw, Peter and Uszkoreit, Jakob and Vaswani, Ashish},
+  booktitle={NAACL}, year={2018}, note={arXiv:1803.02155}}"""
+    examples = (
+        {"head_dim": 12, "max_distance": 4},
+        {"head_dim": 12, "max_distance": 4, "values": False},
+        {"head_dim": 12, "max_distance": 20},
+        {"head_dim": 12, "max_distance": 4, "literal": True},
+    )
+
+    keys: nn.Parameter
+    values: nn.Parameter | None
+
+    def __init__(
+        self,
+        head_dim: int,
+        max_distance: int,
+        *,
+        values: bool = True,
+        literal: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        if head_dim < 1 or max_distance < 0:
+            raise ValueError(
+                f"Shaw needs head_dim >= 1 and max_distance >= 0; got head_dim={head_dim}, max_distance={max_distance}."
+            )
+        self.max_distance, self.literal = max_distance, literal
+        rows, values = 2 * max_distance + 1, values and not literal
+        self.keys = nn.Parameter(torch.empty(rows, head_dim))
+        self.values = nn.Parameter(torch.empty(rows, head_dim)) if values else None
+        self.reset_parameters(generator)
+        self.claims = Claims(
+            translation="exact",
+            isometric=True,
+            learned=True,
+            range=None,
+            axes=1,
+            sites=frozenset({"bias"} | ({"value_bias"} if values else set()) | ({"mask"} if literal else set())),
+            sharing="layer",
+            cacheable=True,
+        )
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the tables anew (also after building on the meta device)."""
+        for table in (self.keys, self.values):
+            if table is not None and self.literal:
+                nn.init.normal_(table, generator=generator)
+            elif table is not None:
+                nn.init.xavier_uniform_(table, generator=generator)
+
+    def prepare(self, pos: Positions) -> Positions:
+        self._whole(pos)
+        return pos
+
+    def relate(self, where_q: Positions, where_k: Positions) -> Distances:
+        distance = where_k.coords[..., None, :, 0] - where_q.coords[..., :, None, 0]
+        k = self.max_distance
+        row = distance.clamp(-k, k).long() + k
+        before = distance <= 0 if self.literal else None
+        for where, side in ((where_q, -1), (where_k, -2)):
+            if where.placed is not None:
+                row = row.where(where.placed.unsqueeze(side), 2 * k + 1)
+                before = None if before is None else before | ~where.placed.unsqueeze(side)
+        if row.dim() == 3:
+            return Distances(row[:, None], None if before is None else before[:, None])
+        return Distances(row, before)
+
+    def bias(self, q: Tensor, k: Tensor, x: Tensor | None, pair: Distances) -> Tensor:
+        by_distance = functional.pad(q @ self.keys.T.to(q.dtype), (0, 1))
+        return by_distance.gather(-1, pair.row.expand(*q.shape[:-1], -1))
+
+    def value_bias(self, weights: Tensor, pair: Distances) -> Tensor | None:
+        if self.values is None:
+            return None
+        total = weights.new_zeros(*weights.shape[:-1], 2 * self.max_distance + 2)
+        total = total.scatter_add(-1, pair.row.expand(weights.shape), weights)
+        return total[..., :-1] @ self.values.to(weights.dtype)
+
+    def mask(self, pair: Distances) -> Tensor | None:
+        return pair.before
+
+    def score_mod(self, q: Tensor, x: Tensor | None, pair: Distances):
+        if self.values is not None:
+            return None  # a^V needs the weights, which FlexAttention never shows
+        by_distance = functional.pad(q @ self.keys.T.to(q.dtype), (0, 1))
+        row, before = (t if t is None or t.dim() == 4 else t[None, None] for t in (pair.row, pair.before))
+
+        def relative(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            sample = b if row.shape[0] > 1 else 0
+            score = score + by_distance[b, h, i, row[sample, 0, i, j]]
+            return score if before is None else torch.where(before[sample, 0, i, j], score, -torch.inf)
+
+        return relative
+
+    def define_bias(self, at: At) -> Tensor:
+        distance = int(at.k_pos[at.j, 0] - at.q_pos[at.i, 0])
+        return at.q[at.i] @ self.keys[max(-self.max_distance, min(distance, self.max_distance)) + self.max_distance]
+
+    def define_value_bias(self, at: At) -> Tensor:
+        distance = int(at.k_pos[at.j, 0] - at.q_pos[at.i, 0])
+        assert self.values is not None
+        return self.values[max(-self.max_distance, min(distance, self.max_distance)) + self.max_distance]
+
+    def define_mask(self, at: At) -> bool:
+        return bool(at.k_pos[at.j, 0] <= at.q_pos[at.i, 0])
