@@ -29,14 +29,15 @@ class Choice(NamedTuple):
     reason: str
 
 
-def choose(scheme: Scheme, *, device: str | torch.device = "cpu", gradients: bool = True) -> Choice:
-    """The backend that ``backend="auto"`` takes for a scheme, with the reason."""
+def choose(scheme: Scheme) -> Choice:
+    """The backend that ``backend="auto"`` takes for a scheme, with the reason. FlexAttention is never taken unasked: it
+    is fast only when compiled, and has no gradient on a CPU."""
     if "value_bias" in scheme.claims.sites:
         return Choice("eager", "its value_bias needs the attention weights, which fused kernels never show")
-    if "bias" in scheme.claims.sites and gradients:
-        return Choice("sdpa", "its bias goes in as a dense additive mask, whose gradient SDPA can take")
-    if torch.device(device).type == "cuda" and "bias" in scheme.claims.sites:
-        return Choice("flex", "its bias is a score_mod: no matrix of logits is kept")
+    if "bias" in scheme.claims.sites and torch._C._functorch.maybe_current_level() is not None:
+        return Choice("eager", "under torch.func SDPA cannot see that a bias wants a gradient")
+    if "bias" in scheme.claims.sites:
+        return Choice("sdpa", "its bias goes in as a dense additive mask")
     return Choice("sdpa", "nothing of it stands between the logits and the values but a mask at most")
 
 
@@ -48,7 +49,7 @@ def attention(
     scheme: Scheme,
     q_pos: Positions | Tensor,
     k_pos: Positions | Tensor | None = None,
-    x: Float[Tensor, "B Q dim"] | None = None,
+    x: Float[Tensor, "B K dim"] | None = None,
     mask: Bool[Tensor, "*M Q K"] | None = None,
     scale: float | None = None,
     backend: Backend = "auto",
@@ -57,10 +58,11 @@ def attention(
 
     q: ``(B, H, Q, D)``; k, v: ``(B, G, K, D)`` with G heads that divide H (grouped-query attention).
     q_pos, k_pos: ``Q`` and ``K`` positions; ``k_pos`` is ``q_pos`` where it is not given.
-    x: the block's input, for schemes whose bias reads it. mask: True where a query may look at a key.
+    x: the block's input at the keys, for schemes whose bias reads it. mask: True where a query may look at a key.
     scale: of the logits, ``1 / sqrt(D)`` of the unwidened head by default. backend: "auto" takes ``choose(scheme)``.
 
-    Raises ValueError where positions and tokens differ in number, or a backend cannot do what the scheme needs.
+    A query that may look at no key gets zeros. Raises ValueError where positions and tokens differ in number, or a
+    backend cannot do what the scheme needs.
     """
     q_pos = as_positions(q_pos)
     where_q = scheme.prepare(q_pos)
@@ -71,7 +73,8 @@ def attention(
         where_k = scheme.prepare(k_pos)
     _refuse_count("k", k, q_pos if k_pos is None else k_pos)
     pair = scheme.relate(where_q, where_k)
-    return attend(q, k, v, scheme, where_q, where_k, pair, x=x, mask=mask, scale=scale, backend=backend)
+    kept = None if x is None else scheme.keep(x, where_k)
+    return attend(q, k, v, scheme, where_q, where_k, pair, kept=kept, mask=mask, scale=scale, backend=backend)
 
 
 def attend(
@@ -83,66 +86,69 @@ def attend(
     where_k: Where,
     pair: Pair,
     *,
-    x: Tensor | None = None,
+    kept: Tensor | None = None,
     mask: Tensor | None = None,
     scale: float | None = None,
     backend: Backend = "auto",
     keys_ready: bool = False,
 ) -> Tensor:
-    """``attention`` on positions that are prepared already. ``keys_ready``: k and v come from a cache, as transformed."""
+    """``attention`` on prepared positions. ``keys_ready``: k and v come from a cache, as transformed."""
     if q.shape[1] % k.shape[1]:
         raise ValueError(
             f"{q.shape[1]} query heads cannot share {k.shape[1]} key heads; the second must divide the first."
         )
-    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    name, scale = type(scheme).__name__, 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     q = scheme.transform(q, where_q, "q") * scale
     if not keys_ready:
         k, v = scheme.transform(k, where_k, "k"), scheme.transform(v, where_k, "v")
     if backend == "auto":
-        backend = choose(scheme, device=q.device, gradients=q.requires_grad or k.requires_grad).backend
-    if backend == "flex":
-        out = _flex(q, k, v, scheme, pair, x, mask)
-    elif backend == "sdpa" and "value_bias" not in scheme.claims.sites:
+        backend = choose(scheme).backend
+    if backend == "eager":
+        weights = attention_weights(q, k, scheme, pair, kept=kept, mask=mask)
+        out = weights @ _spread(v, q)
+        extra = scheme.value_bias(weights, pair)
+        out = out if extra is None else out + extra
+    elif "value_bias" in scheme.claims.sites:
+        raise ValueError(f"{name} cannot run on {backend!r}: {choose(scheme).reason}. Use backend='auto'.")
+    elif backend == "flex":
+        out = _flex(q, k, v, scheme, pair, kept, mask)
+    elif backend == "sdpa":
         seen = _both(scheme.mask(pair), mask)
-        bias = scheme.bias(q, _spread(k, q), x, pair)
+        bias = scheme.bias(q, _spread(k, q), kept, pair, seen)
         if bias is not None:
             seen = bias.to(q.dtype) if seen is None else bias.to(q.dtype).masked_fill(~seen, -torch.inf)
         grouped = q.shape[1] != k.shape[1]
         out = functional.scaled_dot_product_attention(q, k, v, seen, scale=1.0, enable_gqa=grouped)
-    elif backend in ("eager", "sdpa"):
-        if backend == "sdpa":
-            raise ValueError(f"{type(scheme).__name__} cannot run on SDPA: {choose(scheme).reason}. Use backend='auto'.")
-        weights = attention_weights(q, k, scheme, pair, x=x, mask=mask)
-        out = weights @ _spread(v, q)
-        extra = scheme.value_bias(weights, pair)
-        out = out if extra is None else out + extra
     else:
         raise ValueError(f"attention runs on 'auto', 'sdpa', 'flex' or 'eager'; got backend={backend!r}.")
     return scheme.transform(out, where_q, "o")
 
 
 def attention_weights(
-    q: Tensor, k: Tensor, scheme: Scheme, pair: Pair, *, x: Tensor | None = None, mask: Tensor | None = None
+    q: Tensor, k: Tensor, scheme: Scheme, pair: Pair, *, kept: Tensor | None = None, mask: Tensor | None = None
 ) -> Float[Tensor, "B H Q K"]:
-    """The softmax of the logits, from q and k as transformed and q already scaled; float32 inside for half precision."""
+    """The softmax of the logits, from transformed q and k, q already scaled; float32 inside for half precision."""
     k = _spread(k, q)
     logits = q @ k.transpose(-1, -2)
-    bias = scheme.bias(q, k, x, pair)
+    seen = _both(scheme.mask(pair), mask)
+    bias = scheme.bias(q, k, kept, pair, seen)
     if bias is not None:
         logits = logits + bias
-    seen = _both(scheme.mask(pair), mask)
-    if seen is not None:
-        logits = logits.masked_fill(~seen, -torch.inf)
     wide = torch.float32 if logits.dtype in (torch.float16, torch.bfloat16) else logits.dtype
-    return logits.softmax(-1, dtype=wide).to(q.dtype)
+    if seen is None:
+        return logits.softmax(-1, dtype=wide).to(q.dtype)
+    weights = logits.masked_fill(~seen, -torch.inf).softmax(-1, dtype=wide)
+    return weights.masked_fill(~seen, 0).to(q.dtype)  # a query that sees no key: zeros, not NaN, as SDPA has it
 
 
-def _flex(q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, x: Tensor | None, mask: Tensor | None) -> Tensor:
+def _flex(
+    q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, mask: Tensor | None
+) -> Tensor:
     name = type(scheme).__name__
     if mask is not None:
-        raise ValueError(f"backend='flex' takes a scheme's own mask only; pass no `mask` with {name}, or backend='auto'.")
-    score_mod = scheme.score_mod(q, x, pair)
-    needs = scheme.claims.sites & {"bias", "mask", "value_bias"}
+        raise ValueError(f"backend='flex' takes a scheme's own mask only; pass {name} no `mask`, or backend='auto'.")
+    score_mod = scheme.score_mod(q, kept, pair)
+    needs = scheme.claims.sites & {"bias", "mask"}
     if score_mod is None and needs:
         raise ValueError(f"{name} has no FlexAttention form of its {', '.join(sorted(needs))}. Use backend='auto'.")
     flex = importlib.import_module("torch.nn.attention.flex_attention")

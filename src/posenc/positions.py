@@ -28,7 +28,8 @@ class Positions:
     coords: ``(N, P)`` for every sample of a batch alike, or ``(B, N, P)``; any real dtype; gradients flow through it.
     placed: ``(N,)`` or ``(B, N)``, False for tokens without a place (class token, registers, mask, padding):
         every scheme treats those neutrally (angle 0, factor 1, a row of zeros, bias 0).
-    lattice: the static shape where the points form a full grid in row-major order, for schemes that need neighbours.
+    lattice: the static shape where the placed tokens form a full grid in row-major order, for schemes that need
+        neighbours.
 
     Raises ValueError for another rank, a dtype that is not real, NaN or infinite coordinates, and for ``placed`` or
     ``lattice`` that do not fit.
@@ -47,17 +48,17 @@ class Positions:
             )
         if self.coords.dtype == torch.bool or self.coords.is_complex():
             raise ValueError(f"positions are real numbers; got {self.coords.dtype}. Pass integers or floats.")
-        if self.placed is not None and self.placed.shape[-1:] != shape[-2:-1]:
+        if self.placed is not None and not _fits(self.placed, shape):
             raise ValueError(
                 f"`placed` says for each of the {shape[-2]} tokens whether it has a place; "
                 f"got shape {tuple(self.placed.shape)}. Give it shape {shape[:-1]}."
             )
-        if self.lattice is not None and math.prod(self.lattice) != shape[-2]:
+        if self.lattice is not None and self.placed is None and math.prod(self.lattice) != shape[-2]:
             raise ValueError(
                 f"a lattice of shape {self.lattice} has {math.prod(self.lattice)} points; "
                 f"there are {shape[-2]} positions. Use grid{self.lattice}, or lattice=None."
             )
-        if not torch.compiler.is_compiling() and self.coords.is_floating_point():
+        if self.coords.is_floating_point() and readable(self.coords):
             _refuse_not_finite(self.coords)
 
     @property
@@ -70,7 +71,8 @@ class Positions:
 
     @property
     def batched(self) -> bool:
-        return self.coords.dim() == 3
+        """Whether samples of a batch differ in where, or whether, their tokens stand."""
+        return self.coords.dim() == 3 or (self.placed is not None and self.placed.dim() == 2)
 
     def __add__(self, shift: Tensor | float | Sequence[float]) -> Positions:
         """Every position moved by ``shift``: a number, one number an axis, or a tensor that broadcasts to coords."""
@@ -93,7 +95,7 @@ class Positions:
     def take(self, index: Tensor) -> Positions:
         """The position of one token a sample, ``index`` of shape ``(B,)``: what a read-out token's query needs."""
         coords, placed = self.coords, self.placed
-        if self.batched:
+        if coords.dim() == 3:
             coords = coords.gather(1, index[:, None, None].expand(-1, 1, self.axes))
         else:
             coords = coords[index][:, None]
@@ -115,13 +117,27 @@ class Positions:
         return torch.float64 if self.coords.dtype == torch.float64 else torch.float32
 
 
+def readable(values: Tensor) -> bool:
+    """Whether a check may look at a tensor's values: not while compiling, on meta, or under torch.func's transforms."""
+    return not (
+        torch.compiler.is_compiling()
+        or values.device.type == "meta"
+        or torch._C._functorch.maybe_current_level() is not None
+    )
+
+
+def _fits(placed: Tensor, shape: tuple[int, ...]) -> bool:
+    alone = placed.dim() == 1 or len(shape) == 2 or placed.shape[0] == shape[0]
+    return placed.dim() in (1, 2) and placed.shape[-1] == shape[-2] and alone
+
+
 def _refuse_not_finite(coords: Tensor) -> None:
-    if coords.device.type == "meta" or bool(torch.isfinite(coords).all()):
+    if bool(torch.isfinite(coords).all()):
         return
     bad = int((~torch.isfinite(coords)).sum())
     raise ValueError(
         f"positions must be finite; {bad} of {coords.numel()} coordinates are NaN or infinite. "
-        "Mark tokens without a place by placed=False instead."
+        "Tokens without a place take placed=False and any finite coordinate."
     )
 
 
@@ -164,10 +180,10 @@ def sphere(lon: Tensor, lat: Tensor, *, unit: Literal["degrees", "radians"] = "d
     turn = math.pi / 180 if unit == "degrees" else 1.0
     lon, lat = torch.broadcast_tensors(torch.as_tensor(lon), torch.as_tensor(lat))
     coords = torch.stack([lon, lat], -1) * turn
-    if not torch.compiler.is_compiling() and bool((coords[..., 1].abs() > math.pi / 2 + 1e-6).any()):
+    if readable(coords) and bool((coords[..., 1].abs() > math.pi / 2 + 1e-6).any()):
         worst = float(lat.abs().max())
         raise ValueError(
-            f"latitude lies within ±90 degrees; got {worst:g} {unit}. The order is sphere(lon, lat): are they exchanged?"
+            f"latitude lies within ±90 degrees; got {worst:g} {unit}. The order is sphere(lon, lat): exchanged?"
         )
     return Positions(coords)
 

@@ -59,7 +59,11 @@ def git_state(folder: Path) -> tuple[str | None, bool | None]:
 def _git(folder: Path, *arguments: str) -> str:
     try:
         answer = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=20, check=True
+            ["git", "--no-optional-locks", "-C", str(folder), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return ""

@@ -12,11 +12,10 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, get_args
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from posenc.positions import Positions
+from posenc.positions import Positions, readable
 
 Site = Literal["embed", "q", "k", "v", "o", "bias", "value_bias", "mask", "mix"]
 SITES: tuple[Site, ...] = get_args(Site)
@@ -31,7 +30,8 @@ class Claims:
 
     translation: moving every position by the same amount changes nothing ("exact"), changes nothing in the mean over
         the scheme's own random draws ("expected"), or does change something ("none"). What is looked at is the output
-        of attention and the inner products of embedded positions.
+        of attention and the inner products of embedded positions, every token having a place: one without stands
+        still when the others move.
     isometric: maps at q, k, v, o keep lengths, and every embedded row has the same length.
     learned: has trained parameters.
     range: the closed interval of positions that it takes on each axis, or None for any real position.
@@ -60,13 +60,15 @@ class Claims:
 class At:
     """One query and one key of a head, for scalar definitions: whole rows, and the indices ``i`` and ``j`` in them.
 
-    q ``(Q, D)`` already carries the softmax scale, k ``(K, D)`` is as a cache would hold it, x ``(Q, d)`` is the
-    block's input or None, positions are ``(Q, P)`` and ``(K, P)`` in float64.
+    q ``(Q, D)`` already carries the softmax scale, k ``(K, D)`` is as a cache would hold it, x ``(K, dim)`` is the
+    block's input of the keys or None, seen ``(Q, K)`` says which keys count; positions are ``(Q, P)`` and ``(K, P)``
+    in float64.
     """
 
     q: Tensor
     k: Tensor
     x: Tensor | None
+    seen: Tensor
     q_pos: Tensor
     k_pos: Tensor
     i: int
@@ -98,7 +100,7 @@ class Scheme(nn.Module, abc.ABC):
     def prepare(self, pos: Positions) -> Where:
         """What the hooks need to know of ``pos``, as a plain value; checks the positions (ValueError)."""
 
-    def relate(self, where_q: Where, where_k: Where) -> Pair:  # noqa: ARG002  (the hook's signature)
+    def relate(self, where_q: Where, where_k: Where) -> Pair:
         """What the hooks need to know of each (query, key); distance is always ``k_pos - q_pos``."""
         return None
 
@@ -108,31 +110,42 @@ class Scheme(nn.Module, abc.ABC):
         """The width of ``embed``'s rows."""
         raise ValueError(f"{type(self).__name__} embeds nothing: it acts at {self._site_names()}.")
 
-    def embed(self, where: Where) -> Float[Tensor, "*B N dim"]:  # noqa: ARG002
+    def embed(self, where: Where) -> Float[Tensor, "*B N dim"]:
         """Rows ``(.., N, out_dim)`` that stand for positions; the model owns any projection and the placement."""
         raise ValueError(f"{type(self).__name__} embeds nothing: it acts at {self._site_names()}.")
 
-    def transform(self, x: Tensor, where: Where, site: Literal["q", "k", "v", "o"]) -> Tensor:  # noqa: ARG002
+    def transform(self, x: Tensor, where: Where, site: Literal["q", "k", "v", "o"]) -> Tensor:
         """A map of queries, keys, values or head outputs ``(B, H, N, D)``; it may widen q and k."""
         return x
 
-    def bias(self, q: Tensor, k: Tensor, x: Tensor | None, pair: Pair) -> Tensor | None:  # noqa: ARG002
-        """What is added to the logits, broadcastable to ``(B, H, Q, K)``. ``q`` carries the softmax scale."""
+    def keep(self, x: Tensor, where: Where) -> Tensor | None:
+        """What a bias reads of each key's row of the block's input ``(B, K, dim)``, such as a gate, ``(B, H, K, ..)``.
+
+        While decoding it is appended to a cache as keys and values are.
+        """
         return None
 
-    def value_bias(self, weights: Tensor, pair: Pair) -> Tensor | None:  # noqa: ARG002
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pair, seen: Tensor | None) -> Tensor | None:
+        """What is added to the logits, broadcastable to ``(B, H, Q, K)``.
+
+        ``q`` carries the softmax scale, ``k`` is as a cache holds it; ``seen`` is the scheme's mask and the caller's
+        together, for a bias that counts keys.
+        """
+        return None
+
+    def value_bias(self, weights: Tensor, pair: Pair) -> Tensor | None:
         """What is added to the head outputs ``(B, H, Q, D)``, given the attention weights ``(B, H, Q, K)``."""
         return None
 
-    def mask(self, pair: Pair) -> Tensor | None:  # noqa: ARG002
+    def mask(self, pair: Pair) -> Tensor | None:
         """True where a query may look at a key, broadcastable to ``(B, H, Q, K)``."""
         return None
 
-    def mix(self, x: Tensor, where: Where) -> Tensor:  # noqa: ARG002
+    def mix(self, x: Tensor, where: Where) -> Tensor:
         """A map of a block's output that looks at neighbours, called after its residual."""
         return x
 
-    def score_mod(self, q: Tensor, x: Tensor | None, pair: Pair) -> Callable[..., Tensor] | None:  # noqa: ARG002
+    def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pair) -> Callable[..., Tensor] | None:
         """``bias`` and ``mask`` as one FlexAttention score_mod, where they can be one."""
         return None
 
@@ -174,7 +187,7 @@ class Scheme(nn.Module, abc.ABC):
                 f"{name} here reads {axes} axes a position; these positions have {pos.axes}. "
                 f"Build it for axes={pos.axes} if it can, or choose another scheme: posenc list --axes {pos.axes}"
             )
-        if limits is not None and not torch.compiler.is_compiling() and pos.coords.device.type != "meta":
+        if limits is not None and readable(pos.coords):
             self._refuse_outside(pos, limits)
         return pos
 
@@ -182,7 +195,7 @@ class Scheme(nn.Module, abc.ABC):
         """Refuses positions between the rows of a table."""
         self._take(pos)
         coords = pos.coords
-        if coords.is_floating_point() and not torch.compiler.is_compiling() and coords.device.type != "meta":
+        if coords.is_floating_point() and readable(coords):
             between = coords != coords.round()
             if bool(between.any()):
                 raise ValueError(

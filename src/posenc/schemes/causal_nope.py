@@ -76,7 +76,7 @@ class CausalNoPE(Scheme):
     def mask(self, pair: Tensor) -> Tensor:
         return pair
 
-    def score_mod(self, q: Tensor, x: Tensor | None, pair: Tensor):
+    def score_mod(self, q: Tensor, kept: Tensor | None, pair: Tensor):
         def causal(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
             seen = pair[i, j] if pair.dim() == 2 else pair[b, 0, i, j]
             return torch.where(seen, score, -torch.inf)

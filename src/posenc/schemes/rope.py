@@ -11,7 +11,7 @@ transformers. The two are the same up to a permutation of channels, and the pair
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -32,7 +32,11 @@ class Turn:
     pairing: Pairing
 
 
-pytree.register_pytree_node(Turn, lambda t: ([t.cos_sin], t.pairing), lambda leaves, pairing: Turn(*leaves, pairing))
+def _turn(leaves: Any, pairing: Any) -> Turn:
+    return Turn(leaves[0], pairing)
+
+
+pytree.register_pytree_node(Turn, lambda t: ([t.cos_sin], t.pairing), _turn)
 
 
 class RoPE(Scheme):

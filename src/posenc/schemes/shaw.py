@@ -22,7 +22,7 @@ from torch.nn import functional
 from torch.utils import _pytree as pytree
 
 from posenc.positions import Positions
-from posenc.scheme import At, Claims, Scheme
+from posenc.scheme import At, Claims, Scheme, Site
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ pytree.register_pytree_node(Distances, lambda d: ([d.row, d.before], None), lamb
 
 
 class Shaw(Scheme):
-    """``s_ij = q_i . (k_j + a^K_{j-i})``, ``o_i = sum_j alpha_ij (v_j + a^V_{j-i})``, distances clipped at ``max_distance``.
+    """``s_ij = q_i . (k_j + a^K_{j-i})``, ``o_i = sum_j alpha_ij (v_j + a^V_{j-i})``, distances clipped.
 
     head_dim: a head's width. max_distance: the paper's k >= 0; whole positions of any size. values: with ``a^V``.
     literal: the causal form that arXiv 2406.08272 ran instead. generator: of the first tables.
@@ -76,13 +76,16 @@ class Shaw(Scheme):
         self.keys = nn.Parameter(torch.empty(rows, head_dim))
         self.values = nn.Parameter(torch.empty(rows, head_dim)) if values else None
         self.reset_parameters(generator)
+        sites: set[Site] = {"bias"}
+        sites |= {"value_bias"} if values else set()
+        sites |= {"mask"} if literal else set()
         self.claims = Claims(
             translation="exact",
             isometric=True,
             learned=True,
             range=None,
             axes=1,
-            sites=frozenset({"bias"} | ({"value_bias"} if values else set()) | ({"mask"} if literal else set())),
+            sites=frozenset(sites),
             sharing="layer",
             cacheable=True,
         )
@@ -112,7 +115,7 @@ class Shaw(Scheme):
             return Distances(row[:, None], None if before is None else before[:, None])
         return Distances(row, before)
 
-    def bias(self, q: Tensor, k: Tensor, x: Tensor | None, pair: Distances) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Distances, seen: Tensor | None) -> Tensor:
         by_distance = functional.pad(q @ self.keys.T.to(q.dtype), (0, 1))
         return by_distance.gather(-1, pair.row.expand(*q.shape[:-1], -1))
 
@@ -126,11 +129,12 @@ class Shaw(Scheme):
     def mask(self, pair: Distances) -> Tensor | None:
         return pair.before
 
-    def score_mod(self, q: Tensor, x: Tensor | None, pair: Distances):
+    def score_mod(self, q: Tensor, kept: Tensor | None, pair: Distances):
         if self.values is not None:
             return None  # a^V needs the weights, which FlexAttention never shows
         by_distance = functional.pad(q @ self.keys.T.to(q.dtype), (0, 1))
-        row, before = (t if t is None or t.dim() == 4 else t[None, None] for t in (pair.row, pair.before))
+        row = pair.row if pair.row.dim() == 4 else pair.row[None, None]
+        before = pair.before if pair.before is None or pair.before.dim() == 4 else pair.before[None, None]
 
         def relative(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
             sample = b if row.shape[0] > 1 else 0

@@ -81,5 +81,7 @@ def load(path: Path) -> dict[str, Any] | None:
             f"The checkpoint {path} is damaged ({reason}). Delete it and the unit starts anew: rm {path}"
         ) from error
     if not isinstance(state, dict):
-        raise CheckpointError(f"The checkpoint {path} holds a {type(state).__name__}, not a state. Delete it: rm {path}")
+        raise CheckpointError(
+            f"The checkpoint {path} holds a {type(state).__name__}, not a state. Delete it: rm {path}"
+        )
     return state

@@ -1,0 +1,218 @@
+"""Executors for this machine: this process, or fresh ones of one torch thread each that end when their parent does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context, resource_tracker
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+
+from posenc.perform import POLL, Emit, attempt, waiting_for
+from posenc.progress import Event
+from posenc.provenance import cores
+from posenc.store import Store, StoreError, Unit
+
+
+class InProcess:
+    """Units one after the other in this process: for tests, notebooks and a GPU. `threads=None` leaves torch's."""
+
+    def __init__(self, threads: int | None = 1) -> None:
+        self.threads = threads
+
+    def __str__(self) -> str:
+        return "one after the other in this process"
+
+    def run(self, units: Sequence[Unit], store_root: Path, emit: Emit) -> None:
+        import torch
+
+        store, before = Store(store_root), torch.get_num_threads()
+        torch.set_num_threads(self.threads or before)
+        waiting: set[str] = set()
+        try:
+            queue = list(units)
+            while queue:
+                queue = [unit for unit in queue if not attempt(unit, store, emit)]
+                for unit in queue:
+                    if unit.key not in waiting:
+                        emit(waiting_for(unit))
+                waiting = {unit.key for unit in queue}
+                if queue:
+                    time.sleep(POLL)
+        finally:
+            torch.set_num_threads(before)
+
+
+class Local:
+    """This machine: `processes` fresh processes (default: one per core), one torch thread each.
+
+    They die with this process, even if it is killed.
+    """
+
+    def __init__(self, processes: int | None = None) -> None:
+        if processes is not None and processes < 1:
+            raise ValueError(f"At least one process is needed; got {processes}. Leave it out for one per core.")
+        self.processes = processes or cores()
+
+    def __str__(self) -> str:
+        return f"up to {self.processes} processes with one thread each on the CPU"
+
+    def run(self, units: Sequence[Unit], store_root: Path, emit: Emit) -> None:
+        Pool(min(self.processes, len(units)), store_root, emit).run(units)
+
+
+class Worker:
+    """One process and the pipe to it; `unit` is what it is doing, None while it is idle."""
+
+    def __init__(self, store_root: Path) -> None:
+        self.pipe, theirs = get_context("spawn").Pipe()
+        self.unit: Unit | None = None
+        self.process = get_context("spawn").Process(target=serve, args=(theirs, store_root, os.getpid()), daemon=True)
+        with no_interrupt():
+            self.process.start()
+        theirs.close()  # so that the pipe ends when the process does
+
+    def stop(self, at_once: bool) -> None:
+        if at_once:
+            self.process.kill()
+        with suppress(OSError):
+            self.pipe.send(None)
+        self.process.join(timeout=10)
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+class Pool:
+    """Hands units to workers in order, puts those that another run holds aside, and replaces workers that die."""
+
+    def __init__(self, processes: int, store_root: Path, emit: Emit) -> None:
+        self.processes, self.store_root, self.emit = processes, store_root, emit
+        self.queue: deque[Unit] = deque()
+        self.held: dict[str, tuple[Unit, float]] = {}  # by key: the unit, and when to look again
+        self.told: set[str] = set()
+        self.workers: list[Worker] = []
+        self.trouble: StoreError | None = None
+
+    def run(self, units: Sequence[Unit]) -> None:
+        """Errors: StoreError, once the units that were running have ended."""
+        self.queue.extend(units)
+        finished = False
+        try:
+            while self._hand_out():
+                pipes = {worker.pipe: worker for worker in self.workers}
+                for pipe in wait(list(pipes), timeout=POLL):
+                    self._listen(pipes[pipe])  # pyright: ignore[reportArgumentType]
+            finished = True
+        finally:
+            for worker in self.workers:
+                worker.stop(at_once=not finished)
+        if self.trouble:
+            raise self.trouble
+
+    def _hand_out(self) -> bool:
+        """Gives every idle worker a unit; False when nothing runs and nothing is left to give."""
+        now = time.monotonic()
+        for key, (unit, again) in list(self.held.items()):
+            if now >= again:
+                del self.held[key]
+                self.queue.append(unit)
+        if self.trouble:
+            self.queue.clear()
+            self.held.clear()
+        while self.queue and len(self.workers) < self.processes:
+            self.workers.append(Worker(self.store_root))
+            self._give(self.workers[-1])
+        for worker in list(self.workers):
+            if self.queue and worker.unit is None:
+                self._give(worker)
+        return bool(self.queue or self.held or any(worker.unit for worker in self.workers))
+
+    def _give(self, worker: Worker) -> None:
+        worker.unit = self.queue.popleft()
+        try:
+            worker.pipe.send(worker.unit)
+        except OSError:
+            self._bury(worker)
+
+    def _listen(self, worker: Worker) -> None:
+        try:
+            message = worker.pipe.recv()
+        except (EOFError, OSError):
+            self._bury(worker)
+            return
+        unit = worker.unit
+        if isinstance(message, Event):
+            self.emit(message)
+        elif message == "held" and unit:
+            if unit.key not in self.told:
+                self.told.add(unit.key)
+                self.emit(waiting_for(unit))
+            self.held[unit.key] = (unit, time.monotonic() + POLL)
+            worker.unit = None
+        else:
+            self.trouble = message if isinstance(message, StoreError) else self.trouble
+            worker.unit = None
+
+    def _bury(self, worker: Worker) -> None:
+        self.workers.remove(worker)
+        worker.stop(at_once=True)
+        code = worker.process.exitcode or 0
+        if worker.unit:
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            hint = "; memory may have run out: give fewer processes" if code == -signal.SIGKILL else ""
+            sentence = f"Its process died ({how}{hint}). Run the same command again: it continues from the checkpoint."
+            self.emit(Event(key=worker.unit.key, kind="failed", message=sentence))
+
+
+@contextmanager
+def no_interrupt() -> Iterator[None]:
+    """Ctrl-C is for this process alone: what is started inside inherits a mask and never sees it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # else multiprocessing starts it inside and lifts the mask again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def serve(pipe: Connection, store_root: Path, parent: int) -> None:
+    """A worker's life: units in, events out, until None comes or the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with(parent)
+    import torch
+
+    torch.set_num_threads(1)
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while (unit := pipe.recv()) is not None:
+            try:
+                answer = "ended" if attempt(unit, Store(store_root), pipe.send) else "held"
+            except StoreError as trouble:
+                answer = StoreError(str(trouble))  # without its cause, which may not travel
+            pipe.send(answer)
+
+
+def die_with(parent: int) -> None:
+    """Ends this process, as by kill -9, soon after `parent` has ended, in whatever way that ended."""
+    if sys.platform == "linux":
+        import ctypes
+
+        set_death_signal = 1  # PR_SET_PDEATHSIG of linux/prctl.h
+        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    if os.name == "posix":
+        threading.Thread(target=watch, daemon=True).start()

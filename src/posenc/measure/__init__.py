@@ -1,0 +1,1 @@
+"""Measurements: functions that turn models, positions or results into tables and estimates."""

@@ -1,0 +1,1 @@
+"""Models: small, readable, no copies of each other; any scheme goes wherever its sites exist."""

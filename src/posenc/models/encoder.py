@@ -1,0 +1,203 @@
+"""A transformer encoder that reads one token out: the model of the Latin-square studies.
+
+    z = x + e                     e: the scheme's rows, at the input or in every block
+    a = W_O attention(W_Q z, W_K z, W_V z)
+    u = LN(z + a);  y = LN(u + act2(W_2 act(W_1 u)))              post-norm
+    u = z + a(LN z);  y = u + act2(W_2 act(W_1 LN u))             pre-norm, with a last LN
+
+Source: Vaswani et al. 2017, arXiv 1706.03762; the arguments reach the model of arXiv 2406.08272 as its public code runs
+it (github ljhearne/LSTNN_public): post-norm, the encoding inside every block and in the residual, a second GELU after
+``W_2``, the last token read out.
+
+Only the read-out token leaves the last block, so only its query and its feed-forward are computed there; where the
+scheme leaves keys and values alone, ``W_K`` is folded into the query and ``W_V`` comes after the weighted sum. All exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from posenc.attention import attend, attention_weights
+from posenc.kernels.linear import linear
+from posenc.positions import Positions
+from posenc.scheme import Pair, Scheme, Where
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": functional.relu, "gelu": functional.gelu}
+
+
+class EncoderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that shapes an encoder but its scheme.
+
+    channels: width of a token's one-hot. hidden: of the feed-forward. second_activation: another one after ``W_2``.
+    read_out: "probe" (a token of each sample) or "last". placement: where ``embed`` goes. encoding_dropout: on
+    ``x + e``. token_std: standard deviation of the token embedding, or None for torch's linear default. qkv_scale:
+    times torch's linear default; sqrt(1.5) is the Glorot initialisation of ``nn.MultiheadAttention``.
+    """
+
+    channels: int
+    classes: int
+    dim: int
+    depth: int
+    hidden: int
+    heads: int = 1
+    norm: Literal["post", "pre"] = "post"
+    activation: Literal["relu", "gelu"] = "gelu"
+    second_activation: bool = False
+    read_out: Literal["probe", "last"] = "probe"
+    placement: Literal["input", "every_block"] = "every_block"
+    projection_bias: bool = True
+    output_projection: bool = True
+    encoding_dropout: float = 0.0
+    token_std: float | None = None
+    qkv_scale: float = math.sqrt(1.5)
+
+    def __post_init__(self) -> None:
+        if self.heads < 1 or self.dim % self.heads:
+            raise ValueError(
+                f"{self.heads} heads do not divide a width of {self.dim}; every head gets dim / heads channels. "
+                f"Use a number of heads that divides {self.dim}."
+            )
+        if min(self.channels, self.classes, self.dim, self.depth, self.hidden) < 1:
+            raise ValueError("an encoder needs channels, classes, dim, depth and hidden of at least 1.")
+
+    @property
+    def head_dim(self) -> int:
+        return self.dim // self.heads
+
+
+class Encoder(nn.Module):
+    """Tokens ``(B, N, channels)`` at positions to logits ``(B, classes)`` of one token a sample.
+
+    schemes: a factory ``layer -> Scheme``; returning the same scheme shares it.
+    """
+
+    def __init__(self, config: EncoderConfig, schemes: Callable[[int], Scheme]) -> None:
+        super().__init__()
+        self.config = config
+        made = [schemes(layer) for layer in range(config.depth)]
+        unique = list({id(scheme): scheme for scheme in made}.values())
+        self.schemes = nn.ModuleList(unique)
+        self.scheme_of = [next(i for i, u in enumerate(unique) if u is scheme) for scheme in made]
+        for scheme in unique:
+            _refuse_width(scheme, config)
+        self.tokens = nn.Linear(config.channels, config.dim)
+        if config.token_std is not None:
+            nn.init.normal_(self.tokens.weight, std=config.token_std)
+            nn.init.zeros_(self.tokens.bias)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.depth))
+        self.norm = nn.LayerNorm(config.dim) if config.norm == "pre" else nn.Identity()
+        self.head = nn.Linear(config.dim, config.classes)
+
+    def forward(
+        self, x: Float[Tensor, "B N channels"], pos: Positions, probe: Int[Tensor, "B"]
+    ) -> Float[Tensor, "B classes"]:
+        """probe: the token that each sample is read out at (ignored by ``read_out="last"``)."""
+        schemes = [scheme for scheme in self.schemes if isinstance(scheme, Scheme)]
+        prepared = [scheme.prepare(pos) for scheme in schemes]
+        pairs = [scheme.relate(where, where) for scheme, where in zip(schemes, prepared, strict=True)]
+        y, last = self.tokens(x), len(self.blocks) - 1
+        read = probe if self.config.read_out == "probe" else torch.full_like(probe, x.shape[1] - 1)
+        for layer, block in enumerate(self.blocks):
+            which = self.scheme_of[layer]
+            scheme, where, pair = schemes[which], prepared[which], pairs[which]
+            if "embed" in scheme.claims.sites and (layer == 0 or self.config.placement == "every_block"):
+                y = y + scheme.embed(where).to(y.dtype)
+                y = functional.dropout(y, self.config.encoding_dropout, self.training)
+            assert isinstance(block, Block)
+            if layer == last and "mix" not in scheme.claims.sites:
+                return self.head(self.norm(block.read(y, scheme, pos, where, read)))
+            y = block(y, scheme, where, pair)
+        return self.head(self.norm(y[torch.arange(len(y), device=y.device), read]))
+
+
+class Block(nn.Module):
+    """Attention and feed-forward, each with its residual and layer norm."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        dim, self.config = config.dim, config
+        self.qkv = nn.Linear(dim, 3 * dim, bias=config.projection_bias)
+        bound = config.qkv_scale / math.sqrt(dim)
+        nn.init.uniform_(self.qkv.weight, -bound, bound)
+        if config.projection_bias:
+            nn.init.zeros_(self.qkv.bias)
+        self.out = nn.Linear(dim, dim, bias=config.projection_bias) if config.output_projection else nn.Identity()
+        if isinstance(self.out, nn.Linear) and config.projection_bias:
+            nn.init.zeros_(self.out.bias)
+        self.norm1, self.norm2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.up, self.down = nn.Linear(dim, config.hidden), nn.Linear(config.hidden, dim)
+
+    def forward(self, z: Tensor, scheme: Scheme, where: Where, pair: Pair) -> Tensor:
+        x = self.norm1(z) if self.config.norm == "pre" else z
+        q, k, v = self._heads(linear(x, self.qkv.weight, self.qkv.bias), 3)
+        a = attend(q, k, v, scheme, where, where, pair, kept=scheme.keep(x, where))
+        y = self._after(z, a.transpose(1, 2).flatten(2))
+        return scheme.mix(y, where)
+
+    def read(self, z: Tensor, scheme: Scheme, pos: Positions, where: Where, index: Tensor) -> Tensor:
+        """What ``forward`` gives at one token a sample, ``(B, dim)``; nothing else is computed."""
+        x = self.norm1(z) if self.config.norm == "pre" else z
+        row = torch.arange(len(z), device=z.device)
+        z_read = z[row, index]
+        x_read = self.norm1(z_read) if self.config.norm == "pre" else z_read
+        where_q = scheme.prepare(pos.take(index))
+        pair = scheme.relate(where_q, where)
+        dim, weight, bias = self.config.dim, self.qkv.weight, self.qkv.bias
+        (q,) = self._heads(linear(x_read, weight[:dim], _cut(bias, 0, dim))[:, None], 1)
+        if scheme.claims.sites & {"k", "bias", "v"}:
+            k, v = self._heads(linear(x, weight[dim:], _cut(bias, dim, 3 * dim)), 2)
+            a = attend(q, k, v, scheme, where_q, where, pair, kept=scheme.keep(x, where))
+        else:
+            a = self._attend_folded(q, x, scheme, where_q, pair)
+        return self._after(z_read, a.flatten(1))
+
+    def _attend_folded(self, q: Tensor, x: Tensor, scheme: Scheme, where_q: Where, pair: Pair) -> Tensor:
+        """One query ``(B, H, 1, D)`` against keys that no scheme touches: ``q . (W_K x_j) = (W_K^T q) . x_j`` and
+        ``sum_j w_j W_V x_j = W_V sum_j w_j x_j``. The key bias adds the same to every logit of a query and falls out.
+        """
+        dim, heads = self.config.dim, self.config.heads
+        _, to_key, to_value = self.qkv.weight.view(3, heads, -1, dim)
+        q = scheme.transform(q, where_q, "q") * (1 / math.sqrt(self.config.head_dim))
+        q = (q.transpose(0, 1).squeeze(2) @ to_key).transpose(0, 1)
+        weights = attention_weights(q[:, :, None], x[:, None], scheme, pair)
+        values = ((weights.squeeze(2) @ x).transpose(0, 1) @ to_value.transpose(1, 2)).transpose(0, 1)
+        if self.qkv.bias is not None:
+            values = values + self.qkv.bias[2 * dim :].view(heads, -1)
+        values = values[:, :, None]
+        extra = scheme.value_bias(weights, pair)
+        return scheme.transform(values if extra is None else values + extra, where_q, "o")
+
+    def _heads(self, x: Tensor, parts: int) -> tuple[Tensor, ...]:
+        """``(B, N, parts * dim)`` to ``parts`` tensors ``(B, H, N, D)``."""
+        x = x.unflatten(-1, (parts, self.config.heads, self.config.head_dim))
+        return x.permute(2, 0, 3, 1, 4).unbind(0)
+
+    def _after(self, z: Tensor, a: Tensor) -> Tensor:
+        act = ACTIVATIONS[self.config.activation]
+        post = self.config.norm == "post"
+        u = z + (linear(a, self.out.weight, self.out.bias) if isinstance(self.out, nn.Linear) else a)
+        u = self.norm1(u) if post else u
+        f = act(linear(u if post else self.norm2(u), self.up.weight, self.up.bias))
+        f = linear(f, self.down.weight, self.down.bias)
+        y = u + (act(f) if self.config.second_activation else f)
+        return self.norm2(y) if post else y
+
+
+def _cut(bias: Tensor | None, start: int, stop: int) -> Tensor | None:
+    return None if bias is None else bias[start:stop]
+
+
+def _refuse_width(scheme: Scheme, config: EncoderConfig) -> None:
+    if "embed" in scheme.claims.sites and scheme.out_dim != config.dim:
+        raise ValueError(
+            f"{type(scheme).__name__} makes rows of width {scheme.out_dim} and the encoder adds them to tokens of "
+            f"width {config.dim}. Build it with dim={config.dim}."
+        )

@@ -1,0 +1,90 @@
+"""From the store's rows to numbers by scheme and seed, and from numbers to text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any, TypeGuard
+
+from posenc.measure.statistics import Estimate, mean
+
+Row = Mapping[str, Any]
+BySeed = dict[int, float]
+NO_BREAK = "\u00a0"
+
+
+def values(rows: Sequence[Row], metric: str, setting: str = "main") -> dict[str, BySeed]:
+    """scheme -> seed -> value of one metric in one setting, finite values only (`unusable` lists the others).
+
+    Raises:
+        ValueError: one scheme and seed with two different values, as when two studies' rows are mixed.
+    """
+    found: dict[str, BySeed] = {}
+    for row in _matching(rows, metric, setting):
+        if not finite(row["value"]):
+            continue
+        scheme, seed, value = str(row["scheme"]), int(row["seed"]), float(row["value"])
+        seeds = found.setdefault(scheme, {})
+        if seeds.setdefault(seed, value) != value:
+            raise ValueError(
+                f"{scheme}, seed {seed} has two values of {metric} in the setting {setting!r}: {seeds[seed]} and "
+                f"{value}. A page shows one study and one preset; filter the rows by study and preset first."
+            )
+    return found
+
+
+def unusable(rows: Sequence[Row], metric: str, setting: str = "main") -> list[tuple[str, int]]:
+    """(scheme, seed) of the rows whose value is missing or not finite, sorted."""
+    return sorted(
+        (str(row["scheme"]), int(row["seed"])) for row in _matching(rows, metric, setting) if not finite(row["value"])
+    )
+
+
+def best_first(by_scheme: Mapping[str, BySeed]) -> list[str]:
+    """Schemes by falling mean over their seeds; ties by name, so that the order never depends on the store's."""
+    return sorted(by_scheme, key=lambda scheme: (-mean(list(by_scheme[scheme].values())), scheme))
+
+
+def number(value: float, digits: int = 2) -> str:
+    """0.87, with a true minus sign and an en dash for what is not known."""
+    if not math.isfinite(value):
+        return "–"
+    text = f"{value:.{digits}f}"
+    if float(text) == 0:
+        text = text.removeprefix("-")
+    return text.replace("-", "−")
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """+0.39 or −0.04, for differences."""
+    text = number(value, digits)
+    return text if text.startswith(("−", "–")) else f"+{text}"
+
+
+def interval(estimate: Estimate, digits: int = 2, within: tuple[float, float] = (-math.inf, math.inf)) -> str:
+    """[0.82, 0.92], cut to the range that the quantity can take; a sentence fragment for a single seed."""
+    if not estimate.known:
+        return "[one seed, no interval]"
+    low, high = max(estimate.low, within[0]), min(estimate.high, within[1])
+    return f"[{number(low, digits)},{NO_BREAK}{number(high, digits)}]"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    names = list(names)
+    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)
+
+
+def count(n: int, noun: str) -> str:
+    """`1 seed`, `3 seeds`."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def finite(value: object) -> TypeGuard[Real]:
+    """Whether a stored value is a number that an estimate can use."""
+    return isinstance(value, Real) and math.isfinite(value)
+
+
+def _matching(rows: Sequence[Row], metric: str, setting: str) -> list[Row]:
+    return [row for row in rows if row["metric"] == metric and row.get("setting", "main") == setting]

@@ -1,0 +1,96 @@
+"""A scheme named in text or JSON, and built for the model at hand.
+
+    parse("RoPE(pairing='half')") -> Specification("RoPE", {"pairing": "half"})
+    build(specification, {"head_dim": 32, "dim": 64})    # what the model knows, where the options do not say
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from posenc.scheme import Scheme
+from posenc.schemes import catalogue
+
+
+class Specification(msgspec.Struct, frozen=True):
+    """A scheme's class name and the constructor arguments that somebody chose."""
+
+    scheme: str
+    options: dict[str, Any] = {}
+
+
+def parse(text: str) -> Specification:
+    """``Name`` or ``Name(option=value, ..)`` with literal values; names are matched without regard to case or hyphens.
+
+    Raises ValueError with the nearest name for one that nobody has, and for text of another form.
+    """
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        node = None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
+        try:
+            options = {str(word.arg): ast.literal_eval(word.value) for word in node.keywords if word.arg}
+        except ValueError:
+            raise ValueError(
+                f"the options of {text!r} must be plain values, as {node.func.id}(option=0.5, other='half')."
+            ) from None
+        name = node.func.id
+    else:
+        name, options = text.strip(), {}
+    return Specification(find(name).__name__, options)
+
+
+def find(name: str) -> type[Scheme]:
+    """The scheme of that name. Raises ValueError with the nearest names otherwise."""
+    schemes = catalogue()
+    plain = {_plain(known): scheme for known, scheme in schemes.items()}
+    if _plain(name) in plain:
+        return plain[_plain(name)]
+    raise ValueError(unknown("encoding", name, schemes))
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """The sentence for a name that nobody has: the nearest known ones, and where all are."""
+    plain = {_plain(other): other for other in known}
+    near = [plain[match] for match in difflib.get_close_matches(_plain(name), plain, 3, 0.5)]
+    hint = f"Did you mean {' or '.join(near)}?" if near else "posenc list shows all."
+    return f"there is no {kind} {name!r}. {hint}"
+
+
+def build(specification: Specification, known: Mapping[str, Any]) -> Scheme:
+    """The scheme with its options; other constructor arguments come from ``known`` where it has them."""
+    kind = find(specification.scheme)
+    parameters = inspect.signature(kind).parameters
+    for option in specification.options:
+        if option not in parameters:
+            raise ValueError(f"{kind.__name__}: {unknown('option', option, parameters)} It takes {list(parameters)}.")
+    needed = {name: value for name, value in known.items() if name in parameters}
+    missing = [
+        name
+        for name, parameter in parameters.items()
+        if parameter.default is parameter.empty and name not in specification.options and name not in needed
+    ]
+    if missing:
+        raise ValueError(f"{kind.__name__} needs {missing[0]}=..; write {kind.__name__}({missing[0]}=value).")
+    return kind(**{**needed, **specification.options})
+
+
+def per_layer(specification: Specification, known: Mapping[str, Any]) -> Callable[[int], Scheme]:
+    """A factory ``layer -> scheme`` that shares one scheme or makes one a layer, as the scheme claims."""
+    first = build(specification, known)
+
+    def schemes(layer: int) -> Scheme:
+        return first if layer == 0 or first.claims.sharing != "layer" else build(specification, known)
+
+    return schemes
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")

@@ -1,0 +1,85 @@
+"""One question a file; each file ends in a ``STUDY``. The folder is walked: nothing lists the studies."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from posenc.runner import Estimate
+from posenc.specification import unknown
+from posenc.store import Store, Unit
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Request:
+    """What somebody asked of a study; None means the preset's own choice."""
+
+    preset: str
+    schemes: Sequence[str] | None = None
+    seeds: Sequence[int] | None = None
+    device: str = "cpu"
+    data: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name, values in (("seed", self.seeds), ("scheme", self.schemes)):
+            twice = [v for i, v in enumerate(values or ()) if v in (values or ())[:i]]
+            if twice:
+                raise ValueError(f"{name} {twice[0]} is given twice; a second run of it would be the same. Name it once.")
+            if values is not None and not values:
+                raise ValueError(f"no {name} is given; name at least one, or leave --{name}s out for the preset's own.")
+
+
+class Study(Protocol):
+    """A question, the units of work that answer it, and the page that shows the answer."""
+
+    name: str
+    question: str
+    presets: Mapping[str, str]
+    """Preset to one sentence of what it trains and how long that takes."""
+    asks: frozenset[str]
+    """Presets that are long enough to ask before they start."""
+
+    def plan(self, request: Request, store: Store) -> list[Unit]:
+        """The units of a request, data made or read. Raises ValueError for what cannot be run."""
+        ...
+
+    def estimate(self, units: Sequence[Unit], store: Store, processes: int) -> Estimate:
+        """Time and memory of units that are still to run, from a measurement on this machine."""
+        ...
+
+    def cost(self, unit: Unit) -> float:
+        """Relative cost of a unit, to begin the longest first."""
+        ...
+
+    def page(self, store: Store, request: Request, failures: Mapping[str, str]) -> Path:
+        """Write the page of what the store holds and return its path."""
+        ...
+
+
+def studies() -> dict[str, Study]:
+    """Every study by its name."""
+    found = {}
+    for file in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{file.name}")
+        if hasattr(module, "STUDY"):
+            found[module.STUDY.name] = module.STUDY
+    return found
+
+
+def find(name: str) -> Study:
+    """The study of that name. Raises ValueError with the nearest names."""
+    known = studies()
+    if name not in known:
+        raise ValueError(f"{unknown('study', name, known)} The studies are {', '.join(known)}.")
+    return known[name]
+
+
+def refuse_preset(study: Study, preset: str) -> None:
+    if preset not in study.presets:
+        raise ValueError(
+            f"{unknown('preset', preset, study.presets)} The presets of {study.name} are {', '.join(study.presets)}."
+        )

@@ -1,0 +1,200 @@
+"""The one loop of the house: batches in a seeded order, an optimiser, evaluation, checkpoints, exact resume.
+
+A study says what is trained (``Fit``) and how (``TrainingConfig``); the loop knows neither task nor scheme.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import torch
+from torch import Tensor, nn
+
+from posenc.training import checkpoint
+
+Report = Callable[[int, int, float, dict[str, float]], None]
+
+
+class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long, how fast, with what.
+
+    epochs: passes over the data. batch: samples a step; the last of an epoch may be smaller. lr: after warm-up.
+    warmup_steps: steps of linear warm-up. decay_steps: where a cosine to zero ends, or None for a constant rate.
+    clip: largest gradient norm, or None. evaluate_every: epochs between evaluations (the last epoch always has one).
+    evaluate_in_train_mode: leaves dropout on while evaluating, as code that never calls ``eval()`` does.
+    """
+
+    epochs: int
+    batch: int
+    lr: float
+    optimiser: Literal["adamw", "adam", "sgd"] = "adamw"
+    weight_decay: float = 0.0
+    warmup_steps: int = 0
+    decay_steps: int | None = None
+    clip: float | None = None
+    evaluate_every: int = 10
+    evaluate_in_train_mode: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch", "evaluate_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"training needs {name} of at least 1; got {getattr(self, name)}.")
+        if not self.lr > 0:
+            raise ValueError(f"training needs a learning rate above 0; got lr={self.lr:g}.")
+        if self.weight_decay < 0 or self.warmup_steps < 0:
+            raise ValueError("weight_decay and warmup_steps are not negative.")
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step, counted from 0."""
+        rate = self.lr * min(1.0, (step + 1) / self.warmup_steps) if self.warmup_steps else self.lr
+        if self.decay_steps is None:
+            return rate
+        return rate * 0.5 * (1 + math.cos(math.pi * min(step / self.decay_steps, 1)))
+
+
+@dataclasses.dataclass
+class Fit:
+    """What is trained: a model, how many samples there are, the loss of a batch, and what is measured."""
+
+    model: nn.Module
+    samples: int
+    loss: Callable[[Tensor], Tensor]
+    """From the sample numbers ``(B,)`` of a batch to a scalar."""
+    evaluate: Callable[[], dict[str, float]]
+    """Called in evaluation mode, without gradients."""
+
+
+@dataclasses.dataclass
+class _State:
+    """Where a run stands; all of it is in a checkpoint."""
+
+    step: int = 0
+    loss_sum: float = 0.0
+    loss_steps: int = 0
+    curve: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+
+def train(
+    fit: Fit,
+    config: TrainingConfig,
+    *,
+    seed: int,
+    workdir: Path | None = None,
+    report: Report | None = None,
+    checkpoint_seconds: float = 5.0,
+) -> list[dict[str, Any]]:
+    """Train to the end and return the curve: rows ``{epoch, metric, value}``, epoch 0 before the first step.
+
+    seed: of the order of the samples. workdir: where the checkpoint lives; a run that finds one there goes on from
+    it to the same last digit. report: called with (step, steps, samples a second, last measurements).
+
+    Raises checkpoint.CheckpointError for a damaged checkpoint and FloatingPointError for a loss that is not finite.
+    """
+    optimiser = make_optimiser(fit.model, config)
+    per_epoch = math.ceil(fit.samples / config.batch)
+    steps, state = config.epochs * per_epoch, _State()
+    path = None if workdir is None else workdir / "checkpoint.pt"
+    saved = None if path is None else checkpoint.load(path)
+    if saved is not None:
+        _restore(saved, fit.model, optimiser, state)
+    elif state.step == 0:
+        _measure(fit, config, state, 0)
+    last_save = last_report = time.monotonic()
+    since, fit_step = state.step, _Step(fit, optimiser, config)
+    for step, batch in _batches(fit.samples, config.batch, seed, state.step, steps):
+        state.loss_sum += fit_step(step, batch)
+        state.loss_steps += 1
+        state.step = step + 1
+        epoch, rest = divmod(state.step, per_epoch)
+        if rest == 0 and (epoch % config.evaluate_every == 0 or state.step == steps):
+            _measure(fit, config, state, epoch)
+        now = time.monotonic()
+        if report is not None and (now - last_report > 0.5 or state.step == steps):
+            rate = (state.step - since) * config.batch / max(now - last_report, 1e-9)
+            report(state.step, steps, rate, _latest(state.curve))
+            last_report, since = now, state.step
+        if path is not None and now - last_save > checkpoint_seconds and state.step < steps:
+            checkpoint.save(path, _freeze(fit.model, optimiser, state))
+            last_save = time.monotonic()
+    return state.curve
+
+
+def make_optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    if config.optimiser == "sgd":
+        return torch.optim.SGD(parameters, lr=config.lr, weight_decay=config.weight_decay)
+    kind = torch.optim.AdamW if config.optimiser == "adamw" else torch.optim.Adam
+    return kind(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=True)
+
+
+class _Step:
+    """One step of the optimiser; the loss comes back as a number."""
+
+    def __init__(self, fit: Fit, optimiser: torch.optim.Optimizer, config: TrainingConfig) -> None:
+        self.fit, self.optimiser, self.config = fit, optimiser, config
+
+    def __call__(self, step: int, batch: Tensor) -> float:
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.config.rate(step)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss = self.fit.loss(batch)
+        loss.backward()
+        if self.config.clip is not None:
+            nn.utils.clip_grad_norm_(self.fit.model.parameters(), self.config.clip)
+        self.optimiser.step()
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise FloatingPointError(f"the loss became {value} at step {step}; use a smaller learning rate.")
+        return value
+
+
+def order(samples: int, seed: int, epoch: int) -> Tensor:
+    """The order of an epoch: a function of (seed, epoch) alone, so a resumed run needs no memory of earlier ones."""
+    mixed = (seed * 0x9E3779B97F4A7C15 + epoch * 0xBF58476D1CE4E5B9) & 0x7FFFFFFFFFFFFFFF
+    return torch.randperm(samples, generator=torch.Generator().manual_seed(mixed))
+
+
+def _batches(samples: int, batch: int, seed: int, start: int, stop: int) -> Iterator[tuple[int, Tensor]]:
+    per_epoch = math.ceil(samples / batch)
+    for epoch in range(start // per_epoch, math.ceil(stop / per_epoch)):
+        shuffled = order(samples, seed, epoch)
+        for part in range(max(0, start - epoch * per_epoch), per_epoch):
+            yield epoch * per_epoch + part, shuffled[part * batch : (part + 1) * batch]
+
+
+def _measure(fit: Fit, config: TrainingConfig, state: _State, epoch: int) -> None:
+    fit.model.train(config.evaluate_in_train_mode)
+    with torch.no_grad():
+        found = fit.evaluate()
+    fit.model.train()
+    if state.loss_steps:
+        found = {**found, "loss_train": state.loss_sum / state.loss_steps}
+    state.loss_sum, state.loss_steps = 0.0, 0
+    state.curve += [{"epoch": epoch, "metric": name, "value": float(value)} for name, value in found.items()]
+
+
+def _latest(curve: list[dict[str, Any]]) -> dict[str, float]:
+    return {row["metric"]: row["value"] for row in curve if row["epoch"] == curve[-1]["epoch"]}
+
+
+def _freeze(model: nn.Module, optimiser: torch.optim.Optimizer, state: _State) -> dict[str, Any]:
+    return {
+        "model": model.state_dict(),
+        "optimiser": optimiser.state_dict(),
+        "random": torch.get_rng_state(),
+        "state": dataclasses.asdict(state),
+    }
+
+
+def _restore(saved: dict[str, Any], model: nn.Module, optimiser: torch.optim.Optimizer, state: _State) -> None:
+    model.load_state_dict(saved["model"])
+    optimiser.load_state_dict(saved["optimiser"])
+    torch.set_rng_state(saved["random"])
+    for name, value in saved["state"].items():
+        setattr(state, name, value)

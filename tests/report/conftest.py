@@ -1,0 +1,186 @@
+"""A made-up study of eleven schemes and three seeds, with a second setting, curves and a record of how it was run."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from posenc.report.page import Panel, write_page
+from posenc.report.panels import accuracy_by_class, accuracy_by_scheme, against_published, contrast, learning_curves
+from posenc.report.provenance import what_was_run
+from posenc.report.verdict import verdict
+
+LEVELS = {
+    "2d-fixed": (0.87, 0.02),
+    "learned-0.2": (0.80, 0.04),
+    "learned-0.1": (0.75, 0.05),
+    "relative": (0.70, 0.03),
+    "learned-1": (0.68, 0.05),
+    "random": (0.60, 0.03),
+    "rope": (0.54, 0.02),
+    "learned-2": (0.50, 0.03),
+    "1d-fixed": (0.48, 0.02),
+    "nope": (0.33, 0.008),
+    "causal-nope": (0.33, 0.01),
+}
+CLOSED = {"2d-fixed": (0.93, 0.02), "learned-0.2": (0.83, 0.04), "learned-2": (0.80, 0.05), "1d-fixed": (0.56, 0.03)}
+EXPECTED = [
+    ("2d-fixed", "1d-fixed"),
+    ("learned-0.2", "learned-2"),
+    ("learned-0.2", "1d-fixed"),
+    ("learned-0.2", "learned-0.1"),
+    ("rope", "relative"),
+]
+PUBLISHED = {
+    "2d-fixed": (0.977, 0.073),
+    "learned-0.2": (0.956, 0.039),
+    "learned-0.1": (0.925, 0.083),
+    "relative": (0.920, 0.042),
+    "learned-1": (0.894, 0.043),
+    "random": (0.888, 0.046),
+    "rope": (0.805, 0.115),
+    "1d-fixed": (0.781, 0.185),
+    "learned-2": (0.377, 0.171),
+    "nope": (0.334, 0.020),
+    "causal-nope": (0.314, 0.042),
+}
+
+
+@dataclass(frozen=True)
+class FakeStudy:
+    results: list[dict[str, Any]]
+    curves: list[dict[str, Any]]
+    units: list[dict[str, Any]]
+
+
+def make_study(seeds: int = 3, epochs: int = 80) -> FakeStudy:
+    draw = random.Random(7)
+    study = FakeStudy([], [], [])
+    for setting, levels in (("main", LEVELS), ("gap closes", CLOSED)):
+        for scheme, (level, spread) in levels.items():
+            for seed in range(seeds):
+                at = {"study": "latin-squares", "preset": "quick", "setting": setting, "scheme": scheme, "seed": seed}
+                _add_unit(study, at, level + draw.gauss(0, spread), epochs, draw)
+    return study
+
+
+def _add_unit(study: FakeStudy, at: dict[str, Any], level: float, epochs: int, draw: random.Random) -> None:
+    scores = {
+        "accuracy_ood": level,
+        "accuracy_iid": level + 0.02 + draw.gauss(0, 0.01),
+        "accuracy_train": min(1, level + 0.15),
+    }
+    for k, shift in ((1, 0.1), (2, 0.0), (3, -0.1)):
+        scores[f"accuracy_ood_{k}"] = min(1.0, level + shift + draw.gauss(0, 0.015))
+    unit = "/".join(map(str, (at["setting"], at["scheme"], at["seed"])))
+    study.results.extend({**at, "metric": metric, "value": value, "unit": unit} for metric, value in scores.items())
+    for epoch in range(epochs // 8, epochs + 1, epochs // 8):
+        for metric in ("accuracy_ood", "accuracy_train"):
+            reached = 0.25 + (scores[metric] - 0.25) * (1 - 2.718 ** (-4 * epoch / epochs))
+            study.curves.append({**at, "epoch": epoch, "metric": metric, "value": reached + draw.gauss(0, 0.008)})
+    study.units.append(
+        {
+            "unit": unit,
+            "command": "posenc run latin-squares --preset quick",
+            "commit": "0f3a9c1d2b",
+            "dirty": False,
+            "versions": {"python": "3.11.9", "torch": "2.13.0", "posenc": "0.1.0"},
+            "machine": "x86_64, 2 cores",
+            "device": "cpu, 1 thread",
+            "seconds": 6 + draw.random(),
+            "finished_at": f"2026-11-20T20:{len(study.units):02d}:00Z",
+        }
+    )
+
+
+def make_panels(study: FakeStudy) -> list[Panel]:
+    ood, iid = "Out of distribution", "In distribution"
+    return [
+        verdict(
+            study.results,
+            metric="accuracy_ood",
+            bar=0.43,
+            bar_name="the score of the best rule we know that ignores positions (name the rarest symbol)",
+            expected=EXPECTED,
+            limits=(
+                "The setting was chosen to show the gap: the sizes are selected, the order held wherever it was tried.",
+            ),
+        ),
+        accuracy_by_scheme(
+            study.results,
+            metrics={"accuracy_ood": ood, "accuracy_iid": iid},
+            chance=0.25,
+            baselines={
+                "accuracy_ood": {"cell prior": 0.22, "rarest symbol": 0.43},
+                "accuracy_iid": {"rarest symbol": 0.41},
+            },
+            caption="Out of distribution: no puzzle shares more than a fifth of its clues with any training puzzle.",
+        ),
+        accuracy_by_class(
+            study.results,
+            metrics={f"accuracy_ood_{k}": f"{k}-vector puzzles" for k in (1, 2, 3)},
+            chance=0.25,
+            order_by="accuracy_ood",
+            caption="How many rows and columns have to be combined to find the symbol.",
+        ),
+        learning_curves(
+            study.curves, metrics={"accuracy_ood": "out of distribution", "accuracy_train": "training"}, chance=0.25
+        ),
+        contrast(
+            study.results,
+            metric="accuracy_ood",
+            settings={"main": "Main: 3,000 puzzles", "gap closes": "More data: 8,000 puzzles"},
+            pairs=[("learned-0.2", "learned-2"), ("2d-fixed", "1d-fixed")],
+            chance=0.25,
+        ),
+        against_published(
+            study.results,
+            metric="accuracy_ood",
+            published=PUBLISHED,
+            source="arXiv 2406.08272, Tables 1 and A2, 15 seeds",
+        ),
+        what_was_run(
+            study.units,
+            planned=46,
+            missing=[{"unit": "main/rope/2", "reason": "stopped by the user"}],
+            not_run=["The paper's size (160 channels, 4 layers).", "Other optimisers."],
+        ),
+    ]
+
+
+def make_page(folder: Path, study: FakeStudy) -> Path:
+    return write_page(
+        folder / "page.html",
+        title="Which encodings solve Latin squares they have not seen?",
+        lead="Eleven ways of telling a small transformer where the cells of a 4 × 4 square are, three seeds each.",
+        panels=make_panels(study),
+        footer="Made by posenc 0.1.0 from the results in ./runs.",
+    )
+
+
+@pytest.fixture(scope="session")
+def new_study() -> Callable[..., FakeStudy]:
+    return make_study
+
+
+@pytest.fixture(scope="session")
+def new_panels() -> Callable[[FakeStudy], list[Panel]]:
+    return make_panels
+
+
+@pytest.fixture(scope="session")
+def new_page() -> Callable[[Path, FakeStudy], Path]:
+    return make_page
+
+
+@pytest.fixture
+def study() -> FakeStudy:
+    return make_study()
+
+
+@pytest.fixture(scope="session")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_page(tmp_path_factory.mktemp("page"), make_study())

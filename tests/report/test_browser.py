@@ -1,0 +1,130 @@
+"""The page in a real browser without a network: nothing asked for, nothing complained about, everything visible."""
+
+import os
+import shutil
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def browser():
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        reason = "no Chromium on the path; install the package chromium to look at the page"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture(params=[(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")], ids=lambda p: f"{p[0]}-{p[1]}")
+def opened(browser, page, request):
+    width, scheme = request.param
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, offline=True)
+    tab = context.new_page()
+    tab.asked, tab.said = [], []
+    tab.on("request", lambda asked: tab.asked.append(asked.url))
+    tab.on("console", lambda message: tab.said.append(message.text))
+    tab.on("pageerror", lambda error: tab.said.append(str(error)))
+    tab.goto(page.as_uri())
+    yield tab
+    context.close()
+
+
+def test_no_request_leaves_and_nothing_is_complained_about(opened, page):
+    opened.wait_for_load_state("networkidle")
+    assert opened.asked == [page.as_uri()]
+    assert opened.said == []
+
+
+def test_every_drawing_is_visible_and_inside_the_window(opened):
+    drawings = opened.locator("svg").all()
+    assert len(drawings) == 18
+    width = opened.viewport_size["width"]
+    for drawing in drawings:
+        box = drawing.bounding_box()
+        assert drawing.is_visible()
+        assert box["width"] > 100
+        assert box["height"] > 60
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+
+
+def test_text_in_drawings_is_large_enough_to_read(opened):
+    smallest = opened.evaluate(
+        "Math.min(...[...document.querySelectorAll('svg text')].map(t => t.getBoundingClientRect().height))"
+    )
+    assert smallest >= 9
+
+
+def test_the_page_never_scrolls_sideways(opened):
+    opened.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert opened.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+
+
+def test_tab_reaches_the_skip_link_first_and_it_leads_to_the_verdict(opened):
+    opened.keyboard.press("Tab")
+    link = opened.locator(":focus")
+    assert link.inner_text() == "Skip to the verdict"
+    assert link.bounding_box()["y"] >= 0
+    opened.keyboard.press("Enter")
+    assert opened.evaluate("document.activeElement.id") == "main"
+
+
+def test_the_numbers_unfold_by_keyboard(opened):
+    summary = opened.locator("summary").first
+    summary.focus()
+    opened.keyboard.press("Enter")
+    assert opened.locator("details table").first.is_visible()
+
+
+def test_the_headline_is_on_the_first_screen(opened):
+    box = opened.locator(".headline").bounding_box()
+    assert box["y"] + box["height"] < opened.viewport_size["height"]
+
+
+def test_text_and_drawings_contrast_with_the_paper(opened):
+    ratios = opened.evaluate(
+        """() => {
+          const probe = document.body.appendChild(document.createElement("i"));
+          const light = (name) => {
+            probe.style.color = `var(--${name})`;
+            const rgb = getComputedStyle(probe).color.match(/[0-9.]+/g).slice(0, 3).map((c) => c / 255);
+            const linear = rgb.map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+            return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+          };
+          const paper = light("paper");
+          const names = ["ink", "quiet", "first", "second", "link", "yes", "unsure", "no"];
+          return names.map((n) => (Math.max(light(n), paper) + 0.05) / (Math.min(light(n), paper) + 0.05));
+        }"""
+    )
+    assert min(ratios) >= 4.5
+
+
+def test_dark_and_light_follow_the_reader(browser, page):
+    papers = []
+    for scheme in ("light", "dark"):
+        context = browser.new_context(color_scheme=scheme, offline=True)
+        tab = context.new_page()
+        tab.goto(page.as_uri())
+        papers.append(tab.evaluate("getComputedStyle(document.body).backgroundColor"))
+        context.close()
+    assert papers[0] != papers[1]
+
+
+def test_a_table_can_be_copied_as_tab_separated_text(browser, page):
+    context = browser.new_context(offline=True, permissions=["clipboard-read", "clipboard-write"])
+    tab = context.new_page()
+    tab.goto(page.as_uri())
+    tab.locator("#beside-the-published-numbers button").click()
+    tab.get_by_text("Copied").wait_for()
+    lines = tab.evaluate("navigator.clipboard.readText()").splitlines()
+    context.close()
+    assert len(lines) == 12
+    assert lines[1].split("\t")[0] == "2d-fixed"

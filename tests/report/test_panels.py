@@ -1,0 +1,140 @@
+"""Panels say what their rows say, sort by what they show, and name what is missing."""
+
+import pytest
+
+from posenc.measure.statistics import t_interval
+from posenc.report.page import Facts, Findings, Pictures, Table, Text
+from posenc.report.panels import accuracy_by_class, accuracy_by_scheme, against_published, contrast, learning_curves
+from posenc.report.provenance import what_was_run
+from posenc.report.rows import interval, number, signed, values
+
+
+def block_of(panel, kind):
+    return next(block for block in panel.blocks if isinstance(block, kind))
+
+
+def row(scheme, seed, value, setting="main", metric="accuracy_ood"):
+    return {"scheme": scheme, "seed": seed, "metric": metric, "setting": setting, "value": value}
+
+
+def test_numbers_as_text():
+    assert (number(0.876), number(-0.04), number(-0.001), number(float("nan"))) == ("0.88", "−0.04", "0.00", "–")
+    assert (signed(0.1), signed(-0.1), signed(-0.001)) == ("+0.10", "−0.10", "+0.00")
+
+
+def test_interval_is_cut_to_what_an_accuracy_can_be():
+    estimate = t_interval([0.99, 0.90, 0.95])
+    assert estimate.high > 1
+    assert interval(estimate, within=(0, 1)).replace("\u00a0", " ").endswith(", 1.00]")
+
+
+def test_two_values_for_one_unit_are_refused():
+    with pytest.raises(ValueError, match="filter the rows by study and preset"):
+        values([row("rope", 0, 0.5), row("rope", 0, 0.6)], "accuracy_ood")
+
+
+def test_accuracy_shows_every_seed_of_both_metrics_best_scheme_first(study):
+    panel = accuracy_by_scheme(study.results, metrics={"accuracy_ood": "Unseen", "accuracy_iid": "Seen"}, chance=0.25)
+    pictures = block_of(panel, Pictures)
+    assert [picture.title for picture in pictures.pictures] == ["Unseen", "Seen"]
+    table = pictures.numbers
+    assert len(table.rows) == 22
+    means = [float(cells[2]) for cells in table.rows if cells[1] == "Unseen"]
+    assert means == sorted(means, reverse=True)
+    assert all(cells[5].count(":") == 3 for cells in table.rows)
+
+
+def test_a_scheme_without_a_seed_in_one_metric_keeps_its_row():
+    rows = [row("rope", 0, 0.5), row("rope", 1, 0.6), row("nope", 0, 0.3, metric="accuracy_iid")]
+    panel = accuracy_by_scheme(rows, metrics={"accuracy_ood": "Unseen", "accuracy_iid": "Seen"}, chance=0.25)
+    svg = block_of(panel, Pictures).pictures[0].svg
+    assert "no finished seed" in svg
+    assert "nope" in svg
+
+
+def test_classes_keep_one_order(study):
+    panel = accuracy_by_class(
+        study.results,
+        metrics={f"accuracy_ood_{k}": f"{k}-vector" for k in (1, 2, 3)},
+        chance=0.25,
+        order_by="accuracy_ood",
+    )
+    order = [
+        [cells[0] for cells in block_of(panel, Pictures).numbers.rows if cells[1] == f"{k}-vector"] for k in (1, 2)
+    ]
+    assert order[0] == order[1]
+    assert order[0][0] == "2d-fixed"
+
+
+def test_learning_curves_have_one_picture_per_scheme_and_a_band_for_many_seeds(study, new_study):
+    metrics = {"accuracy_ood": "unseen", "accuracy_train": "training"}
+    few = block_of(learning_curves(study.curves, metrics=metrics), Pictures)
+    many = block_of(learning_curves(new_study(seeds=8).curves, metrics=metrics), Pictures)
+    assert len(few.pictures) == len(many.pictures) == 11
+    assert "each seed thin" in few.key
+    assert "band from the lowest to the highest" in many.key
+    assert few.numbers.columns[2:] == ("10", "20", "30", "40", "50", "60", "70", "80")
+
+
+def test_published_numbers_are_labelled_and_ranked_among_shared_schemes():
+    rows = [row(name, seed, value) for name, value in (("a", 0.9), ("b", 0.8), ("own", 0.7)) for seed in (0, 1)]
+    panel = against_published(
+        rows, metric="accuracy_ood", published={"b": (0.95, 0.01), "a": (0.9, 0.02), "c": (0.5, 0.1)}, source="a paper"
+    )
+    table = block_of(panel, Table)
+    assert "another model, another scale" in table.caption
+    assert "another model, another scale" in table.columns[2]
+    by_name = {cells[0]: cells[1:] for cells in table.rows}
+    assert by_name["a"][2:] == ("1", "2")
+    assert by_name["b"][2:] == ("2", "1")
+    assert by_name["own"][1:] == ("none", "–", "–")
+    assert by_name["c"][:2] == ("not run", "0.500 ± 0.100")
+
+
+@pytest.mark.parametrize(
+    ("second", "sentence"),
+    [
+        ((0.80, 0.82, 0.79), "the gap is smaller, and cannot be told from none"),
+        ((0.70, 0.71, 0.70), "the gap is smaller, and remains"),
+        ((0.10, 0.11, 0.12), "the gap does not shrink"),
+        ((0.95, 0.96, 0.96), "the order turns round"),
+    ],
+)
+def test_contrast_says_what_became_of_the_gap(second, sentence):
+    high, low = (0.80, 0.81, 0.80), (0.40, 0.42, 0.41)
+    rows = [row("a", seed, high[seed], setting) for setting in ("main", "more") for seed in range(3)]
+    rows += [row("b", seed, low[seed]) for seed in range(3)]
+    rows += [row("b", seed, second[seed], "more") for seed in range(3)]
+    panel = contrast(
+        rows, metric="accuracy_ood", settings={"main": "Few", "more": "Many"}, pairs=[("a", "b")], chance=0.25
+    )
+    text = block_of(panel, Text)
+    assert "was chosen" in text.paragraphs[0]
+    assert sentence in text.paragraphs[1]
+
+
+def test_contrast_without_its_second_setting_says_so(study):
+    rows = [cells for cells in study.results if cells["setting"] == "main"]
+    panel = contrast(rows, metric="accuracy_ood", settings={"main": "Few", "more": "Many"}, pairs=[], chance=0.25)
+    assert "was not run" in block_of(panel, Text).paragraphs[1]
+
+
+def test_provenance_names_what_is_missing_and_mixed(study):
+    units = [dict(study.units[0]), {**study.units[1], "commit": "abc", "dirty": True}, {"unit": "bare"}]
+    panel = what_was_run(units, planned=6, missing=[{"unit": "main/rope/2", "reason": "diverged"}])
+    facts = dict(block_of(panel, Facts).items)
+    assert facts["Units"] == ("3 of 6 finished, 1 without a result",)
+    assert "abc, with uncommitted changes (1 unit)" in facts["Code"]
+    assert "Units of different code stand side by side on this page." in facts["Code"]
+    assert "2 of 3 units recorded it" in facts["Computing time"][0]
+    assert block_of(panel, Table).rows == (("main/rope/2", "diverged"),)
+    assert "2 planned units neither finished nor failed" in block_of(panel, Text).paragraphs[0]
+
+
+def test_provenance_of_nothing_is_not_recorded():
+    facts = dict(block_of(what_was_run([]), Facts).items)
+    assert facts["Command"] == facts["Versions"] == facts["Finished"] == ("not recorded",)
+
+
+def test_the_first_panel_judges(study, new_panels):
+    assert len([block for block in new_panels(study)[0].blocks if isinstance(block, Findings)]) == 2

@@ -1,0 +1,413 @@
+"""The store: a unit is in it wholly or not at all, whatever the disk does; equal work has one key."""
+
+import csv
+import errno
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from posenc import provenance
+from posenc.store import Outcome, Store, StoreError, Unit
+from posenc.training import checkpoint
+from posenc.unit import UnitError
+
+ORIGIN = {"commit": "c0ffee", "dirty": False, "versions": {"torch": "2"}, "machine": {"cores": 2}, "device": "cpu"}
+SETTINGS = {"sigma": 0.2, "model": {"dim": 160, "depth": 4}, "classes": [1, 2, 3], "cosine": True, "note": None}
+
+
+def unit(seed: int = 0, **changes: object) -> Unit:
+    values = {"study": "latin", "scheme": "learned-0.2", "preset": "quick", "work": "a.b:c", "settings": SETTINGS}
+    return Unit(**(values | {"seed": seed} | changes))
+
+
+def outcome(accuracy: float = 0.5) -> Outcome:
+    curve = [{"epoch": 10, "metric": "accuracy_ood", "value": accuracy}]
+    arrays = {"right": np.array([True, False]), "scalar": np.array(3.0)}
+    weights = {"table": torch.arange(6.0).reshape(2, 3).T}
+    metrics = {"accuracy_ood": accuracy, "accuracy_iid": 0.9}
+    return Outcome(metrics=metrics, curves=curve, arrays=arrays, weights=weights)
+
+
+def finish(store: Store, *units: Unit, accuracy: float = 0.5) -> None:
+    for each in units:
+        store.finish(each, outcome(accuracy), {"seconds": 1.5, "device": "cpu", "attempts": 1}, ORIGIN)
+
+
+def full_disk(monkeypatch: pytest.MonkeyPatch, number: int = errno.ENOSPC, after: int = 0) -> None:
+    """From the write number `after` on, the disk refuses."""
+    writes, real = [], os.fsync
+
+    def refuse(descriptor: int) -> None:
+        writes.append(descriptor)
+        if len(writes) > after:
+            raise OSError(number, os.strerror(number))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", refuse)
+
+
+# -- the key -----------------------------------------------------------------------------------------------------
+
+
+def test_key_is_pinned() -> None:
+    """A literal: if it changes, every store that anybody has is done again."""
+    assert unit().key == "9ecc4dcdecda4245"
+
+
+def test_key_ignores_labels_and_order_and_the_spelling_of_numbers() -> None:
+    turned = {name: SETTINGS[name] for name in reversed(SETTINGS)} | {"model": {"depth": 4.0, "dim": 160}}
+    assert unit(preset="paper", setting="closed", settings=turned).key == unit().key
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seed": 1},
+        {"study": "other"},
+        {"scheme": "nope"},
+        {"work": "a.b:d"},
+        {"settings": SETTINGS | {"sigma": 0.3}},
+        {"settings": SETTINGS | {"cosine": 1}},
+    ],
+    ids=str,
+)
+def test_key_tells_different_work_apart(changes: dict) -> None:
+    assert unit(**changes).key != unit().key
+
+
+def test_key_is_the_same_in_another_process() -> None:
+    program = (
+        "import json, sys; from posenc.store import Unit;"
+        "print(Unit(study='latin', scheme='learned-0.2', preset='x', seed=0, work='a.b:c',"
+        " settings=json.loads(sys.argv[1])).key)"
+    )
+    turned = json.dumps({name: SETTINGS[name] for name in reversed(SETTINGS)})
+    environment = os.environ | {"PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)}
+    answer = subprocess.run([sys.executable, "-c", program, turned], capture_output=True, text=True, env=environment)
+    assert answer.stdout.strip() == unit().key
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, {1: 2}, Path("x"), np.float32(1)], ids=repr)
+def test_settings_are_plain_json(value: object) -> None:
+    with pytest.raises(UnitError, match=r"settings\.model\.x"):
+        assert unit(settings={"model": {"x": value}}).key
+
+
+# -- finishing and reading ---------------------------------------------------------------------------------------
+
+
+def test_a_finished_unit_comes_back_whole(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    (store.workdir(unit().key) / "state.pt").write_bytes(b"x")
+    assert not store.finished(unit().key)
+    finish(store, unit())
+    assert store.finished(unit().key)
+    assert not (store.root / "work" / unit().key).exists()
+    stored = Store(store.root).read(unit().key)
+    assert stored.unit == unit()
+    assert stored.unit.key == unit().key
+    assert stored.metrics == {"accuracy_iid": 0.9, "accuracy_ood": 0.5}
+    assert stored.provenance == ORIGIN
+    assert [row["value"] for row in stored.curves] == [0.5]
+    arrays, weights = store.arrays(unit().key), store.weights(unit().key)
+    assert arrays["right"].tolist() == [True, False]
+    assert arrays["scalar"].shape == ()
+    assert torch.equal(weights["table"], torch.arange(6.0).reshape(2, 3).T)
+    assert store.units() == [unit()]
+
+
+def test_tables(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    finish(store, unit(1), unit(0), unit(0, scheme="1d-fixed", preset="paper"), unit(0, study="other"))
+    rows = store.results()
+    assert list(rows[0]) == ["study", "preset", "setting", "scheme", "seed", "metric", "value", "unit"]
+    assert rows == sorted(rows, key=lambda row: [row[n] for n in ("study", "preset", "scheme", "seed", "metric")])
+    assert len(rows) == 8
+    assert {row["study"] for row in store.results(study="latin")} == {"latin"}
+    assert {row["scheme"] for row in store.results(preset="paper")} == {"1d-fixed"}
+    assert {row["unit"] for row in store.curves(keys=[unit(1).key, "absent"])} == {unit(1).key}
+    times = store.timings(study="other")
+    assert times[0]["seconds"] == 1.5
+    assert times[0]["commit"] == "c0ffee"
+    assert times[0]["cores"] == 2
+    assert "finished_at" in times[0]
+
+
+def test_a_value_that_is_not_a_number_stays_one(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    finish(store, unit(), accuracy=math.nan)
+    assert [row["metric"] for row in store.results() if math.isnan(row["value"])] == ["accuracy_ood"]
+    assert math.isnan(store.curves()[0]["value"])
+
+
+def test_what_is_finished_stays(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    finish(store, unit(), accuracy=0.25)
+    finish(store, unit(), accuracy=0.75)
+    assert store.read(unit().key).metrics["accuracy_ood"] == 0.25
+
+
+def test_two_stores_merge_by_copying(tmp_path: Path) -> None:
+    first, second = Store(tmp_path / "a"), Store(tmp_path / "b")
+    finish(first, unit(0), unit(1))
+    finish(second, unit(1), unit(2))
+    shutil.copytree(second.root, first.root, dirs_exist_ok=True)
+    assert [each.seed for each in Store(first.root).units()] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("missing", ["unit.json", "metrics.jsonl", "weights.safetensors"])
+def test_half_a_copied_unit_is_none_and_is_replaced(tmp_path: Path, missing: str) -> None:
+    store = Store(tmp_path)
+    finish(store, unit(0), unit(1))
+    torn = tmp_path / "units" / unit(0).key / missing
+    torn.write_bytes(torn.read_bytes()[:-3])
+    assert [each.seed for each in store.units()] == [1]
+    finish(store, unit(0))
+    assert [each.seed for each in store.units()] == [0, 1]
+
+
+def test_a_unit_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"not in .*posenc results"):
+        Store(tmp_path).read("0123456789abcdef")
+
+
+# -- leases ------------------------------------------------------------------------------------------------------
+
+
+def test_one_owner_at_a_time(tmp_path: Path) -> None:
+    store, other = Store(tmp_path), Store(tmp_path)
+    with store.lease("k") as mine, other.lease("k") as theirs, other.lease("l") as different:
+        assert (mine, theirs, different) == (True, False, True)
+    with other.lease("k") as free:
+        assert free
+
+
+def test_a_lease_ends_with_its_owner(tmp_path: Path) -> None:
+    program = (
+        "import sys, time; from posenc.store import Store\n"
+        "with Store(sys.argv[1]).lease('k') as mine: print(mine, flush=True); time.sleep(600)"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "True\n"
+        with Store(tmp_path).lease("k") as mine:
+            assert not mine
+        owner.kill()
+    with Store(tmp_path).lease("k") as mine:
+        assert mine
+
+
+def test_leftovers_of_a_killed_write_are_swept_by_the_next_owner(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    leftover = tmp_path / "partial" / f"{unit().key}.dead"
+    leftover.mkdir(parents=True)
+    assert store.units() == []
+    with store.lease(unit().key):
+        assert not leftover.exists()
+
+
+# -- a disk that refuses -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after", [0, 1, 5, 10])
+@pytest.mark.parametrize(("number", "says"), [(errno.ENOSPC, "is full"), (errno.EROFS, "cannot be written to")])
+def test_a_refusing_disk_is_one_sentence_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int, number: int, says: str
+) -> None:
+    store = Store(tmp_path)
+    finish(store, unit(0))
+    before = store.results()
+    kept = store.workdir(unit(1).key) / "state.pt"
+    kept.write_bytes(b"checkpoint")
+    with monkeypatch.context() as patch:
+        full_disk(patch, number, after)
+        with pytest.raises(StoreError, match=says) as raised:
+            finish(store, unit(1))
+    assert "safe" in str(raised.value)
+    assert kept.read_bytes() == b"checkpoint"
+    assert store.results() == before
+    assert list((tmp_path / "partial").iterdir()) == []
+    finish(store, unit(1))
+    assert len(store.units()) == 2
+
+
+def test_a_full_disk_is_noticed_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path)
+    full_disk(monkeypatch)
+    with pytest.raises(StoreError, match="is full"):
+        store.ensure_writable()
+    assert list((tmp_path / "partial").iterdir()) == []
+
+
+def test_a_file_where_a_folder_is_needed(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for root in (tmp_path / "file", tmp_path / "file" / "runs"):
+        with pytest.raises(StoreError, match="is a file, and a folder is needed"):
+            Store(root)
+
+
+def test_a_read_only_store_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish(Store(tmp_path), unit())
+    full_disk(monkeypatch, errno.EROFS)
+    assert len(Store(tmp_path).results()) == 2
+
+
+def test_no_store_to_read(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no results in"):
+        Store(tmp_path / "absent", create=False)
+    assert not (tmp_path / "absent").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ('{"format": 2}', "has format 2.*Update posenc"),
+        ("{", "damaged"),
+        ("[]", "damaged"),
+        ('{"format": "x"}', "damaged"),
+    ],
+)
+def test_a_format_that_cannot_be_read(tmp_path: Path, content: str, says: str) -> None:
+    (tmp_path / "format.json").write_text(content)
+    with pytest.raises(StoreError, match=says) as raised:
+        Store(tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+# -- exports -----------------------------------------------------------------------------------------------------
+
+
+def test_csv_gives_the_numbers_back(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    finish(store, unit(0), unit(1), accuracy=1 / 3)
+    store.export(tmp_path / "table.csv", "csv")
+    with (tmp_path / "table.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["scheme"], int(row["seed"]), row["metric"], float(row["value"])) for row in rows] == [
+        (row["scheme"], row["seed"], row["metric"], row["value"]) for row in store.results()
+    ]
+
+
+def test_parquet_and_duckdb_read_the_same_rows(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    store = Store(tmp_path / "runs")
+    finish(store, unit(0), unit(1), accuracy=math.nan)
+    store.export(tmp_path / "table.parquet", "parquet")
+    names = "study, preset, setting, scheme, seed, metric, value, unit"
+    exported = duckdb.sql(f"select {names} from '{tmp_path}/table.parquet'").fetchall()
+    queried = duckdb.sql(f"select {names} from '{store.root}/units/*/metrics.jsonl' order by seed, metric").fetchall()
+    expected = [tuple(None if v != v else v for v in row.values()) for row in store.results()]
+    assert exported == queried == expected
+
+
+def test_latex_means_and_deviations(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    finish(store, unit(0, scheme="a_b"), accuracy=0.25)
+    finish(store, unit(1, scheme="a_b"), accuracy=0.75)
+    finish(store, unit(0, scheme="single"))
+    store.export(tmp_path / "table.tex", "latex")
+    text = (tmp_path / "table.tex").read_text()
+    assert r"scheme & accuracy\_iid & accuracy\_ood & seeds \\" in text
+    assert r"a\_b & $0.900 \pm 0.000$ & $0.500 \pm 0.354$ & 2 \\" in text
+    assert r"single & $0.900$ & $0.500$ & 1 \\" in text
+    assert r"\multicolumn" not in text
+    finish(store, unit(0, setting="closed", settings={"sigma": 9}))
+    store.export(tmp_path / "table.tex", "latex", study="latin")
+    assert (tmp_path / "table.tex").read_text().count(r"\multicolumn") == 2
+
+
+def test_an_export_replaces_the_old_one_or_leaves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path / "runs")
+    (tmp_path / "table.csv").write_text("old")
+    with pytest.raises(StoreError, match="nothing to export"):
+        store.export(tmp_path / "table.csv", "csv")
+    finish(store, unit())
+    with pytest.raises(ValueError, match="csv, parquet, latex; got 'xlsx'"):
+        store.export(tmp_path / "table.csv", "xlsx")  # pyright: ignore[reportArgumentType]
+    full_disk(monkeypatch)
+    with pytest.raises(StoreError, match="is full"):
+        store.export(tmp_path / "table.csv", "csv")
+    assert (tmp_path / "table.csv").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["runs", "table.csv"]
+
+
+# -- checkpoints -------------------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_comes_back(tmp_path: Path) -> None:
+    path = tmp_path / "state.pt"
+    assert checkpoint.load(path) is None
+    checkpoint.save(path, {"step": 3, "rng": torch.get_rng_state(), "curve": [{"value": 0.5}]})
+    (tmp_path / ".state.pt.1.partial").write_bytes(b"torn")
+    state = checkpoint.load(path)
+    assert state is not None
+    assert (state["step"], state["curve"]) == (3, [{"value": 0.5}])
+    assert torch.equal(state["rng"], torch.get_rng_state())
+    assert [file.name for file in tmp_path.iterdir()] == ["state.pt"]
+
+
+def test_a_checkpoint_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "state.pt"
+    checkpoint.save(path, {"step": 1})
+    with monkeypatch.context() as patch:
+        full_disk(patch)
+        with pytest.raises(OSError, match="No space left") as raised:
+            checkpoint.save(path, {"step": 2})
+    assert raised.value.errno == errno.ENOSPC
+    assert checkpoint.load(path) == {"step": 1}
+
+
+def flip(data: bytes) -> bytes:
+    where = data.index(torch.arange(1000.0).numpy().tobytes()) + 100
+    return data[:where] + bytes([data[where] ^ 1]) + data[where + 1 :]
+
+
+@pytest.mark.parametrize("damage", [flip, lambda data: data[:-50], lambda data: b"", lambda data: b"abc"])
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "state.pt"
+    checkpoint.save(path, {"weights": torch.arange(1000.0)})
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(checkpoint.CheckpointError, match="Delete it and the unit starts anew") as raised:
+        checkpoint.load(path)
+    assert "\n" not in str(raised.value)
+
+
+# -- provenance --------------------------------------------------------------------------------------------------
+
+
+def test_provenance_names_commit_versions_and_machine(tmp_path: Path) -> None:
+    found = provenance.gather()
+    assert set(found) == {"command", "commit", "dirty", "versions", "machine", "device", "date"}
+    assert found["versions"]["torch"] == torch.__version__
+    assert found["machine"]["cores"] >= 1
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_an_untracked_package_does_not_borrow_a_commit(tmp_path: Path) -> None:
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    inside, tracked = tmp_path / "site-packages", tmp_path / "src"
+    for folder in (inside, tracked):
+        folder.mkdir()
+        (folder / "module.py").write_text("")
+    assert provenance.git_state(tracked) == (None, None)
+    subprocess.run([*git, "add", "src"], check=True)
+    subprocess.run([*git, "commit", "-qm", "x"], check=True)
+    commit, dirty = provenance.git_state(tracked)
+    assert commit is not None
+    assert len(commit) == 40
+    assert dirty is False
+    assert provenance.git_state(inside) == (None, None)
+    (tracked / "module.py").write_text("changed")
+    assert provenance.git_state(tracked) == (commit, True)
