@@ -104,6 +104,11 @@ class Scheme(nn.Module, abc.ABC):
         """What the hooks need to know of each (query, key); distance is always ``k_pos - q_pos``."""
         return None
 
+    @property
+    def head_width(self) -> int | None:
+        """The width of the heads that it acts on, or None for any."""
+        return None
+
     # the sites, each the identity ----------------------------------------------------------------------------------
     @property
     def out_dim(self) -> int:

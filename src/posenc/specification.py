@@ -1,7 +1,7 @@
 """A scheme named in text or JSON, and built for the model at hand.
 
-    parse("RoPE(pairing='half')") -> Specification("RoPE", {"pairing": "half"})
-    build(specification, {"head_dim": 32, "dim": 64})    # what the model knows, where the options do not say
+parse("RoPE(pairing='half')") -> Specification("RoPE", {"pairing": "half"})
+build(specification, {"head_dim": 32, "dim": 64})    # what the model knows, where the options do not say
 """
 
 from __future__ import annotations

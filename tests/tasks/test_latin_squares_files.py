@@ -86,8 +86,8 @@ def test_csv_may_come_from_a_spreadsheet(tmp_path):
             "line 3: puzzle '2000500000000000' leaves 1, 3 and 4 possible",
         ),
         (
-            HEADER + GOOD + "1,,Binary,1205000000300000,3\n",
-            "line 3: puzzle '1205000000300000' is in none of the authors'",
+            HEADER + GOOD + "1,,Binary,0200054000004001,1\n",
+            "line 3: puzzle '0200054000004001' is in none of the authors'",
         ),
         (
             HEADER + GOOD + "1,,Binary,2000500234001000,3\n",

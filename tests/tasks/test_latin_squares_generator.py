@@ -114,17 +114,18 @@ def test_given_puzzles_are_held_out_as_they_are():
 @pytest.mark.parametrize(
     ("arguments", "train", "ood"),
     [
-        ({}, "d2795f5b504997d9", "30411eafda135b57"),
+        ({}, "707e9fa9d937f8fc", "68189d2fad37d72f"),
         ({"rule": "entailment", "jaccard": "clue-pairs"}, "9919c32c1fca034c", "208bd3570d6daa68"),
         (
             {"jaccard": None, "clues": (3, 11), "balance_clues": False, "ood_turns": 3, "ood_squares": None},
-            "9193ddbac4187c8c",
-            "65dd4b4123fe3319",
+            "b58d047dea948dd4",
+            "66250996e6b9ae61",
         ),
     ],
 )
 def test_a_seed_gives_the_same_puzzles_everywhere(arguments, train, ood):
-    # Written down from the first run: a change here means that every published seed now names other puzzles.
+    # Written down from a run, since class 3 of the authors' rule is any hidden single: recomputed then for that rule,
+    # unchanged for entailment. A change here means that every published seed now names other puzzles.
     data = generate(train=300, iid=30, ood=30, seed=7, **arguments)
     assert (data.train.digest()[:16], data.ood.digest()[:16]) == (train, ood)
 

@@ -64,7 +64,8 @@ def entailment_by_enumeration(cells):
     return 0
 
 
-def authors_by_definition(cells):
+def authors_by_definition(cells, line_holds=((0, 3), (1, 2), (2, 1))):
+    """line_holds: the (clues, blanks) beside the probe at which a hidden single counts; the default is all there are."""
     grid = np.array(cells).reshape(4, 4)
     r, c = np.argwhere(grid == 5)[0]
     clues = {1, 2, 3, 4}
@@ -76,9 +77,12 @@ def authors_by_definition(cells):
     for own, lines, place in ((row, grid, (r, c)), (column, grid.T, (c, r))):
         blanks = [j for j in range(4) if j != place[1] and lines[place[0], j] == 0]
         for symbol in clues - row - column:
-            if (len(own), len(blanks)) in ((0, 3), (1, 2)) and all(symbol in lines[:, j] for j in blanks):
+            if (len(own), len(blanks)) in line_holds and all(symbol in lines[:, j] for j in blanks):
                 return 3
     return 0
+
+
+AS_THE_VERIFIER_ASKS = ((0, 3), (1, 2))
 
 
 def test_there_are_576_latin_squares():
@@ -134,9 +138,13 @@ def test_classes_do_not_depend_on_orientation_or_names(rule):
 def test_the_rules_differ_where_the_documentation_says():
     # Row 1 shows 1 and 2 and has one other blank, which stands in a column with 3: that row and that column imply 3.
     two_lines = "1205000000300000"
-    assert classify(two_lines, "entailment") == 2
+    assert (classify(two_lines), classify(two_lines, "entailment")) == (3, 2)
+    assert authors_by_definition([int(s) for s in two_lines], AS_THE_VERIFIER_ASKS) == 0
+    # Row 4 and column 2 leave 3 for the cell where they meet, so the probe is 1: no hidden single, but three lines.
+    bent = "0200054000004001"
+    assert classify(bent, "entailment") == 3
     with pytest.raises(ValueError, match="none of the authors' three classes; rule='entailment' has one for it"):
-        classify(two_lines)
+        classify(bent)
     # An empty row whose three other columns all show 1: by the authors' rule 3, though it takes four lines.
     four_lines = "5000010000100001"
     assert classify(four_lines) == 3
@@ -223,6 +231,8 @@ def test_all_of_the_authors_puzzles_have_their_class_and_one_answer(authors_fold
     assert len(np.unique(everything, axis=0)) == 9108
     assert (classify_batch(everything) > 0).all()
     assert classify_batch(everything).tolist() == [authors_by_definition(row) for row in everything]
+    as_verified = [authors_by_definition(row, AS_THE_VERIFIER_ASKS) for row in everything]
+    assert classify_batch(everything).tolist() == as_verified
     generated = np.concatenate([one_hot_cells(part, 5).reshape(len(part), 80) for part in (data.train, data.iid)])
     human = one_hot_cells(data.ood, 5).reshape(108, 80)
     common = generated @ human.T

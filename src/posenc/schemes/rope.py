@@ -95,6 +95,10 @@ class RoPE(Scheme):
             cacheable=True,
         )
 
+    @property
+    def head_width(self) -> int:
+        return self.of
+
     def prepare(self, pos: Positions) -> Turn:
         self._take(pos)
         device = pos.coords.device

@@ -98,6 +98,10 @@ class Shaw(Scheme):
             elif table is not None:
                 nn.init.xavier_uniform_(table, generator=generator)
 
+    @property
+    def head_width(self) -> int:
+        return self.keys.shape[1]
+
     def prepare(self, pos: Positions) -> Positions:
         self._whole(pos)
         return pos

@@ -28,7 +28,9 @@ class Request:
         for name, values in (("seed", self.seeds), ("scheme", self.schemes)):
             twice = [v for i, v in enumerate(values or ()) if v in (values or ())[:i]]
             if twice:
-                raise ValueError(f"{name} {twice[0]} is given twice; a second run of it would be the same. Name it once.")
+                raise ValueError(
+                    f"{name} {twice[0]} is given twice; a second run of it would be the same. Name it once."
+                )
             if values is not None and not values:
                 raise ValueError(f"no {name} is given; name at least one, or leave --{name}s out for the preset's own.")
 

@@ -78,7 +78,9 @@ class LatinSquares:
             return setting.data
         folder = None if request.data is None else request.data / "lst"
         if folder is None or not folder.is_dir():
-            print("The authors' puzzles are not at hand (--data DIR with a folder lst); generating others by their rules.")
+            print(
+                "The authors' puzzles are not at hand (--data DIR with a folder lst); generating others by their rules."
+            )
             data = {"train": 8100, "iid": 900, "ood": 108, "ood_squares": None, "ood_turns": 3, "seed": 0,
                     "clues": [3, 11], "balance_clues": False}  # fmt: skip
             work.obtain(store.root, data)

@@ -46,9 +46,7 @@ AS_RUN: dict[str, Row] = {
         scheme="Sinusoid", model={"encoding_dropout": 0.1}, training={"evaluate_in_train_mode": True}
     ),
     "relative-literal": Row(scheme="Shaw", options={"literal": True}, model={"output_projection": False}),
-    "causal-nope-literal": Row(
-        scheme="CausalNoPE", options={"literal": True}, model={"projection_bias": False}
-    ),
+    "causal-nope-literal": Row(scheme="CausalNoPE", options={"literal": True}, model={"projection_bias": False}),
 }
 """What the authors' code runs under the same names, where it differs from their text."""
 

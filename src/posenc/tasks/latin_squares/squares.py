@@ -5,12 +5,14 @@ many rows and columns (lines) a person must hold in mind at once; moving the pro
 columns changes neither, so all formulas below have it at (0, 0). With ``R`` and ``C`` the sets of symbols shown by the
 probe's row and column and ``C_j`` those shown by column ``j``:
 
-``authors`` (arXiv 2406.08272; the verifier of github ljhearne/LSTNN_public)
+``authors`` (arXiv 2406.08272; github ljhearne/LSTNN_public)
     1: |R| = 3 or |C| = 3.
     2: not 1, and |R u C| = 3.
-    3: neither, and |R| <= 1 with a symbol outside R u C that every ``C_j`` of a blank (0, j) shows, j = 1..3; or the
-       same with rows and columns exchanged. (With |R| = 2 such a probe needs only its row and one column. None of the
-       authors' 9,108 puzzles depends on that step, and their verifier does not know it: no class here, class 2 below.)
+    3: neither, and some symbol outside R u C is shown by every ``C_j`` of a blank (0, j), j = 1..3, so that (0, 0) is
+       the only cell of its row left for it; or the same with rows and columns exchanged: a hidden single, whatever the
+       number of blanks. (The authors' own verifier asks besides for no clue and three blanks in that line, or one clue
+       and two blanks; on all of their 9,108 puzzles that makes no difference. With two clues and one blank the row
+       and one column are enough, so this is class 2 below.)
 
 ``entailment``
     k: the smallest number of lines such that every filling of their cells that agrees with the clues and repeats
@@ -157,10 +159,10 @@ def _authors(cells: Cells) -> NDArray[np.uint8]:
     one = (_COUNT[row] == 3) | (_COUNT[column] == 3)
     two = _COUNT[np.bitwise_or(row, column)] == 3
     three = np.zeros(len(row), dtype=bool)
-    for own, lines in ((row, shown), (column, shown.swapaxes(0, 1))):
+    for lines in (shown, shown.swapaxes(0, 1)):
         across = np.bitwise_or.reduce(lines)[1:]
         only_here = np.bitwise_and.reduce(np.where(lines[0, 1:] == 0, across, 15)) & ~(row | column)
-        three |= (_COUNT[own] <= 1) & (only_here != 0)
+        three |= only_here != 0
     return np.where(one, 1, np.where(two, 2, np.where(three, 3, 0))).astype(np.uint8)
 
 

@@ -1,0 +1,170 @@
+"""kill -9 at random moments: is anything finished lost, is anything done twice, is the final table the same?
+
+    python benchmarks/kill.py --kills 50 --json kill.json -- \\
+        posenc run latin-squares --preset quick --yes --out {out}
+
+`{out}` in the command is replaced by a folder: one for a run that nobody disturbs, one for the run that is killed
+(its first process alone, by SIGKILL; its workers must end by themselves) and started again until it has been killed
+that often. A run that comes to its end before that is followed by another one in a new folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+Finished = dict[str, tuple[int, int]]  # by key: inode and time of unit.json, which change if it is written again
+ORPHANS = 30.0  # seconds that orphaned workers are given to end
+
+
+def main() -> int:
+    chosen = arguments()
+    root = Path(chosen.dir or tempfile.mkdtemp(prefix="kill-"))
+    root.mkdir(parents=True, exist_ok=True)
+    log = (root / "output.log").open("ab")
+    moments = random.Random(chosen.seed)
+    began = time.monotonic()
+    undisturbed = root / "undisturbed"
+    start(chosen.command, undisturbed, log).wait()
+    seconds = time.monotonic() - began
+    expected = table(chosen.results, undisturbed)
+    print(f"undisturbed: {seconds:.1f} s, {len(snapshot(undisturbed))} units", flush=True)
+    found: dict[str, Any] = {
+        "kills": 0,
+        "rounds": 0,
+        "restarts": 0,
+        "lost": 0,
+        "twice": 0,
+        "orphans": 0,
+        "different": 0,
+    }
+    kept: list[int] = []
+    while found["kills"] < chosen.kills:
+        out = root / f"killed-{found['rounds']}"
+        one_round(chosen, out, moments, found, kept, log)
+        found["rounds"] += 1
+        found["twice"] += done_twice(out)
+        found["different"] += table(chosen.results, out) != expected or parts(out) != parts(undisturbed)
+    found |= {"finished_at_kill": kept, "seconds_undisturbed": round(seconds, 1), "seed": chosen.seed}
+    found |= {"between": chosen.between, "command": shlex.join(chosen.command), "units": len(snapshot(undisturbed))}
+    passed = not (found["lost"] or found["twice"] or found["different"] or found["orphans"])
+    show(found, passed)
+    if chosen.json:
+        chosen.json.write_text(json.dumps(found | {"passed": passed}, indent=1) + "\n")
+    return 0 if passed else 1
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--between", type=float, nargs=2, default=(0.5, 12.0), metavar=("LOW", "HIGH"), help="seconds")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--dir", type=Path, help="where the stores go; default: a new temporary folder")
+    parser.add_argument("--results", default="posenc results --out {out} --format csv", help="prints the final table")
+    parser.add_argument("--json", type=Path, help="where the figures go")
+    parser.add_argument("command", nargs="+")
+    chosen = parser.parse_args()
+    if not any("{out}" in word for word in chosen.command) or "{out}" not in chosen.results:
+        parser.error("The command (after --) and --results need {out} where the folder of the store goes.")
+    return chosen
+
+
+def start(command: list[str], out: Path, log: Any) -> subprocess.Popen[bytes]:
+    """The command in a session and process group of its own."""
+    words = [word.replace("{out}", str(out)) for word in command]
+    return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+
+
+def one_round(
+    chosen: argparse.Namespace, out: Path, moments: random.Random, found: dict[str, Any], kept: list[int], log: Any
+) -> None:
+    """Kills and restarts until the kills are used up (then lets the run end) or the run has ended before."""
+    known: Finished = {}
+    while True:
+        process = start(chosen.command, out, log)
+        last = found["kills"] >= chosen.kills
+        try:
+            code = process.wait(None if last else moments.uniform(*chosen.between))
+        except subprocess.TimeoutExpired:
+            os.kill(process.pid, signal.SIGKILL)
+            code = process.wait()
+            found["kills"] += 1
+        found["restarts"] += 1
+        found["orphans"] += orphans(process.pid)
+        now = snapshot(out)
+        found["lost"] += sum(now.get(key) != value for key, value in known.items())
+        known = now
+        kept.append(len(now))
+        if code >= 0:
+            if code:
+                sys.exit(f"The command ended with exit code {code}; see {log.name}.")
+            return
+        print(f"kill {found['kills']}: {len(now)} units finished", flush=True)
+
+
+def snapshot(out: Path) -> Finished:
+    paths = {path.parent.name: path.stat() for path in out.glob("units/*/unit.json")}
+    return {key: (stat.st_ino, stat.st_mtime_ns) for key, stat in paths.items()}
+
+
+def done_twice(out: Path) -> int:
+    """Units that were begun again after they had been finished, by the store's journal."""
+    twice = 0
+    for path in out.glob("journal/*.jsonl"):
+        events = [json.loads(line)["event"] for line in path.read_text().splitlines()]
+        after = events[events.index("finished") + 1 :] if "finished" in events else []
+        twice += bool(after)
+    return twice
+
+
+def orphans(group: int) -> int:
+    """Live processes of the killed run that are still there after a while; they are ended."""
+    deadline = time.monotonic() + ORPHANS
+    while (left := members(group)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if left:
+        os.killpg(group, signal.SIGKILL)
+    return len(left)
+
+
+def members(group: int) -> list[int]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, pgrp = stat.read_text().rpartition(")")[2].split()[:3]
+        except (OSError, ValueError):
+            continue
+        if int(pgrp) == group and state != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+def table(results: str, out: Path) -> str:
+    words = [word.replace("{out}", str(out)) for word in shlex.split(results)]
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+
+def parts(out: Path) -> dict[str, bytes]:
+    """Curves, arrays and weights of every unit, byte by byte: more than the table shows."""
+    names = ("curves.jsonl", "arrays.safetensors", "weights.safetensors")
+    return {str(p.relative_to(out)): p.read_bytes() for name in names for p in out.glob(f"units/*/{name}")}
+
+
+def show(found: dict[str, Any], passed: bool) -> None:
+    named = ("kills", "rounds", "restarts", "units", "lost", "twice", "orphans", "different")
+    print("\n".join(f"{name:>10}  {found[name]}" for name in named))
+    print("passed" if passed else "FAILED", "(lost, twice, orphans and different must be 0)")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""What every scheme must satisfy: one small file a family of checks, run for anybody's scheme as for ours.
+
+    report = check(RoPE)              # every declared example
+    report = check(my_scheme)         # one instance
+    assert report.ok, report
+
+A check is a function of this package that takes a ``Case``; its name is its sentence. The files are walked.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+import textwrap
+from collections.abc import Callable, Sequence
+
+from posenc.contract.case import Case, ContractError
+from posenc.scheme import Scheme
+
+LONGEST = 300  # characters of an error that is not the contract's own
+
+Check = Callable[[Case], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """One check on one case; ``trouble`` is empty where it passed."""
+
+    check: str
+    case: str
+    trouble: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """Every check that was run."""
+
+    results: tuple[Result, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.failures
+
+    @property
+    def failures(self) -> tuple[Result, ...]:
+        return tuple(result for result in self.results if result.trouble)
+
+    def __str__(self) -> str:
+        cases = len({result.case for result in self.results})
+        lines = [f"{len(self.results) - len(self.failures)} of {len(self.results)} checks passed on {cases} examples"]
+        lines += [f"  {result.check}: {result.case}: {result.trouble}" for result in self.failures]
+        return "\n".join(lines)
+
+
+def check(scheme: Scheme | type[Scheme], *, compiling: bool = False) -> Report:
+    """Run the contract on every example of a scheme's class, or on one instance as it is.
+
+    compiling: also the checks that call ``torch.compile``, which are slow.
+    """
+    if isinstance(scheme, Scheme):
+        cases = [Case(type(scheme), {}, scheme)]
+    elif not getattr(scheme, "examples", None):
+        raise ContractError(
+            f"{scheme.__name__} declares no `examples`. Write a tuple of constructor arguments, as "
+            "examples = ({'dim': 12}, {'dim': 12, 'base': 100.0}), with every option in one of them."
+        )
+    else:
+        cases = [Case(scheme, options) for options in scheme.examples]
+    return Report(tuple(run(one, case) for case in cases for one in checks(compiling=compiling)))
+
+
+def checks(*, compiling: bool = False) -> Sequence[Check]:
+    """Every check, family by family."""
+    found: list[Check] = []
+    for file in pkgutil.iter_modules(__path__):
+        if file.name == "compiling" and not compiling:
+            continue
+        module = importlib.import_module(f"{__name__}.{file.name}")
+        found += [
+            value
+            for name, value in vars(module).items()
+            if inspect.isfunction(value)
+            and value.__module__ == module.__name__
+            and not name.startswith("_")
+            and list(inspect.signature(value).parameters) == ["case"]
+        ]
+    return found
+
+
+def run(one: Check, case: Case) -> Result:
+    """One check on one case; an error of the scheme's own counts as a failure too."""
+    name = f"{one.__module__.rpartition('.')[2]}.{one.__name__}"
+    try:
+        one(case)
+    except ContractError as error:
+        return Result(name, str(case), str(error))
+    except Exception as error:
+        words = " ".join(str(error).split())
+        return Result(name, str(case), f"{type(error).__name__}: {textwrap.shorten(words, LONGEST, placeholder=' ..')}")
+    return Result(name, str(case))

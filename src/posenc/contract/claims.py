@@ -1,0 +1,204 @@
+"""Every claim measured, both ways: claiming more than is measured fails, and claiming less fails too."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from posenc.attention import attend
+from posenc.contract.case import HEADS, Case, ContractError, gap, require
+from posenc.positions import Positions
+from posenc.scheme import Scheme
+
+SHIFT = 5
+EXACT = 1e-9
+DRAWS = 400
+SPREAD = 5.0  # standard errors within which two means count as equal
+
+
+def translation_is_as_claimed(case: Case) -> None:
+    claimed, (measured, worst) = case.claims.translation, _translation(case)
+    require(
+        claimed == measured,
+        f"claims translation={claimed!r}, but moving every position by {SHIFT} changed what it does by {worst:.1e}: "
+        f"measured {measured!r} (exact means <= {EXACT:.0e}, expected means within {SPREAD:g} standard errors over "
+        f"{DRAWS} draws).",
+    )
+
+
+def isometry_is_as_claimed(case: Case) -> None:
+    scheme, pos = case.make(), case.positions()
+    where, sizes = scheme.prepare(pos), [0.0]
+    q, _, _ = case.qkv(scheme)
+    for site in ("q", "k", "v", "o"):
+        sizes.append(gap(scheme.transform(q, where, site).norm(dim=-1), q.norm(dim=-1)))
+    if "embed" in scheme.claims.sites:
+        length = scheme.embed(where).norm(dim=-1)
+        sizes.append(gap(length, length.mean().expand_as(length)))
+    measured = max(sizes) <= EXACT
+    require(
+        scheme.claims.isometric == measured,
+        f"claims isometric={scheme.claims.isometric}, but lengths change by up to {max(sizes):.1e}.",
+    )
+
+
+def learning_is_as_claimed(case: Case) -> None:
+    scheme, pos = case.make(), case.positions()
+    names = [name for name, parameter in scheme.named_parameters() if parameter.requires_grad]
+    claimed = scheme.claims.learned
+    require(claimed == bool(names), f"claims learned={claimed}, but its trained parameters are {names or 'none'}.")
+    if not names:
+        return
+    sum(effect.square().sum() for effect in case.effects(scheme, pos).values()).backward()
+    idle = [name for name, parameter in scheme.named_parameters() if parameter.grad is None]
+    require(not idle, f"parameter {idle[0] if idle else ''} never receives a gradient from what the scheme does.")
+
+
+def range_is_as_claimed(case: Case) -> None:
+    scheme = case.make()
+    axes, limits = scheme.claims.axes or 1, scheme.claims.range
+    for low, high in [limits or (-(10.0**7), 10.0**7)]:
+        inside = Positions(torch.tensor([[low] * axes, [high] * axes], dtype=torch.float64))
+        for what, effect in case.effects(scheme, inside).items():
+            require(bool(effect.isfinite().all()), f"{what} is not finite at positions {low:g} and {high:g}.")
+        for outside in () if limits is None else (low - 1, high + 1):
+            try:
+                scheme.prepare(Positions(torch.full((1, axes), outside, dtype=torch.float64)))
+            except ValueError:
+                continue
+            raise ContractError(f"claims range={limits}, but takes position {outside:g} without a word.")
+
+
+def axes_are_as_claimed(case: Case) -> None:
+    scheme, claimed = case.make(), case.claims.axes
+    taken = []
+    for axes in (1, 2, 3, 4):
+        try:
+            scheme.prepare(Positions(torch.zeros(2, axes, dtype=torch.float64)))
+        except ValueError:
+            continue
+        taken.append(axes)
+    right = [1, 2, 3, 4] if claimed is None else [claimed]
+    require(taken == right, f"claims axes={claimed}, but takes positions of {taken} axes.")
+
+
+def sites_are_as_claimed(case: Case) -> None:
+    scheme, pos = case.make(), case.positions()
+    measured, claimed = _acting(case, scheme, pos), set(scheme.claims.sites)
+    require(
+        measured == claimed,
+        f"claims the sites {sorted(claimed)}, but acts at {sorted(measured)}: "
+        f"{'unclaimed' if measured - claimed else 'idle'} are {sorted(measured ^ claimed)}.",
+    )
+
+
+def sharing_is_as_claimed(case: Case) -> None:
+    scheme, pos = case.make(), case.positions()
+    state, claimed = len(scheme.state_dict()), scheme.claims.sharing
+    per_head = False
+    if scheme.claims.sites & {"q", "k", "v", "o"}:
+        q, _, _ = case.qkv(scheme)
+        same = q[:, :1].expand_as(q)
+        where = scheme.prepare(pos)
+        moved = [scheme.transform(same, where, site) for site in ("q", "k", "v", "o")]
+        per_head = any(gap(x, x[:, :1].expand_as(x)) > EXACT for x in moved)
+    require(
+        not (claimed == "layer" and not state),
+        "claims sharing='layer', but has no parameters or buffers that a layer could have of its own; claim 'model'.",
+    )
+    require(
+        (claimed == "head") == per_head,
+        f"claims sharing={claimed!r}, but {HEADS} heads with equal inputs are {'not ' if per_head else ''}treated alike.",
+    )
+
+
+def caching_is_as_claimed(case: Case) -> None:
+    """Decoding with keys and values kept as transformed, one token at a time, against the full causal pass."""
+    scheme, pos = case.make(), case.positions()
+    q, k, v = case.qkv(scheme)
+    x, n = case.x(), pos.count
+    mask = torch.ones(n, n, dtype=torch.bool).tril()
+    full = case.attend(scheme, pos, mask=mask)
+    where = scheme.prepare(pos)
+    kept_k, kept_v, outs = [], [], []
+    for t in range(n):
+        now = scheme.prepare(pos[t : t + 1])
+        kept_k.append(scheme.transform(k[:, :, t : t + 1], now, "k"))
+        kept_v.append(scheme.transform(v[:, :, t : t + 1], now, "v"))
+        so_far = scheme.prepare(pos[: t + 1])
+        outs.append(
+            attend(
+                q[:, :, t : t + 1],
+                torch.cat(kept_k, 2),
+                torch.cat(kept_v, 2),
+                scheme,
+                now,
+                so_far,
+                scheme.relate(now, so_far),
+                kept=scheme.keep(x[:, : t + 1], so_far),
+                keys_ready=True,
+                scale=q.shape[-1] ** -0.5,
+            )  # fmt: skip
+        )
+    worst = gap(torch.cat(outs, 2), full)
+    if "embed" in scheme.claims.sites:
+        alone = torch.cat([scheme.embed(scheme.prepare(pos[t : t + 1])) for t in range(n)], -2)
+        worst = max(worst, gap(alone, scheme.embed(where)))
+    measured = worst <= EXACT
+    require(
+        scheme.claims.cacheable == measured,
+        f"claims cacheable={scheme.claims.cacheable}, but decoding token by token differs by {worst:.1e}.",
+    )
+
+
+def _translation(case: Case) -> tuple[str, float]:
+    scheme = case.make()
+    here, there = case.positions(), case.positions() + SHIFT
+    before, after = _relations(case, scheme, here), _relations(case, scheme, there)
+    worst = max(gap(after[name], before[name]) for name in before)
+    if worst <= EXACT:
+        return "exact", worst
+    change = []
+    for seed in range(DRAWS):
+        scheme = case.make(seed)
+        before, after = _relations(case, scheme, here), _relations(case, scheme, there)
+        change.append(torch.cat([(after[name] - before[name]).flatten() for name in before]))
+    drawn = torch.stack(change)
+    error = drawn.std(0) / DRAWS**0.5
+    settled = error > EXACT  # what does not vary between draws has no expectation to speak of
+    if bool(settled.any()) and bool((drawn.mean(0).abs()[settled] <= SPREAD * error[settled]).all()):
+        return ("expected" if bool(settled.all()) else "none"), worst
+    return "none", worst
+
+
+def _relations(case: Case, scheme: Scheme, pos: Positions) -> dict[str, Tensor]:
+    """What could depend on where all tokens are together: attention's output and embedded rows' inner products."""
+    with torch.no_grad():
+        found = {}
+        if scheme.claims.sites - {"embed"}:
+            found["attention"] = case.attend(scheme, pos)
+        if "embed" in scheme.claims.sites:
+            rows = scheme.embed(scheme.prepare(pos))
+            found["inner products"] = rows @ rows.transpose(-1, -2)
+        return found or {"nothing": torch.zeros(1)}
+
+
+def _acting(case: Case, scheme: Scheme, pos: Positions) -> set[str]:
+    where = scheme.prepare(pos)
+    pair = scheme.relate(where, where)
+    q, k, v = case.qkv(scheme)
+    kept = scheme.keep(case.x(), where)
+    acting = {site for site in ("q", "k", "v", "o") if gap(scheme.transform(q, where, site), q) > EXACT}
+    seen, weights = scheme.mask(pair), torch.full((2, HEADS, pos.count, pos.count), 1 / pos.count).double()
+    if seen is not None:
+        acting.add("mask")
+    found = {"bias": scheme.bias(q, k, kept, pair, seen), "value_bias": scheme.value_bias(weights, pair)}
+    acting |= {site for site, effect in found.items() if effect is not None and bool((effect != 0).any())}
+    try:
+        scheme.embed(where)
+        acting.add("embed")
+    except ValueError:
+        pass
+    if gap(scheme.mix(case.x(), where), case.x()) > EXACT:
+        acting.add("mix")
+    return acting

@@ -1,0 +1,40 @@
+"""torch.compile with the whole graph, at changing lengths. Slow: run with ``check(scheme, compiling=True)``."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from posenc.attention import attention
+from posenc.contract.case import Case, gap, require
+from posenc.positions import Positions
+from posenc.scheme import Scheme
+
+SAME = 1e-5
+
+
+class Attending(nn.Module):
+    """A scheme's whole effect as one module, for compile and export."""
+
+    def __init__(self, scheme: Scheme) -> None:
+        super().__init__()
+        self.scheme = scheme
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, pos: Positions) -> Tensor:
+        out = attention(q, k, v, scheme=self.scheme, q_pos=pos)
+        if "embed" in self.scheme.claims.sites:
+            out = out + self.scheme.embed(self.scheme.prepare(pos)).sum(-1)[..., :, None]
+        return out
+
+
+def it_compiles_whole_at_changing_lengths(case: Case) -> None:
+    scheme = case.make().float()
+    module = Attending(scheme)
+    torch._dynamo.reset()
+    compiled = torch.compile(module, fullgraph=True, dynamic=True, backend="eager")
+    for count in (6, 7, 9):
+        pos = Positions(case.positions(count).coords.float())
+        q, k, v = (t.float() for t in case.qkv(scheme, count))
+        worst = gap(compiled(q, k, v, pos), module(q, k, v, pos))
+        require(worst <= SAME, f"compiled at length {count} it differs from eager by {worst:.1e}.")
+    torch._dynamo.reset()

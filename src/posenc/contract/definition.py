@@ -1,0 +1,94 @@
+"""The fast code against the paper's formula, written scalar: values and gradients, in float64."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from posenc.contract.case import Case, gap, require
+from posenc.positions import Positions
+from posenc.scheme import At, Scheme
+
+EXACT = 1e-9
+
+
+def embedding_equals_its_definition(case: Case) -> None:
+    scheme = case.make()
+    if "embed" not in scheme.claims.sites:
+        return
+    pos = case.positions()
+    rows = scheme.embed(scheme.prepare(pos))
+    require(rows.shape[-1] == scheme.out_dim, f"out_dim says {scheme.out_dim}; rows have width {rows.shape[-1]}.")
+    defined = torch.stack([scheme.define_embed(p) for p in pos.coords])
+    worst = gap(rows, defined)
+    require(worst <= EXACT, f"embed differs from define_embed by {worst:.1e} (allowed {EXACT:.0e}).")
+    _same_gradients(scheme, rows, defined, "embed")
+
+
+def attention_equals_its_definition(case: Case) -> None:
+    scheme, pos = case.make(), case.positions()
+    q, k, v = (t[:1, :2].requires_grad_() for t in case.qkv(scheme))
+    x = case.x()[:1]
+    fast = _attend(case, scheme, q, k, v, x, pos)
+    slow = torch.stack([_defined_head(scheme, q[0, h], k[0, h], v[0, h], x[0], pos, h) for h in range(2)])[None]
+    worst = gap(fast, slow)
+    require(worst <= EXACT, f"attention differs from the scalar definition by {worst:.1e} (allowed {EXACT:.0e}).")
+    _same_gradients(scheme, fast, slow, "attention", {"q": q, "k": k, "v": v})
+
+
+def _attend(case: Case, scheme: Scheme, q: Tensor, k: Tensor, v: Tensor, x: Tensor, pos: Positions) -> Tensor:
+    from posenc.attention import attention
+
+    return attention(q, k, v, scheme=scheme, q_pos=pos, x=x, backend="eager")
+
+
+def _defined_head(scheme: Scheme, q: Tensor, k: Tensor, v: Tensor, x: Tensor, pos: Positions, head: int) -> Tensor:
+    sites, p, n = scheme.claims.sites, pos.coords, pos.count
+    at_site = {
+        site: torch.stack([scheme.define_transform(row, p[t], site, head) for t, row in enumerate(rows)])
+        if site in sites
+        else rows
+        for site, rows in (("q", q), ("k", k), ("v", v))
+    }
+    q, k, v = at_site["q"] / math.sqrt(q.shape[-1]), at_site["k"], at_site["v"]
+    everywhere = torch.ones(n, n, dtype=torch.bool)
+
+    def at(i: int, j: int, seen: Tensor) -> At:
+        return At(q, k, x, seen, p, p, i, j, head)
+
+    seen = everywhere
+    if "mask" in sites:
+        seen = torch.tensor([[scheme.define_mask(at(i, j, everywhere)) for j in range(n)] for i in range(n)])
+    outputs = []
+    for i in range(n):
+        logits = []
+        for j in range(n):
+            logit = q[i] @ k[j] + (scheme.define_bias(at(i, j, seen)) if "bias" in sites else 0)
+            logits.append(logit if bool(seen[i, j]) else torch.full_like(logit, -torch.inf))
+        weights = torch.stack(logits).softmax(0)
+        out = torch.zeros_like(v[0])
+        for j in range(n):
+            value = v[j] + (scheme.define_value_bias(at(i, j, seen)) if "value_bias" in sites else 0)
+            out = out + weights[j] * value
+        outputs.append(scheme.define_transform(out, p[i], "o", head) if "o" in sites else out)
+    return torch.stack(outputs)
+
+
+def _same_gradients(
+    scheme: Scheme, fast: Tensor, slow: Tensor, what: str, inputs: dict[str, Tensor] | None = None
+) -> None:
+    wanted = {**dict(scheme.named_parameters()), **(inputs or {})}
+    if not wanted or not fast.requires_grad:
+        return
+    weight = torch.randn(fast.shape, generator=torch.Generator().manual_seed(3), dtype=fast.dtype)
+    values = list(wanted.values())
+    of_fast = torch.autograd.grad((fast * weight).sum(), values, allow_unused=True)
+    of_slow = torch.autograd.grad((slow * weight).sum(), values, allow_unused=True)
+    for name, a, b in zip(wanted, of_fast, of_slow, strict=True):
+        a, b = (torch.zeros_like(wanted[name]) if g is None else g for g in (a, b))
+        worst = gap(a, b)
+        require(
+            worst <= EXACT, f"{what}'s gradient by {name} differs from its definition's by {worst:.1e} ({EXACT:.0e})."
+        )

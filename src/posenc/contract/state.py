@@ -1,0 +1,88 @@
+"""State: saved and loaded, copied, pickled, built on the meta device; nothing hidden, nothing changed by looking."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+
+import torch
+from torch import Tensor
+
+from posenc.contract.case import Case, gap, require
+from posenc.scheme import Scheme
+
+SAME = 1e-12
+
+
+def a_loaded_state_does_the_same(case: Case) -> None:
+    one, other = case.make(0), case.make(1)
+    stream = io.BytesIO()
+    torch.save(one.state_dict(), stream)
+    stream.seek(0)
+    other.load_state_dict(torch.load(stream, weights_only=True))
+    _same(case, one, other, "after loading its state_dict")
+
+
+def copies_do_the_same(case: Case) -> None:
+    scheme = case.make()
+    _same(case, scheme, copy.deepcopy(scheme), "as a deep copy")
+    _same(case, scheme, pickle.loads(pickle.dumps(scheme)), "after pickling")
+
+
+def the_meta_device_holds_a_scheme(case: Case) -> None:
+    """Built on meta, made real, drawn anew or loaded: nothing may stay uninitialised."""
+    if case.instance is not None:
+        return
+    with torch.device("meta"):
+        empty = case.kind(**case.options)
+    real, wanted = empty.to_empty(device="cpu").double(), case.make()
+    with torch.no_grad():
+        for tensor in (*real.parameters(), *real.buffers()):
+            tensor.fill_(torch.nan) if tensor.is_floating_point() else tensor.fill_(-1)
+    missing = set(dict(real.named_buffers())) - set(real.state_dict())
+    require(not missing, f"the buffer {missing or ''} is not in the state_dict: built on meta it would stay garbage.")
+    real.load_state_dict(wanted.state_dict())
+    _same(case, wanted, real, "built on the meta device and loaded")
+    if list(real.state_dict()):
+        reset = getattr(real, "reset_parameters", None)
+        require(reset is not None, "has state and no reset_parameters() to draw it anew after building on meta.")
+        with torch.no_grad():
+            for tensor in (*real.parameters(), *real.buffers()):
+                tensor.fill_(torch.nan)
+        assert reset is not None
+        reset()
+        finite = all(bool(t.isfinite().all()) for t in (*real.parameters(), *real.buffers()))
+        require(finite, "reset_parameters() leaves values undrawn.")
+
+
+def using_it_changes_nothing(case: Case) -> None:
+    """Twice the same answer, also after other positions: no cache, no counter, inputs untouched."""
+    scheme, pos = case.make(), case.positions()
+    first = _detached(case, scheme)
+    state = {name: value.clone() for name, value in scheme.state_dict().items()}
+    scheme.prepare(case.positions(3))
+    coords = pos.coords.clone()
+    q, k, v = case.qkv(scheme)
+    kept = q.clone(), k.clone(), v.clone()
+    where = scheme.prepare(pos)
+    for site, x in (("q", q), ("k", k), ("v", v), ("o", v)):
+        scheme.transform(x, where, site)
+    untouched = all(torch.equal(a, b) for a, b in zip(kept, (q, k, v), strict=True))
+    require(untouched, "transform writes into its input; return a new tensor.")
+    require(torch.equal(coords, pos.coords), "prepare writes into the positions it is given.")
+    second = _detached(case, scheme)
+    worst = max(gap(second[name], first[name]) for name in first)
+    require(worst <= SAME, f"the same call gives another result the second time, by {worst:.1e}: something is kept.")
+    changed = [name for name, value in scheme.state_dict().items() if not torch.equal(value, state[name])]
+    require(not changed, f"using it changed {changed[0] if changed else ''} in its state.")
+
+
+def _same(case: Case, a: Scheme, b: Scheme, when: str) -> None:
+    first, second = _detached(case, a), _detached(case, b)
+    worst = max(gap(second[name], first[name]) for name in first)
+    require(worst <= SAME, f"{when} it does something else, by {worst:.1e}.")
+
+
+def _detached(case: Case, scheme: Scheme) -> dict[str, Tensor]:
+    return {name: effect.detach() for name, effect in case.effects(scheme, case.positions()).items()}
