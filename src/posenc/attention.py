@@ -117,8 +117,7 @@ def attend(
         bias = scheme.bias(q, _spread(k, q), kept, pair, seen)
         if bias is not None:
             seen = bias.to(q.dtype) if seen is None else bias.to(q.dtype).masked_fill(~seen, -torch.inf)
-        grouped = bool(q.shape[1] != k.shape[1])  # under dynamic compile the comparison is symbolic
-        out = functional.scaled_dot_product_attention(q, k, v, seen, scale=1.0, enable_gqa=grouped)
+        out = functional.scaled_dot_product_attention(q, k, v, seen, scale=1.0, enable_gqa=_grouped(q, k))
     else:
         raise ValueError(f"attention runs on 'auto', 'sdpa', 'flex' or 'eager'; got backend={backend!r}.")
     return scheme.transform(out, where_q, "o")
@@ -152,7 +151,14 @@ def _flex(
     if score_mod is None and needs:
         raise ValueError(f"{name} has no FlexAttention form of its {', '.join(sorted(needs))}. Use backend='auto'.")
     flex = importlib.import_module("torch.nn.attention.flex_attention")
-    return flex.flex_attention(q, k, v, score_mod=score_mod, scale=1.0, enable_gqa=bool(q.shape[1] != k.shape[1]))
+    return flex.flex_attention(q, k, v, score_mod=score_mod, scale=1.0, enable_gqa=_grouped(q, k))
+
+
+def _grouped(q: Tensor, k: Tensor) -> bool:
+    # a branch, because under dynamic compile the comparison alone is symbolic and SDPA wants a plain bool
+    if q.shape[1] == k.shape[1]:  # noqa: SIM103
+        return False
+    return True
 
 
 def _spread(kv: Tensor, q: Tensor) -> Tensor:

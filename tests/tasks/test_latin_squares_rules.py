@@ -65,7 +65,7 @@ def entailment_by_enumeration(cells):
 
 
 def authors_by_definition(cells, line_holds=((0, 3), (1, 2), (2, 1))):
-    """line_holds: the (clues, blanks) beside the probe at which a hidden single counts; the default is all there are."""
+    """line_holds: the (clues, blanks) beside the probe at which a hidden single counts; by default all there are."""
     grid = np.array(cells).reshape(4, 4)
     r, c = np.argwhere(grid == 5)[0]
     clues = {1, 2, 3, 4}

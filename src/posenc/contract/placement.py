@@ -81,12 +81,12 @@ def tokens_without_a_place_are_neutral(case: Case) -> None:
             worst = gap(moved[:, :, ~placed], q[:, :, ~placed])
             require(worst <= EXACT, f"a token without a place is mapped at {site}: it changed by {worst:.1e}.")
     if "embed" in scheme.claims.sites:
-        size = float(scheme.embed(where)[~placed].abs().max())
+        size = float(scheme.embed(where)[~placed].detach().abs().max())
         require(size == 0, f"a token without a place is embedded as a row of size {size:.1e}; it must be zero.")
     pair = scheme.relate(where, where)
     bias = scheme.bias(*case.qkv(scheme)[:2], scheme.keep(case.x(), where), pair, scheme.mask(pair))
     if bias is not None:
-        bias = bias.expand(2, HEADS, pos.count, pos.count)
+        bias = bias.detach().expand(2, HEADS, pos.count, pos.count)
         size = max(float(bias[..., ~placed, :].abs().max()), float(bias[..., ~placed].abs().max()))
         require(size == 0, f"a pair with a token without a place has a bias of {size:.1e}; it must be 0.")
     for batched in (False, True):

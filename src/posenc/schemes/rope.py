@@ -58,6 +58,8 @@ class RoPE(Scheme):
         {"head_dim": 8, "frequencies": schedules.geometric(4, base=100.0)},
     )
 
+    pairing: Pairing
+
     def __init__(
         self,
         head_dim: int,

@@ -57,8 +57,12 @@ class Study(Protocol):
         """Relative cost of a unit, to begin the longest first."""
         ...
 
-    def page(self, store: Store, request: Request, failures: Mapping[str, str]) -> Path:
-        """Write the page of what the store holds and return its path."""
+    def page(self, store: Store, units: Sequence[Unit], failures: Mapping[str, str]) -> Path:
+        """Write the page of what the store holds of these units; failures: unit key to its sentence."""
+        ...
+
+    def verdict(self, store: Store, units: Sequence[Unit]) -> Sequence[str]:
+        """What the page says first, as lines for a terminal."""
         ...
 
 

@@ -4,9 +4,10 @@
     posenc run latin-squares --preset standard     the model of arXiv 2406.08272, 200 epochs, 3 seeds: hours
     posenc run latin-squares --preset paper        the same, 600 epochs, 15 seeds: days on two cores
 
-Sixteen tokens stand on a 4 x 4 grid and nobody tells the network so, unless its encoding does. Trained puzzles are unlike
-the held-out ones (Jaccard distance > 0.8), so memory does not help. Expected at the quick preset, means of 3 seeds:
-2d-fixed above 1d-fixed by more than .20, learned-0.2 above learned-2 and above 1d-fixed by more than .10, nope below .45.
+Sixteen tokens stand on a 4 x 4 grid and nobody tells the network so, unless its encoding does. Trained puzzles are
+unlike the held-out ones (Jaccard distance > 0.8), so memory does not help. Expected at the quick preset, means of 3
+seeds: 2d-fixed above 1d-fixed by more than .20, learned-0.2 above learned-2 and above 1d-fixed by more than .10, nope
+below .45.
 
 Source: arXiv 2406.08272 and its public code, github ljhearne/LSTNN_public.
 """
@@ -117,8 +118,11 @@ class LatinSquares:
             seconds=samples * per_sample / processes, memory_bytes=processes * (WORKER_BYTES + size), runs=len(units)
         )
 
-    def page(self, store: Store, request: Request, failures: Mapping[str, str]) -> Path:
-        return page.write(self.name, self.question, store, request, failures)
+    def page(self, store: Store, units: Sequence[Unit], failures: Mapping[str, str]) -> Path:
+        return page.write(self.name, self.question, store, units, failures)
+
+    def verdict(self, store: Store, units: Sequence[Unit]) -> Sequence[str]:
+        return page.judgement(self.name, store, units).sentences
 
 
 def _model(setting: rows.Setting, row: rows.Row) -> rows.EncoderConfig:

@@ -1,0 +1,377 @@
+"""The house, kept by machine: who may import whom, how long things may be, and what is written nowhere.
+
+Every check is a function from source text to complaints; each is also run on a made-up source that it must refuse.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from posenc.schemes import catalogue
+
+ROOT = Path(__file__).parents[1]
+SRC = ROOT / "src"
+MODULES = {
+    ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(SRC.rglob("*.py"))
+}
+CODE = sorted(path for folder in ("src", "tests", "benchmarks", "tools") for path in (ROOT / folder).rglob("*.py"))
+
+LAYERS = (
+    ("version",),
+    ("positions", "frequencies"),
+    ("scheme",),
+    ("kernels",),
+    ("schemes",),
+    ("attention", "specification"),
+    ("contract", "adapt", "models"),
+    ("tasks",),
+    ("training",),
+    ("measure",),
+    ("unit", "provenance", "store", "progress", "executors", "perform", "runner", "export"),
+    ("report",),
+    ("studies",),
+    ("cli",),
+)
+"""Bottom to top. A module imports its own layer and those below."""
+
+FILE, FUNCTION, SCHEME_FILE, PARAMETERS = 400, 60, 150, 8
+EXCEPTIONS: dict[str, str] = {}
+"""What may break a budget, ``path`` or ``path:function``, and why in one line."""
+
+HEAVY = ("scipy", "matplotlib", "jinja2", "duckdb", "pandas", "statsmodels", "tyro", "rich")
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def found_in(check: Callable[[str, str], list[str]], paths: Iterable[Path]) -> str:
+    return "\n".join(complaint for path in paths for complaint in check(path.read_text(encoding="utf-8"), name(path)))
+
+
+def dotted(node: ast.AST) -> str:
+    """``a.b.c`` of a name or attribute, the last part alone where something else stands before it."""
+    if isinstance(node, ast.Attribute):
+        before = dotted(node.value)
+        return f"{before}.{node.attr}" if before else node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+# imports run downwards ---------------------------------------------------------------------------------------------
+
+
+def imported(source: str, module: str, package: bool) -> Iterator[str]:
+    """Every module of posenc that this one imports, also inside functions and by ``import_module("..")``."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = module.split(".")
+                above = parts[: len(parts) - node.level + package]
+                base = ".".join([*above, base]).rstrip(".")
+            # `from posenc import scheme` names a module, `from posenc.scheme import Scheme` does not
+            yield from (f"posenc.{alias.name}" for alias in node.names) if base == "posenc" else (base,)
+        elif isinstance(node, ast.Call) and dotted(node.func).endswith("import_module") and node.args:
+            first = node.args[0]
+            yield from (str(first.value),) if isinstance(first, ast.Constant) else ()
+
+
+def upward(source: str, path: str) -> list[str]:
+    """Imports of higher layers. The face, ``posenc/__init__.py``, may import anything."""
+    module = path.removeprefix("src/").removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    if module == "posenc":
+        return []
+    layer_of = {top: number for number, layer in enumerate(LAYERS) for top in layer}
+    own = module.split(".")[1]
+    if own not in layer_of:
+        return [
+            f"{path}: {own!r} stands in no layer. Add it to LAYERS in tests/test_architecture.py, at the lowest place "
+            "from which it can import what it needs."
+        ]
+    complaints = []
+    for other in imported(source, module, package=path.endswith("/__init__.py")):
+        if not (other + ".").startswith("posenc."):
+            continue
+        top = [*other.split("."), ""][1]
+        if top not in layer_of and own != "cli":
+            complaints.append(f"{path} imports {other}: import from the module that defines it, not from the face.")
+        elif layer_of.get(top, 0) > layer_of[own]:
+            complaints.append(f"{path} imports {other}, which stands above {own!r}. Move what it needs down.")
+    return complaints
+
+
+def test_imports_run_downwards():
+    assert len(MODULES) > 30
+    assert found_in(upward, MODULES.values()) == ""
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "complaint"),
+    [
+        ("from posenc.cli import main", "src/posenc/scheme.py", "imports posenc.cli, which stands above 'scheme'"),
+        ("def f():\n    import posenc.models.encoder", "src/posenc/schemes/rope.py", "stands above 'schemes'"),
+        ("from posenc import store", "src/posenc/tasks/x/y.py", "imports posenc.store, which stands above 'tasks'"),
+        ("from ..report import page", "src/posenc/training/loop.py", "imports posenc.report"),
+        ("from .report import page", "src/posenc/store.py", "imports posenc.report"),
+        ("from .. import studies", "src/posenc/measure/__init__.py", "imports posenc.studies"),
+        ("importlib.import_module('posenc.runner')", "src/posenc/attention.py", "imports posenc.runner"),
+        ("from posenc import RoPE", "src/posenc/report/page.py", "not from the face"),
+        ("import torch", "src/posenc/newcomer.py", "'newcomer' stands in no layer. Add it to LAYERS"),
+    ],
+)
+def test_an_upward_import_is_found(source, path, complaint):
+    assert complaint in "\n".join(upward(source, path))
+
+
+# budgets -----------------------------------------------------------------------------------------------------------
+
+
+def over_budget(source: str, path: str) -> list[str]:
+    scheme = path.startswith("src/posenc/schemes/") and not path.endswith("__init__.py")
+    limit, lines = SCHEME_FILE if scheme else FILE, len(source.splitlines())
+    complaints = [f"{path} has {lines} lines, more than {limit}. Divide it."] if lines > limit else []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            long = (node.end_lineno or 0) - node.lineno + 1
+            if long > FUNCTION:
+                complaints.append(f"{path}:{node.name} has {long} lines, more than {FUNCTION}. Divide it.")
+    return complaints
+
+
+def test_files_and_functions_are_short_and_every_exception_is_needed():
+    complaints = found_in(over_budget, CODE).splitlines()
+    assert [text for text in complaints if text.split(" has ")[0] not in EXCEPTIONS] == []
+    assert set(EXCEPTIONS) <= {text.split(" has ")[0] for text in complaints}, "an exception is no longer needed"
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "complaint"),
+    [
+        ("\n" * 401, "src/posenc/a.py", "src/posenc/a.py has 401 lines, more than 400"),
+        ("\n" * 151, "src/posenc/schemes/a.py", "has 151 lines, more than 150"),
+        ("class A:\n  def f(self):\n" + "    x = 1\n" * 60, "tests/a.py", "tests/a.py:f has 61 lines, more than 60"),
+    ],
+)
+def test_what_is_over_budget_is_found(source, path, complaint):
+    assert complaint in "\n".join(over_budget(source, path))
+    assert over_budget("\n" * 150 + "def f():\n" + "    x = 1\n" * 59, "src/posenc/a.py") == []
+
+
+def too_many_parameters(scheme: type) -> list[str]:
+    count = len(inspect.signature(scheme).parameters)
+    return [f"{scheme.__name__} takes {count} parameters, more than {PARAMETERS}."] if count > PARAMETERS else []
+
+
+def test_schemes_take_few_parameters():
+    assert [complaint for scheme in catalogue().values() for complaint in too_many_parameters(scheme)] == []
+
+    class Cluttered:
+        def __init__(self, a, b, c, d, e, f, g, h, *, i): ...
+
+    assert too_many_parameters(Cluttered) == ["Cluttered takes 9 parameters, more than 8."]
+
+
+# no list of schemes, no question which scheme it is ----------------------------------------------------------------
+
+
+def knows_schemes(source: str, path: str) -> list[str]:
+    """Three or more schemes named in one module, or any asked for by its class. The rows of a study may name them."""
+    known, tree, complaints = set(catalogue()), ast.parse(source), []
+    named = {dotted(node).split(".")[-1] for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute)}
+    named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    named |= {str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    listed = sorted(named & known)
+    if len(listed) > 2 and not re.fullmatch(r"src/posenc/studies/.*rows\.py", path):
+        complaints.append(f"{path} names {', '.join(listed)}. Walk posenc.schemes.catalogue() instead of listing.")
+    for node in ast.walk(tree):
+        kinds: list[ast.expr] = []
+        if isinstance(node, ast.Call) and dotted(node.func) in ("isinstance", "issubclass"):
+            kinds = node.args[1:]
+        elif isinstance(node, ast.MatchClass):
+            kinds = [node.cls]
+        elif isinstance(node, ast.Compare) and any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
+            kinds = node.comparators
+        asked = {dotted(part).split(".")[-1] for kind in kinds for part in ast.walk(kind)} & known
+        complaints += [f"{path}:{getattr(node, 'lineno', '?')} asks for {kind}. Ask its claims." for kind in asked]
+    return complaints
+
+
+def test_no_module_lists_schemes_or_asks_which_one_it_is():
+    outside = [path for path in CODE if not name(path).startswith(("src/posenc/schemes/", "tests/"))]
+    assert found_in(knows_schemes, outside) == ""
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        ("from posenc.schemes.rope import RoPE\nX = [RoPE, schemes.NoPE, 'Shaw']", "names NoPE, RoPE, Shaw"),
+        ("from a import Shaw, Learned, Random", "names Learned, Random, Shaw"),
+        ("if isinstance(scheme, RoPE): ...", ":1 asks for RoPE"),
+        ("isinstance(scheme, (int, rope.RoPE))", ":1 asks for RoPE"),
+        ("isinstance(scheme, Shaw | Learned)", ":1 asks for Learned"),
+        ("type(scheme) is Shaw", ":1 asks for Shaw"),
+        ("match scheme:\n    case NoPE(): ...", "asks for NoPE"),
+    ],
+)
+def test_a_list_of_schemes_is_found(source, complaint):
+    assert complaint in "\n".join(knows_schemes(source, "src/posenc/cli.py"))
+    assert knows_schemes("x = [RoPE(64), Shaw(8, 4)]", "src/posenc/cli.py") == []
+
+
+# names, signatures, hidden state -----------------------------------------------------------------------------------
+
+
+def vague_name(source: str, path: str) -> list[str]:
+    vague = Path(path).stem in ("utils", "util", "common", "helpers", "helper", "misc")
+    return [f"{path}: a file is named after what is in it."] if vague else []
+
+
+def open_signature(source: str, path: str) -> list[str]:
+    """Public functions and methods that take ``**anything``; ``__init__`` and ``__call__`` are public."""
+
+    def walk(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+        for child in ast.iter_child_nodes(node):
+            named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            if named and child.name.startswith("_") and not child.name.endswith("__"):
+                continue
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield child
+            else:
+                yield from walk(child)
+
+    return [f"{path}:{f.name} takes **{f.args.kwarg.arg}." for f in walk(ast.parse(source)) if f.args.kwarg]
+
+
+def reads_environment(source: str, path: str) -> list[str]:
+    if path == "src/posenc/cli.py":
+        return []
+    secret = {"environ", "environb", "getenv", "getenvb"}
+    tree = ast.parse(source)
+    named = {dotted(node).split(".")[-1] for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute)}
+    named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    return [f"{path} reads the environment ({what}); cli.py alone does." for what in sorted(named & secret)]
+
+
+def at_import(node: ast.AST) -> Iterator[ast.AST]:
+    """What runs when a module is imported: everything but the bodies of functions."""
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            outside = [*child.args.defaults, *filter(None, child.args.kw_defaults)]
+            outside += getattr(child, "decorator_list", [])
+            yield from (part for default in outside for part in ast.walk(default))
+        else:
+            yield from at_import(child)
+
+
+RANDOM = re.compile(r"(^|\.)(random|Random|Generator|default_rng|RandomState|manual_seed|seed|rand\w*|normal_?)(\.|$)")
+
+
+def draws_at_import(source: str, path: str) -> list[str]:
+    calls = [node for node in at_import(ast.parse(source)) if isinstance(node, ast.Call)]
+    drawn = [dotted(call.func) for call in calls if RANDOM.search(dotted(call.func))]
+    return [f"{path} calls {what} when it is imported. Pass a generator or a seed." for what in drawn]
+
+
+def caches(source: str, path: str) -> list[str]:
+    """Functions that remember: a cache of the module, whose key forgets what it was not told of."""
+    tree = ast.parse(source)
+    named = {dotted(node) for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute)}
+    return [f"{path} keeps a cache ({what})." for what in sorted(named) if re.search(r"(^|\.)(lru_)?cache$", what)]
+
+
+SOURCE_CHECKS = (vague_name, open_signature, reads_environment, draws_at_import, caches)
+
+
+@pytest.mark.parametrize("check", SOURCE_CHECKS)
+def test_the_package_hides_nothing(check):
+    assert found_in(check, MODULES.values()) == ""
+
+
+@pytest.mark.parametrize(
+    ("check", "source", "path"),
+    [
+        (vague_name, "", "src/posenc/models/utils.py"),
+        (open_signature, "def f(a, **kwargs): ...", "src/posenc/a.py"),
+        (open_signature, "class A:\n    def __init__(self, **options): ...", "src/posenc/a.py"),
+        (open_signature, "if x:\n    class A:\n        async def go(self, **options): ...", "src/posenc/a.py"),
+        (reads_environment, "import os\nhome = os.environ['HOME']", "src/posenc/a.py"),
+        (reads_environment, "from os import getenv as g", "src/posenc/a.py"),
+        (draws_at_import, "rng = np.random.default_rng(0)", "src/posenc/a.py"),
+        (draws_at_import, "class A:\n    generator = torch.Generator()", "src/posenc/a.py"),
+        (draws_at_import, "def f(x, g=torch.Generator()): ...", "src/posenc/a.py"),
+        (draws_at_import, "if True:\n    torch.manual_seed(0)", "src/posenc/a.py"),
+        (caches, "@functools.lru_cache(8)\ndef f(): ...", "src/posenc/a.py"),
+        (caches, "from functools import cache\n@cache\ndef f(): ...", "src/posenc/a.py"),
+    ],
+)
+def test_what_hides_is_found(check, source, path):
+    assert check(source, path) != []
+
+
+def test_what_does_not_hide_is_not_found():
+    fine = (
+        "def _f(**k): ...\ndef g(seed):\n    return np.random.default_rng(seed)\nclass _A:\n    def h(self, **k): ..."
+    )
+    assert [complaint for check in SOURCE_CHECKS for complaint in check(fine, "src/posenc/a.py")] == []
+    assert reads_environment("os.environ", "src/posenc/cli.py") == []
+
+
+# what importing costs --------------------------------------------------------------------------------
+
+
+def loaded_by(statement: str) -> set[str]:
+    code = f"import sys\n{statement}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=SRC)
+    return {module.split(".")[0] for module in done.stdout.split()}
+
+
+def test_importing_posenc_loads_torch_and_nothing_heavier():
+    loaded = loaded_by("import posenc")
+    assert "torch" in loaded
+    assert loaded & set(HEAVY) == set()
+    assert loaded_by("import jinja2") & set(HEAVY) == {"jinja2"}
+
+
+# the project speaks of itself alone --------------------------------------------------------------------------------
+
+FOREIGN = re.compile(r"(?<![\w.-])/(?:work|root)/|/tmp/venv|\b(?:SPEC|QUICK|HOUSE)\.md")
+
+
+def foreign(source: str, path: str) -> list[str]:
+    lines = enumerate(source.splitlines(), 1)
+    return [
+        f"{path}:{number} names {found[0]!r}." for number, line in lines for found in [FOREIGN.search(line)] if found
+    ]
+
+
+def tracked() -> list[Path]:
+    """What git tracks; everything in the known folders where this is no checkout."""
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True, check=False)
+    paths = [ROOT / path for path in listed.stdout.split("\0") if path] or [
+        path for top in ("src", "tests", "benchmarks", "tools", "docs", ".ci") for path in (ROOT / top).rglob("*")
+    ]
+    return [path for path in paths if path.is_file() and "__pycache__" not in path.parts]
+
+
+def test_no_file_names_a_machine_or_what_is_not_in_the_project():
+    texts = [(path.read_bytes().decode("utf-8", errors="ignore"), name(path)) for path in tracked()]
+    assert len(texts) > 30
+    assert [complaint for text, path in texts for complaint in foreign(text, path)] == []
+
+
+@pytest.mark.parametrize("bad", ["{}work/data", "cd {}root/", "{}tmp/venv/bin/python", "see SPEC{}md", "HOUSE{}md 2"])
+def test_a_foreign_name_is_found(bad):
+    assert foreign("fine\n" + bad.format("." if "md" in bad else "/"), "a.md") != []
+    assert foreign("src/posenc/work/x, https://example.org/work/x, ./root/", "a.md") == []
