@@ -77,8 +77,8 @@ def plain_layer(config: EncoderConfig) -> nn.TransformerEncoderLayer:
     bias = config.projection_bias
     layer.self_attn = nn.MultiheadAttention(config.dim, config.heads, bias=bias, batch_first=True)
     if not config.output_projection:
-        layer.self_attn.out_proj = nn.modules.linear.NonDynamicallyQuantizableLinear(config.dim, config.dim, bias=False)
-        nn.init.eye_(layer.self_attn.out_proj.weight).requires_grad_(False)
+        nn.init.eye_(layer.self_attn.out_proj.weight)  # torch's layer always has one; its bias starts at zero
+        layer.self_attn.out_proj.requires_grad_(False)
     if config.second_activation:
         layer.linear2 = Activated(config.hidden, config.dim)
         layer.linear2.activation = config.activation

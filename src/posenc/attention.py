@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
+from posenc.kernels import dense
 from posenc.positions import Positions, as_positions
 from posenc.scheme import Pair, Scheme, Where
 
@@ -98,26 +99,22 @@ def attend(
             f"{q.shape[1]} query heads cannot share {k.shape[1]} key heads; the second must divide the first."
         )
     name, scale = type(scheme).__name__, 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-    q = scheme.transform(q, where_q, "q") * scale
+    q = scheme.transform(q, where_q, "q")
     if not keys_ready:
         k, v = scheme.transform(k, where_k, "k"), scheme.transform(v, where_k, "v")
     if backend == "auto":
         backend = choose(scheme).backend
     if backend == "eager":
-        weights = attention_weights(q, k, scheme, pair, kept=kept, mask=mask)
+        weights = attention_weights(q * scale, k, scheme, pair, kept=kept, mask=mask)
         out = weights @ _spread(v, q)
         extra = scheme.value_bias(weights, pair)
         out = out if extra is None else out + extra
     elif "value_bias" in scheme.claims.sites:
         raise ValueError(f"{name} cannot run on {backend!r}: {choose(scheme).reason}. Use backend='auto'.")
     elif backend == "flex":
-        out = _flex(q, k, v, scheme, pair, kept, mask)
+        out = _flex(q * scale, k, v, scheme, pair, kept, mask)
     elif backend == "sdpa":
-        seen = _both(scheme.mask(pair), mask)
-        bias = scheme.bias(q, _spread(k, q), kept, pair, seen)
-        if bias is not None:
-            seen = bias.to(q.dtype) if seen is None else bias.to(q.dtype).masked_fill(~seen, -torch.inf)
-        out = functional.scaled_dot_product_attention(q, k, v, seen, scale=1.0, enable_gqa=_grouped(q, k))
+        out = _sdpa(q, k, v, scheme, pair, kept, mask, scale)
     else:
         raise ValueError(f"attention runs on 'auto', 'sdpa', 'flex' or 'eager'; got backend={backend!r}.")
     return scheme.transform(out, where_q, "o")
@@ -138,6 +135,20 @@ def attention_weights(
         return logits.softmax(-1, dtype=wide).to(q.dtype)
     weights = logits.masked_fill(~seen, -torch.inf).softmax(-1, dtype=wide)
     return weights.masked_fill(~seen, 0).to(q.dtype)  # a query that sees no key: zeros, not NaN, as SDPA has it
+
+
+def _sdpa(
+    q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, mask: Tensor | None, scale: float
+) -> Tensor:
+    seen = _both(scheme.mask(pair), mask)
+    if "bias" in scheme.claims.sites:
+        q, scale = q * scale, 1.0  # a bias reads the queries as the logits have them
+        bias = scheme.bias(q, _spread(k, q), kept, pair, seen)
+        if bias is not None:
+            seen = bias.to(q.dtype) if seen is None else bias.to(q.dtype).masked_fill(~seen, -torch.inf)
+    elif seen is None and dense.pays(q, k, v):
+        return dense.attention(q, k, v, scale)
+    return functional.scaled_dot_product_attention(q, k, v, seen, scale=scale, enable_gqa=_grouped(q, k))
 
 
 def _flex(

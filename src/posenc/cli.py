@@ -72,7 +72,6 @@ def run(
             print("Nothing was started.")
             return 1
     report = runner.run(units, store, executor, cost=found.cost)
-    print(report)
     for line in found.verdict(store, units):
         print(line)
     print(found.page(store, units, {unit.key: sentence for unit, sentence in report.failed}))

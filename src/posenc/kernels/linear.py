@@ -1,15 +1,16 @@
-"""A linear layer that takes oneDNN's float32 product on CPUs where torch's own goes to a slower library.
+"""Linear layers and feed-forwards that take oneDNN's float32 product on CPUs where torch's own is slower.
 
     y = x W^T + b;   dx = g W,   dW = g^T x,   db = sum g
+    f = act(x W_1^T + b_1) W_2^T + b_2
 
 torch sends float32 products to MKL, which runs its AVX2 path on processors that are not Intel's; oneDNN, which comes
-with the same torch, runs AVX-512 there (``benchmarks/encoder.py`` measures how much faster).
-On every other device, dtype and size, and while compiling, this is ``functional.linear`` itself.
+with the same torch, runs AVX-512 there (``benchmarks/encoder.py`` measures how much faster). On every other device,
+dtype and size, and while compiling, these are ``functional.linear`` and its composition themselves.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -17,31 +18,59 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-LEAST_WORK = 1 << 20
+LEAST_WORK = 1 << 21
 """Multiplications below which the call costs more than it saves."""
 
+Activation = Literal["relu", "gelu"]
 
-def linear(x: Float[Tensor, "*B inner"], weight: Float[Tensor, "outer inner"], bias: Tensor | None = None) -> Tensor:
-    """``x W^T + b`` for ``x (.., inner)``. The fast path has first derivatives only; a second one raises."""
-    plain = (
-        torch.compiler.is_compiling()
-        or x.numel() * weight.shape[0] < LEAST_WORK
-        or not x.device.type == weight.device.type == "cpu"
-        or not x.dtype == weight.dtype == torch.float32
-        or torch.is_autocast_enabled("cpu")
-        or torch._C._functorch.peek_interpreter_stack() is not None
-        or not _has_onednn()
+
+def linear(
+    x: Float[Tensor, "*B inner"], weight: Float[Tensor, "outer inner"], bias: Tensor | None = None
+) -> Float[Tensor, "*B outer"]:
+    """``x W^T + b``. The fast path has first derivatives only; a second one raises."""
+    return _Linear.apply(x, weight, bias) if _pays(x, weight) else functional.linear(x, weight, bias)
+
+
+def feed_forward(
+    x: Float[Tensor, "*B dim"],
+    up: tuple[Float[Tensor, "hidden dim"], Tensor],
+    down: tuple[Float[Tensor, "dim hidden"], Tensor],
+    activation: Activation,
+) -> Float[Tensor, "*B dim"]:
+    """``act(x W_1^T + b_1) W_2^T + b_2`` from two pairs of weight and bias; derivatives as for ``linear``."""
+    if _pays(x, up[0]):
+        return _FeedForward.apply(x, *up, *down, activation)
+    hidden = functional.linear(x, *up)
+    return functional.linear(hidden.relu() if activation == "relu" else functional.gelu(hidden), *down)
+
+
+def eager_float32(*tensors: Tensor) -> bool:
+    """Whether plain float32 tensors on a CPU are computed here and now: nothing traces, casts or batches them."""
+    return (
+        not torch.compiler.is_compiling()
+        and all(t.device.type == "cpu" and t.dtype == torch.float32 for t in tensors)
+        and not torch.is_autocast_enabled("cpu")
+        and torch._C._functorch.peek_interpreter_stack() is None
     )
-    return functional.linear(x, weight, bias) if plain else _Linear.apply(x, weight, bias)
 
 
-def _has_onednn() -> bool:
-    return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+def _pays(x: Tensor, weight: Tensor) -> bool:
+    return (
+        x.numel() * weight.shape[0] >= LEAST_WORK
+        and eager_float32(x, weight)
+        and torch.backends.mkldnn.is_available()
+        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    )
 
 
-def _product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
-    """``a b^T + bias`` of matrices; torch.compile's own CPU code calls the same operator."""
-    return torch.ops.mkldnn._linear_pointwise(a, b, bias, "none", [], "")
+def _product(a: Tensor, b: Tensor, bias: Tensor | None = None, activation: str = "none") -> Tensor:
+    """``act(a b^T + bias)`` of matrices; torch.compile's own CPU code calls the same operator."""
+    return torch.ops.mkldnn._linear_pointwise(a, b, bias, activation, [], "")
+
+
+def _weight_gradient(g: Tensor, x: Tensor) -> Tensor:
+    # oneDNN copies the transposed operands first: not worth it for a small result
+    return g.t() @ x if g.shape[1] * x.shape[1] < 1 << 14 else _product(g.t(), x.t())
 
 
 class _Linear(torch.autograd.Function):
@@ -54,14 +83,40 @@ class _Linear(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
+        need_x, need_weight, need_bias = ctx.needs_input_grad
         g = g.reshape(len(x), -1)
-        dx = _product(g, weight.t()).view(ctx.shape) if ctx.needs_input_grad[0] else None
-        if not ctx.needs_input_grad[1]:
-            dw = None
-        elif x.shape[1] * weight.shape[0] < 1 << 14:
-            dw = g.t() @ x  # oneDNN copies the transposed operands first: not worth it for a small result
+        return (
+            _product(g, weight.t()).view(ctx.shape) if need_x else None,
+            _weight_gradient(g, x) if need_weight else None,
+            g.sum(0) if ctx.biased and need_bias else None,
+        )
+
+
+class _FeedForward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: Activation) -> Tensor:
+        flat = x.reshape(-1, x.shape[-1])
+        ctx.shape, ctx.activation = x.shape, activation
+        if activation == "relu":  # fused into the product; its sign is all that the backward needs
+            hidden = _product(flat, w1, b1, "relu")
+            ctx.save_for_backward(flat, w1, w2, hidden, hidden)
         else:
-            dw = _product(g.t(), x.t())
-        return dx, dw, g.sum(0) if ctx.biased and ctx.needs_input_grad[2] else None
+            before = _product(flat, w1, b1)
+            hidden = functional.gelu(before)
+            ctx.save_for_backward(flat, w1, w2, hidden, before)
+        return _product(hidden, w2, b2).view(*x.shape[:-1], -1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        x, w1, w2, hidden, before = ctx.saved_tensors
+        g = g.reshape(len(x), -1)
+        inner = _product(g, w2.t())
+        if ctx.activation == "relu":
+            inner = torch.ops.aten.threshold_backward(inner, before, 0)
+        else:
+            inner = torch.ops.aten.gelu_backward(inner, before)
+        dx = _product(inner, w1.t()).view(ctx.shape) if ctx.needs_input_grad[0] else None
+        return dx, _weight_gradient(inner, x), inner.sum(0), _weight_gradient(g, hidden), g.sum(0), None

@@ -25,8 +25,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from posenc.attention import attend, attention_weights
-from posenc.kernels.linear import linear
+from posenc.attention import attend
+from posenc.kernels.linear import feed_forward, linear
 from posenc.positions import Positions
 from posenc.scheme import Pair, Scheme, Where
 
@@ -151,43 +151,50 @@ class Block(nn.Module):
         where_q = scheme.prepare(pos.take(index))
         pair = scheme.relate(where_q, where)
         dim, weight, bias = self.config.dim, self.qkv.weight, self.qkv.bias
-        (q,) = self._heads(linear(x_read, weight[:dim], _cut(bias, 0, dim))[:, None], 1)
         if scheme.claims.sites & {"k", "bias", "v"}:
+            (q,) = self._heads(linear(x_read, weight[:dim], _cut(bias, 0, dim))[:, None], 1)
             k, v = self._heads(linear(x, weight[dim:], _cut(bias, dim, 3 * dim)), 2)
             a = attend(q, k, v, scheme, where_q, where, pair, kept=scheme.keep(x, where))
         else:
-            a = self._attend_folded(q, x, scheme, where_q, pair)
+            a = self._attend_folded(x_read, x, scheme, where_q, pair)
         return self._after(z_read, a.flatten(1))
 
-    def _attend_folded(self, q: Tensor, x: Tensor, scheme: Scheme, where_q: Where, pair: Pair) -> Tensor:
-        """One query ``(B, H, 1, D)`` against keys that no scheme touches: ``q . (W_K x_j) = (W_K^T q) . x_j`` and
+    def _attend_folded(self, x_read: Tensor, x: Tensor, scheme: Scheme, where_q: Where, pair: Pair) -> Tensor:
+        """One query against keys that no scheme touches: ``q . (W_K x_j) = (W_K^T q) . x_j`` and
         ``sum_j w_j W_V x_j = W_V sum_j w_j x_j``. The key bias adds the same to every logit of a query and falls out.
         """
-        dim, heads = self.config.dim, self.config.heads
-        _, to_key, to_value = self.qkv.weight.view(3, heads, -1, dim)
-        q = scheme.transform(q, where_q, "q") * (1 / math.sqrt(self.config.head_dim))
-        q = (q.transpose(0, 1).squeeze(2) @ to_key).transpose(0, 1)
-        weights = attention_weights(q[:, :, None], x[:, None], scheme, pair)
-        values = ((weights.squeeze(2) @ x).transpose(0, 1) @ to_value.transpose(1, 2)).transpose(0, 1)
-        if self.qkv.bias is not None:
-            values = values + self.qkv.bias[2 * dim :].view(heads, -1)
-        values = values[:, :, None]
-        extra = scheme.value_bias(weights, pair)
+        dim, heads, head_dim = self.config.dim, self.config.heads, self.config.head_dim
+        to_query, to_key, to_value = self.qkv.weight.split(dim)
+        of_query, _, of_value = (None,) * 3 if self.qkv.bias is None else self.qkv.bias.split(dim)
+        q = functional.linear(x_read, to_query, of_query).view(-1, heads, 1, head_dim)
+        q = scheme.transform(q, where_q, "q").squeeze(2).transpose(0, 1)
+        q = torch.bmm(q, to_key.view(heads, head_dim, dim)).transpose(0, 1)
+        logits = torch.baddbmm(q.new_zeros(1, 1, 1), q, x.transpose(1, 2), beta=0, alpha=1 / math.sqrt(head_dim))
+        seen = scheme.mask(pair)
+        if seen is not None:
+            logits = logits.masked_fill(~seen.squeeze(-2), -torch.inf)
+        weights = logits.softmax(-1)
+        heard, to_value = torch.bmm(weights, x).transpose(0, 1), to_value.view(heads, head_dim, dim).transpose(1, 2)
+        if of_value is None:
+            values = torch.bmm(heard, to_value)
+        else:
+            values = torch.baddbmm(of_value.view(heads, 1, head_dim), heard, to_value)
+        values = values.transpose(0, 1)[:, :, None]
+        extra = scheme.value_bias(weights[:, :, None], pair)
         return scheme.transform(values if extra is None else values + extra, where_q, "o")
 
     def _heads(self, x: Tensor, parts: int) -> tuple[Tensor, ...]:
         """``(B, N, parts * dim)`` to ``parts`` tensors ``(B, H, N, D)``."""
-        x = x.unflatten(-1, (parts, self.config.heads, self.config.head_dim))
-        return x.permute(2, 0, 3, 1, 4).unbind(0)
+        shape = (self.config.heads, self.config.head_dim)
+        return tuple(part.unflatten(-1, shape).transpose(1, 2) for part in x.split(self.config.dim, -1))
 
     def _after(self, z: Tensor, a: Tensor) -> Tensor:
-        act = ACTIVATIONS[self.config.activation]
         post = self.config.norm == "post"
         u = z + (linear(a, self.out.weight, self.out.bias) if isinstance(self.out, nn.Linear) else a)
         u = self.norm1(u) if post else u
-        f = act(linear(u if post else self.norm2(u), self.up.weight, self.up.bias))
-        f = linear(f, self.down.weight, self.down.bias)
-        y = u + (act(f) if self.config.second_activation else f)
+        up, down = (self.up.weight, self.up.bias), (self.down.weight, self.down.bias)
+        f = feed_forward(u if post else self.norm2(u), up, down, self.config.activation)
+        y = u + (ACTIVATIONS[self.config.activation](f) if self.config.second_activation else f)
         return self.norm2(y) if post else y
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -96,7 +96,8 @@ def train(
 
     Raises checkpoint.CheckpointError for a damaged checkpoint and FloatingPointError for a loss that is not finite.
     """
-    optimiser = make_optimiser(fit.model, config)
+    flat = Flat(fit.model)
+    optimiser = make_optimiser([flat.parameter], config)
     per_epoch = math.ceil(fit.samples / config.batch)
     steps, state = config.epochs * per_epoch, _State()
     path = None if workdir is None else workdir / "checkpoint.pt"
@@ -106,7 +107,7 @@ def train(
     elif state.step == 0:
         _measure(fit, config, state, 0)
     last_save = last_report = time.monotonic()
-    since, fit_step = state.step, _Step(fit, optimiser, config)
+    since, fit_step = state.step, _Step(fit, flat, optimiser, config)
     for step, batch in _batches(fit.samples, config.batch, seed, state.step, steps):
         state.loss_sum += fit_step(step, batch)
         state.loss_steps += 1
@@ -125,8 +126,33 @@ def train(
     return state.curve
 
 
-def make_optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
-    parameters = [p for p in model.parameters() if p.requires_grad]
+class Flat:
+    """A model's trained parameters as one, for an optimiser that acts on each number alone.
+
+    The parameters become views of ``parameter``, and their gradients are joined once a step: an optimiser's cost on a
+    small model is one call a tensor, and this makes it one call.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.parts = [p for p in model.parameters() if p.requires_grad]
+        with torch.no_grad():
+            self.parameter = nn.Parameter(torch.cat([p.reshape(-1) for p in self.parts]))
+            for part, view in zip(self.parts, self.parameter.split([p.numel() for p in self.parts]), strict=True):
+                part.data = view.view_as(part)
+        self.parameter.grad = torch.zeros_like(self.parameter)
+
+    def clear(self) -> None:
+        for part in self.parts:
+            part.grad = None
+
+    def join(self) -> None:
+        """The parts' gradients as the gradient of the whole; a part that the loss does not reach has none: zero."""
+        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parts]
+        torch.cat([grad.reshape(-1) for grad in grads], out=self.parameter.grad)
+
+
+def make_optimiser(parameters: Iterable[nn.Parameter], config: TrainingConfig) -> torch.optim.Optimizer:
+    parameters = list(parameters)
     if config.optimiser == "sgd":
         return torch.optim.SGD(parameters, lr=config.lr, weight_decay=config.weight_decay)
     kind = torch.optim.AdamW if config.optimiser == "adamw" else torch.optim.Adam
@@ -136,17 +162,18 @@ def make_optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.Opti
 class _Step:
     """One step of the optimiser; the loss comes back as a number."""
 
-    def __init__(self, fit: Fit, optimiser: torch.optim.Optimizer, config: TrainingConfig) -> None:
-        self.fit, self.optimiser, self.config = fit, optimiser, config
+    def __init__(self, fit: Fit, flat: Flat, optimiser: torch.optim.Optimizer, config: TrainingConfig) -> None:
+        self.fit, self.flat, self.optimiser, self.config = fit, flat, optimiser, config
 
     def __call__(self, step: int, batch: Tensor) -> float:
         for group in self.optimiser.param_groups:
             group["lr"] = self.config.rate(step)
-        self.optimiser.zero_grad(set_to_none=True)
+        self.flat.clear()
         loss = self.fit.loss(batch)
         loss.backward()
+        self.flat.join()
         if self.config.clip is not None:
-            nn.utils.clip_grad_norm_(self.fit.model.parameters(), self.config.clip)
+            nn.utils.clip_grad_norm_(self.flat.parameter, self.config.clip)
         self.optimiser.step()
         value = float(loss.detach())
         if not math.isfinite(value):

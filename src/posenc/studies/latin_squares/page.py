@@ -64,7 +64,8 @@ def write(name: str, question: str, store: Store, units: Sequence[Unit], failure
     keys = {unit.key for unit in units}
     results = [row for row in store.results(study=name, keys=keys)]
     curves = [row for row in store.curves(study=name, keys=keys)]
-    timings = store.timings(study=name, keys=keys)
+    stored = [store.read(key) for key in sorted(keys) if store.finished(key)]
+    timings = [{**unit.provenance, **unit.timing, "unit": unit.key} for unit in stored]
     path = store.root / "pages" / f"{name}-{preset}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
     return write_page(

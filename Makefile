@@ -1,0 +1,40 @@
+# `make run` sets everything up and does the main job; `make test` sets everything up and passes the tests.
+PYTHON ?= python3
+VENV ?= .venv
+TORCH_INDEX ?=
+PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
+CPU_TORCH = $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX),)
+
+.PHONY: run test bench clean
+
+run: $(VENV)/.run
+	$(VENV)/bin/posenc run latin-squares --preset quick
+
+# The shape hook and torch.compile do not go together, so the tests marked `compile` run in a second process.
+test: $(VENV)/.test
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/pyright --pythonpath $(VENV)/bin/python
+	$(VENV)/bin/python tools/stub.py --check
+	$(VENV)/bin/pytest -n 2 -m "not compile" --jaxtyping-packages=posenc,beartype.beartype
+	$(VENV)/bin/pytest -n 2 -m compile
+
+bench: $(VENV)/.test
+	$(VENV)/bin/python benchmarks/encoder.py
+
+$(VENV)/.torch: constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --constraint constraints.txt $(CPU_TORCH) torch
+	touch $@
+
+$(VENV)/.run: $(VENV)/.torch pyproject.toml
+	$(PIP) --constraint constraints.txt --editable '.[analysis]'
+	touch $@
+
+$(VENV)/.test: $(VENV)/.torch pyproject.toml
+	$(PIP) --constraint constraints.txt --editable '.[analysis,onnx]' pip
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev
+	touch $@ $(VENV)/.run
+
+clean:
+	rm -rf $(VENV)

@@ -1,0 +1,230 @@
+"""Training throughput of the encoder next to its baseline, and of two processes next to one.
+
+    python benchmarks/encoder.py --out results/encoder.json
+
+Baseline: `nn.TransformerEncoder` with the same tokens, learned positions, read-out and optimiser, and the same weights.
+Nothing is timed before logits and gradients of the two agree. The two are timed in turn; what counts is the median of
+the rounds' ratios. One thread per process. Peak memory is what a round adds to the process at rest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from plain import PlainEncoder, differences
+from posenc import provenance
+from posenc.models.encoder import Encoder, EncoderConfig
+from posenc.positions import sequence
+from posenc.specification import Specification, per_layer
+from posenc.studies.latin_squares.rows import PRESETS
+from posenc.training.loop import Fit, TrainingConfig, make_optimiser, train
+from quiet import refusal
+
+TOKENS = 16
+TOLERANCE = 2e-4  # of the largest entry, in float32
+CASES = {"paper": 1.3, "quick": 1.7}
+"""Preset whose model and batch are timed, and how many times faster than the baseline it should be."""
+AIM_TWO_PROCESSES = 1.8
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Training throughput of the encoder, next to its baseline.")
+    parser.add_argument("--out", type=Path, help="write the figures to this JSON file as well")
+    parser.add_argument("--rounds", type=int, default=9, help="rounds of each comparison (default 9)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="length of one timing (default 2)")
+    parser.add_argument("--force", action="store_true", help="time on a busy machine too")
+    chosen = parser.parse_args()
+    if trouble := refusal(chosen.force):
+        print(trouble, file=sys.stderr)
+        return 2
+    torch.set_num_threads(1)
+    found: dict[str, Any] = {name: against_baseline(name, chosen.rounds, chosen.seconds) for name in CASES}
+    found["two processes"] = two_against_one(chosen.rounds, chosen.seconds)
+    for name, figures in found.items():
+        met = "met" if figures["ratio"] >= figures["aim"] else "MISSED"
+        print(f"{name}: {figures['ratio']:.2f} x (aim {figures['aim']} x, {met}; rounds {figures['rounds']})")
+    if chosen.out:
+        chosen.out.parent.mkdir(parents=True, exist_ok=True)
+        document = {"forced": chosen.force, "found": found, "provenance": provenance.gather()}
+        chosen.out.write_text(json.dumps(document, indent=1) + "\n")
+    return 0
+
+
+def against_baseline(name: str, rounds: int, seconds: float) -> dict[str, Any]:
+    """Samples a second of the encoder and of the baseline, in turn. Raises ValueError where they do not agree."""
+    setting = PRESETS[name].main
+    encoder, plain = make_pair(setting.model)
+    pos, index = sequence(TOKENS), torch.arange(TOKENS)
+    x, probe, answer = some_puzzles(setting.model, setting.training.batch)
+    sides: dict[str, tuple[nn.Module, Callable[[], Tensor]]] = {
+        "encoder": (encoder, lambda: functional.cross_entropy(encoder(x, pos, probe), answer)),
+        "baseline": (plain, lambda: functional.cross_entropy(plain(x, index, probe), answer)),
+    }
+    gate(encoder, plain, x, probe, answer)
+    steps = {side: stepper(model, loss, setting.training) for side, (model, loss) in sides.items()}
+    count = max(2, round(seconds / min(seconds_of(step, 3) / 3 for step in steps.values())))
+    speeds: dict[str, list[float]] = {side: [] for side in steps}
+    memory = dict.fromkeys(steps, 0.0)
+    for turn in range(rounds):
+        for side in list(steps)[:: 1 if turn % 2 else -1]:
+            rest = start_memory()
+            speeds[side].append(setting.training.batch * count / seconds_of(steps[side], count))
+            memory[side] = max(memory[side], peak_memory() - rest)
+    ratios = [a / b for a, b in zip(speeds["encoder"], speeds["baseline"], strict=True)]
+    for side, values in speeds.items():
+        print(f"{name}, {side}: {statistics.median(values):.0f} samples/s, peak {memory[side]:.0f} MiB above rest")
+    return {
+        "ratio": statistics.median(ratios),
+        "aim": CASES[name],
+        "rounds": [round(ratio, 3) for ratio in ratios],
+        "samples_per_second": {side: statistics.median(values) for side, values in speeds.items()},
+        "peak_mib": memory,
+        "batch": setting.training.batch,
+    }
+
+
+def make_pair(config: EncoderConfig) -> tuple[Encoder, PlainEncoder]:
+    """The encoder with a learned table a layer, and the baseline with the same weights."""
+    torch.manual_seed(0)
+    learned = Specification("Learned", {"dim": config.dim, "max_len": TOKENS})
+    encoder = Encoder(config, per_layer(learned, {}))
+    plain = PlainEncoder(config, tables=config.depth, max_len=TOKENS)
+    plain.take(encoder)
+    return encoder, plain
+
+
+def some_puzzles(config: EncoderConfig, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Random one-hot tokens, read-out tokens and answers."""
+    generator = torch.Generator().manual_seed(1)
+    cells = torch.randint(config.channels, (count, TOKENS), generator=generator)
+    probe = torch.randint(TOKENS, (count,), generator=generator)
+    answer = torch.randint(config.classes, (count,), generator=generator)
+    return functional.one_hot(cells, config.channels).float(), probe, answer
+
+
+def gate(encoder: Encoder, plain: PlainEncoder, x: Tensor, probe: Tensor, answer: Tensor) -> None:
+    """Raises ValueError, naming what differs, unless logits and all gradients of the two agree."""
+    ours, theirs = encoder(x, sequence(TOKENS), probe), plain(x, torch.arange(TOKENS), probe)
+    for logits in (ours, theirs):
+        functional.cross_entropy(logits, answer).backward()
+    found = differences(encoder, plain, ours, theirs)
+    worst = max(found, key=lambda name: found[name])
+    if not found[worst] <= TOLERANCE:
+        raise ValueError(
+            f"encoder and baseline differ in {worst} by {found[worst]:.1e} of its largest entry (allowed "
+            f"{TOLERANCE:.0e}); a speed of wrong results is none. Run tests/models first."
+        )
+
+
+def stepper(model: nn.Module, loss: Callable[[], Tensor], training: TrainingConfig) -> Callable[[], None]:
+    """One step of training with AdamW, the same for both."""
+    optimiser = make_optimiser(model, TrainingConfig(epochs=1, batch=training.batch, lr=training.lr))
+
+    def step() -> None:
+        optimiser.zero_grad(set_to_none=True)
+        loss().backward()
+        optimiser.step()
+
+    return step
+
+
+def seconds_of(step: Callable[[], None], count: int) -> float:
+    began = time.perf_counter()
+    for _ in range(count):
+        step()
+    return time.perf_counter() - began
+
+
+def two_against_one(rounds: int, seconds: float) -> dict[str, Any]:
+    """Samples a second of two processes together over those of one, each in the training loop of the quick preset."""
+    context = get_context("spawn")
+    pipes, processes = [], []
+    for _ in range(2):
+        ours, theirs = context.Pipe()
+        processes.append(context.Process(target=serve, args=(theirs,), daemon=True))
+        processes[-1].start()
+        pipes.append(ours)
+    try:
+        per_epoch = together(pipes[:1], 3) / 3
+        together(pipes[1:], 3)
+        epochs = max(1, round(seconds / per_epoch))
+        alone, both = [], []
+        for turn in range(rounds):
+            alone.append(together(pipes[turn % 2 :][:1], epochs))
+            both.append(together(pipes, epochs))
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+    ratios = [2 * one / two for one, two in zip(alone, both, strict=True)]
+    return {
+        "ratio": statistics.median(ratios),
+        "aim": AIM_TWO_PROCESSES,
+        "rounds": [round(ratio, 3) for ratio in ratios],
+    }
+
+
+def together(pipes: list[Connection], epochs: int) -> float:
+    """Seconds until every one of these processes has trained so many epochs."""
+    began = time.perf_counter()
+    for pipe in pipes:
+        pipe.send(epochs)
+    for pipe in pipes:
+        pipe.recv()
+    return time.perf_counter() - began
+
+
+def serve(pipe: Connection) -> None:
+    """A process of its own, one thread: numbers of epochs in, a word when they are done."""
+    torch.set_num_threads(1)
+    setting = PRESETS["quick"].main
+    encoder, _ = make_pair(setting.model)
+    pos, (x, probe, answer) = sequence(TOKENS), some_puzzles(setting.model, setting.train_size or 3000)
+
+    def loss(batch: Tensor) -> Tensor:
+        return functional.cross_entropy(encoder(x[batch], pos, probe[batch]), answer[batch])
+
+    while True:
+        training = TrainingConfig(epochs=pipe.recv(), batch=setting.training.batch, lr=setting.training.lr)
+        train(Fit(encoder, len(x), loss, dict), training, seed=0)
+        pipe.send("done")
+
+
+def start_memory() -> float:
+    """Gives freed memory back, forgets the peak so far, and returns what is in use, in MiB (0 where not Linux)."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+    return status("VmRSS")
+
+
+def peak_memory() -> float:
+    return status("VmHWM")
+
+
+def status(field: str) -> float:
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith(field):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

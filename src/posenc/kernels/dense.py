@@ -1,0 +1,58 @@
+"""Dense attention over few keys: three batched products and a softmax, without a fused kernel's overhead.
+
+w = softmax(scale q k^T),  o = w v
+dv = w^T g,  ds = w (g v^T - sum(w g v^T)),  dq = scale ds k,  dk = scale ds^T q
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from posenc.kernels.linear import eager_float32
+
+MOST_KEYS = 32
+
+
+def pays(q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Whether this is faster than SDPA: few keys, float32 on a CPU, as many heads of keys as of queries."""
+    few = q.dim() == 4 and 0 < k.shape[-2] <= MOST_KEYS and q.shape[:2] == k.shape[:2] == v.shape[:2]
+    return few and q.numel() > 0 and eager_float32(q, k, v)
+
+
+def attention(
+    q: Float[Tensor, "B H Q D"], k: Float[Tensor, "B H K D"], v: Float[Tensor, "B H K E"], scale: float
+) -> Float[Tensor, "B H Q E"]:
+    """``softmax(scale q k^T) v``; first derivatives only, a second one raises."""
+    out = _Attention.apply(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1), scale)
+    return out.unflatten(0, q.shape[:2])
+
+
+def _scaled(a: Tensor, b: Tensor, scale: float) -> Tensor:
+    return torch.baddbmm(a.new_empty(1, 1, 1), a, b, beta=0, alpha=scale)
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+        weights = _scaled(q, k.transpose(1, 2), scale).softmax(-1)
+        ctx.save_for_backward(q, k, v, weights)
+        ctx.scale = scale
+        return torch.bmm(weights, v)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, weights = ctx.saved_tensors
+        of_weights = torch.bmm(g, v.transpose(1, 2))
+        of_logits = torch.ops.aten._softmax_backward_data(of_weights, weights, -1, weights.dtype)
+        return (
+            _scaled(of_logits, k, ctx.scale),
+            _scaled(of_logits.transpose(1, 2), q, ctx.scale),
+            torch.bmm(weights.transpose(1, 2), g),
+            None,
+        )

@@ -1,0 +1,97 @@
+"""A benchmark starts on a quiet machine alone, and times nothing that is wrong."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"benchmark_{name}", FOLDER / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def encoder(monkeypatch) -> ModuleType:
+    monkeypatch.syspath_prepend(FOLDER)  # as `python benchmarks/encoder.py` has it
+    return load("encoder")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "study"),
+    [
+        (["/venv/bin/python", "/venv/bin/posenc", "run", "latin-squares"], True),
+        (["posenc", "run", "latin-squares"], True),
+        (["python", "-m", "posenc.cli", "run", "latin-squares"], True),
+        (["python", "-c", "from posenc.executors import serve; serve(3)"], True),
+        (["python", "benchmarks/kill.py", "--", "posenc", "run", "latin-squares"], True),
+        (["posenc", "list"], False),
+        (["vim", "posenc", "runner.py"], False),
+        (["python", "-m", "pytest", "tests"], False),
+    ],
+)
+def test_a_study_is_known_by_its_command_line(arguments, study):
+    assert load("quiet").runs_a_study(arguments) is study
+
+
+def test_benchmarks_refuse_beside_a_study_even_when_forced(monkeypatch):
+    quiet = load("quiet")
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
+    monkeypatch.setattr(quiet, "running", lambda: {7: ["vim"], 9: ["posenc", "run", "latin-squares"]})
+    for force in (False, True):
+        assert quiet.refusal(force).startswith("A study is running (process 9: posenc run latin-squares), and timings")
+    monkeypatch.setattr(quiet, "running", lambda: {7: ["vim"]})
+    assert quiet.refusal(False) == ""
+
+
+def test_benchmarks_refuse_a_busy_machine_unless_forced(monkeypatch):
+    quiet = load("quiet")
+    monkeypatch.setattr(quiet, "running", dict)
+    monkeypatch.setattr(os, "getloadavg", lambda: (1.25, 0.0, 0.0))
+    assert "load average of the last minute is 1.25" in quiet.refusal(False)
+    assert "--force" in quiet.refusal(False)
+    assert quiet.refusal(True) == ""
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="this system has no /proc")
+def test_other_processes_are_seen():
+    code = "import sys, time; print('up', flush=True); time.sleep(60)"
+    other = subprocess.Popen([sys.executable, "-c", code, "posenc", "run"], stdout=subprocess.PIPE)
+    try:
+        assert other.stdout is not None
+        other.stdout.readline()
+        quiet = load("quiet")
+        found = quiet.running()
+        assert quiet.runs_a_study(found[other.pid])
+        assert os.getpid() not in found
+    finally:
+        other.kill()
+        other.communicate()
+
+
+def test_the_gate_lets_the_models_of_the_studies_through(encoder):
+    for name in encoder.CASES:
+        config = encoder.PRESETS[name].main.model
+        model, plain = encoder.make_pair(config)
+        encoder.gate(model, plain, *encoder.some_puzzles(config, 8))
+        assert model.head.weight.grad is not None
+
+
+def test_the_gate_stops_what_is_not_the_same(encoder):
+    config = encoder.PRESETS["quick"].main.model
+    model, plain = encoder.make_pair(config)
+    with torch.no_grad():
+        plain.tables[1].mul_(1.1)
+    with pytest.raises(ValueError, match=r"encoder and baseline differ in \S+ by .* a speed of wrong results is none"):
+        encoder.gate(model, plain, *encoder.some_puzzles(config, 8))
