@@ -39,21 +39,12 @@ def main() -> int:
     seconds = time.monotonic() - began
     expected = table(chosen.results, undisturbed)
     print(f"undisturbed: {seconds:.1f} s, {len(snapshot(undisturbed))} units", flush=True)
-    found: dict[str, Any] = {
-        "kills": 0,
-        "rounds": 0,
-        "restarts": 0,
-        "lost": 0,
-        "twice": 0,
-        "orphans": 0,
-        "different": 0,
-    }
+    found: dict[str, Any] = dict.fromkeys(("kills", "rounds", "restarts", "lost", "twice", "orphans", "different"), 0)
     kept: list[int] = []
     while found["kills"] < chosen.kills:
         out = root / f"killed-{found['rounds']}"
         one_round(chosen, out, moments, found, kept, log)
         found["rounds"] += 1
-        found["twice"] += done_twice(out)
         found["different"] += table(chosen.results, out) != expected or parts(out) != parts(undisturbed)
     found |= {"finished_at_kill": kept, "seconds_undisturbed": round(seconds, 1), "seed": chosen.seed}
     found |= {"between": chosen.between, "command": shlex.join(chosen.command), "units": len(snapshot(undisturbed))}
@@ -90,6 +81,8 @@ def one_round(
 ) -> None:
     """Kills and restarts until the kills are used up (then lets the run end) or the run has ended before."""
     known: Finished = {}
+    begun: dict[str, int] = {}
+    twice: set[str] = set()
     while True:
         process = start(chosen.command, out, log)
         last = found["kills"] >= chosen.kills
@@ -103,11 +96,15 @@ def one_round(
         found["orphans"] += orphans(process.pid)
         now = snapshot(out)
         found["lost"] += sum(now.get(key) != value for key, value in known.items())
-        known = now
+        begins = journal(out)
+        twice |= {key for key in known if sum(begins[key]) > begun[key]}
+        twice |= {key for key, (_, after) in begins.items() if after}
+        known, begun = now, {key: sum(counts) for key, counts in begins.items()}
         kept.append(len(now))
         if code >= 0:
             if code:
                 sys.exit(f"The command ended with exit code {code}; see {log.name}.")
+            found["twice"] += len(twice)
             return
         print(f"kill {found['kills']}: {len(now)} units finished", flush=True)
 
@@ -117,14 +114,14 @@ def snapshot(out: Path) -> Finished:
     return {key: (stat.st_ino, stat.st_mtime_ns) for key, stat in paths.items()}
 
 
-def done_twice(out: Path) -> int:
-    """Units that were begun again after they had been finished, by the store's journal."""
-    twice = 0
+def journal(out: Path) -> dict[str, tuple[int, int]]:
+    """By unit: how often it was begun before the store's journal says that it was finished, and how often after."""
+    found = {}
     for path in out.glob("journal/*.jsonl"):
         events = [json.loads(line)["event"] for line in path.read_text().splitlines()]
-        after = events[events.index("finished") + 1 :] if "finished" in events else []
-        twice += bool(after)
-    return twice
+        end = events.index("finished") if "finished" in events else len(events)
+        found[path.stem] = (events[:end].count("started"), events[end:].count("started"))
+    return found
 
 
 def orphans(group: int) -> int:

@@ -8,16 +8,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from posenc import provenance
 from posenc.store import Outcome, Store, StoreError, Unit
-from posenc.training import checkpoint
 from posenc.unit import UnitError
 
 ORIGIN = {"commit": "c0ffee", "dirty": False, "versions": {"torch": "2"}, "machine": {"cores": 2}, "device": "cpu"}
@@ -340,74 +337,3 @@ def test_an_export_replaces_the_old_one_or_leaves_it(tmp_path: Path, monkeypatch
         store.export(tmp_path / "table.csv", "csv")
     assert (tmp_path / "table.csv").read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs", "table.csv"]
-
-
-# -- checkpoints -------------------------------------------------------------------------------------------------
-
-
-def test_a_checkpoint_comes_back(tmp_path: Path) -> None:
-    path = tmp_path / "state.pt"
-    assert checkpoint.load(path) is None
-    checkpoint.save(path, {"step": 3, "rng": torch.get_rng_state(), "curve": [{"value": 0.5}]})
-    (tmp_path / ".state.pt.1.partial").write_bytes(b"torn")
-    state = checkpoint.load(path)
-    assert state is not None
-    assert (state["step"], state["curve"]) == (3, [{"value": 0.5}])
-    assert torch.equal(state["rng"], torch.get_rng_state())
-    assert [file.name for file in tmp_path.iterdir()] == ["state.pt"]
-
-
-def test_a_checkpoint_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "state.pt"
-    checkpoint.save(path, {"step": 1})
-    with monkeypatch.context() as patch:
-        full_disk(patch)
-        with pytest.raises(OSError, match="No space left") as raised:
-            checkpoint.save(path, {"step": 2})
-    assert raised.value.errno == errno.ENOSPC
-    assert checkpoint.load(path) == {"step": 1}
-
-
-def flip(data: bytes) -> bytes:
-    where = data.index(torch.arange(1000.0).numpy().tobytes()) + 100
-    return data[:where] + bytes([data[where] ^ 1]) + data[where + 1 :]
-
-
-@pytest.mark.parametrize("damage", [flip, lambda data: data[:-50], lambda data: b"", lambda data: b"abc"])
-def test_a_damaged_checkpoint_is_refused(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
-    path = tmp_path / "state.pt"
-    checkpoint.save(path, {"weights": torch.arange(1000.0)})
-    path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(checkpoint.CheckpointError, match="Delete it and the unit starts anew") as raised:
-        checkpoint.load(path)
-    assert "\n" not in str(raised.value)
-
-
-# -- provenance --------------------------------------------------------------------------------------------------
-
-
-def test_provenance_names_commit_versions_and_machine(tmp_path: Path) -> None:
-    found = provenance.gather()
-    assert set(found) == {"command", "commit", "dirty", "versions", "machine", "device", "date"}
-    assert found["versions"]["torch"] == torch.__version__
-    assert found["machine"]["cores"] >= 1
-    assert json.loads(json.dumps(found)) == found
-
-
-def test_an_untracked_package_does_not_borrow_a_commit(tmp_path: Path) -> None:
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@example.org"]
-    subprocess.run([*git, "init", "-q"], check=True)
-    inside, tracked = tmp_path / "site-packages", tmp_path / "src"
-    for folder in (inside, tracked):
-        folder.mkdir()
-        (folder / "module.py").write_text("")
-    assert provenance.git_state(tracked) == (None, None)
-    subprocess.run([*git, "add", "src"], check=True)
-    subprocess.run([*git, "commit", "-qm", "x"], check=True)
-    commit, dirty = provenance.git_state(tracked)
-    assert commit is not None
-    assert len(commit) == 40
-    assert dirty is False
-    assert provenance.git_state(inside) == (None, None)
-    (tracked / "module.py").write_text("changed")
-    assert provenance.git_state(tracked) == (commit, True)

@@ -27,6 +27,16 @@ def unit(seed: int, work: str = "train", **settings: object) -> Unit:
     return Unit(study="toy", scheme="line", seed=seed, preset="quick", work=f"toy_work:{work}", settings=settings)
 
 
+def toys(count: int, work: str = "train", **settings: object) -> list[Unit]:
+    return [unit(seed, work, **settings) for seed in range(count)]
+
+
+def begun(root: Path) -> list[list[str]]:
+    """The lines of the toy's log: begin or again, key, first step, process."""
+    log = root / "toy.log"
+    return [line.split() for line in log.read_text().splitlines()] if log.exists() else []
+
+
 def log(workdir: Path, line: str) -> None:
     """One line at the end of the store's `toy.log`; short appends do not interleave."""
     with (workdir.parent.parent / "toy.log").open("a") as file:
@@ -80,6 +90,16 @@ def hang(unit: Unit, workdir: Path, report: Report) -> Outcome:
     log(workdir, f"begin {unit.key} 0 {os.getpid()}")
     while True:
         time.sleep(0.1)
+
+
+def assert_same(store: Store, reference: Store) -> None:
+    """Byte for byte the same table, curves, arrays and weights."""
+    assert as_csv(store.results()) == as_csv(reference.results())
+    assert store.curves() == reference.curves()
+    for unit in reference.units():
+        for name in ("metrics.jsonl", "curves.jsonl", "arrays.safetensors", "weights.safetensors"):
+            part = Path("units") / unit.key / name
+            assert (store.root / part).read_bytes() == (reference.root / part).read_bytes()
 
 
 def main() -> int:

@@ -58,7 +58,7 @@ class Report(msgspec.Struct):
         counts += [f"{len(self.left)} not begun"] if self.left else []
         lines = [", ".join(counts) + "."]
         lines += [f"  {unit.scheme} seed {unit.seed} ({unit.setting}): {sentence}" for unit, sentence in self.failed]
-        lines += [self.trouble] if self.trouble and self.left else []
+        lines += [self.trouble] if self.trouble and not self.failed else []
         lines += ["Run the same command again to continue: what is done stays done."] if self.exit_code else []
         return "\n".join(lines)
 

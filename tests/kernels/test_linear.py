@@ -1,12 +1,12 @@
-"""The linear layer by oneDNN against torch's own."""
+"""Linear layers and feed-forwards by oneDNN against torch's own."""
 
 import pytest
 import torch
 from torch.nn import functional
 
-from posenc.kernels.linear import LEAST_WORK, _has_onednn, linear
+from posenc.kernels.linear import LEAST_WORK, feed_forward, linear
 
-pytestmark = pytest.mark.skipif(not _has_onednn(), reason="this torch has no oneDNN")
+pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
 
 
 def operands(shape, outer, *, biased=True, dtype=torch.float32):
@@ -16,11 +16,11 @@ def operands(shape, outer, *, biased=True, dtype=torch.float32):
 
 
 def is_fast(y):
-    return type(y.grad_fn).__name__ == "_LinearBackward"
+    return type(y.grad_fn).__name__ in ("_LinearBackward", "_FeedForwardBackward")
 
 
 # the second of these has a weight large enough for oneDNN's product in its gradient too
-@pytest.mark.parametrize(("shape", "outer"), [((64, 16, 32), 96), ((8, 16, 128), 160), ((1024, 64), 32)])
+@pytest.mark.parametrize(("shape", "outer"), [((64, 16, 32), 96), ((16, 8, 128), 160), ((1024, 64), 32)])
 @pytest.mark.parametrize("biased", [True, False])
 def test_values_and_gradients_are_those_of_torch(shape, outer, biased):
     ours, theirs = operands(shape, outer, biased=biased), operands(shape, outer, biased=biased)
@@ -75,3 +75,48 @@ def test_a_second_derivative_is_refused_and_not_wrong():
     (curvature,) = torch.autograd.grad(slope.sum(), x)
     expected = (2 * weight.T @ weight).sum(0).expand(2, 4)
     torch.testing.assert_close(curvature, expected)
+
+
+def plain_feed_forward(x, up, down, activation):
+    hidden = functional.linear(x, *up)
+    return functional.linear(hidden.relu() if activation == "relu" else functional.gelu(hidden), *down)
+
+
+def layers(shape, hidden, dtype=torch.float32):
+    x, w1, b1 = operands(shape, hidden, dtype=dtype)
+    _, w2, b2 = operands((1, hidden), shape[-1], dtype=dtype)
+    return x, (w1, b1), (w2, b2)
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize(("shape", "hidden"), [((64, 16, 32), 128), ((128, 160), 640)])
+@pytest.mark.parametrize("frozen", [None, "x", "up"])
+def test_feed_forwards_are_those_of_torch(activation, shape, hidden, frozen):
+    found = []
+    for apply in (feed_forward, plain_feed_forward):
+        x, up, down = layers(shape, hidden)
+        for operand in {"x": (x,), "up": up}.get(frozen or "", ()):
+            operand.requires_grad_(False)
+        y = apply(x, up, down, activation)
+        (y * torch.randn(y.shape, generator=torch.Generator().manual_seed(1))).mean().backward()
+        found.append((y, [operand.grad for operand in (x, *up, *down)]))
+    (y, ours), (expected, theirs) = found
+    assert is_fast(y)
+    torch.testing.assert_close(y, expected, rtol=1e-4, atol=1e-3)
+    assert [a is None for a in theirs] == [a is None for a in ours]
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_small_feed_forwards_and_other_dtypes_are_torchs_own():
+    for x, up, down in (layers((2, 4), 8), layers((64, 16, 32), 128, dtype=torch.float64)):
+        y = feed_forward(x, up, down, "gelu")
+        assert not is_fast(y)
+        assert torch.equal(y, plain_feed_forward(x, up, down, "gelu"))
+
+
+def test_a_second_derivative_of_a_feed_forward_is_refused():
+    x, up, down = layers((64, 16, 32), 128)
+    (slope,) = torch.autograd.grad(feed_forward(x, up, down, "gelu").square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        slope.sum().backward()

@@ -77,12 +77,12 @@ def test_the_encoder_without_positions_is_the_plain_one(plain, norm):
     assert max(compared(plain, small(norm=norm, heads=2), scheme="NoPE").values()) < 1e-10
 
 
-@pytest.mark.skipif(not kernel._has_onednn(), reason="this torch has no oneDNN")
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
 @pytest.mark.parametrize("changes", [{}, {"norm": "pre", "second_activation": True}, {"heads": 4, "read_out": "last"}])
 def test_the_fast_products_give_the_plain_one_in_float32(plain, changes, monkeypatch):
     products, product = [], kernel._product
     monkeypatch.setattr(kernel, "_product", lambda *a: products.append(1) or product(*a))
-    found = compared(plain, small(dim=32, hidden=128, **changes), batch=64, dtype=torch.float32)
+    found = compared(plain, small(dim=32, hidden=128, **changes), batch=128, dtype=torch.float32)
     assert len(products) >= 8  # four products of the first block, each with its input's gradient
     assert max(found.values()) < 2e-4, found
 
@@ -133,6 +133,7 @@ class Everywhere(Scheme):
         return x.square().mean(-1)[:, None]
 
     def bias(self, q, k, kept, pair, seen):
+        assert kept is not None
         return 0.1 * pair + kept.unsqueeze(-2) if "bias" in self.claims.sites else None
 
     def value_bias(self, weights, pair):

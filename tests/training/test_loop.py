@@ -190,3 +190,22 @@ def test_a_loss_that_is_not_finite_ends_the_run():
 def test_wrong_settings_are_refused(changes, reason):
     with pytest.raises(ValueError, match=reason):
         settings(**changes)
+
+
+def test_a_parameter_that_the_loss_does_not_reach_stays_where_it_was():
+    torch.manual_seed(0)
+    model = nn.ModuleList([nn.Linear(2, 1), nn.Linear(2, 1)]).double()
+    reached, idle = (next(part.parameters()) for part in model)
+    before = reached.detach().clone(), idle.detach().clone()
+    train(Fit(model, 8, lambda batch: reached.square().sum(), dict), settings(optimiser="sgd"), seed=0)
+    assert torch.equal(idle, before[1])
+    assert not torch.equal(reached, before[0])
+
+
+@pytest.mark.parametrize(("clip", "length"), [(None, 5.0), (0.5, 0.5), (50.0, 5.0)])
+def test_gradients_are_clipped_by_their_common_norm(clip, length):
+    model = nn.Linear(1, 1).double()  # a weight and a bias, of which the loss has the slopes 3 and 4
+    before = weights(Fit(model, 8, lambda batch: model.weight.sum(), dict))
+    fit = Fit(model, 8, lambda batch: 3 * model.weight.sum() + 4 * model.bias.sum(), dict)
+    train(fit, settings(optimiser="sgd", lr=1.0, clip=clip, epochs=1), seed=0)
+    assert (weights(fit) - before).norm().item() == pytest.approx(length, rel=1e-5)

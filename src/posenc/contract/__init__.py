@@ -57,12 +57,13 @@ class Report:
 def check(scheme: Scheme | type[Scheme], *, compiling: bool = False) -> Report:
     """Run the contract on every example of a scheme's class, or on one instance as it is.
 
-    compiling: also the checks that call ``torch.compile``, which are slow.
+    compiling: also the checks that call ``torch.compile``, which are slow. Raises ValueError for a class without
+    examples.
     """
     if isinstance(scheme, Scheme):
         cases = [Case(type(scheme), {}, scheme)]
     elif not getattr(scheme, "examples", None):
-        raise ContractError(
+        raise ValueError(
             f"{scheme.__name__} declares no `examples`. Write a tuple of constructor arguments, as "
             "examples = ({'dim': 12}, {'dim': 12, 'base': 100.0}), with every option in one of them."
         )

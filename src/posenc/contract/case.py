@@ -51,20 +51,23 @@ class Case:
         return self.make(randomise=False).claims
 
     def positions(
-        self, count: int = TOKENS, *, start: int = 0, batch: int | None = None, dtype: torch.dtype = torch.float64
+        self, count: int = TOKENS, *, batch: int | None = None, axes: int | None = None, seed: int = 0
     ) -> Positions:
-        """Whole positions that differ from token to token on every axis, inside the claimed range."""
+        """Whole positions that differ from token to token on every axis, inside the claimed range, as float64.
+
+        axes: their number for a scheme that takes any. seed: other positions of the same shape.
+        """
         claims = self.claims
-        axes = claims.axes or 1
+        axes = claims.axes or axes or 1
         low, high = claims.range or (-8, 40)
-        generator = torch.Generator().manual_seed(count)
-        room = int(high - low) + 1 - start
+        generator = torch.Generator().manual_seed(count + 1000 * seed)
+        room = int(high - low) + 1
         if room < count:
             raise ContractError(f"{self} claims a range of {low:g} to {high:g}: too short for {count} test positions.")
         spread = [torch.randperm(room // 2 if room // 2 >= count else room, generator=generator)[:count].sort().values
                   for _ in range(axes * (batch or 1))]  # fmt: skip
-        coords = torch.stack(spread, -1).reshape(count, batch or 1, axes).transpose(0, 1) + int(low) + start
-        return Positions((coords if batch else coords[0]).to(dtype))
+        coords = torch.stack(spread, -1).reshape(count, batch or 1, axes).transpose(0, 1) + int(low)
+        return Positions((coords if batch else coords[0]).double())
 
     def head_dim(self, scheme: Scheme) -> int:
         return scheme.head_width or HEAD_DIM

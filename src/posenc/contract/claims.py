@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from posenc.attention import attend
+from posenc.attention import attend, attention
 from posenc.contract.case import HEADS, Case, ContractError, gap, require
 from posenc.positions import Positions
 from posenc.scheme import Scheme
@@ -80,6 +80,17 @@ def axes_are_as_claimed(case: Case) -> None:
         taken.append(axes)
     right = [1, 2, 3, 4] if claimed is None else [claimed]
     require(taken == right, f"claims axes={claimed}, but takes positions of {taken} axes.")
+    for axes in taken if scheme.claims.sites else ():
+        pos = case.positions(axes=axes)
+        before = case.effects(scheme, pos)
+        for axis in range(axes):
+            mirrored = pos.coords.clone()
+            mirrored[:, axis] = pos.coords[:, axis].flip(0)
+            after = case.effects(scheme, Positions(mirrored))
+            require(
+                any(gap(after[name], before[name]) > EXACT for name in before),
+                f"takes positions of {axes} axes, but never looks at axis {axis}: mirroring it changes nothing.",
+            )
 
 
 def sites_are_as_claimed(case: Case) -> None:
@@ -95,20 +106,16 @@ def sites_are_as_claimed(case: Case) -> None:
 def sharing_is_as_claimed(case: Case) -> None:
     scheme, pos = case.make(), case.positions()
     state, claimed = len(scheme.state_dict()), scheme.claims.sharing
-    per_head = False
-    if scheme.claims.sites & {"q", "k", "v", "o"}:
-        q, _, _ = case.qkv(scheme)
-        same = q[:, :1].expand_as(q)
-        where = scheme.prepare(pos)
-        moved = [scheme.transform(same, where, site) for site in ("q", "k", "v", "o")]
-        per_head = any(gap(x, x[:, :1].expand_as(x)) > EXACT for x in moved)
+    q, k, v = (t[:, :1].expand_as(t) for t in case.qkv(scheme))
+    heads = attention(q, k, v, scheme=scheme, q_pos=pos, x=case.x())
+    per_head = gap(heads, heads[:, :1].expand_as(heads)) > EXACT
     require(
         not (claimed == "layer" and not state),
         "claims sharing='layer', but has no parameters or buffers that a layer could have of its own; claim 'model'.",
     )
     require(
         (claimed == "head") == per_head,
-        f"claims sharing={claimed!r}, but {HEADS} heads with equal inputs are {'not ' if per_head else ''}treated alike.",
+        f"claims sharing={claimed!r}, but {HEADS} heads with equal inputs come out {'different' if per_head else 'alike'}.",
     )
 
 
@@ -138,7 +145,7 @@ def caching_is_as_claimed(case: Case) -> None:
                 kept=scheme.keep(x[:, : t + 1], so_far),
                 keys_ready=True,
                 scale=q.shape[-1] ** -0.5,
-            )  # fmt: skip
+            )
         )
     worst = gap(torch.cat(outs, 2), full)
     if "embed" in scheme.claims.sites:
@@ -186,7 +193,7 @@ def _relations(case: Case, scheme: Scheme, pos: Positions) -> dict[str, Tensor]:
 def _acting(case: Case, scheme: Scheme, pos: Positions) -> set[str]:
     where = scheme.prepare(pos)
     pair = scheme.relate(where, where)
-    q, k, v = case.qkv(scheme)
+    q, k, _ = case.qkv(scheme)
     kept = scheme.keep(case.x(), where)
     acting = {site for site in ("q", "k", "v", "o") if gap(scheme.transform(q, where, site), q) > EXACT}
     seen, weights = scheme.mask(pair), torch.full((2, HEADS, pos.count, pos.count), 1 / pos.count).double()

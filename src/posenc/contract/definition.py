@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from posenc.attention import attention
 from posenc.contract.case import Case, gap, require
 from posenc.positions import Positions
 from posenc.scheme import At, Scheme
@@ -18,30 +19,41 @@ def embedding_equals_its_definition(case: Case) -> None:
     scheme = case.make()
     if "embed" not in scheme.claims.sites:
         return
-    pos = case.positions()
-    rows = scheme.embed(scheme.prepare(pos))
-    require(rows.shape[-1] == scheme.out_dim, f"out_dim says {scheme.out_dim}; rows have width {rows.shape[-1]}.")
-    defined = torch.stack([scheme.define_embed(p) for p in pos.coords])
-    worst = gap(rows, defined)
-    require(worst <= EXACT, f"embed differs from define_embed by {worst:.1e} (allowed {EXACT:.0e}).")
-    _same_gradients(scheme, rows, defined, "embed")
+    for kind, pos in _places(case, scheme).items():
+        rows = scheme.embed(scheme.prepare(pos))
+        require(rows.shape[-1] == scheme.out_dim, f"out_dim says {scheme.out_dim}; rows have width {rows.shape[-1]}.")
+        defined = torch.stack([scheme.define_embed(p) for p in pos.coords])
+        worst = gap(rows, defined)
+        require(worst <= EXACT, f"embed differs from define_embed by {worst:.1e} at {kind} positions ({EXACT:.0e}).")
+        _same_gradients(scheme, rows, defined, "embed", {"positions": pos.coords})
 
 
 def attention_equals_its_definition(case: Case) -> None:
-    scheme, pos = case.make(), case.positions()
-    q, k, v = (t[:1, :2].requires_grad_() for t in case.qkv(scheme))
-    x = case.x()[:1]
-    fast = _attend(case, scheme, q, k, v, x, pos)
-    slow = torch.stack([_defined_head(scheme, q[0, h], k[0, h], v[0, h], x[0], pos, h) for h in range(2)])[None]
-    worst = gap(fast, slow)
-    require(worst <= EXACT, f"attention differs from the scalar definition by {worst:.1e} (allowed {EXACT:.0e}).")
-    _same_gradients(scheme, fast, slow, "attention", {"q": q, "k": k, "v": v})
+    scheme = case.make()
+    for kind, pos in _places(case, scheme).items():
+        q, k, v = (t[:1, :2].requires_grad_() for t in case.qkv(scheme))
+        x = case.x()[:1]
+        fast = attention(q, k, v, scheme=scheme, q_pos=pos, x=x, backend="eager")
+        slow = torch.stack([_defined_head(scheme, q[0, h], k[0, h], v[0, h], x[0], pos, h) for h in range(2)])[None]
+        worst = gap(fast, slow)
+        require(
+            worst <= EXACT,
+            f"attention differs from the scalar definition by {worst:.1e} at {kind} positions ({EXACT:.0e}).",
+        )
+        _same_gradients(scheme, fast, slow, "attention", {"q": q, "k": k, "v": v, "positions": pos.coords})
 
 
-def _attend(case: Case, scheme: Scheme, q: Tensor, k: Tensor, v: Tensor, x: Tensor, pos: Positions) -> Tensor:
-    from posenc.attention import attention
-
-    return attention(q, k, v, scheme=scheme, q_pos=pos, x=x, backend="eager")
+def _places(case: Case, scheme: Scheme) -> dict[str, Positions]:
+    """Whole positions, and real ones where the scheme takes them; gradients are asked of all."""
+    whole = case.positions()
+    between = whole + 0.375
+    try:
+        scheme.prepare(between)
+    except ValueError:
+        found = {"whole": whole}
+    else:
+        found = {"whole": whole, "real": between}
+    return {kind: Positions(pos.coords.requires_grad_()) for kind, pos in found.items()}
 
 
 def _defined_head(scheme: Scheme, q: Tensor, k: Tensor, v: Tensor, x: Tensor, pos: Positions, head: int) -> Tensor:
@@ -76,18 +88,16 @@ def _defined_head(scheme: Scheme, q: Tensor, k: Tensor, v: Tensor, x: Tensor, po
     return torch.stack(outputs)
 
 
-def _same_gradients(
-    scheme: Scheme, fast: Tensor, slow: Tensor, what: str, inputs: dict[str, Tensor] | None = None
-) -> None:
-    wanted = {**dict(scheme.named_parameters()), **(inputs or {})}
-    if not wanted or not fast.requires_grad:
-        return
+def _same_gradients(scheme: Scheme, fast: Tensor, slow: Tensor, what: str, inputs: dict[str, Tensor]) -> None:
+    wanted = {name: value for name, value in scheme.named_parameters() if value.requires_grad} | inputs
     weight = torch.randn(fast.shape, generator=torch.Generator().manual_seed(3), dtype=fast.dtype)
-    values = list(wanted.values())
-    of_fast = torch.autograd.grad((fast * weight).sum(), values, allow_unused=True)
-    of_slow = torch.autograd.grad((slow * weight).sum(), values, allow_unused=True)
-    for name, a, b in zip(wanted, of_fast, of_slow, strict=True):
-        a, b = (torch.zeros_like(wanted[name]) if g is None else g for g in (a, b))
+
+    def gradients(of: Tensor) -> list[Tensor]:
+        if not of.requires_grad:
+            return [torch.zeros_like(value) for value in wanted.values()]
+        return list(torch.autograd.grad((of * weight).sum(), list(wanted.values()), materialize_grads=True))
+
+    for name, a, b in zip(wanted, gradients(fast), gradients(slow), strict=True):
         worst = gap(a, b)
         require(
             worst <= EXACT, f"{what}'s gradient by {name} differs from its definition's by {worst:.1e} ({EXACT:.0e})."

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from posenc.contract.case import Case, gap, require
+from posenc.positions import Positions
 from posenc.scheme import Scheme
 
 SAME = 1e-12
@@ -57,11 +58,18 @@ def the_meta_device_holds_a_scheme(case: Case) -> None:
 
 
 def using_it_changes_nothing(case: Case) -> None:
-    """Twice the same answer, also after other positions: no cache, no counter, inputs untouched."""
+    """Twice the same answer, and the same whatever positions came before: no cache, no counter, inputs untouched."""
     scheme, pos = case.make(), case.positions()
     first = _detached(case, scheme)
     state = {name: value.clone() for name, value in scheme.state_dict().items()}
-    scheme.prepare(case.positions(3))
+    for other in (case.positions(3), case.positions(seed=1), Positions(case.positions(seed=1).coords.half())):
+        used = case.make()
+        used.prepare(other)
+        later = _detached(case, used)
+        worst = max(gap(later[name], first[name]) for name in first)
+        require(
+            worst <= SAME, f"it remembers the {other.count} positions it saw before: off by {worst:.1e} afterwards."
+        )
     coords = pos.coords.clone()
     q, k, v = case.qkv(scheme)
     kept = q.clone(), k.clone(), v.clone()
