@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch._C._functorch import maybe_current_level
 from torch.nn import functional
 
 from posenc.kernels import dense
@@ -35,7 +36,7 @@ def choose(scheme: Scheme) -> Choice:
     is fast only when compiled, and has no gradient on a CPU."""
     if "value_bias" in scheme.claims.sites:
         return Choice("eager", "its value_bias needs the attention weights, which fused kernels never show")
-    if "bias" in scheme.claims.sites and torch._C._functorch.maybe_current_level() is not None:
+    if "bias" in scheme.claims.sites and maybe_current_level() is not None:
         return Choice("eager", "under torch.func SDPA cannot see that a bias wants a gradient")
     if "bias" in scheme.claims.sites:
         return Choice("sdpa", "its bias goes in as a dense additive mask")
@@ -52,7 +53,7 @@ def attention(
     k_pos: Positions | Tensor | None = None,
     x: Float[Tensor, "B K dim"] | None = None,
     mask: Bool[Tensor, "*M Q K"] | None = None,
-    scale: float | None = None,
+    scale: int | float | None = None,
     backend: Backend = "auto",
 ) -> Float[Tensor, "B H Q E"]:
     """``softmax(scale T_q(q) T_k(k)^T + bias + log mask) T_v(v)`` with a scheme's maps at its sites, then ``T_o``.
@@ -89,7 +90,7 @@ def attend(
     *,
     kept: Tensor | None = None,
     mask: Tensor | None = None,
-    scale: float | None = None,
+    scale: int | float | None = None,
     backend: Backend = "auto",
     keys_ready: bool = False,
 ) -> Tensor:
@@ -98,7 +99,7 @@ def attend(
         raise ValueError(
             f"{q.shape[1]} query heads cannot share {k.shape[1]} key heads; the second must divide the first."
         )
-    name, scale = type(scheme).__name__, 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    name, scale = type(scheme).__name__, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     q = scheme.transform(q, where_q, "q")
     if not keys_ready:
         k, v = scheme.transform(k, where_k, "k"), scheme.transform(v, where_k, "v")
@@ -138,7 +139,14 @@ def attention_weights(
 
 
 def _sdpa(
-    q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, mask: Tensor | None, scale: float
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scheme: Scheme,
+    pair: Pair,
+    kept: Tensor | None,
+    mask: Tensor | None,
+    scale: int | float,
 ) -> Tensor:
     seen = _both(scheme.mask(pair), mask)
     if "bias" in scheme.claims.sites:

@@ -274,8 +274,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         status = app.cli(
             prog="posenc", args=None if argv is None else list(argv), description=_description(), use_underscores=False
         )
-    except Interrupted as error:
-        print(f"posenc: {error}", file=sys.stderr)
+    except Interrupted:  # the runner has said how to continue
         sys.exit(130)
     except KeyboardInterrupt:
         print("posenc: stopped.", file=sys.stderr)
@@ -322,7 +321,7 @@ def _claims() -> list[dict[str, Any]]:
         rows.append(
             {
                 "name": name,
-                "summary": (kind.__module__ and sys.modules[kind.__module__].__doc__ or "").split("\n")[0],
+                "summary": (sys.modules[kind.__module__].__doc__ or "").split("\n")[0],
                 **first,
                 "axes": sorted({claim.axes or "any" for claim in claims}, key=str),
                 "sites": sorted(set().union(*(claim.sites for claim in claims))),

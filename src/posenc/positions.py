@@ -18,7 +18,11 @@ from typing import Any, Literal
 import torch
 from jaxtyping import Bool, Shaped
 from torch import Tensor
+from torch._C._functorch import maybe_current_level
 from torch.utils import _pytree as pytree
+
+Number = int | float
+"""Spelled out, because at run time an int is no float."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -74,13 +78,13 @@ class Positions:
         """Whether samples of a batch differ in where, or whether, their tokens stand."""
         return self.coords.dim() == 3 or (self.placed is not None and self.placed.dim() == 2)
 
-    def __add__(self, shift: Tensor | float | Sequence[float]) -> Positions:
+    def __add__(self, shift: Tensor | Number | Sequence[Number]) -> Positions:
         """Every position moved by ``shift``: a number, one number an axis, or a tensor that broadcasts to coords."""
         if isinstance(shift, Sequence):
             shift = torch.as_tensor(shift, device=self.coords.device)
         return dataclasses.replace(self, coords=self.coords + shift)
 
-    def __sub__(self, shift: Tensor | float | Sequence[float]) -> Positions:
+    def __sub__(self, shift: Tensor | Number | Sequence[Number]) -> Positions:
         if isinstance(shift, Sequence):
             shift = torch.as_tensor(shift, device=self.coords.device)
         return dataclasses.replace(self, coords=self.coords - shift)
@@ -119,11 +123,7 @@ class Positions:
 
 def readable(values: Tensor) -> bool:
     """Whether a check may look at a tensor's values: not while compiling, on meta, or under torch.func's transforms."""
-    return not (
-        torch.compiler.is_compiling()
-        or values.device.type == "meta"
-        or torch._C._functorch.maybe_current_level() is not None
-    )
+    return not (torch.compiler.is_compiling() or values.device.type == "meta" or maybe_current_level() is not None)
 
 
 def _fits(placed: Tensor, shape: tuple[int, ...]) -> bool:
@@ -153,7 +153,7 @@ def as_positions(pos: Positions | Tensor) -> Positions:
     )
 
 
-def sequence(length: int | Tensor, *, start: float = 0, device: torch.device | str | None = None) -> Positions:
+def sequence(length: int | Tensor, *, start: Number = 0, device: torch.device | str | None = None) -> Positions:
     """Tokens in a row: ``pos[n] = start + n``. A tensor of position ids ``(N,)`` or ``(B, N)`` is taken as it is
     (packed documents, left padding, several time scales)."""
     if isinstance(length, Tensor):
@@ -213,6 +213,10 @@ def graph(edges: Tensor, *, nodes: int | None = None, axes: int = 2) -> Position
     return Positions((vectors * peak.sign()).to(torch.float32))
 
 
+def _flatten_with_keys(pos: Any) -> tuple[list[tuple[Any, Any]], Any]:
+    return [(pytree.GetAttrKey(name), getattr(pos, name)) for name in ("coords", "placed")], pos.lattice
+
+
 def _rebuild(leaves: Any, lattice: Any) -> Positions:
     # compile and export hand back stand-ins for the tensors: no check may look at them
     pos = object.__new__(Positions)
@@ -229,8 +233,5 @@ pytree.register_pytree_node(
     serialized_type_name="posenc.Positions",
     to_dumpable_context=lambda lattice: lattice,
     from_dumpable_context=lambda lattice: None if lattice is None else tuple(lattice),
-    flatten_with_keys_fn=lambda pos: (
-        [(pytree.GetAttrKey("coords"), pos.coords), (pytree.GetAttrKey("placed"), pos.placed)],
-        pos.lattice,
-    ),
+    flatten_with_keys_fn=_flatten_with_keys,
 )

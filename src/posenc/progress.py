@@ -168,7 +168,7 @@ class Table:
 
 
 def describe(metrics: Mapping[str, float]) -> str:
-    """`accuracy_iid 0.981, accuracy_ood 0.714`: accuracies first and short names before long, the rest left to tables."""
+    """`accuracy_iid 0.981, accuracy_ood 0.714`: accuracies first, short names before long; the rest is in tables."""
     named = sorted(metrics.items(), key=lambda item: (not item[0].startswith("accuracy"), item[0].count("_"), item[0]))
     return ", ".join(f"{name} {value:.3f}" for name, value in named[:3])
 

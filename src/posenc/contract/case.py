@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from posenc.attention import attention
+from posenc.attention import Backend, attention
 from posenc.positions import Positions
 from posenc.scheme import Scheme
 
@@ -83,9 +83,11 @@ class Case:
     def x(self, count: int = TOKENS, *, batch: int = 2) -> Tensor:
         return torch.randn(batch, count, INPUT_DIM, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
 
-    def attend(self, scheme: Scheme, pos: Positions, **changes: Any) -> Tensor:
+    def attend(
+        self, scheme: Scheme, pos: Positions, *, mask: Tensor | None = None, backend: Backend = "auto"
+    ) -> Tensor:
         q, k, v = self.qkv(scheme, pos.count)
-        return attention(q, k, v, **{"scheme": scheme, "q_pos": pos, "x": self.x(pos.count), **changes})
+        return attention(q, k, v, scheme=scheme, q_pos=pos, x=self.x(pos.count), mask=mask, backend=backend)
 
     def effects(self, scheme: Scheme, pos: Positions) -> dict[str, Tensor]:
         """All that a scheme does at these positions: the output of attention, and embedded rows."""

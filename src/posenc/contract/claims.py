@@ -49,7 +49,7 @@ def learning_is_as_claimed(case: Case) -> None:
     require(claimed == bool(names), f"claims learned={claimed}, but its trained parameters are {names or 'none'}.")
     if not names:
         return
-    sum(effect.square().sum() for effect in case.effects(scheme, pos).values()).backward()
+    torch.stack([effect.square().sum() for effect in case.effects(scheme, pos).values()]).sum().backward()
     idle = [name for name, parameter in scheme.named_parameters() if parameter.grad is None]
     require(not idle, f"parameter {idle[0] if idle else ''} never receives a gradient from what the scheme does.")
 
@@ -115,7 +115,8 @@ def sharing_is_as_claimed(case: Case) -> None:
     )
     require(
         (claimed == "head") == per_head,
-        f"claims sharing={claimed!r}, but {HEADS} heads with equal inputs come out {'different' if per_head else 'alike'}.",
+        f"claims sharing={claimed!r}, but of {HEADS} heads with equal inputs come {'other' if per_head else 'equal'} "
+        "outputs.",
     )
 
 

@@ -1,6 +1,11 @@
-"""torch.compile with the whole graph, at changing lengths. Slow: run with ``check(scheme, compiling=True)``."""
+"""torch.compile with the whole graph at changing lengths, and FlexAttention, which compiles whatever it is given.
+
+Slow: run with ``check(scheme, compiling=True)``.
+"""
 
 from __future__ import annotations
+
+import warnings
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +16,7 @@ from posenc.positions import Positions
 from posenc.scheme import Scheme
 
 SAME = 1e-5
+EXACT = 1e-9
 
 
 class Attending(nn.Module):
@@ -38,3 +44,17 @@ def it_compiles_whole_at_changing_lengths(case: Case) -> None:
         worst = gap(compiled(q, k, v, pos), module(q, k, v, pos))
         require(worst <= SAME, f"compiled at length {count} it differs from eager by {worst:.1e}.")
     torch._dynamo.reset()
+
+
+def its_score_mod_agrees_with_eager(case: Case) -> None:
+    scheme, pos = case.make(), case.positions()
+    where = scheme.prepare(pos)
+    q, _, _ = case.qkv(scheme)
+    if scheme.score_mod(q, scheme.keep(case.x(), where), scheme.relate(where, where)) is None:
+        return
+    for given in (pos, Positions(pos.coords.expand(2, -1, -1))):
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "flex_attention called without torch.compile")
+            flex = case.attend(scheme, given, backend="flex")
+        worst = gap(flex, case.attend(scheme, given, backend="eager"))
+        require(worst <= EXACT, f"its score_mod on FlexAttention differs from 'eager' by {worst:.1e}.")

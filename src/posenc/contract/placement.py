@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 
 import torch
 
@@ -119,16 +118,6 @@ def backends_agree(case: Case) -> None:
     eager = case.attend(scheme, pos, backend="eager")
     worst = gap(case.attend(scheme, pos), eager)
     require(worst <= EXACT, f"backend 'auto' differs from 'eager' by {worst:.1e}.")
-    where = scheme.prepare(pos)
-    q, _, _ = case.qkv(scheme)
-    if scheme.score_mod(q, scheme.keep(case.x(), where), scheme.relate(where, where)) is None:
-        return
-    for given in (pos, Positions(pos.coords.expand(2, -1, -1))):
-        with torch.no_grad(), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "flex_attention called without torch.compile")
-            flex = case.attend(scheme, given, backend="flex")
-        worst = gap(flex, eager)
-        require(worst <= EXACT, f"its score_mod on FlexAttention differs from 'eager' by {worst:.1e}.")
 
 
 def _batched(pos: Positions) -> Positions:

@@ -74,8 +74,8 @@ def using_it_changes_nothing(case: Case) -> None:
     q, k, v = case.qkv(scheme)
     kept = q.clone(), k.clone(), v.clone()
     where = scheme.prepare(pos)
-    for site, x in (("q", q), ("k", k), ("v", v), ("o", v)):
-        scheme.transform(x, where, site)
+    for site in ("q", "k", "v", "o"):
+        scheme.transform({"q": q, "k": k}.get(site, v), where, site)
     untouched = all(torch.equal(a, b) for a, b in zip(kept, (q, k, v), strict=True))
     require(untouched, "transform writes into its input; return a new tensor.")
     require(torch.equal(coords, pos.coords), "prepare writes into the positions it is given.")

@@ -46,7 +46,8 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        (g,) = grad_outputs
         q, k, v, weights = ctx.saved_tensors
         of_weights = torch.bmm(g, v.transpose(1, 2))
         of_logits = torch.ops.aten._softmax_backward_data(of_weights, weights, -1, weights.dtype)

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch._C._functorch import maybe_current_level
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
@@ -50,7 +51,7 @@ def eager_float32(*tensors: Tensor) -> bool:
         not torch.compiler.is_compiling()
         and all(t.device.type == "cpu" and t.dtype == torch.float32 for t in tensors)
         and not torch.is_autocast_enabled("cpu")
-        and torch._C._functorch.peek_interpreter_stack() is None
+        and maybe_current_level() is None
     )
 
 
@@ -83,7 +84,8 @@ class _Linear(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        (g,) = grad_outputs
         x, weight = ctx.saved_tensors
         need_x, need_weight, need_bias = ctx.needs_input_grad
         g = g.reshape(len(x), -1)
@@ -110,7 +112,8 @@ class _FeedForward(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        (g,) = grad_outputs
         x, w1, w2, hidden, before = ctx.saved_tensors
         g = g.reshape(len(x), -1)
         inner = _product(g, w2.t())

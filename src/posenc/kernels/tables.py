@@ -10,13 +10,13 @@ from torch.nn import functional
 
 
 class Rows(NamedTuple):
-    """``index``: the table row of each token, ``(N,)`` or ``(B, N)``; ``placed`` as in Positions."""
+    """``number``: the table row of each token, ``(N,)`` or ``(B, N)``; ``placed`` as in Positions."""
 
-    index: Int[Tensor, "*B N"]
+    number: Int[Tensor, "*B N"]
     placed: Bool[Tensor, "*B N"] | None
 
 
 def look_up(table: Float[Tensor, "rows dim"], rows: Rows) -> Float[Tensor, "*B N dim"]:
     if rows.placed is None:
-        return functional.embedding(rows.index, table)
-    return functional.embedding(rows.index.where(rows.placed, 0), table) * rows.placed[..., None]
+        return functional.embedding(rows.number, table)
+    return functional.embedding(rows.number.where(rows.placed, 0), table) * rows.placed[..., None]

@@ -10,7 +10,7 @@ it (github ljhearne/LSTNN_public): post-norm, the encoding inside every block an
 ``W_2``, the last token read out.
 
 Only the read-out token leaves the last block, so only its query and its feed-forward are computed there; where the
-scheme leaves keys and values alone, ``W_K`` is folded into the query and ``W_V`` comes after the weighted sum. All exact.
+scheme leaves keys and values alone, ``W_K`` is folded into the query and ``W_V`` comes after the sum. All exact.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from posenc.measure.statistics import mean, t_interval
 from posenc.report.rows import BySeed, number
@@ -162,7 +162,7 @@ def thinned(epochs: Sequence[int], most: int) -> list[int]:
 def _style() -> AbstractContextManager[None]:
     from matplotlib import rc_context
 
-    return rc_context(STYLE)
+    return rc_context(cast(Any, STYLE))
 
 
 def _font(found: re.Match[str]) -> str:
@@ -191,7 +191,7 @@ def _vertical_lines(axes: Axes, lines: Mapping[str, float], bounds: tuple[float,
             value,
             height,
             f"{name} {number(value)}",
-            transform=offset_copy(axes.transData, axes.figure, x=-4 if leftwards else 4, units="points"),
+            transform=offset_copy(axes.transData, cast(Any, axes.figure), x=-4 if leftwards else 4, units="points"),
             ha="right" if leftwards else "left",
             va="center",
             fontsize=11,

@@ -16,6 +16,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from posenc.kernels.pairs import both_placed, distances
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, Scheme
 
@@ -34,7 +35,7 @@ class CausalNoPE(Scheme):
   booktitle={NeurIPS}, year={2023}, note={arXiv:2305.19466}}"""
     examples = ({}, {"temperature": 0.5}, {"literal": True})
 
-    def __init__(self, temperature: float = 1.0, *, literal: bool = False) -> None:
+    def __init__(self, temperature: int | float = 1.0, *, literal: bool = False) -> None:
         super().__init__()
         if temperature <= 0:
             raise ValueError(
@@ -64,11 +65,8 @@ class CausalNoPE(Scheme):
 
     def relate(self, where_q: Positions, where_k: Positions) -> Tensor:
         """Whether the key stands at or before the query: ``(Q, K)`` or ``(B, 1, Q, K)``."""
-        seen = where_k.coords[..., None, :, 0] <= where_q.coords[..., :, None, 0]
-        for where, side in ((where_q, -1), (where_k, -2)):
-            if where.placed is not None:
-                seen = seen | ~where.placed.unsqueeze(side)
-        return seen.unsqueeze(-3) if seen.dim() == 3 else seen
+        seen, placed = distances(where_q, where_k) <= 0, both_placed(where_q, where_k)
+        return seen if placed is None else seen | ~placed
 
     def transform(self, x: Tensor, where: Positions, site: Literal["q", "k", "v", "o"]) -> Tensor:
         return x / self.temperature if site == "q" and self.temperature != 1 else x

@@ -14,26 +14,22 @@ only, ``Er ~ N(0, 1)``, entry (i, j <= i) uses ``Er[k - (i - j)]``, and keys aft
 
 from __future__ import annotations
 
-import dataclasses
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils import _pytree as pytree
 
+from posenc.kernels.pairs import both_placed, distances
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, Scheme, Site
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Distances:
+class Distances(NamedTuple):
     """``row``: the table row of each pair, ``(Q, K)`` or ``(B, 1, Q, K)``; unplaced pairs take the row past the end."""
 
     row: Tensor
     before: Tensor | None
-
-
-pytree.register_pytree_node(Distances, lambda d: ([d.row, d.before], None), lambda leaves, _: Distances(*leaves))
 
 
 class Shaw(Scheme):
@@ -72,9 +68,8 @@ class Shaw(Scheme):
                 f"Shaw needs head_dim >= 1 and max_distance >= 0; got head_dim={head_dim}, max_distance={max_distance}."
             )
         self.max_distance, self.literal = max_distance, literal
-        rows, values = 2 * max_distance + 1, values and not literal
-        self.keys = nn.Parameter(torch.empty(rows, head_dim))
-        self.values = nn.Parameter(torch.empty(rows, head_dim)) if values else None
+        shape, values = (2 * max_distance + 1, head_dim), values and not literal
+        self.keys, self.values = nn.Parameter(torch.empty(shape)), nn.Parameter(torch.empty(shape)) if values else None
         self.reset_parameters(generator)
         sites: set[Site] = {"bias"}
         sites |= {"value_bias"} if values else set()
@@ -107,17 +102,12 @@ class Shaw(Scheme):
         return pos
 
     def relate(self, where_q: Positions, where_k: Positions) -> Distances:
-        distance = where_k.coords[..., None, :, 0] - where_q.coords[..., :, None, 0]
-        k = self.max_distance
+        k, distance, placed = self.max_distance, distances(where_q, where_k), both_placed(where_q, where_k)
         row = distance.clamp(-k, k).long() + k
         before = distance <= 0 if self.literal else None
-        for where, side in ((where_q, -1), (where_k, -2)):
-            if where.placed is not None:
-                row = row.where(where.placed.unsqueeze(side), 2 * k + 1)
-                before = None if before is None else before | ~where.placed.unsqueeze(side)
-        if row.dim() == 3:
-            return Distances(row[:, None], None if before is None else before[:, None])
-        return Distances(row, before)
+        if placed is None:
+            return Distances(row, before)
+        return Distances(row.where(placed, 2 * k + 1), None if before is None else before | ~placed)
 
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Distances, seen: Tensor | None) -> Tensor:
         by_distance = functional.pad(q @ self.keys.T.to(q.dtype), (0, 1))
@@ -152,8 +142,8 @@ class Shaw(Scheme):
         return at.q[at.i] @ self.keys[max(-self.max_distance, min(distance, self.max_distance)) + self.max_distance]
 
     def define_value_bias(self, at: At) -> Tensor:
-        distance = int(at.k_pos[at.j, 0] - at.q_pos[at.i, 0])
         assert self.values is not None
+        distance = int(at.k_pos[at.j, 0] - at.q_pos[at.i, 0])
         return self.values[max(-self.max_distance, min(distance, self.max_distance)) + self.max_distance]
 
     def define_mask(self, at: At) -> bool:

@@ -44,10 +44,10 @@ CHOSEN = (
 )
 LIMITS = {
     "quick": (
-        "A two-layer model of width 32 on 3,000 generated puzzles; the setting was chosen to show the gap (see 'Where the "
-        "gap closes'), and the puzzles' seed after another one had left a run of 2d-fixed unfinished at 80 epochs.",
-        "Held-out puzzles were drawn first and training puzzles kept away from them (Jaccard distance above 0.8), which "
-        "makes rules that ignore positions score differently on the two sets: their scores are the grey lines.",
+        "A two-layer model of width 32 on 3,000 generated puzzles. Its setting was chosen to show the gap (below: where "
+        "it closes), and the puzzles' seed after another had left a run of 2d-fixed unfinished at 80 epochs.",
+        "Held-out puzzles were drawn first and training puzzles kept away from them (Jaccard distance above 0.8), "
+        "which makes rules that ignore positions score differently on the two sets: their scores are the dashed lines.",
     ),
 }
 
@@ -62,8 +62,8 @@ def write(name: str, question: str, store: Store, units: Sequence[Unit], failure
     """The page of one preset; units: all that were planned."""
     preset = units[0].preset
     keys = {unit.key for unit in units}
-    results = [row for row in store.results(study=name, keys=keys)]
-    curves = [row for row in store.curves(study=name, keys=keys)]
+    results = store.results(study=name, keys=keys)
+    curves = store.curves(study=name, keys=keys)
     stored = [store.read(key) for key in sorted(keys) if store.finished(key)]
     timings = [{**unit.provenance, **unit.timing, "unit": unit.key} for unit in stored]
     path = store.root / "pages" / f"{name}-{preset}.html"
@@ -90,7 +90,7 @@ def _panels(
 ) -> list[Panel]:
     preset = units[0].preset
     baselines = _baselines(store, preset)
-    settings = {"main": "The main setting", **{s: "Where the gap closes" for s in plan.PRESETS[preset].other}}
+    settings = {"main": "The main setting", **dict.fromkeys(plan.PRESETS[preset].other, "Where the gap closes")}
     panels = [
         verdict(results, expected=EXPECTED, limits=LIMITS.get(preset, ()), **_bar(store, preset)),
         accuracy_by_scheme(

@@ -1,0 +1,41 @@
+"""The contract on every example of every scheme that the package has; both are found by walking."""
+
+import pytest
+
+from posenc.contract import checks, run
+from posenc.contract.case import Case
+from posenc.schemes import catalogue
+
+CASES = [Case(kind, options) for kind in catalogue().values() for options in kind.examples]
+QUICK = checks()
+COMPILING = [check for check in checks(compiling=True) if check not in QUICK]
+
+
+@pytest.mark.parametrize("check", QUICK, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_contract(case, check):
+    assert run(check, case).trouble == ""
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("check", COMPILING, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_contract_compiled(case, check):
+    assert run(check, case).trouble == ""
+
+
+def test_the_walk_finds_the_schemes_and_the_checks():
+    assert {"NoPE", "RoPE", "Sinusoid"} <= set(catalogue())
+    assert len({str(case) for case in CASES}) == len(CASES) >= 17
+    assert len(QUICK) >= 26
+    assert {check.__name__ for check in COMPILING} == {
+        "it_compiles_whole_at_changing_lengths",
+        "its_score_mod_agrees_with_eager",
+    }
+
+
+@pytest.mark.parametrize("kind", catalogue().values(), ids=lambda kind: kind.__name__)
+def test_every_scheme_says_where_it_comes_from_and_what_it_computes(kind):
+    assert kind.cite.count("{") == kind.cite.count("}") > 2
+    assert "arXiv" in kind.cite
+    assert "``" in kind.__doc__, "a scheme's docstring begins with its formula"

@@ -1,0 +1,121 @@
+"""What ``check`` takes and what its report says."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import posenc
+from posenc.contract import Report, Result, check, checks
+from posenc.contract.case import Case, ContractError, gap, require
+from posenc.positions import Positions
+from posenc.scheme import Claims, Scheme
+from posenc.schemes.learned import Learned
+from posenc.schemes.nope import NoPE
+from posenc.schemes.rope import RoPE
+
+
+class Unexampled(Scheme):
+    def prepare(self, pos: Positions) -> None:
+        self._take(pos)
+
+
+class Unclaimed(Scheme):
+    examples = ({},)
+
+    def prepare(self, pos: Positions) -> None:
+        raise RuntimeError("a long story " + 100 * "and then ")
+
+
+def test_a_class_is_checked_on_every_example():
+    report = check(NoPE)
+    assert report.ok
+    assert {result.check.partition(".")[0] for result in report.results} == {
+        "claims", "definition", "options", "placement", "precision", "state",
+    }  # fmt: skip
+    assert str(report) == f"{len(checks())} of {len(checks())} checks passed on 1 examples"
+
+
+def test_an_instance_is_checked_as_it_is():
+    scheme = RoPE(12)
+    assert check(scheme).ok
+    assert {result.case for result in check(scheme).results} == {"RoPE(..)"}
+    scheme.pairing = "half"  # another scheme, still a whole one
+    assert check(scheme).ok
+    scheme.theta = (1.0, 0.5, 0.1)  # too few for 12 channels
+    report = check(scheme)
+    assert not report.ok
+    assert "definition.attention_equals_its_definition" in {result.check for result in report.failures}
+
+
+def test_checking_changes_neither_the_instance_nor_the_random_state():
+    scheme = Learned(12, 24)
+    before, state = scheme.table.detach().clone(), torch.get_rng_state()
+    assert check(scheme).ok
+    assert torch.equal(before, scheme.table)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_a_class_without_examples_is_refused():
+    with pytest.raises(ValueError, match=r"Unexampled declares no `examples`. Write a tuple of constructor arguments"):
+        check(Unexampled)
+    assert not check(Unexampled()).ok  # it claims nothing either
+
+
+def test_an_error_of_the_schemes_own_is_a_failure_and_is_cut_short():
+    report = check(Unclaimed)
+    assert not report.ok
+    troubles = {result.check: result.trouble for result in report.failures}
+    assert "AttributeError" in troubles["claims.range_is_as_claimed"]
+    assert all(len(trouble) < 340 for trouble in troubles.values())
+
+
+def test_a_report_names_check_case_and_trouble():
+    report = Report((Result("a.one", "X()"), Result("a.two", "X()", "is broken."), Result("a.one", "X(b=1)")))
+    assert not report.ok
+    assert [result.check for result in report.failures] == ["a.two"]
+    assert str(report) == "2 of 3 checks passed on 2 examples\n  a.two: X(): is broken."
+
+
+def test_a_trouble_is_a_sentence_with_what_was_claimed_and_measured():
+    class Proud(NoPE):
+        def __init__(self) -> None:
+            super().__init__()
+            self.claims = Claims(**{**vars(self.claims), "translation": "none"})
+
+    trouble = next(r.trouble for r in check(Proud).failures if r.check == "claims.translation_is_as_claimed")
+    assert trouble.startswith("claims translation='none', but moving every position by 5 changed what it does by 0.0e+00")
+    assert "measured 'exact'" in trouble
+
+
+def test_require_and_gap():
+    require(True, "never said")
+    with pytest.raises(ContractError, match="said"):
+        require(False, lambda: "said")
+    one = torch.ones(2)
+    assert gap(one, one) == 0
+    assert gap(one, torch.ones(3)) == gap(one * torch.nan, one) == float("inf")
+    assert gap(11 * one, 10 * one) == pytest.approx(0.1)
+    assert gap(0.2 * one, 0.1 * one) == pytest.approx(0.1)
+    assert gap(one[:0], one[:0]) == 0
+
+
+def test_case_positions_lie_in_the_range_and_differ_on_every_axis():
+    for kind, options in ((Learned, {"dim": 12, "max_len": 24}), (NoPE, {})):
+        case = Case(kind, options)
+        low, high = case.claims.range or (-8, 40)
+        for pos in (case.positions(), case.positions(9), case.positions(batch=3), case.positions(seed=1)):
+            assert low <= float(pos.coords.min())
+            assert float(pos.coords.max()) + 5 <= high
+            assert all(len(set(row.tolist())) == pos.count for row in pos.coords.reshape(-1, pos.count))
+    assert Case(NoPE, {}).positions(axes=3).axes == 3
+    with pytest.raises(ContractError, match=r"claims a range of 0 to 3: too short for 6 test positions"):
+        Case(Learned, {"dim": 12, "max_len": 4}).positions()
+
+
+def test_check_is_public_and_loaded_when_asked_for():
+    code = "import sys, posenc; early = 'posenc.contract' in sys.modules; print(early, posenc.check.__module__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "posenc.contract"]
+    assert posenc.check is check

@@ -1,0 +1,334 @@
+"""Faults of rotations. Each exhibit is a whole scheme that differs from a healthy one, its base, in a few lines.
+
+Here alone schemes are subclassed: what stands in the subclass is the fault and nothing else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from posenc.positions import Positions
+from posenc.scheme import Claims, Scheme
+
+CLAIMS = Claims(
+    translation="exact",
+    isometric=True,
+    learned=False,
+    range=None,
+    axes=1,
+    sites=frozenset({"q", "k"}),
+    sharing="model",
+    cacheable=True,
+)
+
+
+class Rotary(Scheme):
+    """Two pairs of channels turned by ``p theta``."""
+
+    examples = ({"theta": (1.0, 0.1)}, {"theta": (0.5, 0.02)})
+
+    def __init__(self, theta: tuple[float, float]) -> None:
+        super().__init__()
+        self.theta, self.claims = theta, CLAIMS
+
+    @property
+    def head_width(self) -> int:
+        return 4
+
+    def angles(self, pos: Positions) -> Tensor:
+        return pos.precise() * torch.tensor(self.theta, dtype=torch.float64)
+
+    def prepare(self, pos: Positions) -> Tensor:
+        angle = self.angles(self._take(pos))
+        angle = angle if pos.placed is None else angle * pos.placed[..., None]
+        return angle.unsqueeze(-3) if pos.batched else angle
+
+    def transform(self, x: Tensor, where: Tensor, site: str) -> Tensor:
+        if site not in ("q", "k"):
+            return x
+        a, b, cos, sin = x[..., 0::2], x[..., 1::2], where.cos(), where.sin()
+        return torch.stack([a * cos - b * sin, b * cos + a * sin], -1).flatten(-2).to(x.dtype)
+
+    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
+        row = []
+        for i, theta in enumerate(self.theta if site in ("q", "k") else ()):
+            a, b, m = x[2 * i], x[2 * i + 1], p[0] * theta
+            row += [a * torch.cos(m) - b * torch.sin(m), b * torch.cos(m) + a * torch.sin(m)]
+        return torch.stack(row) if row else x
+
+
+# numbers -----------------------------------------------------------------------------------------------------------
+
+
+class PositionsInTheInputsDtype(Rotary):
+    """rotary-embedding-torch 0.9.1: ``arange(dtype=q.dtype)``, so of 4096 positions in bfloat16 769 are left."""
+
+    caught_by = "precision.half_precision_does_not_move_tokens"
+
+    def prepare(self, pos: Positions) -> Any:
+        return self._take(pos)
+
+    def transform(self, x: Tensor, where: Any, site: str) -> Tensor:
+        rounded = dataclasses.replace(where, coords=where.coords.to(x.dtype))
+        return super().transform(x, super().prepare(rounded), site)
+
+
+class FrequenciesInABuffer(Rotary):
+    """transformers#25681, #29285, #29496, #24262: ``.bfloat16()`` on the model rounds ``inv_freq``."""
+
+    caught_by = "precision.half_precision_does_not_move_tokens"
+
+    def __init__(self, theta: tuple[float, float]) -> None:
+        super().__init__(theta)
+        self.register_buffer("inv_freq", torch.tensor(theta, dtype=torch.float64))
+
+    def angles(self, pos: Positions) -> Tensor:
+        return pos.precise() * self.inv_freq
+
+
+class AnglesByMatrixProduct(Rotary):
+    """nd-rotary-encodings: the angles are a ``mm``, which autocast takes to bfloat16."""
+
+    caught_by = "precision.autocast_does_not_move_tokens"
+
+    def angles(self, pos: Positions) -> Tensor:
+        return pos.coords.float() @ torch.tensor([self.theta])
+
+
+class AnglesInFloat32(Rotary):
+    """Every peer: float32 angles, off by 0.06 rad at a position of a million."""
+
+    caught_by = "precision.far_positions_keep_their_phase"
+
+    def angles(self, pos: Positions) -> Tensor:
+        return (pos.coords.float() * torch.tensor(self.theta)).double()
+
+
+# hidden state ------------------------------------------------------------------------------------------------------
+
+
+class CachedByLength(Rotary):
+    """rotary-embedding-torch, positional-encodings: the cache is asked for a length, whoever filled it."""
+
+    caught_by = "state.using_it_changes_nothing"
+
+    def angles(self, pos: Positions) -> Tensor:
+        kept = self.__dict__.setdefault("kept", {})
+        return kept.setdefault(pos.count, super().angles(pos))
+
+
+KEPT: dict[int, tuple[float, float]] = {}
+
+
+class CacheForgetsTheta(Rotary):
+    """equinox ``RotaryPositionalEmbedding``: one cache for all instances, keyed by width alone, so the first theta wins."""
+
+    caught_by = "options.every_example_differs_from_the_others"
+
+    def angles(self, pos: Positions) -> Tensor:
+        return pos.precise() * torch.tensor(KEPT.setdefault(self.head_width, self.theta), dtype=torch.float64)
+
+
+class TurnsInPlace(Rotary):
+    """Liger, unsloth#5001, Megatron-LM#5412: the rotation writes into the caller's q and k."""
+
+    caught_by = "state.using_it_changes_nothing"
+
+    def transform(self, x: Tensor, where: Tensor, site: str) -> Tensor:
+        return x.copy_(super().transform(x, where, site))
+
+
+class CannotBePickled(Rotary):
+    """A formula kept in the instance as a lambda: ``torch.save(model)`` and every worker process fail on it."""
+
+    caught_by = "state.copies_do_the_same"
+
+    def __init__(self, theta: tuple[float, float]) -> None:
+        super().__init__(theta)
+        self.schedule = lambda: theta
+
+
+# which tokens, heads and channels ----------------------------------------------------------------------------------
+
+
+class TokenIndexIsThePosition(Rotary):
+    """positional-encodings#1 and #44, x-transformers#299, Liger#276: positions are counted, whatever was passed."""
+
+    caught_by = "placement.the_order_of_tokens_does_not_matter"
+
+    def angles(self, pos: Positions) -> Tensor:
+        return super().angles(dataclasses.replace(pos, coords=torch.arange(pos.count)[:, None].expand_as(pos.coords)))
+
+
+class BatchMeetsHeads(Rotary):
+    """Liger#477, x-transformers: positions of a batch have no axis for the heads and are broadcast against them."""
+
+    caught_by = "placement.a_batch_of_positions_equals_one_at_a_time"
+
+    def prepare(self, pos: Positions) -> Tensor:
+        return super().prepare(pos).squeeze(-3) if pos.batched else super().prepare(pos)
+
+
+class ClassTokenTurns(Rotary):
+    """rope-vit, timm: the class token must be cut off by hand, or it is turned with the pixels."""
+
+    caught_by = "placement.tokens_without_a_place_are_neutral"
+
+    def prepare(self, pos: Positions) -> Tensor:
+        return super().prepare(Positions(pos.coords.expand(*(pos.placed.shape if pos.batched else ()), -1, -1)[-1:][0]
+                                         if False else pos.coords))  # fmt: skip
+
+
+class OtherPairing(Rotary):
+    """timm#2692, transformers#47403, coreai-models#66: the half layout where the definition is interleaved."""
+
+    caught_by = "definition.attention_equals_its_definition"
+
+    def transform(self, x: Tensor, where: Tensor, site: str) -> Tensor:
+        halves = [0, 2, 1, 3]
+        return super().transform(x[..., halves], where, site)[..., halves]
+
+
+class FrequenciesPerHead(Rotary):
+    """flash-attention#578 asks for it: a head has frequencies of its own, and nothing says so."""
+
+    caught_by = "claims.sharing_is_as_claimed"
+
+    def transform(self, x: Tensor, where: Tensor, site: str) -> Tensor:
+        return super().transform(x, where * (1 + torch.arange(x.shape[1])[:, None, None]), site)
+
+    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
+        return super().define_transform(x, p * (1 + head), site, head)
+
+
+class KeyHeadsAreCountedAsQueryHeads(FrequenciesPerHead):
+    """Liger#342 and its kin: grouped keys are fewer heads, and key head 1 is not query head 1."""
+
+    caught_by = "placement.grouped_and_cross_attention_agree_with_plain"
+
+    def __init__(self, theta: tuple[float, float]) -> None:
+        super().__init__(theta)
+        self.claims = dataclasses.replace(CLAIMS, sharing="head")
+
+
+# what is relative --------------------------------------------------------------------------------------------------
+
+
+class QueriesAndKeysTurnApart(Rotary):
+    """RoSE: q and k have frequencies of their own, so scores are no functions of the distance, as they claim to be."""
+
+    caught_by = "claims.translation_is_as_claimed"
+
+    def transform(self, x: Tensor, where: Tensor, site: str) -> Tensor:
+        return super().transform(x, where * 1.1 if site == "k" else where, site)
+
+    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
+        return super().define_transform(x, p * 1.1 if site == "k" else p, site, head)
+
+
+class ClaimsLessThanItDoes(Rotary):
+    """gpytorch ``is_stationary``: a claim with a default is soon a wrong one, here the modest one."""
+
+    caught_by = "claims.translation_is_as_claimed"
+
+    def __init__(self, theta: tuple[float, float]) -> None:
+        super().__init__(theta)
+        self.claims = dataclasses.replace(CLAIMS, translation="none")
+
+
+class Decaying(Rotary):
+    """xPos with a fixed centre: queries grow by ``1.02^p`` and keys shrink by it; its range keeps that finite."""
+
+    def __init__(self, theta: tuple[float, float]) -> None:
+        super().__init__(theta)
+        self.claims = dataclasses.replace(CLAIMS, isometric=False, range=(0, 60))
+
+    def growth(self, where: Tensor) -> Tensor:
+        return where[..., :1] / self.theta[0]
+
+    def transform(self, x: Tensor, where: Tensor, site: str) -> Tensor:
+        power = {"q": 1, "k": -1}.get(site, 0)
+        return (super().transform(x, where, site) * 1.02 ** (power * self.growth(where))).to(x.dtype)
+
+    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
+        power = {"q": 1, "k": -1}.get(site, 0)
+        return super().define_transform(x, p, site, head) * 1.02 ** (power * p[0])
+
+
+class CentredOnTheLength(Decaying):
+    """xPos in rotary-embedding-torch, x-transformers, flash-attn: cached keys are stale when the text grows."""
+
+    caught_by = "claims.caching_is_as_claimed"
+
+    def growth(self, where: Tensor) -> Tensor:
+        return super().growth(where) - where.shape[-2] // 2
+
+
+class ClaimsToKeepLengths(Decaying):
+    """The same default wrong in another claim: xPos called a rotation."""
+
+    caught_by = "claims.isometry_is_as_claimed"
+
+    def __init__(self, theta: tuple[float, float]) -> None:
+        super().__init__(theta)
+        self.claims = dataclasses.replace(self.claims, isometric=True)
+
+
+# gradients and compilation -----------------------------------------------------------------------------------------
+
+
+class RoundsPositions(Rotary):
+    """flash-attention, timm's tables: rows are integers, and a position between two is cut off without a word."""
+
+    caught_by = "definition.attention_equals_its_definition"
+
+    def angles(self, pos: Positions) -> Tensor:
+        return super().angles(dataclasses.replace(pos, coords=pos.coords.long()))
+
+
+class NoGradientToPositions(Rotary):
+    """rotary-embedding-torch, x-transformers: frequencies are computed under ``no_grad``, so a camera never learns."""
+
+    caught_by = "definition.attention_equals_its_definition"
+
+    def angles(self, pos: Positions) -> Tensor:
+        with torch.no_grad():
+            return super().angles(pos)
+
+
+class LearnedTheta(Rotary):
+    """The same with trained frequencies."""
+
+    frequencies: nn.Parameter
+
+    def __init__(self, theta: tuple[float, float]) -> None:
+        super().__init__(theta)
+        self.frequencies = nn.Parameter(torch.tensor(theta))
+        self.claims = dataclasses.replace(CLAIMS, learned=True, sharing="layer")
+
+    def reset_parameters(self) -> None:
+        with torch.no_grad():
+            self.frequencies.copy_(torch.tensor(self.theta))
+
+    def angles(self, pos: Positions) -> Tensor:
+        return pos.precise() * self.frequencies
+
+    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
+        kept, self.theta = self.theta, tuple(self.frequencies.unbind())
+        row = super().define_transform(x, p, site, head)
+        self.theta = kept
+        return row
+
+
+class ReadsPositionsWhileCompiling(Rotary):
+    """transformers#34046, vllm#58064: dynamic scaling asks for ``max(position_ids)`` and breaks the graph there."""
+
+    caught_by = "compiling.it_compiles_whole_at_changing_lengths"
+
+    def angles(self, pos: Positions) -> Tensor:
+        longest = float(pos.coords.max()) if pos.count else 0.0
+        return super().angles(pos) * (1.0 if longest < 1e9 else 0.5)
