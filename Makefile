@@ -16,7 +16,7 @@ test: $(VENV)/.test
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/pyright --pythonpath $(VENV)/bin/python
 	$(VENV)/bin/python tools/stub.py --check
-	$(VENV)/bin/pytest -n 2 -m "not compile" --jaxtyping-packages=posenc,beartype.beartype
+	$(VENV)/bin/pytest -n 2 -m "not compile" --jaxtyping-packages=posenc,typechecker.beartype
 	$(VENV)/bin/pytest -n 2 -m compile
 
 bench: $(VENV)/.test

@@ -1,6 +1,8 @@
 """One thread a process, as many processes as cores; nothing is drawn unseeded, by torch or by hypothesis."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -21,3 +23,15 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def authors_folder() -> Path:
+    """The Latin squares of github ljhearne/LSTNN_public."""
+    data = os.environ.get("POSENC_DATA")
+    if not data:
+        pytest.skip("POSENC_DATA is not set: it names the folder that holds lst/, the authors' Latin squares")
+    folder = Path(data) / "lst"
+    if not folder.is_dir():
+        pytest.skip(f"POSENC_DATA is {data}, which has no folder lst/ with the authors' Latin squares")
+    return folder

@@ -5,6 +5,7 @@ python tools/picture.py            writes docs/schemes.svg
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import matplotlib as mpl
@@ -42,7 +43,7 @@ def main() -> None:
             panel.set_ylim(-0.5, 1.5)
         figure.supxlabel("distance of the key from the query, in tokens", fontsize=9)
         figure.supylabel("logit", fontsize=9)
-        path = Path(__file__).parents[1] / "docs" / "schemes.svg"
+        path = Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).parents[1] / "docs" / "schemes.svg"
         figure.savefig(path, format="svg", metadata={"Date": None}, facecolor="white")
     print(path)
 

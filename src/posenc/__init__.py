@@ -9,12 +9,15 @@ Schemes are found by walking ``posenc.schemes`` when one is first asked for; not
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from posenc.attention import attend, attention, attention_weights
 from posenc.positions import Positions, as_positions, graph, grid, sequence, sphere
 from posenc.scheme import Claims, Scheme
 from posenc.version import __version__
+
+if TYPE_CHECKING:
+    from posenc.contract import check
 
 __all__ = [
     "Claims",

@@ -146,7 +146,7 @@ def _sdpa(
     pair: Pair,
     kept: Tensor | None,
     mask: Tensor | None,
-    scale: int | float,
+    scale: float,
 ) -> Tensor:
     seen = _both(scheme.mask(pair), mask)
     if "bias" in scheme.claims.sites:

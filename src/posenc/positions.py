@@ -40,7 +40,7 @@ class Positions:
     """
 
     coords: Shaped[Tensor, "*B N P"]
-    placed: Bool[Tensor, "*B N"] | None = None
+    placed: Bool[Tensor, "*placed N"] | None = None
     lattice: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, Self, TextIO
+from typing import TYPE_CHECKING, Literal, Protocol, TextIO, runtime_checkable
 
 import msgspec
 
@@ -88,10 +88,11 @@ class Tally:
         return ", ".join(parts)
 
 
+@runtime_checkable
 class Display(Protocol):
     """Shows events; a context manager, so that the terminal is given back whatever happens."""
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Display: ...
     def __exit__(self, *exception: object) -> None: ...
     def emit(self, event: Event) -> None: ...
 
@@ -102,7 +103,7 @@ class Lines:
     def __init__(self, tally: Tally, stream: TextIO) -> None:
         self.tally, self.stream, self.last = tally, stream, tally.clock()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Lines:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -135,7 +136,7 @@ class Table:
         self.tally, self.console = tally, console
         self.live = Live(console=console, get_renderable=self._render, refresh_per_second=4, transient=True)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Table:
         self.live.start()
         return self
 

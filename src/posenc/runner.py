@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import Protocol, TextIO, runtime_checkable
 
 import msgspec
 
@@ -25,6 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@runtime_checkable
 class Executor(Protocol):
     """Does units of work, each once, and emits what happens to them; `str(executor)` says where.
 

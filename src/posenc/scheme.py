@@ -113,11 +113,11 @@ class Scheme(nn.Module, abc.ABC):
     @property
     def out_dim(self) -> int:
         """The width of ``embed``'s rows."""
-        raise ValueError(f"{type(self).__name__} embeds nothing: it acts at {self._site_names()}.")
+        raise ValueError(self._nothing_to_embed())
 
     def embed(self, where: Where) -> Float[Tensor, "*B N dim"]:
         """Rows ``(.., N, out_dim)`` that stand for positions; the model owns any projection and the placement."""
-        raise ValueError(f"{type(self).__name__} embeds nothing: it acts at {self._site_names()}.")
+        raise ValueError(self._nothing_to_embed())
 
     def transform(self, x: Tensor, where: Where, site: Literal["q", "k", "v", "o"]) -> Tensor:
         """A map of queries, keys, values or head outputs ``(B, H, N, D)``; it may widen q and k."""
@@ -176,8 +176,11 @@ class Scheme(nn.Module, abc.ABC):
         raise NotImplementedError(f"{type(self).__name__} claims the site mask and gives no definition of it")
 
     # at the door ---------------------------------------------------------------------------------------------------
-    def _site_names(self) -> str:
-        return ", ".join(sorted(self.claims.sites)) or "no site"
+    def _nothing_to_embed(self) -> str:
+        sites = ", ".join(sorted(self.claims.sites)) or "no site"
+        return (
+            f"{type(self).__name__} embeds nothing: it acts at {sites}. Ask first whether 'embed' is in claims.sites."
+        )
 
     def _take(self, pos: Positions) -> Positions:
         """``pos`` if this scheme can read it: the right number of axes, inside its range."""

@@ -85,7 +85,9 @@ def test_a_trouble_is_a_sentence_with_what_was_claimed_and_measured():
             self.claims = Claims(**{**vars(self.claims), "translation": "none"})
 
     trouble = next(r.trouble for r in check(Proud).failures if r.check == "claims.translation_is_as_claimed")
-    assert trouble.startswith("claims translation='none', but moving every position by 5 changed what it does by 0.0e+00")
+    assert trouble.startswith(
+        "claims translation='none', but moving every position by 5 changed what it does by 0.0e+00"
+    )
     assert "measured 'exact'" in trouble
 
 

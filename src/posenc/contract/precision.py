@@ -13,13 +13,14 @@ from posenc.contract.case import Case, gap, require
 from posenc.positions import Positions
 
 FAR = 10**6
+APART = 37
 HALF = 0.02  # of the largest output: bfloat16 keeps 8 bits
 
 
 def half_precision_does_not_move_tokens(case: Case) -> None:
-    """bfloat16 inputs and module at positions above 256, where bfloat16 itself can no longer count."""
+    """bfloat16 inputs and module at positions of hundreds, far apart, where bfloat16 itself can no longer count."""
     claims = case.claims
-    pos = _whole(case, 300 if claims.range is None else 0)
+    pos = _whole(case, 0) if claims.range is not None else Positions(_whole(case, 0).coords * APART + 300)
     exact = case.make().float()
     half = copy.deepcopy(exact).bfloat16()
     q, k, v = (t.float() for t in case.qkv(exact))
@@ -29,6 +30,9 @@ def half_precision_does_not_move_tokens(case: Case) -> None:
     require(low.dtype == torch.bfloat16, f"bfloat16 inputs came back as {low.dtype}.")
     worst = gap(low, wide)
     require(worst <= HALF, f"in bfloat16 the output of attention is off by {worst:.1e} of its size (allowed {HALF:g}).")
+    if "embed" in claims.sites:
+        worst = gap(half.embed(half.prepare(pos)), exact.embed(exact.prepare(pos)))
+        require(worst <= HALF, f"in bfloat16 embedded rows are off by {worst:.1e} of their size (allowed {HALF:g}).")
     if not claims.learned and not list(half.buffers()):
         same = _leaves(half.prepare(pos)), _leaves(exact.prepare(pos))
         require(

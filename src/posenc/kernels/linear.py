@@ -10,13 +10,14 @@ dtype and size, and while compiling, these are ``functional.linear`` and its com
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch._C._functorch import maybe_current_level
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 LEAST_WORK = 1 << 21
@@ -28,7 +29,7 @@ Activation = Literal["relu", "gelu"]
 def linear(
     x: Float[Tensor, "*B inner"], weight: Float[Tensor, "outer inner"], bias: Tensor | None = None
 ) -> Float[Tensor, "*B outer"]:
-    """``x W^T + b``. The fast path has first derivatives only; a second one raises."""
+    """``x W^T + b``; second derivatives take the plain way."""
     return _Linear.apply(x, weight, bias) if _pays(x, weight) else functional.linear(x, weight, bias)
 
 
@@ -38,11 +39,10 @@ def feed_forward(
     down: tuple[Float[Tensor, "dim hidden"], Tensor],
     activation: Activation,
 ) -> Float[Tensor, "*B dim"]:
-    """``act(x W_1^T + b_1) W_2^T + b_2`` from two pairs of weight and bias; derivatives as for ``linear``."""
+    """``act(x W_1^T + b_1) W_2^T + b_2`` from two pairs of weight and bias."""
     if _pays(x, up[0]):
         return _FeedForward.apply(x, *up, *down, activation)
-    hidden = functional.linear(x, *up)
-    return functional.linear(hidden.relu() if activation == "relu" else functional.gelu(hidden), *down)
+    return _plain_feed_forward(x, *up, *down, activation=activation)
 
 
 def eager_float32(*tensors: Tensor) -> bool:
@@ -53,6 +53,15 @@ def eager_float32(*tensors: Tensor) -> bool:
         and not torch.is_autocast_enabled("cpu")
         and maybe_current_level() is None
     )
+
+
+def differentiable_gradients(
+    plain: Callable[..., Tensor], inputs: Sequence[Tensor | None], g: Tensor
+) -> tuple[Tensor | None, ...]:
+    """The gradients of ``plain(*inputs)`` weighted by ``g``, with a graph of their own: for second derivatives."""
+    wanted = [t for t in inputs if t is not None and t.requires_grad]
+    found = iter(torch.autograd.grad(plain(*inputs), wanted, g, create_graph=True))
+    return tuple(next(found) if t is not None and t.requires_grad else None for t in inputs)
 
 
 def _pays(x: Tensor, weight: Tensor) -> bool:
@@ -77,22 +86,21 @@ def _weight_gradient(g: Tensor, x: Tensor) -> Tensor:
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        flat = x.reshape(-1, x.shape[-1])
-        ctx.save_for_backward(flat, weight)
-        ctx.shape, ctx.biased = x.shape, bias is not None
-        return _product(flat, weight, bias).view(*x.shape[:-1], -1)
+        ctx.save_for_backward(x, weight, bias)
+        return _product(x.reshape(-1, x.shape[-1]), weight, bias).view(*x.shape[:-1], -1)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        (g,) = grad_outputs
-        x, weight = ctx.saved_tensors
+        inputs, (g,) = ctx.saved_tensors, grad_outputs
+        if torch.is_grad_enabled():
+            return differentiable_gradients(functional.linear, inputs, g)
+        x, weight, bias = inputs
         need_x, need_weight, need_bias = ctx.needs_input_grad
-        g = g.reshape(len(x), -1)
+        flat, g = x.reshape(-1, x.shape[-1]), g.reshape(-1, len(weight))
         return (
-            _product(g, weight.t()).view(ctx.shape) if need_x else None,
-            _weight_gradient(g, x) if need_weight else None,
-            g.sum(0) if ctx.biased and need_bias else None,
+            _product(g, weight.t()).view(x.shape) if need_x else None,
+            _weight_gradient(g, flat) if need_weight else None,
+            g.sum(0) if bias is not None and need_bias else None,
         )
 
 
@@ -100,26 +108,33 @@ class _FeedForward(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: Activation) -> Tensor:
         flat = x.reshape(-1, x.shape[-1])
-        ctx.shape, ctx.activation = x.shape, activation
+        ctx.activation = activation
         if activation == "relu":  # fused into the product; its sign is all that the backward needs
-            hidden = _product(flat, w1, b1, "relu")
-            ctx.save_for_backward(flat, w1, w2, hidden, hidden)
+            hidden = before = _product(flat, w1, b1, "relu")
         else:
             before = _product(flat, w1, b1)
             hidden = functional.gelu(before)
-            ctx.save_for_backward(flat, w1, w2, hidden, before)
+        ctx.save_for_backward(x, w1, b1, w2, b2, hidden, before)
         return _product(hidden, w2, b2).view(*x.shape[:-1], -1)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        *inputs, hidden, before = ctx.saved_tensors
+        x, w1, _, w2, _ = inputs
         (g,) = grad_outputs
-        x, w1, w2, hidden, before = ctx.saved_tensors
-        g = g.reshape(len(x), -1)
+        if torch.is_grad_enabled():
+            plain = functools.partial(_plain_feed_forward, activation=ctx.activation)
+            return (*differentiable_gradients(plain, inputs, g), None)
+        flat, g = x.reshape(-1, x.shape[-1]), g.reshape(-1, len(w2))
         inner = _product(g, w2.t())
         if ctx.activation == "relu":
             inner = torch.ops.aten.threshold_backward(inner, before, 0)
         else:
             inner = torch.ops.aten.gelu_backward(inner, before)
-        dx = _product(inner, w1.t()).view(ctx.shape) if ctx.needs_input_grad[0] else None
-        return dx, _weight_gradient(inner, x), inner.sum(0), _weight_gradient(g, hidden), g.sum(0), None
+        dx = _product(inner, w1.t()).view(x.shape) if ctx.needs_input_grad[0] else None
+        return dx, _weight_gradient(inner, flat), inner.sum(0), _weight_gradient(g, hidden), g.sum(0), None
+
+
+def _plain_feed_forward(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, *, activation: Activation) -> Tensor:
+    hidden = functional.linear(x, w1, b1)
+    return functional.linear(hidden.relu() if activation == "relu" else functional.gelu(hidden), w2, b2)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import torch
@@ -100,18 +100,18 @@ class Encoder(nn.Module):
         self, x: Float[Tensor, "B N channels"], pos: Positions, probe: Int[Tensor, "B"]
     ) -> Float[Tensor, "B classes"]:
         """probe: the token that each sample is read out at (ignored by ``read_out="last"``)."""
-        schemes = [scheme for scheme in self.schemes if isinstance(scheme, Scheme)]
+        schemes: list[Any] = list(self.schemes)
         prepared = [scheme.prepare(pos) for scheme in schemes]
         pairs = [scheme.relate(where, where) for scheme, where in zip(schemes, prepared, strict=True)]
         y, last = self.tokens(x), len(self.blocks) - 1
         read = probe if self.config.read_out == "probe" else torch.full_like(probe, x.shape[1] - 1)
-        for layer, block in enumerate(self.blocks):
+        blocks: list[Any] = list(self.blocks)
+        for layer, block in enumerate(blocks):
             which = self.scheme_of[layer]
             scheme, where, pair = schemes[which], prepared[which], pairs[which]
             if "embed" in scheme.claims.sites and (layer == 0 or self.config.placement == "every_block"):
                 y = y + scheme.embed(where).to(y.dtype)
                 y = functional.dropout(y, self.config.encoding_dropout, self.training)
-            assert isinstance(block, Block)
             if layer == last and "mix" not in scheme.claims.sites:
                 return self.head(self.norm(block.read(y, scheme, pos, where, read)))
             y = block(y, scheme, where, pair)
@@ -148,8 +148,10 @@ class Block(nn.Module):
         row = torch.arange(len(z), device=z.device)
         z_read = z[row, index]
         x_read = self.norm1(z_read) if self.config.norm == "pre" else z_read
-        where_q = scheme.prepare(pos.take(index))
-        pair = scheme.relate(where_q, where)
+        where_q = pair = None
+        if scheme.claims.sites - {"embed", "mix"}:  # what acts in attention must know where the query stands
+            where_q = scheme.prepare(pos.take(index))
+            pair = scheme.relate(where_q, where)
         dim, weight, bias = self.config.dim, self.qkv.weight, self.qkv.bias
         if scheme.claims.sites & {"k", "bias", "v"}:
             (q,) = self._heads(linear(x_read, weight[:dim], _cut(bias, 0, dim))[:, None], 1)

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from posenc import frequencies as schedules
-from posenc.positions import Positions
+from posenc.positions import Positions, readable
 from posenc.scheme import Claims, Scheme
 
 Pairing = Literal["interleaved", "half"]
@@ -70,18 +70,26 @@ class RoPE(Scheme):
     ) -> None:
         super().__init__()
         if head_dim < 2 or head_dim % 2:
+            part = f", or rotate a part: RoPE({head_dim - 1}, of={head_dim})" if head_dim > 2 else ""
             raise ValueError(
                 f"RoPE rotates pairs of channels, so `head_dim` must be even; got {head_dim}. "
-                f"Use {head_dim + 1}, or rotate a part: RoPE({max(head_dim - 1, 2)}, of={head_dim})."
+                f"Use {max(head_dim + 1, 2)}{part}."
             )
         if of is not None and of < head_dim:
-            raise ValueError(f"RoPE turns {head_dim} channels of a head of width {of}; `of` must be >= `head_dim`.")
+            raise ValueError(
+                f"RoPE turns {head_dim} channels of a head of width {of}; `of` must be >= `head_dim`. "
+                f"Exchange them: RoPE({of}, of={head_dim})."
+            )
         if pairing not in ("interleaved", "half"):
             raise ValueError(f"RoPE pairs channels 'interleaved' (2i, 2i+1) or 'half' (i, i+d/2); got {pairing!r}.")
         if frequencies is not None and tuple(frequencies.shape) != (head_dim // 2,):
             raise ValueError(
                 f"RoPE({head_dim}) turns {head_dim // 2} pairs and needs as many frequencies; "
                 f"got shape {tuple(frequencies.shape)}. Pass a tensor of {head_dim // 2} numbers in rad a position."
+            )
+        if frequencies is not None and readable(frequencies) and not bool(frequencies.isfinite().all()):
+            raise ValueError(
+                f"RoPE's frequencies must be finite; got {frequencies.tolist()}. Use frequencies.geometric."
             )
         self.head_dim, self.of, self.pairing = head_dim, of or head_dim, pairing
         # numbers and not a buffer: .to(bfloat16) must not round them

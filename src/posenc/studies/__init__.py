@@ -7,7 +7,7 @@ import importlib
 import pkgutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from posenc.runner import Estimate
 from posenc.specification import unknown
@@ -35,6 +35,7 @@ class Request:
                 raise ValueError(f"no {name} is given; name at least one, or leave --{name}s out for the preset's own.")
 
 
+@runtime_checkable
 class Study(Protocol):
     """A question, the units of work that answer it, and the page that shows the answer."""
 

@@ -44,8 +44,8 @@ CHOSEN = (
 )
 LIMITS = {
     "quick": (
-        "A two-layer model of width 32 on 3,000 generated puzzles. Its setting was chosen to show the gap (below: where "
-        "it closes), and the puzzles' seed after another had left a run of 2d-fixed unfinished at 80 epochs.",
+        "A two-layer model of width 32 on 3,000 generated puzzles. Its setting was chosen to show the gap (below: "
+        "where it closes), and the puzzles' seed after another had left a run of 2d-fixed unfinished at 80 epochs.",
         "Held-out puzzles were drawn first and training puzzles kept away from them (Jaccard distance above 0.8), "
         "which makes rules that ignore positions score differently on the two sets: their scores are the dashed lines.",
     ),

@@ -9,6 +9,7 @@ closer than the filter allows in 6 % of cases, so a set that was drawn at random
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from math import comb
 from typing import Any
 
@@ -226,7 +227,7 @@ def generate(
     jaccard: Jaccard | None = "one-hot",
     ood_squares: int | None = 8,
     ood_turns: int = 1,
-    clues: tuple[int, int] = (5, 9),
+    clues: Sequence[int] = (5, 9),
     balance_clues: bool = True,
 ) -> Dataset:
     """Distinct puzzles with a logically unique answer, a third in each class; the same for a seed on every machine.

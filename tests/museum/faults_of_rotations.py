@@ -9,7 +9,7 @@ import dataclasses
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
@@ -125,7 +125,7 @@ KEPT: dict[int, tuple[float, float]] = {}
 
 
 class CacheForgetsTheta(Rotary):
-    """equinox ``RotaryPositionalEmbedding``: one cache for all instances, keyed by width alone, so the first theta wins."""
+    """equinox ``RotaryPositionalEmbedding``: one cache for all, keyed without theta, so the first one wins."""
 
     caught_by = "options.every_example_differs_from_the_others"
 
@@ -143,7 +143,7 @@ class TurnsInPlace(Rotary):
 
 
 class CannotBePickled(Rotary):
-    """A formula kept in the instance as a lambda: ``torch.save(model)`` and every worker process fail on it."""
+    """Made up for the check: a lambda in the instance, on which ``torch.save`` and worker processes fail."""
 
     caught_by = "state.copies_do_the_same"
 
@@ -179,8 +179,7 @@ class ClassTokenTurns(Rotary):
     caught_by = "placement.tokens_without_a_place_are_neutral"
 
     def prepare(self, pos: Positions) -> Tensor:
-        return super().prepare(Positions(pos.coords.expand(*(pos.placed.shape if pos.batched else ()), -1, -1)[-1:][0]
-                                         if False else pos.coords))  # fmt: skip
+        return super().prepare(Positions(pos.coords))
 
 
 class OtherPairing(Rotary):
@@ -205,14 +204,13 @@ class FrequenciesPerHead(Rotary):
         return super().define_transform(x, p * (1 + head), site, head)
 
 
-class KeyHeadsAreCountedAsQueryHeads(FrequenciesPerHead):
-    """Liger#342 and its kin: grouped keys are fewer heads, and key head 1 is not query head 1."""
+class KeyHeadsAreCountedAsQueryHeads(Rotary):
+    """Per-head frequencies again: grouped keys are fewer heads, and key head 1 is not query head 1."""
 
     caught_by = "placement.grouped_and_cross_attention_agree_with_plain"
 
-    def __init__(self, theta: tuple[float, float]) -> None:
-        super().__init__(theta)
-        self.claims = dataclasses.replace(CLAIMS, sharing="head")
+    def transform(self, x: Tensor, where: Tensor, site: str) -> Tensor:
+        return super().transform(x, where * (1 + torch.arange(x.shape[1])[:, None, None]), site)
 
 
 # what is relative --------------------------------------------------------------------------------------------------
@@ -269,7 +267,7 @@ class CentredOnTheLength(Decaying):
 
 
 class ClaimsToKeepLengths(Decaying):
-    """The same default wrong in another claim: xPos called a rotation."""
+    """The same, in another claim: xPos called a rotation."""
 
     caught_by = "claims.isometry_is_as_claimed"
 
@@ -291,37 +289,13 @@ class RoundsPositions(Rotary):
 
 
 class NoGradientToPositions(Rotary):
-    """rotary-embedding-torch, x-transformers: frequencies are computed under ``no_grad``, so a camera never learns."""
+    """rotary-embedding-torch, x-transformers: positions get a gradient in part of the calls; here in none."""
 
     caught_by = "definition.attention_equals_its_definition"
 
     def angles(self, pos: Positions) -> Tensor:
         with torch.no_grad():
             return super().angles(pos)
-
-
-class LearnedTheta(Rotary):
-    """The same with trained frequencies."""
-
-    frequencies: nn.Parameter
-
-    def __init__(self, theta: tuple[float, float]) -> None:
-        super().__init__(theta)
-        self.frequencies = nn.Parameter(torch.tensor(theta))
-        self.claims = dataclasses.replace(CLAIMS, learned=True, sharing="layer")
-
-    def reset_parameters(self) -> None:
-        with torch.no_grad():
-            self.frequencies.copy_(torch.tensor(self.theta))
-
-    def angles(self, pos: Positions) -> Tensor:
-        return pos.precise() * self.frequencies
-
-    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
-        kept, self.theta = self.theta, tuple(self.frequencies.unbind())
-        row = super().define_transform(x, p, site, head)
-        self.theta = kept
-        return row
 
 
 class ReadsPositionsWhileCompiling(Rotary):

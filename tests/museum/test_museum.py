@@ -1,0 +1,78 @@
+"""A museum of faults: every real bug met, as a small broken scheme, and the check that must catch it.
+
+A check that has never failed is not a check: each one of the contract has an exhibit here.
+"""
+
+import inspect
+
+import pytest
+import faults_of_rotations
+import faults_of_rows_and_biases
+
+from posenc.contract import check, checks, run
+from posenc.contract.case import Case
+from posenc.scheme import Scheme
+
+SCHEMES = [
+    value
+    for room in (faults_of_rotations, faults_of_rows_and_biases)
+    for value in vars(room).values()
+    if inspect.isclass(value) and issubclass(value, Scheme) and value.__module__ == room.__name__
+]
+EXHIBITS = [scheme for scheme in SCHEMES if "caught_by" in vars(scheme)]
+HEALTHY = [scheme for scheme in SCHEMES if scheme not in EXHIBITS]
+
+
+def label(check):
+    return f"{check.__module__.rpartition('.')[2]}.{check.__name__}"
+
+
+CHECKS = {label(check): check for check in checks(compiling=True)}
+
+
+def in_either_process(exhibits):
+    """Compiling checks run apart from the others."""
+    return [
+        pytest.param(e, id=e.__name__, marks=pytest.mark.compile if e.caught_by.startswith("compiling") else ())
+        for e in exhibits
+    ]
+
+
+@pytest.mark.parametrize("exhibit", in_either_process(EXHIBITS))
+def test_the_named_check_catches_the_fault(exhibit):
+    one = CHECKS[exhibit.caught_by]
+    assert any(run(one, Case(exhibit, options)).trouble for options in exhibit.examples)
+    healthy = exhibit.__base__
+    assert [run(one, Case(healthy, options)).trouble for options in healthy.examples] == ["" for _ in healthy.examples]
+
+
+@pytest.mark.parametrize("exhibit", in_either_process(EXHIBITS))
+def test_the_whole_contract_refuses_it_and_names_the_check(exhibit):
+    report = check(exhibit, compiling=exhibit.caught_by.startswith("compiling"))
+    assert not report.ok
+    assert exhibit.caught_by in {result.check for result in report.failures}
+
+
+@pytest.mark.parametrize("scheme", HEALTHY, ids=lambda scheme: scheme.__name__)
+def test_the_healthy_ones_pass_the_whole_contract(scheme):
+    report = check(scheme)
+    assert report.ok, report
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("scheme", HEALTHY, ids=lambda scheme: scheme.__name__)
+def test_the_healthy_ones_compile(scheme):
+    report = check(scheme, compiling=True)
+    assert report.ok, report
+
+
+def test_every_check_has_caught_something():
+    assert {exhibit.caught_by for exhibit in EXHIBITS} == set(CHECKS)
+
+
+@pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.__name__)
+def test_an_exhibit_is_small_and_tells_its_story(exhibit):
+    assert len(inspect.getsource(exhibit).splitlines()) <= 18
+    assert inspect.getdoc(exhibit).count("\n") == 0
+    assert exhibit.__doc__ != exhibit.__base__.__doc__
+    assert exhibit.__base__ not in (Scheme, object)

@@ -1,0 +1,167 @@
+"""RoPE against plain complex numbers in NumPy."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from posenc.attention import attention
+from posenc.frequencies import geometric
+from posenc.positions import Positions, grid, sequence
+from posenc.schemes.rope import RoPE
+
+
+def oracle(x: np.ndarray, p: np.ndarray, theta: np.ndarray, pairing: str = "interleaved") -> np.ndarray:
+    """``(x_a + i x_b) e^(i p theta)``."""
+    turned, half = x.astype(np.float64).copy(), x.shape[-1] // 2
+    a, b = (slice(0, None, 2), slice(1, None, 2)) if pairing == "interleaved" else (slice(half), slice(half, None))
+    z = (x[..., a] + 1j * x[..., b]) * np.exp(1j * p[:, None] * theta)
+    turned[..., a], turned[..., b] = z.real, z.imag
+    return turned
+
+
+def turned(scheme: RoPE, x: torch.Tensor, pos: Positions) -> torch.Tensor:
+    return scheme.transform(x, scheme.prepare(pos), "q")
+
+
+def draw(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(7), dtype=dtype)
+
+
+@pytest.mark.parametrize("pairing", ["interleaved", "half"])
+@pytest.mark.parametrize("own", [None, (2.0, 0.5, 0.1, 0.003)])
+def test_it_is_a_product_with_a_complex_number(pairing, own):
+    x, p = draw(2, 3, 5, 8), np.array([-3.5, 0, 1, 17.25, 4000])
+    frequencies = None if own is None else torch.tensor(own, dtype=torch.float64)
+    theta = 10000.0 ** (-np.arange(4) / 4) if own is None else np.array(own)
+    pos = Positions(torch.tensor(p)[:, None])
+    out = turned(RoPE(8, pairing=pairing, frequencies=frequencies), x, pos)
+    np.testing.assert_allclose(out.numpy(), oracle(x.numpy(), p, theta, pairing), atol=1e-12)
+
+
+def test_the_geometric_schedule_by_hand():
+    assert geometric(4).tolist() == pytest.approx([1, 0.1, 0.01, 0.001], rel=1e-15)
+    assert geometric(2, base=100.0).tolist() == pytest.approx([1, 0.1], rel=1e-15)
+    assert geometric(0).tolist() == []
+
+
+@given(st.integers(-(10**6), 10**6), st.integers(-(10**6), 10**6), st.integers(-(10**6), 10**6))
+def test_lengths_are_kept_and_products_depend_on_the_distance_alone(m, n, shift):
+    scheme, (q, k) = RoPE(12), draw(2, 1, 1, 2, 12)
+
+    def at(*p: int) -> Positions:
+        return Positions(torch.tensor(p, dtype=torch.float64)[:, None])
+
+    a, b = turned(scheme, q, at(m, n)), turned(scheme, k, at(m, n))
+    torch.testing.assert_close(a.norm(dim=-1), q.norm(dim=-1))
+    moved = turned(scheme, q, at(m + shift, n + shift)), turned(scheme, k, at(m + shift, n + shift))
+    torch.testing.assert_close(a @ b.mT, moved[0] @ moved[1].mT, atol=1e-8, rtol=0)
+
+
+def test_position_0_is_the_identity_and_v_and_o_are_left_alone():
+    x = draw(1, 2, 3, 12)
+    assert torch.equal(turned(RoPE(12), x, Positions(torch.zeros(3, 1))), x)
+    where = RoPE(12).prepare(sequence(3))
+    assert RoPE(12).transform(x, where, "v") is x
+    assert RoPE(12).transform(x, where, "o") is x
+    assert not torch.allclose(RoPE(12).transform(x, where, "k"), x)
+
+
+def test_the_two_pairings_are_one_up_to_a_permutation_of_channels():
+    x, pos = draw(1, 2, 5, 12), sequence(5) + 3.0
+    order = torch.arange(12).view(6, 2).T.flatten()  # evens first, then odds
+    interleaved, half = turned(RoPE(12), x, pos), turned(RoPE(12, pairing="half"), x[..., order], pos)
+    assert torch.equal(interleaved[..., order], half)
+    assert not torch.allclose(interleaved, turned(RoPE(12, pairing="half"), x, pos))
+
+
+@pytest.mark.parametrize("pairing", ["interleaved", "half"])
+def test_a_part_turns_as_if_alone_and_leaves_the_rest(pairing):
+    x, pos = draw(1, 2, 5, 12), sequence(5)
+    out = turned(RoPE(8, of=12, pairing=pairing), x, pos)
+    assert torch.equal(out[..., 8:], x[..., 8:])
+    assert torch.equal(out[..., :8], turned(RoPE(8, pairing=pairing), x[..., :8], pos))
+    assert torch.equal(turned(RoPE(12, of=12), x, pos), turned(RoPE(12), x, pos))
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_the_phase_is_right_to_a_milliradian_up_to_ten_million(dtype, autocast):
+    p = torch.tensor([0, 1, 4096, 131072, 10**6, 10**7 - 1, 10**7])[:, None]
+    one = torch.tensor([1.0, 0.0]).repeat(32).expand(1, 1, 7, 64)
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        out = turned(RoPE(64).float(), one, Positions(p.to(dtype))).double().numpy()[0, 0]
+    angle = p.numpy() * 10000.0 ** (-np.arange(32) / 32)
+    error = np.angle((out[:, 0::2] + 1j * out[:, 1::2]) * np.exp(-1j * angle))
+    assert np.abs(error).max() <= 1e-3
+
+
+def test_no_cast_of_the_module_rounds_its_frequencies():
+    own = torch.tensor([1.0, 0.1, 0.01, 0.001])
+    pos = sequence(3, start=10**6)
+    for scheme in (RoPE(8), RoPE(8, frequencies=own)):
+        before = scheme.prepare(pos).cos_sin
+        assert list(scheme.state_dict()) == []
+        assert torch.equal(scheme.bfloat16().prepare(pos).cos_sin, before)
+        assert before.dtype == torch.float32
+    assert RoPE(8).prepare(Positions(pos.coords.double())).cos_sin.dtype == torch.float64
+
+
+def test_half_precision_comes_back_as_it_came_and_is_rounded_once():
+    x, pos = draw(1, 1, 5, 12, dtype=torch.bfloat16), sequence(5, start=10**6)
+    out = turned(RoPE(12), x, pos)
+    assert out.dtype == torch.bfloat16
+    assert torch.equal(out, turned(RoPE(12), x.float(), pos).bfloat16())
+
+
+def test_a_token_without_a_place_is_not_turned():
+    x = draw(2, 1, 4, 12)
+    placed = torch.tensor([[False, True, True, True], [True, True, True, False]])
+    out = turned(RoPE(12), x, Positions((sequence(4) + 5).coords, placed))
+    assert torch.equal(out[0, :, 0], x[0, :, 0])
+    assert torch.equal(out[1, :, 3], x[1, :, 3])
+    assert not torch.allclose(out[1, :, 0], x[1, :, 0])
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: RoPE(63), r"`head_dim` must be even; got 63\. Use 64, or rotate a part: RoPE\(62, of=63\)"),
+        (lambda: RoPE(1), r"`head_dim` must be even; got 1\. Use 2"),
+        (lambda: RoPE(0), r"RoPE rotates pairs of channels.*got 0\. Use 2\."),
+        (lambda: RoPE(-2), r"RoPE rotates pairs of channels.*got -2\. Use 2\."),
+        (
+            lambda: RoPE(12, of=8),
+            r"turns 12 channels of a head of width 8; `of` must be >= `head_dim`\. Exchange them: RoPE\(8, of=12\)",
+        ),
+        (lambda: RoPE(8, frequencies=geometric(3)), r"turns 4 pairs .* got shape \(3,\)\. Pass a tensor of 4 numbers"),
+        (lambda: RoPE(2, frequencies=torch.tensor([torch.nan])), r"frequencies must be finite; got \[nan\]"),
+        (lambda: RoPE(8).prepare(grid(2, 2)), r"RoPE here reads 1 axes a position; these positions have 2"),
+        (lambda: turned(RoPE(8), torch.zeros(1, 1, 3, 12), sequence(3)), r"got 12 channels\. Use RoPE\(8, of=12\)"),
+        (
+            lambda: RoPE(8).out_dim,
+            r"RoPE embeds nothing: it acts at k, q\. Ask first whether 'embed' is in claims\.sites",
+        ),
+        (lambda: RoPE(8).embed(RoPE(8).prepare(sequence(2))), r"RoPE embeds nothing: it acts at k, q\."),
+    ],
+)
+def test_bad_input(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
+
+
+@pytest.mark.compile  # the shape hook would refuse the word before the sentence does
+def test_an_unknown_pairing():
+    with pytest.raises(ValueError, match=r"'interleaved' \(2i, 2i\+1\) or 'half' \(i, i\+d/2\); got 'neox'"):
+        RoPE(8, pairing="neox")
+
+
+def test_attention_with_rope_is_softmax_of_the_oracles_products():
+    q, k, v = draw(3, 1, 2, 5, 8)
+    theta, p = 10000.0 ** (-np.arange(4) / 4), np.arange(5.0)
+    turned_q, turned_k = (oracle(t.numpy(), p, theta) for t in (q, k))
+    logits = np.einsum("bhid,bhjd->bhij", turned_q, turned_k) / np.sqrt(8)
+    weights = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    out = attention(q, k, v, scheme=RoPE(8), q_pos=Positions(torch.tensor(p)[:, None]))
+    np.testing.assert_allclose(out.numpy(), weights @ v.numpy(), atol=1e-12)

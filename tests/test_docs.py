@@ -1,0 +1,82 @@
+"""Every block of code in the README and the documents runs; every command in them exists."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    found = []
+    for page in PAGES:
+        for match in re.finditer(rf"^```{language}\n(.*?)^```", page.read_text(), re.S | re.M):
+            found.append((f"{page.name}:{page.read_text()[: match.start()].count(chr(10)) + 1}", match[1]))
+    return found
+
+
+@pytest.mark.parametrize("code", [pytest.param(code, id=where) for where, code in blocks("python")])
+def test_a_block_runs(code: str, tmp_path: Path) -> None:
+    path = tmp_path / "readme_block.py"
+    path.write_text(code)
+    spec = importlib.util.spec_from_file_location("readme_block", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["readme_block"] = module  # a class in a block must be picklable, as in a user's file
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        del sys.modules["readme_block"]
+    assert vars(module)
+
+
+def commands() -> list[str]:
+    lines = [line for _, block in blocks("sh") for line in block.splitlines()]
+    return [line.split("  #")[0].strip() for line in lines if line.startswith("posenc ")]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_a_command_exists_with_its_flags(command: str) -> None:
+    words = shlex.split(command)
+    found = subprocess.run(
+        [sys.executable, "-m", "posenc.cli", words[1], "--help"], capture_output=True, text=True, check=True
+    )
+    for word in words[2:]:
+        if word.startswith("--"):
+            assert word in found.stdout, f"{word} is no flag of posenc {words[1]}"
+
+
+def test_there_are_blocks_and_commands_to_test() -> None:
+    assert len(blocks("python")) >= 3
+    assert len(commands()) >= 5
+
+
+def test_the_readme_says_both_commands_on_its_first_screen_and_is_short() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    first = "\n".join(lines[:30])
+    assert "make run" in first
+    assert "make test" in first
+    assert len(lines) <= 150
+    makefile = (ROOT / "Makefile").read_text()
+    assert re.search(r"^run:", makefile, re.M)
+    assert re.search(r"^test:", makefile, re.M)
+
+
+def test_the_picture_is_what_its_tool_draws(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    target = ROOT / "docs" / "schemes.svg"
+    before = target.read_text()
+    subprocess.run([sys.executable, "tools/picture.py", str(tmp_path / "schemes.svg")], cwd=ROOT, check=True)
+    titles = re.compile(r">(\w+)</text>")
+    assert set(titles.findall((tmp_path / "schemes.svg").read_text())) == set(titles.findall(before)), (
+        "docs/schemes.svg shows other schemes than there are: python tools/picture.py"
+    )
