@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 TORCH_INDEX ?=
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
+# where tensors have shapes, and types are checked at run time; elsewhere wrong types are part of the tests
+SHAPED = posenc.positions,posenc.frequencies,posenc.scheme,posenc.schemes,posenc.kernels,posenc.attention,posenc.models,posenc.training,posenc.measure,posenc.contract
 CPU_TORCH = $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX),)
 
 .PHONY: run test bench clean
@@ -16,7 +18,7 @@ test: $(VENV)/.test
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/pyright --pythonpath $(VENV)/bin/python
 	$(VENV)/bin/python tools/stub.py --check
-	$(VENV)/bin/pytest -n 2 -m "not compile" --jaxtyping-packages=posenc,typechecker.beartype
+	$(VENV)/bin/pytest -n 2 -m "not compile" --jaxtyping-packages=$(SHAPED),typechecker.beartype
 	$(VENV)/bin/pytest -n 2 -m compile
 
 bench: $(VENV)/.test
@@ -32,7 +34,7 @@ $(VENV)/.run: $(VENV)/.torch pyproject.toml
 	touch $@
 
 $(VENV)/.test: $(VENV)/.torch pyproject.toml
-	$(PIP) --constraint constraints.txt --editable '.[analysis,onnx]' pip
+	$(PIP) --constraint constraints.txt --editable '.[analysis,onnx]' 'pip>=25.1'
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev
 	touch $@ $(VENV)/.run
 

@@ -76,10 +76,7 @@ class RoPE(Scheme):
                 f"Use {max(head_dim + 1, 2)}{part}."
             )
         if of is not None and of < head_dim:
-            raise ValueError(
-                f"RoPE turns {head_dim} channels of a head of width {of}; `of` must be >= `head_dim`. "
-                f"Exchange them: RoPE({of}, of={head_dim})."
-            )
+            raise ValueError(f"RoPE turns {head_dim} channels of {of}; `of` is the larger: RoPE({of}, of={head_dim}).")
         if pairing not in ("interleaved", "half"):
             raise ValueError(f"RoPE pairs channels 'interleaved' (2i, 2i+1) or 'half' (i, i+d/2); got {pairing!r}.")
         if frequencies is not None and tuple(frequencies.shape) != (head_dim // 2,):
@@ -126,9 +123,9 @@ class RoPE(Scheme):
         if site not in ("q", "k"):
             return x
         if x.shape[-1] != self.of:
+            n = x.shape[-1]
             raise ValueError(
-                f"RoPE({self.head_dim}, of={self.of}) turns heads of width {self.of}; got {x.shape[-1]} channels. "
-                f"Use RoPE({self.head_dim}, of={x.shape[-1]}) to turn a part, or RoPE({x.shape[-1]})."
+                f"RoPE(.., of={self.of}) turns heads of that width; got {n} channels. Build it with of={n}."
             )
         if self.of == self.head_dim:
             return turn(x, where)

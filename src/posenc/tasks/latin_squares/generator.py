@@ -115,7 +115,7 @@ class _Sampler:
 
     stream: np.random.Philox
     rule: Rule
-    clues: tuple[int, int]
+    clues: Sequence[int]
     balance: bool
 
     def draw(
@@ -293,7 +293,7 @@ def _prove(puzzles: Puzzles, held_out: Puzzles | None, jaccard: Jaccard | None) 
 
 
 def _check(
-    train: int, iid: int, ood: int | Puzzles, seed: int, squares: int | None, turns: int, clues: tuple[int, int]
+    train: int, iid: int, ood: int | Puzzles, seed: int, squares: int | None, turns: int, clues: Sequence[int]
 ) -> None:
     for name, number, least in (("train", train, 1), ("iid", iid, 0), ("ood", ood, 0), ("seed", seed, 0)):
         if not isinstance(number, Puzzles) and number < least:
