@@ -99,6 +99,11 @@ def attend(
         raise ValueError(
             f"{q.shape[1]} query heads cannot share {k.shape[1]} key heads; the second must divide the first."
         )
+    if scheme.head_width not in (None, q.shape[-1]):
+        raise ValueError(
+            f"this {type(scheme).__name__} acts on heads of width {scheme.head_width}; these have {q.shape[-1]} "
+            "channels. Build it for that width."
+        )
     name, scale = type(scheme).__name__, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     q = scheme.transform(q, where_q, "q")
     if not keys_ready:

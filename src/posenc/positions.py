@@ -52,6 +52,8 @@ class Positions:
             )
         if self.coords.dtype == torch.bool or self.coords.is_complex():
             raise ValueError(f"positions are real numbers; got {self.coords.dtype}. Pass integers or floats.")
+        if self.placed is not None and self.placed.dtype != torch.bool:
+            raise ValueError(f"`placed` is True or False for each token; got {self.placed.dtype}. Write placed.bool().")
         if self.placed is not None and not _fits(self.placed, shape):
             raise ValueError(
                 f"`placed` says for each of the {shape[-2]} tokens whether it has a place; "
@@ -158,6 +160,8 @@ def sequence(length: int | Tensor, *, start: Number = 0, device: torch.device | 
     (packed documents, left padding, several time scales)."""
     if isinstance(length, Tensor):
         return Positions(length[..., None] + start)
+    if not isinstance(length, int | torch.SymInt):
+        raise ValueError(f"a sequence takes a number of tokens or a tensor of positions; got {length!r}.")
     if length < 0:
         raise ValueError(f"a sequence has at least 0 tokens; got {length}. Pass its length.")
     steps = torch.arange(length, device=device)
@@ -177,6 +181,8 @@ def sphere(lon: Tensor, lat: Tensor, *, unit: Literal["degrees", "radians"] = "d
 
     lon, lat: ``(N,)`` or ``(B, N)``, in ``unit``; latitude within ±90 degrees.
     """
+    if unit not in ("degrees", "radians"):
+        raise ValueError(f"longitude and latitude come in 'degrees' or 'radians'; got {unit!r}.")
     turn = math.pi / 180 if unit == "degrees" else 1.0
     lon, lat = torch.broadcast_tensors(torch.as_tensor(lon), torch.as_tensor(lat))
     coords = torch.stack([lon, lat], -1) * turn
@@ -200,9 +206,20 @@ def graph(edges: Tensor, *, nodes: int | None = None, axes: int = 2) -> Position
     """
     if edges.dim() != 2 or edges.shape[-1] != 2:
         raise ValueError(f"edges are pairs of node numbers, shape (E, 2); got {tuple(edges.shape)}. Transpose them?")
-    count = int(edges.max()) + 1 if nodes is None else nodes
+    if edges.is_floating_point():
+        raise ValueError(f"node numbers are integers; got {edges.dtype}. Write edges.long().")
+    low, high = (int(edges.min()), int(edges.max())) if len(edges) else (0, -1)
+    count = high + 1 if nodes is None else nodes
+    if low < 0 or high >= count:
+        raise ValueError(
+            f"{count} nodes are numbered from 0 to {count - 1}; got node {low if low < 0 else high}. "
+            f"Use nodes={high - min(low, 0) + 1}{', edges + ' + str(-low) if low < 0 else ''}."
+        )
     if axes >= count:
-        raise ValueError(f"{count} nodes have {count - 1} non-constant eigenvectors; {axes} axes were asked for.")
+        raise ValueError(
+            f"{count} nodes have {max(count - 1, 0)} non-constant eigenvectors; {axes} axes were asked for. "
+            f"{f'Use axes={count - 1}, or a' if count > 1 else 'A'}dd nodes and edges."
+        )
     adjacency = torch.zeros(count, count, dtype=torch.float64, device=edges.device)
     adjacency[edges[:, 0], edges[:, 1]] = 1
     adjacency = torch.maximum(adjacency, adjacency.T).fill_diagonal_(0)

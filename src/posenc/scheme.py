@@ -202,8 +202,8 @@ class Scheme(nn.Module, abc.ABC):
     def _whole(self, pos: Positions) -> None:
         """Refuses positions between the rows of a table."""
         self._take(pos)
-        coords = pos.coords
-        if coords.is_floating_point() and readable(coords):
+        if pos.coords.is_floating_point() and readable(pos.coords):
+            coords = _placed(pos)
             between = coords != coords.round()
             if bool(between.any()):
                 raise ValueError(
@@ -217,13 +217,23 @@ class Scheme(nn.Module, abc.ABC):
         return pos.coords[..., 0].long()
 
     def _refuse_outside(self, pos: Positions, limits: tuple[Number, Number]) -> None:
-        coords = pos.coords if pos.placed is None else pos.coords[pos.placed.expand(pos.coords.shape[:-1])]
+        coords = _placed(pos)
         if coords.numel() == 0:
             return
-        low, high = coords.aminmax()
-        worst = low if low < limits[0] else high
+        low, high = (float(end) for end in coords.aminmax())
         if low < limits[0] or high > limits[1]:
+            below = low < limits[0]
+            fix = f"Move them there, pos + {limits[0] - low:g}" if below else f"Build it to reach {high:g}"
             raise ValueError(
-                f"{type(self).__name__} stops at {limits[1]:g} and starts at {limits[0]:g}; position {worst.item():g} "
-                "was asked for. Build it longer, or use a scheme without a limit: posenc list --unbounded"
+                f"{type(self).__name__} starts at {limits[0]:g} and stops at {limits[1]:g}; position "
+                f"{low if below else high:g} was asked for. {fix}, or use a scheme without a limit: "
+                "posenc list --unbounded"
             )
+
+
+def _placed(pos: Positions) -> Tensor:
+    """The coordinates that stand for a place in any sample, ``(.., P)``."""
+    if pos.placed is None:
+        return pos.coords
+    placed = pos.placed if pos.coords.dim() == 3 or pos.placed.dim() == 1 else pos.placed.any(0)
+    return pos.coords[placed.expand(pos.coords.shape[:-1])]

@@ -140,7 +140,7 @@ def test_a_token_without_a_place_is_not_turned():
         (lambda: RoPE(8).prepare(grid(2, 2)), r"RoPE here reads 1 axes a position; these positions have 2"),
         (
             lambda: turned(RoPE(8), torch.zeros(1, 1, 3, 12), sequence(3)),
-            r"of=8\) turns heads of that width; got 12 channels\. Build it with of=12",
+            r"of=8\) turns heads of that width, not 12: change `of`",
         ),
         (
             lambda: RoPE(8).out_dim,

@@ -1,4 +1,4 @@
-"""Shaw against the naive (N, N, d) form of arXiv 1803.02155, and its literal form against the skew of arXiv 1809.04281."""
+"""Shaw against the naive (N, N, d) form of arXiv 1803.02155; its literal form against the skew of arXiv 1809.04281."""
 
 import math
 
@@ -133,7 +133,7 @@ def test_a_token_without_a_place_has_no_bias_and_is_seen_by_all():
         ),
         (
             lambda: attention(*draw(3, 1, 1, 3, 8), scheme=Shaw(12, 4).double(), q_pos=sequence(3)),
-            r"Shaw\(12, \.\.\) adds vectors of that width to keys; got heads of 8 channels\. Build it with head_dim=8",
+            r"this Shaw acts on heads of width 12; these have 8 channels\. Build it for that width",
         ),
     ],
 )

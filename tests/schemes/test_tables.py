@@ -69,7 +69,7 @@ def test_random_is_a_saved_buffer_of_standard_normal_numbers():
 @pytest.mark.parametrize("kind", [Learned, Random])
 def test_a_token_without_a_place_has_a_row_of_zeros_whatever_its_coordinate(kind):
     placed = torch.tensor([[True, False], [False, True]])
-    rows = (scheme := kind(3, 5)).embed(scheme.prepare(Positions(torch.tensor([[1], [-7]]), placed[:1])))
+    rows = (scheme := kind(3, 5)).embed(scheme.prepare(Positions(torch.tensor([[1.0], [-7.5]]), placed[:1])))
     assert rows.shape == (1, 2, 3)
     assert torch.equal(rows[0], torch.stack([scheme.table[1], torch.zeros(3)]))
     rows = scheme.embed(scheme.prepare(Positions(torch.tensor([[[1], [99]], [[99], [4]]]), placed)))
@@ -80,7 +80,10 @@ def test_a_token_without_a_place_has_a_row_of_zeros_whatever_its_coordinate(kind
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: Learned(3, 5, sigma=-0.2), r"sigma is the standard deviation .* a number >= 0; got -0\.2\. Small ones"),
+        (
+            lambda: Learned(3, 5, sigma=-0.2),
+            r"sigma is the standard deviation .* a number >= 0; got -0\.2\. Small ones",
+        ),
         (lambda: Learned(3, 5, sigma=math.nan), r"a number >= 0; got nan"),
         (lambda: Learned(3, 5, sigma=math.inf), r"a number >= 0; got inf"),
         (lambda: Learned(0, 5), r"needs dim >= 1 and max_len >= 1; got dim=0, max_len=5"),
@@ -88,15 +91,21 @@ def test_a_token_without_a_place_has_a_row_of_zeros_whatever_its_coordinate(kind
         (lambda: Random(3, 0), r"random table needs dim >= 1 and max_len >= 1; got dim=3, max_len=0"),
         (
             lambda: Learned(3, 512).prepare(sequence(701)),
-            r"Learned stops at 511 and starts at 0; position 700 was asked for\. Use max_len=701, or a scheme without "
-            r"a limit: posenc list --unbounded",
+            r"Learned starts at 0 and stops at 511; position 700 was asked for\. Build it to reach 700, or use a "
+            r"scheme without a limit: posenc list --unbounded",
         ),
-        (lambda: Random(3, 5).prepare(sequence(3, start=-1)), r"Random stops at 4 and starts at 0; position -1 was"),
+        (
+            lambda: Random(3, 5).prepare(sequence(3, start=-1)),
+            r"Random starts at 0 and stops at 4; position -1 was asked for\. Move them there, pos \+ 1,",
+        ),
         (lambda: Random(3, 5).prepare(Positions(torch.tensor([[0.5]]))), r"position 0\.5 lies between two"),
         (lambda: Learned(3, 5).prepare(grid(2, 2)), r"Learned here reads 1 axes a position; these positions have 2"),
-        (lambda: CausalNoPE(0), r"divides the logits by `temperature`, which must be positive; got 0\. The paper's"),
-        (lambda: CausalNoPE(-1.5), r"must be positive; got -1\.5"),
-        (lambda: CausalNoPE(math.nan), r"must be positive; got nan"),
+        (
+            lambda: CausalNoPE(0),
+            r"divides the logits by `temperature`, which must be positive and finite; got 0\. The paper's",
+        ),
+        (lambda: CausalNoPE(-1.5), r"must be positive and finite; got -1\.5"),
+        (lambda: CausalNoPE(math.nan), r"must be positive and finite; got nan"),
         (lambda: CausalNoPE(math.inf), r"must be positive and finite; got inf"),
         (lambda: CausalNoPE(2, literal=True), r"temperature 0\.01 of the authors' code; got temperature=2 as well"),
         (lambda: CausalNoPE().prepare(grid(2, 2)), r"CausalNoPE here reads 1 axes a position"),

@@ -34,7 +34,7 @@ def what_was_run(
         ("Code", _code(rows)),
         ("Versions", _versions(rows)),
         ("Device", _distinct(rows, "device")),
-        ("Machine", _distinct(rows, "machine")),
+        ("Machine", _machines(rows)),
         ("Computing time", (_time(rows),)),
         ("Finished", (_finished(rows),)),
     ]
@@ -88,6 +88,23 @@ def _versions(rows: Sequence[Row]) -> tuple[str, ...]:
     if not found:
         return ("not recorded",)
     return (", ".join(f"{package} {' and '.join(sorted(versions))}" for package, versions in sorted(found.items())),)
+
+
+def _machines(rows: Sequence[Row]) -> tuple[str, ...]:
+    """`AMD EPYC, 2 cores, 24 GiB, Linux`, a line for each machine."""
+    found = {}
+    for row in rows:
+        machine = _mapping(row.get("machine"))
+        if machine:
+            memory = machine.get("memory_bytes")
+            size = f"{float(memory) / 2**30:.0f} GiB" if finite(memory) else ""
+            cores = f"{machine['cores']} cores" if "cores" in machine else ""
+            found[
+                ", ".join(filter(None, [str(machine.get("cpu", "")), cores, size, str(machine.get("system", ""))]))
+            ] = 1
+        elif row.get("machine"):
+            found[str(row["machine"])] = 1
+    return tuple(found) or ("not recorded",)
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -11,6 +11,7 @@ Latin-square study of arXiv 2406.08272 (github ljhearne/LSTNN_public) divides th
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
@@ -37,10 +38,10 @@ class CausalNoPE(Scheme):
 
     def __init__(self, temperature: int | float = 1.0, *, literal: bool = False) -> None:
         super().__init__()
-        if temperature <= 0:
+        if not (math.isfinite(temperature) and temperature > 0):
             raise ValueError(
-                f"CausalNoPE divides the logits by `temperature`, which must be positive; got {temperature:g}. "
-                "The paper's is 1."
+                f"CausalNoPE divides the logits by `temperature`, which must be positive and finite; "
+                f"got {temperature:g}. The paper's is 1."
             )
         if literal and temperature != 1:
             raise ValueError(

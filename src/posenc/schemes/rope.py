@@ -58,8 +58,6 @@ class RoPE(Scheme):
         {"head_dim": 8, "frequencies": schedules.geometric(4, base=100.0)},
     )
 
-    pairing: Pairing
-
     def __init__(
         self,
         head_dim: int,
@@ -123,10 +121,7 @@ class RoPE(Scheme):
         if site not in ("q", "k"):
             return x
         if x.shape[-1] != self.of:
-            n = x.shape[-1]
-            raise ValueError(
-                f"RoPE(.., of={self.of}) turns heads of that width; got {n} channels. Build it with of={n}."
-            )
+            raise ValueError(f"RoPE(.., of={self.of}) turns heads of that width, not {x.shape[-1]}: change `of`.")
         if self.of == self.head_dim:
             return turn(x, where)
         return torch.cat([turn(x[..., : self.head_dim], where), x[..., self.head_dim :]], -1)

@@ -67,7 +67,8 @@ class LatinSquares:
                     "training": msgspec.to_builtins(msgspec.structs.replace(setting.training, **row.training)),
                     "device": request.device,
                 }
-                labels_of = {"study": self.name, "preset": request.preset, "setting": name, "scheme": label}
+                scheme = label if name == "main" else f"{label}, {name}"
+                labels_of = {"study": self.name, "preset": request.preset, "setting": name, "scheme": scheme}
                 units += [Unit(**labels_of, seed=seed, work=f"{work.__name__}:train_unit", settings=settings)
                           for seed in seeds]  # fmt: skip
         return units

@@ -82,12 +82,12 @@ def _paper(epochs: int, every: int) -> Setting:
 
 
 def _gap_closes() -> Setting:
-    """More puzzles, a larger rate, tokens as large as the encoding, which is added once: learned-2 catches up."""
+    """More puzzles, a larger rate, pre-norm, tokens as large as the encoding, which is added once: learned-2 catches up."""
     quick = _quick()
     return msgspec.structs.replace(
         quick,
         train_size=8000,
-        model=msgspec.structs.replace(quick.model, token_std=1.0, placement="input"),
+        model=msgspec.structs.replace(quick.model, norm="pre", token_std=1.0, placement="input"),
         training=msgspec.structs.replace(quick.training, epochs=35, lr=3e-3, evaluate_every=5),
     )
 
