@@ -99,9 +99,10 @@ def attend(
         raise ValueError(
             f"{q.shape[1]} query heads cannot share {k.shape[1]} key heads; the second must divide the first."
         )
-    if scheme.head_width not in (None, q.shape[-1]):
+    width = scheme.head_width
+    if width is not None and q.shape[-1] != width:
         raise ValueError(
-            f"this {type(scheme).__name__} acts on heads of width {scheme.head_width}; these have {q.shape[-1]} "
+            f"this {type(scheme).__name__} acts on heads of width {width}; these have {q.shape[-1]} "
             "channels. Build it for that width."
         )
     name, scale = type(scheme).__name__, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)

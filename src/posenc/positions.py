@@ -160,7 +160,7 @@ def sequence(length: int | Tensor, *, start: Number = 0, device: torch.device | 
     (packed documents, left padding, several time scales)."""
     if isinstance(length, Tensor):
         return Positions(length[..., None] + start)
-    if not isinstance(length, int | torch.SymInt):
+    if isinstance(length, float):
         raise ValueError(f"a sequence takes a number of tokens or a tensor of positions; got {length!r}.")
     if length < 0:
         raise ValueError(f"a sequence has at least 0 tokens; got {length}. Pass its length.")
@@ -213,12 +213,12 @@ def graph(edges: Tensor, *, nodes: int | None = None, axes: int = 2) -> Position
     if low < 0 or high >= count:
         raise ValueError(
             f"{count} nodes are numbered from 0 to {count - 1}; got node {low if low < 0 else high}. "
-            f"Use nodes={high - min(low, 0) + 1}{', edges + ' + str(-low) if low < 0 else ''}."
+            f"{'Number them from 0' if low < 0 else f'Use nodes={high + 1}'}."
         )
     if axes >= count:
         raise ValueError(
             f"{count} nodes have {max(count - 1, 0)} non-constant eigenvectors; {axes} axes were asked for. "
-            f"{f'Use axes={count - 1}, or a' if count > 1 else 'A'}dd nodes and edges."
+            "Ask for fewer axes."
         )
     adjacency = torch.zeros(count, count, dtype=torch.float64, device=edges.device)
     adjacency[edges[:, 0], edges[:, 1]] = 1

@@ -34,14 +34,18 @@ def parse(text: str) -> Specification:
         node = ast.parse(text.strip(), mode="eval").body
     except SyntaxError:
         node = None
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.args or any(word.arg is None for word in node.keywords):
+            raise ValueError(f"the options of {text!r} are named, as {node.func.id}(option=value).")
         try:
-            options = {str(word.arg): ast.literal_eval(word.value) for word in node.keywords if word.arg}
+            options = {str(word.arg): ast.literal_eval(word.value) for word in node.keywords}
         except ValueError:
             raise ValueError(
                 f"the options of {text!r} must be plain values, as {node.func.id}(option=0.5, other='half')."
             ) from None
         name = node.func.id
+    elif "(" in text:
+        raise ValueError(f"{text!r} cannot be read. Write Name or Name(option=value).")
     else:
         name, options = text.strip(), {}
     return Specification(find(name).__name__, options)
@@ -57,20 +61,24 @@ def find(name: str) -> type[Scheme]:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """The sentence for a name that nobody has: the nearest known ones, and where all are."""
+    """The sentence for a name that nobody has: the nearest known ones, or where all encodings are."""
     plain = {_plain(other): other for other in known}
     near = [plain[match] for match in difflib.get_close_matches(_plain(name), plain, 3, 0.5)]
-    hint = f"Did you mean {' or '.join(near)}?" if near else "posenc list shows all."
-    return f"there is no {kind} {name!r}. {hint}"
+    hint = f" Did you mean {' or '.join(near)}?" if near else " posenc list shows all." if kind == "encoding" else ""
+    return f"there is no {kind} {name!r}.{hint}"
 
 
 def build(specification: Specification, known: Mapping[str, Any]) -> Scheme:
-    """The scheme with its options; other constructor arguments come from ``known`` where it has them."""
+    """The scheme with its options; other constructor arguments come from ``known`` where it has them.
+
+    Raises ValueError for an option that it does not take, one of a wrong type, and an argument that nobody gave.
+    """
     kind = find(specification.scheme)
     parameters = inspect.signature(kind).parameters
     for option in specification.options:
         if option not in parameters:
-            raise ValueError(f"{kind.__name__}: {unknown('option', option, parameters)} It takes {list(parameters)}.")
+            takes = ", ".join(parameters) or "none"
+            raise ValueError(f"{kind.__name__}: {unknown('option', option, parameters)} It takes {takes}.")
     needed = {name: value for name, value in known.items() if name in parameters}
     missing = [
         name
@@ -79,7 +87,13 @@ def build(specification: Specification, known: Mapping[str, Any]) -> Scheme:
     ]
     if missing:
         raise ValueError(f"{kind.__name__} needs {missing[0]}=..; write {kind.__name__}({missing[0]}=value).")
-    return kind(**{**needed, **specification.options})
+    try:
+        return kind(**{**needed, **specification.options})
+    except (TypeError, AttributeError) as error:
+        words = ", ".join(f"{name}={value!r}" for name, value in specification.options.items())
+        raise ValueError(
+            f"{kind.__name__}({words}) cannot be built: {error}. Give each option a value of its type."
+        ) from error
 
 
 def per_layer(specification: Specification, known: Mapping[str, Any]) -> Callable[[int], Scheme]:

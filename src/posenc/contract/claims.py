@@ -138,18 +138,18 @@ def caching_is_as_claimed(case: Case) -> None:
 
 def _decoded(case: Case, scheme: Scheme, pos: Positions, mask: Tensor, runs: list[slice]) -> Tensor:
     (q, k, v), x = case.qkv(scheme), case.x()
-    cache: dict[str, list[Tensor]] = {"k": [], "v": [], "kept": []}
+    held: dict[str, list[Tensor]] = {"k": [], "v": [], "kept": []}
     outputs = []
     for run in runs:
         now, so_far = scheme.prepare(pos[run]), scheme.prepare(pos[: run.stop])
-        cache["k"].append(scheme.transform(k[:, :, run], now, "k"))
-        cache["v"].append(scheme.transform(v[:, :, run], now, "v"))
+        held["k"].append(scheme.transform(k[:, :, run], now, "k"))
+        held["v"].append(scheme.transform(v[:, :, run], now, "v"))
         kept = scheme.keep(x[:, run], now)
-        cache["kept"] += [] if kept is None else [kept]
-        all_k, all_v = torch.cat(cache["k"], 2), torch.cat(cache["v"], 2)
+        held["kept"] += [] if kept is None else [kept]
+        all_k, all_v = torch.cat(held["k"], 2), torch.cat(held["v"], 2)
         out = attend(
             q[:, :, run], all_k, all_v, scheme, now, so_far, scheme.relate(now, so_far), keys_ready=True,
-            kept=torch.cat(cache["kept"], 2) if cache["kept"] else None, mask=mask[run, : run.stop],
+            kept=torch.cat(held["kept"], 2) if held["kept"] else None, mask=mask[run, : run.stop],
         )  # fmt: skip
         outputs.append(out)
     return torch.cat(outputs, 2)

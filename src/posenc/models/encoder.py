@@ -111,7 +111,8 @@ class Encoder(nn.Module):
             scheme, where, pair = schemes[which], prepared[which], pairs[which]
             if "embed" in scheme.claims.sites and (layer == 0 or self.config.placement == "every_block"):
                 y = y + scheme.embed(where).to(y.dtype)
-                y = functional.dropout(y, self.config.encoding_dropout, self.training)
+                if self.config.encoding_dropout:
+                    y = functional.dropout(y, self.config.encoding_dropout, self.training)
             if layer == last and "mix" not in scheme.claims.sites:
                 return self.head(self.norm(block.read(y, scheme, pos, where, read)))
             y = block(y, scheme, where, pair)

@@ -82,7 +82,7 @@ def _paper(epochs: int, every: int) -> Setting:
 
 
 def _gap_closes() -> Setting:
-    """More puzzles, a larger rate, pre-norm, tokens as large as the encoding, which is added once: learned-2 catches up."""
+    """More puzzles, a larger rate, pre-norm, tokens as large as the encoding, added once: learned-2 catches up."""
     quick = _quick()
     return msgspec.structs.replace(
         quick,
