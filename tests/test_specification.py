@@ -83,7 +83,10 @@ def test_what_cannot_be_built(text, known, sentence):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("Learned(sigma='big')", r"Learned\(sigma='big'\) cannot be built: must be real number, not str\. Give each option a value of its type"),
+        (
+            "Learned(sigma='big')",
+            r"Learned\(sigma='big'\) cannot be built: must be real number, not str\. Give each option",
+        ),
         ("RoPE(pairing=2)", r"RoPE pairs channels .* got 2"),
     ],
 )

@@ -53,7 +53,7 @@ def attention(
     k_pos: Positions | Tensor | None = None,
     x: Float[Tensor, "B K dim"] | None = None,
     mask: Bool[Tensor, "*M Q K"] | None = None,
-    scale: int | float | None = None,
+    scale: float | None = None,
     backend: Backend = "auto",
 ) -> Float[Tensor, "B H Q E"]:
     """``softmax(scale T_q(q) T_k(k)^T + bias + log mask) T_v(v)`` with a scheme's maps at its sites, then ``T_o``.
@@ -90,7 +90,7 @@ def attend(
     *,
     kept: Tensor | None = None,
     mask: Tensor | None = None,
-    scale: int | float | None = None,
+    scale: float | None = None,
     backend: Backend = "auto",
     keys_ready: bool = False,
 ) -> Tensor:

@@ -282,7 +282,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # a pager or head that has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except (ValueError, ImportError) as error:
+    except (ValueError, ImportError, OSError) as error:
         print(f"posenc: {error}", file=sys.stderr)
         sys.exit(2)
     sys.exit(int(status or 0))
@@ -333,11 +333,12 @@ def _claims() -> list[dict[str, Any]]:
 def _schemes_in(path: Path) -> list[Any]:
     from posenc.schemes import schemes_in
 
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = f"file:{path.stem}"  # no module's own name: a random.py of somebody's must not stand for the real one
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise ValueError(f"there is no file {path}. Give a Python file with a class that subclasses posenc.Scheme.")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[name] = module  # where pickle looks for its classes
     try:
         spec.loader.exec_module(module)
     except Exception as error:

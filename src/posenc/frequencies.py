@@ -11,7 +11,7 @@ from jaxtyping import Float64
 from torch import Tensor
 
 
-def geometric(count: int, *, base: int | float = 10000.0, device: torch.device | None = None) -> Float64[Tensor, " n"]:
+def geometric(count: int, *, base: float = 10000.0, device: torch.device | None = None) -> Float64[Tensor, " n"]:
     """``omega_i = base^(-i / count)``, i = 0 .. count - 1: from 1 rad a unit down to almost 1 / base.
 
     With ``count = d / 2`` this is ``base^(-2i / d)`` of Vaswani et al. 2017 (arXiv 1706.03762, section 3.5) and of

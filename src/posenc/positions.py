@@ -21,9 +21,6 @@ from torch import Tensor
 from torch._C._functorch import maybe_current_level
 from torch.utils import _pytree as pytree
 
-Number = int | float
-"""Spelled out, because at run time an int is no float."""
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Positions:
@@ -80,13 +77,13 @@ class Positions:
         """Whether samples of a batch differ in where, or whether, their tokens stand."""
         return self.coords.dim() == 3 or (self.placed is not None and self.placed.dim() == 2)
 
-    def __add__(self, shift: Tensor | Number | Sequence[Number]) -> Positions:
+    def __add__(self, shift: Tensor | float | Sequence[float]) -> Positions:
         """Every position moved by ``shift``: a number, one number an axis, or a tensor that broadcasts to coords."""
         if isinstance(shift, Sequence):
             shift = torch.as_tensor(shift, device=self.coords.device)
         return dataclasses.replace(self, coords=self.coords + shift)
 
-    def __sub__(self, shift: Tensor | Number | Sequence[Number]) -> Positions:
+    def __sub__(self, shift: Tensor | float | Sequence[float]) -> Positions:
         if isinstance(shift, Sequence):
             shift = torch.as_tensor(shift, device=self.coords.device)
         return dataclasses.replace(self, coords=self.coords - shift)
@@ -155,7 +152,7 @@ def as_positions(pos: Positions | Tensor) -> Positions:
     )
 
 
-def sequence(length: int | Tensor, *, start: Number = 0, device: torch.device | str | None = None) -> Positions:
+def sequence(length: int | Tensor, *, start: float = 0, device: torch.device | str | None = None) -> Positions:
     """Tokens in a row: ``pos[n] = start + n``. A tensor of position ids ``(N,)`` or ``(B, N)`` is taken as it is
     (packed documents, left padding, several time scales)."""
     if isinstance(length, Tensor):

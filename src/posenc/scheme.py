@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, get_args
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from posenc.positions import Number, Positions, readable
+from posenc.positions import Positions, readable
 
 Site = Literal["embed", "q", "k", "v", "o", "bias", "value_bias", "mask", "mix"]
 SITES: tuple[Site, ...] = get_args(Site)
@@ -44,7 +44,7 @@ class Claims:
     translation: Literal["exact", "expected", "none"]
     isometric: bool
     learned: bool
-    range: tuple[Number, Number] | None
+    range: tuple[float, float] | None
     axes: int | None
     sites: frozenset[Site]
     sharing: Literal["model", "layer", "head"]
@@ -216,7 +216,7 @@ class Scheme(nn.Module, abc.ABC):
         self._whole(pos)
         return pos.coords[..., 0].long()
 
-    def _refuse_outside(self, pos: Positions, limits: tuple[Number, Number]) -> None:
+    def _refuse_outside(self, pos: Positions, limits: tuple[float, float]) -> None:
         coords = _placed(pos)
         if coords.numel() == 0:
             return

@@ -5,9 +5,9 @@ A check that has never failed is not a check: each one of the contract has an ex
 
 import inspect
 
-import pytest
 import faults_of_rotations
 import faults_of_rows_and_biases
+import pytest
 
 from posenc.contract import check, checks, run
 from posenc.contract.case import Case

@@ -44,16 +44,14 @@ def attention_equals_its_definition(case: Case) -> None:
 
 
 def _places(case: Case, scheme: Scheme) -> dict[str, Positions]:
-    """Whole positions, and real ones where the scheme takes them; gradients are asked of all."""
+    """Whole positions, and real ones where the scheme takes them, which must then receive a gradient."""
     whole = case.positions()
     between = whole + 0.375
     try:
         scheme.prepare(between)
     except ValueError:
-        found = {"whole": whole}
-    else:
-        found = {"whole": whole, "real": between}
-    return {kind: Positions(pos.coords.requires_grad_()) for kind, pos in found.items()}
+        return {"whole": whole}
+    return {"whole": whole, "real": Positions(between.coords.requires_grad_())}
 
 
 def _defined_head(scheme: Scheme, q: Tensor, k: Tensor, v: Tensor, x: Tensor, pos: Positions, head: int) -> Tensor:
@@ -89,7 +87,8 @@ def _defined_head(scheme: Scheme, q: Tensor, k: Tensor, v: Tensor, x: Tensor, po
 
 
 def _same_gradients(scheme: Scheme, fast: Tensor, slow: Tensor, what: str, inputs: dict[str, Tensor]) -> None:
-    wanted = {name: value for name, value in scheme.named_parameters() if value.requires_grad} | inputs
+    wanted = dict(scheme.named_parameters()) | inputs
+    wanted = {name: value for name, value in wanted.items() if value.requires_grad}
     weight = torch.randn(fast.shape, generator=torch.Generator().manual_seed(3), dtype=fast.dtype)
 
     def gradients(of: Tensor) -> list[Tensor]:

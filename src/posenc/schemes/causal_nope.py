@@ -36,7 +36,7 @@ class CausalNoPE(Scheme):
   booktitle={NeurIPS}, year={2023}, note={arXiv:2305.19466}}"""
     examples = ({}, {"temperature": 0.5}, {"literal": True})
 
-    def __init__(self, temperature: int | float = 1.0, *, literal: bool = False) -> None:
+    def __init__(self, temperature: float = 1.0, *, literal: bool = False) -> None:
         super().__init__()
         if not (math.isfinite(temperature) and temperature > 0):
             raise ValueError(

@@ -47,7 +47,7 @@ class Learned(Scheme):
         dim: int,
         max_len: int,
         *,
-        sigma: int | float = 1.0,
+        sigma: float = 1.0,
         distribution: Literal["normal", "uniform"] = "normal",
         generator: torch.Generator | None = None,
     ) -> None:

@@ -86,7 +86,8 @@ class RoPE(Scheme):
             raise ValueError(
                 f"RoPE's frequencies must be finite; got {frequencies.tolist()}. Use frequencies.geometric."
             )
-        self.head_dim, self.of, self.pairing = head_dim, of or head_dim, pairing
+        self.head_dim, self.of = head_dim, of or head_dim
+        self.pairing: Pairing = pairing
         # numbers and not a buffer: .to(bfloat16) must not round them
         self.theta = None if frequencies is None else tuple(frequencies.detach().double().tolist())
         self.claims = Claims(

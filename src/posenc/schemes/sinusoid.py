@@ -33,7 +33,7 @@ class Sinusoid(Scheme):
   booktitle={NeurIPS}, year={2017}, note={arXiv:1706.03762}}"""
     examples = ({"dim": 12}, {"dim": 12, "base": 100.0}, {"dim": 12, "axes": 2}, {"dim": 12, "axes": 3})
 
-    def __init__(self, dim: int, axes: int = 1, *, base: int | float = 10000.0) -> None:
+    def __init__(self, dim: int, axes: int = 1, *, base: float = 10000.0) -> None:
         super().__init__()
         if axes < 1:
             raise ValueError(f"Sinusoid needs at least one axis; got axes={axes}. Use axes=1 for a sequence.")

@@ -25,6 +25,9 @@ class Request:
     data: Path | None = None
 
     def __post_init__(self) -> None:
+        negative = [seed for seed in self.seeds or () if seed < 0]
+        if negative:
+            raise ValueError(f"a seed is a whole number from 0 up; got {negative[0]}. Use {-negative[0]}.")
         for name, values in (("seed", self.seeds), ("scheme", self.schemes)):
             twice = [v for i, v in enumerate(values or ()) if v in (values or ())[:i]]
             if twice:

@@ -46,7 +46,7 @@ class LatinSquares:
         labels, seeds = tuple(request.schemes or preset.rows), tuple(request.seeds or preset.seeds)
         found = {label: rows.row(label) for label in (*labels, *preset.other_rows)}
         for label in found:
-            work.make_model(found[label], _model(preset.main, found[label]))  # refuses bad options before anything runs
+            work.try_row(found[label], _model(preset.main, found[label]))
         parts = [("main", preset.main, labels)]
         parts += [
             (name, setting, tuple(label for label in preset.other_rows if label in labels))

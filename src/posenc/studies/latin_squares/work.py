@@ -54,6 +54,13 @@ def make_model(row: Row, config: EncoderConfig) -> Encoder:
     return Encoder(config, per_layer(Specification(row.scheme, row.options), known))
 
 
+def try_row(row: Row, config: EncoderConfig) -> None:
+    """Raises ValueError for a row that cannot be built or cannot read its positions, before anything runs."""
+    with torch.random.fork_rng():
+        for scheme in make_model(row, config).schemes:
+            scheme.prepare(task.views()[row.view])
+
+
 class Split:
     """Puzzles as tensors on a device."""
 
