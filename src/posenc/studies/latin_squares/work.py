@@ -57,7 +57,8 @@ def make_model(row: Row, config: EncoderConfig) -> Encoder:
 def try_row(row: Row, config: EncoderConfig) -> None:
     """Raises ValueError for a row that cannot be built or cannot read its positions, before anything runs."""
     with torch.random.fork_rng():
-        for scheme in make_model(row, config).schemes:
+        schemes: list[Any] = list(make_model(row, config).schemes)
+        for scheme in schemes:
             scheme.prepare(task.views()[row.view])
 
 
