@@ -40,8 +40,10 @@ def call(*words: object) -> int:
 
 
 @pytest.fixture
-def said(capsys):
+def said(capsys, monkeypatch):
     """What one command printed and its exit status: ``status, out, err = said("list")``."""
+
+    monkeypatch.delenv("POSENC_DATA", raising=False)  # these tests bring their own data or none
 
     def run(*words: object) -> tuple[int, str, str]:
         status = call(*words)
