@@ -58,6 +58,7 @@ def run(
     from posenc.store import Store
 
     _refuse_device(device)
+    _refuse_missing("analysis", "scipy", "matplotlib", "jinja2")
     found = studies.find(study)
     studies.refuse_preset(found, preset)
     request = studies.Request(preset=preset, schemes=schemes, seeds=seeds, device=device, data=_data(data))
@@ -308,6 +309,15 @@ def _refuse_device(device: str) -> None:
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"the device {device!r} cannot be used here ({reason}). Use --device cpu.") from None
+
+
+def _refuse_missing(extra: str, *modules: str) -> None:
+    """Before hours of training, and not after them: what the page needs is installed."""
+    missing = [module for module in modules if importlib.util.find_spec(module) is None]
+    if missing:
+        raise ValueError(
+            f"the page of a study needs {missing[0]}, which is not installed: pip install 'posenc[{extra}]'"
+        )
 
 
 def _claims() -> list[dict[str, Any]]:

@@ -105,6 +105,8 @@ class LatinSquares:
         if not units:
             return Estimate(seconds=0, memory_bytes=0, runs=0)
         unit = max(units, key=self.cost)
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # as the workers have it
         with torch.random.fork_rng():
             trained = work.Trained(unit, work.obtain(store.root, unit.settings["data"]))
             batch = torch.arange(trained.training.batch)
@@ -112,6 +114,7 @@ class LatinSquares:
             began = perf_counter()
             for _ in range(STEPS_TIMED):
                 trained.loss(batch).backward()
+        torch.set_num_threads(threads)
         per_sample = (perf_counter() - began) / STEPS_TIMED / trained.training.batch
         size = sum(p.numel() for p in trained.model.parameters()) * 16
         samples = sum(u.settings["training"]["epochs"] * len(trained.train.x) for u in units)
