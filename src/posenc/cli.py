@@ -316,7 +316,7 @@ def _refuse_missing(extra: str, *modules: str) -> None:
     missing = [module for module in modules if importlib.util.find_spec(module) is None]
     if missing:
         raise ValueError(
-            f"the page of a study needs {missing[0]}, which is not installed: pip install 'posenc[{extra}]'"
+            f"a study's page needs {missing[0]}, which is not installed: pip install 'posenc[{extra}]'"
         )
 
 
