@@ -315,9 +315,7 @@ def _refuse_missing(extra: str, *modules: str) -> None:
     """Before hours of training, and not after them: what the page needs is installed."""
     missing = [module for module in modules if importlib.util.find_spec(module) is None]
     if missing:
-        raise ValueError(
-            f"a study's page needs {missing[0]}, which is not installed: pip install 'posenc[{extra}]'"
-        )
+        raise ValueError(f"a study's page needs {missing[0]}, which is not installed: pip install 'posenc[{extra}]'")
 
 
 def _claims() -> list[dict[str, Any]]:

@@ -67,7 +67,7 @@ def _quick() -> Setting:
         model=EncoderConfig(
             channels=6, classes=4, dim=32, depth=2, hidden=128, activation="relu", read_out="probe", token_std=0.25
         ),
-        training=TrainingConfig(epochs=80, batch=64, lr=1e-3, optimiser="adam", warmup_steps=50, evaluate_every=10),
+        training=TrainingConfig(epochs=60, batch=64, lr=1e-3, optimiser="adam", warmup_steps=50, evaluate_every=10),
     )
 
 
@@ -88,7 +88,7 @@ def _gap_closes() -> Setting:
         quick,
         train_size=8000,
         model=msgspec.structs.replace(quick.model, norm="pre", token_std=1.0, placement="input"),
-        training=msgspec.structs.replace(quick.training, epochs=35, lr=3e-3, evaluate_every=5),
+        training=msgspec.structs.replace(quick.training, epochs=20, lr=3e-3, evaluate_every=5),
     )
 
 
@@ -115,7 +115,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
 
 PRESETS: dict[str, Preset] = {
     "quick": Preset(
-        about="a small model on 3,000 puzzles, 80 epochs, 3 seeds: about three minutes on two cores",
+        about="a small model on 3,000 puzzles, 60 epochs, 3 seeds: about three minutes on two cores",
         main=_quick(),
         other={"gap closes": _gap_closes()},
         other_rows=("learned-0.2", "learned-2"),
