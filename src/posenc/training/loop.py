@@ -92,8 +92,8 @@ def train(
     """Train to the end and return the curve: rows ``{epoch, metric, value}``, epoch 0 before the first step.
 
     seed: of the order of the samples. workdir: where the checkpoint lives; a run that finds one there goes on from
-    it to the same last digit; written every ``checkpoint_seconds``, less often where it would take more than a
-    fiftieth of the time. report: called with (step, steps, samples a second, last measurements).
+    it to the same last digit; written every ``checkpoint_seconds``, up to 20 times less often where it would take more
+    than a fiftieth of the time. report: called with (step, steps, samples a second, last measurements).
 
     Raises checkpoint.CheckpointError for a damaged checkpoint and FloatingPointError for a loss that is not finite.
     """
@@ -121,7 +121,11 @@ def train(
             rate = (state.step - since) * config.batch / max(now - last_report, 1e-9)
             report(state.step, steps, rate, _latest(state.curve))
             last_report, since = now, state.step
-        if path is not None and now - last_save > max(checkpoint_seconds, 50 * cost) and state.step < steps:
+        if (
+            path is not None
+            and now - last_save > max(checkpoint_seconds, min(50 * cost, 20 * checkpoint_seconds))
+            and state.step < steps
+        ):
             checkpoint.save(path, _freeze(fit.model, optimiser, state))
             last_save = time.monotonic()
             cost = last_save - now
