@@ -109,7 +109,9 @@ def test_seeds_and_schemes_are_named_once() -> None:
 
 def test_units_end_in_results_by_class_and_a_page(tmp_path: Path, quick: rows.Preset) -> None:
     store = Store(tmp_path)
-    request = studies.Request(preset="quick", schemes=["2d-fixed", "relative", "learned-0.2"], seeds=[0, 1])
+    request = studies.Request(
+        preset="quick", schemes=["2d-fixed", "relative", "learned-0.2", "learned-2"], seeds=[0, 1]
+    )
     units = STUDY.plan(request, store)
     report = runner.run(units, store, runner.InProcess(), emit=lambda event: None)
     assert report.exit_code == 0, report
@@ -122,6 +124,7 @@ def test_units_end_in_results_by_class_and_a_page(tmp_path: Path, quick: rows.Pr
     html = STUDY.page(store, units, {}).read_text()
     for words in ("Which encodings generalise", "3-vector", "Where the gap closes", "another model, another scale"):
         assert words in html
+    assert "was not run" not in html.split("Where the gap closes")[-1].split("What was run")[0]
     assert any("2d-fixed" in line for line in STUDY.verdict(store, units))
 
 
