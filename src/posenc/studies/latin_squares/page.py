@@ -98,7 +98,6 @@ def _panels(
             metrics={OOD: "Out of distribution", IID: "In distribution"},
             chance=0.25,
             baselines=baselines,
-            caption="A dot is one seed, the bar the mean with its 95 % t-interval.",
         ),
         accuracy_by_class(
             results,
