@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils import _pytree as pytree
 
+from posenc import CausalNoPE
 from posenc.positions import Positions, as_positions, graph, grid, readable, sequence, sphere
 
 # Tests of arguments of a wrong type or shape: the shape hook would refuse them before our sentence does.
@@ -296,3 +297,13 @@ def test_bad_input(make, sentence):
 def test_bad_types(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16])
+def test_small_integers_do_not_wrap_round(dtype):
+    pos = Positions(torch.arange(6, dtype=dtype)[:, None])
+    assert pos.coords.dtype == torch.int64
+    assert (pos + 300).coords[-1].item() == 305
+    causal = CausalNoPE()
+    seen = causal.relate(causal.prepare(pos), causal.prepare(pos))
+    assert torch.equal(seen, torch.ones(6, 6, dtype=torch.bool).tril())

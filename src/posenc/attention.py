@@ -40,7 +40,10 @@ def choose(scheme: Scheme) -> Choice:
         return Choice("eager", "under torch.func SDPA cannot see that a bias wants a gradient")
     if "bias" in scheme.claims.sites:
         return Choice("sdpa", "its bias goes in as a dense additive mask")
-    return Choice("sdpa", "nothing of it stands between the logits and the values but a mask at most")
+    return Choice(
+        "sdpa",
+        "nothing of it stands between the logits and the values but a mask at most (few keys on a CPU: plain products)",
+    )
 
 
 def attention(

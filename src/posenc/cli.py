@@ -49,12 +49,13 @@ def run(
         preset: quick (minutes, never asks), standard (hours) or paper (days).
         schemes: Rows to train; the preset's own otherwise.
         seeds: Seeds to train each row with; the preset's own otherwise.
-        device: cpu, cuda, cuda:1, mps.
+        device: cpu, cuda, cuda:1.
         data: Folder of real data; $POSENC_DATA otherwise.
         out: The store: results, checkpoints and pages.
         yes: Start a long preset without asking.
     """
     from posenc import runner, studies
+    from posenc.provenance import cores
     from posenc.store import Store
 
     _refuse_device(device)
@@ -68,7 +69,7 @@ def run(
     print(f"{found.question} {len(units)} runs on {executor}, results in {store.root}.")
     todo = [unit for unit in units if not store.finished(unit.key)]
     if todo and preset in found.asks:
-        estimate = found.estimate(todo, store, os.cpu_count() or 1 if device == "cpu" else 1)
+        estimate = found.estimate(todo, store, cores() if device == "cpu" else 1)
         if not runner.confirm(estimate, yes, sys.stdin.isatty() and sys.stdout.isatty()):
             print("Nothing was started.")
             return 1
@@ -109,9 +110,10 @@ def report(
     if not stored:
         raise ValueError(f"{out} holds no results of {study} --preset {preset}. Make them: posenc run {study} "
                          f"--preset {preset} --out {out}")  # fmt: skip
-    planned = found.plan(studies.Request(preset=preset, data=_data(data)), store)
-    more = {unit.key: unit for unit in (*planned, *stored)}
-    print(found.page(store, list(more.values()), {}))
+    request = studies.Request(preset=preset, data=_data(data), device=stored[0].settings.get("device", "cpu"))
+    have = {(unit.setting, unit.scheme, unit.seed) for unit in stored}
+    missing = [u for u in found.plan(request, store) if (u.setting, u.scheme, u.seed) not in have]
+    print(found.page(store, [*stored, *missing], {}))
     return 0
 
 
@@ -144,6 +146,8 @@ def results(
     """
     from posenc.store import Store
 
+    if to is not None and format == "table":
+        raise ValueError(f"a table is for the terminal. Say what {to} is to be: --format csv, parquet or latex.")
     store = Store(out, create=False)
     if format == "table":
         _table(store.results(study, preset))
@@ -305,8 +309,8 @@ def _refuse_device(device: str) -> None:
     import torch
 
     try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
+        torch.zeros(1, dtype=torch.float64, device=device).sum().item()  # positions are computed in float64
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"the device {device!r} cannot be used here ({reason}). Use --device cpu.") from None
 

@@ -21,6 +21,8 @@ from torch import Tensor
 from torch._C._functorch import maybe_current_level
 from torch.utils import _pytree as pytree
 
+SMALL_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.uint16, torch.uint32)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Positions:
@@ -41,6 +43,8 @@ class Positions:
     lattice: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
+        if self.coords.dtype in SMALL_INTEGERS:  # a distance between two of them would wrap round
+            object.__setattr__(self, "coords", self.coords.long())
         shape = tuple(self.coords.shape)
         if len(shape) not in (2, 3):
             raise ValueError(

@@ -63,3 +63,12 @@ def test_it_leaves_autocast_and_functional_transforms_alone() -> None:
     found = []
     torch.func.vmap(lambda x: (found.append(dense.pays(x, k, v)), x)[1])(torch.stack([q, q]))
     assert found == [False]
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # torch's own, on its first dual tensor
+def test_forward_mode_takes_the_plain_way() -> None:
+    q, k, v = (t.detach() for t in qkv())
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(q, torch.ones_like(q))
+        assert not dense.pays(dual, k, v)
+    assert dense.pays(q, k, v)

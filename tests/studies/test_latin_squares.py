@@ -173,3 +173,21 @@ def test_one_dataset_serves_every_process(tmp_path: Path, quick: rows.Preset) ->
 def test_every_unit_is_plain_json(tmp_path: Path) -> None:
     for unit in STUDY.plan(studies.Request(preset="quick"), Store(tmp_path)):
         assert msgspec.json.decode(msgspec.json.encode(unit), type=Unit) == unit
+
+
+def test_a_catalogue_name_of_a_row_is_that_row() -> None:
+    assert rows.row("RoPE") == rows.row("rope")
+    assert rows.row("CausalNoPE") == rows.row("causal-nope")
+    assert rows.row("Shaw").model == {}
+
+
+def test_a_head_width_that_does_not_fit_is_said_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="acts on heads of width 16"):
+        STUDY.plan(studies.Request(preset="quick", schemes=["RoPE(head_dim=16)"]), Store(tmp_path))
+
+
+def test_the_estimate_of_one_unit_is_not_shared_among_cores(tmp_path: Path, quick: rows.Preset) -> None:
+    store = Store(tmp_path)
+    (unit,) = STUDY.plan(studies.Request(preset="quick", schemes=["nope"], seeds=[0]), store)
+    assert STUDY.estimate([unit], store, 64).memory_bytes == STUDY.estimate([unit], store, 1).memory_bytes
+    assert STUDY.estimate([], store, 2).runs == 0

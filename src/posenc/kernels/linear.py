@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch._C._functorch import maybe_current_level
+from torch.autograd import forward_ad
 from torch.nn import functional
 
 LEAST_WORK = 1 << 21
@@ -52,6 +53,7 @@ def eager_float32(*tensors: Tensor) -> bool:
         and all(t.device.type == "cpu" and t.dtype == torch.float32 for t in tensors)
         and not torch.is_autocast_enabled("cpu")
         and maybe_current_level() is None
+        and forward_ad._current_level < 0
     )
 
 

@@ -177,6 +177,8 @@ class Block(nn.Module):
         if seen is not None:
             logits = logits.masked_fill(~seen.squeeze(-2), -torch.inf)
         weights = logits.softmax(-1)
+        if seen is not None:
+            weights = weights.masked_fill(~seen.squeeze(-2), 0)  # a query that sees no key: zeros, as in attend
         heard, to_value = torch.bmm(weights, x).transpose(0, 1), to_value.view(heads, head_dim, dim).transpose(1, 2)
         if of_value is None:
             values = torch.bmm(heard, to_value)
@@ -210,4 +212,9 @@ def _refuse_width(scheme: Scheme, config: EncoderConfig) -> None:
         raise ValueError(
             f"{type(scheme).__name__} makes rows of width {scheme.out_dim} and the encoder adds them to tokens of "
             f"width {config.dim}. Build it with dim={config.dim}."
+        )
+    if scheme.head_width not in (None, config.head_dim):
+        raise ValueError(
+            f"{type(scheme).__name__} acts on heads of width {scheme.head_width} and the encoder's have "
+            f"{config.head_dim}. Build it for a head width of {config.head_dim}."
         )

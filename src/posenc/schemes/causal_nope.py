@@ -77,7 +77,7 @@ class CausalNoPE(Scheme):
 
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Tensor):
         def causal(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
-            seen = pair[i, j] if pair.dim() == 2 else pair[b, 0, i, j]
+            seen = pair[i, j] if pair.dim() == 2 else pair[b if pair.shape[0] > 1 else 0, 0, i, j]
             return torch.where(seen, score, -torch.inf)
 
         return causal

@@ -92,8 +92,9 @@ def train(
     """Train to the end and return the curve: rows ``{epoch, metric, value}``, epoch 0 before the first step.
 
     seed: of the order of the samples. workdir: where the checkpoint lives; a run that finds one there goes on from
-    it to the same last digit; written every ``checkpoint_seconds``, up to 20 times less often where it would take more
-    than a fiftieth of the time. report: called with (step, steps, samples a second, last measurements).
+    it, on a CPU to the same last digit; written every ``checkpoint_seconds``, up to 20 times less often where it
+    would take more than a fiftieth of the time. report: called with (step, steps, samples a second, last
+    measurements).
 
     Raises checkpoint.CheckpointError for a damaged checkpoint and FloatingPointError for a loss that is not finite.
     """
@@ -105,7 +106,7 @@ def train(
     saved = None if path is None else checkpoint.load(path)
     if saved is not None:
         _restore(saved, fit.model, optimiser, state)
-    elif state.step == 0:
+    else:
         _measure(fit, config, state, 0)
     last_save, last_report, cost = time.monotonic(), time.monotonic(), 0.0
     since, fit_step = state.step, _Step(fit, flat, optimiser, config)
@@ -221,6 +222,7 @@ def _freeze(model: nn.Module, optimiser: torch.optim.Optimizer, state: _State) -
         "model": model.state_dict(),
         "optimiser": optimiser.state_dict(),
         "random": torch.get_rng_state(),
+        "random_cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
         "state": dataclasses.asdict(state),
     }
 
@@ -229,5 +231,7 @@ def _restore(saved: dict[str, Any], model: nn.Module, optimiser: torch.optim.Opt
     model.load_state_dict(saved["model"])
     optimiser.load_state_dict(saved["optimiser"])
     torch.set_rng_state(saved["random"])
+    if saved["random_cuda"]:
+        torch.cuda.set_rng_state_all(saved["random_cuda"])
     for name, value in saved["state"].items():
         setattr(state, name, value)

@@ -104,22 +104,25 @@ class LatinSquares:
         """From a few timed steps of the costliest unit on this machine."""
         if not units:
             return Estimate(seconds=0, memory_bytes=0, runs=0)
-        unit = max(units, key=self.cost)
-        threads = torch.get_num_threads()
+        unit, processes = max(units, key=self.cost), min(processes, len(units))
+        on_gpu, threads = unit.settings["device"].startswith("cuda"), torch.get_num_threads()
         torch.set_num_threads(1)  # as the workers have it
+        began = 0.0
         with torch.random.fork_rng():
             trained = work.Trained(unit, work.obtain(store.root, unit.settings["data"]))
             batch = torch.arange(trained.training.batch)
-            trained.loss(batch).backward()
-            began = perf_counter()
-            for _ in range(STEPS_TIMED):
+            for step in range(STEPS_TIMED + 1):
+                if step <= 1:  # the first one warms up
+                    began = _now(on_gpu)
                 trained.loss(batch).backward()
+            per_epoch = (_now(on_gpu) - began) / STEPS_TIMED / trained.training.batch * len(trained.train.x)
         torch.set_num_threads(threads)
-        per_sample = (perf_counter() - began) / STEPS_TIMED / trained.training.batch
+        epochs = [u.settings["training"]["epochs"] for u in units]
         size = sum(p.numel() for p in trained.model.parameters()) * 16
-        samples = sum(u.settings["training"]["epochs"] * len(trained.train.x) for u in units)
         return Estimate(
-            seconds=samples * per_sample / processes, memory_bytes=processes * (WORKER_BYTES + size), runs=len(units)
+            seconds=per_epoch * max(sum(epochs) / processes, max(epochs)),
+            memory_bytes=processes * (WORKER_BYTES + size),
+            runs=len(units),
         )
 
     def page(self, store: Store, units: Sequence[Unit], failures: Mapping[str, str]) -> Path:
@@ -127,6 +130,12 @@ class LatinSquares:
 
     def verdict(self, store: Store, units: Sequence[Unit]) -> Sequence[str]:
         return page.judgement(self.name, store, units).sentences
+
+
+def _now(on_gpu: bool) -> float:
+    if on_gpu:
+        torch.cuda.synchronize()
+    return perf_counter()
 
 
 def _model(setting: rows.Setting, row: rows.Row) -> rows.EncoderConfig:

@@ -144,6 +144,9 @@ def row(label: str) -> Row:
     known = {**ROWS, **AS_RUN}
     if label in known:
         return known[label]
+    plain = {name.replace("-", ""): name for name in ROWS}
+    if label.lower().replace("-", "").replace("_", "") in plain:  # RoPE is the row rope, not another model
+        return known[plain[label.lower().replace("-", "").replace("_", "")]]
     if label.startswith("learned-"):
         return Row(scheme="Learned", options={"sigma": _sigma(label)})
     try:
