@@ -19,7 +19,7 @@ def geometric(count: int, *, base: float = 10000.0, device: torch.device | None 
     With ``count = d / 2`` this is ``base^(-2i / d)`` of Vaswani et al. 2017 (arXiv 1706.03762, section 3.5) and of
     RoPE (arXiv 2104.09864, eq. 15).
     """
-    if not (math.isfinite(base) and base > 0):
+    if not 0 < base < math.inf:
         raise ValueError(f"the base of a geometric schedule is positive; got {base:g}. The papers use 10000.")
     exponent = torch.arange(count, dtype=torch.float64, device=device) / max(count, 1)
     return torch.as_tensor(float(base), dtype=torch.float64, device=device) ** -exponent
