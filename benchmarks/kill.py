@@ -23,6 +23,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from posenc import provenance
+
 Finished = dict[str, tuple[int, int]]  # by key: inode and time of unit.json, which change if it is written again
 ORPHANS = 30.0  # seconds that orphaned workers are given to end
 
@@ -51,7 +53,8 @@ def main() -> int:
     passed = not (found["lost"] or found["twice"] or found["different"] or found["orphans"])
     show(found, passed)
     if chosen.json:
-        chosen.json.write_text(json.dumps(found | {"passed": passed}, indent=1) + "\n")
+        document = found | {"passed": passed, "provenance": provenance.gather()}
+        chosen.json.write_text(json.dumps(document, indent=1) + "\n")
     return 0 if passed else 1
 
 

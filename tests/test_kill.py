@@ -108,7 +108,7 @@ def test_kill_nine_at_random_moments(tmp_path: Path) -> None:
     for _ in range(5):
         known = len(begun(root))
         with toy_process(root, *options) as process:
-            wait_until(lambda: len(begun(root)) > known or process.poll() is not None, "a unit begins")  # noqa: B023
+            wait_until(lambda: len(begun(root)) > known or process.poll() is not None, "a unit begins")  # noqa: B023  (called at once)
             time.sleep(moments.uniform(0.0, 0.7))
             os.kill(process.pid, signal.SIGKILL)
             process.wait(PATIENCE)
