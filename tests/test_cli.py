@@ -232,9 +232,9 @@ def test_stopping_is_a_sentence_and_its_own_status(said, monkeypatch):
 
         return catalogue_of_nothing
 
-    monkeypatch.setattr(cli, "_claims", stopped(KeyboardInterrupt()))
+    monkeypatch.setattr(cli.atlas, "_claims", stopped(KeyboardInterrupt()))
     assert said("list") == (130, "", "posenc: stopped.\n")
-    monkeypatch.setattr(cli, "_claims", stopped(runner.Interrupted("Stopped: 1 of 2 units are done.")))
+    monkeypatch.setattr(cli.atlas, "_claims", stopped(runner.Interrupted("Stopped: 1 of 2 units are done.")))
     assert said("list") == (130, "", "")  # the runner has said it already
 
 

@@ -80,3 +80,7 @@ def test_the_picture_is_what_its_tool_draws(tmp_path: Path) -> None:
     assert set(titles.findall((tmp_path / "schemes.svg").read_text())) == set(titles.findall(before)), (
         "docs/schemes.svg shows other schemes than there are: python tools/picture.py"
     )
+
+
+def test_the_ledger_is_what_the_results_say() -> None:
+    subprocess.run([sys.executable, ROOT / "tools" / "claims.py", "--check"], check=True)

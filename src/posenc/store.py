@@ -15,6 +15,7 @@ hash of what decides the result, so copying one store's files over another's mer
 from __future__ import annotations
 
 import errno
+import hashlib
 import math
 import os
 import shutil
@@ -53,6 +54,8 @@ class Record(msgspec.Struct):
     files: dict[str, int]
     timing: Row
     provenance: Row
+    digests: dict[str, str] = {}
+    """sha256 of each file, where the store is new enough to have them."""
 
 
 class Stored:
@@ -61,6 +64,7 @@ class Stored:
     def __init__(self, folder: Path, record: Record) -> None:
         self.folder, self.unit = folder, record.unit
         self.key, self.timing, self.provenance = record.key, record.timing, record.provenance
+        self.digests = record.digests
 
     @cached_property
     def metrics(self) -> dict[str, float]:
@@ -72,15 +76,25 @@ class Stored:
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
-        from safetensors.numpy import load_file
+        from safetensors.numpy import load
 
-        return load_file(self.folder / "arrays.safetensors")
+        return load(self._verified("arrays.safetensors"))
 
     @cached_property
     def weights(self) -> dict[str, torch.Tensor]:
-        from safetensors.torch import load_file
+        from safetensors.torch import load
 
-        return load_file(self.folder / "weights.safetensors")
+        return load(self._verified("weights.safetensors"))
+
+    def _verified(self, name: str) -> bytes:
+        """A file's content. Errors: StoreError if it is not what was stored."""
+        content = (self.folder / name).read_bytes()
+        if name in self.digests and hashlib.sha256(content).hexdigest() != self.digests[name]:
+            raise StoreError(
+                f"{self.folder / name} is not what was stored: its checksum differs, so it was changed or damaged. "
+                f"Train the unit anew: rm -r {self.folder}, and run the same command again."
+            )
+        return content
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -207,7 +221,8 @@ class Store:
             "weights.safetensors": save_weights(weights),
         }
         sizes = {name: len(data) for name, data in files.items()}
-        record = Record(unit=unit, key=key, files=sizes, timing=timing, provenance=origin)
+        digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+        record = Record(unit=unit, key=key, files=sizes, timing=timing, provenance=origin, digests=digests)
         for name, data in [*files.items(), ("unit.json", msgspec.json.encode(record))]:
             write_whole(folder / name, data)
 

@@ -6,11 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from posenc.report.page import Panel, write_page
+from posenc.report.layouts import layouts
+from posenc.report.ledger import Claim, Quantity, ledger
+from posenc.report.lines import lines
+from posenc.report.matrices import matrices
+from posenc.report.page import Panel, Text, write_page
 from posenc.report.panels import accuracy_by_class, accuracy_by_scheme, against_published, contrast, learning_curves
 from posenc.report.provenance import what_was_run
+from posenc.report.quantities import difference
+from posenc.report.relation import relation
 from posenc.report.verdict import verdict
 
 LEVELS = {
@@ -161,6 +168,57 @@ def make_page(folder: Path, study: FakeStudy) -> Path:
     )
 
 
+def make_gallery(folder: Path) -> Path:
+    """A page of every other kind of panel, with names and counts that crowd."""
+    draw = np.random.default_rng(5)
+    sigmas = {f"learned-{tenth / 10:g}": tenth / 10 for tenth in range(1, 21)}
+    accuracy = {
+        name: {seed: 1 / (1 + sigma**4) + draw.normal(0, 0.02) for seed in range(5)} for name, sigma in sigmas.items()
+    }
+    distance = {name: {seed: 30 + 20 * sigma + draw.normal() for seed in range(5)} for name, sigma in sigmas.items()}
+    grid = np.array([(column, row) for row in range(4) for column in range(4)], dtype=float)
+    noise = {
+        f"encoding number {place}": {
+            x: dict.fromkeys(range(3), 0.9 - 0.01 * place - 0.2 * x) for x in (0.0, 0.5, 1.0, 2.0)
+        }
+        for place in range(6)
+    }
+    by_sigma = {sigma: accuracy[name] for name, sigma in sigmas.items()}
+    rows = [
+        {"setting": "main", "scheme": name, "seed": seed, "metric": "accuracy", "value": value}
+        for name, seeds in accuracy.items()
+        for seed, value in seeds.items()
+    ]
+    small, large = difference("accuracy", "learned-0.2", "learned-2"), difference("accuracy", "learned-2", "gone")
+    claims = [
+        Claim("Small is better", "a paper", "smaller is better", "Initial tables.", (Quantity("gap", small, low=0),),
+              "None.", (), "Sigma", "posenc run latin-squares"),
+        Claim("Large is better", "a paper", "larger is better", "Initial tables.", (Quantity("gap", small, high=0),),
+              "None.", (), "Not on this page", "posenc run latin-squares"),
+        Claim("Gone is better", "a paper", "gone", "Initial tables.", (Quantity("loss", large, low=0),),
+              "None.", (), "", "posenc run latin-squares"),
+    ]  # fmt: skip
+    drawn = {"x_label": "standard deviation", "y_label": "accuracy", "chance": 0.25}
+    maps = [(f"learned-{k}, layer {layer}", draw.random((16, 16))) for k in (0.1, 2) for layer in (1, 2, 3, 4)]
+    moved = [
+        (name, draw.random((16, 2)) * 3, grid + draw.normal(0, 0.1, (16, 2))) for name in ("learned-0.1", "learned-2")
+    ]
+    panels = [
+        ledger(claims, rows),
+        lines(
+            {"learned": by_sigma}, title="Sigma", under={"printed": dict.fromkeys(sigmas.values(), (0.5, 0.1))}, **drawn
+        ),
+        lines(noise, title="Noise", **drawn),
+        lines(noise | {"one more": noise["encoding number 0"]}, title="More noise", **drawn),
+        relation(distance, accuracy, title="Distance", x_label="distance", y_label="accuracy", null=(35, 1)),
+        matrices(maps, title="Attention", shared_scale=False, rows_of=4),
+        matrices(maps, title="Distances", labels=[f"row {token // 4}" for token in range(16)]),
+        layouts(moved, grid, shape=(4, 4), title="Layouts", residuals={"learned-2": (0.9, 0.1)}),
+        Panel("The end", (Text(("A ninth panel makes the page long.",)),)),
+    ]
+    return write_page(folder / "gallery.html", title="Gallery", lead="Every panel.", panels=panels, footer="F")
+
+
 @pytest.fixture(scope="session")
 def new_study() -> Callable[..., FakeStudy]:
     return make_study
@@ -184,3 +242,8 @@ def study() -> FakeStudy:
 @pytest.fixture(scope="session")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_page(tmp_path_factory.mktemp("page"), make_study())
+
+
+@pytest.fixture(scope="session")
+def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_gallery(tmp_path_factory.mktemp("gallery"))

@@ -37,6 +37,18 @@ def opened(browser, page, request):
     context.close()
 
 
+@pytest.fixture(params=[(1280, "light"), (360, "dark")], ids=lambda p: f"{p[0]}-{p[1]}")
+def crowded(browser, gallery, request):
+    width, scheme = request.param
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, offline=True)
+    tab = context.new_page()
+    tab.said = []
+    tab.on("console", lambda message: tab.said.append(message.text))
+    tab.goto(gallery.as_uri())
+    yield tab
+    context.close()
+
+
 def test_no_request_leaves_and_nothing_is_complained_about(opened, page):
     opened.wait_for_load_state("networkidle")
     assert opened.asked == [page.as_uri()]
@@ -100,7 +112,7 @@ def test_text_and_drawings_contrast_with_the_paper(opened):
             return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
           };
           const paper = light("paper");
-          const names = ["ink", "quiet", "first", "second", "link", "yes", "unsure", "no"];
+          const names = ["ink", "quiet", "first", "second", "third", "fourth", "link", "yes", "unsure", "no"];
           return names.map((n) => (Math.max(light(n), paper) + 0.05) / (Math.min(light(n), paper) + 0.05));
         }"""
     )
@@ -128,3 +140,52 @@ def test_a_table_can_be_copied_as_tab_separated_text(browser, page):
     context.close()
     assert len(lines) == 12
     assert lines[1].split("\t")[0] == "2d-fixed"
+
+
+def test_every_kind_of_drawing_fits_the_window_and_can_be_read(crowded):
+    assert crowded.said == []
+    crowded.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert crowded.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+    width = crowded.viewport_size["width"]
+    drawings = crowded.locator("svg").all()
+    assert len(drawings) == 2 + 7 + 1 + 2 * (8 + 1) + 3
+    for drawing in drawings:
+        box = drawing.bounding_box()
+        assert box["width"] > 60
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+    sizes = crowded.evaluate("[...document.querySelectorAll('svg text')].map(t => t.getBoundingClientRect().height)")
+    assert min(sizes) >= 9
+
+
+@pytest.mark.parametrize("panel", ["sigma", "noise", "distance"])
+def test_no_name_in_a_drawing_prints_over_another(crowded, panel):
+    boxes = crowded.evaluate(
+        f"[...document.querySelectorAll('#{panel} svg text')].map(t => t.getBoundingClientRect()).map("
+        "b => [b.left, b.top, b.right, b.bottom])"
+    )
+    assert len(boxes) > 8
+    for place, a in enumerate(boxes):
+        for b in boxes[:place]:
+            across, up = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+            # lines of letters are lower than their boxes, which hold accents and tails as well
+            assert across <= 1 or up <= 0.2 * (a[3] - a[1])
+
+
+def test_the_contents_list_leads_to_every_panel_and_covers_nothing(crowded):
+    links = crowded.locator("nav a").all()
+    assert [link.get_attribute("href") for link in links] == [
+        f"#{section.get_attribute('id')}" for section in crowded.locator("section").all()
+    ]
+    contents, main = crowded.locator("nav").bounding_box(), crowded.locator("#sigma").bounding_box()
+    apart = contents["x"] + contents["width"] <= main["x"] or contents["y"] + contents["height"] <= main["y"]
+    assert apart
+    crowded.evaluate("scrollTo(0, 3000)")
+    beside = crowded.viewport_size["width"] == 1280
+    assert (crowded.locator("nav").bounding_box()["y"] >= 0) == beside
+
+
+def test_a_claim_links_to_its_panel_only_where_the_page_has_it(crowded):
+    links = crowded.locator("#the-ledger-of-claims .findings a").all()
+    assert [link.get_attribute("href") for link in links] == ["#sigma"]
+    assert "Shown in: Not on this page" in crowded.locator(".findings").inner_text()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from posenc.measure.statistics import t_interval
+from posenc.measure.statistics import Estimate, t_interval
 from posenc.report.page import Facts, Findings, Pictures, Table, Text
 from posenc.report.panels import accuracy_by_class, accuracy_by_scheme, against_published, contrast, learning_curves
 from posenc.report.provenance import what_was_run
@@ -85,10 +85,50 @@ def test_published_numbers_are_labelled_and_ranked_among_shared_schemes():
     assert "another model, another scale" in table.caption
     assert "another model, another scale" in table.columns[2]
     by_name = {cells[0]: cells[1:] for cells in table.rows}
-    assert by_name["a"][2:] == ("1", "2")
-    assert by_name["b"][2:] == ("2", "1")
-    assert by_name["own"][1:] == ("none", "–", "–")
+    assert by_name["a"][2:] == ("1", "2", "+0.0")
+    assert by_name["b"][2:] == ("2", "1", "−15.0")  # (0.80 − 0.95) / 0.01
+    assert by_name["own"][1:] == ("none", "–", "–", "–")
     assert by_name["c"][:2] == ("not run", "0.500 ± 0.100")
+
+
+def test_published_runs_give_a_bound_and_a_corrected_test():
+    near, far = (0.89, 0.92, 0.90, 0.93, 0.91), (0.70, 0.80, 0.75, 0.78, 0.72)
+    rows = [row(name, seed, value) for name, own in (("a", near), ("b", far)) for seed, value in enumerate(own)]
+    rows += [row("few", seed, 0.5) for seed in range(3)]
+    published = {"a": (0.95, 0.05), "b": (0.95, 0.05), "few": (0.5, 0.1)}
+    panel = against_published(rows, metric="accuracy_ood", published=published, source="a paper", n_published=15)
+    by_name = {cells[0]: cells[5:] for cells in block_of(panel, Table).rows}
+    # the mean of a is 0.91, of b 0.75; 2 · 0.05 · √(1/15 + 1/5) = 0.0516
+    assert by_name["a"][0] == "−0.8"
+    assert by_name["b"][0] == "−4.0"
+    assert by_name["a"][1].replace("\u00a0", " ") == "yes: 0.040 ≤ 0.052"
+    assert by_name["b"][1].replace("\u00a0", " ") == "no: 0.200 > 0.052"
+    # Welch for a: se² = 0.05²/15 + 0.0158²/5 = 0.000217, t = −0.04 / 0.0147 = −2.72 with 17.9 degrees of freedom,
+    # p = 0.0141; of two tests the larger p stays as it is
+    assert by_name["a"][2] == "p = 0.014"
+    assert by_name["b"][2] == "p < 0.001"
+    assert by_name["few"][2] == "–"
+    assert "over 2 rows. No p-value below 5 seeds" in block_of(panel, Table).note
+
+
+def test_intervals_of_another_kind_are_drawn_and_named():
+    rows = [row(name, seed, value) for name, value in (("a", 0.9), ("b", 0.5)) for seed in range(10)]
+    plain = accuracy_by_scheme(rows, metrics={"accuracy_ood": "Unseen"}, chance=0.25)
+    wide = Estimate(0.9, 0.0, 0.61, 0.97, 10, 0.95)
+    both = {"accuracy_ood": {"a": wide, "b": Estimate(0.5, 0.0, 0.33, 0.62, 10, 0.95)}}
+    other, mixed = (
+        block_of(accuracy_by_scheme(rows, metrics={"accuracy_ood": "Unseen"}, chance=0.25, intervals=given), Pictures)
+        for given in (both, {"accuracy_ood": {"a": wide}})
+    )
+    assert "95% t-interval of the mean over seeds" in block_of(plain, Pictures).key
+    assert "hierarchical bootstrap over seeds and items, cut" in other.key
+    assert "t-interval" not in other.key
+    assert "where the table says t, the 95% t-interval" in mixed.key
+    cells = [row[4].replace("\u00a0", " ") for row in mixed.numbers.rows]
+    assert cells == ["[0.610, 0.970]", "[0.500, 0.500] t"]
+    # the axis is 360 − 52 − 40 wide and starts at 52: 0.61 lies at 215.5
+    assert "215.48" in other.pictures[0].svg
+    assert "215.48" not in block_of(plain, Pictures).pictures[0].svg
 
 
 @pytest.mark.parametrize(

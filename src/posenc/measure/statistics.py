@@ -16,7 +16,8 @@ FEWEST_SEEDS_FOR_P = 5
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over n seeds with its two-sided t-interval; `sd`, `low`, `high` are nan for a single seed."""
+    """A mean over n seeds, the seeds' standard deviation and a two-sided interval, Student's t unless its maker says
+    otherwise; `sd`, `low`, `high` are nan for a single seed."""
 
     mean: float
     sd: float

@@ -25,7 +25,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from posenc.attention import attend
+from posenc.attention import attend, attention_weights
 from posenc.kernels.linear import feed_forward, linear
 from posenc.positions import Positions
 from posenc.scheme import Pair, Scheme, Where
@@ -100,23 +100,47 @@ class Encoder(nn.Module):
         self, x: Float[Tensor, "B N channels"], pos: Positions, probe: Int[Tensor, "B"]
     ) -> Float[Tensor, "B classes"]:
         """probe: the token that each sample is read out at (ignored by ``read_out="last"``)."""
-        schemes: list[Any] = list(self.schemes)
-        prepared = [scheme.prepare(pos) for scheme in schemes]
-        pairs = [scheme.relate(where, where) for scheme, where in zip(schemes, prepared, strict=True)]
+        schemes, prepared, pairs = self._prepare(pos)
         y, last = self.tokens(x), len(self.blocks) - 1
         read = probe if self.config.read_out == "probe" else torch.full_like(probe, x.shape[1] - 1)
         blocks: list[Any] = list(self.blocks)
         for layer, block in enumerate(blocks):
             which = self.scheme_of[layer]
             scheme, where, pair = schemes[which], prepared[which], pairs[which]
-            if "embed" in scheme.claims.sites and (layer == 0 or self.config.placement == "every_block"):
-                y = y + scheme.embed(where).to(y.dtype)
-                if self.config.encoding_dropout:
-                    y = functional.dropout(y, self.config.encoding_dropout, self.training)
+            y = self._embedded(y, layer, scheme, where)
             if layer == last and "mix" not in scheme.claims.sites:
                 return self.head(self.norm(block.read(y, scheme, pos, where, read)))
             y = block(y, scheme, where, pair)
         return self.head(self.norm(y[torch.arange(len(y), device=y.device), read]))
+
+    def attention_maps(self, x: Float[Tensor, "B N channels"], pos: Positions) -> Float[Tensor, "layers B H N N"]:
+        """``softmax(q k^T / sqrt(D) + ..)`` of every query in every layer, in the model's present mode.
+
+        ``forward`` uses the same weights; of the last layer, those of the token that is read out.
+        """
+        schemes, prepared, pairs = self._prepare(pos)
+        y, maps = self.tokens(x), []
+        blocks: list[Any] = list(self.blocks)
+        for layer, block in enumerate(blocks):
+            which = self.scheme_of[layer]
+            scheme, where, pair = schemes[which], prepared[which], pairs[which]
+            y = self._embedded(y, layer, scheme, where)
+            maps.append(block.weights(y, scheme, where, pair))
+            if layer + 1 < len(blocks):
+                y = block(y, scheme, where, pair)
+        return torch.stack(maps)
+
+    def _prepare(self, pos: Positions) -> tuple[list[Any], list[Where], list[Pair]]:
+        schemes: list[Any] = list(self.schemes)
+        prepared = [scheme.prepare(pos) for scheme in schemes]
+        return schemes, prepared, [scheme.relate(w, w) for scheme, w in zip(schemes, prepared, strict=True)]
+
+    def _embedded(self, y: Tensor, layer: int, scheme: Scheme, where: Where) -> Tensor:
+        if "embed" in scheme.claims.sites and (layer == 0 or self.config.placement == "every_block"):
+            y = y + scheme.embed(where).to(y.dtype)
+            if self.config.encoding_dropout:
+                y = functional.dropout(y, self.config.encoding_dropout, self.training)
+        return y
 
 
 class Block(nn.Module):
@@ -142,6 +166,15 @@ class Block(nn.Module):
         a = attend(q, k, v, scheme, where, where, pair, kept=scheme.keep(x, where))
         y = self._after(z, a.transpose(1, 2).flatten(2))
         return scheme.mix(y, where)
+
+    def weights(self, z: Tensor, scheme: Scheme, where: Where, pair: Pair) -> Float[Tensor, "B H N N"]:
+        """What ``forward`` weighs the values with."""
+        x = self.norm1(z) if self.config.norm == "pre" else z
+        dim, bias = self.config.dim, self.qkv.bias
+        q, k = self._heads(linear(x, self.qkv.weight[: 2 * dim], _cut(bias, 0, 2 * dim)), 2)
+        q = scheme.transform(q, where, "q") / math.sqrt(self.config.head_dim)
+        k = scheme.transform(k, where, "k")
+        return attention_weights(q, k, scheme, pair, kept=scheme.keep(x, where))
 
     def read(self, z: Tensor, scheme: Scheme, pos: Positions, where: Where, index: Tensor) -> Tensor:
         """What ``forward`` gives at one token a sample, ``(B, dim)``; nothing else is computed."""

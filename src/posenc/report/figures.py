@@ -1,58 +1,16 @@
-"""Pictures as inline SVG that takes its colours from the page.
-
-Matplotlib draws with stand-in colours, one per role; `themed` replaces them by the page's CSS variables, so one picture
-is right in light, in dark and on paper. Text stays text, in the reader's own font. Nothing in the result depends on the
-date, the machine or a random number.
-"""
+"""Drawings of one number per seed: dots by scheme, and curves over training."""
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from posenc.measure.statistics import mean, t_interval
+from posenc.measure.statistics import Estimate, mean, t_interval
+from posenc.report.ink import COLOURS, GRID, INK, QUIET, Colour, canvas, styled, themed
 from posenc.report.rows import BySeed, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-INK, QUIET, GRID, PAPER, FIRST, SECOND = "#0a0a01", "#0a0a02", "#0a0a03", "#0a0a04", "#0a0a05", "#0a0a06"
-PAGE_COLOURS = {
-    INK: "currentColor",
-    QUIET: "var(--quiet)",
-    GRID: "var(--grid)",
-    PAPER: "var(--paper)",
-    FIRST: "var(--first)",
-    SECOND: "var(--second)",
-}
-Colour = Literal["first", "second", "quiet"]
-COLOURS: dict[Colour, str] = {"first": FIRST, "second": SECOND, "quiet": QUIET}
-
-# Matplotlib's points become the SVG's user units, so these are CSS pixels at the picture's natural size.
-INCH = 72
-STYLE = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "posenc",
-    "text.parse_math": False,
-    "font.family": "DejaVu Sans",
-    "font.size": 12,
-    "text.color": INK,
-    "axes.facecolor": "none",
-    "axes.edgecolor": QUIET,
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.8,
-    "axes.unicode_minus": True,
-    "xtick.color": QUIET,
-    "ytick.color": QUIET,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "xtick.labelsize": 11,
-    "ytick.labelsize": 12,
-}
 
 
 def dots(
@@ -65,6 +23,7 @@ def dots(
     colour: Colour = "first",
     axis_label: str = "accuracy",
     bounds: tuple[float, float] = (0.0, 1.0),
+    intervals: Mapping[str, Estimate] | None = None,
     level: float = 0.95,
 ) -> str:
     """One row per scheme: every seed as a ring, the mean as a heavy tick, its t-interval as a bar, the mean in figures.
@@ -75,17 +34,20 @@ def dots(
         lines: name -> value of vertical lines (chance, baselines), each named at the top.
         headroom: room above the rows, in names of lines, so that pictures side by side keep their rows level.
         bounds: the range the quantity can take, which is also the range of the axis; intervals are cut to it.
+        intervals: scheme -> an interval to draw in place of the t-interval.
     """
     row, top, bottom = 23, 15 * (len(lines) if headroom is None else headroom) + 6, 40
     left, right, width = min(132, max(52, 12 + 7 * max(map(len, order)))), 40, 360
     height = top + row * len(order) + bottom
-    with _style():
-        figure, axes = _canvas(width, height, left, right, top, bottom)
+    with styled():
+        figure, axes = canvas(width, height, left, right, top, bottom)
         axes.set_xlim(*bounds)
         axes.set_ylim(len(order) - 0.4, -0.6)
         _vertical_lines(axes, lines, bounds, row)
         for place, scheme in enumerate(order):
-            _dot_row(axes, place, by_scheme.get(scheme, {}), COLOURS[colour], bounds, level)
+            seeds = by_scheme.get(scheme, {})
+            estimate = (intervals or {}).get(scheme) or (t_interval(list(seeds.values()), level) if seeds else None)
+            _dot_row(axes, place, seeds, COLOURS[colour], bounds, estimate)
         axes.set_yticks(range(len(order)), list(order))
         axes.set_xticks([bounds[0] + (bounds[1] - bounds[0]) * part / 4 for part in range(5)])
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.4g}")
@@ -111,8 +73,8 @@ def curves(
         by_metric: metric -> seed -> epoch -> value, drawn in this order; the first is solid, the others are dashed.
         epochs: where the axis ends, the same for every picture of a panel.
     """
-    with _style():
-        figure, axes = _canvas(180, 132, 30, 12, 8, 24)
+    with styled():
+        figure, axes = canvas(180, 132, 30, 12, 8, 24)
         axes.set_xlim(0, epochs)
         axes.set_ylim(*bounds)
         if chance is not None:
@@ -129,52 +91,11 @@ def curves(
         return themed(figure, prefix)
 
 
-def themed(figure: Figure, prefix: str) -> str:
-    """The figure as an `<svg>` for a page: roles for colours, the page's font, ids under `prefix`, no metadata."""
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Type": None, "Format": None})
-    svg = buffer.getvalue()
-    svg = svg[svg.index("<svg") :]
-    for pattern in (r"<metadata>.*?</metadata>", r"<style[^>]*>.*?</style>", r"<!--.*?-->", r"<defs>\s*</defs>"):
-        svg = re.sub(pattern, "", svg, flags=re.DOTALL)
-    view_box = re.search(r'viewBox="[^"]*"', svg)
-    assert view_box, "matplotlib's SVG always has a viewBox"
-    svg = re.sub(r"<svg[^>]*>", f'<svg {view_box[0]} aria-hidden="true" focusable="false">', svg, count=1)
-    svg = svg.replace("xlink:href", "href")
-    # Matplotlib writes either the short `font:` or the long properties, depending on its version.
-    svg = re.sub(r"font: (?:(\d+) )?([\d.]+)px [^;\"]*", _font, svg)
-    svg = re.sub(r"font-family: [^;\"]*;? ?", "", svg)
-    for stand_in, colour in PAGE_COLOURS.items():
-        svg = svg.replace(stand_in, colour)
-    referred = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
-    svg = re.sub(r' id="([^"]*)"', lambda found: f' id="{prefix}-{found[1]}"' if found[1] in referred else "", svg)
-    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}-", svg)
-    return re.sub(r"\s*\n\s*", "\n", svg).strip()
-
-
 def thinned(epochs: Sequence[int], most: int) -> list[int]:
     """At most `most` of the epochs, evenly, the first and the last among them."""
     if len(epochs) <= most:
         return list(epochs)
     return [epochs[round(step * (len(epochs) - 1) / (most - 1))] for step in range(most)]
-
-
-def _style() -> AbstractContextManager[None]:
-    from matplotlib import rc_context
-
-    return rc_context(cast(Any, STYLE))
-
-
-def _font(found: re.Match[str]) -> str:
-    return f"font-size: {found[2]}px" + (f"; font-weight: {found[1]}" if found[1] else "")
-
-
-def _canvas(width: int, height: int, left: int, right: int, top: int, bottom: int) -> tuple[Figure, Axes]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width / INCH, height / INCH), dpi=INCH, facecolor="none")
-    inside = (left / width, bottom / height, (width - left - right) / width, (height - top - bottom) / height)
-    return figure, figure.add_axes(inside)
 
 
 def _vertical_lines(axes: Axes, lines: Mapping[str, float], bounds: tuple[float, float], row: float) -> None:
@@ -199,12 +120,13 @@ def _vertical_lines(axes: Axes, lines: Mapping[str, float], bounds: tuple[float,
         )
 
 
-def _dot_row(axes: Axes, place: int, seeds: BySeed, colour: str, bounds: tuple[float, float], level: float) -> None:
+def _dot_row(
+    axes: Axes, place: int, seeds: BySeed, colour: str, bounds: tuple[float, float], estimate: Estimate | None
+) -> None:
     axes.plot(bounds, [place, place], color=GRID, linewidth=0.8, zorder=0)
-    if not seeds:
+    if not seeds or estimate is None:
         axes.text(sum(bounds) / 2, place, "no finished seed", ha="center", va="center", fontsize=11, color=QUIET)
         return
-    estimate = t_interval(list(seeds.values()), level)
     if estimate.known:
         reach = [max(estimate.low, bounds[0]), min(estimate.high, bounds[1])]
         axes.plot(reach, [place, place], color=colour, linewidth=5, alpha=0.3, solid_capstyle="butt", clip_on=False)
@@ -220,9 +142,10 @@ def _dot_row(axes: Axes, place: int, seeds: BySeed, colour: str, bounds: tuple[f
         markeredgewidth=1.2,
         clip_on=False,
     )
-    axes.plot([estimate.mean] * 2, [place - 0.36, place + 0.36], color=INK, linewidth=2, zorder=1.5, clip_on=False)
+    centre = mean(list(seeds.values()))
+    axes.plot([centre] * 2, [place - 0.36, place + 0.36], color=INK, linewidth=2, zorder=1.5, clip_on=False)
     axes.annotate(
-        number(estimate.mean),
+        number(centre),
         (bounds[1], place),
         xytext=(36, 0),
         textcoords="offset points",

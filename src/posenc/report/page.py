@@ -1,7 +1,7 @@
 """One self-contained HTML file from a list of panels.
 
 A panel is data, not HTML: text, findings, pictures, tables, facts. The template escapes every word of it; only the
-pictures, which `report.figures` draws, go in as they are. The file loads nothing: its policy forbids it.
+pictures, in the colours of `report.ink`, go in as they are. The file loads nothing: its policy forbids it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-Tone = Literal["yes", "unsure", "no"]
+Tone = Literal["yes", "unsure", "no", "absent"]
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,19 @@ class Text:
 
 @dataclass(frozen=True)
 class Finding:
-    """One judged statement: a tone, its word ("Shown", "Cannot be told"), the sentence, (name, number) entries."""
+    """One judged statement: a tone, its word ("Shown", "Cannot be told"), the sentence, (name, number) entries.
+
+    `name` stands before the sentence where the statement has one; `notes` (a quotation, a source) stand small below;
+    `panel` is the title of the panel that shows it, a link where the page has that panel.
+    """
 
     tone: Tone
     word: str
     text: str
     entries: tuple[tuple[str, str], ...] = ()
+    name: str = ""
+    notes: tuple[str, ...] = ()
+    panel: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,36 +55,47 @@ class Findings:
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose first column names its rows. `note` stands under it; the cells of a `prose` table may wrap."""
+    """A table whose first column names its rows. `note` stands under it; the cells of a `prose` table may wrap.
+
+    A `folded` table waits under its caption until it is asked for.
+    """
 
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
     prose: bool = False
+    folded: bool = False
     kind: ClassVar[str] = "table"
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An SVG from `report.figures`, its title, and in `alt` what a person sees who looks at it."""
+    """An SVG in the colours of `report.ink`, its title, and in `alt` what a person sees who looks at it.
+
+    `note` stands small below it.
+    """
 
     svg: str
     title: str
     alt: str
+    note: str = ""
 
 
 @dataclass(frozen=True)
 class Pictures:
     """Pictures side by side where the screen is wide enough, with the numbers they show in a table to unfold.
 
-    `size` is the least width of one picture: "wide" about 300 CSS pixels, "small" about 150.
+    `size` is the least width of one picture: "wide" about 300 CSS pixels, "small" about 150, "tiny" about 90. With
+    `columns` so many tiny ones stand in a row, on a phone up to four. `scale` is a legend above them all.
     """
 
     pictures: tuple[Picture, ...]
     key: str
     numbers: Table
-    size: Literal["wide", "small"] = "wide"
+    size: Literal["wide", "small", "tiny"] = "wide"
+    columns: int | None = None
+    scale: Picture | None = None
     kind: ClassVar[str] = "pictures"
 
 
@@ -104,7 +122,12 @@ class Panel:
     @property
     def anchor(self) -> str:
         """The title as a fragment identifier."""
-        return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-") or "panel"
+        return anchor(self.title)
+
+
+def anchor(title: str) -> str:
+    """A panel's title as a fragment identifier."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "panel"
 
 
 def render_page(*, title: str, lead: str, panels: Sequence[Panel], footer: str) -> str:
@@ -128,7 +151,8 @@ def render_page(*, title: str, lead: str, panels: Sequence[Panel], footer: str) 
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.html.j2").render(title=title, lead=lead, panels=panels, footer=footer)
+    template = environment.get_template("page.html.j2")
+    return template.render(title=title, lead=lead, panels=panels, footer=footer, anchor=anchor)
 
 
 def write_page(path: str | Path, *, title: str, lead: str, panels: Sequence[Panel], footer: str) -> Path:

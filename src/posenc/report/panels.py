@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from posenc.measure.statistics import Estimate, paired_difference, t_interval
-from posenc.report.figures import Colour, curves, dots, thinned
+from posenc.report.figures import curves, dots, thinned
+from posenc.report.ink import Colour, name_for_ids
 from posenc.report.page import Block, Panel, Picture, Pictures, Table, Text
-from posenc.report.rows import BySeed, Row, best_first, count, finite, interval, number, signed, values
+from posenc.report.published import against_published
+from posenc.report.rows import BySeed, Row, best_first, finite, interval, number, signed, values
+
+__all__ = ["accuracy_by_class", "accuracy_by_scheme", "against_published", "contrast", "learning_curves"]
 
 ACCURACY = (0.0, 1.0)
+T_INTERVAL = "t-interval of the mean over seeds"
+BOOTSTRAP = "interval of the hierarchical bootstrap over seeds and items"
 DOTS_KEY = (
-    "Each ring is one seed, the heavy tick their mean (also printed at the right), the pale bar the {level:.0%} "
-    "t-interval of the mean over seeds, cut at 0 and 1."
+    "Each ring is one seed, the heavy tick their mean (also printed at the right), the pale bar the {bar}, cut at "
+    "0 and 1."
 )
 CHOSEN = (
     "The main setting was chosen, among those tried, because it shows the gap between encodings; the size of the gap "
@@ -29,15 +34,19 @@ def accuracy_by_scheme(
     baselines: Mapping[str, Mapping[str, float]] | None = None,
     setting: str = "main",
     level: float = 0.95,
+    intervals: Mapping[str, Mapping[str, Estimate]] | None = None,
+    interval_name: str = BOOTSTRAP,
     title: str = "Accuracy by encoding",
     caption: str = "",
 ) -> Panel:
-    """Every seed, the mean and its t-interval, one picture per metric, sorted by the mean of the first metric.
+    """Every seed, the mean and its interval, one picture per metric, sorted by the mean of the first metric.
 
     Args:
         metrics: metric -> title of its picture, for example out of distribution beside in distribution.
         chance: the score of guessing, a line in every picture.
         baselines: metric -> name -> score of rules worth a line of their own.
+        intervals: metric -> scheme -> an interval to show in place of the t-interval; the key and the table say which.
+        interval_name: what those intervals are, as the key says it.
     """
     columns = {metric: values(rows, metric, setting) for metric in metrics}
     order = _order(columns)
@@ -45,7 +54,8 @@ def accuracy_by_scheme(
         return _empty(title, "No unit of this setting has finished.")
     lines = {metric: {"chance": chance, **(baselines or {}).get(metric, {})} for metric in metrics}
     colours: dict[str, Colour] = {metric: "second" if place == 1 else "first" for place, metric in enumerate(metrics)}
-    return Panel(title, (_dot_pictures(title, columns, metrics, order, lines, colours, level),), caption)
+    picture = _dot_pictures(title, columns, metrics, order, lines, colours, level, intervals or {}, interval_name)
+    return Panel(title, (picture,), caption)
 
 
 def accuracy_by_class(
@@ -97,7 +107,7 @@ def learning_curves(
         Picture(
             curves(
                 {metric: stored[scheme].get(metric, {}) for metric in metrics},
-                prefix=_prefix(title, scheme),
+                prefix=name_for_ids(title, scheme),
                 colours=colours,
                 chance=chance,
                 epochs=epochs[-1],
@@ -117,47 +127,6 @@ def learning_curves(
     return Panel(
         title, (Pictures(pictures, key, _curve_table(title, stored, order, metrics, epochs), "small"),), caption
     )
-
-
-def against_published(
-    rows: Sequence[Row],
-    *,
-    metric: str,
-    published: Mapping[str, tuple[float, float]],
-    source: str,
-    label: str = "another model, another scale",
-    setting: str = "main",
-    title: str = "Beside the published numbers",
-    caption: str = "",
-) -> Panel:
-    """A table of mean ± sd here and in a publication, with the rank each gives among the schemes that both have.
-
-    Args:
-        published: scheme -> (mean, sd) as printed there.
-        source: who published them, and what they measured.
-        label: how the two differ; it stands in the column's heading, not in a footnote.
-    """
-    by_scheme = values(rows, metric, setting)
-    here = best_first(by_scheme)
-    there = sorted(published, key=lambda scheme: (-published[scheme][0], scheme))
-    shared = [scheme for scheme in here if scheme in published]
-    body = []
-    for scheme in [*here, *(scheme for scheme in there if scheme not in by_scheme)]:
-        ours, theirs, ranks = "not run", "none", ("–", "–")
-        if scheme in by_scheme:
-            estimate = t_interval(list(by_scheme[scheme].values()))
-            ours = f"{_plus_minus(estimate.mean, estimate.sd)} (n = {estimate.n})"
-        if scheme in published:
-            theirs = _plus_minus(*published[scheme])
-        if scheme in shared:
-            ranks = (str(shared.index(scheme) + 1), str([name for name in there if name in shared].index(scheme) + 1))
-        body.append((scheme, ours, theirs, *ranks))
-    printed = f"Published ({label}): mean ± sd" if label else "Published: mean ± sd"
-    columns = ("Encoding", "Here: mean ± sd", printed, "Rank here", "Rank published")
-    note = f"Published: {source}" + (f" ({label}: compare the order, not the size)" if label else "")
-    note += f". Ranks count the {count(len(shared), 'encoding')} that both have."
-    heading = "Here and as published" + (f": {label}" if label else "")
-    return Panel(title, (Table(heading, columns, tuple(body), note),), caption)
 
 
 def contrast(
@@ -227,18 +196,22 @@ def _dot_pictures(
     lines: Mapping[str, Mapping[str, float]],
     colours: Mapping[str, Colour],
     level: float,
+    intervals: Mapping[str, Mapping[str, Estimate]] | None = None,
+    interval_name: str = "",
 ) -> Pictures:
     """One dot plot per column, rows level with each other, and the table of all their numbers."""
+    other = intervals or {}
     headroom = max(map(len, lines.values()))
     pictures = tuple(
         Picture(
             dots(
                 columns[key],
                 order,
-                prefix=_prefix(title, key),
+                prefix=name_for_ids(title, key),
                 lines=lines[key],
                 headroom=headroom,
                 colour=colours.get(key, "first"),
+                intervals=other.get(key),
                 level=level,
             ),
             label,
@@ -246,8 +219,23 @@ def _dot_pictures(
         )
         for key, label in labels.items()
     )
-    numbers = _numbers(f"{title}: the numbers", {label: columns[key] for key, label in labels.items()}, order, level)
-    return Pictures(pictures, DOTS_KEY.format(level=level), numbers)
+    chosen = {(scheme, labels[key]): found for key in labels for scheme, found in other.get(key, {}).items()}
+    shown = [(scheme, label) for key, label in labels.items() for scheme in order if columns[key].get(scheme)]
+    bar = _bar_name(shown, chosen, interval_name, level)
+    named = {label: columns[key] for key, label in labels.items()}
+    return Pictures(pictures, DOTS_KEY.format(bar=bar), _numbers(f"{title}: the numbers", named, order, level, chosen))
+
+
+def _bar_name(
+    shown: Sequence[tuple[str, str]], chosen: Mapping[tuple[str, str], Estimate], name: str, level: float
+) -> str:
+    """What the pale bars are: one kind of interval, or which cells have the other."""
+    plain = [cell for cell in shown if cell not in chosen]
+    if len(plain) == len(shown):
+        return f"{level:.0%} {T_INTERVAL}"
+    levels = sorted({chosen[cell].level for cell in shown if cell in chosen})
+    told = f"{' or '.join(f'{each:.0%}' for each in levels)} {name}"
+    return f"{told} (where the table says t, the {level:.0%} {T_INTERVAL})" if plain else told
 
 
 def _order(columns: Mapping[str, Mapping[str, BySeed]]) -> list[str]:
@@ -257,7 +245,13 @@ def _order(columns: Mapping[str, Mapping[str, BySeed]]) -> list[str]:
     return order
 
 
-def _numbers(caption: str, columns: Mapping[str, Mapping[str, BySeed]], order: Sequence[str], level: float) -> Table:
+def _numbers(
+    caption: str,
+    columns: Mapping[str, Mapping[str, BySeed]],
+    order: Sequence[str],
+    level: float,
+    chosen: Mapping[tuple[str, str], Estimate],
+) -> Table:
     body = []
     for scheme in order:
         for label, by_scheme in columns.items():
@@ -266,6 +260,8 @@ def _numbers(caption: str, columns: Mapping[str, Mapping[str, BySeed]], order: S
                 body.append((scheme, label, "–", "–", "–", "no finished seed"))
                 continue
             estimate = t_interval(list(seeds.values()), level)
+            bar = chosen.get((scheme, label), estimate)
+            kind = " t" if chosen and bar is estimate else ""
             each = ", ".join(f"{seed}: {number(seeds[seed], 3)}" for seed in sorted(seeds))
             body.append(
                 (
@@ -273,11 +269,12 @@ def _numbers(caption: str, columns: Mapping[str, Mapping[str, BySeed]], order: S
                     label,
                     number(estimate.mean, 3),
                     number(estimate.sd, 3),
-                    interval(estimate, 3, ACCURACY) if estimate.known else "–",
+                    interval(bar, 3, ACCURACY) + kind if bar.known else "–",
                     each,
                 )
             )
-    return Table(caption, ("Encoding", "Score", "Mean", "Sd", f"{level:.0%} interval", "Each seed"), tuple(body))
+    head = f"{level:.0%} interval" if not chosen else "Interval"
+    return Table(caption, ("Encoding", "Score", "Mean", "Sd", head, "Each seed"), tuple(body))
 
 
 def _curves(rows: Sequence[Row], metrics: Sequence[str], setting: str) -> dict[str, dict[str, dict[int, BySeed]]]:
@@ -324,14 +321,6 @@ def _curve_alt(scheme: str, by_metric: Mapping[str, Mapping[int, BySeed]], metri
         if last:
             ends.append(f"{label} ends at {number(t_interval(last).mean)}")
     return f"{scheme}: accuracy against epoch. {'; '.join(ends)}."
-
-
-def _plus_minus(mean: float, sd: float) -> str:
-    return f"{number(mean, 3)} ± {number(sd, 3)}" if math.isfinite(sd) else number(mean, 3)
-
-
-def _prefix(*parts: str) -> str:
-    return "-".join("".join(c if c.isalnum() and c.isascii() else "_" for c in part) for part in parts)
 
 
 def _empty(title: str, why: str) -> Panel:

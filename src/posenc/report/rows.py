@@ -2,16 +2,50 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any, TypeGuard
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from posenc.measure.statistics import Estimate, mean
+
+if TYPE_CHECKING:
+    from posenc.measure.inference import Correlation
 
 Row = Mapping[str, Any]
 BySeed = dict[int, float]
 NO_BREAK = "\u00a0"
+NEEDED = ("setting", "scheme", "seed", "metric", "value")
+
+
+def read_csv(path: str | Path) -> list[Row]:
+    """The rows of a file that `posenc results --format csv` wrote: seeds whole numbers, values floats, the rest text.
+
+    Raises:
+        ValueError: no such file, a column missing, or a seed or value that is no number; an empty value is nan.
+    """
+    try:
+        with Path(path).open(encoding="utf-8", newline="") as file:
+            lines = list(csv.DictReader(file))
+    except OSError as error:
+        raise ValueError(f"Results are read from a CSV file; {path}: {error.strerror}. {_HOW_TO_WRITE}") from error
+    missing = [name for name in NEEDED if lines and name not in lines[0]]
+    if missing or not lines:
+        lacks = f"lacks the columns {', '.join(missing)}" if lines else "has no rows"
+        raise ValueError(f"{path} {lacks}: it is no file of results. {_HOW_TO_WRITE}")
+    found: list[Row] = []
+    for place, line in enumerate(lines, 2):
+        try:
+            found.append({**line, "seed": int(line["seed"]), "value": float(line["value"] or "nan")})
+        except (TypeError, ValueError):
+            read = f"seed {line['seed']!r} and value {line['value']!r}"
+            raise ValueError(f"{path}, line {place}: {read} are not both numbers. {_HOW_TO_WRITE}") from None
+    return found
+
+
+_HOW_TO_WRITE = "Write one with: posenc results --format csv > results.csv"
 
 
 def values(rows: Sequence[Row], metric: str, setting: str = "main") -> dict[str, BySeed]:
@@ -56,6 +90,11 @@ def number(value: float, digits: int = 2) -> str:
     return text.replace("-", "−")
 
 
+def decimals(span: float) -> int:
+    """How many decimals show two digits of a span, between three and six: 3 for 0.05, 5 for 0.0004."""
+    return 3 if not (math.isfinite(span) and span > 0) else max(3, min(6, 1 - math.floor(math.log10(span))))
+
+
 def signed(value: float, digits: int = 2) -> str:
     """+0.39 or −0.04, for differences."""
     text = number(value, digits)
@@ -68,6 +107,25 @@ def interval(estimate: Estimate, digits: int = 2, within: tuple[float, float] = 
         return "[one seed, no interval]"
     low, high = max(estimate.low, within[0]), min(estimate.high, within[1])
     return f"[{number(low, digits)},{NO_BREAK}{number(high, digits)}]"
+
+
+def correlation(found: Correlation) -> str:
+    """ρ = 0.96 [0.90, 0.98], p < 0.001, n = 20."""
+    if not math.isfinite(found.rho):
+        return f"ρ is not defined (a side does not vary), n = {found.n}"
+    reach = f"[{number(found.low)},{NO_BREAK}{number(found.high)}]" if math.isfinite(found.low) else "[no interval]"
+    p = f", {p_value(found.p).replace(' ', NO_BREAK)}" if math.isfinite(found.p) else ""
+    return f"ρ = {number(found.rho)} {reach}{p}, n{NO_BREAK}={NO_BREAK}{found.n}"
+
+
+def p_value(p: float) -> str:
+    """p = 0.013, or p < 0.001."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def capital(text: str) -> str:
+    """The text with a capital first letter."""
+    return text[:1].upper() + text[1:]
 
 
 def listed(names: Sequence[str]) -> str:

@@ -26,6 +26,7 @@ from posenc.report.rows import (
     interval,
     listed,
     number,
+    p_value,
     signed,
     unusable,
     values,
@@ -158,7 +159,7 @@ def _about_pair(by_scheme: dict[str, BySeed], higher: str, lower: str, level: fl
         return Finding("unsure", "Cannot be told", text)
     p = ""
     if difference.n >= FEWEST_SEEDS_FOR_P:
-        p = f" (paired t-test, p {_p(paired_p_value(by_scheme[higher], by_scheme[lower]))}, {difference.n} seeds)"
+        p = f" (paired t-test, {p_value(paired_p_value(by_scheme[higher], by_scheme[lower]))}, {difference.n} seeds)"
     if difference.above(0):
         return Finding("yes", "Shown", f"{higher} is ahead of {lower} by {size}{p}.")
     if difference.below(0):
@@ -217,7 +218,3 @@ def _scope(by_scheme: dict[str, BySeed], level: float, pairs: int) -> str:
     told = f"{seeds} per encoding; {level:.0%} t-intervals over seeds"
     told += ", differences paired by seed and not corrected for their number" if pairs else ""
     return told + ". They cover the luck of the seed, not other data, sizes or training recipes."
-
-
-def _p(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"= {p:.3f}"

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from posenc.report.ledger import Claim
 from posenc.runner import Estimate
 from posenc.specification import unknown
 from posenc.store import Store, Unit
@@ -19,6 +20,7 @@ class Request:
     """What somebody asked of a study; None means the preset's own choice."""
 
     preset: str
+    panels: Sequence[str] | None = None
     schemes: Sequence[str] | None = None
     seeds: Sequence[int] | None = None
     device: str = "cpu"
@@ -28,7 +30,7 @@ class Request:
         negative = [seed for seed in self.seeds or () if seed < 0]
         if negative:
             raise ValueError(f"a seed is a whole number from 0 up; got {negative[0]}. Use {-negative[0]}.")
-        for name, values in (("seed", self.seeds), ("scheme", self.schemes)):
+        for name, values in (("seed", self.seeds), ("scheme", self.schemes), ("panel", self.panels)):
             twice = [v for i, v in enumerate(values or ()) if v in (values or ())[:i]]
             if twice:
                 raise ValueError(
@@ -49,8 +51,25 @@ class Study(Protocol):
     asks: frozenset[str]
     """Presets that are long enough to ask before they start."""
 
+    panels: Mapping[str, str]
+    """Panel to one sentence of what it shows; a preset shows some of them unless others are asked for."""
+
+    claims: Sequence[Claim]
+    """What somebody published about the question, each with the control that could refute it."""
+
     def plan(self, request: Request, store: Store) -> list[Unit]:
         """The units of a request, data made or read. Raises ValueError for what cannot be run."""
+        ...
+
+    def measurements(self, request: Request, store: Store, units: Sequence[Unit]) -> list[Unit]:
+        """What is to be measured of these units, for the panels of a request, once they are finished."""
+        ...
+
+    def stored(self, request: Request, store: Store) -> list[Unit]:
+        """The units of the store that a page of this request shows, and the planned ones that it lacks.
+
+        Raises ValueError, with the command that makes them, where there are none.
+        """
         ...
 
     def estimate(self, units: Sequence[Unit], store: Store, processes: int) -> Estimate:
@@ -61,11 +80,11 @@ class Study(Protocol):
         """Relative cost of a unit, to begin the longest first."""
         ...
 
-    def page(self, store: Store, units: Sequence[Unit], failures: Mapping[str, str]) -> Path:
+    def page(self, request: Request, store: Store, units: Sequence[Unit], failures: Mapping[str, str]) -> Path:
         """Write the page of what the store holds of these units; failures: unit key to its sentence."""
         ...
 
-    def verdict(self, store: Store, units: Sequence[Unit]) -> Sequence[str]:
+    def verdict(self, request: Request, store: Store, units: Sequence[Unit]) -> Sequence[str]:
         """What the page says first, as lines for a terminal."""
         ...
 

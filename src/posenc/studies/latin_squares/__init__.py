@@ -3,6 +3,7 @@
     posenc run latin-squares --preset quick        about three minutes on two cores
     posenc run latin-squares --preset standard     the model of arXiv 2406.08272, 200 epochs, 3 seeds: hours
     posenc run latin-squares --preset paper        the same, 600 epochs, 15 seeds: days on two cores
+    posenc run latin-squares --panels sigma noise  tables and figures of the paper by name, at any preset
 
 Sixteen tokens stand on a 4 x 4 grid and nobody tells the network so, unless its encoding does. Trained puzzles are
 unlike the held-out ones (Jaccard distance > 0.8), so memory does not help. Expected at the quick preset, means of 3
@@ -17,16 +18,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
-import msgspec
 import torch
 
 from posenc.progress import Estimate
+from posenc.report.ledger import Claim
 from posenc.store import Store, Unit
 from posenc.studies import Request, refuse_preset
-from posenc.studies.latin_squares import page, rows, work
-from posenc.tasks import latin_squares as task
+from posenc.studies.latin_squares import page, planning, work
+from posenc.studies.latin_squares.claims import CLAIMS
+from posenc.studies.latin_squares.panels import PANELS
+from posenc.studies.latin_squares.presets import PRESETS
 
 WORKER_BYTES = 0.5 * 2**30  # torch, its libraries and the puzzles in one process
 STEPS_TIMED = 3
@@ -35,68 +37,29 @@ STEPS_TIMED = 3
 class LatinSquares:
     """The Latin-square study; see the module."""
 
-    name = "latin-squares"
+    name = planning.STUDY_NAME
     question = "Which encodings generalise on Latin squares?"
-    presets: Mapping[str, str] = {name: preset.about for name, preset in rows.PRESETS.items()}
-    asks = frozenset(name for name, preset in rows.PRESETS.items() if preset.asks)
+    presets: Mapping[str, str] = {name: preset.about for name, preset in PRESETS.items()}
+    asks = frozenset(name for name, preset in PRESETS.items() if preset.asks)
+    panels: Mapping[str, str] = {name: f"{plan.about} ({plan.shows})" for name, plan in PANELS.items()}
+
+    claims: Sequence[Claim] = CLAIMS
 
     def plan(self, request: Request, store: Store) -> list[Unit]:
         refuse_preset(self, request.preset)
-        preset = rows.PRESETS[request.preset]
-        labels, seeds = tuple(request.schemes or preset.rows), tuple(request.seeds or preset.seeds)
-        found = {label: rows.row(label) for label in (*labels, *preset.other_rows)}
-        for label in found:
-            work.try_row(found[label], _model(preset.main, found[label]))
-        parts = [("main", preset.main, labels)]
-        parts += [
-            (name, setting, tuple(label for label in preset.other_rows if label in labels))
-            for name, setting in preset.other.items()
-        ]
-        units = []
-        for name, setting, chosen in parts:
-            if not chosen:
-                continue
-            data = self._data(setting, request, store)
-            for label in chosen:
-                row = found[label]
-                settings = {
-                    "data": data,
-                    "train_size": setting.train_size,
-                    "row": msgspec.to_builtins(row),
-                    "model": msgspec.to_builtins(_model(setting, row)),
-                    "training": msgspec.to_builtins(msgspec.structs.replace(setting.training, **row.training)),
-                    "device": request.device,
-                }
-                scheme = label if name == "main" else f"{label}, {name}"
-                labels_of = {"study": self.name, "preset": request.preset, "setting": name, "scheme": scheme}
-                units += [Unit(**labels_of, seed=seed, work=f"{work.__name__}:train_unit", settings=settings)
-                          for seed in seeds]  # fmt: skip
-        return units
+        return planning.train_units(request, store)
 
-    def _data(self, setting: rows.Setting, request: Request, store: Store) -> dict[str, Any]:
-        """The arguments that name a setting's puzzles, with the puzzles in the store."""
-        if "authors" not in setting.data:
-            work.obtain(store.root, setting.data)
-            return setting.data
-        folder = None if request.data is None else request.data / "lst"
-        if folder is None or not folder.is_dir():
-            print(
-                "The authors' puzzles are not at hand (--data DIR with a folder lst); generating others by their rules."
-            )
-            data = {"train": 8100, "iid": 900, "ood": 108, "ood_squares": None, "ood_turns": 3, "seed": 0,
-                    "clues": [3, 11], "balance_clues": False}  # fmt: skip
-            work.obtain(store.root, data)
-            return data
-        dataset = task.load_authors(folder)
-        data = {"authors": dataset.manifest["digests"]}
-        path = work.dataset_path(store.root, data)
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            task.save(dataset, path)
-        return data
+    def measurements(self, request: Request, store: Store, units: Sequence[Unit]) -> list[Unit]:
+        return planning.measure_units(request, store, units)
+
+    def stored(self, request: Request, store: Store) -> list[Unit]:
+        refuse_preset(self, request.preset)
+        return planning.stored_units(request, store)
 
     def cost(self, unit: Unit) -> float:
         settings = unit.settings
+        if unit.work != planning.TRAIN:
+            return 1.0
         slow = 1.5 if settings["row"]["scheme"] in ("Shaw", "RoPE") else 1.0
         return slow * settings["training"]["epochs"] * (settings["train_size"] or 8100)
 
@@ -125,21 +88,17 @@ class LatinSquares:
             runs=len(units),
         )
 
-    def page(self, store: Store, units: Sequence[Unit], failures: Mapping[str, str]) -> Path:
-        return page.write(self.name, self.question, store, units, failures)
+    def page(self, request: Request, store: Store, units: Sequence[Unit], failures: Mapping[str, str]) -> Path:
+        return page.write(self.question, request, store, units, failures)
 
-    def verdict(self, store: Store, units: Sequence[Unit]) -> Sequence[str]:
-        return page.judgement(self.name, store, units).sentences
+    def verdict(self, request: Request, store: Store, units: Sequence[Unit]) -> Sequence[str]:
+        return page.judgement(request, store, units).sentences
 
 
 def _now(on_gpu: bool) -> float:
     if on_gpu:
         torch.cuda.synchronize()
     return perf_counter()
-
-
-def _model(setting: rows.Setting, row: rows.Row) -> rows.EncoderConfig:
-    return msgspec.structs.replace(setting.model, **row.model)
 
 
 STUDY = LatinSquares()

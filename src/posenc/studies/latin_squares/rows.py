@@ -1,4 +1,4 @@
-"""What the Latin-square study trains: its rows (a scheme on a view of the positions) and its settings."""
+"""The rows of the Latin-square study: a scheme on a view of the positions, and what it changes in the model."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any, Literal
 import msgspec
 
 from posenc import specification
-from posenc.models.encoder import EncoderConfig
-from posenc.training.loop import TrainingConfig
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,89 +49,13 @@ AS_RUN: dict[str, Row] = {
 """What the authors' code runs under the same names, where it differs from their text."""
 
 
-class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """One way of training every row: data, model, training."""
-
-    data: dict[str, Any]
-    train_size: int | None = None
-    model: EncoderConfig
-    training: TrainingConfig
+TABLE_1 = tuple(ROWS)
+"""The encodings of the paper's Table 1, as their papers have them, without the learned ones."""
 
 
-def _quick() -> Setting:
-    return Setting(
-        data={"rule": "entailment", "jaccard": "clue-pairs", "train": 8000, "iid": 1000, "ood": 300, "seed": 1},
-        train_size=3000,
-        model=EncoderConfig(
-            channels=6, classes=4, dim=32, depth=2, hidden=128, activation="relu", read_out="probe", token_std=0.25
-        ),
-        training=TrainingConfig(epochs=60, batch=64, lr=1e-3, optimiser="adam", warmup_steps=50, evaluate_every=10),
-    )
-
-
-def _paper(epochs: int, every: int) -> Setting:
-    return Setting(
-        data={"authors": True},
-        model=EncoderConfig(
-            channels=5, classes=4, dim=160, depth=4, hidden=640, second_activation=True, read_out="last"
-        ),
-        training=TrainingConfig(epochs=epochs, batch=128, lr=1e-4, evaluate_every=every),
-    )
-
-
-def _gap_closes() -> Setting:
-    """More puzzles, a larger rate, pre-norm, tokens as large as the encoding, added once: learned-2 catches up."""
-    quick = _quick()
-    return msgspec.structs.replace(
-        quick,
-        train_size=8000,
-        model=msgspec.structs.replace(quick.model, norm="pre", token_std=1.0, placement="input"),
-        training=msgspec.structs.replace(quick.training, epochs=20, lr=3e-3, evaluate_every=5),
-    )
-
-
-QUICK_ROWS = (
-    "2d-fixed", "1d-fixed", "rope", "relative", "random", "nope", "causal-nope",
-    "learned-0.1", "learned-0.2", "learned-1", "learned-2",
-)  # fmt: skip
-QUICK_SEEDS = (0, 1, 2)
-# the authors' own fifteen, in their order
-SEEDS = (2235, 6312, 6068, 9742, 8880, 2197, 669, 6256, 3309, 2541, 8643, 7785, 195, 6914, 29)
-
-
-class Preset(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rows and seeds, in the main setting and in a second one beside it."""
-
-    about: str
-    main: Setting
-    rows: tuple[str, ...] = QUICK_ROWS
-    seeds: tuple[int, ...] = QUICK_SEEDS
-    other: dict[str, Setting] = {}
-    other_rows: tuple[str, ...] = ()
-    asks: bool = True
-
-
-PRESETS: dict[str, Preset] = {
-    "quick": Preset(
-        about="a small model on 3,000 puzzles, 60 epochs, 3 seeds: about three minutes on two cores",
-        main=_quick(),
-        other={"gap closes": _gap_closes()},
-        other_rows=("learned-0.2", "learned-2"),
-        asks=False,
-    ),
-    "standard": Preset(
-        about="the paper's model on its 8,100 puzzles, 200 epochs, 3 seeds: hours on two cores",
-        main=_paper(200, 20),
-        rows=(*QUICK_ROWS, *AS_RUN),
-        seeds=SEEDS[:3],
-    ),
-    "paper": Preset(
-        about="the paper's model on its 8,100 puzzles, 600 epochs, 15 seeds: days on two cores",
-        main=_paper(600, 20),
-        rows=(*QUICK_ROWS, *AS_RUN),
-        seeds=SEEDS,
-    ),
-}
+def learned(sigma: float) -> str:
+    """The label of a learned table that starts with that standard deviation."""
+    return f"learned-{sigma:g}"
 
 
 def row(label: str) -> Row:
@@ -153,7 +75,7 @@ def row(label: str) -> Row:
         found = specification.parse(label)
     except ValueError as error:
         if "there is no encoding" in str(error):
-            names = [*known, *QUICK_ROWS, *(name for name in specification.catalogue())]
+            names = [*known, "learned-0.2", *specification.catalogue()]
             raise ValueError(specification.unknown("encoding", label, names)) from None
         raise
     return Row(scheme=found.scheme, options=found.options)

@@ -1,0 +1,112 @@
+"""The atlas: ``list``, ``check``."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+from tyro.conf import Positional
+
+from posenc.cli.terminal import console
+
+
+def list_schemes(format: Literal["table", "json"] = "table", unbounded: bool = False, axes: int | None = None) -> int:
+    """Every encoding with its measured claims.
+
+    Try:
+
+    posenc list
+
+    posenc list --unbounded --axes 2
+
+    posenc list --format json
+
+    Args:
+        format: table or json.
+        unbounded: Only those that take any position.
+        axes: Only those that can take positions of so many axes.
+    """
+    rows = [row for row in _claims() if not unbounded or row["range"] is None]
+    rows = [row for row in rows if axes is None or axes in row["axes"] or "any" in row["axes"]]
+    if format == "json":
+        print(json.dumps(rows, indent=2))
+        return 0
+    from rich.table import Table
+
+    table = Table(*("name", "says", "translation", "learned", "range", "axes", "sites", "sharing"), box=None)
+    for row in rows:
+        limits = "any position" if row["range"] is None else "{:g} to {:g}".format(*row["range"])
+        table.add_row(
+            row["name"], row["summary"], row["translation"], "yes" if row["learned"] else "no", limits,
+            ", ".join(map(str, row["axes"])), ", ".join(row["sites"]) or "none", row["sharing"],
+        )  # fmt: skip
+    console().print(table)
+    return 0
+
+
+def check(what: Positional[str], compiling: bool = False) -> int:
+    """Run the contract on an encoding: one of ours by name, or every one in your own file.
+
+    Try:
+
+    posenc check RoPE
+
+    posenc check my_scheme.py --compiling
+
+    Args:
+        what: A name of posenc list, or a Python file.
+        compiling: Also the slow checks that call torch.compile.
+    """
+    from posenc import specification
+    from posenc.contract import check as run_contract
+
+    schemes = _schemes_in(Path(what)) if what.endswith(".py") else [specification.find(what)]
+    failed = False
+    for scheme in schemes:
+        found = run_contract(scheme, compiling=compiling)
+        print(f"{scheme.__name__}: {found}")
+        failed = failed or not found.ok
+    return int(failed)
+
+
+def _claims() -> list[dict[str, Any]]:
+    """One row a scheme, from its examples: what they claim in common, and the numbers of axes that they take."""
+    from posenc.schemes import catalogue
+
+    rows = []
+    for name, kind in catalogue().items():
+        claims = [kind(**options).claims for options in kind.examples]
+        first = dataclasses.asdict(claims[0])
+        rows.append(
+            {
+                "name": name,
+                "summary": (sys.modules[kind.__module__].__doc__ or "").split("\n")[0],
+                **first,
+                "axes": sorted({claim.axes or "any" for claim in claims}, key=str),
+                "sites": sorted(set().union(*(claim.sites for claim in claims))),
+            }
+        )
+    return rows
+
+
+def _schemes_in(path: Path) -> list[Any]:
+    from posenc.schemes import schemes_in
+
+    name = f"file:{path.stem}"  # no module's own name: a random.py of somebody's must not stand for the real one
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ValueError(f"there is no file {path}. Give a Python file with a class that subclasses posenc.Scheme.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where pickle looks for its classes
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ValueError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    found = list(schemes_in(module).values())
+    if not found:
+        raise ValueError(f"{path} defines no scheme. Subclass posenc.Scheme and write its abstract `prepare`.")
+    return found

@@ -1,0 +1,54 @@
+"""Tasks' data as files: ``data``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+from tyro.conf import Positional
+
+
+def data(
+    task: Positional[Literal["latin-squares"]],
+    read: Path | None = None,
+    to: Path | None = None,
+    train: int = 8000,
+    iid: int = 1000,
+    ood: int = 300,
+    rule: Literal["authors", "entailment"] = "authors",
+    seed: int = 0,
+) -> int:
+    """Make a task's data as a file, or check a file of it that you have.
+
+    Try:
+
+    posenc data latin-squares --to puzzles.npz --train 8100 --seed 3
+
+    posenc data latin-squares --read my_puzzles.csv
+
+    Args:
+        task: Which task.
+        read: A CSV file in the authors' format, to check and describe.
+        to: Where to save what is made.
+        train: Training puzzles.
+        iid: Held-out puzzles of the same distribution.
+        ood: Out-of-distribution puzzles, from which the others are kept away.
+        rule: What the three classes are.
+        seed: The same puzzles from the same seed everywhere.
+    """
+    from posenc.tasks import latin_squares
+
+    if (read is None) == (to is None):
+        raise ValueError("say one thing: --to FILE makes puzzles, --read FILE.csv checks those you have.")
+    if read is not None:
+        puzzles = latin_squares.read_csv(read, rule)
+        counts = {f"{kind}-vector": int((puzzles.kind == kind).sum()) for kind in (1, 2, 3)}
+        print(f"{read}: {len(puzzles)} puzzles, each with one answer: {counts}, digest {puzzles.digest()[:16]}")
+        return 0
+    assert to is not None
+    made = latin_squares.generate(train, iid, ood, seed=seed, rule=rule)
+    latin_squares.save(made, to)
+    print(json.dumps(made.manifest, indent=2))
+    print(to)
+    return 0
