@@ -33,7 +33,7 @@ from posenc import provenance
 from posenc.models.encoder import Encoder, EncoderConfig
 from posenc.positions import sequence
 from posenc.specification import Specification, per_layer
-from posenc.studies.latin_squares.rows import PRESETS
+from posenc.studies.latin_squares.presets import PRESETS
 from posenc.training.loop import Fit, TrainingConfig, train
 from quiet import refusal
 

@@ -1,6 +1,7 @@
 """A benchmark starts on a quiet machine alone, and times nothing that is wrong."""
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -10,11 +11,13 @@ from types import ModuleType
 import pytest
 import torch
 
+from posenc import runner
+
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
 
 def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"benchmark_{name}", FOLDER / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"benchmark_{Path(name).name}", FOLDER / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -95,3 +98,57 @@ def test_the_gate_stops_what_is_not_the_same(encoder):
         plain.tables[1].mul_(1.1)
     with pytest.raises(ValueError, match=r"encoder and baseline differ in \S+ by .* a speed of wrong results is none"):
         encoder.gate(model, plain, *encoder.some_puzzles(config, 8))
+
+
+# on a GPU; here on the CPU, with a small model ---------------------------------------------------------------------
+
+
+def test_the_population_benchmark_checks_times_and_writes(tmp_path, capsys):
+    population = load("gpu/population")
+    out = tmp_path / "results" / "population.json"
+    arguments = ["--device", "cpu", "--tiny", "--schemes", "learned-0.2", "nope", "--members", "3", "--out", str(out)]
+    assert population.main(arguments) == 0
+    found = json.loads(out.read_text())
+    assert set(found["checked"]) == {"learned-0.2", "nope"}
+    assert max(found["checked"].values()) < population.TOLERANCE
+    assert set(found["timed"]) == {"alone, float32", "3 together, float32"}
+    figures = found["timed"]["3 together, float32"]
+    assert figures["ratio"] > 0
+    assert figures["spread"][0] <= figures["model_steps_per_second"] <= figures["spread"][1]
+    assert {"commit", "command", "machine"} <= set(found["provenance"])
+    table = capsys.readouterr().out.splitlines()
+    assert table[-1] == f"figures in {out}"
+    assert table[-2].startswith("3 together, float32")
+
+
+def test_the_population_benchmark_times_nothing_that_is_wrong(monkeypatch):
+    population = load("gpu/population")
+    scale = population.scale_of(population.parse(["--tiny"]))
+    right = population.train_together
+
+    def wrong(members, *, graph):
+        return [[row | {"value": row["value"] * 1.0001} for row in curve] for curve in right(members, graph=graph)]
+
+    monkeypatch.setattr(population, "train_together", wrong)
+    with pytest.raises(ValueError, match=r"nope: a member's loss differs from its own alone by .* a speed of wrong"):
+        population.check("nope", scale, "cpu")
+
+
+def test_the_paper_scale_runs_go_through_the_runner(monkeypatch, tmp_path):
+    population = load("gpu/population")
+    seen = []
+
+    def run(units, store, executor):
+        seen.append((units, executor))
+        return runner.Report(done=list(units))
+
+    monkeypatch.setattr(population.runner, "run", run)
+    arguments = ["--table1", "--table-a2", "--tiny", "--seeds", "0", "1", "--store", str(tmp_path), "--members", "7"]
+    assert population.main([*arguments, "--out", str(tmp_path / "o.json")]) == 0
+    (first, executor), (second, _) = seen
+    assert (len(first), len(second)) == (16, 40)
+    assert str(executor).startswith("populations on cuda: up to 7 models")
+    assert {unit.settings["training"]["epochs"] for unit in first} == {600}
+    assert {unit.settings["training"]["epochs"] for unit in second} == {400}
+    assert {(unit.settings["precision"], unit.settings["device"]) for unit in first} == {("tf32", "cuda")}
+    assert len(list(executor.groups(second))) == 6  # 40 models of one scheme, seven at a time

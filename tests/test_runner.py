@@ -10,7 +10,7 @@ import torch
 
 import toy_work
 from posenc.executors import Local
-from posenc.runner import Event, InProcess, pick, run
+from posenc.runner import Event, InProcess, Populations, pick, run
 from posenc.store import Outcome, Store, StoreError, Unit
 from posenc.training import checkpoint
 from toy_work import assert_same, begun, toys
@@ -71,7 +71,8 @@ def test_one_thread_inside_and_the_old_number_after(tmp_path: Path) -> None:
 
 def test_the_device_picks_the_executor() -> None:
     assert str(pick("cpu", 3)) == "up to 3 processes with one thread each on the CPU"
-    assert isinstance(pick("cuda"), InProcess)
+    assert isinstance(pick("cuda"), Populations)
+    assert isinstance(pick("mps"), InProcess)
     with pytest.raises(ValueError, match="At least one process is needed; got 0"):
         Local(0)
 

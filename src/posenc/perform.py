@@ -1,4 +1,8 @@
-"""One unit of work, done once: take its lease, call its function, put the outcome into the store, say what happened."""
+"""One unit of work, done once: take its lease, call its function, put the outcome into the store, say what happened.
+
+Units that differ in numbers alone may be done as one: a work named "module:function" has then a companion
+"module:function_together", a ``Together``. Each of them still has its own lease, checkpoint, events and outcome.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,10 @@ import errno
 import importlib
 import time
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from posenc.progress import Event
 from posenc.store import FULL, LOCKED, Outcome, Store, StoreError, Unit
@@ -17,6 +21,27 @@ from posenc.store import FULL, LOCKED, Outcome, Store, StoreError, Unit
 Emit = Callable[[Event], None]
 Reporter = Callable[[int, int, float, dict[str, float]], None]  # step, steps, samples per second, latest metrics
 Work = Callable[[Unit, Path, Reporter], Outcome]
+
+
+class Job(NamedTuple):
+    """What a work function takes, of one unit among several."""
+
+    unit: Unit
+    workdir: Path
+    report: Reporter
+
+
+class Together(NamedTuple):
+    """How units of one work are done as one, on one device.
+
+    group: units with the same text can be one. memory: bytes of the device that a unit takes. work: one outcome a job,
+    or the error that ended that one alone.
+    """
+
+    group: Callable[[Unit], str]
+    memory: Callable[[Unit], float]
+    work: Callable[[Sequence[Job]], Sequence[Outcome | Exception]]
+
 
 POLL = 0.5  # seconds between two looks at a unit that another run holds
 THROTTLE = 0.1  # seconds between two progress events of one unit
@@ -51,27 +76,94 @@ def attempt(unit: Unit, store: Store, emit: Emit) -> bool:
             else:
                 return False
     except Exception as error:
-        trouble = _storage_trouble(error, store)
-        sentence = str(trouble) if trouble else _sentence(error, unit, store)
-        emit(Event(key=key, kind="failed", message=sentence))
-        if trouble:
+        if trouble := _fail(unit, error, store, emit):
             raise trouble from error
     return True
 
 
+def attempt_together(units: Sequence[Unit], store: Store, emit: Emit) -> list[Unit]:
+    """Does as one those of the units that are not done; returns, at once, those that another live process has.
+
+    Their work has a companion (``find_together``). Errors: StoreError (after `failed` events) if the store cannot be
+    written; torch.OutOfMemoryError where the device holds fewer of them, with nothing done and nothing lost.
+    """
+    held: list[Unit] = []
+    mine: list[Unit] = []
+    with ExitStack() as leases:
+        for unit in units:
+            try:
+                owned = leases.enter_context(store.lease(unit.key))
+                if store.finished(unit.key):
+                    emit(Event(key=unit.key, kind="skipped", metrics=store.read(unit.key).metrics))
+                else:
+                    (mine if owned else held).append(unit)
+            except Exception as error:
+                if trouble := _fail(unit, error, store, emit):
+                    raise trouble from error
+        if mine:
+            _do_together(mine, store, emit)
+    return held
+
+
 def _do(unit: Unit, store: Store, emit: Emit) -> None:
-    key = unit.key
-    attempts = store.note(key, "started")
-    workdir = store.workdir(key)
-    emit(Event(key=key, kind="started"))
+    job, attempts = _begin(unit, store, emit)
     began = time.perf_counter()
-    outcome = find_work(unit.work)(unit, workdir, _throttled(key, emit))
-    seconds = time.perf_counter() - began
-    timing = {"seconds": seconds, "attempts": attempts, "device": str(unit.settings.get("device", "cpu"))}
-    store.finish(unit, outcome, timing)
+    outcome = find_work(unit.work)(*job)
+    _finish(unit, outcome, {"seconds": time.perf_counter() - began, "attempts": attempts}, store, emit)
+
+
+def _do_together(units: Sequence[Unit], store: Store, emit: Emit) -> None:
+    import torch
+
+    outcomes: Sequence[Outcome | Exception]
+    attempts, began = [1] * len(units), time.perf_counter()
+    try:
+        jobs, attempts = zip(*(_begin(unit, store, emit) for unit in units), strict=True)
+        outcomes = _companion(units[0].work).work(jobs)
+    except Exception as error:
+        if isinstance(error, torch.OutOfMemoryError) and len(units) > 1:
+            raise
+        outcomes = [error] * len(units)
+    # the seconds of a unit are its share, so that they add up to the time that all took
+    timing: dict[str, float] = {"seconds": (time.perf_counter() - began) / len(units), "together": len(units)}
+    trouble: StoreError | None = None
+    for unit, outcome, attempt in zip(units, outcomes, attempts, strict=True):
+        try:
+            if isinstance(outcome, Exception):
+                raise outcome
+            _finish(unit, outcome, timing | {"attempts": attempt}, store, emit)
+        except Exception as error:
+            trouble = _fail(unit, error, store, emit) or trouble
+    if trouble:
+        raise trouble
+
+
+def _begin(unit: Unit, store: Store, emit: Emit) -> tuple[Job, int]:
+    attempts = store.note(unit.key, "started")
+    workdir = store.workdir(unit.key)
+    emit(Event(key=unit.key, kind="started"))
+    return Job(unit, workdir, _throttled(unit.key, emit)), attempts
+
+
+def _finish(unit: Unit, outcome: Outcome, timing: dict[str, float], store: Store, emit: Emit) -> None:
+    store.finish(unit, outcome, timing | {"device": str(unit.settings.get("device", "cpu"))})
     with suppress(StoreError):  # the unit is in the store; its journal is only for audits
-        store.note(key, "finished")
-    emit(Event(key=key, kind="finished", metrics=outcome.metrics))
+        store.note(unit.key, "finished")
+    emit(Event(key=unit.key, kind="finished", metrics=outcome.metrics))
+
+
+def _fail(unit: Unit, error: Exception, store: Store, emit: Emit) -> StoreError | None:
+    """Says why the unit failed; returns the trouble that every further unit would meet too, if it is such."""
+    trouble = _storage_trouble(error, store)
+    emit(Event(key=unit.key, kind="failed", message=str(trouble) if trouble else _sentence(error, unit, store)))
+    return trouble
+
+
+def _companion(work: str) -> Together:
+    together = find_together(work)
+    if together is None:
+        raise ValueError(f"{work} has no companion {work}_together, so its units are done one by one.")
+    return together
 
 
 def find_work(name: str) -> Work:
@@ -83,6 +175,14 @@ def find_work(name: str) -> Work:
         raise ValueError(
             f"A unit's work is named 'package.module:function'; {name!r} is not there ({error})."
         ) from error
+
+
+def find_together(work: str) -> Together | None:
+    """The companion "package.module:function_together" of a work function, if it has one."""
+    try:
+        return cast(Together, find_work(f"{work}_together"))
+    except ValueError:
+        return None
 
 
 def _throttled(key: str, emit: Emit) -> Reporter:

@@ -16,12 +16,13 @@ import msgspec
 from posenc import progress
 from posenc.executors import InProcess, Local
 from posenc.perform import Emit, Reporter, Work, perform
+from posenc.populations import Populations
 from posenc.progress import ConsentError, Estimate, Event, confirm
 from posenc.store import Store, StoreError, Unit
 
 __all__ = [
-    "ConsentError", "Emit", "Estimate", "Event", "Executor", "InProcess", "Interrupted", "Local", "Report",
-    "Reporter", "Work", "confirm", "perform", "pick", "run",
+    "ConsentError", "Emit", "Estimate", "Event", "Executor", "InProcess", "Interrupted", "Local",
+    "Populations", "Report", "Reporter", "Work", "confirm", "perform", "pick", "run",
 ]  # fmt: skip
 
 
@@ -150,6 +151,9 @@ def _report(units: Sequence[Unit], ends: dict[str, Event], store: Store, trouble
     return report
 
 
-def pick(device: str, processes: int | None = None) -> Executor:
-    """The executor for a device: as many one-thread processes as cores on the CPU, this process on anything else."""
-    return Local(processes) if device == "cpu" else InProcess(threads=None)
+def pick(device: str, processes: int | None = None, members: int | None = None) -> Executor:
+    """The executor for a device; `str` of it says which: on the CPU as many one-thread processes as cores (or as
+    `processes`), on CUDA populations (of up to `members` models), this process on anything else."""
+    if device == "cpu":
+        return Local(processes)
+    return Populations(device, members) if device.startswith("cuda") else InProcess(threads=None)

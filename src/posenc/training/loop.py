@@ -1,6 +1,7 @@
 """The one loop of the house: batches in a seeded order, an optimiser, evaluation, checkpoints, exact resume.
 
-A study says what is trained (``Fit``) and how (``TrainingConfig``); the loop knows neither task nor scheme.
+A study says what is trained (``Fit``) and how (``TrainingConfig``); the loop knows neither task nor scheme. Many such
+models at once: ``posenc.training.population``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from posenc.training import checkpoint
+from posenc.training.precision import Arithmetic, Precision
 
 Report = Callable[[int, int, float, dict[str, float]], None]
 
@@ -68,10 +70,30 @@ class Fit:
     """From the sample numbers ``(B,)`` of a batch to a scalar."""
     evaluate: Callable[[], dict[str, float]]
     """Called in evaluation mode, without gradients."""
+    data: tuple[Tensor, ...] = ()
+    """The samples, for ``score``: tensors with a leading axis of samples."""
+    score: Callable[..., Tensor] | None = None
+    """``score(model, *parts)``: the loss of parts of ``data``. What a population needs instead of ``loss``; it calls
+    its first argument as it would the model and asks nothing else of it."""
+
+    @classmethod
+    def of(
+        cls,
+        model: nn.Module,
+        data: tuple[Tensor, ...],
+        score: Callable[..., Tensor],
+        evaluate: Callable[[], dict[str, float]],
+    ) -> Fit:
+        """The fit whose loss is ``score`` on a batch of ``data``: it trains alone or in a population."""
+
+        def loss(batch: Tensor) -> Tensor:
+            return score(model, *(part[batch] for part in data))
+
+        return cls(model, len(data[0]), loss, evaluate, data, score)
 
 
 @dataclasses.dataclass
-class _State:
+class State:
     """Where a run stands; all of it is in a checkpoint."""
 
     step: int = 0
@@ -88,46 +110,47 @@ def train(
     workdir: Path | None = None,
     report: Report | None = None,
     checkpoint_seconds: float = 2.0,
+    precision: Precision = "float32",
 ) -> list[dict[str, Any]]:
     """Train to the end and return the curve: rows ``{epoch, metric, value}``, epoch 0 before the first step.
 
     seed: of the order of the samples. workdir: where the checkpoint lives; a run that finds one there goes on from
     it, on a CPU to the same last digit; written every ``checkpoint_seconds``, up to 20 times less often where it
     would take more than a fiftieth of the time. report: called with (step, steps, samples a second, last
-    measurements).
+    measurements). precision: of the steps' products.
 
     Raises checkpoint.CheckpointError for a damaged checkpoint and FloatingPointError for a loss that is not finite.
     """
     flat = Flat(fit.model)
     optimiser = make_optimiser([flat.parameter], config)
     per_epoch = math.ceil(fit.samples / config.batch)
-    steps, state = config.epochs * per_epoch, _State()
+    steps, state = config.epochs * per_epoch, State()
     path = None if workdir is None else workdir / "checkpoint.pt"
     saved = None if path is None else checkpoint.load(path)
     if saved is not None:
-        _restore(saved, fit.model, optimiser, state)
+        restore(saved, fit.model, optimiser, state)
     else:
-        _measure(fit, config, state, 0)
+        measure(fit, config, state, 0)
     last_save, last_report, cost = time.monotonic(), time.monotonic(), 0.0
-    since, fit_step = state.step, _Step(fit, flat, optimiser, config)
+    since, fit_step = state.step, _Step(fit, flat, optimiser, config, precision)
     for step, batch in _batches(fit.samples, config.batch, seed, state.step, steps):
         state.loss_sum += fit_step(step, batch)
         state.loss_steps += 1
         state.step = step + 1
         epoch, rest = divmod(state.step, per_epoch)
         if rest == 0 and (epoch % config.evaluate_every == 0 or state.step == steps):
-            _measure(fit, config, state, epoch)
+            measure(fit, config, state, epoch)
         now = time.monotonic()
         if report is not None and (now - last_report > 0.5 or state.step == steps):
             rate = (state.step - since) * config.batch / max(now - last_report, 1e-9)
-            report(state.step, steps, rate, _latest(state.curve))
+            report(state.step, steps, rate, latest(state.curve))
             last_report, since = now, state.step
         if (
             path is not None
             and now - last_save > max(checkpoint_seconds, min(50 * cost, 20 * checkpoint_seconds))
             and state.step < steps
         ):
-            checkpoint.save(path, _freeze(fit.model, optimiser, state))
+            checkpoint.save(path, freeze(fit.model.state_dict(), optimiser.state_dict(), state))
             last_save = time.monotonic()
             cost = last_save - now
     return state.curve
@@ -158,34 +181,46 @@ class Flat:
         torch.cat([grad.reshape(-1) for grad in grads], out=self.parameter.grad)
 
 
-def make_optimiser(parameters: Iterable[nn.Parameter], config: TrainingConfig) -> torch.optim.Optimizer:
-    parameters = list(parameters)
+def make_optimiser(
+    parameters: Iterable[nn.Parameter] | Iterable[dict[str, Any]], config: TrainingConfig
+) -> torch.optim.Optimizer:
+    """Of parameters, or of groups of them with a ``weight_decay`` of their own."""
+    trained: list[Any] = list(parameters)
     if config.optimiser == "sgd":
-        return torch.optim.SGD(parameters, lr=config.lr, weight_decay=config.weight_decay)
+        return torch.optim.SGD(trained, lr=config.lr, weight_decay=config.weight_decay)
     kind = torch.optim.AdamW if config.optimiser == "adamw" else torch.optim.Adam
-    return kind(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=True)
+    return kind(trained, lr=config.lr, weight_decay=config.weight_decay, fused=True)
 
 
 class _Step:
     """One step of the optimiser; the loss comes back as a number."""
 
-    def __init__(self, fit: Fit, flat: Flat, optimiser: torch.optim.Optimizer, config: TrainingConfig) -> None:
+    def __init__(
+        self, fit: Fit, flat: Flat, optimiser: torch.optim.Optimizer, config: TrainingConfig, precision: Precision
+    ) -> None:
         self.fit, self.flat, self.optimiser, self.config = fit, flat, optimiser, config
+        self.arithmetic = Arithmetic(precision, flat.parameter.device)
 
     def __call__(self, step: int, batch: Tensor) -> float:
         for group in self.optimiser.param_groups:
             group["lr"] = self.config.rate(step)
         self.flat.clear()
-        loss = self.fit.loss(batch)
-        loss.backward()
+        with self.arithmetic.products():
+            with self.arithmetic.forward():
+                loss = self.fit.loss(batch)
+            loss.backward()
         self.flat.join()
         if self.config.clip is not None:
             nn.utils.clip_grad_norm_(self.flat.parameter, self.config.clip)
         self.optimiser.step()
         value = float(loss.detach())
         if not math.isfinite(value):
-            raise FloatingPointError(f"the loss became {value} at step {step}; use a smaller learning rate.")
+            raise diverged(value, step)
         return value
+
+
+def diverged(value: float, step: int) -> FloatingPointError:
+    return FloatingPointError(f"the loss became {value} at step {step}; use a smaller learning rate.")
 
 
 def order(samples: int, seed: int, epoch: int) -> Tensor:
@@ -202,7 +237,7 @@ def _batches(samples: int, batch: int, seed: int, start: int, stop: int) -> Iter
             yield epoch * per_epoch + part, shuffled[part * batch : (part + 1) * batch]
 
 
-def _measure(fit: Fit, config: TrainingConfig, state: _State, epoch: int) -> None:
+def measure(fit: Fit, config: TrainingConfig, state: State, epoch: int) -> None:
     fit.model.train(config.evaluate_in_train_mode)
     with torch.no_grad():
         found = fit.evaluate()
@@ -213,21 +248,22 @@ def _measure(fit: Fit, config: TrainingConfig, state: _State, epoch: int) -> Non
     state.curve += [{"epoch": epoch, "metric": name, "value": float(value)} for name, value in found.items()]
 
 
-def _latest(curve: list[dict[str, Any]]) -> dict[str, float]:
+def latest(curve: list[dict[str, Any]]) -> dict[str, float]:
     return {row["metric"]: row["value"] for row in curve if row["epoch"] == curve[-1]["epoch"]}
 
 
-def _freeze(model: nn.Module, optimiser: torch.optim.Optimizer, state: _State) -> dict[str, Any]:
+def freeze(model: dict[str, Any], optimiser: dict[str, Any], state: State) -> dict[str, Any]:
+    """What a checkpoint holds: two ``state_dict()``, the generators and where the run stands."""
     return {
-        "model": model.state_dict(),
-        "optimiser": optimiser.state_dict(),
+        "model": model,
+        "optimiser": optimiser,
         "random": torch.get_rng_state(),
         "random_cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
         "state": dataclasses.asdict(state),
     }
 
 
-def _restore(saved: dict[str, Any], model: nn.Module, optimiser: torch.optim.Optimizer, state: _State) -> None:
+def restore(saved: dict[str, Any], model: nn.Module, optimiser: torch.optim.Optimizer, state: State) -> None:
     model.load_state_dict(saved["model"])
     optimiser.load_state_dict(saved["optimiser"])
     torch.set_rng_state(saved["random"])

@@ -62,7 +62,7 @@ def attention(found: Found) -> list[Panel]:
             null=null,
             given=sigmas,
             given_label="the initial standard deviation",
-            published="rho = .96 over twenty standard deviations (Fig. 3C)",
+            published="The paper reports rho = .96 over twenty standard deviations (Fig. 3C).",
         ),
         relation(
             {label: seeds for label, seeds in values(rows, "attention_jsd").items() if label in learnt},
@@ -72,7 +72,7 @@ def attention(found: Found) -> list[Panel]:
             y_label=OOD_ACCURACY,
             given=sigmas,
             given_label="the initial standard deviation",
-            published="Fig. A8, without a number",
+            published="The paper shows this in Fig. A8, without a number.",
         ),
         relation(
             {label: cosine[label] for label in others},
@@ -81,7 +81,7 @@ def attention(found: Found) -> list[Panel]:
             x_label="cosine similarity with 2d-fixed",
             y_label=OOD_ACCURACY,
             null=null,
-            published="Fig. A9C-D: 1d-fixed nearest, then learned-0.2",
+            published="The paper: 1d-fixed nearest, then learned-0.2 (Fig. A9C-D).",
         ),
         _attention_maps(found),
     ]
@@ -145,8 +145,8 @@ def positions(found: Found) -> list[Panel]:
         ),
     ]
     for metric, name, said in (
-        ("procrustes_distance", "distance from 2d-fixed", "rho = -.98 (Fig. 3F)"),
-        ("procrustes_disparity", "scale-free disparity from 2d-fixed", "not reported: the control"),
+        ("procrustes_distance", "distance from 2d-fixed", "The paper reports rho = -.98 (Fig. 3F)."),
+        ("procrustes_disparity", "scale-free disparity from 2d-fixed", "The paper does not report this: it is the control."),
     ):
         x = values(rows, metric)
         panels.append(
@@ -203,11 +203,11 @@ def _planes(found: Found) -> Panel:
     for label in ("1d-fixed", "learned-0.1", "learned-0.2", "learned-1", "learned-2", "2d-fixed"):
         arrays = found.arrays(label)
         if "plane_after" in arrays:
-            items.append((label, arrays["plane_before"], arrays["plane_after"]))
+            items.append((label, _as_read(arrays["plane_before"]), _as_read(arrays["plane_after"])))
             residuals[label] = (_mean(found, label, "_initial"), _mean(found, label, ""))
     return layouts(
         items,
-        np.asarray(task.views()["grid"].coords, dtype=float),
+        _as_read(np.asarray(task.views()["grid"].coords, dtype=float)),
         shape=SHAPE,
         title="Positions unrolled on the plane",
         caption=(
@@ -216,6 +216,11 @@ def _planes(found: Found) -> Panel:
         ),
         residuals=residuals,
     )
+
+
+def _as_read(places: np.ndarray) -> np.ndarray:
+    """(row, column) as a page has them: columns to the right, rows downwards."""
+    return np.stack([places[:, 1], -places[:, 0]], -1)
 
 
 def _mean(found: Found, label: str, when: str) -> float:

@@ -111,7 +111,8 @@ def _agreement(after: Tensor, before: Tensor, reference: Tensor) -> dict[str, fl
         end = "" if row["layer"] == "all" else f"_layer_{row['layer']}"
         found |= {f"attention_{name}{end}": value for name, value in row.items() if name != "layer"}
     untrained = next(row for row in agreement(before, reference) if row["layer"] == "all")
-    return found | {f"attention_{name}_untrained": value for name, value in untrained.items() if name != "layer"}
+    found |= {f"attention_{name}_untrained": value for name, value in untrained.items() if name != "layer"}
+    return found | {"attention_cosine_gained": found["attention_cosine"] - found["attention_cosine_untrained"]}
 
 
 def _tables(trained: work.Trained) -> list[Tensor]:

@@ -39,6 +39,8 @@ def train_units(request: Request, store: Store) -> list[Unit]:
                 "training": msgspec.to_builtins(msgspec.structs.replace(setting.training, **row.training)),
                 "device": request.device,
             }
+            if request.device.startswith("cuda"):
+                settings["precision"] = "tf32"  # of matrix products; parameters, sums and measurements stay in float32
             labels_of = {
                 "study": STUDY_NAME, "preset": request.preset, "setting": name, "scheme": stored_label(label, name)
             }  # fmt: skip

@@ -1,8 +1,12 @@
-"""One unit of the Latin-square study: build the model of a row and a seed, train it, score it by class."""
+"""One unit of the Latin-square study: build the model of a row and a seed, train it, score it by class.
+
+On a GPU, units that differ in seed, standard deviation, rate or weight decay are trained as one: ``train_jobs``.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +17,21 @@ from torch import Tensor
 from torch.nn import functional
 
 from posenc.models.encoder import Encoder, EncoderConfig
+from posenc.perform import Job, Together
 from posenc.specification import Specification, per_layer
 from posenc.store import Outcome, Unit
 from posenc.studies.latin_squares.rows import Row
 from posenc.tasks import latin_squares as task
 from posenc.training.loop import Fit, Report, TrainingConfig, train
+from posenc.training.population import Member, train_together
+from posenc.training.precision import Precision
 
 EVALUATE_AT_MOST = 1000  # training puzzles that a curve's accuracy_train is measured on
 CHUNK = 1024
+FIRST_VALUES = ("sigma", "distribution")
+"""Options of schemes that decide a model's first values and nothing else of it."""
+RATES = ("lr", "weight_decay", "warmup_steps", "decay_steps", "clip")
+"""Parts of a training that members of a population may each have their own of."""
 
 
 def dataset_path(root: Path, arguments: dict[str, Any]) -> Path:
@@ -79,24 +90,36 @@ class Split:
 
 
 class Trained:
-    """A model on its puzzles: the loss of a batch, and scores."""
+    """A model on its puzzles: the loss of a batch, and scores.
 
-    def __init__(self, unit: Unit, dataset: task.Dataset) -> None:
+    beside: another on the same puzzles and positions, whose tensors it shares.
+    """
+
+    def __init__(self, unit: Unit, dataset: task.Dataset, beside: Trained | None = None) -> None:
         settings, self.device = unit.settings, unit.settings["device"]
         self.row = msgspec.convert(settings["row"], Row)
         self.config = msgspec.convert(settings["model"], EncoderConfig)
         self.training = msgspec.convert(settings["training"], TrainingConfig)
-        size = settings["train_size"] or len(dataset.train)
-        channels = self.config.channels
-        self.train = Split(dataset.train.take(np.arange(size)), channels, self.device)
-        self.held = {name: Split(getattr(dataset, name), channels, self.device) for name in ("iid", "ood")}
-        self.pos = task.views()[self.row.view].to(self.device)
+        if beside is None:
+            size = settings["train_size"] or len(dataset.train)
+            channels = self.config.channels
+            self.train = Split(dataset.train.take(np.arange(size)), channels, self.device)
+            self.held = {name: Split(getattr(dataset, name), channels, self.device) for name in ("iid", "ood")}
+            self.pos = task.views()[self.row.view].to(self.device)
+        else:
+            self.train, self.held, self.pos = beside.train, beside.held, beside.pos
         torch.manual_seed(unit.seed)
         self.model = make_model(self.row, self.config).to(self.device)
 
+    def score(self, model: Callable[..., Tensor], x: Tensor, probe: Tensor, answer: Tensor) -> Tensor:
+        return functional.cross_entropy(model(x, self.pos, probe), answer)
+
     def loss(self, batch: Tensor) -> Tensor:
-        logits = self.model(self.train.x[batch], self.pos, self.train.probe[batch])
-        return functional.cross_entropy(logits, self.train.answer[batch])
+        return self.fit().loss(batch)
+
+    def fit(self) -> Fit:
+        data = (self.train.x, self.train.probe, self.train.answer)
+        return Fit.of(self.model, data, self.score, self.evaluate)
 
     def logits(self, split: Split) -> Tensor:
         parts = zip(split.x.split(CHUNK), split.probe.split(CHUNK), strict=True)
@@ -133,6 +156,64 @@ def train_unit(unit: Unit, workdir: Path, report: Report) -> Outcome:
     dataset = obtain(workdir.parents[1], unit.settings["data"])
     with torch.random.fork_rng():
         trained = Trained(unit, dataset)
-        fit = Fit(trained.model, len(trained.train.x), trained.loss, trained.evaluate)
-        curve = train(fit, trained.training, seed=unit.seed, workdir=workdir, report=report)
+        curve = train(
+            trained.fit(), trained.training, seed=unit.seed, workdir=workdir, report=report, precision=precision(unit)
+        )
         return trained.outcome(curve)
+
+
+def precision(unit: Unit) -> Precision:
+    """What a unit's steps are computed in: ``settings["precision"]``, float32 where there is none."""
+    return unit.settings.get("precision", "float32")
+
+
+def alike(unit: Unit) -> str:
+    """The same text for units that can be one population: all that they may not differ in."""
+    settings = dict(unit.settings)
+    row, training = dict(settings.pop("row")), settings.pop("training")
+    # what a row changes in the model and the training stands in those already
+    row = {"scheme": row["scheme"], "view": row["view"], "options": row["options"]}
+    row["options"] = {name: value for name, value in row["options"].items() if name not in FIRST_VALUES}
+    training = {name: value for name, value in training.items() if name not in RATES}
+    return msgspec.json.encode([settings, row, training], order="sorted").decode()
+
+
+def memory(unit: Unit) -> float:
+    """Bytes that one more member takes of a device, at most: weights, gradients and moments, and what a step keeps."""
+    model, training = unit.settings["model"], unit.settings["training"]
+    dim, hidden, depth = model["dim"], model["hidden"], model["depth"]
+    weights = depth * (4 * dim**2 + 2 * dim * hidden) + 64 * dim * depth
+    kept = training["batch"] * 16 * depth * (20 * dim + 6 * hidden)
+    return 4.0 * (8 * weights + kept)
+
+
+def train_jobs(jobs: Sequence[Job]) -> list[Outcome | Exception]:
+    """What a GPU's executor calls with units that are ``alike``."""
+    first = jobs[0].unit
+    dataset = obtain(jobs[0].workdir.parents[1], first.settings["data"])
+    with torch.random.fork_rng():
+        trained: list[Trained] = []
+        for job in jobs:
+            trained.append(Trained(job.unit, dataset, trained[0] if trained else None))
+        members = [
+            Member(one.fit(), one.training, job.unit.seed, job.workdir, job.report)
+            for one, job in zip(trained, jobs, strict=True)
+        ]
+        curves = train_together(members, precision=precision(first))
+        return [_ending(one, curve) for one, curve in zip(trained, curves, strict=True)]
+
+
+def _ending(trained: Trained, curve: list[dict[str, Any]] | Exception) -> Outcome | Exception:
+    """A member's outcome, or what ended that member alone."""
+    if isinstance(curve, Exception):
+        return curve
+    try:
+        return trained.outcome(curve)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        return error
+
+
+train_unit_together = Together(group=alike, memory=memory, work=train_jobs)
+"""The companion of ``train_unit``."""
