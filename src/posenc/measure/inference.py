@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -285,7 +286,7 @@ def _left_over(ranks: np.ndarray, given: np.ndarray) -> np.ndarray:
 def _p_over_all_orders(x: np.ndarray, y: np.ndarray) -> float:
     from scipy.stats import permutation_test
 
-    def statistic(order: np.ndarray, axis: int) -> np.ndarray:  # sums of quarters: exact, so that ties are ties
+    def statistic(order: np.ndarray, axis: int) -> Any:  # sums of quarters: exact, so that ties are ties
         return np.moveaxis(order, axis, -1) @ y
 
     orders = math.factorial(len(x))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from posenc.measure.inference import accuracy_interval
+from posenc.measure.inference import FEWEST_SEEDS_FOR_BOOTSTRAP, accuracy_interval
 from posenc.measure.statistics import Estimate
 from posenc.report.page import Panel
 from posenc.report.panels import accuracy_by_class, accuracy_by_scheme, against_published, contrast, learning_curves
@@ -24,7 +24,6 @@ from posenc.tasks import latin_squares as task
 
 Row = dict[str, Any]
 OOD, IID, CHANCE = "accuracy_ood", "accuracy_iid", 0.25
-SEEDS_FOR_BOOTSTRAP = 10
 OOD_LABEL, IID_LABEL = "accuracy out of distribution", "accuracy in distribution"
 
 CHOSEN = (
@@ -113,7 +112,7 @@ class Found:
                 if unit.setting == "main" and unit.scheme in labels and self.store.finished(unit.key):
                     right.setdefault(unit.scheme, {})[unit.seed] = self.store.arrays(unit.key)[array]
             found[metric] = {
-                label: accuracy_interval(seeds) for label, seeds in right.items() if len(seeds) >= SEEDS_FOR_BOOTSTRAP
+                label: accuracy_interval(seeds) for label, seeds in right.items() if len(seeds) >= FEWEST_SEEDS_FOR_BOOTSTRAP
             }
         return {metric: rows for metric, rows in found.items() if rows}
 
