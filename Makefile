@@ -35,7 +35,7 @@ $(VENV)/.run: $(VENV)/.torch pyproject.toml
 
 $(VENV)/.test: $(VENV)/.torch pyproject.toml
 	$(PIP) --constraint constraints.txt --editable '.[analysis,onnx]' 'pip>=25.1'
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev --group oracles
 	touch $@ $(VENV)/.run
 
 clean:

@@ -28,15 +28,16 @@ CODE = sorted(path for folder in ("src", "tests", "benchmarks", "tools") for pat
 LAYERS = (
     ("version",),
     ("positions", "frequencies"),
+    ("randomised",),
     ("scheme",),
     ("kernels",),
     ("schemes",),
-    ("attention", "specification"),
+    ("attention", "specification", "layers"),
     ("contract", "adapt", "models"),
     ("tasks",),
     ("training",),
     ("measure",),
-    ("unit", "provenance", "store", "progress", "executors", "perform", "runner", "export"),
+    ("unit", "provenance", "store", "progress", "executors", "perform", "populations", "runner", "export"),
     ("report",),
     ("studies",),
     ("cli",),
@@ -225,8 +226,8 @@ def test_no_module_lists_schemes_or_asks_which_one_it_is():
     ],
 )
 def test_a_list_of_schemes_is_found(source, complaint):
-    assert complaint in "\n".join(knows_schemes(source, "src/posenc/cli.py"))
-    assert knows_schemes("x = [RoPE(64), Shaw(8, 4)]", "src/posenc/cli.py") == []
+    assert complaint in "\n".join(knows_schemes(source, "src/posenc/cli/atlas.py"))
+    assert knows_schemes("x = [RoPE(64), Shaw(8, 4)]", "src/posenc/cli/atlas.py") == []
 
 
 # names, signatures, hidden state -----------------------------------------------------------------------------------
@@ -254,13 +255,13 @@ def open_signature(source: str, path: str) -> list[str]:
 
 
 def reads_environment(source: str, path: str) -> list[str]:
-    if path == "src/posenc/cli.py":
+    if path.startswith("src/posenc/cli/"):
         return []
     secret = {"environ", "environb", "getenv", "getenvb"}
     tree = ast.parse(source)
     named = {dotted(node).split(".")[-1] for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute)}
     named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
-    return [f"{path} reads the environment ({what}); cli.py alone does." for what in sorted(named & secret)]
+    return [f"{path} reads the environment ({what}); cli alone does." for what in sorted(named & secret)]
 
 
 def at_import(node: ast.AST) -> Iterator[ast.AST]:
@@ -325,7 +326,7 @@ def test_what_does_not_hide_is_not_found():
         "def _f(**k): ...\ndef g(seed):\n    return np.random.default_rng(seed)\nclass _A:\n    def h(self, **k): ..."
     )
     assert [complaint for check in SOURCE_CHECKS for complaint in check(fine, "src/posenc/a.py")] == []
-    assert reads_environment("os.environ", "src/posenc/cli.py") == []
+    assert reads_environment("os.environ", "src/posenc/cli/workbench.py") == []
 
 
 # what importing costs --------------------------------------------------------------------------------

@@ -84,3 +84,7 @@ def test_the_picture_is_what_its_tool_draws(tmp_path: Path) -> None:
 
 def test_the_ledger_is_what_the_results_say() -> None:
     subprocess.run([sys.executable, ROOT / "tools" / "claims.py", "--check"], check=True)
+
+
+def test_the_gallery_is_what_the_catalogue_says() -> None:
+    subprocess.run([sys.executable, ROOT / "tools" / "gallery.py", "--check"], check=True)

@@ -102,3 +102,10 @@ def test_a_long_preset_refuses_where_nobody_can_be_asked() -> None:
 
 def test_a_report_without_trouble_is_one_line() -> None:
     assert str(Report(done=toys(2))) == "2 done, 0 done before."
+
+
+def test_a_unit_that_another_run_holds_waits_and_does_not_run() -> None:
+    (unit,) = toys(1)
+    tally = progress.Tally([unit], {}, Clock())
+    tally.add(Event(key=unit.key, kind="started", message="another run is doing it; waiting for its result"))
+    assert tally.summary() == "0 of 1 done, 0 running, 1 waiting"

@@ -9,40 +9,38 @@ import sys
 from pathlib import Path
 
 import matplotlib as mpl
-import torch
 
 mpl.use("svg")
 from matplotlib import pyplot as plt
 
-from posenc.measure.decay import logit_by_distance
+from posenc.measure.decay import logit_by_distance, reach, shown
 from posenc.schemes import catalogue
-from posenc.specification import Specification, build
 
-DISTANCES = 24
-KNOWN = {"dim": 64, "head_dim": 64, "max_len": 2 * DISTANCES + 1, "max_distance": DISTANCES // 2}
+DISTANCES, ACROSS = 24, 8
 
 
 def main() -> None:
-    torch.manual_seed(0)
-    found = {name: build(Specification(name), KNOWN) for name in catalogue()}
-    style = {"svg.hashsalt": "posenc", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9}
+    found = {name: shown(kind) for name, kind in catalogue().items()}
+    style = {"svg.hashsalt": "posenc", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 8}
     with mpl.rc_context(style):
-        across = 4
-        down = -(-len(found) // across)
+        down = -(-len(found) // ACROSS)
         figure, axes = plt.subplots(
-            down, across, figsize=(8, 1.5 * down), sharex=True, sharey=True, squeeze=False, layout="constrained"
+            down, ACROSS, figsize=(11, 1.05 * down), sharey=True, squeeze=False, layout="constrained"
         )
         for panel in axes.flat[len(found) :]:
             panel.axis("off")
         for panel, (name, scheme) in zip(axes.flat, found.items(), strict=False):
-            rows = [row for row in logit_by_distance(scheme, DISTANCES) if row["logit"] is not None]
-            panel.axhline(0, color="0.8", linewidth=0.8)
-            panel.plot([row["distance"] for row in rows], [row["logit"] for row in rows], color="#0067a5")
-            panel.set_title(name, fontsize=9, loc="left")
+            rows = [row for row in logit_by_distance(scheme, reach(scheme, DISTANCES)) if row["logit"] is not None]
+            panel.axhline(0, color="0.8", linewidth=0.6)
+            panel.plot([row["distance"] for row in rows], [row["logit"] for row in rows], color="#0067a5", linewidth=1)
+            panel.set_title(name, fontsize=8, loc="left", pad=2)
             panel.spines[["top", "right"]].set_visible(False)
-            panel.set_ylim(-0.5, 1.5)
-        figure.supxlabel("distance of the key from the query, in tokens", fontsize=9)
-        figure.supylabel("logit", fontsize=9)
+            panel.set_ylim(-0.6, 1.6)
+            ends = [rows[0]["distance"], rows[-1]["distance"]]
+            panel.set_xticks(ends, [f"{end:.3g}" for end in ends], fontsize=6)
+            panel.tick_params(length=2, pad=1)
+        figure.supxlabel("distance of the key from the query", fontsize=8)
+        figure.supylabel("logit of two equal tokens", fontsize=8)
         path = Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).parents[1] / "docs" / "schemes.svg"
         figure.savefig(path, format="svg", metadata={"Date": None}, facecolor="white")
     print(path)

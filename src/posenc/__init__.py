@@ -9,6 +9,7 @@ Schemes are found by walking ``posenc.schemes`` when one is first asked for; not
 from __future__ import annotations
 
 import importlib
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from posenc.attention import attend, attention, attention_weights
@@ -39,10 +40,12 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name == "check":
         return importlib.import_module("posenc.contract").check
-    if not name.startswith("_"):
+    if name[:1].isupper():
         found = importlib.import_module("posenc.schemes").catalogue()
         if name in found:
             return found[name]
+    elif not name.startswith("_") and find_spec(f"posenc.{name}"):  # a module, as posenc.frequencies
+        return importlib.import_module(f"posenc.{name}")
     raise AttributeError(f"posenc has no {name!r}; posenc list shows its schemes.")
 
 

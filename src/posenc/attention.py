@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import torch
@@ -17,11 +18,15 @@ from torch import Tensor
 from torch._C._functorch import maybe_current_level
 from torch.nn import functional
 
-from posenc.kernels import dense
-from posenc.positions import Positions, as_positions
+from posenc.kernels import dense, parts
+from posenc.kernels.pairs import Divisible
+from posenc.positions import Positions, as_positions, readable
 from posenc.scheme import Pair, Scheme, Where
 
 Backend = Literal["auto", "sdpa", "flex", "eager"]
+PAIRS_WHOLE, PAIRS_AT_ONCE, QUERIES_AT_ONCE = 2**22, 2**18, 64
+"""Pairs of query and key, times heads and samples, up to which a bias is made whole (16 MiB); how many are in memory
+together beyond, where a scheme's pair divides; and of how many queries at least, since fewer are slow."""
 
 
 class Choice(NamedTuple):
@@ -39,7 +44,7 @@ def choose(scheme: Scheme) -> Choice:
     if "bias" in scheme.claims.sites and maybe_current_level() is not None:
         return Choice("eager", "under torch.func SDPA cannot see that a bias wants a gradient")
     if "bias" in scheme.claims.sites:
-        return Choice("sdpa", "its bias goes in as a dense additive mask")
+        return Choice("sdpa", "its bias goes in as a dense additive mask, some queries at a time where there are many")
     return Choice(
         "sdpa",
         "nothing of it stands between the logits and the values but a mask at most (few keys on a CPU: plain products)",
@@ -114,17 +119,16 @@ def attend(
         k, v = scheme.transform(k, where_k, "k"), scheme.transform(v, where_k, "v")
     if backend == "auto":
         backend = choose(scheme).backend
-    if backend == "eager":
-        weights = attention_weights(q * scale, k, scheme, pair, kept=kept, mask=mask)
-        out = weights @ _spread(v, q)
-        extra = scheme.value_bias(weights, pair)
-        out = out if extra is None else out + extra
-    elif "value_bias" in scheme.claims.sites:
+    if "value_bias" in scheme.claims.sites and backend in ("sdpa", "flex"):
         raise ValueError(f"{name} cannot run on {backend!r}: {choose(scheme).reason}. Use backend='auto'.")
-    elif backend == "flex":
+    if backend == "flex":
         out = _flex(q * scale, k, v, scheme, pair, kept, mask)
+    elif backend == "eager":
+        out = _in_parts(_eager, q * scale, k, v, scheme, pair, kept, mask)
+    elif backend == "sdpa" and "bias" in scheme.claims.sites:
+        out = _in_parts(_biased, q * scale, k, v, scheme, pair, kept, mask)
     elif backend == "sdpa":
-        out = _sdpa(q, k, v, scheme, pair, kept, mask, scale)
+        out = _sdpa(q, k, v, _both(scheme.mask(pair), mask), scale)
     else:
         raise ValueError(f"attention runs on 'auto', 'sdpa', 'flex' or 'eager'; got backend={backend!r}.")
     return scheme.transform(out, where_q, "o")
@@ -147,25 +151,49 @@ def attention_weights(
     return weights.masked_fill(~seen, 0).to(q.dtype)  # a query that sees no key: zeros, not NaN, as SDPA has it
 
 
-def _sdpa(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    scheme: Scheme,
-    pair: Pair,
-    kept: Tensor | None,
+def _in_parts(
+    run: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None,
     mask: Tensor | None,
-    scale: float,
+) -> Tensor:  # fmt: skip
+    """``run`` on some queries at a time, where there are many and the scheme's pair divides."""
+    pairs = q.shape[0] * q.shape[1] * q.shape[2] * k.shape[2]
+    if not (readable(q) and isinstance(pair, Divisible) and pairs > PAIRS_WHOLE):
+        return run(q, k, v, scheme, pair, kept, mask)  # a traced graph, too, is whole
+
+    def some(q: Tensor, k: Tensor, v: Tensor, more: tuple[Pair, Tensor | None], at: slice) -> Tensor:
+        pair, kept = more
+        return run(q, k, v, scheme, pair.queries(at), kept, None if mask is None else mask[..., at, :])
+
+    step = max(QUERIES_AT_ONCE, q.shape[2] * PAIRS_AT_ONCE // pairs)
+    return parts.in_parts(some, step, q, k, v, (pair, kept), tuple(scheme.parameters()))
+
+
+def _eager(
+    q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, mask: Tensor | None
 ) -> Tensor:
+    weights = attention_weights(q, k, scheme, pair, kept=kept, mask=mask)
+    out = weights @ _spread(v, q)
+    extra = scheme.value_bias(weights, pair)
+    return out if extra is None else out + extra
+
+
+def _biased(
+    q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, mask: Tensor | None
+) -> Tensor:
+    """SDPA with a dense additive mask; q already carries the scale, as a bias reads it."""
     seen = _both(scheme.mask(pair), mask)
-    if "bias" in scheme.claims.sites:
-        q, scale = q * scale, 1.0  # a bias reads the queries as the logits have them
-        bias = scheme.bias(q, _spread(k, q), kept, pair, seen)
-        if bias is not None:
-            seen = bias.to(q.dtype) if seen is None else bias.to(q.dtype).masked_fill(~seen, -torch.inf)
-    elif seen is None and dense.pays(q, k, v):
+    bias = scheme.bias(q, _spread(k, q), kept, pair, seen)
+    if bias is not None:
+        wide = bias.dtype == torch.float32 and q.device.type == "cpu"  # there half precision takes a float32 mask
+        bias = bias if wide and q.dtype.itemsize < 4 else bias.to(q.dtype)
+        seen = bias if seen is None else bias.masked_fill(~seen, -torch.inf)
+    return _sdpa(q, k, v, seen, 1.0)
+
+
+def _sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float) -> Tensor:
+    if mask is None and dense.pays(q, k, v):
         return dense.attention(q, k, v, scale)
-    return functional.scaled_dot_product_attention(q, k, v, seen, scale=scale, enable_gqa=_grouped(q, k))
+    return functional.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=_grouped(q, k))
 
 
 def _flex(

@@ -46,6 +46,8 @@ class Tally:
 
     def add(self, event: Event) -> None:
         key, fraction = event.key, event.step / max(event.steps, 1)
+        if event.kind == "started" and event.message:  # another run holds it: it waits here
+            return
         if event.kind in ("started", "progress"):
             if event.kind == "progress":
                 self.first.setdefault(key, fraction)

@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, get_args
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -86,7 +87,19 @@ class Scheme(nn.Module, abc.ABC):
 
     cite: ClassVar[str] = ""
     examples: ClassVar[tuple[Mapping[str, Any], ...]] = ()
+    wide: ClassVar[frozenset[str]] = frozenset()
+    """Own parameters that no cast makes narrower than float32: trained angles, which bfloat16 would round by turns."""
     claims: Claims
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True):  # torch's own hook behind .to() and .half()
+        wide = {id(t) for name in self.wide for t in _with_gradient(getattr(self, name, None))}
+
+        def apply(t: Tensor) -> Tensor:
+            done = fn(t)
+            narrow = id(t) in wide and done.is_floating_point() and done.dtype.itemsize < 4
+            return t.to(done.device, torch.float32) if narrow else done
+
+        return super()._apply(apply, recurse)
 
     def forward(self, *_: Any) -> Tensor:
         """A scheme is not called: it touches the network at its sites."""
@@ -123,6 +136,19 @@ class Scheme(nn.Module, abc.ABC):
         """A map of queries, keys, values or head outputs ``(B, H, N, D)``; it may widen q and k."""
         return x
 
+    def rerotate(self, x: Tensor, where_from: Where, where_to: Where, site: Literal["k", "v"] = "k") -> Tensor:
+        """Cached keys (or values) ``(B, H, K, D)``, transformed at one place, as if transformed at another.
+
+        For caches that drop or insert tokens: what costs less than making the keys again. Raises ValueError where the
+        scheme cannot.
+        """
+        if site not in self.claims.sites:
+            return x
+        raise ValueError(
+            f"{type(self).__name__} cannot move {'keys' if site == 'k' else 'values'} that are cached as transformed. "
+            "Cache them as projected, and transform them at the new positions."
+        )
+
     def keep(self, x: Tensor, where: Where) -> Tensor | None:
         """What a bias reads of each key's row of the block's input ``(B, K, dim)``, such as a gate, ``(B, H, K, ..)``.
 
@@ -147,7 +173,7 @@ class Scheme(nn.Module, abc.ABC):
         return None
 
     def mix(self, x: Tensor, where: Where) -> Tensor:
-        """A map of a block's output that looks at neighbours, called after its residual."""
+        """A map of a block's output ``(B, N, dim)`` that looks at neighbours, called after its residual."""
         return x
 
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pair) -> Callable[..., Tensor] | None:
@@ -174,6 +200,10 @@ class Scheme(nn.Module, abc.ABC):
     def define_mask(self, at: At) -> bool:
         """Whether query ``i`` may look at key ``j``."""
         raise NotImplementedError(f"{type(self).__name__} claims the site mask and gives no definition of it")
+
+    def define_mix(self, x: Tensor, pos: Positions, n: int) -> Tensor:
+        """Row ``n`` ``(dim,)`` of one sample ``(N, dim)`` after mixing; ``pos`` is a full grid, ``pos.lattice``."""
+        raise NotImplementedError(f"{type(self).__name__} claims the site mix and gives no definition of it")
 
     # at the door ---------------------------------------------------------------------------------------------------
     def _nothing_to_embed(self) -> str:
@@ -217,7 +247,7 @@ class Scheme(nn.Module, abc.ABC):
         return pos.coords[..., 0].long()
 
     def _refuse_outside(self, pos: Positions, limits: tuple[float, float]) -> None:
-        coords = _placed(pos)
+        coords = _placed(pos).detach()
         if coords.numel() == 0:
             return
         low, high = (float(end) for end in coords.aminmax())
@@ -229,6 +259,28 @@ class Scheme(nn.Module, abc.ABC):
                 f"{low if below else high:g} was asked for. {fix}, or use a scheme without a limit: "
                 "posenc list --unbounded"
             )
+
+
+def per_head(values: Tensor, x: Tensor, name: str, *, dim: int = -3) -> Tensor:
+    """What a scheme has for each of its h heads, ``(.., h, N, F)``, shaped to meet the H heads of ``x (B, H, N, D)``.
+
+    One head serves all; where H is a multiple of h, neighbours share, as query heads share a key head. dim: where h
+    stands in ``values``. Raises ValueError for any other H.
+    """
+    own, heads = values.shape[dim], x.shape[1]
+    if own in (1, heads):
+        return values
+    if heads % own:
+        raise ValueError(
+            f"this {name} is built for {own} heads and meets {heads}. Build it with heads={heads}, or with the number "
+            "of key heads where query heads share them."
+        )
+    return values.repeat_interleave(heads // own, dim)
+
+
+def _with_gradient(t: Tensor | None) -> tuple[Tensor, ...]:
+    grad = None if t is None or not t.is_leaf else t.grad
+    return () if t is None else (t,) if grad is None else (t, grad)
 
 
 def _placed(pos: Positions) -> Tensor:

@@ -96,6 +96,11 @@ def build(specification: Specification, known: Mapping[str, Any]) -> Scheme:
         ) from error
 
 
+def signature(kind: type[Scheme]) -> str:
+    """A scheme's constructor as one reads it: ``(head_dim: int, *, of: int | None = None)``."""
+    return str(inspect.signature(kind, eval_str=True)).removesuffix(" -> None")
+
+
 def per_layer(specification: Specification, known: Mapping[str, Any]) -> Callable[[int], Scheme]:
     """A factory ``layer -> scheme`` that shares one scheme or makes one a layer, as the scheme claims."""
     first = build(specification, known)

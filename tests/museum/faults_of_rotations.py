@@ -53,6 +53,9 @@ class Rotary(Scheme):
         a, b, cos, sin = x[..., 0::2], x[..., 1::2], where.cos(), where.sin()
         return torch.stack([a * cos - b * sin, b * cos + a * sin], -1).flatten(-2).to(x.dtype)
 
+    def rerotate(self, x: Tensor, where_from: Tensor, where_to: Tensor, site: str = "k") -> Tensor:
+        return self.transform(x, where_to - where_from, site)
+
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
         row = []
         for i, theta in enumerate(self.theta if site in ("q", "k") else ()):
@@ -106,6 +109,25 @@ class AnglesInFloat32(Rotary):
 
     def angles(self, pos: Positions) -> Tensor:
         return (pos.coords.float() * torch.tensor(self.theta)).double()
+
+
+class InvertedRamp(Rotary):
+    """litgpt's YaRN: the ramp is upside down, so the pairs that keep their speed are those that must be slowed."""
+
+    caught_by = "definition.attention_equals_its_definition"
+
+    def angles(self, pos: Positions) -> Tensor:
+        return super().angles(pos) * (1 - yarn_ramp(self.theta) * 3 / 4)
+
+    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
+        keep = yarn_ramp(self.theta)
+        slowed = type(self).__base__([t * float(k + (1 - k) / 4) for t, k in zip(self.theta, keep, strict=True)])
+        return slowed.define_transform(x, p, site, head)
+
+
+def yarn_ramp(theta: tuple[float, float]) -> Tensor:
+    """1 for what turns 32 times in 256 tokens, 0 for what turns once at most; YaRN by a factor of 4."""
+    return ((256 * torch.tensor(theta, dtype=torch.float64) / (2 * torch.pi) - 1) / 31).clamp(0, 1)
 
 
 # hidden state ------------------------------------------------------------------------------------------------------
@@ -238,12 +260,32 @@ class ClaimsLessThanItDoes(Rotary):
         self.claims = dataclasses.replace(CLAIMS, translation="none")
 
 
+class MovesKeysBackwards(Rotary):
+    """Made up after llama.cpp#24875, which asks for moving cached keys: they are turned by the shift the wrong way."""
+
+    caught_by = "placement.moved_keys_are_as_if_made_there"
+
+    def rerotate(self, x: Tensor, where_from: Tensor, where_to: Tensor, site: str = "k") -> Tensor:
+        return super().rerotate(x, where_to, where_from, site)
+
+
+class ScalesByTheLongest(Rotary):
+    """transformers#34046, dynamic NTK: frequencies follow the longest position at hand, also of another document."""
+
+    caught_by = "placement.packed_documents_equal_separate_ones"
+
+    def angles(self, pos: Positions) -> Tensor:
+        return super().angles(pos) * (1 if pos.count < 1 else 2 - (pos.coords.max() - pos.coords.min()) / 100)
+
+
 class Decaying(Rotary):
     """xPos with a fixed centre: queries grow by ``1.02^p`` and keys shrink by it; its range keeps that finite."""
 
     def __init__(self, theta: tuple[float, float]) -> None:
         super().__init__(theta)
         self.claims = dataclasses.replace(CLAIMS, isometric=False, range=(0, 60))
+
+    rerotate = Scheme.rerotate
 
     def growth(self, where: Tensor) -> Tensor:
         return where[..., :1] / self.theta[0]
@@ -296,6 +338,18 @@ class NoGradientToPositions(Rotary):
     def angles(self, pos: Positions) -> Tensor:
         with torch.no_grad():
             return super().angles(pos)
+
+
+class NowhereAGradientToPositions(Rotary):
+    """positional-encodings, torchtune: positions get no gradient, and here the definition agrees."""
+
+    caught_by = "definition.positions_get_the_gradient_of_the_effect"
+
+    def angles(self, pos: Positions) -> Tensor:
+        return super().angles(pos).detach()
+
+    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
+        return super().define_transform(x, p.detach(), site, head)
 
 
 class ReadsPositionsWhileCompiling(Rotary):

@@ -3,19 +3,20 @@
 A check that has never failed is not a check: each one of the contract has an exhibit here.
 """
 
+import importlib
 import inspect
+from pathlib import Path
 
-import faults_of_rotations
-import faults_of_rows_and_biases
 import pytest
 
 from posenc.contract import check, checks, run
 from posenc.contract.case import Case
 from posenc.scheme import Scheme
 
+ROOMS = [importlib.import_module(file.stem) for file in sorted(Path(__file__).parent.glob("faults_of_*.py"))]
 SCHEMES = [
     value
-    for room in (faults_of_rotations, faults_of_rows_and_biases)
+    for room in ROOMS
     for value in vars(room).values()
     if inspect.isclass(value) and issubclass(value, Scheme) and value.__module__ == room.__name__
 ]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from posenc.attention import attention
 from posenc.frequencies import geometric
+from posenc.kernels.rotary import PAIRINGS, Turn, repaired, turn
 from posenc.positions import Positions, grid, sequence
 from posenc.schemes.rope import RoPE
 
@@ -72,7 +73,7 @@ def test_the_two_pairings_are_one_up_to_a_permutation_of_channels():
     x, pos = draw(1, 2, 5, 12), sequence(5) + 3.0
     order = torch.arange(12).view(6, 2).T.flatten()  # evens first, then odds
     interleaved, half = turned(RoPE(12), x, pos), turned(RoPE(12, pairing="half"), x[..., order], pos)
-    assert torch.equal(interleaved[..., order], half)
+    torch.testing.assert_close(interleaved[..., order], half, atol=1e-14, rtol=0)
     assert not torch.allclose(interleaved, turned(RoPE(12, pairing="half"), x, pos))
 
 
@@ -83,6 +84,76 @@ def test_a_part_turns_as_if_alone_and_leaves_the_rest(pairing):
     assert torch.equal(out[..., 8:], x[..., 8:])
     assert torch.equal(out[..., :8], turned(RoPE(8, pairing=pairing), x[..., :8], pos))
     assert torch.equal(turned(RoPE(12, of=12), x, pos), turned(RoPE(12), x, pos))
+
+
+def test_the_other_partial_pairing_has_the_halves_of_the_head():
+    """Pairs (i, i + D/2) for i < d/2: as "half" over the whole head with frequencies of zero, and not the slice's."""
+    x, pos = draw(1, 2, 5, 12), sequence(5) + 3.0
+    out = turned(RoPE(8, of=12, pairing="across"), x, pos)
+    theta = torch.cat([geometric(4), torch.zeros(2, dtype=torch.float64)])
+    torch.testing.assert_close(out, turned(RoPE(12, pairing="half", frequencies=theta), x, pos))
+    assert torch.equal(out[..., [4, 5, 10, 11]], x[..., [4, 5, 10, 11]])
+    assert not torch.allclose(out, turned(RoPE(8, of=12, pairing="half"), x, pos))
+    whole = turned(RoPE(12, pairing="across"), x, pos)
+    assert torch.equal(whole, turned(RoPE(12, pairing="half"), x, pos))
+
+
+@pytest.mark.parametrize("was", PAIRINGS)
+@pytest.mark.parametrize("becomes", PAIRINGS)
+@pytest.mark.parametrize("turning", [12, 8])
+def test_repaired_weights_give_the_same_logits_under_the_other_pairing(was, becomes, turning):
+    heads, inputs, pos = draw(2, 2 * 12, 10), draw(1, 5, 10), sequence(5) + 3.0
+
+    def logits(weights, pairing):
+        scheme = RoPE(turning, of=12, pairing=pairing)
+        q, k = (turned(scheme, (inputs @ w.T).unflatten(-1, (2, 12)).transpose(1, 2), pos) for w in weights)
+        return q @ k.mT
+
+    other = [repaired(w, was, becomes, 12, turning=turning) for w in heads]
+    torch.testing.assert_close(logits(other, becomes), logits(heads, was))
+    assert torch.equal(repaired(other[0], becomes, was, 12, turning=turning), heads[0])
+    assert torch.equal(repaired(heads[0][:, 0], was, becomes, 12, turning=turning), other[0][:, 0])  # a bias
+
+
+def test_repaired_takes_evens_first_for_halves():
+    rows = torch.arange(12.0)
+    assert repaired(rows, "interleaved", "half", 6).tolist() == [0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11]
+    assert repaired(rows, "half", "across", 6, turning=4).tolist() == [0, 1, 4, 2, 3, 5, 6, 7, 10, 8, 9, 11]
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_every_way_of_computing_a_turn_agrees(pairing, dtype):
+    """In place, as complex numbers, as strided views that no complex number fits, and as compilers get it."""
+    x = draw(2, 3, 5, 12).to(dtype)
+    where = RoPE(12, pairing=pairing).prepare(sequence(5, start=90))
+    out = turn(x, where)
+    odd = torch.zeros(2, 3, 5, 13, dtype=dtype)
+    odd[..., 1:] = x
+    torch.testing.assert_close(turn(odd[..., 1:], where), out)  # begins at an odd place
+    torch.testing.assert_close(turn(x.transpose(1, 2).contiguous().transpose(1, 2), where), out)
+    torch.testing.assert_close(turn(x.mT.contiguous().mT, where), out)  # channels far apart
+    back = turn(out.float(), where, back=True)
+    torch.testing.assert_close(back, x.float(), atol=1e-5 if dtype == torch.float32 else 3e-2, rtol=0)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own, on the way to jvp
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_gradients_and_per_sample_maps_go_through_every_way(pairing):
+    scheme, x = RoPE(4, of=6, pairing=pairing), draw(2, 1, 3, 6).requires_grad_()
+    coords = draw(3, 1).requires_grad_()
+
+    def f(x, coords):
+        return scheme.transform(x, scheme.prepare(Positions(coords)), "q")
+
+    assert torch.autograd.gradcheck(f, (x, coords))
+    assert torch.autograd.gradgradcheck(f, (x, coords))
+    many = draw(4, 3, 1)
+    mapped = torch.func.vmap(lambda p: f(x.detach(), p))(many)
+    torch.testing.assert_close(mapped, torch.stack([f(x.detach(), p) for p in many]))
+    _, slope = torch.func.jvp(lambda p: f(x.detach(), p), (coords.detach(),), (torch.ones_like(coords.detach()),))
+    step = (f(x.detach(), coords.detach() + 1e-6) - f(x.detach(), coords.detach() - 1e-6)) / 2e-6
+    torch.testing.assert_close(slope, step, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("autocast", [False, True])
@@ -146,6 +217,11 @@ def test_a_token_without_a_place_is_not_turned():
             lambda: RoPE(8).out_dim,
             r"RoPE embeds nothing: it acts at k, q\. Ask first whether 'embed' is in claims\.sites",
         ),
+        (lambda: repaired(torch.zeros(10, 2), "half", "across", 8), r"10 rows are no multiple of 8\. Pass the head's"),
+        (
+            lambda: repaired(torch.zeros(8, 2), "half", "across", 8, turning=10),
+            r"at most 8 channels turns; got turning=10",
+        ),
         (lambda: RoPE(8).embed(RoPE(8).prepare(sequence(2))), r"RoPE embeds nothing: it acts at k, q\."),
     ],
 )
@@ -156,8 +232,37 @@ def test_bad_input(make, sentence):
 
 @pytest.mark.compile  # the shape hook would refuse the word before the sentence does
 def test_an_unknown_pairing():
-    with pytest.raises(ValueError, match=r"'interleaved' \(2i, 2i\+1\) or 'half' \(i, i\+d/2\); got 'neox'"):
+    with pytest.raises(ValueError, match=r"'interleaved' \(2i, 2i\+1\), 'half' \(i, i\+d/2\) or, .*; got 'neox'"):
         RoPE(8, pairing="neox")
+    with pytest.raises(ValueError, match=r"channels are paired 'interleaved', 'half', 'across'; got 'neox'"):
+        repaired(torch.zeros(8, 2), "half", "neox", 8)
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_wide_copies_a_head_at_a_time_change_nothing(pairing):
+    """Large heads in bfloat16, with one turn for all heads, one for each, and one for each sample."""
+    x = draw(2, 3, 2048, 16, dtype=torch.bfloat16)
+    pos = sequence(torch.arange(2048) * torch.tensor([[1], [3]]))
+    whole, own = RoPE(16, pairing=pairing).prepare(sequence(2048)), RoPE(16, pairing=pairing).prepare(pos)
+    each = Turn(torch.stack([whole.cos_sin * size for size in (1, 2, 3)]), pairing)
+    for by in (whole, own, each):
+        wide = x.float()
+        out = turn(x, by)
+        assert torch.equal(out, turn(wide, by).bfloat16())
+        assert torch.equal(wide, x.float())
+    grown = x.clone().requires_grad_()
+    turn(grown, each).sum().backward()
+    assert grown.grad is not None
+    torch.testing.assert_close(grown.grad, turn(torch.ones_like(x), each, back=True))
+
+
+@pytest.mark.compile
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning")  # inductor's own
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_compiled_turns_are_the_eager_ones(pairing):
+    scheme, x = RoPE(8, of=12, pairing=pairing), draw(1, 2, 5, 12, dtype=torch.float32)
+    compiled = torch.compile(lambda x, pos: scheme.transform(x, scheme.prepare(pos), "q"), fullgraph=True)
+    torch.testing.assert_close(compiled(x, sequence(5)), turned(scheme, x, sequence(5)))
 
 
 def test_attention_with_rope_is_softmax_of_the_oracles_products():

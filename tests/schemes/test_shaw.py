@@ -96,6 +96,15 @@ def test_no_tensor_holds_a_vector_for_every_pair(options):
     assert seen.elements == n * n * d
 
 
+@pytest.mark.parametrize("options", [{}, {"values": False}, {"literal": True}])
+def test_of_a_long_sequence_no_tensor_holds_every_pair(options):
+    n = 2176
+    q, k, v = (t.clone().requires_grad_() for t in torch.zeros(3, 1, 1, n, 4))
+    with Largest() as seen:
+        attention(q, k, v, scheme=Shaw(4, 8, **options), q_pos=sequence(n)).sum().backward()
+    assert seen.elements <= 2**18  # a part of the queries, forward and backward
+
+
 def test_tables_start_as_the_sources_have_them():
     generator = torch.Generator().manual_seed(0)
     scheme = Shaw(64, 100, generator=generator)

@@ -57,6 +57,38 @@ def test_rows_by_the_formula_in_numpy():
     np.testing.assert_allclose(two[3, 5], np.concatenate([wanted[5], wanted[3]]), atol=1e-12)
 
 
+def test_the_orders_of_channels_that_other_libraries_have():
+    # timm, build_sincos2d_pos_embed: sines of rows and columns, then cosines; interleaved: [sin | cos] of rows first.
+    # MAE, get_2d_sincos_pos_embed: [sin | cos] of columns, then of rows. PVT's: interleaved, rows first.
+    h, w, d = 3, 5, 16
+    row, column = (c.reshape(-1, 1) for c in np.meshgrid(np.arange(h), np.arange(w), indexing="ij"))
+    omega = 10000.0 ** (-np.arange(d // 4) / (d // 4))
+    y, x = row * omega, column * omega
+
+    def made(**options) -> np.ndarray:
+        return rows(Sinusoid(d, axes=2, **options), grid(h, w)).numpy()
+
+    sin, cos = np.sin, np.cos
+    by_hand = {
+        ("sines first", "first"): [sin(y), sin(x), cos(y), cos(x)],
+        ("halves", "first"): [sin(y), cos(y), sin(x), cos(x)],
+        ("halves", "last"): [sin(x), cos(x), sin(y), cos(y)],
+    }
+    for (channels, leading), parts in by_hand.items():
+        wanted = np.concatenate(parts, -1)
+        np.testing.assert_allclose(made(channels=channels, leading=leading), wanted, atol=1e-12)
+    alternating = np.stack([np.stack([sin(y), cos(y)], -1), np.stack([sin(x), cos(x)], -1)], 1).reshape(h * w, d)
+    np.testing.assert_allclose(made(leading="first"), alternating, atol=1e-12)
+
+
+@pytest.mark.compile  # the shape hook would refuse the words before the sentences do
+def test_unknown_orders():
+    with pytest.raises(ValueError, match=r"stand 'interleaved', in 'halves' or 'sines first'; got 'shuffled'"):
+        Sinusoid(12, channels="shuffled")
+    with pytest.raises(ValueError, match=r"'last' axis leads a row of Sinusoid, or the 'first'; got 'second'"):
+        Sinusoid(12, leading="second")
+
+
 @given(
     st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=3),
     st.floats(-1e6, 1e6),

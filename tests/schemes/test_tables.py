@@ -52,6 +52,64 @@ def test_learned_reads_its_rows_and_trains_those_alone():
     assert list(scheme.state_dict()) == ["table"]
 
 
+@pytest.mark.parametrize("to", [(5, 7), (7, 5), (9, 4), (3, 11), (35, 2), (1, 1)])
+@pytest.mark.parametrize("antialias", [False, True])
+@pytest.mark.parametrize("method", ["cubic", "linear"])
+def test_a_table_of_a_grid_at_another_resolution(method, antialias, to):
+    scheme = Learned(3, 35).double()
+    resized = scheme.resized((5, 7), to, method=method, antialias=antialias)
+    picture = scheme.table.detach().view(5, 7, 3).permute(2, 0, 1)[None]
+    wanted = torch.nn.functional.interpolate(
+        picture, size=to, mode="bicubic" if method == "cubic" else "bilinear", antialias=antialias
+    )[0].permute(1, 2, 0).reshape(-1, 3)  # fmt: skip
+    torch.testing.assert_close(resized.table.detach(), wanted, atol=1e-12, rtol=0)
+    assert resized.claims.range == (0, math.prod(to) - 1)
+    assert scheme.claims.range == (0, 34)
+    assert resized.embed(resized.prepare(sequence(math.prod(to)))).shape == (math.prod(to), 3)
+
+
+def test_an_unchanged_grid_is_copied_exactly():
+    scheme = Learned(3, 24, sigma=0.2).bfloat16()
+    same = scheme.resized((4, 6), (4, 6))
+    assert torch.equal(same.table, scheme.table)
+    assert same.table.data_ptr() != scheme.table.data_ptr()
+    assert same.table.dtype == torch.bfloat16
+    assert same.sigma == 0.2
+    assert isinstance(same.table, torch.nn.Parameter)
+    assert list(same.state_dict()) == ["table"]
+
+
+def test_a_table_of_equal_size_and_another_shape_is_not_the_same_grid():
+    # timm#2317, #2737: skipped where the number of tokens is equal. A row of 4 read as a 2 x 2: by hand, linear.
+    scheme = Learned(1, 4)
+    scheme.table.data = torch.tensor([[0.0], [1.0], [2.0], [3.0]])
+    square = scheme.resized((1, 4), (2, 2), method="linear", antialias=False)
+    assert square.table.flatten().tolist() == [0.5, 2.5, 0.5, 2.5]
+
+
+def test_resized_on_one_axis_and_on_three():
+    scheme = Learned(2, 24)
+    ramp = torch.arange(24.0)[:, None].repeat(1, 2)
+    scheme.table.data = ramp
+    doubled = scheme.resized((24,), (48,), method="linear").table[:, 0].tolist()
+    assert doubled[:4] == [0, 0.25, 0.75, 1.25]  # (i + 1/2) / 2 - 1/2, the edge repeated
+    volume = scheme.resized((2, 3, 4), (4, 3, 8), method="linear", antialias=False).table.view(4, 3, 8, 2)
+    torch.testing.assert_close(volume[1, 1, 3], torch.tensor([3.0 + 4 + 1.25] * 2))
+
+
+@pytest.mark.parametrize(
+    ("shape", "to", "sentence"),
+    [
+        ((5, 5), (2, 2), r"a table of 24 rows is no grid of shape \(5, 5\), which has 25 points\. A class token"),
+        ((4, 6), (24,), r"grid of shape \(4, 6\) has 2 axes and so has its new shape, .* got \(24,\)"),
+        ((4, 6), (0, 6), r"each of at least 1 point; got \(0, 6\)"),
+    ],
+)
+def test_resizing_what_is_no_grid(shape, to, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Learned(3, 24).resized(shape, to)
+
+
 def test_random_is_a_saved_buffer_of_standard_normal_numbers():
     scheme = Random(100, 400, generator=seeded())
     assert list(scheme.parameters()) == []
@@ -121,6 +179,8 @@ def test_bad_input(make, sentence):
 def test_an_unknown_distribution():
     with pytest.raises(ValueError, match=r"drawn 'normal' or 'uniform'; got 'cauchy'"):
         Learned(3, 5, distribution="cauchy")
+    with pytest.raises(ValueError, match=r"a table is interpolated 'cubic' or 'linear'; got 'nearest'"):
+        Learned(3, 4).resized((4,), (6,), method="nearest")
 
 
 def qkv(n: int = 5) -> tuple[torch.Tensor, ...]:

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 import tyro
 
 import posenc
-from posenc.cli import atlas, tasks, workbench
+from posenc.cli import atlas, bench, show, tasks, workbench
 
 app = tyro.extras.SubcommandApp()
 for command in (workbench.run, workbench.report, workbench.results):
     app.command(command)
 app.command(name="list")(atlas.list_schemes)
-app.command(atlas.check)
+for command in (show.show, atlas.check, atlas.new, atlas.cite, bench.bench):
+    app.command(command)
 app.command(tasks.data)
 
 

@@ -1,10 +1,11 @@
-"""The atlas: ``list``, ``check``."""
+"""The atlas: ``list``, ``check``, ``cite``, ``new``."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib.util
 import json
+import keyword
 import sys
 from pathlib import Path
 from typing import Any, Literal
@@ -30,7 +31,7 @@ def list_schemes(format: Literal["table", "json"] = "table", unbounded: bool = F
         unbounded: Only those that take any position.
         axes: Only those that can take positions of so many axes.
     """
-    rows = [row for row in _claims() if not unbounded or row["range"] is None]
+    rows = [row for row in claims_of_all() if not unbounded or row["range"] is None]
     rows = [row for row in rows if axes is None or axes in row["axes"] or "any" in row["axes"]]
     if format == "json":
         print(json.dumps(rows, indent=2))
@@ -73,7 +74,100 @@ def check(what: Positional[str], compiling: bool = False) -> int:
     return int(failed)
 
 
-def _claims() -> list[dict[str, Any]]:
+def cite(names: Positional[tuple[str, ...]]) -> int:
+    """The BibTeX entries of encodings, each once.
+
+    Try:
+
+    posenc cite rope gridpe > encodings.bib
+
+    Args:
+        names: Names of posenc list.
+    """
+    from posenc import specification
+
+    if not names:
+        raise ValueError("nothing was named. Write posenc cite rope gridpe, or see posenc list.")
+    entries = {kind: kind.cite.strip() for kind in map(specification.find, names)}
+    for kind, entry in entries.items():
+        if not entry:
+            print(f"{kind.__name__} has no paper of its own; cite posenc.", file=sys.stderr)
+    print("\n\n".join(dict.fromkeys(filter(None, entries.values()))))
+    return 0
+
+
+def new(name: Positional[str], to: Path | None = None) -> int:
+    """A file with the skeleton of an encoding of your own; its contract fails at the first point that is unmet.
+
+    Try:
+
+    posenc new my_scheme && posenc check my_scheme.py
+
+    Args:
+        name: In snake case; the class is called the same in capitals and lower case.
+        to: The file; NAME.py otherwise.
+    """
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise ValueError(f"{name!r} cannot name a Python file and class. Use letters, digits and _, as my_scheme.")
+    path = to or Path(f"{name}.py")
+    if path.exists():
+        raise ValueError(f"{path} is there already and is left as it is. Choose another name, or --to FILE.")
+    path.write_text(SKELETON.replace("MyScheme", "".join(word.capitalize() for word in name.split("_"))))
+    print(f"{path}\nNext: posenc check {path}")
+    return 0
+
+
+SKELETON = '''"""One sentence that says what this encoding does; posenc list shows it.
+
+    the formula, with the symbols of the paper
+
+Source: who, when, where, which equations. Conventions: what the paper leaves open and what was chosen.
+"""
+
+from __future__ import annotations
+
+import torch
+from posenc import Claims, Positions, Scheme
+
+
+class MyScheme(Scheme):
+    """Rows of width ``dim``. dim: of the rows. scale: say what every argument does, with its unit."""
+
+    cite = ""
+    examples = ({"dim": 12}, {"dim": 12, "scale": 0.5})
+
+    def __init__(self, dim: int, scale: float = 1.0) -> None:
+        super().__init__()
+        self.dim, self.scale = dim, scale
+        self.claims = Claims(
+            translation="none",
+            isometric=False,
+            learned=False,
+            range=None,
+            axes=1,
+            sites=frozenset({"embed"}),
+            sharing="model",
+            cacheable=True,
+        )
+
+    @property
+    def out_dim(self) -> int:
+        return self.dim
+
+    def prepare(self, pos: Positions) -> torch.Tensor:
+        """What depends on positions alone; ``_take`` refuses what the claims leave out."""
+        self._take(pos)
+        raise NotImplementedError("prepare: make the rows here, zero for tokens without a place (pos.placed)")
+
+    def embed(self, where: torch.Tensor) -> torch.Tensor:
+        return where
+
+    def define_embed(self, p: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError("define_embed: the formula for one position, loops allowed, float64")
+'''
+
+
+def claims_of_all() -> list[dict[str, Any]]:
     """One row a scheme, from its examples: what they claim in common, and the numbers of axes that they take."""
     from posenc.schemes import catalogue
 
@@ -85,6 +179,7 @@ def _claims() -> list[dict[str, Any]]:
             {
                 "name": name,
                 "summary": (sys.modules[kind.__module__].__doc__ or "").split("\n")[0],
+                "file": Path(sys.modules[kind.__module__].__file__ or "").name,
                 **first,
                 "axes": sorted({claim.axes or "any" for claim in claims}, key=str),
                 "sites": sorted(set().union(*(claim.sites for claim in claims))),

@@ -17,7 +17,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 
 from posenc.contract.case import Case, ContractError
-from posenc.scheme import Scheme
+from posenc.scheme import Claims, Scheme
 
 LONGEST = 300  # characters of an error that is not the contract's own
 
@@ -54,10 +54,11 @@ class Report:
         return "\n".join(lines)
 
 
-def check(scheme: Scheme | type[Scheme], *, compiling: bool = False) -> Report:
+def check(scheme: Scheme | type[Scheme], *, compiling: bool = False, family: str | None = None) -> Report:
     """Run the contract on every example of a scheme's class, or on one instance as it is.
 
-    compiling: also the checks that call ``torch.compile``, which are slow. Raises ValueError for a class without
+    compiling: also the checks that call ``torch.compile``, which are slow. family: only the checks of that file, as
+    "definition". Raises ValueError for a class without
     examples.
     """
     if isinstance(scheme, Scheme):
@@ -69,7 +70,8 @@ def check(scheme: Scheme | type[Scheme], *, compiling: bool = False) -> Report:
         )
     else:
         cases = [Case(scheme, options) for options in scheme.examples]
-    return Report(tuple(run(one, case) for case in cases for one in checks(compiling=compiling)))
+    chosen = [one for one in checks(compiling=compiling) if family in (None, one.__module__.rpartition(".")[2])]
+    return Report(tuple(run(one, case) for case in cases for one in chosen))
 
 
 def checks(*, compiling: bool = False) -> Sequence[Check]:
@@ -88,6 +90,43 @@ def checks(*, compiling: bool = False) -> Sequence[Check]:
             and list(inspect.signature(value).parameters) == ["case"]
         ]
     return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """A claim by name, what a scheme says of it on its examples, and the trouble where a measurement disagrees."""
+
+    name: str
+    says: str
+    trouble: str = ""
+
+
+def claims_measured(kind: type[Scheme]) -> list[Measured]:
+    """Every claim of a scheme's class, measured now on each of its examples."""
+    from posenc.contract import claims
+
+    cases = [Case(kind, options) for options in kind.examples]
+    found = []
+    for field in dataclasses.fields(Claims):
+        says = list(dict.fromkeys(_words(getattr(case.claims, field.name)) for case in cases))
+        measure = next(
+            value
+            for name, value in vars(claims).items()
+            if name.startswith(field.name[:4]) and name.endswith("_as_claimed")
+        )
+        troubles = [result.trouble for result in (run(measure, case) for case in cases) if result.trouble]
+        found.append(Measured(field.name, ", or ".join(says), troubles[0] if troubles else ""))
+    return found
+
+
+def _words(value: object) -> str:
+    if isinstance(value, frozenset):
+        return ", ".join(sorted(map(str, value))) or "none"
+    if isinstance(value, tuple):
+        return "{:g} to {:g}".format(*value)
+    if value is None or isinstance(value, bool):
+        return "any" if value is None else "yes" if value else "no"
+    return str(value)
 
 
 def run(one: Check, case: Case) -> Result:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,13 +13,16 @@ import torch
 from torch import Tensor
 
 from posenc.attention import Backend, attention
-from posenc.positions import Positions
+from posenc.positions import Positions, grid
 from posenc.scheme import Scheme
 
 HEADS = 4
 HEAD_DIM = 12
 INPUT_DIM = 12
 TOKENS = 6
+ROOM = 24
+"""Steps in the range of test positions, of which half are taken and the others are for moving them."""
+SHIFT = 5
 
 
 class ContractError(AssertionError):
@@ -50,24 +56,53 @@ class Case:
     def claims(self):
         return self.make(randomise=False).claims
 
+    @functools.cached_property
+    def unit(self) -> float:
+        """The step between test positions: 1, less where the claimed range is too short to count in ones."""
+        scheme = self.make(randomise=False)
+        if scheme.claims.range is None or "mix" in scheme.claims.sites:
+            return 1.0
+        low, high = scheme.claims.range
+        if high - low + 1 >= ROOM:
+            return 1.0
+        try:
+            scheme.prepare(Positions(torch.full((1, scheme.claims.axes or 1), low + 0.3719 * (high - low)).double()))
+        except ValueError:
+            return 1.0  # it counts in whole positions, however few
+        return (high - low) / ROOM
+
     def positions(
         self, count: int = TOKENS, *, batch: int | None = None, axes: int | None = None, seed: int = 0
     ) -> Positions:
-        """Whole positions that differ from token to token on every axis, inside the claimed range, as float64.
+        """Positions that differ from token to token on every axis, inside the claimed range, as float64.
 
-        axes: their number for a scheme that takes any. seed: other positions of the same shape.
+        Whole ones, with room to be moved by ``SHIFT``; where the range is short, real ones with room for ``SHIFT *
+        unit``; for a scheme that looks at neighbours, a full grid. axes: their number for a scheme that takes any.
+        seed: other positions of the same shape.
         """
-        claims = self.claims
+        claims, unit = self.claims, self.unit
         axes = claims.axes or axes or 1
+        if "mix" in claims.sites:
+            full = grid(*_sides(count, axes, seed))
+            coords = full.coords.double()
+            return Positions(coords.expand(batch, -1, -1) if batch else coords, lattice=full.lattice)
         low, high = claims.range or (-8, 40)
         generator = torch.Generator().manual_seed(count + 1000 * seed)
-        room = int(high - low) + 1
+        room = int(high - low) + 1 if unit == 1 else ROOM
         if room < count:
             raise ContractError(f"{self} claims a range of {low:g} to {high:g}: too short for {count} test positions.")
         spread = [torch.randperm(room // 2 if room // 2 >= count else room, generator=generator)[:count].sort().values
                   for _ in range(axes * (batch or 1))]  # fmt: skip
-        coords = torch.stack(spread, -1).reshape(count, batch or 1, axes).transpose(0, 1) + int(low)
-        return Positions((coords if batch else coords[0]).double())
+        coords = torch.stack(spread, -1).reshape(count, batch or 1, axes).transpose(0, 1).double()
+        if unit != 1:  # off every cell's edge
+            coords = coords + 0.2 + 0.6 * torch.rand(coords.shape, generator=generator, dtype=torch.float64)
+        coords = coords * unit + (int(low) if unit == 1 else low)
+        return Positions(coords if batch else coords[0])
+
+    def whole(self, start: int = 0) -> Positions:
+        """The same as integers, moved by ``start``; as they are where the range is short."""
+        pos = self.positions()
+        return pos if self.unit != 1 else dataclasses.replace(pos, coords=pos.coords.long() + start)
 
     def head_dim(self, scheme: Scheme) -> int:
         return scheme.head_width or HEAD_DIM
@@ -90,11 +125,21 @@ class Case:
         return attention(q, k, v, scheme=scheme, q_pos=pos, x=self.x(pos.count), mask=mask, backend=backend)
 
     def effects(self, scheme: Scheme, pos: Positions) -> dict[str, Tensor]:
-        """All that a scheme does at these positions: the output of attention, and embedded rows."""
+        """All that a scheme does at these positions: the output of attention, embedded rows and mixed ones."""
         found = {"the output of attention": self.attend(scheme, pos)}
         if "embed" in scheme.claims.sites:
             found["the embedded rows"] = scheme.embed(scheme.prepare(pos))
+        if "mix" in scheme.claims.sites:
+            found["the mixed rows"] = scheme.mix(self.x(pos.count), scheme.prepare(pos))
         return found
+
+
+def _sides(count: int, axes: int, seed: int) -> tuple[int, ...]:
+    """A lattice of ``count`` points: the last two sides almost square (the other way for odd seeds), the others 1."""
+    short = max(side for side in range(1, math.isqrt(count) + 1) if count % side == 0) if count else 0
+    pair = (short, count // short if short else 1)
+    last = (count,) if axes == 1 else pair[:: -1 if seed % 2 else 1]
+    return (1,) * (axes - len(last)) + last
 
 
 def require(condition: bool, sentence: str | Callable[[], str]) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import torch
 from torch import Tensor
 
 from posenc.attention import attend, attention
-from posenc.contract.case import HEADS, Case, ContractError, gap, require
-from posenc.positions import Positions
+from posenc.contract.case import HEADS, SHIFT, Case, ContractError, gap, require
+from posenc.positions import Positions, grid
 from posenc.scheme import Scheme
 
-SHIFT = 5
 EXACT = 1e-9
 DRAWS = 400
+CLOSER = 10
 SPREAD = 5.0  # standard errors within which two means count as equal
 
 
@@ -20,9 +22,9 @@ def translation_is_as_claimed(case: Case) -> None:
     claimed, (measured, worst) = case.claims.translation, _translation(case)
     require(
         claimed == measured,
-        f"claims translation={claimed!r}, but moving every position by {SHIFT} changed what it does by {worst:.1e}: "
-        f"measured {measured!r} (exact means <= {EXACT:.0e}, expected means within {SPREAD:g} standard errors over "
-        f"{DRAWS} draws).",
+        f"claims translation={claimed!r}, but moving every position by {SHIFT * case.unit:g} changed what it does by "
+        f"{worst:.1e}: measured {measured!r} (exact means <= {EXACT:.0e}, expected means within {SPREAD:g} standard "
+        f"errors over {DRAWS} draws).",
     )
 
 
@@ -58,12 +60,13 @@ def range_is_as_claimed(case: Case) -> None:
     scheme = case.make()
     axes, limits = scheme.claims.axes or 1, scheme.claims.range
     for low, high in [limits or (-(10.0**7), 10.0**7)]:
-        inside = Positions(torch.tensor([[low] * axes, [high] * axes], dtype=torch.float64))
+        inside = case.positions(2)
+        inside = dataclasses.replace(inside, coords=torch.tensor([[low] * axes, [high] * axes], dtype=torch.float64))
         for what, effect in case.effects(scheme, inside).items():
             require(bool(effect.isfinite().all()), f"{what} is not finite at positions {low:g} and {high:g}.")
         for outside in () if limits is None else (low - 1, high + 1):
             try:
-                scheme.prepare(Positions(torch.full((1, axes), outside, dtype=torch.float64)))
+                scheme.prepare(dataclasses.replace(inside, coords=torch.full_like(inside.coords, outside)))
             except ValueError:
                 continue
             raise ContractError(f"claims range={limits}, but takes position {outside:g} without a word.")
@@ -72,21 +75,23 @@ def range_is_as_claimed(case: Case) -> None:
 def axes_are_as_claimed(case: Case) -> None:
     scheme, claimed = case.make(), case.claims.axes
     taken = []
+    low, _ = scheme.claims.range or (0, 0)
     for axes in (1, 2, 3, 4):
+        pos = grid(*(1,) * (axes - 1), 2)
         try:
-            scheme.prepare(Positions(torch.zeros(2, axes, dtype=torch.float64)))
+            scheme.prepare(dataclasses.replace(pos, coords=torch.full_like(pos.coords, low, dtype=torch.float64)))
         except ValueError:
             continue
         taken.append(axes)
     right = [1, 2, 3, 4] if claimed is None else [claimed]
     require(taken == right, f"claims axes={claimed}, but takes positions of {taken} axes.")
-    for axes in taken if scheme.claims.sites else ():
+    for axes in taken if scheme.claims.sites - {"mix"} else ():
         pos = case.positions(axes=axes)
         before = case.effects(scheme, pos)
         for axis in range(axes):
             mirrored = pos.coords.clone()
             mirrored[:, axis] = pos.coords[:, axis].flip(0)
-            after = case.effects(scheme, Positions(mirrored))
+            after = case.effects(scheme, dataclasses.replace(pos, coords=mirrored))
             require(
                 any(gap(after[name], before[name]) > EXACT for name in before),
                 f"takes positions of {axes} axes, but never looks at axis {axis}: mirroring it changes nothing.",
@@ -125,7 +130,12 @@ def caching_is_as_claimed(case: Case) -> None:
     scheme, pos = case.make(), case.positions()
     mask = torch.ones(pos.count, pos.count, dtype=torch.bool).tril()
     runs = [slice(0, 3), *(slice(t, t + 1) for t in range(3, pos.count))]
-    worst = gap(_decoded(case, scheme, pos, mask, runs), case.attend(scheme, pos, mask=mask))
+    try:
+        worst = gap(_decoded(case, scheme, pos, mask, runs), case.attend(scheme, pos, mask=mask))
+    except ValueError:
+        if "mix" not in scheme.claims.sites:
+            raise
+        worst = float("inf")  # what looks at neighbours cannot see one token alone
     if "embed" in scheme.claims.sites:
         alone = torch.cat([scheme.embed(scheme.prepare(pos[run])) for run in runs], -2)
         worst = max(worst, gap(alone, scheme.embed(scheme.prepare(pos))))
@@ -157,11 +167,23 @@ def _decoded(case: Case, scheme: Scheme, pos: Positions, mask: Tensor, runs: lis
 
 def _translation(case: Case) -> tuple[str, float]:
     scheme = case.make()
-    here, there = case.positions(), case.positions() + SHIFT
+    here = case.positions()
+    there = here + SHIFT * case.unit
     before, after = _relations(case, scheme, here), _relations(case, scheme, there)
     worst = max(gap(after[name], before[name]) for name in before)
     if worst <= EXACT:
         return "exact", worst
+    if not _equal_in_the_mean(case, here, there):
+        return "none", worst
+    near = dataclasses.replace(here, coords=here.coords / CLOSER)  # far apart, scrambled is as good as relative
+    try:
+        scheme.prepare(near)
+    except ValueError:
+        return "expected", worst
+    return ("expected" if _equal_in_the_mean(case, near, near + SHIFT * case.unit / CLOSER) else "none"), worst
+
+
+def _equal_in_the_mean(case: Case, here: Positions, there: Positions) -> bool:
     change = []
     for seed in range(DRAWS):
         scheme = case.make(seed)
@@ -170,17 +192,17 @@ def _translation(case: Case) -> tuple[str, float]:
     drawn = torch.stack(change)
     error = drawn.std(0) / DRAWS**0.5
     settled = error > EXACT  # what does not vary between draws has no expectation to speak of
-    if bool(settled.any()) and bool((drawn.mean(0).abs()[settled] <= SPREAD * error[settled]).all()):
-        return ("expected" if bool(settled.all()) else "none"), worst
-    return "none", worst
+    return bool(settled.all()) and bool((drawn.mean(0).abs() <= SPREAD * error).all())
 
 
 def _relations(case: Case, scheme: Scheme, pos: Positions) -> dict[str, Tensor]:
     """What could depend on where all tokens are together: attention's output and embedded rows' inner products."""
     with torch.no_grad():
         found = {}
-        if scheme.claims.sites - {"embed"}:
+        if scheme.claims.sites - {"embed", "mix"}:
             found["attention"] = case.attend(scheme, pos)
+        if "mix" in scheme.claims.sites:
+            found["mixed rows"] = scheme.mix(case.x(pos.count), scheme.prepare(pos))
         if "embed" in scheme.claims.sites:
             rows = scheme.embed(scheme.prepare(pos))
             found["inner products"] = rows @ rows.transpose(-1, -2)

@@ -5,6 +5,7 @@ Slow: run with ``check(scheme, compiling=True)``.
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 
 import torch
@@ -26,10 +27,12 @@ class Attending(nn.Module):
         super().__init__()
         self.scheme = scheme
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor, pos: Positions) -> Tensor:
-        out = attention(q, k, v, scheme=self.scheme, q_pos=pos)
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, x: Tensor, pos: Positions) -> Tensor:
+        out = attention(q, k, v, scheme=self.scheme, q_pos=pos, x=x)
         if "embed" in self.scheme.claims.sites:
             out = out + self.scheme.embed(self.scheme.prepare(pos)).sum(-1)[..., :, None]
+        if "mix" in self.scheme.claims.sites:
+            out = out + self.scheme.mix(x, self.scheme.prepare(pos)).sum(-1)[:, None, :, None]
         return out
 
 
@@ -39,9 +42,11 @@ def it_compiles_whole_at_changing_lengths(case: Case) -> None:
     torch._dynamo.reset()
     compiled = torch.compile(module, fullgraph=True, dynamic=True, backend="eager")
     for count in (6, 7, 9):
-        pos = Positions(case.positions(count).coords.float())
+        pos = case.positions(count)
+        pos = dataclasses.replace(pos, coords=pos.coords.float())
         q, k, v = (t.float() for t in case.qkv(scheme, count))
-        worst = gap(compiled(q, k, v, pos), module(q, k, v, pos))
+        given = q, k, v, case.x(count).float(), pos
+        worst = gap(compiled(*given), module(*given))
         require(worst <= SAME, f"compiled at length {count} it differs from eager by {worst:.1e}.")
     torch._dynamo.reset()
 
@@ -52,7 +57,7 @@ def its_score_mod_agrees_with_eager(case: Case) -> None:
     q, _, _ = case.qkv(scheme)
     if scheme.score_mod(q, scheme.keep(case.x(), where), scheme.relate(where, where)) is None:
         return
-    for given in (pos, Positions(pos.coords.expand(2, -1, -1))):
+    for given in (pos, dataclasses.replace(pos, coords=pos.coords.expand(2, -1, -1))):
         with torch.no_grad(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "flex_attention called without torch.compile")
             flex = case.attend(scheme, given, backend="flex")

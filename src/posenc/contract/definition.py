@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import torch
 from torch import Tensor
 
 from posenc.attention import attention
-from posenc.contract.case import Case, gap, require
+from posenc.contract.case import HEADS, Case, gap, require
 from posenc.positions import Positions
 from posenc.scheme import At, Scheme
 
 EXACT = 1e-9
+SLOPE = 1e-4  # of a finite difference, relative
 
 
 def embedding_equals_its_definition(case: Case) -> None:
@@ -30,11 +32,12 @@ def embedding_equals_its_definition(case: Case) -> None:
 
 def attention_equals_its_definition(case: Case) -> None:
     scheme = case.make()
+    heads = HEADS if scheme.claims.sharing == "head" else 2
     for kind, pos in _places(case, scheme).items():
-        q, k, v = (t[:1, :2].requires_grad_() for t in case.qkv(scheme))
+        q, k, v = (t[:1, :heads].requires_grad_() for t in case.qkv(scheme))
         x = case.x()[:1]
         fast = attention(q, k, v, scheme=scheme, q_pos=pos, x=x, backend="eager")
-        slow = torch.stack([_defined_head(scheme, q[0, h], k[0, h], v[0, h], x[0], pos, h) for h in range(2)])[None]
+        slow = torch.stack([_defined_head(scheme, q[0, h], k[0, h], v[0, h], x[0], pos, h) for h in range(heads)])[None]
         worst = gap(fast, slow)
         require(
             worst <= EXACT,
@@ -43,15 +46,58 @@ def attention_equals_its_definition(case: Case) -> None:
         _same_gradients(scheme, fast, slow, "attention", {"q": q, "k": k, "v": v, "positions": pos.coords})
 
 
+def mixing_equals_its_definition(case: Case) -> None:
+    scheme, pos = case.make(), case.positions()
+    if "mix" not in scheme.claims.sites:
+        return
+    x = case.x(batch=1).requires_grad_()
+    mixed = scheme.mix(x, scheme.prepare(pos))
+    defined = torch.stack([scheme.define_mix(x[0], pos, n) for n in range(pos.count)])[None]
+    worst = gap(mixed, defined)
+    require(worst <= EXACT, f"mix differs from define_mix by {worst:.1e} ({EXACT:.0e}).")
+    _same_gradients(scheme, mixed, defined, "mix", {"x": x})
+
+
+def positions_get_the_gradient_of_the_effect(case: Case) -> None:
+    """Measured: the effect is moved a little along a random direction, and compared with what autograd says."""
+    scheme = case.make()
+    generator = torch.Generator().manual_seed(5)
+    whole = case.positions()
+    noise, direction = torch.rand(2, *whole.coords.shape, generator=generator, dtype=torch.float64)
+    between = 0.2 + 0.6 * noise if case.unit == 1 else 0.0  # where the range is short they lie between already
+    real = whole + between
+    try:
+        scheme.prepare(real)
+    except ValueError:
+        return
+
+    def effect(coords: Tensor) -> Tensor:
+        found = case.effects(scheme, dataclasses.replace(real, coords=coords)).values()
+        return torch.stack([(t * torch.linspace(1, 2, t.numel()).view_as(t)).sum() for t in found]).sum()
+
+    coords, step = real.coords.clone().requires_grad_(), 1e-6 * case.unit
+    total = effect(coords)
+    told = 0.0
+    if total.requires_grad:
+        (grad,) = torch.autograd.grad(total, coords, allow_unused=True)
+        told = 0.0 if grad is None else float((grad * direction).sum())
+    with torch.no_grad():
+        measured = float(effect(coords + step * direction) - effect(coords - step * direction)) / (2 * step)
+    require(
+        abs(told - measured) <= SLOPE * max(1, abs(measured)),
+        f"moved along a direction its effect changes by {measured:.3e} a unit, and autograd says {told:.3e}.",
+    )
+
+
 def _places(case: Case, scheme: Scheme) -> dict[str, Positions]:
     """Whole positions, and real ones where the scheme takes them, which must then receive a gradient."""
     whole = case.positions()
-    between = whole + 0.375
+    between = whole + 0.375 * case.unit
     try:
         scheme.prepare(between)
     except ValueError:
         return {"whole": whole}
-    return {"whole": whole, "real": Positions(between.coords.requires_grad_())}
+    return {"whole": whole, "real": dataclasses.replace(between, coords=between.coords.requires_grad_())}
 
 
 def _defined_head(scheme: Scheme, q: Tensor, k: Tensor, v: Tensor, x: Tensor, pos: Positions, head: int) -> Tensor:

@@ -9,6 +9,7 @@ import torch
 from posenc.attention import attention
 from posenc.contract.case import HEADS, Case, gap, require
 from posenc.positions import Positions
+from posenc.scheme import Scheme
 
 EXACT = 1e-9
 
@@ -20,10 +21,13 @@ def a_batch_of_positions_equals_one_at_a_time(case: Case) -> None:
     x = case.x(batch=HEADS)
     together = attention(q, k, v, scheme=scheme, q_pos=pos, x=x)
     for b in range(HEADS):
-        one, s = Positions(pos.coords[b]), slice(b, b + 1)
+        one, s = dataclasses.replace(pos, coords=pos.coords[b]), slice(b, b + 1)
         alone = attention(q[s], k[s], v[s], scheme=scheme, q_pos=one, x=x[s])
         worst = gap(together[s], alone)
         require(worst <= EXACT, f"sample {b} of a batch of positions differs from itself alone by {worst:.1e}.")
+        if "mix" in scheme.claims.sites:
+            mixed = scheme.mix(x, scheme.prepare(pos))[s], scheme.mix(x[s], scheme.prepare(one))
+            require(gap(*mixed) <= EXACT, f"mixed rows of sample {b} of a batch differ from itself alone.")
         if "embed" in scheme.claims.sites:
             rows = scheme.embed(scheme.prepare(pos))
             require(
@@ -35,6 +39,8 @@ def a_batch_of_positions_equals_one_at_a_time(case: Case) -> None:
 def the_order_of_tokens_does_not_matter(case: Case) -> None:
     """Permuted tokens with their positions give permuted outputs: a token's place is its position, not its index."""
     scheme, pos = case.make(), case.positions()
+    if "mix" in scheme.claims.sites:
+        return  # a shuffled grid has no neighbours to look at
     order = torch.randperm(pos.count, generator=torch.Generator().manual_seed(4))
     q, k, v = case.qkv(scheme)
     x, moved = case.x(), Positions(pos.coords[order])
@@ -50,8 +56,10 @@ def the_order_of_tokens_does_not_matter(case: Case) -> None:
 
 def whole_and_real_positions_agree(case: Case) -> None:
     scheme, pos = case.make(), case.positions()
+    if case.unit != 1:
+        return  # a range without whole positions to speak of
     real = case.effects(scheme, pos)
-    whole = case.effects(scheme, Positions(pos.coords.long()))
+    whole = case.effects(scheme, case.whole())
     for name, effect in real.items():
         worst = gap(whole[name], effect)
         require(worst <= 1e-5, f"{name} at integer positions differs from the same as floats by {worst:.1e}.")
@@ -59,9 +67,8 @@ def whole_and_real_positions_agree(case: Case) -> None:
 
 def no_token_and_one_token_work(case: Case) -> None:
     scheme = case.make()
-    axes = scheme.claims.axes or 1
     for count in (0, 1):
-        pos = Positions(torch.zeros(count, axes, dtype=torch.float64))
+        pos = case.positions(count)
         for name, effect in case.effects(scheme, pos).items():
             require(bool(effect.isfinite().all()), f"{name} of {count} tokens is not finite.")
             require(count in effect.shape, f"{name} of {count} tokens has shape {tuple(effect.shape)}.")
@@ -70,6 +77,9 @@ def no_token_and_one_token_work(case: Case) -> None:
 def tokens_without_a_place_are_neutral(case: Case) -> None:
     """Their row is zero, their maps are the identity, and their coordinates change nothing."""
     scheme, pos = case.make(), case.positions()
+    if "mix" in scheme.claims.sites:
+        _a_class_token_stays_out(case, scheme, pos)
+        return
     placed = torch.tensor([True, False] * (pos.count // 2))
     marked = dataclasses.replace(pos, placed=placed)
     elsewhere = dataclasses.replace(marked, coords=torch.where(placed[:, None], pos.coords, pos.coords.flip(0)))
@@ -98,19 +108,69 @@ def tokens_without_a_place_are_neutral(case: Case) -> None:
 
 
 def grouped_and_cross_attention_agree_with_plain(case: Case) -> None:
+    """A map of q and k that differs by head is built for the key heads, all else for the query heads."""
     scheme, pos = case.make(), case.positions()
     q, k, v = case.qkv(scheme)
     x = case.x()
     few = k[:, : HEADS // 2], v[:, : HEADS // 2]
+    if scheme.claims.sharing == "head" and scheme.claims.sites & {"q", "k", "v", "o"}:
+        few, q = (k, v), case.qkv(scheme, heads=2 * HEADS)[0]
     spread = [t.repeat_interleave(2, 1) for t in few]
     for backend in ("auto", "eager"):
         grouped = attention(q, *few, scheme=scheme, q_pos=pos, x=x, backend=backend)
         worst = gap(grouped, attention(q, *spread, scheme=scheme, q_pos=pos, x=x))
         require(worst <= EXACT, f"grouped-query heads ({backend}) differ from repeated keys by {worst:.1e}.")
+    if "mix" in scheme.claims.sites:
+        return  # a part of a grid is none
+    q = case.qkv(scheme)[0]
     full = attention(q, k, v, scheme=scheme, q_pos=pos, x=x)
     part = attention(q[:, :, 2:4], k, v, scheme=scheme, q_pos=pos[2:4], k_pos=pos, x=x)
     worst = gap(part, full[:, :, 2:4])
     require(worst <= EXACT, f"queries at two of the positions differ from the same rows of all by {worst:.1e}.")
+
+
+def packed_documents_equal_separate_ones(case: Case) -> None:
+    """Two documents in a row, the second's positions starting anew, under a mask that keeps them apart."""
+    scheme, pos = case.make(), case.positions()
+    if "mix" in scheme.claims.sites:
+        return
+    q, k, v = case.qkv(scheme)
+    x, cut = case.x(), 4
+    coords = torch.cat([pos.coords[:cut], pos.coords[: pos.count - cut]])
+    first = torch.arange(pos.count) < cut
+    together = attention(
+        q, k, v, scheme=scheme, q_pos=Positions(coords), x=x, mask=first[:, None] == first, backend="eager"
+    )
+    for document in (slice(0, cut), slice(cut, pos.count)):
+        one = [t[:, :, document] for t in (q, k, v)]
+        alone = attention(*one, scheme=scheme, q_pos=Positions(coords[document]), x=x[:, document])
+        worst = gap(together[:, :, document], alone)
+        require(
+            worst <= EXACT, f"a document packed beside another differs from itself alone by {worst:.1e}: read `seen`."
+        )
+
+
+def moved_keys_are_as_if_made_there(case: Case) -> None:
+    """``rerotate`` is exact or refuses; a scheme whose cached keys turn with their place alone must say which."""
+    scheme, here = case.make(), case.positions()
+    own = type(scheme).rerotate is not Scheme.rerotate
+    turns = scheme.claims.translation == "exact" and scheme.claims.isometric and scheme.claims.cacheable
+    x = case.qkv(scheme)[1]
+    where, there = scheme.prepare(here), scheme.prepare(case.positions(seed=1))
+    for site in ("k", "v"):
+        if site not in scheme.claims.sites:
+            same = torch.equal(scheme.rerotate(x, where, there, site), x)
+            require(same, f"rerotate moves {site}, which the scheme never maps.")
+            continue
+        require(
+            own or not turns, f"its cached {site} turn with their place: write rerotate, to move them or to refuse."
+        )
+        try:
+            moved = scheme.rerotate(scheme.transform(x, where, site), where, there, site)
+        except ValueError:
+            continue
+        worst = gap(moved, scheme.transform(x, there, site))
+        require(worst <= EXACT, f"{site} moved by rerotate differ by {worst:.1e} from the same made at the new place.")
 
 
 def backends_agree(case: Case) -> None:
@@ -118,6 +178,18 @@ def backends_agree(case: Case) -> None:
     eager = case.attend(scheme, pos, backend="eager")
     worst = gap(case.attend(scheme, pos), eager)
     require(worst <= EXACT, f"backend 'auto' differs from 'eager' by {worst:.1e}.")
+
+
+def _a_class_token_stays_out(case: Case, scheme: Scheme, pos: Positions) -> None:
+    """One token without a place before a grid: it is left alone, and the grid does not see it."""
+    coords = torch.cat([pos.coords[:1], pos.coords])
+    placed = torch.arange(pos.count + 1) > 0
+    x = case.x(pos.count + 1)
+    mixed = scheme.mix(x, scheme.prepare(Positions(coords, placed, pos.lattice)))
+    worst = gap(mixed[:, :1], x[:, :1])
+    require(worst <= EXACT, f"a token without a place is mixed: it changed by {worst:.1e}.")
+    worst = gap(mixed[:, 1:], scheme.mix(x[:, 1:], scheme.prepare(pos)))
+    require(worst <= EXACT, f"a token without a place changes the mixed rows of others by {worst:.1e}.")
 
 
 def _batched(pos: Positions) -> Positions:

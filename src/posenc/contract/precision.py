@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
+import itertools
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from posenc.attention import attention
 from posenc.contract.case import Case, gap, require
 from posenc.positions import Positions
 
-FAR = 10**6
+FAR = 10**7
+MILLIRADIAN = 1e-3
 APART = 37
 HALF = 0.02  # of the largest output: bfloat16 keeps 8 bits
 
@@ -20,7 +22,9 @@ HALF = 0.02  # of the largest output: bfloat16 keeps 8 bits
 def half_precision_does_not_move_tokens(case: Case) -> None:
     """bfloat16 inputs and module at positions of hundreds, far apart, where bfloat16 itself can no longer count."""
     claims = case.claims
-    pos = _whole(case, 0) if claims.range is not None else Positions(_whole(case, 0).coords * APART + 300)
+    pos = case.whole()
+    if claims.range is None and "mix" not in claims.sites:
+        pos = Positions(pos.coords * APART + 300)
     exact = case.make().float()
     half = copy.deepcopy(exact).bfloat16()
     q, k, v = (t.float() for t in case.qkv(exact))
@@ -33,6 +37,9 @@ def half_precision_does_not_move_tokens(case: Case) -> None:
     if "embed" in claims.sites:
         worst = gap(half.embed(half.prepare(pos)), exact.embed(exact.prepare(pos)))
         require(worst <= HALF, f"in bfloat16 embedded rows are off by {worst:.1e} of their size (allowed {HALF:g}).")
+    if "mix" in claims.sites:
+        worst = gap(half.mix(x.bfloat16(), half.prepare(pos)), exact.mix(x, exact.prepare(pos)))
+        require(worst <= HALF, f"in bfloat16 mixed rows are off by {worst:.1e} of their size (allowed {HALF:g}).")
     if not claims.learned and not list(half.buffers()):
         same = _leaves(half.prepare(pos)), _leaves(exact.prepare(pos))
         require(
@@ -41,7 +48,7 @@ def half_precision_does_not_move_tokens(case: Case) -> None:
 
 
 def autocast_does_not_move_tokens(case: Case) -> None:
-    scheme, pos = case.make().float(), _whole(case, 300 if case.claims.range is None else 0)
+    scheme, pos = case.make().float(), case.whole(300 if case.claims.range is None else 0)
     plain = _leaves(scheme.prepare(pos))
     with torch.autocast("cpu", torch.bfloat16):
         cast = _leaves(scheme.prepare(pos))
@@ -49,24 +56,51 @@ def autocast_does_not_move_tokens(case: Case) -> None:
 
 
 def far_positions_keep_their_phase(case: Case) -> None:
-    """An exactly relative scheme gives the same output after a shift of a million, in float32."""
+    """Up to ten million, as float32 and as integers, whatever the module and autocast are: a milliradian at most.
+
+    What is compared is the turned vector (or the embedded row) with its float64 self; an exactly relative scheme must
+    also give the same output of attention after so long a shift.
+    """
     claims = case.claims
-    if claims.translation != "exact" or claims.range is not None:
+    if claims.range is not None or "mix" in claims.sites:
         return
-    scheme = case.make().float()
-    near = _whole(case, 0)
+    scheme, near = case.make().float(), case.whole()
+    precise = copy.deepcopy(scheme).double()
     q, k, v = (t.float() for t in case.qkv(scheme))
-    here, there = (attention(q, k, v, scheme=scheme, q_pos=p) for p in (near, near + FAR))
-    worst = gap(there, here)
-    require(worst <= 1e-4, f"a shift of {FAR} changed the output of attention by {worst:.1e} (allowed 1e-04).")
-    if "embed" in claims.sites:
-        rows = [scheme.embed(scheme.prepare(p)) for p in (near, near + FAR)]
-        a, b = (r @ r.transpose(-1, -2) for r in rows)
-        require(gap(b, a) <= 1e-4, f"a shift of {FAR} changed the rows' inner products by {gap(b, a):.1e} (1e-04).")
+    modules = [scheme]
+    if {name for name, _ in (*scheme.named_parameters(), *scheme.named_buffers())} <= scheme.wide:
+        modules.append(copy.deepcopy(scheme).bfloat16())
+    kinds = torch.float32, torch.int64
+    for start, kind, module, cast in itertools.product((1000, FAR), kinds, modules, (False, True)):
+        pos = Positions((near.coords + start - 50).to(kind))
+        with torch.autocast("cpu", torch.bfloat16, enabled=cast):
+            where = module.prepare(pos)
+        exact, worst = precise.prepare(Positions(pos.coords.double())), 0.0
+        for site in ("q", "k", "v", "o"):
+            turned, wanted = module.transform(q, where, site), precise.transform(q.double(), exact, site)
+            worst = max(worst, float(((turned - wanted).norm(dim=-1) / wanted.norm(dim=-1)).detach().max()))
+        if "embed" in claims.sites:
+            worst = max(worst, gap(scheme.embed(where), precise.embed(exact)))
+        require(worst <= MILLIRADIAN, f"near position {start} ({kind}) it is off by {worst:.1e} rad (allowed 1e-03).")
+    if claims.translation == "exact":
+        x = case.x().float()
+        here, there = (attention(q, k, v, scheme=scheme, q_pos=p, x=x) for p in (near, near + (FAR - 50)))
+        worst = gap(there, here)
+        require(worst <= MILLIRADIAN, f"a shift of {FAR - 50} changed the output of attention by {worst:.1e} (1e-03).")
 
 
-def _whole(case: Case, start: int) -> Positions:
-    return Positions(case.positions().coords.long() + start)
+def named_parameters_stay_wide(case: Case) -> None:
+    """What ``wide`` names exists, and is float32 and unrounded after every cast, as the Parameter it was."""
+    scheme = case.make().float()
+    own = {**dict(scheme.named_parameters()), **dict(scheme.named_buffers())}
+    unknown = [name for name in sorted(scheme.wide) if not hasattr(scheme, name)]
+    require(not unknown, f"`wide` names {', '.join(unknown)}, which it has not; its parameters are {sorted(own)}.")
+    before = {name: (own[name], own[name].detach().clone()) for name in scheme.wide & set(own)}
+    for half in (scheme.bfloat16(), scheme.half(), scheme.to(torch.bfloat16)):
+        for name, (tensor, value) in before.items():
+            now = half.get_parameter(name) if isinstance(tensor, nn.Parameter) else half.get_buffer(name)
+            kept = now.dtype == torch.float32 and torch.equal(now.detach(), value)
+            require(kept and now is tensor, f"a cast of the module changed {name}, which `wide` names: {now.dtype}.")
 
 
 def _leaves(where: object) -> list[object]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import io
 import pickle
 
+import safetensors.torch as safetensors
 import torch
 from torch import Tensor
 
 from posenc.contract.case import Case, gap, require
-from posenc.positions import Positions
 from posenc.scheme import Scheme
 
 SAME = 1e-12
@@ -23,6 +24,13 @@ def a_loaded_state_does_the_same(case: Case) -> None:
     stream.seek(0)
     other.load_state_dict(torch.load(stream, weights_only=True))
     _same(case, one, other, "after loading its state_dict")
+
+
+def safetensors_hold_the_state(case: Case) -> None:
+    """Named tensors, each with a memory of its own, and nothing else: what a file of weights can hold."""
+    one, other = case.make(0), case.make(1)
+    other.load_state_dict(safetensors.load(safetensors.save(dict(one.state_dict()))))
+    _same(case, one, other, "after its state went through safetensors")
 
 
 def copies_do_the_same(case: Case) -> None:
@@ -50,7 +58,7 @@ def the_meta_device_holds_a_scheme(case: Case) -> None:
         require(reset is not None, "has state and no reset_parameters() to draw it anew after building on meta.")
         with torch.no_grad():
             for tensor in (*real.parameters(), *real.buffers()):
-                tensor.fill_(torch.nan)
+                tensor.fill_(torch.nan) if tensor.is_floating_point() else tensor.fill_(-1)
         assert reset is not None
         reset()
         finite = all(bool(t.isfinite().all()) for t in (*real.parameters(), *real.buffers()))
@@ -62,7 +70,9 @@ def using_it_changes_nothing(case: Case) -> None:
     scheme, pos = case.make(), case.positions()
     first = _detached(case, scheme)
     state = {name: value.clone() for name, value in scheme.state_dict().items()}
-    for other in (case.positions(3), case.positions(seed=1), Positions(case.positions(seed=1).coords.half())):
+    elsewhere = case.positions(seed=1)
+    low = dataclasses.replace(elsewhere, coords=elsewhere.coords.half())
+    for other in (case.positions(3), elsewhere, low):
         used = case.make()
         used.prepare(other)
         later = _detached(case, used)

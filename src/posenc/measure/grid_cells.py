@@ -1,15 +1,17 @@
 """What the theory of grid cells says of encodings: firing maps, the economy of scales, and inner products over a plane.
 
-    phi(t) - phi(0) = w_s t + beta k . x(t)                                       (eqs. 1, 2)
-    g(x) = sum_i c_i cos(k_i . x)                                                 (eqs. 3, 4; hexagonal for 3 at 120 deg)
-    <g(x), g(y)> = sum_i |c_i|^2 exp(j k_i . d),  d = x - y                       (eqs. 6 to 8)
-    N = d rho log_rho R,  least at rho = r^p = e                                  (eqs. 9 to 11)
+    phi(t) - phi(0) = w_s t + beta k . x(t)                             (eqs. 1, 2)
+    g(x) = sum_i c_i cos(k_i . x)                                       (eqs. 3, 4; 3 at 120 degrees: hexagonal)
+    <g(x), g(y)> = sum_i |c_i|^2 exp(j k_i . d),  d = x - y             (eqs. 6 to 8)
+    N = d rho log_rho R,  least at rho = r^p = e                        (eqs. 9 to 11)
 
-Li et al. 2024, arXiv 2406.07049, version 2, after Wei et al. 2015 (the economy of grid modules). Pure functions, float64.
+Li et al. 2024, arXiv 2406.07049, version 2, after Wei et al. 2015 (the economy of grid modules). Pure functions
+in float64.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -53,17 +55,14 @@ def firing_map(
     """A grid cell's activation ``(count, count)`` on a square of side ``size`` centred at 0, rows down the first axis.
 
     Three waves of one wavelength, 120 degrees apart: maxima of height 3 on a hexagonal lattice, neighbours ``2 /
-    sqrt(3)`` wavelengths apart; minima of -3/2. orientation: of the first wave, in radians. phase: where a maximum lies.
+    sqrt(3)`` wavelengths apart; minima of -3/2. orientation: of the first wave, in radians. phase: where a
+    maximum lies.
     """
-    turn = (
-        simplex.directions(2)
-        @ torch.tensor(
-            [[math.cos(orientation), math.sin(orientation)], [-math.sin(orientation), math.cos(orientation)]]
-        ).double()
-    )
+    cos, sin = math.cos(orientation), math.sin(orientation)
+    turned = simplex.directions(2) @ torch.tensor([[cos, sin], [-sin, cos]], dtype=torch.float64)
     line = torch.linspace(-size / 2, size / 2, count, dtype=torch.float64)
-    points = torch.stack(torch.meshgrid(line, line, indexing="ij"), -1) - torch.tensor(phase).double()
-    return firing(points, 2 * math.pi / wavelength * turn)
+    points = torch.stack(torch.meshgrid(line, line, indexing="ij"), -1) - torch.tensor(phase, dtype=torch.float64)
+    return firing(points, 2 * math.pi / wavelength * turned)
 
 
 def firing_maps(scheme: Scheme, pos: Positions, *, head_dim: int = 64) -> Tensor:
@@ -84,7 +83,7 @@ def firing_maps(scheme: Scheme, pos: Positions, *, head_dim: int = 64) -> Tensor
 
 
 class Fields(NamedTuple):
-    """One pair of neighbouring modules: periods ascend; ``inside``: fields of the finer one within one of the coarser."""
+    """Two neighbouring modules; ``inside``: how many fields of the finer one lie within one field of the coarser."""
 
     period: float
     field: float
@@ -99,7 +98,7 @@ def fields_against_periods(periods: Sequence[float], fields: Sequence[float]) ->
     periods: ``lambda_i``, ascending, and fields: the diameters ``l_i``. Counts centres of the finer module in an open
     interval of length l_i, where most fit.
     """
-    if len(periods) != len(fields) or any(b <= a for a, b in zip(periods, periods[1:], strict=False)):
+    if len(periods) != len(fields) or any(b <= a for a, b in itertools.pairwise(periods)):
         raise ValueError(f"one field a period, periods ascending; got periods {periods} and fields {fields}.")
     table = []
     for i in range(1, len(periods)):
@@ -136,8 +135,10 @@ def minimum_width(axes: int, *, base: float = 10000.0) -> float:
 
 
 def ratio_at_width(width: int, *, base: float = 10000.0) -> float:
-    """``base^(2 / d)``, what neighbouring scales of Vaswani's encoding differ by (eq. 12): 1.155 at 128, where the paper
-    prints 1.457, and 1.0366 at 512."""
+    """``base^(2 / d)``, what neighbouring scales of Vaswani's encoding differ by (eq. 12).
+
+    1.155 at width 128, where the paper prints 1.457, and 1.0366 at 512.
+    """
     return base ** (2 / width)
 
 
@@ -151,9 +152,9 @@ def kernel(displacement: Tensor, waves: Tensor, weights: Tensor | None = None) -
 
 
 class Convergence(NamedTuple):
-    """``error``: root mean square of kernel minus its limit over displacements and draws, for ``count`` waves."""
+    """``error``: root mean square of kernel minus its limit over displacements and draws, for so many waves."""
 
-    count: int
+    waves: int
     error: float
 
 
@@ -180,7 +181,7 @@ def kernel_convergence(
 
 
 def inner_product_of_maps(displacement: Tensor, waves: Tensor, weights: Tensor, *, size: float, count: int) -> Tensor:
-    """``<g(x), g(x - d)>`` by averaging over a square of places, complex ``(M,)`` (eq. 6), for displacements ``(M, P)``.
+    """``<g(x), g(x - d)>`` as the mean over a square of places (eq. 6), complex ``(M,)`` for displacements ``(M, P)``.
 
     The larger the square, the nearer to ``sum_i |c_i|^2 exp(j k_i . d)``. weights: ``c_i``, real or complex.
     """

@@ -278,11 +278,12 @@ def _lines_of_text(series: Mapping[str, Points], under: Mapping[str, Printed]) -
 
 def _key(series: Mapping[str, Points], under: Mapping[str, Printed], frame: Frame, together: bool) -> str:
     most = max(len(seeds) for points in series.values() for seeds in points.values())
-    key = "Heavy: the mean over seeds"
-    if most > 1:
-        key += f"; the band: its {frame.level:.0%} t-interval"
+    if most == 1:
+        key = "One value a point."
+    else:
+        key = f"Heavy: the mean over seeds; the band: its {frame.level:.0%} t-interval"
         key += f", cut at {frame.bounds[0]:g} and {frame.bounds[1]:g}" if frame.cut else ""
-    key += "; each ring: one seed." if most <= FEW_SEEDS else f" ({most} seeds at most)."
+        key += "; each ring: one seed." if most <= FEW_SEEDS else f" ({most} seeds at most)."
     if under:
         key += f" Grey, laid under: {listed(list(under))}, mean and one sd either way."
     key += f" Dotted: guessing, {number(frame.chance)}." if frame.chance is not None else ""

@@ -44,6 +44,14 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Source:
+    """Text whose lines and spaces count: a formula, code, a citation."""
+
+    text: str
+    kind: ClassVar[str] = "source"
+
+
+@dataclass(frozen=True)
 class Findings:
     """Judged statements under a small heading, after a line on how they are judged."""
 
@@ -108,7 +116,7 @@ class Facts:
     kind: ClassVar[str] = "facts"
 
 
-Block = Text | Findings | Table | Pictures | Facts
+Block = Text | Source | Findings | Table | Pictures | Facts
 
 
 @dataclass(frozen=True)

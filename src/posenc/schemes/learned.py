@@ -5,18 +5,25 @@
 How small ``sigma`` is decides what the table becomes (arXiv 2406.08272, "learn-sigma"); there sigma is the standard
 deviation, which their text writes N(0, sigma) and their code (github ljhearne/LSTNN_public) ``randn * sigma``.
 
+A table that stands for a grid, row by row, is read at another resolution by ``resized`` (arXiv 2010.11929,
+section 3.2); its conventions are those of ``posenc.kernels.resampling``.
+
 Source: Gehring et al. 2017, arXiv 1705.03122, section 3.1 (learned position embeddings); Hearne et al. 2024,
 arXiv 2406.08272 (their initialisation).
 """
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from posenc.kernels.resampling import Method, resample
 from posenc.kernels.tables import Rows, look_up
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
@@ -86,6 +93,33 @@ class Learned(Scheme):
     @property
     def out_dim(self) -> int:
         return self.table.shape[1]
+
+    def resized(
+        self, shape: Sequence[int], to: Sequence[int], *, method: Method = "cubic", antialias: bool = True
+    ) -> Learned:
+        """Another ``Learned`` for a grid ``to``, whose table is this one's, as a grid of ``shape``, interpolated.
+
+        Both grids are row-major with axes in the same order; an axis of equal size is copied exactly. Raises ValueError
+        where ``shape`` has not as many points as the table rows.
+        """
+        rows, dim = self.table.shape
+        if math.prod(shape) != rows:
+            raise ValueError(
+                f"a table of {rows} rows is no grid of shape {tuple(shape)}, which has {math.prod(shape)} points. "
+                "A class token has a parameter of its own: keep it out of the table."
+            )
+        if len(to) != len(shape) or min(to) < 1:
+            raise ValueError(
+                f"a grid of shape {tuple(shape)} has {len(shape)} axes and so has its new shape, each of at least 1 "
+                f"point; got {tuple(to)}."
+            )
+        if method not in ("cubic", "linear"):
+            raise ValueError(f"a table is interpolated 'cubic' or 'linear'; got {method!r}.")
+        table = resample(self.table.detach().reshape(*shape, dim), to, method=method, antialias=antialias)
+        other = copy.deepcopy(self)
+        other.table = nn.Parameter(table.reshape(-1, dim).to(self.table.dtype, copy=True), self.table.requires_grad)
+        other.claims = dataclasses.replace(self.claims, range=(0, math.prod(to) - 1))
+        return other
 
     def prepare(self, pos: Positions) -> Rows:
         return Rows(self._rows(pos), pos.placed)

@@ -5,46 +5,34 @@
 
 Source: Su et al. 2021, arXiv 2104.09864, eqs. 14, 15, 34. Conventions: turns are counter-clockwise, positions from 0.
 ``pairing``: "interleaved" takes channels (2i, 2i+1), the paper's; "half" takes (i, i + d/2), as GPT-NeoX and Llama in
-transformers. The two are the same up to a permutation of channels, and the pairing travels with the angles.
+transformers; where d of a head's D channels turn, "across" takes (i, i + D/2), which some models mean by the same
+words. They are the same up to a permutation of channels, the pairing travels with the angles, and
+``posenc.kernels.rotary.repaired`` takes weights from one to another. A schedule's attention factor (YaRN, LongRoPE)
+multiplies the channels that turn, of tokens that have a place.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
-from posenc import frequencies as schedules
+import posenc.frequencies as schedules  # not `from posenc`: the face would walk the schemes to find it
+from posenc.frequencies import Frequencies
+from posenc.kernels.rotary import PAIRINGS, Pairing, Turn, channels, spread, turn, turns
 from posenc.positions import Positions, readable
 from posenc.scheme import Claims, Scheme
 
-Pairing = Literal["interleaved", "half"]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Turn:
-    """Prepared turns: ``cos_sin`` of shape ``(N, R, 2)`` or ``(B, 1, N, R, 2)`` for R pairs, and their pairing."""
-
-    cos_sin: Tensor
-    pairing: Pairing
-
-
-def _turn(leaves: Any, pairing: Any) -> Turn:
-    return Turn(leaves[0], pairing)
-
-
-pytree.register_pytree_node(Turn, lambda t: ([t.cos_sin], t.pairing), _turn)
+BASE = 10000.0
 
 
 class RoPE(Scheme):
     """``q_m -> R_m q_m``, ``k_n -> R_n k_n``: logits depend on positions through ``n - m`` alone.
 
-    head_dim: channels that turn, even. of: the head's width if only its first ``head_dim`` channels turn.
-    frequencies: ``theta`` in radians a unit of position, ``(head_dim / 2,)``; ``geometric(head_dim / 2)`` otherwise.
-    pairing: which channels turn together.
+    head_dim: channels that turn, even. of: the head's width if only so many of its channels turn. base: of the
+    geometric schedule. frequencies: another schedule of ``head_dim / 2``, in radians a unit of position: a tensor, or
+    Frequencies as ``posenc.frequencies.yarn`` makes them. pairing: which channels turn together.
     """
 
     cite = """@article{su2021roformer,
@@ -55,7 +43,11 @@ class RoPE(Scheme):
         {"head_dim": 12},
         {"head_dim": 12, "pairing": "half"},
         {"head_dim": 8, "of": 12},
-        {"head_dim": 8, "frequencies": schedules.geometric(4, base=100.0)},
+        {"head_dim": 8, "of": 12, "pairing": "half"},
+        {"head_dim": 8, "of": 12, "pairing": "across"},
+        {"head_dim": 12, "base": 500.0},
+        {"head_dim": 8, "frequencies": schedules.ntk(4, factor=4.0)},
+        {"head_dim": 8, "frequencies": schedules.yarn(4, factor=4.0, trained=64)},
     )
 
     def __init__(
@@ -63,7 +55,8 @@ class RoPE(Scheme):
         head_dim: int,
         *,
         of: int | None = None,
-        frequencies: Tensor | None = None,
+        base: float = BASE,
+        frequencies: Tensor | Frequencies | None = None,
         pairing: Pairing = "interleaved",
     ) -> None:
         super().__init__()
@@ -75,24 +68,19 @@ class RoPE(Scheme):
             )
         if of is not None and of < head_dim:
             raise ValueError(f"RoPE turns {head_dim} channels of {of}; `of` is the larger: RoPE({of}, of={head_dim}).")
-        if pairing not in ("interleaved", "half"):
-            raise ValueError(f"RoPE pairs channels 'interleaved' (2i, 2i+1) or 'half' (i, i+d/2); got {pairing!r}.")
-        if frequencies is not None and tuple(frequencies.shape) != (head_dim // 2,):
+        if pairing not in PAIRINGS:
             raise ValueError(
-                f"RoPE({head_dim}) turns {head_dim // 2} pairs and needs as many frequencies; "
-                f"got shape {tuple(frequencies.shape)}. Pass a tensor of {head_dim // 2} numbers in rad a position."
+                f"RoPE pairs channels 'interleaved' (2i, 2i+1), 'half' (i, i+d/2) or, for a part of the head, 'across' "
+                f"(i, i+D/2); got {pairing!r}."
             )
-        if frequencies is not None and readable(frequencies) and not bool(frequencies.isfinite().all()):
-            raise ValueError(
-                f"RoPE's frequencies must be finite; got {frequencies.tolist()}. Use frequencies.geometric."
-            )
+        if pairing == "across" and (of or head_dim) % 2:
+            raise ValueError(f"RoPE pairs 'across' the halves of a head, whose width must be even; got of={of}.")
         self.head_dim, self.of = head_dim, of or head_dim
         self.pairing: Pairing = pairing
-        # numbers and not a buffer: .to(bfloat16) must not round them
-        self.theta = None if frequencies is None else tuple(frequencies.detach().double().tolist())
+        self.theta, self.attention_factor = _numbers(head_dim, base, frequencies)
         self.claims = Claims(
             translation="exact",
-            isometric=True,
+            isometric=self.attention_factor == 1,
             learned=False,
             range=None,
             axes=1,
@@ -107,44 +95,43 @@ class RoPE(Scheme):
 
     def prepare(self, pos: Positions) -> Turn:
         self._take(pos)
-        device = pos.coords.device
-        if self.theta is None:
-            theta = schedules.geometric(self.head_dim // 2, device=device)
-        else:
-            theta = torch.tensor(self.theta, dtype=torch.float64, device=device)
-        angle = pos.precise() * theta
-        if pos.placed is not None:
-            angle = angle * pos.placed[..., None]
-        cos_sin = torch.stack([angle.cos(), angle.sin()], -1).to(pos.table_dtype)
-        return Turn(cos_sin.unsqueeze(-4) if pos.batched else cos_sin, self.pairing)
+        theta = torch.tensor(self.theta, dtype=torch.float64, device=pos.coords.device)
+        return turns(spread(pos.precise(), pos) * theta, pos, self.pairing, size=self.attention_factor, of=self.of)
 
     def transform(self, x: Tensor, where: Turn, site: Literal["q", "k", "v", "o"]) -> Tensor:
         if site not in ("q", "k"):
             return x
         if x.shape[-1] != self.of:
             raise ValueError(f"RoPE(.., of={self.of}) turns heads of that width, not {x.shape[-1]}: change `of`.")
-        if self.of == self.head_dim:
-            return turn(x, where)
-        return torch.cat([turn(x[..., : self.head_dim], where), x[..., self.head_dim :]], -1)
+        return turn(x, where)
+
+    def rerotate(self, x: Tensor, where_from: Turn, where_to: Turn, site: Literal["k", "v"] = "k") -> Tensor:
+        """``R_{n' - n} (R_n k)``: one more turn, by the difference."""
+        return turn(x, where_to.after(where_from)) if site == "k" else x
 
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
-        if site not in ("q", "k"):
-            return x
-        d, y = self.head_dim, list(x)
-        for i in range(d // 2):
-            theta_i = self.theta[i] if self.theta else 10000.0 ** (-2 * i / d)
+        y = list(x)
+        for theta_i, (a, b) in zip(self.theta, channels(self.pairing, self.head_dim, self.of).tolist(), strict=True):
             cos, sin = torch.cos(p[0] * theta_i), torch.sin(p[0] * theta_i)
-            a, b = (2 * i, 2 * i + 1) if self.pairing == "interleaved" else (i, i + d // 2)
-            y[a], y[b] = x[a] * cos - x[b] * sin, x[b] * cos + x[a] * sin
-        return torch.stack(y)
+            y[a] = self.attention_factor * (x[a] * cos - x[b] * sin)
+            y[b] = self.attention_factor * (x[b] * cos + x[a] * sin)
+        return torch.stack(y) if site in ("q", "k") else x
 
 
-def turn(x: Tensor, by: Turn) -> Tensor:
-    """``x`` with every pair of channels turned, computed in float32 or wider and returned in ``x``'s dtype."""
-    cos, sin = by.cos_sin.unbind(-1)
-    wide = torch.promote_types(x.dtype, cos.dtype)
-    if by.pairing == "interleaved":
-        a, b = x.to(wide).unflatten(-1, (-1, 2)).unbind(-1)
-        return torch.stack([a * cos - b * sin, b * cos + a * sin], -1).flatten(-2).to(x.dtype)
-    a, b = x.to(wide).chunk(2, -1)
-    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1).to(x.dtype)
+def _numbers(head_dim: int, base: float, given: Tensor | Frequencies | None) -> tuple[tuple[float, ...], float]:
+    """Frequencies and attention factor as numbers, not buffers: .to(bfloat16) must not round them."""
+    if given is not None and base != BASE:
+        raise ValueError(f"`frequencies` have a base already; got base={base:g} besides. Pass one of the two.")
+    count, cpu = head_dim // 2, torch.device("cpu")
+    value = schedules.geometric(count, base=base, device=cpu) if given is None else given
+    value = value if isinstance(value, Frequencies) else Frequencies(value.detach().double())
+    if tuple(value.theta.shape) != (count,):
+        raise ValueError(
+            f"RoPE({head_dim}) turns {count} pairs and needs as many frequencies; got shape "
+            f"{tuple(value.theta.shape)}. Pass a tensor of {count} numbers in rad a position."
+        )
+    if readable(value.theta) and not bool(value.theta.isfinite().all()):
+        raise ValueError(
+            f"RoPE's frequencies must be finite; got {value.theta.tolist()}. Use posenc.frequencies.geometric."
+        )
+    return tuple(value.theta.tolist()), value.attention_factor

@@ -5,7 +5,8 @@
 
 Source: Shaw et al. 2018, arXiv 1803.02155. Conventions: distance is key minus query; one table shared by all heads of a
 layer; tables start Glorot-uniform. No (N, N, d) tensor: ``q_i . a^K`` is taken once for the 2k+1 distances and read off
-per pair, and the weights are summed per distance before they meet ``a^V``.
+per pair, and the weights are summed per distance before they meet ``a^V``; attention does so for some queries at a
+time, so that nothing (N, N) stays in memory either.
 
 ``literal=True``: what the Latin-square study of arXiv 2406.08272 ran under the name of Shaw (github
 ljhearne/LSTNN_public): the skewed causal form of the Music Transformer (Huang et al. 2018, arXiv 1809.04281): logits
@@ -14,22 +15,13 @@ only, ``Er ~ N(0, 1)``, entry (i, j <= i) uses ``Er[k - (i - j)]``, and keys aft
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from posenc.kernels.pairs import both_placed, distances
+from posenc.kernels.pairs import Pairs
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, Scheme, Site
-
-
-class Distances(NamedTuple):
-    """``row``: the table row of each pair, ``(Q, K)`` or ``(B, 1, Q, K)``; unplaced pairs take the row past the end."""
-
-    row: Tensor
-    before: Tensor | None
 
 
 class Shaw(Scheme):
@@ -101,41 +93,47 @@ class Shaw(Scheme):
         self._whole(pos)
         return pos
 
-    def relate(self, where_q: Positions, where_k: Positions) -> Distances:
-        k, distance, placed = self.max_distance, distances(where_q, where_k), both_placed(where_q, where_k)
-        row = distance.clamp(-k, k).long() + k
-        before = distance <= 0 if self.literal else None
-        if placed is None:
-            return Distances(row, before)
-        return Distances(row.where(placed, 2 * k + 1), None if before is None else before | ~placed)
+    def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
+        return Pairs(where_q, where_k)
 
-    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Distances, seen: Tensor | None) -> Tensor:
-        by_distance = functional.pad(q @ self.keys.T.to(q.dtype), (0, 1))
-        return by_distance.gather(-1, pair.row.expand(*q.shape[:-1], -1))
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
+        return self._by_distance(q).gather(-1, self._row(pair).expand(*q.shape[:-1], -1))
 
-    def value_bias(self, weights: Tensor, pair: Distances) -> Tensor | None:
+    def value_bias(self, weights: Tensor, pair: Pairs) -> Tensor | None:
         if self.values is None:
             return None
         total = weights.new_zeros(*weights.shape[:-1], 2 * self.max_distance + 2)
-        total = total.scatter_add(-1, pair.row.expand(weights.shape), weights)
+        total = total.scatter_add(-1, self._row(pair).expand(weights.shape), weights)
         return total[..., :-1] @ self.values.to(weights.dtype)
 
-    def mask(self, pair: Distances) -> Tensor | None:
-        return pair.before
+    def mask(self, pair: Pairs) -> Tensor | None:
+        return pair.before() if self.literal else None
 
-    def score_mod(self, q: Tensor, kept: Tensor | None, pair: Distances):
+    def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
         if self.values is not None:
             return None  # a^V needs the weights, which FlexAttention never shows
-        by_distance = functional.pad(q @ self.keys.T.to(q.dtype), (0, 1))
-        row = pair.row if pair.row.dim() == 4 else pair.row[None, None]
-        before = pair.before if pair.before is None or pair.before.dim() == 4 else pair.before[None, None]
+        by_distance, read, k = self._by_distance(q), pair.reader(), self.max_distance
 
         def relative(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
-            sample = b if row.shape[0] > 1 else 0
-            score = score + by_distance[b, h, i, row[sample, 0, i, j]]
-            return score if before is None else torch.where(before[sample, 0, i, j], score, -torch.inf)
+            distance, placed = read(b, i, j)
+            row = distance.clamp(-k, k).long() + k
+            score = score + by_distance[b, h, i, row if placed is None else torch.where(placed, row, 2 * k + 1)]
+            if not self.literal:
+                return score
+            seen = distance <= 0 if placed is None else (distance <= 0) | ~placed
+            return torch.where(seen, score, -torch.inf)
 
         return relative
+
+    def _by_distance(self, q: Tensor) -> Tensor:
+        """``q_i . a^K`` for every distance, ``(B, H, Q, 2k+2)``, and 0 for a pair without a place."""
+        return functional.pad(q @ self.keys.T.to(q.dtype), (0, 1))
+
+    def _row(self, pair: Pairs) -> Tensor:
+        """The table row of each pair, ``(Q, K)`` or ``(B, 1, Q, K)``; one without a place has the row past the end."""
+        k, placed = self.max_distance, pair.placed()
+        row = pair.distance().clamp(-k, k).long() + k
+        return row if placed is None else row.where(placed, 2 * k + 1)
 
     def define_bias(self, at: At) -> Tensor:
         distance = int(at.k_pos[at.j, 0] - at.q_pos[at.i, 0])

@@ -7,23 +7,32 @@ the frequencies are those of that width, ``base^(-2i/(d/P))``.
 
 Conventions: positions from 0; sine and cosine interleaved; the last axis first, so that on a picture the first half
 stands for the column and the second for the row, as in the released code of arXiv 2406.08272
-(github ljhearne/LSTNN_public).
+(github ljhearne/LSTNN_public). Others differ, and a table moves between them by a permutation of channels alone:
+
+    channels="interleaved"  [sin, cos, sin, cos, ..] of an axis, then the next axis; with leading="first" PVT's
+    channels="halves"       [sines | cosines] of an axis, then the next axis; as MAE (github facebookresearch/mae)
+    channels="sines first"  the sines of all axes, then the cosines; with leading="first" timm's sincos2d
 """
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import torch
 from torch import Tensor
 
-from posenc import frequencies
+from posenc.frequencies import geometric
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
+
+Channels = Literal["interleaved", "halves", "sines first"]
 
 
 class Sinusoid(Scheme):
     """``PE(p) = [sin, cos](p_P omega) + .. + [sin, cos](p_1 omega)``, concatenated; rows have length ``sqrt(d/2)``.
 
-    dim: width d, divisible by ``2 * axes``. axes: P. base: of the geometric frequencies, > 0.
+    dim: width d, divisible by ``2 * axes``. axes: P. base: of the geometric frequencies, > 0. channels: their order.
+    leading: the axis that comes first in a row.
     """
 
     cite = """@inproceedings{vaswani2017attention,
@@ -31,9 +40,24 @@ class Sinusoid(Scheme):
   author={Vaswani, Ashish and Shazeer, Noam and Parmar, Niki and Uszkoreit, Jakob and Jones, Llion and Gomez, Aidan N
           and Kaiser, Lukasz and Polosukhin, Illia},
   booktitle={NeurIPS}, year={2017}, note={arXiv:1706.03762}}"""
-    examples = ({"dim": 12}, {"dim": 12, "base": 100.0}, {"dim": 12, "axes": 2}, {"dim": 12, "axes": 3})
+    examples = (
+        {"dim": 12},
+        {"dim": 12, "base": 100.0},
+        {"dim": 12, "axes": 2},
+        {"dim": 12, "axes": 3},
+        {"dim": 12, "axes": 2, "channels": "halves"},
+        {"dim": 12, "axes": 2, "channels": "sines first", "leading": "first"},
+    )
 
-    def __init__(self, dim: int, axes: int = 1, *, base: float = 10000.0) -> None:
+    def __init__(
+        self,
+        dim: int,
+        axes: int = 1,
+        *,
+        base: float = 10000.0,
+        channels: Channels = "interleaved",
+        leading: Literal["last", "first"] = "last",
+    ) -> None:
         super().__init__()
         if axes < 1:
             raise ValueError(f"Sinusoid needs at least one axis; got axes={axes}. Use axes=1 for a sequence.")
@@ -42,8 +66,16 @@ class Sinusoid(Scheme):
                 f"Sinusoid gives each of {axes} axes the same number of sine and cosine pairs, so `dim` must be a "
                 f"multiple of {2 * axes}; got {dim}. Use {max(dim // (2 * axes), 1) * 2 * axes}."
             )
-        frequencies.geometric(1, base=base)  # refuses a base that is not positive
+        geometric(1, base=base)  # refuses a base that is not positive
+        if channels not in get_args(Channels):
+            raise ValueError(
+                f"the channels of Sinusoid stand 'interleaved', in 'halves' or 'sines first'; got {channels!r}."
+            )
+        if leading not in ("last", "first"):
+            raise ValueError(f"the 'last' axis leads a row of Sinusoid, or the 'first'; got {leading!r}.")
         self.dim, self.base = dim, base
+        self.channels: Channels = channels
+        self.leading: Literal["last", "first"] = leading
         self.claims = Claims(
             translation="exact",
             isometric=True,
@@ -62,9 +94,11 @@ class Sinusoid(Scheme):
     def prepare(self, pos: Positions) -> Tensor:
         """The finished rows ``(.., N, dim)``: they depend on nothing else."""
         self._take(pos)
-        omega = frequencies.geometric(self.dim // (2 * pos.axes), base=self.base, device=pos.coords.device)
-        angle = pos.precise().flip(-1)[..., None] * omega
-        rows = torch.stack([angle.sin(), angle.cos()], -1).flatten(-3).to(pos.table_dtype)
+        omega = geometric(self.dim // (2 * pos.axes), base=self.base, device=pos.coords.device)
+        coords = pos.precise()
+        angle = (coords.flip(-1) if self.leading == "last" else coords)[..., None] * omega  # (.., N, P, d / 2P)
+        apart = {"interleaved": -1, "halves": -2, "sines first": -3}[self.channels]
+        rows = torch.stack([angle.sin(), angle.cos()], apart).flatten(-3).to(pos.table_dtype)
         return rows if pos.placed is None else rows * pos.placed[..., None]
 
     def embed(self, where: Tensor) -> Tensor:
@@ -72,10 +106,15 @@ class Sinusoid(Scheme):
 
     def define_embed(self, p: Tensor) -> Tensor:
         axes = len(p)
-        d = self.dim // axes
-        row = []
-        for axis in reversed(range(axes)):
+        d, row = self.dim // axes, {}
+        for a in range(axes):
+            x = p[a] if self.leading == "first" else p[axes - 1 - a]
             for i in range(d // 2):
                 omega_i = self.base ** (-2 * i / d)
-                row += [torch.sin(p[axis] * omega_i), torch.cos(p[axis] * omega_i)]
-        return torch.stack(row)
+                sine, cosine = {
+                    "interleaved": (a * d + 2 * i, a * d + 2 * i + 1),
+                    "halves": (a * d + i, a * d + d // 2 + i),
+                    "sines first": (a * d // 2 + i, (axes + a) * d // 2 + i),
+                }[self.channels]
+                row[sine], row[cosine] = torch.sin(x * omega_i), torch.cos(x * omega_i)
+        return torch.stack([row[channel] for channel in range(self.dim)])

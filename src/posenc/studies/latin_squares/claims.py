@@ -102,8 +102,8 @@ CLAIMS = (
                 low=0.0,
             ),
         ),
-        control="Maps before training agree more or less too. What training added to the agreement must predict accuracy, "
-        "else the initial table does it and not what was learned.",
+        control="Maps before training agree more or less too. What training added to the agreement must predict "
+        "accuracy, else the initial table does it and not what was learned.",
         controls=(
             Quantity(
                 "Spearman of the cosine gained in training with accuracy, over sigma",

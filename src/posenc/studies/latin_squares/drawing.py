@@ -112,7 +112,9 @@ class Found:
                 if unit.setting == "main" and unit.scheme in labels and self.store.finished(unit.key):
                     right.setdefault(unit.scheme, {})[unit.seed] = self.store.arrays(unit.key)[array]
             found[metric] = {
-                label: accuracy_interval(seeds) for label, seeds in right.items() if len(seeds) >= FEWEST_SEEDS_FOR_BOOTSTRAP
+                label: accuracy_interval(seeds)
+                for label, seeds in right.items()
+                if len(seeds) >= FEWEST_SEEDS_FOR_BOOTSTRAP
             }
         return {metric: rows for metric, rows in found.items() if rows}
 

@@ -146,7 +146,11 @@ def positions(found: Found) -> list[Panel]:
     ]
     for metric, name, said in (
         ("procrustes_distance", "distance from 2d-fixed", "The paper reports rho = -.98 (Fig. 3F)."),
-        ("procrustes_disparity", "scale-free disparity from 2d-fixed", "The paper does not report this: it is the control."),
+        (
+            "procrustes_disparity",
+            "scale-free disparity from 2d-fixed",
+            "The paper does not report this: it is the control.",
+        ),
     ):
         x = values(rows, metric)
         panels.append(

@@ -1,0 +1,197 @@
+"""Biases on the logits: what they cost beside attention without one, and Shaw beside its (N, N, d) form.
+
+    python benchmarks/biases.py --out results/biases.json
+
+Forward and backward pass, one thread, float32, heads of 64 channels, one sample. Nothing is timed before values and
+gradients agree: Shaw with the paper's equations as they stand, a vector for every pair; every other scheme with a bias,
+made some queries at a time, with the same scheme's whole matrix. Two forms are timed in turn; what counts is the median
+of the rounds' ratios. Memory is what a pass adds to a fresh process at its peak, less what SDPA without a mask adds, in
+(N, N) float32 matrices a head; the aim for Shaw is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from encoder import peak_memory, start_memory
+from posenc import provenance
+from posenc.attention import attention, attention_weights
+from posenc.positions import sequence
+from posenc.scheme import Scheme
+from posenc.schemes import catalogue
+from posenc.schemes.nope import NoPE
+from posenc.schemes.shaw import Shaw
+from quiet import refusal
+
+WIDTH, REACH, INPUT = 64, 64, 12
+GATED, NAIVE = 2100, 1024  # tokens of the gate, and of the (N, N, d) form: 256 MiB a table
+TOLERANCE = 1e-9
+AIM_MATRICES, AIM_SPEED = 1.0, 1.0
+
+Given = tuple[Tensor, Tensor, Tensor, Tensor]
+Attend = Callable[[Scheme, Given], Tensor]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Memory and time of biases, next to attention without one.")
+    parser.add_argument("--out", type=Path, help="write the figures to this JSON file as well")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of each comparison (default 5)")
+    parser.add_argument("--tokens", type=int, default=4096, help="length of the sequence (default 4096)")
+    parser.add_argument("--force", action="store_true", help="time on a busy machine too")
+    chosen = parser.parse_args()
+    if trouble := refusal(chosen.force):
+        print(trouble, file=sys.stderr)
+        return 2
+    torch.set_num_threads(1)
+    found: dict[str, Any] = {}
+    for heads in (1, 8):
+        for values in (True, False):
+            found[f"Shaw, {'keys and values' if values else 'keys'}, {heads} heads"] = shaw(heads, values, chosen)
+    for name, scheme in with_a_bias().items():
+        found[name] = beside_nothing(name, scheme, chosen)
+    if chosen.out:
+        chosen.out.parent.mkdir(parents=True, exist_ok=True)
+        document = {"forced": chosen.force, "tokens": chosen.tokens, "found": found, "provenance": provenance.gather()}
+        chosen.out.write_text(json.dumps(document, indent=1) + "\n")
+    return 0
+
+
+def shaw(heads: int, values: bool, chosen: argparse.Namespace) -> dict[str, Any]:
+    """Speed next to the (N, N, d) form, and memory next to SDPA, for tables of 2 * 64 + 1 rows."""
+    scheme = Shaw(WIDTH, REACH, values=values)
+    gate("Shaw", scheme, heads, naive)
+    rounds = in_turn(scheme, NAIVE, heads, chosen.rounds, {"ours": ours, "naive": naive})
+    ratios = [b / a for a, b in zip(rounds["ours"], rounds["naive"], strict=True)]
+    speed, extra = statistics.median(ratios), matrices(scheme, chosen.tokens, heads)
+    print(
+        f"Shaw, {'keys and values' if values else 'keys'}, {heads} heads: {speed:.1f} x the (N, N, d) form at {NAIVE} "
+        f"tokens (aim {AIM_SPEED:g} x, {met(speed >= AIM_SPEED)}); {extra:.2f} matrices a head at {chosen.tokens} "
+        f"(aim {AIM_MATRICES:g}, {met(extra <= AIM_MATRICES)})",
+        flush=True,
+    )
+    return {"ratio": speed, "rounds": ratios, "matrices_a_head": extra, "naive_tokens": NAIVE}
+
+
+def beside_nothing(name: str, scheme: Scheme, chosen: argparse.Namespace) -> dict[str, Any]:
+    """Time next to SDPA without a bias, and memory, with four heads."""
+    gate(name, scheme, 4, whole)
+    rounds = in_turn(scheme, chosen.tokens, 4, chosen.rounds, {"ours": ours, "plain": plain})
+    ratios = [a / b for a, b in zip(rounds["ours"], rounds["plain"], strict=True)]
+    extra = matrices(scheme, chosen.tokens, 4)
+    slower = statistics.median(ratios)
+    print(f"{name}: {slower:.1f} x the time of SDPA without a bias; {extra:.2f} matrices a head", flush=True)
+    return {"ratio": slower, "rounds": ratios, "matrices_a_head": extra}
+
+
+def with_a_bias() -> dict[str, Scheme]:
+    """Every scheme of the catalogue that biases the logits of a long sequence, as its first example has it."""
+    found = {}
+    for name, kind in catalogue().items():
+        claims = kind(**kind.examples[0]).claims
+        if "bias" in claims.sites and "value_bias" not in claims.sites and claims.range is None and claims.axes == 1:
+            widened = {"head_dim": WIDTH} if "head_dim" in kind.examples[0] else {}
+            found[name] = kind(**{**kind.examples[0], **widened})
+    return found
+
+
+def inputs(tokens: int, heads: int, dtype: torch.dtype = torch.float32) -> Given:
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(1, heads, tokens, WIDTH, generator=generator, dtype=dtype) for _ in range(3))
+    x = torch.randn(1, tokens, INPUT, generator=generator, dtype=dtype)
+    return q.requires_grad_(), k.requires_grad_(), v.requires_grad_(), x
+
+
+def ours(scheme: Scheme, given: Given) -> Tensor:
+    q, k, v, x = given
+    return attention(q, k, v, scheme=scheme, q_pos=sequence(q.shape[2]), x=x)
+
+
+def plain(scheme: Scheme, given: Given) -> Tensor:
+    return ours(NoPE(), given)
+
+
+def whole(scheme: Scheme, given: Given) -> Tensor:
+    """The same scheme with its whole matrix in memory."""
+    q, k, v, x = given
+    where = scheme.prepare(sequence(q.shape[2]))
+    q = q / math.sqrt(WIDTH)
+    return attention_weights(q, k, scheme, scheme.relate(where, where), kept=scheme.keep(x, where)) @ v
+
+
+def naive(scheme: Scheme, given: Given) -> Tensor:
+    """Equations 3 and 4 of arXiv 1803.02155 as they stand, with a vector for every pair."""
+    q, k, v, _ = given
+    keys, values = scheme.get_parameter("keys"), dict(scheme.named_parameters()).get("values")
+    at, reach = torch.arange(q.shape[2]), len(keys) // 2
+    row = (at - at[:, None]).clamp(-reach, reach) + reach
+    logits = (q @ k.mT + torch.einsum("bhid,ijd->bhij", q, keys[row])) / math.sqrt(WIDTH)
+    weights = logits.softmax(-1)
+    return weights @ v if values is None else weights @ v + torch.einsum("bhij,ijd->bhid", weights, values[row])
+
+
+def gate(name: str, scheme: Scheme, heads: int, reference: Attend) -> None:
+    """Raises ValueError unless values and gradients agree in float64."""
+    scheme.double()
+    given = inputs(GATED if reference is whole else GATED // 2, heads, torch.float64)
+    wanted = [*given[:3], *scheme.parameters()]
+    found = []
+    for form in (ours, reference):
+        out = form(scheme, given)
+        found.append([out.detach(), *torch.autograd.grad(out.square().sum(), wanted)])
+    scheme.float()
+    worst = max(float((a - b).abs().max() / b.abs().max().clamp(min=1)) for a, b in zip(*found, strict=True))
+    if not worst <= TOLERANCE:
+        raise ValueError(
+            f"{name} differs from its reference by {worst:.1e} (allowed {TOLERANCE:.0e}); a speed of wrong results is "
+            "none. Run tests/schemes first."
+        )
+
+
+def in_turn(scheme: Scheme, tokens: int, heads: int, rounds: int, forms: dict[str, Attend]) -> dict[str, list[float]]:
+    """Seconds of a forward and backward pass of each form, in turn."""
+    found: dict[str, list[float]] = {name: [] for name in forms}
+    for turn in range(rounds):
+        for name in list(forms)[:: 1 if turn % 2 else -1]:
+            given = inputs(tokens, heads)
+            began = time.perf_counter()
+            forms[name](scheme, given).sum().backward()
+            found[name].append(time.perf_counter() - began)
+    return found
+
+
+def matrices(scheme: Scheme, tokens: int, heads: int) -> float:
+    """Peak memory above SDPA without a mask, each in a fresh process, in (N, N) float32 matrices a head."""
+    context = get_context("spawn")
+    with context.Pool(1, maxtasksperchild=1) as pool:
+        beside, above = (pool.apply(added, (s, tokens, heads)) for s in (NoPE(), scheme))
+    return (above - beside) * 2**20 / (4 * heads * tokens**2)
+
+
+def added(scheme: Scheme, tokens: int, heads: int) -> float:
+    """MiB that a forward and backward pass adds to this process at its peak."""
+    torch.set_num_threads(1)
+    ours(scheme, inputs(64, heads)).sum().backward()
+    given = inputs(tokens, heads)
+    rest = start_memory()
+    ours(scheme, given).sum().backward()
+    return peak_memory() - rest
+
+
+def met(aim: bool) -> str:
+    return "met" if aim else "MISSED"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

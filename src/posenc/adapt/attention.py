@@ -1,0 +1,159 @@
+"""``nn.MultiheadAttention`` with a scheme: its weights, its arguments, its masks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from posenc.adapt.door import refuse_sites
+from posenc.attention import attend, attention_weights
+from posenc.positions import Positions, as_positions, readable, sequence
+from posenc.scheme import Scheme
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+class Attention(nn.Module):
+    """An ``nn.MultiheadAttention`` with a scheme: the same weights and arguments, and with NoPE the same output.
+
+    positions: from a number of tokens to their positions, for queries and keys; ``sequence`` by default, for a picture
+    ``lambda n: grid(14, 14)``. A query that may see no key gets the output bias alone where torch's own gives NaN.
+
+    Raises ValueError for a scheme that acts outside attention, and for modules with ``bias_k`` or ``add_zero_attn``.
+    """
+
+    in_proj_bias = None  # torch's encoder layers take it for "no fast path", which would step round this module
+
+    def __init__(
+        self, module: nn.MultiheadAttention, scheme: Scheme, *, positions: Callable[[int], Positions] = sequence
+    ) -> None:
+        super().__init__()
+        refuse_sites(scheme, {"q", "k", "v", "o", "bias", "value_bias", "mask"}, "nn.MultiheadAttention attends")
+        if module.bias_k is not None or module.add_zero_attn:
+            raise ValueError("keys that are no token have no position: bias_k and add_zero_attn cannot be adapted.")
+        if scheme.head_width not in (None, module.head_dim):
+            raise ValueError(
+                f"{type(scheme).__name__} acts on heads of width {scheme.head_width} and the module's have "
+                f"{module.head_dim}. Build it for a head width of {module.head_dim}."
+            )
+        self.module, self.scheme, self.positions = module, scheme, positions
+        self.batch_first, self.num_heads, self.embed_dim = module.batch_first, module.num_heads, module.embed_dim
+        self._qkv_same_embed_dim = module._qkv_same_embed_dim
+        self.train(module.training)
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """As torch's: masks are True, or -inf, where a key is hidden. Returns the output and the weights or None."""
+        alone, first = query.dim() == 2, self.batch_first or query.dim() == 2
+        q, k, v = (t[None] if alone else t if first else t.transpose(0, 1) for t in (query, key, value))
+        where_q = self.scheme.prepare(self._positions(q, "queries"))
+        where_k = where_q if query is key else self.scheme.prepare(self._positions(k, "keys"))
+        pair, kept = self.scheme.relate(where_q, where_k), self.scheme.keep(k, where_k)
+        q, k, v = (t.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for t in self._projected(q, k, v))
+        if is_causal and attn_mask is None:
+            raise ValueError("is_causal says what attn_mask is; pass that mask too, or use a causal scheme.")
+        seen = _seen(attn_mask, key_padding_mask[None] if alone and key_padding_mask is not None else key_padding_mask,
+                     self.num_heads)  # fmt: skip
+        dropout = self.module.dropout if self.training else 0.0
+        weights = None
+        if need_weights or dropout:
+            out, weights = self._eagerly(q, k, v, where_q, where_k, pair, kept, seen, dropout)
+        else:
+            out = attend(q, k, v, self.scheme, where_q, where_k, pair, kept=kept, mask=seen)
+        out = self.module.out_proj(out.transpose(1, 2).flatten(2))
+        out = out[0] if alone else out if first else out.transpose(0, 1)
+        if not need_weights or weights is None:
+            return out, None
+        weights = weights.mean(1) if average_attn_weights else weights
+        return out, weights[0] if alone else weights
+
+    def _positions(self, x: Tensor, what: str) -> Positions:
+        pos = as_positions(self.positions(x.shape[1]))
+        if pos.count != x.shape[1]:
+            raise ValueError(
+                f"there are {x.shape[1]} {what}, and `positions({x.shape[1]})` made {pos.count} positions."
+            )
+        return pos.to(x.device)
+
+    def _projected(self, q: Tensor, k: Tensor, v: Tensor) -> list[Tensor]:
+        module = self.module
+        if module._qkv_same_embed_dim:
+            weights = module.in_proj_weight.chunk(3)
+        else:
+            weights = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
+        biases = (None,) * 3 if module.in_proj_bias is None else module.in_proj_bias.chunk(3)
+        return [functional.linear(x, w, b) for x, w, b in zip((q, k, v), weights, biases, strict=True)]
+
+    def _eagerly(
+        self, q: Tensor, k: Tensor, v: Tensor, where_q: Any, where_k: Any, pair: Any, kept: Any, seen: Any, drop: float
+    ) -> tuple[Tensor, Tensor]:
+        """With the weights themselves, and dropout on them."""
+        scheme, scale = self.scheme, 1 / math.sqrt(q.shape[-1])
+        q, k = scheme.transform(q, where_q, "q") * scale, scheme.transform(k, where_k, "k")
+        weights = attention_weights(q, k, scheme, pair, kept=kept, mask=seen)
+        weights = functional.dropout(weights, drop)
+        out, extra = weights @ scheme.transform(v, where_k, "v"), scheme.value_bias(weights, pair)
+        return scheme.transform(out if extra is None else out + extra, where_q, "o"), weights
+
+
+def multihead(
+    model: Model,
+    schemes: Scheme | Callable[[int], Scheme],
+    *,
+    positions: Callable[[int], Positions] = sequence,
+) -> Model:
+    """Every ``nn.MultiheadAttention`` inside a model, such as a ``nn.TransformerEncoder``, gets a scheme.
+
+    schemes: one for all, or a function of the attention's number in the order of ``model.modules()``.
+    """
+    found = [
+        (parent, name, child)
+        for parent in model.modules()
+        if not isinstance(parent, Attention)
+        for name, child in parent.named_children()
+        if isinstance(child, nn.MultiheadAttention)
+    ]
+    if not found:
+        raise ValueError(
+            f"{type(model).__name__} has no nn.MultiheadAttention inside. One alone becomes Attention(module, scheme)."
+        )
+    for number, (parent, name, child) in enumerate(found):
+        scheme = schemes if isinstance(schemes, Scheme) else schemes(number)
+        setattr(parent, name, Attention(child, scheme, positions=positions))
+    for module in model.modules():
+        if isinstance(module, nn.TransformerEncoder):
+            module.use_nested_tensor = False  # nested tensors have no positions
+    return model
+
+
+def _seen(attn_mask: Tensor | None, padding: Tensor | None, heads: int) -> Tensor | None:
+    """torch's masks ``(Q, K)`` or ``(B * H, Q, K)`` and ``(B, K)``, in which hidden is True or -inf, as ours."""
+    seen = None if attn_mask is None else _visible("attn_mask", attn_mask)
+    if seen is not None and seen.dim() == 3:
+        seen = seen.unflatten(0, (-1, heads))
+    keys = None if padding is None else _visible("key_padding_mask", padding)[:, None, None]
+    return keys if seen is None else seen if keys is None else seen & keys
+
+
+def _visible(name: str, mask: Tensor) -> Tensor:
+    if mask.dtype == torch.bool:
+        return ~mask
+    if readable(mask) and not bool(((mask == 0) | (mask == -torch.inf)).all()):
+        raise ValueError(
+            f"{name} adds numbers other than 0 and -inf to the logits: that is a bias, which a scheme makes."
+        )
+    return mask == 0

@@ -1,0 +1,130 @@
+"""The rotation that a transformers configuration describes, in either of its spellings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch import Tensor
+
+from posenc.frequencies import Frequencies, dynamic_ntk, geometric, linear, llama3, longrope, yarn
+from posenc.schemes.rope import RoPE
+
+TRAINED = "original_max_position_embeddings"
+
+
+def configured(config: Any, *, length: int | None = None) -> RoPE:
+    """The rotation that a transformers configuration describes, old spelling (``rope_theta``, ``rope_scaling``) or new
+    (``rope_parameters``).
+
+    length: of the longest text that will be read, which "dynamic" and "longrope" need: their frequencies depend on it.
+    Raises ValueError for a kind or a key that is not known, by name; nothing is skipped or assumed.
+    """
+    if config is None:
+        raise ValueError("this model has no `config` to read its rotation from. Pass the scheme: llama(model, scheme).")
+    head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    given = _rope_parameters(config)
+    kind, base, part = given.pop("rope_type"), given.pop("rope_theta"), given.pop("partial_rotary_factor", None)
+    turning = int(head * (1.0 if part is None else part))
+    if kind not in READERS:
+        raise ValueError(
+            f"the rotation {kind!r} is none of {', '.join(READERS)}. Build it yourself: llama(model, RoPE({turning}, "
+            'frequencies=.., pairing="half")).'
+        )
+    needed, optional, read = READERS[kind]
+    given = {name: value for name, value in given.items() if value is not None}
+    extended = getattr(config, "max_position_embeddings", None)
+    trained = given.pop(TRAINED, None) or getattr(config, TRAINED, None) or extended
+    extended = extended or trained
+    given |= {} if trained is None else {TRAINED: trained}
+    strange = sorted(set(given) - {*needed, *optional, TRAINED})
+    missing = sorted(set(needed) - set(given))
+    if strange or missing:
+        raise ValueError(
+            f"a rotation of the kind {kind!r} "
+            + (f"has no {strange[0]!r}: whether it matters is not known." if strange else f"needs {missing[0]!r}.")
+            + " Build the scheme yourself and pass it: llama(model, scheme)."
+        )
+    if kind in ("dynamic", "longrope") and length is None:
+        raise ValueError(
+            f"a rotation of the kind {kind!r} depends on how long the text is: pass length=.., of the longest one. "
+            "Keys that are cached stay right only under one length."
+        )
+    rope = read(turning // 2, float(base), given, {"trained": trained, "extended": extended, "length": length})
+    return RoPE(turning, of=head, frequencies=rope, pairing="half")
+
+
+def _rope_parameters(config: Any) -> dict[str, Any]:
+    """Both spellings as one dictionary, ``rope_type`` and ``rope_theta`` in it."""
+    new, old = getattr(config, "rope_parameters", None), getattr(config, "rope_scaling", None)
+    given = dict(new or old or {})
+    if any(isinstance(value, Mapping) for value in given.values()):
+        raise ValueError(
+            f"this configuration has a rotation for each of {', '.join(given)}; one for all is adapted here."
+        )
+    if new and old and dict(new) != dict(old):
+        raise ValueError("rope_parameters and rope_scaling of this configuration differ. Keep one of them.")
+    kinds = {given.pop(name) for name in ("rope_type", "type") if name in given}
+    if len(kinds) > 1:
+        raise ValueError(f"rope_type and type of this configuration differ: {', '.join(sorted(kinds))}. Keep one.")
+    given["rope_type"] = kinds.pop() if kinds else "default"
+    for name in ("rope_theta", "partial_rotary_factor"):
+        outside = getattr(config, name, None)
+        if outside is not None and given.setdefault(name, outside) != outside:
+            raise ValueError(f"this configuration says {name}={outside} and, inside, {given[name]}. Keep one of them.")
+    if given.get("rope_theta") is None:
+        raise ValueError("this configuration has no rope_theta, the base of its frequencies: 10000 would be a guess.")
+    return given
+
+
+def _yarn(count: int, base: float, given: dict[str, Any], known: dict[str, Any]) -> Frequencies:
+    if not given.get("truncate", True):
+        raise ValueError("a yarn rotation with truncate=False has another ramp, which is not known here.")
+    factor = given["factor"]
+    told = given.get("attention_factor")
+    if told is None and given.get("mscale") and given.get("mscale_all_dim"):
+        told = (0.1 * given["mscale"] * math.log(factor) + 1) / (0.1 * given["mscale_all_dim"] * math.log(factor) + 1)
+    alpha, beta = given.get("beta_slow", 1.0), given.get("beta_fast", 32.0)
+    return yarn(
+        count, factor=factor, trained=known["trained"], base=base, alpha=alpha, beta=beta, attention_factor=told,
+        literal=True,
+    )  # fmt: skip
+
+
+def _longrope(count: int, base: float, given: dict[str, Any], known: dict[str, Any]) -> Frequencies:
+    trained = known["trained"]
+    rescale = given["long_factor" if known["length"] > trained else "short_factor"]
+    told, factor = given.get("attention_factor"), given.get("factor")
+    if told is None and factor is not None:
+        told = math.sqrt(1 + math.log(factor) / math.log(trained)) if factor > 1 else 1.0
+    return longrope(rescale, trained=trained, extended=known["extended"], base=base, attention_factor=told)
+
+
+Reader = Callable[[int, float, dict[str, Any], dict[str, Any]], Tensor | Frequencies]
+READERS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Reader]] = {
+    "default": ((), (), lambda n, base, given, known: geometric(n, base=base)),
+    "linear": (("factor",), (), lambda n, base, given, known: linear(n, factor=given["factor"], base=base)),
+    "dynamic": (
+        ("factor", TRAINED),
+        (),
+        lambda n, base, given, known: dynamic_ntk(
+            n, length=known["length"], trained=known["extended"], factor=given["factor"], base=base
+        ),
+    ),
+    "llama3": (
+        ("factor", "low_freq_factor", "high_freq_factor", TRAINED),
+        (),
+        lambda n, base, given, known: llama3(
+            n, factor=given["factor"], trained=known["trained"], base=base,
+            low=given["low_freq_factor"], high=given["high_freq_factor"],
+        ),
+    ),
+    "yarn": (
+        ("factor", TRAINED),
+        ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate"),
+        _yarn,
+    ),
+    "longrope": (("short_factor", "long_factor", TRAINED), ("factor", "attention_factor"), _longrope),
+}  # fmt: skip
+"""For each kind: the keys that it needs, those that it may have, and what they mean."""

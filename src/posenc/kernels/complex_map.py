@@ -1,0 +1,42 @@
+"""The map of complex features to real ones that GridDeep trains: ``f(W) = C [A Re W + a ; B Im W + b] + c``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from posenc.kernels.simplex import Phases
+
+NAMES = ("A", "a", "B", "b", "C", "c")
+
+
+def empty(d: int, device: torch.device | None = None) -> dict[str, Tensor]:
+    """A, a, B, b of width d and C, c from 2d to d, undrawn."""
+    shapes = {"A": (d, d), "a": (d,), "B": (d, d), "b": (d,), "C": (d, 2 * d), "c": (d,)}
+    return {name: torch.empty(shape, device=device) for name, shape in shapes.items()}
+
+
+def draw(f: Mapping[str, Tensor], generator: torch.Generator | None = None) -> None:
+    """As torch's linear layers start: uniform within ``1 / sqrt(fan in)``."""
+    with torch.no_grad():
+        for name, tensor in f.items():
+            bound = 1 / math.sqrt(f[name.upper()].shape[1])
+            tensor.uniform_(-bound, bound, generator=generator)
+
+
+def drawn(d: int, generator: torch.Generator) -> dict[str, Tensor]:
+    """One that nobody trains."""
+    f = empty(d, torch.device("cpu"))
+    draw(f, generator)
+    return f
+
+
+def apply(f: Mapping[str, Tensor], w: Phases, axis: int = -1) -> Tensor:
+    """``f(W)`` along an axis, in float64, which autocast leaves alone."""
+    real, imaginary = w.cos.movedim(axis, -1).double(), w.sin.movedim(axis, -1).double()
+    f = {name: tensor.to(real) for name, tensor in f.items()}
+    hidden = torch.cat([real @ f["A"].mT + f["a"], imaginary @ f["B"].mT + f["b"]], -1)
+    return (hidden @ f["C"].mT + f["c"]).movedim(-1, axis).to(w.cos.dtype)

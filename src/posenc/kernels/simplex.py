@@ -1,0 +1,198 @@
+"""Waves in the directions of a regular simplex, the shared core of the grid-cell encodings.
+
+    u_i . u_j = -1/P for i != j,  sum_i u_i u_i^T = ((P+1)/P) I      n = P + 1 waves a scale (P = 1: one)
+    lambda_{s+1} / lambda_s = r = e^(1/P),  |omega_s| = 2 pi / lambda_s
+    g_k(x) = sum_i c_i exp(j omega_{i,k} . x)
+
+Li et al. 2024, arXiv 2406.07049, eqs. 5, 11 and 17. On two axes the waves stand 120 degrees apart. Everything is
+computed on the CPU in float64 and kept as plain tensors, never as buffers: no cast of a module may round a wave.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from posenc.kernels import rotary
+from posenc.kernels.rotary import Turn
+from posenc.positions import Positions
+
+CPU = torch.device("cpu")
+RELEASED = ((-0.8385, 0.5839), (-0.1927, 0.1998), (-1.0356, 0.8981))
+"""c_i of the released code: the column sums of its fixed random unitary matrix, real and imaginary part."""
+RELEASED_BASE = 200.0
+
+
+class Phases(NamedTuple):
+    """Real and imaginary part of what stands for a position, each ``(.., h, N, R)`` for h heads and R numbers."""
+
+    cos: Tensor
+    sin: Tensor
+
+
+class Sides(NamedTuple):
+    """The phases of queries and of keys: one thing twice, unless somebody drew them apart."""
+
+    q: Phases
+    k: Phases
+
+
+# waves -----------------------------------------------------------------------------------------------------------
+
+
+def directions(axes: int) -> Tensor:
+    """``u_i``: unit vectors ``(n, P)`` from the centre of a regular simplex to its corners; for P = 1 only +1."""
+    corners = torch.ones(1, 1, dtype=torch.float64, device=CPU)
+    if axes == 1:
+        return corners
+    corners = torch.cat([corners, -corners])
+    for p in range(2, axes + 1):
+        below = torch.cat([torch.full((p, 1), -1 / p, dtype=torch.float64, device=CPU),
+                           corners * math.sqrt(1 - 1 / p**2)], 1)  # fmt: skip
+        top = torch.zeros(1, p, dtype=torch.float64, device=CPU)
+        top[0, 0] = 1
+        corners = torch.cat([top, below])
+    return corners
+
+
+def orientations(count: int, axes: int, generator: torch.Generator) -> Tensor:
+    """Uniformly random rotations ``(count, P, P)`` of determinant 1; on one axis there is none but 1."""
+    q, r = torch.linalg.qr(torch.randn(count, axes, axes, generator=generator, dtype=torch.float64, device=CPU))
+    q = q * torch.diagonal(r, dim1=-2, dim2=-1).sign()[:, None, :]
+    last = torch.ones(count, 1, axes, dtype=torch.float64, device=CPU)
+    last[:, 0, -1] = torch.linalg.det(q)
+    return q * last.round()
+
+
+def ladder(axes: int, *, shortest: float, extent: float, ratio: float | None = None) -> Tensor:
+    """``|omega_s| = 2 pi / (shortest r^s)``, as many scales as it takes for the longest wave to span ``extent``.
+
+    ratio: r > 1, ``e^(1/P)`` otherwise. Wavelengths and extent in units of position.
+    """
+    ratio = math.exp(1 / axes) if ratio is None else ratio
+    if not (0 < shortest < math.inf and 0 < extent < math.inf and 1 < ratio < math.inf):
+        raise ValueError(
+            "wavelengths start at `shortest` > 0 and grow by `ratio` > 1 until they span `extent` > 0; got "
+            f"shortest={shortest:g}, ratio={ratio:g}, extent={extent:g}. A grid of n x n tokens has extent=n."
+        )
+    count = 1 + max(0, math.ceil(math.log(extent / shortest) / math.log(ratio) - 1e-9))
+    return 2 * math.pi / (shortest * ratio ** torch.arange(count, dtype=torch.float64, device=CPU))
+
+
+def wave_vectors(count: int, axes: int, frequencies: Tensor, seed: int) -> Tensor:
+    """``omega_{i,k} = |omega_{k mod S}| Q_k u_i``, ``(count, n, P)``: every layer k turned by a rotation of its own."""
+    turned = directions(axes) @ orientations(count, axes, torch.Generator().manual_seed(seed)).mT
+    return turned * around(frequencies, count)[:, None, None]
+
+
+def around(frequencies: Tensor, count: int) -> Tensor:
+    """The first ``count`` of the frequencies, taken again from the start where they do not suffice."""
+    return frequencies[torch.arange(count, device=CPU) % len(frequencies)]
+
+
+def layers(name: str, axes: int, extent: float, frequencies: Tensor | None, literal: object) -> Tensor:
+    """``|omega_s|`` of the four variants: given ones, or the economic ladder from 4 units up to ``extent``."""
+    if axes < 1:
+        raise ValueError(f"{name} needs at least one axis; got axes={axes}. Use axes=2 for a picture.")
+    if literal not in (False, True, "frozen"):
+        raise ValueError(f"{name} is literal=False, True or 'frozen'; got {literal!r}.")
+    if literal and axes != 2:
+        raise ValueError(f"the released code of {name} knows two axes; got axes={axes}. Leave `literal` out.")
+    if frequencies is None:
+        return ladder(axes, shortest=4.0, extent=extent)
+    if frequencies.dim() != 1 or not len(frequencies) or not bool(frequencies.isfinite().all()):
+        raise ValueError(
+            f"{name}'s frequencies are the finite lengths |omega_s| of its waves, in rad a unit of position; got "
+            f"shape {tuple(frequencies.shape)}. Pass a tensor (S,), as frequencies.geometric(8)."
+        )
+    return frequencies.detach().to(CPU, torch.float64)
+
+
+class Released(nn.Module):
+    """What the released code draws: ``|omega_k| = 200^(k/d)`` at angles drawn anew at every call, apart for each side.
+
+    The place in the stream of draws is a saved counter, so that a loaded model goes on where it was. frozen: every call
+    gives the first draw.
+    """
+
+    drawn: Tensor
+
+    def __init__(self, count: int, width: int, sides: int, seed: int, *, frozen: bool) -> None:
+        super().__init__()
+        self.count, self.width, self.sides, self.seed = count, width, sides, seed
+        self.once = self._waves(self.generator(0)) if frozen else None
+        if not frozen:
+            self.register_buffer("drawn", torch.zeros((), dtype=torch.int64))
+
+    def generator(self, number: int) -> torch.Generator:
+        return torch.Generator().manual_seed(self.seed * 1_000_003 + number)
+
+    def next_generator(self) -> torch.Generator:
+        """The generator of this call, and the counter moves on."""
+        number = int(self.drawn)
+        self.drawn.add_(1)
+        return self.generator(number)
+
+    def forward(self, generator: torch.Generator | None = None) -> Tensor:
+        """Wave vectors ``(sides, count, 3, 2)``."""
+        if self.once is not None:
+            return self.once
+        return self._waves(self.next_generator() if generator is None else generator)
+
+    def reset_parameters(self) -> None:
+        if self.once is None:
+            self.drawn.zero_()
+
+    def _waves(self, generator: torch.Generator) -> Tensor:
+        draw = torch.rand(self.sides, self.count, generator=generator, dtype=torch.float64, device=CPU)
+        thirds = torch.arange(3, dtype=torch.float64, device=CPU) / 3
+        angle = 2 * math.pi * (draw[..., None] + thirds)
+        size = RELEASED_BASE ** (torch.arange(self.count, dtype=torch.float64, device=CPU) / self.width)
+        return torch.stack([angle.cos(), angle.sin()], -1) * size[:, None, None]
+
+
+# phases ----------------------------------------------------------------------------------------------------------
+
+
+def angles(pos: Positions, waves: Tensor) -> Tensor:
+    """``omega . x`` in float64, ``(.., h, N, R)`` for waves ``(h, R, P)``; 0 for tokens without a place."""
+    angle = pos.precise()[..., None, :, :] @ waves.to(pos.coords.device).mT
+    return angle if pos.placed is None else angle * pos.placed[..., None, :, None]
+
+
+def turns(pos: Positions, waves: Tensor) -> Turn:
+    """Pair r of channels (2r, 2r + 1) turned by wave r of ``(h, R, P)``."""
+    return rotary.turns(angles(pos, waves), pos, "interleaved")
+
+
+def phases(pos: Positions, waves: Tensor, size: float = 1.0) -> Phases:
+    """``size exp(j omega . x)`` for every wave of ``(h, R, P)``."""
+    angle = angles(pos, waves)
+    return Phases((size * angle.cos()).to(pos.table_dtype), (size * angle.sin()).to(pos.table_dtype))
+
+
+def sums(pos: Positions, waves: Tensor, coefficients: tuple[tuple[float, float], ...] | None = None) -> Phases:
+    """``g_k(x) = sum_i c_i exp(j omega_{i,k} . x)`` for waves ``(h, R, n, P)``; 1 for tokens without a place.
+
+    coefficients: real and imaginary part of each c_i, ``1 / sqrt(n)`` otherwise.
+    """
+    n = waves.shape[-2]
+    angle = angles(pos, waves.flatten(-3, -2)).unflatten(-1, (-1, n))
+    cos, sin, real, imaginary = angle.cos(), angle.sin(), 0.0, 0.0
+    for i, (a, b) in enumerate(coefficients or ((1 / math.sqrt(n), 0.0),) * n):
+        real = real + a * cos[..., i] - b * sin[..., i]
+        imaginary = imaginary + a * sin[..., i] + b * cos[..., i]
+    real, imaginary = torch.as_tensor(real), torch.as_tensor(imaginary)
+    if pos.placed is not None:
+        placed = pos.placed[..., None, :, None]
+        real, imaginary = torch.where(placed, real, 1.0), imaginary * placed
+    return Phases(real.to(pos.table_dtype), imaginary.to(pos.table_dtype))
+
+
+def sides(g: Phases) -> Sides:
+    """Two draws that stand in the place of heads, as the phases of queries and keys."""
+    q, k = (Phases(*(part.narrow(-3, side, 1) for part in g)) for side in (0, 1))
+    return Sides(q, k)

@@ -1,0 +1,98 @@
+"""What a scheme costs beside no scheme at all: time and memory of one attention layer, forward and backward."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from posenc.attention import attend, choose
+from posenc.positions import Positions
+from posenc.scheme import Scheme
+from posenc.schemes.nope import NoPE
+
+ROUNDS = 7
+
+
+def cost(
+    scheme: Scheme, pos: Positions, *, batch: int = 1, heads: int = 8, head_dim: int = 64, rounds: int = ROUNDS
+) -> list[dict[str, Any]]:
+    """Milliseconds, the median over rounds, and the ratio to attention without positions measured in the same rounds.
+
+    Rows ``{what, milliseconds, spread, ratio, floor}``: prepare and embed (floor: copying the rows, or q and k), what
+    the scheme does to q and k, and a whole attention layer forward and with its backward (floor: NoPE). float32, on
+    the device of ``pos``, with torch's present number of threads. spread: half the range between quartiles.
+    """
+    width, device = scheme.head_width or head_dim, pos.coords.device
+    scheme = scheme.float().to(device)
+    q, k, v = (torch.randn(batch, heads, pos.count, width, device=device, requires_grad=True) for _ in range(3))
+    x = torch.randn(batch, pos.count, heads * width, device=device)
+    bare = NoPE()
+    steps: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+        "prepare": (lambda: scheme.prepare(pos), lambda: (q.clone(), k.clone()))
+    }
+    where = scheme.prepare(pos)
+    if "embed" in scheme.claims.sites:
+        rows = scheme.embed(where)
+        steps["embed"] = (lambda: scheme.embed(where), lambda: rows.clone())
+    if scheme.claims.sites & {"q", "k"}:
+        maps = lambda: (scheme.transform(q, where, "q"), scheme.transform(k, where, "k"))  # noqa: E731
+        steps["q and k"] = (maps, lambda: (q.clone(), k.clone()))
+    if scheme.claims.sites - {"embed", "mix"}:
+        layer, floor = _layer(scheme, pos, q, k, v, x), _layer(bare, pos, q, k, v, x)
+        steps["attention"] = (layer, floor)
+        steps["with backward"] = (lambda: _back(layer(), q, k, v), lambda: _back(floor(), q, k, v))
+    return [{"what": name, **_timed(ours, floor, rounds, device)} for name, (ours, floor) in steps.items()]
+
+
+def places(scheme: Scheme, count: int) -> Positions:
+    """So many positions that a scheme can read, one after the other on every axis: whole where its range has room."""
+    low, high = scheme.claims.range or (0.0, float(count))
+    line = torch.arange(count)
+    room = int(high - low) + 1
+    line = low + line % room if room > 8 else low + (high - low) * line / max(count, 1)
+    return Positions(line[:, None].expand(-1, scheme.claims.axes or 1))
+
+
+def _layer(scheme: Scheme, pos: Positions, q: Tensor, k: Tensor, v: Tensor, x: Tensor) -> Callable[[], Tensor]:
+    def run() -> Tensor:
+        where = scheme.prepare(pos)
+        return attend(q, k, v, scheme, where, where, scheme.relate(where, where), kept=scheme.keep(x, where))
+
+    return run
+
+
+def _back(out: Tensor, *leaves: Tensor) -> None:
+    for leaf in leaves:
+        leaf.grad = None
+    out.sum().backward()
+
+
+def _timed(ours: Callable[[], Any], floor: Callable[[], Any], rounds: int, device: torch.device) -> dict[str, float]:
+    times: dict[str, list[float]] = {"ours": [], "floor": []}
+    for turn in range(rounds + 1):
+        for name, run in (("ours", ours), ("floor", floor)):
+            began = time.perf_counter()
+            run()
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+            if turn:  # the first round warms up
+                times[name].append((time.perf_counter() - began) * 1e3)
+    middle = {name: statistics.median(values) for name, values in times.items()}
+    quartiles = statistics.quantiles(times["ours"], n=4)
+    return {
+        "milliseconds": middle["ours"],
+        "spread": (quartiles[2] - quartiles[0]) / 2,
+        "ratio": middle["ours"] / max(middle["floor"], 1e-9),
+        "floor": middle["floor"],
+    }
+
+
+def way(scheme: Scheme) -> str:
+    """The backend that attention takes for a scheme, and why."""
+    backend, reason = choose(scheme)
+    return f"{backend}: {reason}"

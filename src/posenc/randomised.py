@@ -1,0 +1,118 @@
+"""Positions drawn anew for every training step, before any scheme sees them: what a network should not rely on.
+
+    new = randomised(sequence(40), 2048, batch=128, generator=g)     # order kept, distances not
+    new = augmented(pos, shift=1, jitter=1.2, rescale=2, generator=g)
+    new = flipped(graph(edges), generator=g)                         # eigenvectors have no sign
+
+Each is a function of positions and a generator; evaluate with ``pos`` itself, or randomised too, as Ruoss et al. do.
+``batch`` draws for that many samples apart, and positions ``(N, P)`` become ``(batch, N, P)``; without it there is one
+draw for all. Tokens without a place keep their coordinates.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import torch
+from torch import Tensor
+
+from posenc.positions import Positions, readable
+
+
+def randomised(
+    pos: Positions, max_len: int, *, batch: int | None = None, generator: torch.Generator | None = None
+) -> Positions:
+    """Coordinates replaced by a random increasing choice of whole numbers: ``p -> s_r(p)``, ``s_0 < s_1 < ..``.
+
+    On each axis, ``r(p)`` is the rank of ``p`` among the sample's different coordinates, and ``s`` a uniform choice
+    without replacement of as many numbers of ``0 .. max_len - 1``, sorted. On ``sequence(n)`` that is Ruoss et al. 2023
+    (arXiv 2305.16843), with their L = max_len; rows and columns of a grid stay rows and columns.
+
+    Raises ValueError where an axis has more than ``max_len`` different coordinates.
+    """
+    coords, placed = _samples(pos, batch)
+    rank, count = _ranks(coords, placed)
+    if readable(count) and count.numel() and int(count.max()) > max_len:
+        raise ValueError(
+            f"{int(count.max())} different positions cannot be drawn from {max_len}. "
+            "Use a larger max_len: the longest text that the network is to read."
+        )
+    draw = torch.rand(*count.shape, max_len, generator=generator, device=_device(generator)).to(coords.device)
+    chosen = draw.argsort(-1).argsort(-1) < count[..., None]
+    increasing = chosen.logical_not().to(torch.uint8).argsort(dim=-1, stable=True)  # the chosen ones first, in order
+    new = increasing.gather(-1, rank.mT.clamp(max=max_len - 1)).mT
+    kind = torch.promote_types(coords.dtype, torch.float32) if coords.is_floating_point() else coords.dtype
+    return _moved(pos, coords, placed, new.to(kind), batch)
+
+
+def augmented(
+    pos: Positions,
+    *,
+    shift: float = 0,
+    jitter: float = 1,
+    rescale: float = 1,
+    batch: int | None = None,
+    generator: torch.Generator | None = None,
+) -> Positions:
+    """``p_a -> (p_a + u_a) j_a r``: all tokens of a sample moved and stretched together, around 0.
+
+    shift: ``u_a ~ U(-shift, shift)`` for each axis, in units of ``pos``. jitter: ``ln j_a ~ U(-ln jitter, ln jitter)``
+    for each axis. rescale: ``ln r ~ U(-ln rescale, ln rescale)``, the same on all axes. Siméoni et al. 2025 (DINOv3,
+    arXiv 2508.10104), whose coordinates lie in [-1, 1], with rescale = 2.
+    """
+    if shift < 0 or min(jitter, rescale) < 1:
+        raise ValueError(
+            "positions move by up to `shift` >= 0 and stretch by up to `jitter` and `rescale` >= 1, both ways; "
+            f"got shift={shift:g}, jitter={jitter:g}, rescale={rescale:g}."
+        )
+    coords, placed = _samples(pos, batch)
+    real = coords if coords.is_floating_point() else coords.to(torch.get_default_dtype())
+    draw = torch.rand(len(coords), 1, 2 * pos.axes + 1, generator=generator, device=_device(generator))
+    shifts, jitters, scale = (2 * draw - 1).to(real).split([pos.axes, pos.axes, 1], -1)
+    stretch = (jitters * math.log(jitter) + scale * math.log(rescale)).exp()
+    return _moved(pos, real, placed, (real + shift * shifts) * stretch, batch)
+
+
+def flipped(pos: Positions, *, batch: int | None = None, generator: torch.Generator | None = None) -> Positions:
+    """``p_a -> e_a p_a`` with a random sign ``e_a`` for each axis of each sample: for eigenvectors, ``graph(edges)``.
+
+    Dwivedi et al. 2020, arXiv 2003.00982.
+    """
+    coords, placed = _samples(pos, batch)
+    draw = torch.randint(2, (len(coords), 1, pos.axes), generator=generator, device=_device(generator))
+    return _moved(pos, coords, placed, coords * (2 * draw - 1).to(coords), batch)
+
+
+def _samples(pos: Positions, batch: int | None) -> tuple[Tensor, Tensor | None]:
+    """``coords (B, N, P)`` and ``placed (B, N)``, or ``(1, ..)`` for one draw."""
+    coords = pos.coords if pos.coords.dim() == 3 else pos.coords[None]
+    placed = pos.placed if pos.placed is None or pos.placed.dim() == 2 else pos.placed[None]
+    samples = max(len(coords), 1 if placed is None else len(placed))
+    if batch is not None and batch != samples and samples > 1:
+        raise ValueError(f"these positions are of {samples} samples already; got batch={batch}. Leave `batch` out.")
+    samples = batch or samples
+    placed = None if placed is None else placed.expand(samples, -1)
+    return coords.expand(samples, -1, -1), placed
+
+
+def _ranks(coords: Tensor, placed: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Of each coordinate among its sample's and axis' different ones ``(B, N, P)``, and their number ``(B, P)``."""
+    real = coords.double()
+    if placed is not None:
+        real = real.masked_fill(~placed[..., None], torch.inf)
+    ordered, index = real.sort(1)
+    new = ordered.diff(dim=1) > 0
+    rank = torch.cat([new.new_zeros(len(new), min(real.shape[1], 1), real.shape[2]), new], 1).cumsum(1)
+    count = (ordered.isfinite() * (rank + 1)).amax(1) if real.shape[1] else rank.new_zeros(len(rank), real.shape[2])
+    return torch.zeros_like(rank).scatter(1, index, rank), count
+
+
+def _moved(pos: Positions, coords: Tensor, placed: Tensor | None, new: Tensor, batch: int | None) -> Positions:
+    if placed is not None:
+        new = torch.where(placed[..., None], new, coords.to(new))
+    return dataclasses.replace(pos, coords=new if batch is not None or pos.batched else new[0])
+
+
+def _device(generator: torch.Generator | None) -> torch.device | None:
+    return None if generator is None else generator.device

@@ -1,0 +1,142 @@
+"""GridPE: queries and keys are turned by waves along a regular simplex, at scales a factor e^(1/P) apart.
+
+    pair (s, i):  (x_a, x_b) -> rotation by omega_{s,i} . p,     omega_{s,i} = (2 pi / lambda_s) Q u_i
+    u_i . u_j = -1/P,  i = 0 .. P;     lambda_s = shortest r^s,  r = e^(1/P)      (P = 1: u_0 = 1 alone, as RoPE)
+
+The waves of one scale are a tight frame, so no direction is preferred, and logits depend on ``p_k - p_q`` alone. The
+ratio is the one that covers space with the fewest cells.
+
+Source: Li et al., arXiv 2406.07049: eqs. 9 to 11 (ratio), 16 to 20; the simplex in P axes is its version 3 (github
+BoyangL1/Gridpe). Conventions: channels in groups of ``2 n``, n = P + 1 (1 for P = 1), of one scale each, within a
+group wave by wave, pairs (2j, 2j+1); what is left over of ``head_dim`` does not turn. The scales go round: once the
+longest wave spans ``extent``, further groups begin again at the shortest with the simplex turned (P = 2: by equal parts
+of 60 degrees; P > 2: at random; P = 1, where nothing can turn: with waves longer by equal parts of a factor r). Q is
+one fixed random rotation a head, drawn once from ``rotation_seed`` and never again.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from posenc.kernels import rotary, simplex
+from posenc.kernels.rotary import Turn
+from posenc.positions import Positions
+from posenc.scheme import Claims, Scheme
+
+
+class GridPE(Scheme):
+    """``q_m -> R_m q_m``, ``k_n -> R_n k_n``, every pair of channels turned by ``omega_{s,i} . p``.
+
+    head_dim: a head's width. axes: P. heads: with a rotation of its own each; 1 for one that all share. extent: what
+    the longest wave spans, 14 units of position (a picture of 14 x 14 patches) by default; None for the paper's pure
+    ladder, one scale a group. shortest: the shortest wavelength. ratio: r, ``e^(1/axes)`` by default.
+    rotation_seed: of Q.
+    """
+
+    cite = """@article{li2024gridpe,
+  title={GridPE: Unifying Positional Encoding in Transformers with a Grid Cell-Inspired Framework},
+  author={Li, Boyang and Wu, Yulin and Huang, Nuoxian and Zhang, Wenjia},
+  journal={arXiv:2406.07049}, year={2024}}"""
+    examples = (
+        {"head_dim": 12, "extent": 6.0},
+        {"head_dim": 12, "axes": 1},
+        {"head_dim": 18, "axes": 3, "extent": 5.0},
+        {"head_dim": 24, "extent": 6.0, "heads": 4},
+        {"head_dim": 18, "extent": None},
+        {"head_dim": 12, "extent": 4.5, "shortest": 3.0},
+        {"head_dim": 12, "extent": 6.0, "ratio": 2.0},
+        {"head_dim": 12, "extent": 6.0, "rotation_seed": 1},
+    )
+
+    def __init__(
+        self,
+        head_dim: int,
+        axes: int = 2,
+        *,
+        heads: int = 1,
+        extent: float | None = 14.0,
+        shortest: float = 4.0,
+        ratio: float | None = None,
+        rotation_seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if axes < 1 or heads < 1:
+            raise ValueError(f"GridPE needs at least one axis and one head; got axes={axes}, heads={heads}.")
+        n = len(simplex.directions(axes))
+        groups = head_dim // (2 * n)
+        if not groups:
+            raise ValueError(
+                f"GridPE turns {n} waves of {axes} axes together, {2 * n} channels; got head_dim={head_dim}. "
+                f"Use {2 * n} or more."
+            )
+        r = math.exp(1 / axes) if ratio is None else ratio
+        scales = simplex.ladder(axes, shortest=shortest, extent=shortest if extent is None else extent, ratio=r)
+        if extent is None:
+            scales = scales[0] / r ** torch.arange(groups, dtype=torch.float64, device="cpu")
+        if len(scales) > groups:
+            raise ValueError(
+                f"GridPE has {groups} groups of {2 * n} channels, and spanning extent={extent:g} from wavelength "
+                f"{shortest:g} by a ratio of {r:.3g} takes {len(scales)}. Use head_dim={2 * n * len(scales)}, "
+                f"extent={shortest * r ** (groups - 1):.3g}, or another ratio."
+            )
+        self.head_dim = head_dim
+        self.waves = _waves(groups, scales, axes, r, heads, rotation_seed)
+        self.claims = Claims(
+            translation="exact",
+            isometric=True,
+            learned=False,
+            range=None,
+            axes=axes,
+            sites=frozenset({"q", "k"}),
+            sharing="head" if heads > 1 and axes > 1 else "model",
+            cacheable=True,
+        )
+
+    @property
+    def head_width(self) -> int:
+        return self.head_dim
+
+    def prepare(self, pos: Positions) -> Turn:
+        return simplex.turns(self._take(pos), self.waves)
+
+    def transform(self, x: Tensor, where: Turn, site: Literal["q", "k", "v", "o"]) -> Tensor:
+        return self._turned(x, where) if site in ("q", "k") else x
+
+    def rerotate(self, x: Tensor, where_from: Turn, where_to: Turn, site: Literal["k", "v"] = "k") -> Tensor:
+        return self._turned(x, where_to.after(where_from)) if site == "k" else x
+
+    def _turned(self, x: Tensor, by: Turn) -> Tensor:
+        if x.shape[-1] != self.head_dim:
+            raise ValueError(f"this GridPE is built for heads of width {self.head_dim}; these have {x.shape[-1]}.")
+        return rotary.turn(x, rotary.for_heads(by, x, "GridPE"))
+
+    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
+        y = list(x)
+        for j, omega in enumerate(self.waves[head if len(self.waves) > 1 else 0]):
+            angle = torch.stack([omega[axis] * p[axis] for axis in range(len(p))]).sum()
+            a, b = x[2 * j], x[2 * j + 1]
+            y[2 * j], y[2 * j + 1] = a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()
+        return torch.stack(y)
+
+
+def _waves(groups: int, scales: Tensor, axes: int, ratio: float, heads: int, seed: int) -> Tensor:
+    """Wave vectors ``(heads, groups n, P)``: group g has scale ``g mod S`` and stands in the ``g // S``-th turn."""
+    generator = torch.Generator().manual_seed(seed)
+    head = simplex.orientations(heads, axes, generator)
+    rounds = -(-groups // len(scales))
+    part = torch.arange(rounds, dtype=torch.float64, device="cpu") / rounds
+    again, longer = torch.eye(axes, dtype=torch.float64, device="cpu").expand(rounds, -1, -1), torch.ones_like(part)
+    if axes == 1:
+        longer = ratio**part
+    elif axes == 2:
+        cos, sin = (part * math.pi / 3).cos(), (part * math.pi / 3).sin()
+        again = torch.stack([torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], -2)
+    elif rounds > 1:
+        again = torch.cat([again[:1], simplex.orientations(rounds - 1, axes, generator)])
+    units = simplex.directions(axes) @ again.mT / longer[:, None, None]  # (rounds, n, P)
+    units = units.repeat_interleave(len(scales), 0)[:groups] * simplex.around(scales, groups)[:, None, None]
+    return (units @ head[:, None].mT).flatten(1, 2)

@@ -1,0 +1,150 @@
+"""LogCPB: a small network turns the logarithm of the offset inside a window into a bias for each head.
+
+    s_ij = q_i . k_j + G_h(d_1, .., d_P),   d_a = sign(p_j - p_i) log(1 + |p_j - p_i|) on axis a        (eqs. 3 and 4)
+
+``G`` is two layers with ReLU between (hidden 512), the second without biases. Because offsets are logarithms, a trained
+one moves to a larger window with little to extrapolate: ``scheme.moved((16, 16))``.
+
+Source: Liu et al. 2022, arXiv 2111.09883, section 3.3. Conventions: positions lie inside the window, 0 <= p_a < w_a,
+with axes in the order of the data; offsets are key minus query (the released code counts query minus key: negate the
+first layer's weights). G is evaluated once for the (2 w_1 - 1)(2 w_2 - 1) .. offsets. ``literal=True``, the released
+code (github microsoft/Swin-Transformer): ``d = sign(r) log2(1 + |r|) / log2(8)`` with ``r = 8 (p_j - p_i) / (w - 1)``,
+w of the window that it was made for (by 1 where w is 1), and the bias is ``16 sigmoid(G)``. Weights start N(0, 0.02^2).
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from posenc.kernels.pairs import Pairs, window_reader, window_rows
+from posenc.kernels.tables import of_pairs
+from posenc.positions import Positions
+from posenc.scheme import At, Claims, Scheme, per_head
+
+SIGMA = 0.02
+
+
+class LogCPB(Scheme):
+    """``G_h(sign(p_j - p_i) log(1 + |p_j - p_i|))`` on the logits, for whole positions inside a window.
+
+    heads: the number of query heads. window: its size on each axis, as (8, 8). hidden: width of G, the paper's 512.
+    literal: the released code's form. generator: of the first weights.
+    """
+
+    cite = """@inproceedings{liu2022swin,
+  title={Swin Transformer V2: Scaling Up Capacity and Resolution},
+  author={Liu, Ze and Hu, Han and Lin, Yutong and Yao, Zhuliang and Xie, Zhenda and Wei, Yixuan and Ning, Jia
+  and Cao, Yue and Zhang, Zheng and Dong, Li and Wei, Furu and Guo, Baining},
+  booktitle={CVPR}, year={2022}, note={arXiv:2111.09883}}"""
+    examples = (
+        {"heads": 4, "window": (24, 24), "hidden": 8},
+        {"heads": 4, "window": (24, 26), "hidden": 8, "literal": True},
+        {"heads": 1, "window": (24,), "hidden": 4},
+    )
+
+    inner: nn.Parameter
+    offset: nn.Parameter
+    outer: nn.Parameter
+
+    def __init__(
+        self,
+        heads: int,
+        window: Sequence[int],
+        *,
+        hidden: int = 512,
+        literal: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        if heads < 1 or hidden < 1 or not window or min(window) < 1:
+            raise ValueError(
+                f"LogCPB needs heads >= 1, hidden >= 1 and a window of at least 1 on each axis, as (8, 8); got "
+                f"heads={heads}, hidden={hidden}, window={tuple(window)}."
+            )
+        self.window = self.made_for = tuple(window)
+        self.literal = literal
+        self.inner, self.offset = nn.Parameter(torch.empty(len(window), hidden)), nn.Parameter(torch.empty(hidden))
+        self.outer = nn.Parameter(torch.empty(hidden, heads))
+        self.reset_parameters(generator)
+        self.claims = Claims(
+            translation="exact",
+            isometric=True,
+            learned=True,
+            range=(0, min(self.window) - 1),
+            axes=len(self.window),
+            sites=frozenset({"bias"}),
+            sharing="head" if heads > 1 else "layer",
+            cacheable=True,
+        )
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the weights anew, biases 0 (also after building on the meta device)."""
+        for weight in (self.inner, self.outer):
+            nn.init.normal_(weight, std=SIGMA, generator=generator)
+        nn.init.zeros_(self.offset)
+
+    def moved(self, window: Sequence[int]) -> LogCPB:
+        """Another with the same weights, for another window of as many axes."""
+        if len(window) != len(self.window) or min(window) < 1:
+            raise ValueError(f"this LogCPB has windows of {len(self.window)} axes, each >= 1; got {tuple(window)}.")
+        other = copy.deepcopy(self)
+        other.window = tuple(window)
+        other.claims = dataclasses.replace(self.claims, range=(0, min(window) - 1))
+        return other
+
+    def prepare(self, pos: Positions) -> Positions:
+        self._whole(pos)
+        return pos
+
+    def _refuse_outside(self, pos: Positions, limits: tuple[float, float]) -> None:
+        for axis, size in enumerate(self.window):  # each has its own end
+            alone = dataclasses.replace(pos, coords=pos.coords[..., axis : axis + 1], lattice=None)
+            super()._refuse_outside(alone, (0, size - 1))
+
+    def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
+        return Pairs(where_q, where_k)
+
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
+        return pair.neutral(of_pairs(per_head(self._table(), q, "LogCPB", dim=1), window_rows(pair, self.window)))
+
+    def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
+        read = window_reader(pair, self.window)
+        table = per_head(self._table(), q, "LogCPB", dim=1).expand(-1, q.shape[1])
+
+        def continuous(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            row, placed = read(b, i, j)
+            higher = score + table[row, h]
+            return higher if placed is None else torch.where(placed, higher, score)
+
+        return continuous
+
+    def _table(self) -> Tensor:
+        """G of every offset in the window, row-major, ``(rows, h)``."""
+        axes = []
+        for size, made_for in zip(self.window, self.made_for, strict=True):
+            steps = torch.arange(1 - size, size, dtype=torch.float64, device=self.inner.device)
+            steps = steps * (8 / max(made_for - 1, 1) if self.literal else 1)
+            axes.append(steps.sign() * torch.log1p(steps.abs()) / (math.log(8) if self.literal else 1))
+        dtype = torch.promote_types(self.inner.dtype, torch.float32)
+        d = torch.stack(torch.meshgrid(*axes, indexing="ij"), -1).flatten(0, -2).to(dtype)
+        found = torch.relu(d @ self.inner.to(dtype) + self.offset.to(dtype)) @ self.outer.to(dtype)
+        return 16 * torch.sigmoid(found) if self.literal else found
+
+    def define_bias(self, at: At) -> Tensor:
+        total, head = self.offset, at.head % self.outer.shape[1]
+        for axis, w in enumerate(self.made_for):
+            apart = at.k_pos[at.j, axis] - at.q_pos[at.i, axis]
+            if self.literal:
+                r = apart * 8 / (w - 1) if w > 1 else apart * 8
+                d = torch.sign(r) * torch.log2(1 + r.abs()) / math.log2(8)
+            else:
+                d = torch.sign(apart) * torch.log(1 + apart.abs())
+            total = total + d * self.inner[axis]
+        g = torch.stack([torch.clamp(n, min=0) * w for n, w in zip(total, self.outer[:, head], strict=True)]).sum()
+        return 16 / (1 + torch.exp(-g)) if self.literal else g

@@ -1,0 +1,88 @@
+"""SIREN's first layer: sines of trained projections, the periodic activation that the whole network is built of.
+
+    e(v) = sin(omega_0 (W v + b)),   W_ij ~ U(-1/P, 1/P),   b_i ~ U(-1/sqrt(P), 1/sqrt(P)) before training
+
+Source: Sitzmann et al. 2020, arXiv 2006.09661, section 3.2 (omega_0 = 30, so that the first layer spans many periods of
+[-1, 1]); W's and b's first values from their code (github vsitzmann/siren). Conventions: positions of any size, theirs
+from -1 to 1; angles in radians, in float64; W and b stay in float32 when the module is cast, for bfloat16 would turn
+omega_0 b by whole radians.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from posenc.kernels.wave_vectors import angles
+from posenc.positions import Positions
+from posenc.scheme import Claims, Scheme
+
+SPREAD_PHASES = 20.0
+"""Radians to either side over which phases count as spread: cos(2 omega_0 b) is then 0 in the mean, within 1 / 20."""
+
+
+class SIREN(Scheme):
+    """``e(v) = sin(omega_0 (W v + b))``, W ``(dim, P)`` and b trained.
+
+    dim: width of a row. axes: P. omega_0: > 0, how fast the first layer turns. generator: of the first W and b.
+
+    Translation is exact in the mean over first values only as far as the phases ``omega_0 b`` are uniform on the
+    circle, which is claimed from ``omega_0 / sqrt(P) >= 10`` on.
+    """
+
+    cite = """@inproceedings{sitzmann2020implicit,
+  title={Implicit Neural Representations with Periodic Activation Functions},
+  author={Sitzmann, Vincent and Martel, Julien and Bergman, Alexander and Lindell, David and Wetzstein, Gordon},
+  booktitle={NeurIPS}, year={2020}, note={arXiv:2006.09661}}"""
+    examples = ({"dim": 12}, {"dim": 12, "axes": 2}, {"dim": 12, "omega_0": 0.5})
+    wide = frozenset({"weight", "shift"})
+
+    weight: nn.Parameter
+    shift: nn.Parameter
+
+    def __init__(
+        self, dim: int, axes: int = 1, *, omega_0: float = 30.0, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        if dim < 1 or axes < 1:
+            raise ValueError(f"SIREN has at least one sine of at least one axis; got dim={dim}, axes={axes}.")
+        if not (math.isfinite(omega_0) and omega_0 > 0):
+            raise ValueError(f"omega_0 is a positive number; got {omega_0:g}. The paper's is 30, for v in [-1, 1].")
+        self.omega_0 = float(omega_0)
+        self.weight, self.shift = nn.Parameter(torch.empty(dim, axes)), nn.Parameter(torch.empty(dim))
+        self.reset_parameters(generator)
+        self.claims = Claims(
+            translation="expected" if 2 * omega_0 / math.sqrt(axes) >= SPREAD_PHASES else "none",
+            isometric=False,
+            learned=True,
+            range=None,
+            axes=axes,
+            sites=frozenset({"embed"}),
+            sharing="model",
+            cacheable=True,
+        )
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw W and b anew (also after building on the meta device)."""
+        axes = self.weight.shape[1]
+        nn.init.uniform_(self.weight, -1 / axes, 1 / axes, generator=generator)
+        nn.init.uniform_(self.shift, -1 / math.sqrt(axes), 1 / math.sqrt(axes), generator=generator)
+
+    @property
+    def out_dim(self) -> int:
+        return self.weight.shape[0]
+
+    def prepare(self, pos: Positions) -> Tensor:
+        """The finished rows ``(.., N, dim)``."""
+        projected = self._take(pos).precise() @ self.weight.double().T + self.shift.double()
+        rows = angles(projected * (self.omega_0 / (2 * math.pi)), pos.table_dtype).sin()
+        return rows if pos.placed is None else rows * pos.placed[..., None]
+
+    def embed(self, where: Tensor) -> Tensor:
+        return where
+
+    def define_embed(self, p: Tensor) -> Tensor:
+        row = [torch.sin(self.omega_0 * (torch.dot(w, p) + b)) for w, b in zip(self.weight, self.shift, strict=True)]
+        return torch.stack(row)

@@ -1,0 +1,93 @@
+"""SphereDFS: a double Fourier series on the globe: every scale of longitude times every scale of latitude.
+
+    [sin lon_n; cos lon_n] x [sin lat_m; cos lat_m]  for all n, m,   then [sin lat_s, cos lat_s, sin lon_s, cos lon_s]
+    lat_s = lat / lambda_s,  lon_s = lon / lambda_s,  lambda_s = r_min (r_max / r_min)^(s/(S-1)),  s = 0 .. S-1
+
+Inner products depend on the differences of longitude and of latitude alone, as on a torus and not on a sphere. Where
+1 / lambda_s is no whole number the row jumps at the date line, as the authors' does.
+
+Source: Mai et al. 2023, arXiv 2306.17624 (first arXiv 2201.10489); order of numbers as in their code (github
+gengchenmai/sphere2vec). Conventions: positions are (longitude, latitude), longitude first, in radians as
+``posenc.sphere`` makes them; products first, ``4 S^2`` of them, longitude slowest and sines before cosines, then the
+``4 S`` others scale by scale.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from posenc.kernels import harmonics
+from posenc.kernels.harmonics import TURN, Unit
+from posenc.positions import Positions
+from posenc.scheme import Claims, Scheme
+
+
+class SphereDFS(Scheme):
+    """``{sin, cos}(lon_n) {sin, cos}(lat_m) for all n, m``, and SphereCPlus' first four numbers.
+
+    scales: S. r_min, r_max: the shortest and the longest lambda, which divide angles in radians; 1 is the globe itself.
+    unit: of longitude and latitude, "radians" or "degrees".
+    """
+
+    cite = """@article{mai2023sphere2vec,
+  title={Sphere2Vec: A General-Purpose Location Representation Learning over a Spherical Surface for Large-Scale
+         Geospatial Predictions},
+  author={Mai, Gengchen and Xuan, Yao and Zuo, Wenyun and He, Yutong and Song, Jiaming and Ermon, Stefano and
+          Janowicz, Krzysztof and Lao, Ni},
+  journal={ISPRS Journal of Photogrammetry and Remote Sensing}, year={2023}, note={arXiv:2306.17624}}"""
+    examples = (
+        {"scales": 3},
+        {"scales": 3, "r_min": 0.1},
+        {"scales": 3, "r_max": 0.5},
+        {"scales": 3, "unit": "degrees"},
+    )
+
+    def __init__(self, scales: int = 16, *, r_min: float = 0.01, r_max: float = 1.0, unit: Unit = "radians") -> None:
+        super().__init__()
+        harmonics.check_unit("SphereDFS", unit)
+        harmonics.check_scales("SphereDFS", scales, r_min, r_max)
+        self.scales, self.r_min, self.r_max = scales, r_min, r_max
+        self.unit: Unit = unit
+        self.claims = Claims(
+            translation="exact",
+            isometric=True,
+            learned=False,
+            range=(-TURN[unit], TURN[unit]),
+            axes=2,
+            sites=frozenset({"embed"}),
+            sharing="model",
+            cacheable=True,
+        )
+
+    @property
+    def out_dim(self) -> int:
+        return 4 * self.scales**2 + 4 * self.scales
+
+    def prepare(self, pos: Positions) -> Tensor:
+        """The finished rows ``(.., N, out_dim)``."""
+        harmonics.refuse_degrees(type(self).__name__, pos, self.unit)
+        lon, lat = harmonics.lon_lat(self._take(pos), self.unit)
+        sin_lon, cos_lon = harmonics.scaled(lon, self.scales, self.r_min, self.r_max)
+        sin_lat, cos_lat = harmonics.scaled(lat, self.scales, self.r_min, self.r_max)
+        by_lon, by_lat = torch.cat([sin_lon, cos_lon], -1), torch.cat([sin_lat, cos_lat], -1)
+        products = (by_lon[..., :, None] * by_lat[..., None, :]).flatten(-2)
+        rows = torch.cat([products, torch.stack([sin_lat, cos_lat, sin_lon, cos_lon], -1).flatten(-2)], -1)
+        return harmonics.finish(rows, pos)
+
+    def embed(self, where: Tensor) -> Tensor:
+        return where
+
+    def define_embed(self, p: Tensor) -> Tensor:
+        lon, lat = (angle * (math.pi / 180 if self.unit == "degrees" else 1) for angle in p)
+        row = []
+        step = 1 / max(self.scales - 1, 1)
+        shorter = [self.r_min * (self.r_max / self.r_min) ** (s * step) for s in range(self.scales)]
+        by_lon = [(lon / r).sin() for r in shorter] + [(lon / r).cos() for r in shorter]
+        by_lat = [(lat / r).sin() for r in shorter] + [(lat / r).cos() for r in shorter]
+        row += [a * b for a in by_lon for b in by_lat]
+        for r in shorter:
+            row += [(lat / r).sin(), (lat / r).cos(), (lon / r).sin(), (lon / r).cos()]
+        return torch.stack(row)

@@ -1,0 +1,103 @@
+"""SwinBias: a learned number for each head and each offset inside a window, on any number of axes.
+
+    s_ij = q_i . k_j + B_h[p_j - p_i],   B of (2 w_1 - 1)(2 w_2 - 1) .. offsets        (eq. 4)
+
+Source: Liu et al. 2021, arXiv 2103.14030; the same as the relative bias of BEiT and LeViT. Conventions: positions lie
+inside the window, 0 <= p_a < w_a, axes in the order of the data; rows of the table are row-major in the offset of key
+minus query, from ``1 - w``. The authors' released tables count query minus key: theirs is ``table.flip(0)``. The table
+starts as N(0, 0.02^2), as there; one a layer there, and built for the query heads.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from posenc.kernels.pairs import Pairs, window_reader, window_rows
+from posenc.kernels.tables import of_pairs
+from posenc.positions import Positions
+from posenc.scheme import At, Claims, Scheme, per_head
+
+SIGMA = 0.02
+
+
+class SwinBias(Scheme):
+    """``B_h[p_j - p_i]`` on the logits, for whole positions inside a window.
+
+    heads: the number of query heads. window: its size on each axis, as (7, 7). generator: of the first table.
+    """
+
+    cite = """@inproceedings{liu2021swin,
+  title={Swin Transformer: Hierarchical Vision Transformer using Shifted Windows},
+  author={Liu, Ze and Lin, Yutong and Cao, Yue and Hu, Han and Wei, Yixuan and Zhang, Zheng and Lin, Stephen
+  and Guo, Baining},
+  booktitle={ICCV}, year={2021}, note={arXiv:2103.14030}}"""
+    examples = (
+        {"heads": 4, "window": (24, 24)},
+        {"heads": 4, "window": (26, 24)},
+        {"heads": 1, "window": (24,)},
+    )
+
+    table: nn.Parameter
+
+    def __init__(self, heads: int, window: Sequence[int], *, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        if heads < 1 or not window or min(window) < 1:
+            raise ValueError(
+                f"SwinBias needs heads >= 1 and a window of at least 1 on each axis, as (7, 7); got heads={heads}, "
+                f"window={tuple(window)}."
+            )
+        self.window = tuple(window)
+        self.table = nn.Parameter(torch.empty(math.prod(2 * w - 1 for w in self.window), heads))
+        self.reset_parameters(generator)
+        self.claims = Claims(
+            translation="exact",
+            isometric=True,
+            learned=True,
+            range=(0, min(self.window) - 1),
+            axes=len(self.window),
+            sites=frozenset({"bias"}),
+            sharing="head" if heads > 1 else "layer",
+            cacheable=True,
+        )
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the table anew (also after building on the meta device)."""
+        nn.init.normal_(self.table, std=SIGMA, generator=generator)
+
+    def prepare(self, pos: Positions) -> Positions:
+        self._whole(pos)
+        return pos
+
+    def _refuse_outside(self, pos: Positions, limits: tuple[float, float]) -> None:
+        for axis, size in enumerate(self.window):  # each has its own end
+            alone = dataclasses.replace(pos, coords=pos.coords[..., axis : axis + 1], lattice=None)
+            super()._refuse_outside(alone, (0, size - 1))
+
+    def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
+        return Pairs(where_q, where_k)
+
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
+        table = per_head(self.table, q, "SwinBias", dim=1)
+        return pair.neutral(of_pairs(table, window_rows(pair, self.window)))
+
+    def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
+        read, table = window_reader(pair, self.window), per_head(self.table, q, "SwinBias", dim=1)
+        table = table.expand(-1, q.shape[1])
+
+        def offset(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            row, placed = read(b, i, j)
+            higher = score + table[row, h]
+            return higher if placed is None else torch.where(placed, higher, score)
+
+        return offset
+
+    def define_bias(self, at: At) -> Tensor:
+        row = 0
+        for axis, size in enumerate(self.window):
+            row = row * (2 * size - 1) + int(at.k_pos[at.j, axis] - at.q_pos[at.i, axis]) - (1 - size)
+        return self.table[row, at.head % self.table.shape[1]]

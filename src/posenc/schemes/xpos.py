@@ -1,0 +1,124 @@
+"""xPos: RoPE whose pairs also decay with distance, the fast ones most.
+
+    q_m -> zeta_i^{(m - c) / B} R_m q_m,    k_n -> zeta_i^{-(n - c) / B} R_n k_n
+    zeta_i = (i / (d/2) + gamma) / (1 + gamma),  i = 0 .. d/2 - 1;    s_mn = sum_i zeta_i^{(m - n) / B} Re(..)
+
+Source: Sun et al. 2022, arXiv 2212.10554, section 3.2 and algorithm 1; gamma 0.4, B 512 (``scale_base`` of github
+microsoft/torchscale). The centre c cancels in the logits. Released code puts it at the middle of the text at hand, so
+keys that are cached grow stale as a text grows: here it is fixed, the middle of the range.
+
+Queries grow as ``zeta^-|m - c| / B`` and would overflow far from c, so the range is closed: up to ``3.5^4 = 150`` times
+at its ends, which float16 still holds. Made for causal attention: a key ahead of its query is amplified.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from posenc.frequencies import geometric
+from posenc.kernels.rotary import PAIRINGS, Pairing, Turn, channels, marks, spread, turn, turns
+from posenc.positions import Positions
+from posenc.scheme import Claims, Scheme
+
+REACH = 4.0
+"""Furthest from the centre, in units of B."""
+
+
+class Sides(NamedTuple):
+    """The turn of queries, which decays one way, and that of keys, which decays the other."""
+
+    q: Turn
+    k: Turn
+
+
+class XPos(Scheme):
+    """``s_mn = sum_i zeta_i^{(m - n) / B} Re(q_i conj(k_i) e^{i (m - n) theta_i})``, for positions 0 .. extent.
+
+    head_dim: a head's width, even. extent: the last position; at most ``8 scale_base``. scale_base: B. gamma: how far
+    from 0 the smallest zeta stays. base: of the frequencies. pairing: which channels turn together.
+    """
+
+    cite = """@article{sun2022xpos,
+  title={A Length-Extrapolatable Transformer},
+  author={Sun, Yutao and Dong, Li and Patra, Barun and Ma, Shuming and Huang, Shaohan and Benhaim, Alon and
+          Chaudhary, Vishrav and Song, Xia and Wei, Furu},
+  journal={arXiv:2212.10554}, year={2022}}"""
+    examples = (
+        {"head_dim": 12, "extent": 60},
+        {"head_dim": 12, "extent": 60, "scale_base": 64.0},
+        {"head_dim": 12, "extent": 60, "gamma": 0.8},
+        {"head_dim": 12, "extent": 60, "base": 100.0},
+        {"head_dim": 12, "extent": 60, "pairing": "half"},
+    )
+
+    def __init__(
+        self,
+        head_dim: int,
+        extent: float,
+        *,
+        scale_base: float = 512.0,
+        gamma: float = 0.4,
+        base: float = 10000.0,
+        pairing: Pairing = "interleaved",
+    ) -> None:
+        super().__init__()
+        if head_dim < 2 or head_dim % 2:
+            raise ValueError(f"XPos rotates pairs of channels, so `head_dim` must be even; got {head_dim}.")
+        if extent <= 0 or scale_base <= 0 or gamma <= 0:
+            raise ValueError(
+                f"XPos needs extent, scale_base and gamma above 0; got {extent:g}, {scale_base:g} and {gamma:g}."
+            )
+        if extent > 2 * REACH * scale_base:
+            raise ValueError(
+                f"over {extent:g} positions a scale_base of {scale_base:g} lets queries grow past what float16 holds. "
+                f"Use scale_base={extent / (2 * REACH):g} or more."
+            )
+        if pairing not in PAIRINGS:
+            raise ValueError(f"XPos pairs channels {', '.join(map(repr, PAIRINGS))}; got {pairing!r}.")
+        self.head_dim, self.centre, self.scale_base, self.gamma = head_dim, extent / 2, scale_base, gamma
+        self.pairing: Pairing = pairing
+        self.theta = tuple(geometric(head_dim // 2, base=base, device=torch.device("cpu")).tolist())
+        self.claims = Claims(
+            translation="exact",
+            isometric=False,
+            learned=False,
+            range=(0, extent),
+            axes=1,
+            sites=frozenset({"q", "k"}),
+            sharing="model",
+            cacheable=True,
+        )
+
+    @property
+    def head_width(self) -> int:
+        return self.head_dim
+
+    def prepare(self, pos: Positions) -> Sides:
+        self._take(pos)
+        p, half = spread(pos.precise(), pos), self.head_dim // 2
+        theta = torch.tensor(self.theta, dtype=p.dtype, device=p.device)
+        by = turns(p * theta, pos, self.pairing)
+        zeta = (torch.arange(half, dtype=p.dtype, device=p.device) / half + self.gamma) / (1 + self.gamma)
+        exponent = (p - self.centre) / self.scale_base
+        exponent = exponent if pos.placed is None else exponent * marks(pos.placed)
+        growth, kind = zeta**exponent, by.cos_sin.dtype
+        return Sides(by.scaled(growth.to(kind)), by.scaled((1 / growth).to(kind)))
+
+    def transform(self, x: Tensor, where: Sides, site: Literal["q", "k", "v", "o"]) -> Tensor:
+        return turn(x, where.q if site == "q" else where.k) if site in ("q", "k") else x
+
+    def rerotate(self, x: Tensor, where_from: Sides, where_to: Sides, site: Literal["k", "v"] = "k") -> Tensor:
+        """``zeta^{-(n' - n) / B} R_{n' - n}`` of the cached key."""
+        return turn(x, where_to.k.after(where_from.k)) if site == "k" else x
+
+    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
+        y, half = list(x), self.head_dim // 2
+        for i, (a, b) in enumerate(channels(self.pairing, self.head_dim).tolist()):
+            zeta = (i / half + self.gamma) / (1 + self.gamma)
+            size = zeta ** ((1 if site == "q" else -1) * (p[0] - self.centre) / self.scale_base)
+            cos, sin = torch.cos(p[0] * self.theta[i]), torch.sin(p[0] * self.theta[i])
+            y[a], y[b] = size * (x[a] * cos - x[b] * sin), size * (x[b] * cos + x[a] * sin)
+        return torch.stack(y) if site in ("q", "k") else x

@@ -1,0 +1,157 @@
+"""Biases by offset and by links: Swin's tables and networks against their public code's index, graphs by networkx."""
+
+import math
+
+import networkx
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from posenc.positions import Positions, grid, sequence
+from posenc.scheme import Scheme
+from posenc.schemes.graph_distance import GraphDistance, links
+from posenc.schemes.log_cpb import LogCPB
+from posenc.schemes.swin_bias import SwinBias
+
+
+def bias(scheme: Scheme, pos: Positions, heads: int = 4) -> Tensor:
+    where, q = scheme.prepare(pos), torch.zeros(1, heads, pos.count, 4)
+    return scheme.bias(q, q, None, scheme.relate(where, where), None).detach()
+
+
+def released_index(h: int, w: int) -> np.ndarray:
+    """The index of Swin's public code: query minus key, row-major, ``(h w, h w)``."""
+    at = np.stack(np.meshgrid(np.arange(h), np.arange(w), indexing="ij")).reshape(2, -1)
+    apart = at[:, :, None] - at[:, None, :]
+    return (apart[0] + h - 1) * (2 * w - 1) + apart[1] + w - 1
+
+
+@pytest.mark.parametrize(("h", "w"), [(7, 7), (3, 5), (1, 4), (1, 1)])
+def test_swin_reads_the_released_table_backwards(h, w):
+    scheme = SwinBias(4, (h, w))
+    theirs = scheme.table.detach().flip(0).numpy()[released_index(h, w)]
+    np.testing.assert_array_equal(bias(scheme, grid(h, w)), np.moveaxis(theirs, -1, 0))
+    assert scheme.table.shape == ((2 * h - 1) * (2 * w - 1), 4)
+
+
+def test_swin_on_one_and_three_axes():
+    one = SwinBias(1, (4,))
+    found = bias(one, sequence(4), heads=1)[0]
+    assert torch.equal(found[1], one.table.detach()[[2, 3, 4, 5], 0])  # offsets -1, 0, 1, 2 from row w - 1 = 3
+    three = SwinBias(2, (2, 3, 2))
+    found = bias(three, grid(2, 3, 2), heads=2)
+    q, k = 0, 11  # offset (1, 2, 1), the last row
+    assert torch.equal(found[:, q, k], three.table.detach()[-1])
+    assert torch.equal(found[:, k, q], three.table.detach()[0])
+    assert torch.equal(found[:, 5, 5], three.table.detach()[len(three.table) // 2])
+
+
+def released_network(scheme: LogCPB, h: int, w: int, made_for: tuple[int, int]) -> np.ndarray:
+    """Swin V2's public code on a window (h, w), its weights negated for offsets that are query minus key there."""
+    table = np.stack(np.meshgrid(np.arange(1 - h, h), np.arange(1 - w, w), indexing="ij"), -1).astype(float)
+    table = table / (np.array(made_for) - 1) * 8
+    table = np.sign(table) * np.log2(abs(table) + 1) / np.log2(8)
+    inner, offset, outer = (p.detach().numpy() for p in (scheme.inner, scheme.offset, scheme.outer))
+    found = np.maximum(table @ -inner + offset, 0) @ outer
+    return np.moveaxis(16 / (1 + np.exp(-found.reshape(-1, 4)[released_index(h, w)])), -1, 0)
+
+
+def test_log_cpb_literal_is_the_public_code_and_moves_to_another_window():
+    scheme = LogCPB(4, (5, 7), hidden=16, literal=True).double()
+    with torch.no_grad():
+        for parameter in scheme.parameters():
+            parameter.normal_()
+    pos = Positions(grid(5, 7).coords.double())
+    np.testing.assert_allclose(bias(scheme, pos), released_network(scheme, 5, 7, (5, 7)), atol=1e-12)
+    moved = scheme.moved((9, 8))
+    pos = Positions(grid(9, 8).coords.double())
+    np.testing.assert_allclose(bias(moved, pos), released_network(scheme, 9, 8, (5, 7)), atol=1e-12)
+    assert moved.claims.range == (0, 7)
+    assert scheme.claims.range == (0, 4)
+
+
+def test_log_cpb_by_hand():
+    scheme = LogCPB(1, (4,), hidden=2).double()
+    with torch.no_grad():
+        scheme.inner.copy_(torch.tensor([[1.0, -2.0]]))
+        scheme.offset.copy_(torch.tensor([0.5, 0.0]))
+        scheme.outer.copy_(torch.tensor([[3.0], [5.0]]))
+    found = bias(scheme, Positions(sequence(4).coords.double()), heads=1)[0]
+    assert float(found[0, 3]) == pytest.approx(3 * (math.log(4) + 0.5))
+    assert float(found[3, 0]) == pytest.approx(5 * 2 * math.log(4))
+    assert float(found[2, 2]) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("literal", [True, False])
+@pytest.mark.parametrize("window", [(1, 1), (1, 3), (1,)])
+def test_log_cpb_at_a_window_of_one_is_finite(window, literal):
+    scheme = LogCPB(4, window, hidden=8, literal=literal)
+    found = bias(scheme, grid(*window))
+    assert bool(found.isfinite().all())
+    found = bias(scheme.moved([w + 1 for w in window]), grid(*(w + 1 for w in window)))
+    assert bool(found.isfinite().all())
+
+
+def test_a_window_that_is_not_square_ends_on_each_axis_where_it_ends():
+    for scheme in (SwinBias(1, (3, 5)), LogCPB(1, (3, 5), hidden=4)):
+        scheme.prepare(grid(3, 5))
+        with pytest.raises(ValueError, match=rf"{type(scheme).__name__} starts at 0 and stops at 2; position 4 was"):
+            scheme.prepare(grid(5, 3))
+        with pytest.raises(ValueError, match=r"starts at 0 and stops at 4; position -1 was asked for"):
+            scheme.prepare(Positions(torch.tensor([[0, -1]])))
+
+
+# graphs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_links_are_those_of_networkx(seed):
+    graph = networkx.gnm_random_graph(30, 32, seed=seed)
+    ways = links(graph.edges, 30)
+    wanted = dict(networkx.all_pairs_shortest_path_length(graph))
+    assert ways == [[wanted[a].get(b) for b in range(30)] for a in range(30)]
+    assert any(way is None for row in ways for way in row)
+
+
+def test_graph_distance_by_hand():
+    # 0 - 1 - 2 - 3 and, apart, 4 - 5
+    edges = torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5]])
+    scheme = GraphDistance(2, edges, nodes=7, max_distance=2)
+    b = scheme.table.detach()
+    found = bias(scheme, Positions(torch.tensor([[0], [3], [1], [4], [6]])), heads=2)
+    row = torch.tensor([[0, 2, 1, 3, 3], [2, 0, 2, 3, 3], [1, 2, 0, 3, 3], [3, 3, 3, 0, 3], [3, 3, 3, 3, 0]])
+    assert torch.equal(found, b[row].movedim(-1, 0))
+    assert "table" in scheme.state_dict()
+
+
+def test_two_graphs_in_one_batch_are_one_union():
+    scheme = GraphDistance(1, [(0, 1), (1, 2), (3, 4)])
+    pos = Positions(torch.tensor([[[0], [2]], [[4], [3]]]), torch.tensor([[True, True], [True, True]]))
+    found = bias(scheme, pos, heads=1)
+    assert torch.equal(found[:, 0, 0, 1], scheme.table.detach()[[2, 1], 0])
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (
+            lambda: SwinBias(4, (7, 0)),
+            r"a window of at least 1 on each axis, as \(7, 7\); got heads=4, window=\(7, 0\)",
+        ),
+        (lambda: SwinBias(4, (7, 7)).prepare(sequence(7)), r"SwinBias here reads 2 axes a position"),
+        (lambda: LogCPB(4, ()), r"LogCPB needs heads >= 1, hidden >= 1 and a window .* window=\(\)"),
+        (lambda: LogCPB(4, (7, 7)).moved((7,)), r"this LogCPB has windows of 2 axes, each >= 1; got \(7,\)"),
+        (lambda: GraphDistance(4, [(0, 5)], nodes=3), r"3 nodes are numbered from 0 to 2, .* got numbers from 0 to 5"),
+        (lambda: GraphDistance(4, [(-1, 2)]), r"3 nodes are numbered from 0 to 2, .* got numbers from -1 to 2"),
+        (lambda: GraphDistance(0, [(0, 1)]), r"heads >= 1 and max_distance >= 1; got heads=0, max_distance=20"),
+        (lambda: GraphDistance(4, []), r"got no edge\. Number nodes from 0, or pass nodes"),
+        (
+            lambda: GraphDistance(4, [(0, 1)]).prepare(sequence(3)),
+            r"GraphDistance starts at 0 and stops at 1; position 2 was asked for",
+        ),
+    ],
+)
+def test_bad_input(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()

@@ -1,0 +1,247 @@
+"""GridRotate, GridMerge, GridComplex and GridDeep: the clean forms against numpy, and what the released code runs."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.utils import _pytree as pytree
+
+from posenc.attention import attention
+from posenc.contract import check
+from posenc.kernels import simplex
+from posenc.positions import Positions, grid, sequence
+from posenc.schemes.grid_complex import GridComplex
+from posenc.schemes.grid_deep import GridDeep
+from posenc.schemes.grid_merge import GridMerge
+from posenc.schemes.grid_rotate import GridRotate
+from posenc.schemes.rope import RoPE
+
+VARIANTS = [GridRotate, GridMerge, GridComplex, GridDeep]
+RELEASED = np.array([complex(*c) for c in simplex.RELEASED])
+
+
+def ones(scheme, pos, site):
+    """A vector of ones at every place, as the scheme maps it."""
+    with torch.no_grad():
+        x = torch.ones(1, 1, pos.count, 12, dtype=torch.float64)
+        return scheme.transform(x, scheme.prepare(Positions(pos.coords.double())), site)[0, 0].numpy()
+
+
+def logits(scheme, q, k, q_pos, k_pos):
+    with torch.no_grad():
+        at = [scheme.prepare(Positions(torch.tensor([p], dtype=torch.float64))) for p in (q_pos, k_pos)]
+        q, k = (torch.as_tensor(t)[None, None, None] for t in (q, k))
+        return float((scheme.transform(q, at[0], "q") * scheme.transform(k, at[1], "k")).sum())
+
+
+def test_every_layer_is_a_turned_simplex_of_its_scale():
+    waves = simplex.wave_vectors(5, 3, torch.tensor([2.0, 1.0]).double(), seed=0).numpy()
+    assert waves.shape == (5, 4, 3)
+    size = np.linalg.norm(waves, axis=-1)
+    np.testing.assert_allclose(size, np.array([2, 1, 2, 1, 2])[:, None] * np.ones(4))
+    gram = np.einsum("kip,kjp->kij", waves, waves) / size[:, :1, None] ** 2
+    np.testing.assert_allclose(gram[:, ~np.eye(4, dtype=bool)], -1 / 3, atol=1e-12)
+    assert np.abs(waves[0] - waves[2]).max() > 0.1
+
+
+def test_rotate_on_one_axis_is_rope():
+    pos = sequence(8)
+    q, k, v = torch.randn(3, 1, 2, 8, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    frequencies = torch.tensor([10000 ** (-2 * i / 12) for i in range(6)], dtype=torch.float64)
+    pair = (GridRotate(12, 1, frequencies=frequencies), RoPE(12))
+    out = [attention(q, k, v, scheme=s, q_pos=Positions(pos.coords.double())) for s in pair]
+    torch.testing.assert_close(*out, atol=1e-12, rtol=0)
+
+
+def test_rotate_turns_a_pair_by_its_first_wave():
+    scheme = GridRotate(12)
+    first = simplex.wave_vectors(6, 2, simplex.ladder(2, shortest=4.0, extent=14.0), 0)[:, 0].numpy()
+    pos = grid(3, 4)
+    angle = pos.coords.numpy() @ first.T
+    turned = ones(scheme, pos, "q").reshape(12, 6, 2)
+    np.testing.assert_allclose(turned[..., 0], np.cos(angle) - np.sin(angle), atol=1e-6)
+    np.testing.assert_allclose(turned[..., 1], np.cos(angle) + np.sin(angle), atol=1e-6)
+
+
+def test_merge_adds_real_and_imaginary_part():
+    scheme = GridMerge(12, frequencies=torch.tensor([2.0, 0.5]))
+    waves = simplex.wave_vectors(12, 2, torch.tensor([2.0, 0.5]).double(), 0).numpy()
+    pos = grid(3, 4)
+    g = np.exp(1j * np.einsum("kip,np->nki", waves, pos.coords.numpy())).sum(-1) / math.sqrt(3)
+    for site in ("q", "k"):
+        np.testing.assert_allclose(ones(scheme, pos, site), 1 + g.real + g.imag, atol=1e-6)
+    np.testing.assert_array_equal(ones(scheme, pos, "v"), 1)
+
+
+def test_complex_is_the_real_part_of_conjugate_times_sum():
+    rng = np.random.default_rng(0)
+    q, k, m, n = rng.normal(size=12), rng.normal(size=12), [1.5, -2.0], [0.25, 4.0]
+    waves = simplex.wave_vectors(12, 2, simplex.ladder(2, shortest=4.0, extent=14.0), 0).numpy()
+    g = [np.exp(1j * waves @ np.array(p)).sum(-1) / math.sqrt(3) for p in (m, n)]
+    expected = (q * k * (g[0].conj() * g[1]).real).sum()
+    assert logits(GridComplex(12), q, k, m, n) == pytest.approx(expected, abs=1e-12)
+    alone = np.cos(waves @ (np.array(n) - np.array(m))).mean(-1)
+    found = logits(GridComplex(12, independent_waves=True), q, k, m, n)
+    assert found == pytest.approx((q * k * alone).sum(), abs=1e-12)
+
+
+def spread_over_places(scheme, waves):
+    """Inner products of two vectors of ones an offset apart, over places: mean and standard deviation."""
+    rng = np.random.default_rng(1)
+    v = np.ones(scheme.head_dim)
+    places = rng.uniform(0, 14, size=(300, 2))
+    offset = np.array([3.0, -1.0])
+    found = [logits(scheme, v, v, p.tolist(), (p + offset).tolist()) for p in places]
+    return np.mean(found), np.std(found), np.cos(waves @ offset).mean(-1).sum()
+
+
+def test_sums_of_waves_are_not_translation_invariant_and_independent_waves_are():
+    """The cross terms average out over places and do not vanish: the mean is the kernel, the spread is not 0."""
+    waves = simplex.wave_vectors(64, 2, simplex.ladder(2, shortest=4.0, extent=14.0), 0).numpy()
+    mean, spread, kernel = spread_over_places(GridComplex(64), waves)
+    assert spread > 3
+    assert abs(mean - kernel) < 5 * spread / math.sqrt(300) + 1.5  # the longest waves outlast the square
+    mean, spread, kernel = spread_over_places(GridComplex(64, independent_waves=True), waves)
+    assert spread < 1e-12
+    assert mean == pytest.approx(kernel)
+
+
+def test_deep_multiplies_by_one_trained_affine_map():
+    scheme = GridDeep(12, generator=torch.Generator().manual_seed(0)).double()
+    waves = simplex.wave_vectors(12, 2, simplex.ladder(2, shortest=4.0, extent=14.0), 0).numpy()
+    pos = grid(2, 3)
+    g = np.exp(1j * np.einsum("kip,np->nki", waves, pos.coords.numpy())).sum(-1) / math.sqrt(3)
+    f = {name: tensor.detach().numpy() for name, tensor in scheme.f.items()}
+    hidden = np.concatenate([g.real @ f["A"].T + f["a"], g.imag @ f["B"].T + f["b"]], -1)
+    expected = hidden @ f["C"].T + f["c"]
+    for site in ("q", "k"):
+        np.testing.assert_allclose(ones(scheme, pos, site), expected, atol=1e-6)
+    bound = 1 / math.sqrt(12)
+    assert 0.5 * bound < np.abs(f["A"]).max() <= bound
+    assert 0.3 * bound < np.abs(f["C"]).max() <= bound / math.sqrt(2)
+
+
+def test_half_precision_keeps_the_map_of_deep():
+    scheme = GridDeep(12).bfloat16()
+    assert {p.dtype for p in scheme.parameters()} == {torch.float32}
+
+
+# the released code -------------------------------------------------------------------------------------------------
+
+
+def test_the_released_waves():
+    waves = simplex.Released(6, 12, 2, 0, frozen=True)().numpy()
+    assert waves.shape == (2, 6, 3, 2)
+    size = np.linalg.norm(waves, axis=-1)
+    np.testing.assert_allclose(size, np.broadcast_to(200 ** (np.arange(6) / 12)[:, None], size.shape))
+    np.testing.assert_allclose(waves.sum(2), 0, atol=1e-10)  # 120 degrees apart
+    assert np.abs(waves[0] - waves[1]).max() > 0.1
+    np.testing.assert_allclose(np.abs(RELEASED), [1.0218, 0.2776, 1.3707], atol=1e-4)
+
+
+def released(scheme, side, pos):
+    g = np.exp(1j * np.einsum("kip,np->nki", scheme.released()[side].numpy(), pos.coords.numpy()))
+    return (g * RELEASED).sum(-1)
+
+
+def test_literal_rotate_turns_halves_by_a_sum_that_is_no_rotation():
+    scheme, pos = GridRotate(12, literal="frozen"), grid(4, 4)
+    for side, site in enumerate("qk"):
+        g = released(scheme, side, pos)
+        turned = ones(scheme, pos, site)
+        np.testing.assert_allclose(turned[:, :6], g.real - g.imag, atol=1e-5)
+        np.testing.assert_allclose(turned[:, 6:], g.real + g.imag, atol=1e-5)
+    size = np.abs(g)
+    assert size.min() < 0.5
+    assert 2 < size.max() < np.abs(RELEASED).sum() + 1e-9
+
+
+def test_literal_merge_embeds_at_the_width_of_the_block():
+    scheme, pos = GridMerge(12, dim=20, literal="frozen"), grid(3, 3)
+    g = released(scheme, 0, pos)
+    assert scheme.out_dim == 20
+    np.testing.assert_allclose(scheme.embed(scheme.prepare(pos)).numpy(), g.real + g.imag, atol=1e-5)
+
+
+def test_literal_complex_forgets_the_conjugate():
+    scheme, pos = GridComplex(12, literal="frozen"), grid(2, 3)
+    g, h = (released(scheme, side, pos) for side in (0, 1))
+    found = ones(scheme, pos, "q") @ ones(scheme, pos, "k").T
+    np.testing.assert_allclose(found, (g[:, None] * h[None]).real.sum(-1), atol=1e-4)
+
+
+def test_with_one_draw_for_both_the_missing_conjugate_makes_the_sum_of_positions_count():
+    """q_m . k_n without the conjugate is a function of m + n for one wave, and with it of n - m."""
+    m, n, s = np.array([2.0, 1.0]), np.array([0.5, 3.0]), np.array([1.25, -0.5])
+    wave = np.array([0.7, -0.3])
+    without = [(np.exp(1j * wave @ a) * np.exp(1j * wave @ b)).real for a, b in ((m, n), (m + s, n - s))]
+    assert without[0] == pytest.approx(without[1])
+    moved = (np.exp(1j * wave @ (m + s)) * np.exp(1j * wave @ (n + s))).real
+    assert abs(moved - without[0]) > 0.1
+
+
+def effect(scheme, pos):
+    return torch.cat([leaf.flatten() for leaf in pytree.tree_leaves(scheme.prepare(pos))])
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_literal_draws_anew_at_every_prepare_and_goes_on_after_loading(variant):
+    pos = grid(2, 3)
+    scheme, twin = variant(12, literal=True, rotation_seed=5), variant(12, literal=True, rotation_seed=5)
+    first, second = effect(scheme, pos), effect(scheme, pos)
+    assert not torch.allclose(first, second)
+    assert torch.equal(effect(twin, pos), first)
+    twin.load_state_dict(scheme.state_dict())
+    assert torch.equal(effect(twin, pos), effect(scheme, pos))
+    scheme.reset_parameters()
+    assert torch.equal(effect(scheme, pos), first)
+    frozen = variant(12, literal="frozen", rotation_seed=5)
+    assert torch.equal(effect(frozen, pos), effect(frozen, pos))
+    assert not list(frozen.state_dict())
+
+
+@pytest.mark.parametrize("variant", [GridRotate, GridComplex, GridDeep])
+def test_literal_draws_apart_for_queries_and_keys(variant):
+    where = variant(12, literal=True).prepare(grid(2, 3))
+    q, k = (torch.cat([leaf.flatten() for leaf in pytree.tree_leaves(side)]) for side in where)
+    assert q.shape == k.shape
+    assert not torch.allclose(q.abs(), k.abs())
+
+
+def test_literal_deep_mixes_tokens():
+    """Its f is a layer along the tokens: another last token changes the factor of the first."""
+    one, other = (GridDeep(12, literal=True).prepare(Positions(torch.tensor([[0, 0], [1, p]]))).q for p in (2, 3))
+    assert one.shape == (1, 2, 12)
+    assert not torch.allclose(one[:, 0], other[:, 0])
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_contract_refuses_what_draws_anew(variant):
+    """What the authors ran keeps nothing from one call to the next; that is what the checks say of it."""
+    report = check(variant(12, literal=True))
+    failed = {result.check.partition(".")[2] for result in report.failures}
+    assert {"using_it_changes_nothing", "the_order_of_tokens_does_not_matter"} <= failed
+    kept = {"isometry_is_as_claimed", "caching_is_as_claimed", "sites_are_as_claimed", "sharing_is_as_claimed"}
+    assert not failed & kept
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: GridRotate(7), "`head_dim` must be even; got 7"),
+        (lambda: GridRotate(12, axes=0), "at least one axis; got axes=0"),
+        (lambda: GridMerge(12, dim=0), "dim >= 1"),
+        (lambda: GridComplex(0), "head_dim >= 1"),
+        (lambda: GridDeep(0), "head_dim >= 1; got 0"),
+        (lambda: GridDeep(12, literal="melted"), "literal=False, True or 'frozen'; got 'melted'"),
+        (lambda: GridMerge(12, axes=3, literal=True), "released code of GridMerge knows two axes; got axes=3"),
+        (lambda: GridComplex(12, independent_waves=True, literal=True), "independent_waves=False"),
+        (lambda: GridRotate(12, frequencies=torch.ones(2, 2)), r"shape \(2, 2\)"),
+        (lambda: GridRotate(12, frequencies=torch.tensor([1.0, math.nan])), "finite lengths"),
+        (lambda: GridRotate(12, extent=-1.0), "extent=-1"),
+    ],
+)
+def test_bad_options_are_refused_in_a_sentence(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()

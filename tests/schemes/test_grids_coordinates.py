@@ -1,0 +1,310 @@
+"""Dense, hash and multi-resolution grids: published sizes, rows of vertices, boxes, weights, foreign files."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.interpolate import RegularGridInterpolator
+
+from posenc.kernels.domain import Box, coarse_to_fine, weigh
+from posenc.kernels.grid_definition import define_index
+from posenc.kernels.levels import growth, lay_out, tcnn_growth
+from posenc.positions import Positions, grid
+from posenc.schemes.dense_grid import DenseGrid
+from posenc.schemes.hash_grid import HashGrid
+from posenc.schemes.multires_grid import MultiResolutionGrid
+
+KINDS = {"dense": DenseGrid, "hash": HashGrid, "levels": MultiResolutionGrid}
+
+
+def at(scheme, *coords):
+    return scheme.embed(scheme.prepare(Positions(torch.tensor(coords, dtype=torch.float64))))
+
+
+def spread(scheme):
+    """Its rows drawn as wide as 1: as they start, everything is within 1e-4."""
+    torch.nn.init.normal_(scheme.double().table, generator=torch.Generator().manual_seed(3))
+    return scheme
+
+
+# sizes -------------------------------------------------------------------------------------------------------------
+
+
+def test_resolutions_of_the_paper():
+    assert growth(8, 256, 8) == (8, 13, 21, 35, 57, 95, 156, 256)
+    assert growth(16, 512, 16)[:3] == (16, 20, 25)
+    assert growth(16, 512, 16)[-2:] == (406, 512)
+    assert growth(2, 64, 6) == (2, 4, 8, 16, 32, 64)  # float64 alone gives 3, 7, 15, 31, 63
+    assert growth(7, 7, 1) == (7,)  # tiny-cuda-nn's per_level_scale of one level is a division by zero
+    assert growth(5, 5, 3) == (5, 5, 5)
+    for finest in range(17, 5000, 61):
+        for levels in (2, 3, 7, 16):
+            assert growth(16, finest, levels)[-1] == finest
+
+
+def test_vertices_of_tiny_cuda_nn_are_counted_in_float32():
+    # 16 levels from 16; what ceil(scale) + 1 is in float32, at the level that should have R vertices
+    last = {}
+    for finest in (256, 512, 1024, 2048, 4096):
+        levels = lay_out(tcnn_growth(16, (finest / 16) ** (1 / 15), 16), 3, table_size=2**19, convention="tcnn")
+        last[finest] = levels[-1].vertices
+    assert last == {256: (256,) * 3, 512: (513,) * 3, 1024: (1025,) * 3, 2048: (2048,) * 3, 4096: (4096,) * 3}
+
+
+@pytest.mark.parametrize(
+    ("axes", "finest", "log2_T", "paper", "tcnn"),
+    [(3, 2048, 19, 12_197_850, 12_196_240), (2, 256, 14, 228_206, 228_240), (2, 256, 24, 426_436, 425_472)],
+)
+def test_numbers_of_parameters(axes, finest, log2_T, paper, tcnn):
+    def total(resolutions, convention):
+        with torch.device("meta"):
+            scheme = MultiResolutionGrid(axes, resolutions, table_size=2**log2_T, convention=convention)
+        return scheme.table.numel(), sum(not level.hashed for level in scheme.levels)
+
+    dense = {19: 5, 14: 12, 24: 16}[log2_T]
+    assert total(growth(16, finest, 16), "paper") == (paper, dense)
+    assert total(tcnn_growth(16, (finest / 16) ** (1 / 15), 16), "tcnn") == (tcnn, dense)
+
+
+def test_the_papers_table_1_is_the_default():
+    with torch.device("meta"):
+        scheme = MultiResolutionGrid(3)
+    assert [level.scale[0] for level in scheme.levels] == list(growth(16, 512, 16))
+    assert (scheme.out_dim, max(level.rows for level in scheme.levels)) == (32, 2**19)
+
+
+# rows of vertices --------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_a_dense_level_are_x_plus_y_s_plus_z_s_squared_each_once():
+    (level,) = lay_out(((3, 5, 2),), 3, table_size=None)
+    rows = {v: define_index(list(v), level) for v in itertools.product(range(4), range(6), range(3))}
+    assert sorted(rows.values()) == list(range(4 * 6 * 3))
+    assert rows[2, 3, 1] == 2 + 3 * 4 + 1 * 24
+
+
+def test_hashed_rows_lie_in_the_table_and_wrap_as_32_bits_do():
+    scheme = HashGrid(3, 2000, table_size=2**10)
+    (level,) = scheme.levels
+    vertices = np.random.default_rng(0).integers(0, 2001, (1000, 3), dtype=np.uint32)
+    primes = np.array([1, 2654435761, 805459861], dtype=np.uint32)
+    wanted = np.bitwise_xor.reduce(vertices * primes, axis=1) % 2**10
+    assert [define_index([int(n) for n in v], level) for v in vertices] == wanted.tolist()
+    # (1, 2, 3): 1 ^ 5308871522 ^ 2416379583, of which 32 bits, mod 1024
+    assert define_index([1, 2, 3], level) == (1 ^ (5308871522 - 2**32) ^ 2416379583) % 1024
+    rows = {define_index(list(v), level) for v in itertools.product(range(20), repeat=3)}
+    assert min(rows) >= 0
+    assert max(rows) < 1024
+    assert len(rows) > 900
+
+
+@pytest.mark.parametrize("shape", [(4,), (3, 5), (2, 3, 4)])
+def test_a_dense_grid_is_what_scipy_interpolates(shape):
+    scheme = spread(DenseGrid(len(shape), shape, features=1))
+    # the first axis runs fastest in the table
+    values = scheme.table.detach().numpy().reshape([n + 1 for n in reversed(shape)]).transpose()
+    x = np.random.default_rng(1).random((50, len(shape)))
+    x[0], x[1] = 0, 1
+    wanted = RegularGridInterpolator([np.linspace(0, 1, n + 1) for n in shape], values)(x)
+    np.testing.assert_allclose(at(scheme, *x.tolist())[:, 0].detach().numpy(), wanted, atol=1e-12)
+
+
+def test_levels_side_by_side_are_single_grids():
+    both = spread(MultiResolutionGrid(2, (3, 9), table_size=32))
+    dense, hashed = DenseGrid(2, 3).double(), HashGrid(2, 9, table_size=32).double()
+    with torch.no_grad():
+        dense.table.copy_(both.table[:16])
+        hashed.table.copy_(both.table[16:])
+    x = torch.rand(20, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64).tolist()
+    assert torch.equal(at(both, *x), torch.cat([at(dense, *x), at(hashed, *x)], -1))
+
+
+def test_nearest_is_the_nearest_vertex():
+    scheme = spread(DenseGrid(1, 4, interpolation="nearest"))
+    rows = at(scheme, [0.0], [0.12], [0.13], [0.37], [0.4], [1.0])
+    assert torch.equal(rows, scheme.table[[0, 0, 1, 1, 2, 4]])
+
+
+def test_training_touches_the_rows_around_the_points_alone():
+    scheme = DenseGrid(2, 4, features=3)
+    at(scheme.double(), [0.3, 0.6]).sum().backward()  # cell (1, 2): vertices (1|2, 2|3), rows 11 12 16 17
+    weights = {11: 0.8 * 0.6, 12: 0.2 * 0.6, 16: 0.8 * 0.4, 17: 0.2 * 0.4}
+    wanted = torch.zeros(25, 3, dtype=torch.float64)
+    for row, weight in weights.items():
+        wanted[row] = weight
+    torch.testing.assert_close(scheme.table.grad, wanted)
+
+
+def test_rows_start_near_zero_and_from_a_generator():
+    def make(seed):
+        return HashGrid(2, 64, generator=torch.Generator().manual_seed(seed)).table.detach()
+
+    assert float(make(0).abs().max()) <= 1e-4
+    assert float(make(0).std()) == pytest.approx(1e-4 / math.sqrt(3), rel=0.01)
+    assert torch.equal(make(0), make(0))
+    assert not torch.equal(make(0), make(1))
+
+
+# the box and what is outside ---------------------------------------------------------------------------------------
+
+
+def test_a_box_is_the_unit_cube_moved_and_stretched():
+    here, there = spread(DenseGrid(2, (3, 5))), DenseGrid(2, (3, 5), domain=Box((-1, 10), (1, 20))).double()
+    there.load_state_dict(here.state_dict())
+    torch.testing.assert_close(at(there, [-0.5, 12.5], [1, 10]), at(here, [0.25, 0.25], [1, 0]))
+    assert there.claims.range == (-1, 20)  # no interval is common to both axes
+    assert DenseGrid(2, 3, domain=Box((-1, 0), (1, 3))).claims.range == (0, 1)
+    assert DenseGrid(2, 3, domain=Box(0, 1, ("wrap", "error"))).claims.range == (0, 1)
+    assert DenseGrid(2, 3, domain=Box(0, 1, "clamp")).claims.range is None
+
+
+def test_clamped_points_take_the_edge_and_no_slope():
+    scheme = spread(DenseGrid(2, 4, domain=Box(outside="clamp")))
+    x = torch.tensor([[1.5, 0.3], [0.2, -7.0]], dtype=torch.float64, requires_grad=True)
+    rows = scheme.embed(scheme.prepare(Positions(x)))
+    assert torch.equal(rows, at(scheme, [1.0, 0.3], [0.2, 0.0]))
+    rows.square().sum().backward()
+    assert x.grad[0, 0] == x.grad[1, 1] == 0
+    assert x.grad[0, 1] != 0
+
+
+def test_points_outside_a_zero_box_have_zero_rows_and_move_nothing():
+    scheme = spread(DenseGrid(2, 4, domain=Box(outside="zero")))
+    x = torch.tensor([[1.01, 0.3], [0.2, 0.3]], dtype=torch.float64, requires_grad=True)
+    rows = scheme.embed(scheme.prepare(Positions(x)))
+    assert rows[0].abs().max() == 0
+    rows.sum().backward()
+    assert x.grad[0].abs().max() == 0
+    assert x.grad[1].abs().min() > 0
+
+
+@pytest.mark.parametrize("kind", ["dense", "hash", "levels"])
+def test_an_axis_that_wraps_has_no_seam(kind):
+    # github NVlabs/tiny-cuda-nn, issue 67: panoramas
+    domain = Box((0, -180), (1, 180), ("error", "wrap"))
+    options = {"dense": {"resolution": 6}, "hash": {"resolution": 6, "table_size": 16}}
+    options["levels"] = {"resolutions": (3, 9), "table_size": 32}
+    scheme = spread(KINDS[kind](2, **options[kind], domain=domain))
+    seam = at(scheme, [0.3, -180], [0.3, 180], [0.3, 540], [0.3, 180 - 1e-9], [0.3, -180 + 1e-9])
+    torch.testing.assert_close(seam, seam[:1].expand_as(seam), atol=1e-6, rtol=0)
+    torch.testing.assert_close(at(scheme, [0.3, 100]), at(scheme, [0.3, 100 - 720]))
+    assert float((at(scheme, [0.3, 90]) - seam[:1]).detach().abs().max()) > 0.1
+
+
+def test_a_grid_of_pixels_needs_no_rescaling():
+    scheme = spread(DenseGrid(2, (13, 27), domain=Box(0, (13, 27))))
+    assert torch.equal(
+        scheme.embed(scheme.prepare(grid(14, 28))).view(14, 28, 2), scheme.table.view(28, 14, 2).transpose(0, 1)
+    )
+
+
+# weights of levels -------------------------------------------------------------------------------------------------
+
+
+def test_coarse_to_fine_shows_one_level_after_the_other():
+    # arXiv 2104.06405, equation 14, with alpha = 0, 1.5 and 4 of 4 levels
+    shown = coarse_to_fine(torch.tensor([0.0, 1.5 / 4, 1.0]), 4)
+    torch.testing.assert_close(shown, torch.tensor([[0.0, 0, 0, 0], [1, 0.5, 0, 0], [1, 1, 1, 1]]))
+    assert float(coarse_to_fine(0.0625, 4)[0]) == pytest.approx((1 - math.cos(math.pi / 4)) / 2)
+
+
+def test_levels_are_weighted_by_what_is_passed_and_nothing_is_remembered():
+    scheme = spread(MultiResolutionGrid(2, (3, 5, 9), table_size=32))
+    where = scheme.prepare(Positions(torch.rand(7, 2, generator=torch.Generator().manual_seed(0)).double()))
+    plain = scheme.embed(where)
+    weights = torch.tensor([1.0, 0.5, 0.0])
+    rows = scheme.embed(weigh(where, weights))
+    torch.testing.assert_close(rows.unflatten(-1, (3, 2)), plain.unflatten(-1, (3, 2)) * weights[:, None])
+    rows.sum().backward()
+    level = scheme.levels[2]
+    assert scheme.table.grad[level.first :].abs().max() == 0
+    assert scheme.table.grad[: level.first].abs().max() > 0
+    each = torch.rand(7, 3, generator=torch.Generator().manual_seed(1))  # a weight for each point and level
+    wanted = (plain.unflatten(-1, (3, 2)) * each[..., None]).flatten(-2)
+    torch.testing.assert_close(scheme.embed(weigh(where, each)), wanted)
+    assert torch.equal(scheme.embed(where), plain)
+
+
+# foreign files -----------------------------------------------------------------------------------------------------
+
+
+def test_the_flat_vector_of_tiny_cuda_nn_is_the_table_row_by_row():
+    options = {"table_size": 2**7, "convention": "tcnn"}
+    scheme = MultiResolutionGrid(2, tcnn_growth(4, 1.5, 5), **options)
+    params = torch.randn(scheme.table.numel(), generator=torch.Generator().manual_seed(0)).half()
+    scheme.load_tcnn(params)
+    assert torch.equal(scheme.table.flatten(), params.float())
+    first = scheme.levels[0]  # 4 vertices an axis, scale 3: vertex (2, 1) stands at ((2, 1) - 1/2) / 3
+    row = at(scheme, [1.5 / 3, 0.5 / 3])[0, :2]
+    assert first.vertices == (4, 4)
+    torch.testing.assert_close(row, scheme.table[2 + 1 * 4])
+    assert scheme.table.requires_grad
+
+
+# bad input ---------------------------------------------------------------------------------------------------------
+
+SENTENCES = [
+    (lambda: growth(16, 8, 4), r"4 levels cannot grow from 16 to 8 cells"),
+    (lambda: growth(16, 32, 1), r"one level alone has both\. As growth\(16, 512, 16\)"),
+    (lambda: growth(0, 8, 2), r"the coarsest has at least 1 cell"),
+    (lambda: tcnn_growth(16, 0.5, 4), r"per_level_scale >= 1; got levels=4, base_resolution=16, per_level_scale=0\.5"),
+    (lambda: DenseGrid(0, 4), r"at least one axis and one feature; got axes=0, features=2"),
+    (lambda: DenseGrid(2, (4, 4, 4)), r"one number, or one for each of 2 axes; got \(4, 4, 4\)"),
+    (lambda: DenseGrid(2, 0), r"a resolution is at least 1; got 0"),
+    (lambda: MultiResolutionGrid(2, (2.5,)), r"a whole number of cells; got 2\.5, 2\.5\. Round it"),
+    (lambda: DenseGrid(3, 2048), r"a dense level of resolution 2048, 2048, 2048 has 8602523649 rows\. Use a coarser"),
+    (lambda: HashGrid(2, 4, table_size=1000), r"T = 2\^k rows; got table_size=1000\. Use 1024\."),
+    (lambda: HashGrid(8, 2, table_size=16), r"the hash has a prime for each of 7 axes; got 8|axes=8"),
+    (lambda: MultiResolutionGrid(2, ()), r"at least one resolution; got none\. As resolutions=growth"),
+    (
+        lambda: MultiResolutionGrid(2, (4,), convention="tcnn", domain=Box(outside="wrap")),
+        r"no whole number of cells wide, so they cannot end where they began\. Use convention='paper'",
+    ),
+    (lambda: DenseGrid(2, 4, domain=Box(1, -1)), r"reaches from `low` up to `high`; got 1 and -1"),
+    (lambda: DenseGrid(2, 4, domain=Box((0, 0, 0))), r"a box on 2 axes has .* or 2 of each; got 3, 2 and 2"),
+    (
+        lambda: at(DenseGrid(2, 4), [0.5, 1.2]),
+        r"DenseGrid is defined from 0 to 1 on axis 1; position 1\.2 was asked for\. Give it a box .* 'clamp'\), 'wrap'",
+    ),
+    (
+        lambda: at(HashGrid(2, 4, table_size=16), [-0.5, 0]),
+        r"HashGrid is defined from 0 to 1 on axis 0; position -0\.5",
+    ),
+    (lambda: at(DenseGrid(2, 4), [0.5]), r"DenseGrid here reads 2 axes a position; these positions have 1"),
+    (
+        lambda: MultiResolutionGrid(2, (4, 8)).load_tcnn(torch.zeros(8)),
+        r"belong to its own vertices\. Build MultiResolutionGrid\(\.\., convention='tcnn'",
+    ),
+    (
+        lambda: MultiResolutionGrid(2, (4.0, 8.0), convention="tcnn").load_tcnn(torch.zeros(8)),
+        r"this grid has 160 parameters; got 8\. n_levels, .* a NetworkWithInputEncoding keeps its network's in front",
+    ),
+    (
+        lambda: (s := MultiResolutionGrid(2, (4, 8))).embed(
+            weigh(s.prepare(Positions(torch.zeros(1, 2))), torch.ones(3))
+        ),
+        r"this grid has 2 levels, and a weight for each of them is needed; got shape \(3,\)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "sentence"), SENTENCES)
+def test_bad_input(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
+
+
+@pytest.mark.compile  # the shape hook would refuse the words before the sentences do
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: DenseGrid(2, 4, interpolation="cubic"), r"'nearest', 'linear' or 'smoothstep'; got 'cubic'"),
+        (lambda: MultiResolutionGrid(2, (4,), convention="ngp"), r"as in the 'paper' or as in 'tcnn' .*; got 'ngp'"),
+        (lambda: DenseGrid(2, 4, domain=(0, 1, "mirror")), r"'error', 'clamp', 'wrap', 'zero'; got 'mirror'"),
+    ],
+)
+def test_unknown_words(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()

@@ -1,0 +1,120 @@
+"""Schedules of frequencies against their papers' formulas, worked out by hand or in plain loops."""
+
+import math
+
+import pytest
+import torch
+
+from posenc import frequencies as f
+from posenc.frequencies import Frequencies
+from posenc.positions import Positions, sequence
+from posenc.schemes.rope import RoPE
+
+TENS = [1, 0.1, 0.01, 0.001]
+
+
+def test_linear_interpolation_divides_every_frequency():
+    assert f.linear(4, factor=8.0).tolist() == pytest.approx([t / 8 for t in TENS], rel=1e-15)
+    squeezed, plain = RoPE(8, frequencies=f.linear(4, factor=4.0)), RoPE(8)
+    a, b = (
+        squeezed.prepare(sequence(5, start=8)).cos_sin,
+        plain.prepare(Positions((8 + torch.arange(5.0))[:, None] / 4)),
+    )
+    torch.testing.assert_close(a, b.cos_sin)
+
+
+def test_ntk_keeps_the_fastest_pair_and_slows_the_last_by_the_factor():
+    assert f.ntk(4, factor=16.0).tolist() == pytest.approx(
+        [1, 0.1 * 16 ** (-1 / 3), 0.01 * 16 ** (-2 / 3), 0.001 / 16], rel=1e-13
+    )
+    assert f.ntk(4, factor=1.0).tolist() == pytest.approx(TENS, rel=1e-15)
+
+
+def test_dynamic_ntk_follows_the_stated_length_alone():
+    assert f.dynamic_ntk(4, length=2048, trained=2048, factor=4.0).tolist() == pytest.approx(TENS, rel=1e-15)
+    assert f.dynamic_ntk(4, length=10, trained=2048).tolist() == pytest.approx(TENS, rel=1e-15)
+    twice = f.dynamic_ntk(4, length=4096, trained=2048)
+    assert twice.tolist() == f.ntk(4, factor=2.0).tolist()
+    assert f.dynamic_ntk(4, length=4096, trained=2048, factor=2.0).tolist() == f.ntk(4, factor=3.0).tolist()
+
+
+def test_yarn_by_hand():
+    """L = 2048: the pairs turn 325.9, 32.6, 3.26 and 0.326 times; between 1 and 32 is a ramp."""
+    found = f.yarn(4, factor=4.0, trained=2048)
+    keep = (2048 * 0.01 / (2 * math.pi) - 1) / 31
+    assert keep == pytest.approx(0.0728878, abs=1e-6)
+    assert found.theta.tolist() == pytest.approx([1, 0.1, 0.01 * (keep + (1 - keep) / 4), 0.001 / 4], rel=1e-13)
+    assert found.attention_factor == pytest.approx(0.1 * math.log(4) + 1)
+    assert f.yarn(4, factor=4.0, trained=2048, attention_factor=1.0).attention_factor == 1.0
+
+
+def test_yarns_ramp_is_the_right_way_up():
+    """A peer has it inverted: fast pairs must keep their speed, slow ones be slowed, whatever the form of the ramp."""
+    for literal in (False, True):
+        found = f.yarn(64, factor=8.0, trained=4096, literal=literal).theta / f.geometric(64)
+        assert found[0] == pytest.approx(1)
+        assert found[-1] == pytest.approx(1 / 8)
+        assert bool((found.diff() <= 1e-15).all())
+
+
+def test_yarn_as_its_authors_run_it():
+    """Their bounds: 4 ln(2048 / 64 pi) / ln 10^4 = 1.008, down to 1; 4 ln(2048 / 2 pi) / ln 10^4 = 2.51, up to 3."""
+    found = f.yarn(4, factor=4.0, trained=2048, literal=True)
+    assert found.theta.tolist() == pytest.approx([1, 0.1, 0.01 * (0.5 + 0.5 / 4), 0.001 / 4], rel=1e-13)
+
+
+def test_llama3_is_its_released_rule():
+    base, factor, low, high, length = 500000.0, 8.0, 1.0, 4.0, 8192
+    wanted = []
+    for i in range(64):
+        theta = base ** (-i / 64)
+        wavelength = 2 * math.pi / theta
+        if wavelength < length / high:
+            wanted.append(theta)
+        elif wavelength > length / low:
+            wanted.append(theta / factor)
+        else:
+            smooth = (length / wavelength - low) / (high - low)
+            wanted.append((1 - smooth) * theta / factor + smooth * theta)
+    assert f.llama3(64).tolist() == pytest.approx(wanted, rel=1e-12)
+    assert len({round(a * base ** (i / 64), 6) for i, a in enumerate(wanted)}) > 3  # all three branches were taken
+
+
+def test_longrope_divides_by_its_lambdas_and_has_the_factor_of_phi3():
+    found = f.longrope([1.0, 1.0, 2.0, 32.0], trained=4096, extended=131072)
+    assert found.theta.tolist() == pytest.approx([1, 0.1, 0.005, 0.001 / 32], rel=1e-13)
+    assert found.attention_factor == pytest.approx(1.190238, abs=1e-6)
+    assert f.longrope([1.0], trained=4096, extended=4096).attention_factor == 1
+    assert f.longrope([1.0], trained=64, extended=128, attention_factor=1.25).attention_factor == 1.25
+
+
+def test_the_attention_factor_scales_queries_and_keys_that_have_a_place():
+    x = torch.randn(1, 1, 3, 8, dtype=torch.float64)
+    theta = f.geometric(4)
+    scaled, plain = RoPE(8, frequencies=Frequencies(theta, 1.5)), RoPE(8, frequencies=theta)
+    pos = Positions(torch.tensor([[3.0], [7.0], [9.0]]), torch.tensor([True, True, False]))
+    out, want = (s.transform(x, s.prepare(pos), "k") for s in (scaled, plain))
+    torch.testing.assert_close(out[..., :2, :], 1.5 * want[..., :2, :])
+    torch.testing.assert_close(out[..., 2, :], x[..., 2, :])
+    assert not scaled.claims.isometric
+    assert plain.claims.isometric
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: f.linear(4, factor=0.5), r"a context grows by a factor of at least 1; got 0\.5"),
+        (lambda: f.ntk(1, factor=2.0), r"divides by d - 2 and needs two pairs or more; got 1"),
+        (lambda: f.dynamic_ntk(4, length=0, trained=64), r"`length` is a number of tokens, at least 2; got 0"),
+        (lambda: f.yarn(4, factor=2.0, trained=64, alpha=32.0, beta=1.0), r"0 < alpha < beta; got 32 and 1"),
+        (lambda: f.yarn(4, factor=2.0, trained=0), r"`trained` is a number of tokens"),
+        (lambda: f.llama3(4, low=4.0, high=1.0), r"0 < low < high; got 4 and 1"),
+        (lambda: f.longrope([], trained=64, extended=128), r"divides each frequency by a positive lambda; got \[\]"),
+        (lambda: f.geometric(4, base=-1.0), r"the base of a geometric schedule is positive; got -1"),
+        (lambda: RoPE(8, base=500.0, frequencies=f.geometric(4)), r"`frequencies` have a base already; got base=500"),
+        (lambda: RoPE(8, frequencies=f.yarn(3, factor=2.0, trained=64)), r"turns 4 pairs .* got shape \(3,\)"),
+    ],
+)
+def test_bad_input(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
