@@ -7,7 +7,7 @@ queries, so that no bias of a long sequence is ever whole, and a FlexAttention f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, Self, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ Index = Tensor
 class Divisible(Protocol):
     """A pair that can be asked for some of the queries."""
 
-    def queries(self, part: slice) -> Self: ...
+    def queries(self, part: slice) -> Divisible: ...
 
 
 class Pairs(NamedTuple):

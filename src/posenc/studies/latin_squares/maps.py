@@ -36,7 +36,7 @@ def attention(found: Found) -> list[Panel]:
     untrained = [value for seeds in values(rows, "attention_cosine_untrained").values() for value in seeds.values()]
     null = (fmean(untrained), stdev(untrained)) if len(untrained) > 1 else None
     where = "Table A3" if found.same_model else "Table A3 (another model)"
-    ceiling = values(rows, "attention_cosine").get("2d-fixed", {})
+    ceiling = cosine.get("2d-fixed", {})
     others = [label for label in cosine if (label in TABLE_1 and label != "2d-fixed") or label == "learned-0.2"]
     accuracies = values(rows, OOD)
     sigmas = {label: float(label.removeprefix("learned-")) for label in learnt}
@@ -60,6 +60,7 @@ def attention(found: Found) -> list[Panel]:
             x_label="cosine similarity with 2d-fixed",
             y_label=OOD_ACCURACY,
             null=null,
+            null_label="untrained models",
             given=sigmas,
             given_label="the initial standard deviation",
             published="The paper reports rho = .96 over twenty standard deviations (Fig. 3C).",
@@ -70,8 +71,6 @@ def attention(found: Found) -> list[Panel]:
             title="Jensen-Shannon divergence of attention against accuracy",
             x_label="divergence from 2d-fixed, bits",
             y_label=OOD_ACCURACY,
-            given=sigmas,
-            given_label="the initial standard deviation",
             published="The paper shows this in Fig. A8, without a number.",
         ),
         relation(
@@ -81,6 +80,7 @@ def attention(found: Found) -> list[Panel]:
             x_label="cosine similarity with 2d-fixed",
             y_label=OOD_ACCURACY,
             null=null,
+            null_label="untrained models",
             published="The paper: 1d-fixed nearest, then learned-0.2 (Fig. A9C-D).",
         ),
         _attention_maps(found),
@@ -224,7 +224,7 @@ def _planes(found: Found) -> Panel:
 
 def _as_read(places: np.ndarray) -> np.ndarray:
     """(row, column) as a page has them: columns to the right, rows downwards."""
-    return np.stack([places[:, 1], -places[:, 0]], -1)
+    return places[:, ::-1]
 
 
 def _mean(found: Found, label: str, when: str) -> float:
