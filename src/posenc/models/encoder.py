@@ -203,7 +203,9 @@ class Block(nn.Module):
         to_query, to_key, to_value = self.qkv.weight.split(dim)
         of_query, _, of_value = (None,) * 3 if self.qkv.bias is None else self.qkv.bias.split(dim)
         q = functional.linear(x_read, to_query, of_query).view(-1, heads, 1, head_dim)
-        q = scheme.transform(q, where_q, "q").squeeze(2).transpose(0, 1)
+        if where_q is not None:
+            q = scheme.transform(q, where_q, "q")
+        q = q.squeeze(2).transpose(0, 1)
         q = torch.bmm(q, to_key.view(heads, head_dim, dim)).transpose(0, 1)
         logits = torch.baddbmm(q.new_zeros(1, 1, 1), q, x.transpose(1, 2), beta=0, alpha=1 / math.sqrt(head_dim))
         seen = scheme.mask(pair)
@@ -219,7 +221,8 @@ class Block(nn.Module):
             values = torch.baddbmm(of_value.view(heads, 1, head_dim), heard, to_value)
         values = values.transpose(0, 1)[:, :, None]
         extra = scheme.value_bias(weights[:, :, None], pair)
-        return scheme.transform(values if extra is None else values + extra, where_q, "o")
+        values = values if extra is None else values + extra
+        return values if where_q is None else scheme.transform(values, where_q, "o")
 
     def _heads(self, x: Tensor, parts: int) -> tuple[Tensor, ...]:
         """``(B, N, parts * dim)`` to ``parts`` tensors ``(B, H, N, D)``."""

@@ -171,7 +171,7 @@ class Replay:
             else:
                 slot.graph.replay()
 
-    def _record(self, slot: _Slot) -> torch.cuda.CUDAGraph | None:
+    def _record(self, slot: _Slot) -> Any:
         """The recording, or None, which it says, where the step cannot be recorded. Recording runs nothing."""
         graph = torch.cuda.CUDAGraph()
         try:
