@@ -93,6 +93,15 @@ def test_bench_prints_ratios_beside_the_floor(capsys: pytest.CaptureFixture[str]
     assert re.search(r"Sinusoid\(dim=32\) +embed", told)
 
 
+def test_bench_builds_heads_and_grids_for_what_needs_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("bench", "gridpe", "peg", "T5Bias", "--tokens", "16", "--heads", "2", "--head-dim", "24") == 0
+    told = capsys.readouterr().out
+    assert re.search(r"gridpe +q and k", told)
+    assert re.search(r"peg +mix", told)
+    assert run("bench", "rope", "--device", "nowhere") == 2
+    assert "the device 'nowhere' cannot be used here" in capsys.readouterr().err
+
+
 def test_cost_is_measured_at_the_sites_that_a_scheme_has() -> None:
     rows = cost(Shaw(16, max_distance=4), places(Shaw(16, max_distance=4), 8), heads=2, head_dim=16, rounds=2)
     assert [row["what"] for row in rows] == ["prepare", "attention", "with backward"]

@@ -83,7 +83,7 @@ class APartIsSharedByAll(Window):
     """diffrax's module-level RoPE cache, whose key forgets an argument: the first part built serves all instances."""
 
     caught_by = "options.every_example_differs_from_the_others"
-    made: dict[str, Near] = {}  # noqa: RUF012
+    made: dict[str, Near] = {}  # noqa: RUF012 (shared by every instance: the fault itself)
 
     def __init__(self, reach: float) -> None:
         super().__init__(reach)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tyro.conf import Positional
 
-from posenc.cli.terminal import console
+from posenc.cli.terminal import console, refuse_device
 
 
 def bench(
@@ -17,7 +17,8 @@ def bench(
 ) -> int:
     """Time of encodings on this machine, each beside attention without positions in the same rounds.
 
-    An encoding is timed only if its code agrees with its definition. Ratios travel between machines, seconds do not.
+    An encoding is timed only if its code agrees with its definition on its declared examples. Ratios travel
+    between machines, seconds do not.
 
     Try:
 
@@ -41,12 +42,13 @@ def bench(
 
     if not names:
         raise ValueError("nothing was named. Write posenc bench rope shaw, or see posenc list.")
+    refuse_device(device)
     known = {"dim": heads * head_dim, "head_dim": head_dim, "heads": heads, "max_len": tokens,
              "max_distance": min(tokens - 1, 128)}  # fmt: skip
     table = Table("encoding", "what", "ms", "± ms", "times the floor", "floor ms", box=None)
     for name in names:
         scheme = specification.build(specification.parse(name), known)
-        gate = check(scheme, family="definition")
+        gate = check(type(scheme), family="definition")
         if not gate.ok:
             raise ValueError(f"{name} is not timed: its code and its definition disagree. {gate.failures[0].trouble}")
         for row in cost(scheme, places(scheme, tokens).to(device), batch=batch, heads=heads, head_dim=head_dim):

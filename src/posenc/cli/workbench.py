@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
-from posenc.cli.terminal import console
+from posenc.cli.terminal import console, refuse_device
 
 Names = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..")]
 Numbers = Annotated[tuple[int, ...] | None, arg(metavar="N ..")]
@@ -55,7 +55,7 @@ def run(
     from posenc import runner, studies
     from posenc.store import Store
 
-    _refuse_device(device)
+    refuse_device(device)
     _refuse_missing("analysis", "scipy", "statsmodels", "matplotlib", "jinja2")
     found = studies.find(study)
     studies.refuse_preset(found, preset)
@@ -186,16 +186,6 @@ def _data(given: Path | None) -> Path | None:
     if given is not None and not given.is_dir():
         raise ValueError(f"--data {given} is not a folder. Give the one that holds lst/, or leave --data out.")
     return folder
-
-
-def _refuse_device(device: str) -> None:
-    import torch
-
-    try:
-        torch.zeros(1, dtype=torch.float64, device=device).sum().item()  # positions are computed in float64
-    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"the device {device!r} cannot be used here ({reason}). Use --device cpu.") from None
 
 
 def _refuse_missing(extra: str, *modules: str) -> None:

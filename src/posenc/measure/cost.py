@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from posenc.attention import attend, choose
-from posenc.positions import Positions
+from posenc.positions import Positions, grid
 from posenc.scheme import Scheme
 from posenc.schemes.nope import NoPE
 
@@ -23,9 +23,9 @@ def cost(
 ) -> list[dict[str, Any]]:
     """Milliseconds, the median over rounds, and the ratio to attention without positions measured in the same rounds.
 
-    Rows ``{what, milliseconds, spread, ratio, floor}``: prepare and embed (floor: copying the rows, or q and k), what
-    the scheme does to q and k, and a whole attention layer forward and with its backward (floor: NoPE). float32, on
-    the device of ``pos``, with torch's present number of threads. spread: half the range between quartiles.
+    Rows ``{what, milliseconds, spread, ratio, floor}``: prepare, embed and mix (floor: copying rows, or q and k),
+    what the scheme does to q and k, and a whole attention layer forward and with its backward (floor: NoPE). float32,
+    on the device of ``pos``, with torch's present number of threads. spread: half the range between quartiles.
     """
     width, device = scheme.head_width or head_dim, pos.coords.device
     scheme = scheme.float().to(device)
@@ -40,8 +40,12 @@ def cost(
         rows = scheme.embed(where)
         steps["embed"] = (lambda: scheme.embed(where), lambda: rows.clone())
     if scheme.claims.sites & {"q", "k"}:
-        maps = lambda: (scheme.transform(q, where, "q"), scheme.transform(k, where, "k"))  # noqa: E731
-        steps["q and k"] = (maps, lambda: (q.clone(), k.clone()))
+        steps["q and k"] = (
+            lambda: (scheme.transform(q, where, "q"), scheme.transform(k, where, "k")),
+            lambda: (q.clone(), k.clone()),
+        )
+    if "mix" in scheme.claims.sites:
+        steps["mix"] = (lambda: scheme.mix(x, where), lambda: x.clone())
     if scheme.claims.sites - {"embed", "mix"}:
         layer, floor = _layer(scheme, pos, q, k, v, x), _layer(bare, pos, q, k, v, x)
         steps["attention"] = (layer, floor)
@@ -51,11 +55,14 @@ def cost(
 
 def places(scheme: Scheme, count: int) -> Positions:
     """So many positions that a scheme can read, one after the other on every axis: whole where its range has room."""
+    axes = scheme.claims.axes or 1
+    if "mix" in scheme.claims.sites:  # it looks at neighbours, so they stand on a full grid of about so many
+        return grid(*[max(round(count ** (1 / axes)), 1)] * axes)
     low, high = scheme.claims.range or (0.0, float(count))
     line = torch.arange(count)
     room = int(high - low) + 1
     line = low + line % room if room > 8 else low + (high - low) * line / max(count, 1)
-    return Positions(line[:, None].expand(-1, scheme.claims.axes or 1))
+    return Positions(line[:, None].expand(-1, axes))
 
 
 def _layer(scheme: Scheme, pos: Positions, q: Tensor, k: Tensor, v: Tensor, x: Tensor) -> Callable[[], Tensor]:

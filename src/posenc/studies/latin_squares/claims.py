@@ -246,7 +246,8 @@ CLAIMS = (
     Claim(
         name="more heads do not help",
         source=f"{PAPER}, appendix, Fig. A14",
-        quote="with two and four heads learn-0.2 degrades; only rope improves (read off Fig. A14)",
+        quote="adding attention heads tends to reduce generalization performance across the board. The only "
+        "architecture in which we see improvements are models with rope PE",
         about="learned-0.2 with two and with four heads scores no higher than with one.",
         quantities=tuple(
             Quantity(
