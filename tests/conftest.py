@@ -26,6 +26,15 @@ def seeded() -> None:
 
 
 @pytest.fixture
+def data_folder() -> Path:
+    """The folder of real data (photographs, meshes, maps)."""
+    data = os.environ.get("POSENC_DATA")
+    if not data or not Path(data).is_dir():
+        pytest.skip("POSENC_DATA does not name a folder of real data")
+    return Path(data)
+
+
+@pytest.fixture
 def authors_folder() -> Path:
     """The Latin squares of github ljhearne/LSTNN_public."""
     data = os.environ.get("POSENC_DATA")

@@ -54,36 +54,69 @@ def test_cite_prints_each_entry_once(capsys: pytest.CaptureFixture[str]) -> None
     assert run("cite", "nope", "rope") == 0
 
 
-def test_new_makes_a_skeleton_that_fails_where_it_is_unmet(
+def test_new_makes_a_file_and_leaves_what_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run("new", "my_scheme") == 0
     assert "class MyScheme(Scheme)" in (tmp_path / "my_scheme.py").read_text()
-    assert run("check", "my_scheme.py") == 1
-    assert "prepare: make the rows here" in capsys.readouterr().out
+    assert "posenc check my_scheme.py" in capsys.readouterr().out
     assert run("new", "my_scheme") == 2
     assert "is there already" in capsys.readouterr().err
     assert run("new", "my-scheme") == 2
     assert "cannot name a Python file" in capsys.readouterr().err
 
 
-def test_a_skeleton_filled_in_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+PREPARE = 'raise NotImplementedError("prepare: make the rows here, zero for tokens without a place (pos.placed)")'
+DEFINE = 'raise NotImplementedError("define_embed: the formula for one position, loops allowed, float64")'
+ROWS = "rows = {}pos.precise().to(pos.table_dtype).expand(*pos.coords.shape[:-1], self.dim)\n        return rows"
+WALK = [
+    ("", "", r"write next: prepare: make the rows here, .* \(ramp_rows\.py, line \d+\)$"),
+    (PREPARE, ROWS.format(""), r"write next: define_embed: the formula for one position, .* line \d+\)$"),
+    (
+        DEFINE,
+        "return torch.stack([self.scale * p[0]] * self.dim)",
+        r"mend next: definition\.embed.*: RampRows\(dim=12, scale=0\.5\): embed differs from .*\n.* more failed",
+    ),
+    ("rows = pos.precise()", "rows = self.scale * pos.precise()", r"mend next: placement\.tokens_w.* it must be zero"),
+    (
+        "return rows\n",
+        "return rows if pos.placed is None else rows * pos.placed[..., None]\n",
+        r"RampRows: \d+ of \d+ checks passed on 2 examples$",
+    ),
+    ("isometric=False", "isometric=True", r"mend next: claims\.isometry.* claims isometric=True, but lengths change"),
+    ("isometric=True", "isometric=False", r"(\d+) of \1 checks passed on 2 examples$"),
+]
+
+
+def test_each_point_that_is_mended_leads_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     run("new", "ramp_rows")
     path = tmp_path / "ramp_rows.py"
-    text = path.read_text()
-    text = text.replace(
-        'raise NotImplementedError("prepare: make the rows here, zero for tokens without a place (pos.placed)")',
-        "rows = (self.scale * pos.precise()).to(pos.table_dtype).expand(*pos.coords.shape[:-1], self.dim)\n"
-        "        return rows if pos.placed is None else rows * pos.placed[..., None]",
-    )
-    text = text.replace(
-        'raise NotImplementedError("define_embed: the formula for one position, loops allowed, float64")',
-        "return torch.stack([self.scale * p[0]] * self.dim)",
-    )
-    path.write_text(text)
-    assert run("check", "ramp_rows.py") == 0
+    for there, written, told in WALK:
+        text = path.read_text()
+        assert there in text
+        path.write_text(text.replace(there, written, 1) if there else text)
+        capsys.readouterr()
+        status = run("check", "ramp_rows.py")
+        said = capsys.readouterr().out.strip()
+        assert re.search(told, said), said
+        assert said.count("next:") == status  # one point at a time, or none
+    assert run("check", "ramp_rows.py", "--all") == 0
+
+
+def test_check_says_every_failure_where_it_is_asked_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("new", "my_scheme")
+    capsys.readouterr()
+    assert run("check", "my_scheme.py", "--all") == 1
+    said = capsys.readouterr().out
+    assert said.count("prepare: make the rows here") > 10
+    assert "claims.translation_is_as_claimed: MyScheme(dim=12)" in said
 
 
 def test_bench_prints_ratios_beside_the_floor(capsys: pytest.CaptureFixture[str]) -> None:

@@ -226,6 +226,7 @@ FAMILIES = {
     "bias": (Shaw(8, 4), 8),
     "distance": (T5Bias(4, buckets=8, max_distance=20), 8),
     "gates": (FoX(6, 4), 8),
+    "counts": (CoPE(8, 6), 8),
 }
 
 
@@ -268,7 +269,7 @@ def test_export_takes_another_batch_and_length(family):
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "gates"])  # ONNX cannot search
+@pytest.mark.parametrize("family", FAMILIES)
 def test_onnx_agrees_at_another_length(family, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")

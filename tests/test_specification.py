@@ -105,5 +105,7 @@ def test_a_layer_has_its_own_scheme_where_the_scheme_claims_so():
     tables = [own(layer) for layer in range(3)]
     assert len({id(table) for table in tables}) == 3
     assert all(isinstance(table, Learned) for table in tables)
+    gates = per_layer(Specification("FoX"), {"dim": 3, "heads": 2})  # one a layer, and its heads differ too
+    assert len({id(gates(layer)) for layer in range(3)}) == 3
     shared = per_layer(Specification("RoPE"), known)
     assert len({id(shared(layer)) for layer in range(3)}) == 1

@@ -32,7 +32,8 @@ def ledger() -> str:
             for row in read_csv(path):
                 rows[row["preset"]].append(row)
         scales = {preset: _distinct(rows[preset]) for preset in study.presets if preset in rows}
-        parts.append(markdown(study.claims, scales, notes=NOTES, title=study.question))
+        if study.claims and scales:  # nothing claimed, or nothing stored: no ledger
+            parts.append(markdown(study.claims, scales, notes=NOTES, title=study.question))
     return "\n".join(parts)
 
 

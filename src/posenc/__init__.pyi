@@ -16,6 +16,7 @@ from posenc.schemes.alibi import ALiBi as ALiBi
 from posenc.schemes.axial_rope import AxialRoPE as AxialRoPE
 from posenc.schemes.causal_nope import CausalNoPE as CausalNoPE
 from posenc.schemes.concat import Concat as Concat
+from posenc.schemes.coordinates import Coordinates as Coordinates
 from posenc.schemes.cope import CoPE as CoPE
 from posenc.schemes.dense_grid import DenseGrid as DenseGrid
 from posenc.schemes.fire import FIRE as FIRE
@@ -48,6 +49,7 @@ from posenc.schemes.sc_torus import SCTorus as SCTorus
 from posenc.schemes.scaled import Scaled as Scaled
 from posenc.schemes.sectioned_rope import SectionedRoPE as SectionedRoPE
 from posenc.schemes.shaw import Shaw as Shaw
+from posenc.schemes.sign_net import SignNet as SignNet
 from posenc.schemes.sinusoid import Sinusoid as Sinusoid
 from posenc.schemes.siren import SIREN as SIREN
 from posenc.schemes.space2vec_grid import Space2VecGrid as Space2VecGrid

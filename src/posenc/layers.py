@@ -37,7 +37,7 @@ def layers(*turns: Turn, repeat: bool = True, rest: Turn | None = None) -> Calla
         if not isinstance(turn, Scheme):
             return turn(layer)
         taken = (*turns[:layer], rest if layer > len(turns) else None)
-        if turn.claims.sharing == "layer" and any(turn is other for other in taken):
+        if turn.claims.per_layer and any(turn is other for other in taken):
             raise ValueError(
                 f"{type(turn).__name__} is one a layer, and layer {layer} would share it with one before. Pass a "
                 "function that makes one: layers(lambda layer: ..)."

@@ -38,7 +38,8 @@ class Claims:
     range: the closed interval of positions that it takes on each axis, or None for any real position.
     axes: the number P of axes that it takes, or None for any.
     sites: where it touches the network.
-    sharing: what shares one instance: the whole "model", each "layer" has its own, or each "head" differs.
+    sharing: what shares one instance, and whether its heads differ: "model", one for all layers; "layer", one a layer;
+        "head", one for all layers whose heads differ; "layer and head", one a layer whose heads differ.
     cacheable: keys and values may be kept as transformed while decoding, one token at a time, and give the full pass.
     """
 
@@ -48,13 +49,23 @@ class Claims:
     range: tuple[float, float] | None
     axes: int | None
     sites: frozenset[Site]
-    sharing: Literal["model", "layer", "head"]
+    sharing: Literal["model", "layer", "head", "layer and head"]
     cacheable: bool
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.sites) - set(SITES))
         if unknown:
             raise ValueError(f"{unknown[0]!r} is no site of a network; the sites are {', '.join(SITES)}.")
+
+    @property
+    def per_layer(self) -> bool:
+        """Whether a layer has its own."""
+        return self.sharing in ("layer", "layer and head")
+
+    @property
+    def per_head(self) -> bool:
+        """Whether heads differ."""
+        return self.sharing in ("head", "layer and head")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,27 +194,31 @@ class Scheme(nn.Module, abc.ABC):
     # scalar definitions --------------------------------------------------------------------------------------------
     def define_embed(self, p: Tensor) -> Tensor:
         """One row from one position ``(P,)``."""
-        raise NotImplementedError(f"{type(self).__name__} claims the site embed and gives no definition of it")
+        raise NotImplementedError(self._no_formula("embed", "define_embed(self, p)"))
+
+    def define_rows(self, p: Tensor) -> Tensor:
+        """All rows of one sample at ``(N, P)``: ``define_embed`` of each, unless a row depends on the others."""
+        return torch.stack([self.define_embed(one) for one in p])
 
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
         """One head's vector ``(D,)`` of the token at ``p``, mapped at a site."""
-        raise NotImplementedError(f"{type(self).__name__} claims the site {site} and gives no definition of it")
+        raise NotImplementedError(self._no_formula(site, "define_transform(self, x, p, site, head)"))
 
     def define_bias(self, at: At) -> Tensor:
         """What one pair's logit gains."""
-        raise NotImplementedError(f"{type(self).__name__} claims the site bias and gives no definition of it")
+        raise NotImplementedError(self._no_formula("bias", "define_bias(self, at)"))
 
     def define_value_bias(self, at: At) -> Tensor:
         """The vector ``(D,)`` added to value ``j`` as query ``i`` sees it."""
-        raise NotImplementedError(f"{type(self).__name__} claims the site value_bias and gives no definition of it")
+        raise NotImplementedError(self._no_formula("value_bias", "define_value_bias(self, at)"))
 
     def define_mask(self, at: At) -> bool:
         """Whether query ``i`` may look at key ``j``."""
-        raise NotImplementedError(f"{type(self).__name__} claims the site mask and gives no definition of it")
+        raise NotImplementedError(self._no_formula("mask", "define_mask(self, at)"))
 
     def define_mix(self, x: Tensor, pos: Positions, n: int) -> Tensor:
         """Row ``n`` ``(dim,)`` of one sample ``(N, dim)`` after mixing; ``pos`` is a full grid, ``pos.lattice``."""
-        raise NotImplementedError(f"{type(self).__name__} claims the site mix and gives no definition of it")
+        raise NotImplementedError(self._no_formula("mix", "define_mix(self, x, pos, n)"))
 
     # at the door ---------------------------------------------------------------------------------------------------
     def _nothing_to_embed(self) -> str:
@@ -211,6 +226,9 @@ class Scheme(nn.Module, abc.ABC):
         return (
             f"{type(self).__name__} embeds nothing: it acts at {sites}. Ask first whether 'embed' is in claims.sites."
         )
+
+    def _no_formula(self, site: str, write: str) -> str:
+        return f"{type(self).__name__} claims the site {site} and has no formula beside its code: write {write}"
 
     def _take(self, pos: Positions) -> Positions:
         """``pos`` if this scheme can read it: the right number of axes, inside its range."""

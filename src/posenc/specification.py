@@ -106,7 +106,7 @@ def per_layer(specification: Specification, known: Mapping[str, Any]) -> Callabl
     first = build(specification, known)
 
     def schemes(layer: int) -> Scheme:
-        return first if layer == 0 or first.claims.sharing != "layer" else build(specification, known)
+        return first if layer == 0 or not first.claims.per_layer else build(specification, known)
 
     return schemes
 

@@ -21,8 +21,12 @@ class Unexampled(Scheme):
         self._take(pos)
 
 
-class Unclaimed(Scheme):
+class Lengthy(Scheme):
     examples = ({},)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.claims = NoPE().claims
 
     def prepare(self, pos: Positions) -> None:
         raise RuntimeError("a long story " + 100 * "and then ")
@@ -64,11 +68,58 @@ def test_a_class_without_examples_is_refused():
 
 
 def test_an_error_of_the_schemes_own_is_a_failure_and_is_cut_short():
-    report = check(Unclaimed)
+    report = check(Lengthy)
     assert not report.ok
     troubles = {result.check: result.trouble for result in report.failures}
-    assert "AttributeError" in troubles["claims.range_is_as_claimed"]
+    assert "RuntimeError: a long story" in troubles["claims.range_is_as_claimed"]
     assert all(len(trouble) < 340 for trouble in troubles.values())
+
+
+def test_a_part_that_is_not_there_yet_comes_first_and_says_what_to_write():
+    class Bare(Scheme):
+        examples = ({},)
+
+        def prepare(self, pos: Positions) -> Positions:
+            return self._take(pos)
+
+    first = check(Bare).next
+    assert first is not None
+    assert first.unwritten
+    assert first.trouble.startswith("Bare claims nothing: write self.claims = Claims(..) in its constructor")
+
+    class Halfway(Bare):
+        def __init__(self) -> None:
+            super().__init__()
+            self.claims = Claims(**{**vars(NoPE().claims), "sites": frozenset({"bias"})})
+
+        def bias(self, q, k, kept, pair, seen) -> torch.Tensor:
+            return torch.zeros(())
+
+    first = check(Halfway).next
+    assert first is not None
+    assert first.unwritten
+    assert (
+        first.trouble == "Halfway claims the site bias and has no formula beside its code: write define_bias(self, at)."
+    )
+
+
+def test_what_torch_lacks_is_not_taken_for_a_part_to_write():
+    class Exotic(RoPE):
+        examples = ({"head_dim": 12},)
+
+        def prepare(self, pos: Positions):
+            torch.ones(2, device="meta").to("cpu")
+            return super().prepare(pos)
+
+    report = check(Exotic)
+    assert "NotImplementedError: Cannot copy out of meta tensor" in str(report)
+    assert not any(result.unwritten for result in report.failures)
+
+
+def test_a_formula_that_differs_is_mended_before_what_follows_from_it():
+    report = Report((Result("claims.one", "X()", "a"), Result("definition.two", "X()", "b"), Result("state.x", "X()")))
+    assert report.next == report.results[1]
+    assert Report((Result("claims.one", "X()"),)).next is None
 
 
 def test_a_report_names_check_case_and_trouble():

@@ -9,12 +9,14 @@ from scipy.optimize import minimize_scalar
 from scipy.special import j0
 
 from posenc.kernels import simplex
-from posenc.measure import grid_cells
+from posenc.measure import decay, grid_cells
 from posenc.positions import grid, sequence
 from posenc.schemes.causal_nope import CausalNoPE
 from posenc.schemes.grid_pe import GridPE
 from posenc.schemes.grid_rotate import GridRotate
+from posenc.schemes.liere import LieRE
 from posenc.schemes.sinusoid import Sinusoid
+from posenc.schemes.vo_rope import VORoPE
 
 TRIANGLE = simplex.directions(2)
 
@@ -74,6 +76,45 @@ def test_any_scheme_has_firing_maps():
     torch.testing.assert_close(rows[:, 1], torch.arange(5).double().cos(), atol=1e-6, rtol=0)
     with pytest.raises(ValueError, match="CausalNoPE has no map of a place: it acts at"):
         grid_cells.firing_maps(CausalNoPE(), sequence(3))
+
+
+@pytest.mark.parametrize(("scheme", "heads"), [(GridPE(24, heads=4, extent=6.0), None), (LieRE(24, heads=4), 4)])
+def test_of_a_scheme_whose_heads_differ_it_is_the_first_head(scheme, heads):
+    pos, x = grid(3, 4), torch.ones(1, 4, 12, 24).double()
+    maps = grid_cells.firing_maps(scheme, pos, heads=heads)
+    with torch.no_grad():
+        torch.testing.assert_close(maps, scheme.transform(x, scheme.prepare(pos), "k")[0, 0].double())
+    assert grid_cells.likeness_of_scheme(scheme, pos, 5, heads=heads)[5].item() == pytest.approx(1)
+
+
+def test_the_logit_of_a_scheme_whose_heads_differ_is_its_first_heads():
+    found = decay.logit_by_distance(GridPE(24, heads=4, extent=6.0), 3)
+    angle = GridPE(24, heads=4, extent=6.0).waves[0, :, 0] * 2
+    assert found[5] == {"distance": 2, "logit": pytest.approx(angle.cos().mean().item())}
+
+
+@pytest.mark.parametrize("at", ["q", "v", "o"])
+def test_a_scheme_that_leaves_keys_alone_fires_where_it_acts(at):
+    maps = grid_cells.firing_maps(VORoPE(12, at=at), sequence(6))
+    back = -1 if at == "o" else 1
+    torch.testing.assert_close(maps[:, 0], (torch.arange(6.0).cos() - back * torch.arange(6.0).sin()).double())
+
+
+def test_sums_with_their_cross_terms_are_no_kernel():
+    """The same offset gives another inner product about another core; wave by wave it gives the same."""
+    waves = 3 * simplex.wave_vectors(4, 2, torch.tensor([2.0, 1.0]).double(), 0)
+    cores = [(0.5, 0.5), (0.25, 0.75)]
+    summed = [grid_cells.summed_likeness_with_core(waves, count=5, core=core) for core in cores]
+    c = np.exp(1j * waves.numpy() @ np.array(cores[1])).sum(-1)
+    g = np.exp(1j * waves.numpy() @ np.array([0.5, 1.0])).sum(-1)
+    expected = (c.conj() * g).real.sum() / (abs(c) ** 2).sum()
+    assert summed[1].surface[2, 4].item() == pytest.approx(expected)
+    assert abs(summed[1].surface[2, 4] - summed[0].surface[3, 3]) > 0.05
+    alone = [grid_cells.likeness_with_core(waves, count=5, core=core) for core in cores]
+    assert alone[1].surface[2, 4].item() == pytest.approx(alone[0].surface[3, 3].item())
+    torch.testing.assert_close(summed[0].surface[2], summed[0].profile)
+    weighted = grid_cells.summed_likeness_with_core(waves, torch.tensor([1.0, 0.0, 0.0]), count=5)
+    torch.testing.assert_close(weighted.surface, grid_cells.likeness_with_core(waves[:, :1], count=5).surface)
 
 
 def test_fields_must_be_smaller_than_the_finer_period():
@@ -153,3 +194,25 @@ def test_likeness_to_a_scheme_falls_with_distance_from_the_core():
     apart = (rows.square() + columns.square()).double().sqrt()
     rings = [found[(apart > a) & (apart <= a + 2)].mean().item() for a in (0, 2)]
     assert rings[0] > rings[1] + 0.2
+
+
+@pytest.mark.parametrize(
+    ("ask", "sentence"),
+    [
+        (lambda: grid_cells.ratio_at_width(0), "a width of at least 1 and a base above 1; got width=0, base=10000"),
+        (lambda: grid_cells.ratio_at_width(8, base=0.5), "got width=8, base=0.5"),
+        (lambda: grid_cells.minimum_width(0), "at least one axis and a base above 1; got axes=0, base=10000"),
+        (lambda: grid_cells.economy((1, 0)), "got axes=0"),
+        (lambda: grid_cells.minimum_width(2, base=1.0), "got axes=2, base=1"),
+        (lambda: grid_cells.fields_against_periods([1.0, 2.0], [1.0, -1.0]), "fields are lengths above 0"),
+        (lambda: grid_cells.fields_against_periods([0.0, 2.0], [1.0, 1.0]), "fields are lengths above 0"),
+        (lambda: grid_cells.firing_map(4.0, 0, wavelength=1.0), "count >= 1; got wavelength=1, size=4, count=0"),
+        (lambda: grid_cells.firing_map(4.0, 9, wavelength=0.0), "wavelength and size above 0.*got wavelength=0"),
+        (lambda: grid_cells.firing(torch.zeros(4, 3), TRIANGLE), "points have 3 axes and the waves 2"),
+        (lambda: grid_cells.kernel(torch.zeros(4, 3), TRIANGLE), "displacements have 3 axes and the waves 2"),
+        (lambda: grid_cells.oscillator_phases(torch.zeros(3, 3), torch.arange(3.0), TRIANGLE), "path has 3 axes"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_a_sentence(ask, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        ask()

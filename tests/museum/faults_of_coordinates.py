@@ -91,6 +91,20 @@ class GradientToTheFirstCoordinateAlone(Cells):
         return super().cell(torch.cat([x[..., :1], x[..., 1:].detach()], -1))
 
 
+class TheMixedDerivativeIsLost(Cells):
+    """torch-ngp#7: its backward takes its inputs for constants, so second derivatives lack terms without a word."""
+
+    caught_by = "definition.second_derivatives_equal_those_of_the_definition"
+
+    def embed(self, where: Positions) -> Tensor:
+        (i, j), (still_i, still_j) = (coords.split(1, -1) for coords in (where.coords, where.coords.detach()))
+        by_i, by_j, value = (
+            super(TheMixedDerivativeIsLost, self).embed(dataclasses.replace(where, coords=torch.cat(pair, -1)))
+            for pair in ((i, still_j), (still_i, j), (still_i, still_j))
+        )
+        return by_i + by_j - value
+
+
 class OutsideIsTakenSilently(Cells):
     """tiny-cuda-nn#286: "what range must inputs have?" It wraps whatever it is given, without a word."""
 
@@ -119,6 +133,20 @@ class UnlocksWithEveryCall(Cells):
     def embed(self, where: Positions) -> Tensor:
         self.calls += 1
         return super().embed(where) * min(1.0, self.calls / 8)
+
+
+class ReadsPairsAsComplexNumbers(Cells):
+    """Our own grids: two numbers read as one complex one, which torch refuses from an odd place of a vector on."""
+
+    caught_by = "state.parameters_may_be_views_of_one_vector"
+
+    def embed(self, where: Positions) -> Tensor:
+        low, t = self.cell(where.coords.to(self.table.dtype).clamp(0, 1))
+        row = low[..., 0] + self.stride * low[..., 1]
+        pairs = torch.view_as_complex(self.table.unflatten(-1, (-1, 2)))
+        sides = [pairs[row + up] + t[..., :1] * (pairs[row + up + 1] - pairs[row + up]) for up in (0, self.stride)]
+        y = torch.view_as_real(sides[0] + t[..., 1:] * (sides[1] - sides[0])).flatten(-2)
+        return y if where.placed is None else y * where.placed[..., None]
 
 
 class Directions(Scheme):

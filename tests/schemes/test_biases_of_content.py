@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from posenc.attention import attention
+from posenc.kernels.pairs import Pairs, sums_from
 from posenc.positions import Positions, sequence
 from posenc.schemes.cope import CoPE
 from posenc.schemes.fox import FoX
@@ -92,6 +93,16 @@ def test_padding_forgets_nothing():
     among = attention(q, k, v, scheme=scheme, q_pos=pos, x=x)
     torch.testing.assert_close(among, attention(q, k, v, scheme=scheme, q_pos=pos, x=torch.where(
         placed[:, None], x, 9 * x)), atol=1e-12, rtol=0)  # fmt: skip
+
+
+@pytest.mark.parametrize("inclusive", [False, True])
+@pytest.mark.parametrize("places", [[[3, 0, 2, 2, 0, 7]], [[5] * 6], [[1, 2, 1, 3, 3, 0], [4, 4, 0, 1, 2, 0]], [[0]]])
+def test_sums_of_what_stands_after_a_key(places, inclusive):
+    at = torch.tensor(places)
+    pos, values = Positions(at[..., None]), draw(len(at), 2, 3, at.shape[1])
+    counts = [[[there > here or (inclusive and there == here) for there in row] for here in row] for row in places]
+    wanted = torch.einsum("bhql,bjl->bhqj", values, torch.tensor(counts, dtype=values.dtype))
+    torch.testing.assert_close(sums_from(values, Pairs(pos, pos), inclusive=inclusive), wanted, atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("scheme", [CoPE(4, 5), FoX(6, 1)], ids=lambda scheme: type(scheme).__name__)

@@ -23,6 +23,7 @@ from posenc.schemes.scaled import Scaled
 from posenc.schemes.shaw import Shaw
 from posenc.schemes.sinusoid import Sinusoid
 from posenc.schemes.sum import Sum
+from posenc.schemes.t5_bias import T5Bias
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -120,6 +121,8 @@ def test_what_follows_from_the_parts():
     assert claims.sites == {"embed", "bias", "value_bias", "mask"}
     claims = Sum([PEG(12, axes=2), Sinusoid(12, axes=2), NoPE()]).claims
     assert (claims.translation, claims.range, claims.axes, claims.cacheable) == ("exact", None, 2, False)
+    assert Sum([Learned(12, 9), T5Bias(4)]).claims.sharing == "layer and head"
+    assert Sum([NoPE(), T5Bias(4)]).claims.sharing == "head"
     assert Concat([Learned(3, 9), Learned(3, 7)]).claims.range == (0, 6)
     assert Concat([Sinusoid(4), Random(3, 7)]).claims.translation == "expected"
     assert Scaled(Learned(3, 9), 2).claims == Learned(3, 9).claims

@@ -9,8 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from posenc.kernels.domain import coarse_to_fine, weigh
 from posenc.kernels.wave_vectors import power_law
-from posenc.positions import Positions
+from posenc.positions import Positions, sequence
 from posenc.schemes.fourier_features import FourierFeatures
 from posenc.schemes.siren import SIREN
 
@@ -71,6 +72,29 @@ def test_basic_and_positional_directions():
     # arXiv 2006.10739: sigma^(j/m), so sigma = 100 in 2 steps is 1, 10
     wanted = torch.tensor([[1.0], [10.0]])
     torch.testing.assert_close(FourierFeatures(4, directions="positional", sigma=100.0).B, wanted)
+
+
+def test_what_the_authors_ran_is_not_what_they_wrote():
+    # github tancik/fourier-feature-networks, 2d_image_regression: 2.**np.linspace(0, s, m) - 1 on the one axis, then on
+    # the other; s = 6 for photographs
+    B = FourierFeatures(32, 2, directions="released", sigma=2.0**6).B.double().numpy()
+    wanted = 2.0 ** np.linspace(0, 6, 8) - 1
+    np.testing.assert_allclose(B, np.block([[wanted[:, None], np.zeros((8, 1))], [np.zeros((8, 1)), wanted[:, None]]]))
+    assert (B[0, 0], B[7, 0]) == (0, 63)
+
+
+def test_directions_are_weighted_by_what_is_passed():
+    # arXiv 2104.06405, equations 13 and 14: w_k times the sine and cosine of frequency k, on every axis
+    scheme = FourierFeatures(12, 2, directions="positional", sigma=8.0)
+    where = scheme.prepare(Positions(torch.rand(5, 2, generator=seeded())))
+    plain, progress = scheme.embed(where), 0.5
+    w = coarse_to_fine(progress, 3)
+    assert w.tolist() == pytest.approx([1, (1 - math.cos(math.pi / 2)) / 2, 0])
+    rows = scheme.embed(weigh(where, w.repeat(2)))
+    torch.testing.assert_close(rows.view(5, 2, 3, 2), plain.view(5, 2, 3, 2) * w[:, None])
+    each = torch.rand(5, 6, generator=seeded(1))
+    torch.testing.assert_close(scheme.embed(weigh(where, each)), plain * each.repeat_interleave(2, -1))
+    assert torch.equal(scheme.embed(where), plain)
 
 
 def test_directions_come_from_the_generator_are_saved_and_keep_float32():
@@ -148,7 +172,13 @@ def test_siren_keeps_its_angles_in_bfloat16_and_far_away():
         (lambda: FourierFeatures(10, 2, directions="positional", sigma=2), r"a multiple of 4; got 10\. Use 8\."),
         (
             lambda: FourierFeatures(8, 2, directions="positional"),
-            r"with sigma=1 all frequencies sigma\^\(j/J\) of the positional mapping are 1\. Use sigma=2\*\*J",
+            r"with sigma=1 and dim=8 all frequencies of the positional mapping are one\. Use sigma=2\*\*J",
+        ),
+        (lambda: FourierFeatures(4, 2, directions="released", sigma=64), r"of the released mapping .* with J >= 2\."),
+        (lambda: FourierFeatures(6, 2, directions="released", sigma=64), r"the released mapping gives each of 2 axes"),
+        (
+            lambda: (s := FourierFeatures(8)).embed(weigh(s.prepare(sequence(3)), coarse_to_fine(0.5, 2))),
+            r"4 directions need a weight each; got shape \(2,\)",
         ),
         (lambda: FourierFeatures(8, amplitudes=(1.0,)), r"4 directions need as many finite amplitudes; got 1"),
         (lambda: power_law(0, 1), r"count >= 1 and p >= 0; got 0 and 1"),
@@ -164,5 +194,5 @@ def test_bad_input(make, sentence):
 
 @pytest.mark.compile  # the shape hook would refuse the word before the sentence does
 def test_an_unknown_kind_of_directions():
-    with pytest.raises(ValueError, match=r"'gaussian', 'basic' or 'positional'; got 'cauchy'"):
+    with pytest.raises(ValueError, match=r"'gaussian', 'basic', 'positional', 'released'; got 'cauchy'"):
         FourierFeatures(4, directions="cauchy")

@@ -1,12 +1,15 @@
 """GridPE: the simplex, its scales and orientations, exact relativity, and what it is on one axis."""
 
+import itertools
 import math
+import re
 
 import numpy as np
 import pytest
 import torch
 
 from posenc.attention import attention
+from posenc.contract import check
 from posenc.kernels import simplex
 from posenc.positions import Positions, grid, sequence
 from posenc.schemes.grid_pe import GridPE
@@ -155,6 +158,32 @@ def test_seeds_and_nothing_else_decide_the_orientation():
 def test_bad_options_are_refused_in_a_sentence(options, sentence):
     with pytest.raises(ValueError, match=sentence):
         GridPE(**options)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3, 4])
+def test_what_the_refusal_advises_is_accepted(axes):
+    """Its numbers are short: an extent rounded up would take one scale more than there are groups."""
+    refused = 0
+    for groups, ratio, shortest in itertools.product((1, 2, 3, 5), (None, 1.3, 2.0), (4.0, 2.7, 0.1)):
+        head_dim = groups * (2 if axes == 1 else 2 * (axes + 1))
+        try:
+            GridPE(head_dim, axes, extent=100.0, ratio=ratio, shortest=shortest)
+        except ValueError as error:
+            wide, near = re.search(r"Use head_dim=(\d+), extent=([\d.e+-]+), or", str(error)).groups()
+            GridPE(int(wide), axes, extent=100.0, ratio=ratio, shortest=shortest)
+            GridPE(head_dim, axes, extent=float(near), ratio=ratio, shortest=shortest)
+            refused += 1
+    assert refused > 20
+
+
+def test_on_one_axis_all_heads_are_alike_whatever_their_number():
+    """Nothing can turn there, and so a scheme for four heads serves any number of them."""
+    scheme = GridPE(12, 1, heads=4)
+    report = check(scheme)
+    assert report.ok, report
+    assert scheme.claims.sharing == "model"
+    x, where = torch.ones(1, 6, 5, 12), scheme.prepare(sequence(5))
+    torch.testing.assert_close(scheme.transform(x, where, "q"), GridPE(12, 1).transform(x, where, "q"))
 
 
 def test_other_heads_and_widths_are_refused():

@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy.special import eval_legendre, sph_harm_y
 
+from posenc.contract import check
 from posenc.kernels import harmonics
 from posenc.positions import Positions, sphere
 from posenc.schemes.space2vec_grid import Space2VecGrid
@@ -107,9 +108,9 @@ def test_past_the_pole_one_comes_down_on_the_other_side():
 
 
 def by_hand(scheme, lon, lat):
-    """The formulas of arXiv 2306.17624 in numpy."""
+    """The formulas of arXiv 2306.17624 in numpy, for four scales from .05 to .8."""
     lon, lat = np.radians(lon), np.radians(lat)
-    scales = scheme.r_min * (scheme.r_max / scheme.r_min) ** (np.arange(scheme.scales) / (scheme.scales - 1))
+    scales = 0.05 * (0.8 / 0.05) ** (np.arange(4) / 3)
     sin, cos, parts = np.sin, np.cos, []
     for s in scales:
         a, b = lon / s, lat / s
@@ -181,7 +182,11 @@ def test_space2vec_is_its_formula(kind):
     directions = np.eye(2) if kind is Space2VecGrid else np.array([[1, 0], [-0.5, 3**0.5 / 2], [-0.5, -(3**0.5) / 2]])
     scales = 2 * 150 ** (np.arange(5) / 4)
     angle = (x @ directions.T)[..., None] / scales
-    expected = np.stack([np.sin(angle), np.cos(angle)], -1).reshape(30, -1)
+    each = np.stack([np.sin(angle), np.cos(angle)], -1)  # direction, scale, sine and cosine
+    each = (
+        each if kind is Space2VecGrid else each.swapaxes(1, 2)
+    )  # theory: PE_s = [PE_s1, PE_s2, PE_s3], scale by scale
+    expected = each.reshape(30, -1)
     found = scheme.embed(scheme.prepare(Positions(torch.from_numpy(x)))).numpy()
     np.testing.assert_allclose(found, expected, atol=1e-12)
     assert scheme.out_dim == expected.shape[1] == 10 * len(directions)
@@ -203,6 +208,34 @@ def test_bad_scales_are_refused(kind):
     for options in ({"scales": 0}, {"r_min": 0.0}, {"r_min": 2.0, "r_max": 1.0}, {"r_max": math.inf}):
         with pytest.raises(ValueError, match=f"{kind.__name__} has at least one scale"):
             kind(**options)
+
+
+def test_the_contract_holds_at_degree_50():
+    """The explicit sum of Legendre's functions would lose all its digits there."""
+    report = check(SphericalHarmonics(50, condon_shortley=True), family="definition")
+    assert report.ok, report
+
+
+def test_the_definition_reaches_degree_120():
+    lon, lat = places(3)
+    scheme = SphericalHarmonics(120)
+    pos = sphere(torch.from_numpy(lon), torch.from_numpy(lat))
+    defined = torch.stack([scheme.define_embed(p) for p in pos.coords])
+    torch.testing.assert_close(scheme.prepare(pos), defined, atol=1e-11, rtol=0)
+
+
+@pytest.mark.parametrize("kind", [SphericalHarmonics, *ON_GLOBE])
+def test_more_than_a_turn_of_degrees_says_how_to_come_back(kind):
+    scheme = kind(2, unit="degrees")
+    with pytest.raises(ValueError, match=rf"{kind.__name__} reads .* in degrees, within one turn; got 400. .*% 360"):
+        scheme.prepare(Positions(torch.tensor([[400.0, 10.0]])))
+    scheme.prepare(Positions(torch.tensor([[400.0, 10.0]]) % 360))
+
+
+@pytest.mark.parametrize("kind", [SphericalHarmonics, *ON_GLOBE])
+def test_a_tensor_is_no_position(kind):
+    with pytest.raises((ValueError, TypeError), match=r"prepare takes positions; got Tensor|Type-check error"):
+        kind(2).prepare(torch.zeros(3, 2))
 
 
 def test_a_bad_degree_is_refused():

@@ -8,11 +8,14 @@ import json
 import keyword
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tyro.conf import Positional
 
 from posenc.cli.terminal import console
+
+if TYPE_CHECKING:
+    from posenc.contract import Report
 
 
 def list_schemes(format: Literal["table", "json"] = "table", unbounded: bool = False, axes: int | None = None) -> int:
@@ -49,18 +52,19 @@ def list_schemes(format: Literal["table", "json"] = "table", unbounded: bool = F
     return 0
 
 
-def check(what: Positional[str], compiling: bool = False) -> int:
-    """Run the contract on an encoding: one of ours by name, or every one in your own file.
+def check(what: Positional[str], compiling: bool = False, all: bool = False) -> int:
+    """Run the contract on an encoding, one of ours by name or every one in your own file, and say what to mend first.
 
     Try:
 
     posenc check RoPE
 
-    posenc check my_scheme.py --compiling
+    posenc check my_scheme.py --all
 
     Args:
         what: A name of posenc list, or a Python file.
         compiling: Also the slow checks that call torch.compile.
+        all: Every failure, and not the first alone.
     """
     from posenc import specification
     from posenc.contract import check as run_contract
@@ -69,9 +73,20 @@ def check(what: Positional[str], compiling: bool = False) -> int:
     failed = False
     for scheme in schemes:
         found = run_contract(scheme, compiling=compiling)
-        print(f"{scheme.__name__}: {found}")
+        print(f"{scheme.__name__}: {found if all else _first(found)}")
         failed = failed or not found.ok
     return int(failed)
+
+
+def _first(found: Report) -> str:
+    """The failure to mend first; most others are what follows from it."""
+    first, others = found.next, len(found.failures) - 1
+    if first is None:
+        return found.counted
+    if first.unwritten:
+        return f"{found.counted}\n  write next: {first.trouble}"
+    more = f"\n  {others} more failed, which may follow from it: --all" if others else ""
+    return f"{found.counted}\n  mend next: {first.check}: {first.case}: {first.trouble}{more}"
 
 
 def cite(names: Positional[tuple[str, ...]]) -> int:
@@ -97,7 +112,7 @@ def cite(names: Positional[tuple[str, ...]]) -> int:
 
 
 def new(name: Positional[str], to: Path | None = None) -> int:
-    """A file with the skeleton of an encoding of your own; its contract fails at the first point that is unmet.
+    """A file with the skeleton of an encoding of your own, of which posenc check says what to write next.
 
     Try:
 
@@ -139,7 +154,7 @@ class MyScheme(Scheme):
     def __init__(self, dim: int, scale: float = 1.0) -> None:
         super().__init__()
         self.dim, self.scale = dim, scale
-        self.claims = Claims(
+        self.claims = Claims(  # every one is measured, and a wrong one named
             translation="none",
             isometric=False,
             learned=False,

@@ -18,6 +18,7 @@ Numbers = Annotated[tuple[int, ...] | None, arg(metavar="N ..")]
 
 def run(
     study: Positional[str],
+    source: Annotated[Positional[Path | None], arg(metavar="FILE")] = None,
     preset: str = "quick",
     panels: Names = None,
     schemes: Names = None,
@@ -35,14 +36,15 @@ def run(
 
     posenc run latin-squares
 
-    posenc run latin-squares --schemes 2d-fixed learned-0.35 "Shaw(values=False)" --seeds 0 1 2 3 4
-
-    posenc run latin-squares --panels sigma attention --seeds 0 1 2 3 4
+    posenc run latin-squares --schemes 2d-fixed "Shaw(values=False)" --panels sigma --seeds 0 1 2 3 4
 
     posenc run latin-squares --preset standard --data DIR --yes
 
+    posenc run image-fit photo.jpg
+
     Args:
         study: Which study, as latin-squares.
+        source: Your own file or folder, for a study that takes one: a picture, a mesh, a scene.
         preset: quick (minutes, never asks), standard (hours) or paper (days).
         panels: Tables and figures by name, or all; the preset's own otherwise. A wrong name lists them.
         schemes: Rows to train; the preset's own otherwise.
@@ -59,16 +61,17 @@ def run(
     _refuse_missing("analysis", "scipy", "statsmodels", "matplotlib", "jinja2")
     found = studies.find(study)
     studies.refuse_preset(found, preset)
-    request = studies.Request(
-        preset=preset, panels=panels, schemes=schemes, seeds=seeds, device=device, data=_data(data)
-    )
-    store = Store(out)
+    _refuse_source(found, source)
+    asked: dict[str, Any] = {"panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
+    request, store = studies.Request(preset=preset, data=_data(data), source=source, **asked), Store(out)
     units = found.plan(request, store)
     executor = runner.pick(device)
     print(f"{found.question} {len(units)} runs on {executor}, results in {store.root}.")
     if preset in found.asks and not _agreed(found, store, units, device, yes):
         print("Nothing was started.")
         return 1
+    for line in found.announce(request, store, units):
+        print(line)
     report = runner.run(units, store, executor, cost=found.cost)
     status = _measure(found, request, store, units)
     for line in found.verdict(request, store, units):
@@ -79,6 +82,7 @@ def run(
 
 def report(
     study: Positional[str],
+    source: Annotated[Positional[Path | None], arg(metavar="FILE")] = None,
     preset: str = "quick",
     panels: Names = None,
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
@@ -94,6 +98,7 @@ def report(
 
     Args:
         study: Which study, as latin-squares.
+        source: The file or folder that the study was about, where it was about one.
         preset: Which preset's results.
         panels: Tables and figures by name, or all; the preset's own otherwise.
         data: Folder of real data; $POSENC_DATA otherwise.
@@ -104,11 +109,21 @@ def report(
 
     _refuse_missing("analysis", "scipy", "statsmodels", "matplotlib", "jinja2")
     found, store = studies.find(study), Store(out, create=False)
-    request = studies.Request(preset=preset, panels=panels, data=_data(data))
+    request = studies.Request(preset=preset, panels=panels, data=_data(data), source=source)
+    _refuse_source(found, source)
     units = found.stored(request, store)
     status = _measure(found, request, store, units)
     print(found.page(request, store, units, {}))
     return status
+
+
+def _refuse_source(found: Any, source: Path | None) -> None:
+    if source is None:
+        return
+    if not found.takes:
+        raise ValueError(f"{found.name} takes no file of its own; got {source}. Leave it out.")
+    if not source.exists():
+        raise ValueError(f"{source} is not there. {found.name} takes {found.takes}.")
 
 
 def _agreed(found: Any, store: Any, units: Any, device: str, yes: bool) -> bool:

@@ -12,11 +12,14 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+import linecache
 import pkgutil
 import textwrap
+import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from posenc.contract.case import Case, ContractError
+from posenc.contract.case import Case, ContractError, UnwrittenError
 from posenc.scheme import Claims, Scheme
 
 LONGEST = 300  # characters of an error that is not the contract's own
@@ -26,11 +29,12 @@ Check = Callable[[Case], None]
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One check on one case; ``trouble`` is empty where it passed."""
+    """One check on one case; ``trouble`` is empty where it passed. unwritten: it met a part that is not there yet."""
 
     check: str
     case: str
     trouble: str = ""
+    unwritten: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,11 +51,20 @@ class Report:
     def failures(self) -> tuple[Result, ...]:
         return tuple(result for result in self.results if result.trouble)
 
-    def __str__(self) -> str:
+    @property
+    def next(self) -> Result | None:
+        """What to mend first: a part that is not written, then code that differs from its formula, then the rest."""
+        return min(self.failures, key=lambda r: (not r.unwritten, not r.check.startswith("definition.")), default=None)
+
+    @property
+    def counted(self) -> str:
+        """How many checks passed."""
         cases = len({result.case for result in self.results})
-        lines = [f"{len(self.results) - len(self.failures)} of {len(self.results)} checks passed on {cases} examples"]
-        lines += [f"  {result.check}: {result.case}: {result.trouble}" for result in self.failures]
-        return "\n".join(lines)
+        return f"{len(self.results) - len(self.failures)} of {len(self.results)} checks passed on {cases} examples"
+
+    def __str__(self) -> str:
+        found = (f"  {result.check}: {result.case}: {result.trouble}" for result in self.failures)
+        return "\n".join([self.counted, *found])
 
 
 def check(scheme: Scheme | type[Scheme], *, compiling: bool = False, family: str | None = None) -> Report:
@@ -135,8 +148,26 @@ def run(one: Check, case: Case) -> Result:
     try:
         one(case)
     except ContractError as error:
-        return Result(name, str(case), str(error))
+        return Result(name, str(case), str(error), isinstance(error, UnwrittenError))
+    except NotImplementedError as error:
+        if told := _unwritten(error, case):
+            return Result(name, str(case), told, unwritten=True)
+        return Result(name, str(case), _cut_short(error))
     except Exception as error:
-        words = " ".join(str(error).split())
-        return Result(name, str(case), f"{type(error).__name__}: {textwrap.shorten(words, LONGEST, placeholder=' ..')}")
+        return Result(name, str(case), _cut_short(error))
     return Result(name, str(case))
+
+
+def _cut_short(error: Exception) -> str:
+    return f"{type(error).__name__}: {textwrap.shorten(' '.join(str(error).split()), LONGEST, placeholder=' ..')}"
+
+
+def _unwritten(error: NotImplementedError, case: Case) -> str:
+    """What a scheme, or ``Scheme``, says of a part that is not written, and where; nothing where torch lacks one."""
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    path, module = frame.f_code.co_filename, frame.f_globals.get("__name__")
+    if module == Scheme.__module__:
+        return f"{error}."
+    linecache.checkcache(path)  # it may have been edited since
+    own = module == case.kind.__module__ and linecache.getline(path, line).lstrip().startswith("raise")
+    return f"{error} ({Path(path).name}, line {line})" if own else ""

@@ -29,6 +29,10 @@ class ContractError(AssertionError):
     """A check that a scheme does not pass: one sentence with what was measured and what was claimed."""
 
 
+class UnwrittenError(ContractError):
+    """A part of a scheme that is not there yet: one sentence with what to write."""
+
+
 class Case:
     """A scheme's class with constructor arguments, or an instance as somebody built it."""
 
@@ -44,6 +48,11 @@ class Case:
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             scheme = copy.deepcopy(self.instance) if self.instance is not None else self.kind(**self.options)
+            if not hasattr(scheme, "claims"):
+                raise UnwrittenError(
+                    f"{self.kind.__name__} claims nothing: write self.claims = Claims(..) in its constructor, with "
+                    "every field."
+                )
             scheme = scheme.to(dtype)
             if randomise:
                 with torch.no_grad():

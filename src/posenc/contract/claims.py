@@ -110,18 +110,19 @@ def sites_are_as_claimed(case: Case) -> None:
 
 def sharing_is_as_claimed(case: Case) -> None:
     scheme, pos = case.make(), case.positions()
-    state, claimed = len(scheme.state_dict()), scheme.claims.sharing
+    state, claims = len(scheme.state_dict()), scheme.claims
     q, k, v = (t[:, :1].expand_as(t) for t in case.qkv(scheme))
     heads = attention(q, k, v, scheme=scheme, q_pos=pos, x=case.x())
     per_head = gap(heads, heads[:, :1].expand_as(heads)) > EXACT
     require(
-        not (claimed == "layer" and not state),
-        "claims sharing='layer', but has no parameters or buffers that a layer could have of its own; claim 'model'.",
+        not (claims.per_layer and not state),
+        f"claims sharing={claims.sharing!r}, but has no parameters or buffers that a layer could have of its own; "
+        f"claim {'head' if claims.per_head else 'model'!r}.",
     )
     require(
-        (claimed == "head") == per_head,
-        f"claims sharing={claimed!r}, but of {HEADS} heads with equal inputs come {'other' if per_head else 'equal'} "
-        "outputs.",
+        claims.per_head == per_head,
+        f"claims sharing={claims.sharing!r}, but of {HEADS} heads with equal inputs come "
+        f"{'other' if per_head else 'equal'} outputs.",
     )
 
 

@@ -24,15 +24,33 @@ def embedding_equals_its_definition(case: Case) -> None:
     for kind, pos in _places(case, scheme).items():
         rows = scheme.embed(scheme.prepare(pos))
         require(rows.shape[-1] == scheme.out_dim, f"out_dim says {scheme.out_dim}; rows have width {rows.shape[-1]}.")
-        defined = torch.stack([scheme.define_embed(p) for p in pos.coords])
+        defined = scheme.define_rows(pos.coords)
         worst = gap(rows, defined)
         require(worst <= EXACT, f"embed differs from define_embed by {worst:.1e} at {kind} positions ({EXACT:.0e}).")
         _same_gradients(scheme, rows, defined, "embed", {"positions": pos.coords})
 
 
+def second_derivatives_equal_those_of_the_definition(case: Case) -> None:
+    """Of embedded rows by positions twice, and by positions and parameters: what an eikonal loss is trained with."""
+    scheme = case.make()
+    pos = _places(case, scheme).get("real") if "embed" in scheme.claims.sites else None
+    if pos is None:
+        return
+    rows, defined = scheme.embed(scheme.prepare(pos)), scheme.define_rows(pos.coords)
+    weight = torch.randn(rows.shape, generator=torch.Generator().manual_seed(3), dtype=rows.dtype)
+
+    def slopes(of: Tensor) -> Tensor:
+        if not of.requires_grad:
+            return torch.zeros_like(pos.coords)
+        (found,) = torch.autograd.grad((of * weight).sum(), pos.coords, create_graph=True, materialize_grads=True)
+        return found
+
+    _same_gradients(scheme, slopes(rows), slopes(defined), "the slope of embed", {"positions": pos.coords})
+
+
 def attention_equals_its_definition(case: Case) -> None:
     scheme = case.make()
-    heads = HEADS if scheme.claims.sharing == "head" else 2
+    heads = HEADS if scheme.claims.per_head else 2
     for kind, pos in _places(case, scheme).items():
         q, k, v = (t[:1, :heads].requires_grad_() for t in case.qkv(scheme))
         x = case.x()[:1]

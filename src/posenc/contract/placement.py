@@ -113,7 +113,7 @@ def grouped_and_cross_attention_agree_with_plain(case: Case) -> None:
     q, k, v = case.qkv(scheme)
     x = case.x()
     few = k[:, : HEADS // 2], v[:, : HEADS // 2]
-    if scheme.claims.sharing == "head" and scheme.claims.sites & {"q", "k", "v", "o"}:
+    if scheme.claims.per_head and scheme.claims.sites & {"q", "k", "v", "o"}:
         few, q = (k, v), case.qkv(scheme, heads=2 * HEADS)[0]
     spread = [t.repeat_interleave(2, 1) for t in few]
     for backend in ("auto", "eager"):

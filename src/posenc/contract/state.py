@@ -39,6 +39,18 @@ def copies_do_the_same(case: Case) -> None:
     _same(case, scheme, pickle.loads(pickle.dumps(scheme)), "after pickling")
 
 
+def parameters_may_be_views_of_one_vector(case: Case) -> None:
+    """As optimisers on one flat vector and ``vector_to_parameters`` leave them: beginning anywhere in its memory."""
+    scheme, moved = case.make(), case.make()
+    parameters = list(moved.parameters())
+    vector = torch.cat([torch.zeros(1, dtype=torch.float64), *(p.detach().flatten() for p in parameters)])
+    start = 1
+    for parameter in parameters:
+        parameter.data = vector[start : start + parameter.numel()].view_as(parameter)
+        start += parameter.numel()
+    _same(case, scheme, moved, "with its parameters inside one long vector")
+
+
 def the_meta_device_holds_a_scheme(case: Case) -> None:
     """Built on meta, made real, drawn anew or loaded: nothing may stay uninitialised."""
     if case.instance is not None:

@@ -23,7 +23,7 @@ def draw(f: Mapping[str, Tensor], generator: torch.Generator | None = None) -> N
     """As torch's linear layers start: uniform within ``1 / sqrt(fan in)``."""
     with torch.no_grad():
         for name, tensor in f.items():
-            bound = 1 / math.sqrt(f[name.upper()].shape[1])
+            bound = 1 / math.sqrt(max(f[name.upper()].shape[1], 1))  # along no token at all there is nothing to draw
             tensor.uniform_(-bound, bound, generator=generator)
 
 

@@ -46,7 +46,7 @@ def joined(name: str, parts: Sequence[Scheme], *, translation: Translation, isom
     low, high = max((r[0] for r in ranges), default=0.0), min((r[1] for r in ranges), default=0.0)
     if low > high:
         raise ValueError(f"no position suits all parts of {name}: they take {_told(parts, 'range')}.")
-    sharing = {part.claims.sharing for part in parts}
+    layer, head = (any(getattr(part.claims, each) for part in parts) for each in ("per_layer", "per_head"))
     sites: frozenset[Site] = frozenset(site for part in parts for site in part.claims.sites)
     return Claims(
         translation=translation,
@@ -55,7 +55,7 @@ def joined(name: str, parts: Sequence[Scheme], *, translation: Translation, isom
         range=(low, high) if ranges else None,
         axes=axes.pop() if axes else None,
         sites=sites,
-        sharing="head" if "head" in sharing else "layer" if "layer" in sharing else "model",
+        sharing="layer and head" if layer and head else "layer" if layer else "head" if head else "model",
         cacheable=all(part.claims.cacheable for part in parts),
     )
 

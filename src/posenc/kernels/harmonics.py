@@ -28,16 +28,18 @@ def check_unit(name: str, unit: str) -> None:
 
 
 def refuse_degrees(name: str, pos: Positions, unit: Unit) -> None:
-    """Angles of more than one turn are most likely of the other unit."""
-    if unit == "radians" and readable(pos.coords) and pos.coords.numel():
-        coords = pos.coords.detach()
-        coords = coords if pos.placed is None else coords * pos.placed[..., None]
-        size = float(coords.abs().max())
-        if size > TURN["radians"]:
-            raise ValueError(
-                f"{name} reads (longitude, latitude) in radians, within one turn; got {size:g}. "
-                "Make positions by posenc.sphere(lon, lat), or build it with unit='degrees'."
-            )
+    """Angles of more than one turn are most likely of the other unit, or were added up along a track."""
+    if not isinstance(pos, Positions) or not readable(pos.coords) or not pos.coords.numel():
+        return
+    coords = pos.coords.detach()
+    coords = coords if pos.placed is None else coords * pos.placed[..., None]
+    size = float(coords.abs().max())
+    if size > TURN[unit]:
+        raise ValueError(
+            f"{name} reads (longitude, latitude) in {unit}, within one turn; got {size:g}. "
+            + ("Make positions by posenc.sphere(lon, lat), or build it with unit='degrees'." if unit == "radians" else
+               "A longitude that was added up comes back by lon % 360.")
+        )  # fmt: skip
 
 
 def lon_lat(pos: Positions, unit: Unit) -> tuple[Tensor, Tensor]:

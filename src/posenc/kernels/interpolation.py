@@ -71,7 +71,9 @@ def interpolate(
     if not _here_and_now(table):
         return plain(table, x, levels, interpolation)
     flat = x.reshape(-1, x.shape[-1]).to(torch.float64)
-    return _Grids.apply(table, flat, tuple(levels), interpolation).view(*x.shape[:-1], len(levels), table.shape[1])
+    wide = _aligned(table.to(torch.promote_types(table.dtype, torch.float32)))
+    y = _Grids.apply(wide, flat, tuple(levels), interpolation).view(*x.shape[:-1], len(levels), table.shape[1])
+    return y.to(table.dtype)
 
 
 def plain(table: Tensor, x: Tensor, levels: Sequence[Level], interpolation: Interpolation) -> Tensor:
@@ -98,6 +100,8 @@ def plain(table: Tensor, x: Tensor, levels: Sequence[Level], interpolation: Inte
     for axis in () if nearest else reversed(range(x.shape[-1])):
         low, high = y.chunk(2)
         y = low + t[..., axis, None] * (high - low)
+    if nearest and x.requires_grad:
+        y = y + 0 * t.sum(-1, keepdim=True)  # a slope of zero, where no slope at all would be refused by autograd
     return y[0].to(table.dtype)
 
 
@@ -106,11 +110,10 @@ def _weight(s: Tensor, interpolation: Interpolation) -> Tensor:
 
 
 def _here_and_now(table: Tensor) -> bool:
-    """Whether nothing traces, batches or differentiates forwards, and the table is of numbers that a CPU adds."""
+    """Whether nothing traces, batches or differentiates forwards, on a CPU."""
     return (
         not torch.compiler.is_compiling()
         and table.device.type == "cpu"
-        and table.dtype in (torch.float32, torch.float64)
         and maybe_current_level() is None
         and forward_ad._current_level < 0
     )
@@ -138,7 +141,7 @@ class _Grids(torch.autograd.Function):
             return (*differentiable_gradients(alike, (table, x), g), None, None)
         by_table = torch.zeros_like(table) if ctx.needs_input_grad[0] else None
         by_x = torch.zeros_like(x) if ctx.needs_input_grad[1] else None
-        elements = _elements(g.contiguous())
+        elements = _elements(_aligned(g))
         for run, number, cell in _cells(x, ctx.levels, ctx.interpolation, table):
             of_level = _numbers(elements[run, number].t().contiguous())[:, None]
             if by_table is not None:
@@ -227,6 +230,12 @@ def _narrowest(level: Level) -> torch.dtype:
 def _width(table: Tensor) -> int:
     """Numbers in one element: two, as one complex number, where the features are even."""
     return 1 if table.shape[-1] % 2 else 2
+
+
+def _aligned(rows: Tensor) -> Tensor:
+    """The same numbers where a pair of them may be read as one: a view into a longer vector can begin between pairs."""
+    rows = rows.contiguous()
+    return rows.clone() if rows.storage_offset() % 2 else rows
 
 
 def _elements(rows: Tensor) -> Tensor:

@@ -26,6 +26,9 @@ PRIMES = (1, 2654435761, 805459861, 3674653429, 2097192037, 1434869437, 21652197
 ROUNDING = 1e-6
 """Below a whole number by no more than this, ``R_min b^l`` is that number: in float64 16 b^15 is 2047.9999999999982."""
 
+RELATIVE = 1e-12
+"""The same for resolutions above a million, whose last binary digits weigh more."""
+
 MOST_ROWS = 2**31 - 1
 
 Convention = Literal["paper", "tcnn"]
@@ -70,8 +73,8 @@ class Level(NamedTuple):
 def growth(coarsest: int, finest: int, levels: int) -> tuple[int, ...]:
     """``R_l = floor(R_min b^l)``, ``b = exp((ln R_max - ln R_min) / (L - 1))``: equations 2 and 3 of arXiv 2201.05989.
 
-    In float64, and a value within 1e-6 below a whole number is that number, so that ``R_{L-1} = R_max``. Raises
-    ValueError unless ``1 <= coarsest <= finest`` and, for one level, the two are equal.
+    In float64, and a value within 1e-6 below a whole number is that number; ``R_{L-1} = R_max``. Raises ValueError
+    unless ``1 <= coarsest <= finest`` and, for one level, the two are equal.
     """
     if levels < 1 or not 1 <= coarsest <= finest or (levels == 1 and coarsest != finest):
         raise ValueError(
@@ -79,23 +82,30 @@ def growth(coarsest: int, finest: int, levels: int) -> tuple[int, ...]:
             "has at least 1 cell and at most the finest's, and one level alone has both. As growth(16, 512, 16)."
         )
     b = math.exp((math.log(finest) - math.log(coarsest)) / max(levels - 1, 1))
-    found = tuple(math.floor(coarsest * b**level + ROUNDING) for level in range(levels))
-    assert found[-1] == finest
-    return found
+    below = (coarsest * b**level for level in range(levels - 1))
+    return (*(math.floor(r + max(ROUNDING, r * RELATIVE)) for r in below), finest)
 
 
 def tcnn_growth(base_resolution: int, per_level_scale: float, levels: int) -> tuple[float, ...]:
     """``r_l = base_resolution 2^(l log2 b)`` in float32, as tiny-cuda-nn rounds it (``grid_scale``, before its - 1).
 
     Float32 decides counts of vertices: 16 to 512 in 16 levels ends with 513 of them there, and 16 to 2048 with 2048.
+    Its logarithm and powers are taken in float64 and then rounded, as C's log2f and exp2f are but for a digit in 400
+    powers; NumPy's own in float32 differ in one of four, and not on every processor alike.
     """
     if levels < 1 or base_resolution < 1 or not 1 <= per_level_scale < math.inf:
         raise ValueError(
             "tiny-cuda-nn's levels need levels >= 1, base_resolution >= 1 and per_level_scale >= 1; got levels="
             f"{levels}, base_resolution={base_resolution}, per_level_scale={per_level_scale:g}."
         )
-    step = np.log2(np.float32(per_level_scale))
-    return tuple(float(np.exp2(np.float32(level) * step) * np.float32(base_resolution)) for level in range(levels))
+    step = np.float32(math.log2(np.float32(per_level_scale)))
+    if math.log2(base_resolution) + (levels - 1) * float(step) >= 31:
+        raise ValueError(
+            f"{levels} levels from {base_resolution} on, each {per_level_scale:g} times as fine as the one before, end "
+            "with more than 2^31 vertices an axis. Use fewer levels, or a smaller per_level_scale."
+        )
+    powers = (np.float32(2.0 ** float(np.float32(level) * step)) for level in range(levels))
+    return tuple(float(power * np.float32(base_resolution)) for power in powers)
 
 
 def lay_out(
@@ -112,15 +122,22 @@ def lay_out(
     periodic: axes on which vertex R is vertex 0. Raises ValueError for what the convention cannot mean.
     """
     periodic = tuple(periodic) or (False,) * axes
-    if table_size is not None and (table_size < 1 or table_size & (table_size - 1)):
-        nearest = 2 ** max(round(math.log2(max(table_size, 1))), 0)
-        raise ValueError(f"a hashed table has T = 2^k rows; got table_size={table_size}. Use {nearest}.")
+    if table_size is not None and not _is_power_of_two(table_size):
+        nearest = 2 ** round(math.log2(max(table_size, 1)))
+        raise ValueError(
+            f"a hashed table has T = 2^k rows; got table_size={table_size}. Use {nearest}. "
+            "(tiny-cuda-nn's log2_hashmap_size is the k of table_size=2**k.)"
+        )
     if convention not in ("paper", "tcnn"):
         raise ValueError(f"vertices lie as in the 'paper' or as in 'tcnn' (tiny-cuda-nn); got {convention!r}.")
     if convention == "tcnn" and any(periodic):
         raise ValueError(
             "tiny-cuda-nn's levels are no whole number of cells wide, so they cannot end where they began. Use "
             "convention='paper' with outside='wrap', or another rule for points outside."
+        )
+    if isinstance(resolutions, int | float):
+        raise ValueError(
+            f"levels have a resolution each; got {resolutions} alone. As ({resolutions},) or growth(16, 512, 16)."
         )
     if not len(resolutions):
         raise ValueError("a grid needs at least one resolution; got none. As resolutions=growth(16, 512, 16).")
@@ -168,12 +185,19 @@ def _level(
     return Level(scale, offset, vertices, periodic, hashed, first, rows)
 
 
+def _is_power_of_two(size: int) -> bool:
+    return hasattr(size, "__index__") and size >= 1 and not size & (size - 1)
+
+
 def _each_axis(resolution: float | Sequence[float], axes: int) -> tuple[float, ...]:
-    found = tuple(float(r) for r in resolution) if isinstance(resolution, Sequence) else (float(resolution),) * axes
+    each = (resolution,) * axes if isinstance(resolution, int | float | np.number) else resolution
+    found = tuple(float(r) for r in each)
     if len(found) != axes:
         raise ValueError(f"a resolution is one number, or one for each of {axes} axes; got {resolution!r}.")
-    if not all(1 <= r < 2**31 for r in found):
-        raise ValueError(f"a resolution is at least 1; got {resolution!r}. The papers begin at 16.")
+    if not all(1 <= r < MOST_ROWS for r in found):
+        raise ValueError(
+            f"a resolution is at least 1, and less than 2^31 - 1; got {resolution!r}. The papers begin at 16."
+        )
     return found
 
 

@@ -123,7 +123,7 @@ def sums_from(values: Tensor, pair: Pairs, *, inclusive: bool) -> Tensor:
     ordered = values.gather(-1, order.expand(values.shape))
     zero = torch.zeros_like(values[..., :1])
     from_here = torch.cat([ordered.flip(-1).cumsum(-1).flip(-1), zero], -1)
-    first = torch.searchsorted(at.gather(-1, order).contiguous(), at.contiguous(), right=not inclusive)
+    first = _keys_before(at, order, inclusive=not inclusive)
     return from_here.gather(-1, first.expand(values.shape))
 
 
@@ -139,6 +139,19 @@ def running_sums(values: Tensor, pair: Pairs) -> tuple[Tensor, Tensor]:
     wide = (index if index.dim() == 1 else index[:, None] for index in last)
     found = [total.gather(-1, index.expand(*values.shape[:2], -1)) for index in wide]
     return found[0], found[1]
+
+
+def _keys_before(at: Tensor, order: Tensor, *, inclusive: bool) -> Tensor:
+    """How many keys stand before each key, or, ``inclusive``, before it or where it stands. order: ``at.argsort(-1)``.
+
+    What ``searchsorted`` finds of a row in itself, by operations that ONNX has.
+    """
+    ordered = at.gather(-1, order)
+    new = (ordered != ordered.roll(1, -1)).long()  # the first against the last: of no consequence
+    place = torch.zeros_like(order).scatter(-1, order, new.cumsum(-1) - new[..., :1])
+    count = torch.zeros_like(order).scatter_add(-1, place, torch.ones_like(order))
+    upto = count.cumsum(-1)
+    return (upto if inclusive else upto - count).gather(-1, place)
 
 
 def _of_sample(values: Tensor) -> Callable[[Index, Index], Tensor]:

@@ -12,19 +12,24 @@ Which two channels are a pair is a convention that travels with the angles: a ``
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from itertools import repeat
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
-from torch._C._functorch import maybe_current_level
+from torch._C._functorch import is_legacy_batchedtensor, maybe_current_level
+from torch.autograd import forward_ad
 from torch.utils import _pytree as pytree
 
 from posenc.positions import Positions
 from posenc.scheme import per_head
 
 Pairing = Literal["interleaved", "half", "across"]
-IN_CACHE = 2**15
-"""Elements of one head from which bfloat16 is widened a head at a time."""
+SEVERAL = 2**15
+"""Elements from which a turn that takes several passes over them takes them part by part."""
+PART = 2**18
+"""Elements of a part: enough that a pass costs more than its call, and few enough to stay in the cache between two."""
 PAIRINGS: tuple[Pairing, ...] = get_args(Pairing)
 
 
@@ -48,11 +53,6 @@ class Turn:
     def width(self) -> int:
         """The channels that turn."""
         return self.cos_sin.shape[-1] * self.cos_sin.shape[-2]
-
-    def head(self, h: int) -> Turn:
-        """That of one head, which may serve all."""
-        own = self.cos_sin.dim() > 3 and self.cos_sin.shape[-4] > 1
-        return Turn(self.cos_sin.narrow(-4, h, 1), self.pairing) if own else self
 
     def scaled(self, size: Tensor) -> Turn:
         """Every number times a real one, of shape ``(.., N, R)``."""
@@ -123,18 +123,16 @@ def turn(x: Tensor, by: Turn, *, back: bool = False) -> Tensor:
         )
     if x.shape[-1] > by.width:
         return torch.cat([turn(x[..., : by.width], by, back=back), x[..., by.width :]], -1)
-    if torch.compiler.is_compiling() or maybe_current_level() is not None:
+    if torch.compiler.is_compiling() or maybe_current_level() is not None or is_legacy_batchedtensor(x):
         return _plainly(x, by, back)
+    if _takes_passes(x, by):
+        return _InParts.apply(x, by.cos_sin, by.pairing, back)
     wide = torch.promote_types(x.dtype, by.cos_sin.dtype)
-    narrow = x.dtype != wide
-    if narrow and x.device.type == "cpu" and x.shape[1] > 1 and x[0, 0].numel() >= IN_CACHE:
-        heads = [turn(x[:, h : h + 1], by.head(h), back=back) for h in range(x.shape[1])]
-        return torch.cat(heads, 1)  # a head at a time: its wide copy stays in the cache
     y, table = x.to(wide), by.cos_sin.to(wide)
     if by.pairing == "interleaved" and _complex_fits(y):
         z, cis = torch.view_as_complex(y.unflatten(-1, (-1, 2))), torch.view_as_complex(table)
         cis = cis.conj() if back else cis
-        return torch.view_as_real(z.mul_(cis) if narrow else z * cis).flatten(-2).to(x.dtype)
+        return torch.view_as_real(z * cis).flatten(-2).to(x.dtype)
     if by.pairing == "interleaved":
         return _plainly(x, by, back)
     cos, sin = table.unbind(-2)
@@ -150,10 +148,84 @@ def _plainly(x: Tensor, by: Turn, back: bool) -> Tensor:
     cos, sin = by.cos_sin.to(wide).unbind(by.axis)
     sin, y = -sin if back else sin, x.to(wide)
     if by.pairing == "interleaved":
-        a, b = y.unflatten(-1, (-1, 2)).unbind(-1)
-        return torch.stack([a * cos - b * sin, b * cos + a * sin], -1).flatten(-2).to(x.dtype)
-    a, b = y.chunk(2, -1)
-    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1).to(x.dtype)
+        a, b = y.reshape(*y.shape[:-1], -1, 2).unbind(-1)
+        return torch.stack([a * cos - b * sin, b * cos + a * sin], -1).reshape(x.shape).to(x.dtype)
+    a, b = y.chunk(2, -1)  # narrowed before they are joined: inductor joins wide halves by elements otherwise
+    return torch.cat([(a * cos - b * sin).to(x.dtype), (b * cos + a * sin).to(x.dtype)], -1)
+
+
+def _takes_passes(x: Tensor, by: Turn) -> bool:
+    """Whether many numbers on a CPU need more than the one pass of a complex product, and only x may have a gradient."""
+    if x.device.type != "cpu" or x.dim() != 4 or x.numel() < SEVERAL or forward_ad._current_level >= 0:
+        return False
+    if torch.is_grad_enabled() and by.cos_sin.requires_grad:
+        return False
+    wide = torch.promote_types(x.dtype, by.cos_sin.dtype)
+    return by.pairing != "interleaved" or x.dtype != wide or not _complex_fits(x)
+
+
+class _InParts(torch.autograd.Function):
+    """``turn`` part by part, so that each pass finds in the cache what the one before it wrote; linear in x.
+
+    The gradient is the turn the other way, and has its own by the same rule.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, cos_sin: Tensor, pairing: Pairing, back: bool) -> Tensor:
+        ctx.save_for_backward(cos_sin)
+        ctx.pairing, ctx.back = pairing, back
+        table, out = cos_sin.to(torch.promote_types(x.dtype, cos_sin.dtype)), torch.empty_like(x)
+        (_complex_parts if pairing == "interleaved" else _half_parts)(x, table, out, back)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        (cos_sin,) = ctx.saved_tensors
+        return turn(grad_outputs[0], Turn(cos_sin, ctx.pairing), back=not ctx.back), None, None, None
+
+
+def _complex_parts(x: Tensor, table: Tensor, out: Tensor, back: bool) -> None:
+    cis, y = torch.view_as_complex(table.contiguous()), None
+    cis = cis.conj_physical() if back else cis
+    for given, to, by in _parts(x, out, cis[(None,) * (4 - cis.dim())]):
+        if y is None or y.shape != given.shape:
+            y = table.new_empty(given.shape)
+            z = torch.view_as_complex(y.unflatten(-1, (-1, 2)))
+        y.copy_(given)
+        z.mul_(by)
+        to.copy_(y)
+
+
+def _half_parts(x: Tensor, table: Tensor, out: Tensor, back: bool) -> None:
+    table = table[(None,) * (5 - table.dim())]
+    cos, sin = table[..., :1, :].expand(table.shape).flatten(-2), table[..., 1, :].contiguous()
+    narrow, y = x.dtype != table.dtype, None
+    for given, to, c, s in _parts(x, out, cos, sin):
+        if y is None or y.shape != given.shape or not narrow:
+            y, turned = table.new_empty(2, *given.shape) if narrow else (given, to)
+            (a, b), (a_turned, b_turned) = y.chunk(2, -1), turned.chunk(2, -1)
+        if narrow:
+            y.copy_(given)
+        torch.mul(y, c, out=turned)
+        a_turned.addcmul_(b, s, value=1 if back else -1)
+        b_turned.addcmul_(a, s, value=-1 if back else 1)
+        if narrow:
+            to.copy_(turned)
+
+
+def _parts(x: Tensor, *more: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Tensors ``(B, H, N, ..)`` cut alike, into parts of about ``PART`` elements of the first; the others may have 1 of
+    anything, for all."""
+    _, heads, tokens, width = x.shape
+    run = min(tokens, max(1, PART // width))
+    some = min(heads, max(1, PART // (width * run)))
+    for of_run in _cut(2, run, x, *more):
+        for of_samples in _cut(0, max(1, PART // (width * run * some)), *of_run):
+            yield from _cut(1, some, *of_samples)
+
+
+def _cut(dim: int, step: int, x: Tensor, *more: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    return zip(x.split(step, dim), *(t.split(step, dim) if t.shape[dim] > 1 else repeat(t) for t in more))
 
 
 def _complex_fits(x: Tensor) -> bool:

@@ -1,18 +1,26 @@
 """Waves along directions: first directions, in cycles a unit of position, amplitudes, and angles that keep their phase.
 
-Source: Tancik et al. 2020, arXiv 2006.10739, sections 5 and 6.
+Source: Tancik et al. 2020, arXiv 2006.10739, sections 5 and 6, and its code, github tancik/fourier-feature-networks.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-Directions = Literal["gaussian", "basic", "positional"]
+Directions = Literal["gaussian", "basic", "positional", "released"]
+
+
+class Waves(NamedTuple):
+    """Finished rows of L sines and cosines; ``weights`` multiply the directions, ``(.., L)`` broadcast against
+    ``(.., N, L)``."""
+
+    rows: Float[Tensor, "*B N 2L"]
+    weights: Tensor | None = None
 
 
 def draw(
@@ -22,14 +30,16 @@ def draw(
 
     gaussian: ``b_m ~ N(0, sigma^2 I)``. basic: ``b_p = sigma e_p`` (L = P; the paper's sigma is 1). positional:
     ``sigma^(j/J) e_p`` with ``j = 0 .. J - 1``, ``J = L / P``, axis after axis; sigma = 2^J makes them 1, 2, 4, ..
+    released: what the authors' code takes for that, ``(sigma^(j/(J-1)) - 1) e_p``, sigma = 2^6 for photographs.
     """
     if directions == "gaussian":
         B.normal_(0, sigma, generator=generator)
         return
     axes = B.shape[1]
     each = len(B) // axes
-    steps = torch.arange(each, dtype=torch.float64) / each
-    sizes = torch.as_tensor(sigma, dtype=torch.float64) ** (1 if directions == "basic" else steps)
+    released = int(directions == "released")
+    steps = torch.arange(each, dtype=torch.float64) / max(each - released, 1)
+    sizes = torch.as_tensor(sigma, dtype=torch.float64) ** (1 if directions == "basic" else steps) - released
     along = torch.eye(axes, dtype=torch.float64)[:, None] * sizes.expand(each)[:, None]
     B.copy_(along.flatten(0, 1))
 

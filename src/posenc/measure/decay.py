@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from typing import Any
 
 import torch
@@ -13,7 +12,8 @@ from posenc.positions import Positions
 from posenc.scheme import Scheme
 
 UNIT = 2.0
-"""A range up to this is a domain of real coordinates, such as [0, 1] or [-1, 1]; a longer one counts tokens."""
+"""A range up to this is a domain of real coordinates, such as [0, 1] or [-1, 1], and so is one whose ends are no whole
+numbers, such as a turn in radians; any other counts tokens."""
 WIDTH = 64
 """Of a head, for schemes that act on any."""
 
@@ -39,7 +39,7 @@ def logit_by_distance(scheme: Scheme, distances: int, *, head_dim: int | None = 
 
     Query and key are the vector of ones over ``sqrt(head_dim)``, so that NoPE's curve is 1; embedded rows are added
     first, each divided by its own length. Keys stand along the first axis from 0, the query in their middle; in a
-    domain such as [0, 1] they are spread over it, and a distance is that part of it. Of a scheme whose heads differ it
+    domain such as [0, 1] they are spread over it, and a distance is in its unit. Of a scheme whose heads differ it
     is the first head. Returns rows ``{distance, logit}``; a masked pair has the logit None. Raises ValueError
     where the scheme does not reach.
     """
@@ -60,6 +60,16 @@ def logit_on_plane(scheme: Scheme, distances: int, *, head_dim: int | None = Non
 
     Raises ValueError for a scheme of one axis, or one that does not reach.
     """
+    count = 2 * distances + 1
+    found = _logits(scheme, plane(scheme, distances), distances * (count + 1), head_dim)
+    return [found[row * count : (row + 1) * count] for row in range(count)]
+
+
+def plane(scheme: Scheme, distances: int) -> Positions:
+    """Places on a square of the first two axes, ``2 distances + 1`` a side, row by row; the other axes in the middle.
+
+    Raises ValueError for a scheme of one axis.
+    """
     axes = scheme.claims.axes or 2
     if axes < 2:
         raise ValueError(f"{type(scheme).__name__} reads one axis; a plane has two. Take logit_by_distance.")
@@ -68,20 +78,26 @@ def logit_on_plane(scheme: Scheme, distances: int, *, head_dim: int | None = Non
     line = start + step * torch.arange(count, dtype=torch.float64)
     coords = torch.full((count * count, axes), start + step * distances, dtype=torch.float64)
     coords[:, :2] = torch.cartesian_prod(line, line)
-    found = _logits(scheme, Positions(coords), distances * (count + 1), head_dim)
-    return [found[row * count : (row + 1) * count] for row in range(count)]
+    return Positions(coords)
 
 
 def _spread(scheme: Scheme, count: int) -> tuple[float, float]:
-    """Where the line starts and its step: whole positions from the range's start, or a unit cube in equal parts."""
+    """Where the line starts and its step: whole positions from the range's start, or a domain in equal parts."""
     low, high = scheme.claims.range or (0.0, float(count))
-    return low, 1.0 if high - low > UNIT else (high - low) / (count - 1)
+    return low, 1.0 if _counts(low, high) else (high - low) / (count - 1)
+
+
+def _counts(low: float, high: float) -> bool:
+    """Whether positions in a range are numbers of tokens."""
+    return high - low > UNIT and float(low).is_integer() and float(high).is_integer()
 
 
 def reach(scheme: Scheme, distances: int) -> int:
     """How many distances, at most so many, a scheme's range has room for."""
-    low, high = scheme.claims.range or (0.0, math.inf)
-    return distances if high - low <= UNIT else int(min(distances, (high - low) // 2))
+    if scheme.claims.range is None or not _counts(*scheme.claims.range):
+        return distances
+    low, high = scheme.claims.range
+    return int(min(distances, (high - low) // 2))
 
 
 def _logits(scheme: Scheme, everywhere: Positions, query: int, head_dim: int | None) -> list[float | None]:

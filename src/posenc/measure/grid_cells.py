@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,6 +22,9 @@ from torch import Tensor
 from posenc.kernels import simplex
 from posenc.positions import Positions
 from posenc.scheme import Scheme
+
+MAPS: tuple[Literal["k", "q", "v", "o"], ...] = ("k", "q", "v", "o")
+"""Where a scheme may map vectors, in the order in which ``firing_maps`` looks for one."""
 
 
 def oscillator_phases(
@@ -38,6 +41,7 @@ def oscillator_phases(
             f"a path is one place (T, P) for each of T increasing times; got {tuple(path.shape)} and "
             f"{tuple(times.shape)}."
         )
+    _same_axes("the path has", path, waves)
     speed = path.double().diff(dim=0) / steps[:, None]
     turned = (base + beta * speed @ waves.double().mT) * steps[:, None]
     return torch.cat([turned.new_zeros(1, len(waves)), turned.cumsum(0)])
@@ -45,6 +49,7 @@ def oscillator_phases(
 
 def firing(points: Tensor, waves: Tensor, coefficients: Tensor | None = None) -> Tensor:
     """``g(x) = sum_i c_i cos(k_i . x)`` at points ``(.., P)`` for waves ``(n, P)``; c_i = 1 by default (eqs. 3, 4)."""
+    _same_axes("the points have", points, waves)
     cos = (points.double() @ waves.double().mT).cos()
     return cos.sum(-1) if coefficients is None else cos @ coefficients.double()
 
@@ -58,6 +63,11 @@ def firing_map(
     sqrt(3)`` wavelengths apart; minima of -3/2. orientation: of the first wave, in radians. phase: where a
     maximum lies.
     """
+    if not (0 < wavelength < math.inf and 0 < size < math.inf and count >= 1):
+        raise ValueError(
+            f"a firing map needs a wavelength and size above 0 and count >= 1; got wavelength={wavelength:g}, "
+            f"size={size:g}, count={count}."
+        )
     cos, sin = math.cos(orientation), math.sin(orientation)
     turned = simplex.directions(2) @ torch.tensor([[cos, sin], [-sin, cos]], dtype=torch.float64)
     line = torch.linspace(-size / 2, size / 2, count, dtype=torch.float64)
@@ -65,21 +75,23 @@ def firing_map(
     return firing(points, 2 * math.pi / wavelength * turned)
 
 
-def firing_maps(scheme: Scheme, pos: Positions, *, head_dim: int = 64) -> Tensor:
-    """The channels of any scheme over places, ``(N, C)``: embedded rows, or a key of ones as the scheme turns it.
+def firing_maps(scheme: Scheme, pos: Positions, *, head_dim: int = 64, heads: int | None = None) -> Tensor:
+    """The channels of any scheme over places, ``(N, C)``: embedded rows, or a vector of ones as the scheme maps it.
 
-    Raises ValueError for a scheme that leaves keys alone and embeds nothing.
+    The vector is a key's where keys are mapped, else a query's, a value's or an output's; of heads that differ it is
+    the first's. heads: how many it is built for, where it does not keep that as ``heads``. Raises ValueError for a
+    scheme that neither embeds nor maps vectors, as one that adds to logits: ``decay.logit_on_plane`` shows that.
     """
     with torch.no_grad():
         where = scheme.prepare(pos)
         if "embed" in scheme.claims.sites:
             return scheme.embed(where).reshape(-1, scheme.out_dim).double()
-        if "k" not in scheme.claims.sites:
-            raise ValueError(
-                f"{type(scheme).__name__} has no map of a place: it acts at {sorted(scheme.claims.sites)}."
-            )
-        ones = torch.ones(1, 1, pos.count, scheme.head_width or head_dim, dtype=torch.float64)
-        return scheme.transform(ones, where, "k")[0, 0]
+        for site in MAPS:
+            if site in scheme.claims.sites:
+                heads = getattr(scheme, "heads", 1) if heads is None else heads
+                ones = torch.ones(1, heads, pos.count, scheme.head_width or head_dim, dtype=torch.float64)
+                return scheme.transform(ones, where, site)[0, 0]
+    raise ValueError(f"{type(scheme).__name__} has no map of a place: it acts at {sorted(scheme.claims.sites)}.")
 
 
 class Fields(NamedTuple):
@@ -100,6 +112,8 @@ def fields_against_periods(periods: Sequence[float], fields: Sequence[float]) ->
     """
     if len(periods) != len(fields) or any(b <= a for a, b in itertools.pairwise(periods)):
         raise ValueError(f"one field a period, periods ascending; got periods {periods} and fields {fields}.")
+    if not all(length > 0 for length in (*periods, *fields)):
+        raise ValueError(f"periods and fields are lengths above 0; got periods {periods} and fields {fields}.")
     table = []
     for i in range(1, len(periods)):
         inside = max(1, math.ceil(fields[i] / periods[i - 1] - 1e-12))
@@ -125,12 +139,14 @@ class Economy(NamedTuple):
 
 def economy(axes: Sequence[int] = (1, 2, 3), *, base: float = 10000.0) -> list[Economy]:
     """The ratio of scales with the fewest cells, found by looking for the least N(rho), and the widths that follow."""
-    rho = _least(lambda value: cells(value, math.e), 1.1, 10.0)
-    return [Economy(p, rho, rho ** (1 / p), minimum_width(p, base=base)) for p in axes]
+    rho, widths = _least(lambda value: cells(value, math.e), 1.1, 10.0), [minimum_width(p, base=base) for p in axes]
+    return [Economy(p, rho, rho ** (1 / p), width) for p, width in zip(axes, widths, strict=True)]
 
 
 def minimum_width(axes: int, *, base: float = 10000.0) -> float:
     """``d >= 2 P ln(base)``: the width from which neighbouring scales differ by at most ``e^(1/P)`` (eq. 15)."""
+    if axes < 1 or not base > 1:
+        raise ValueError(f"scales need at least one axis and a base above 1; got axes={axes}, base={base:g}.")
     return 2 * axes * math.log(base)
 
 
@@ -139,6 +155,8 @@ def ratio_at_width(width: int, *, base: float = 10000.0) -> float:
 
     1.155 at width 128, where the paper prints 1.457, and 1.0366 at 512.
     """
+    if width < 1 or not base > 1:
+        raise ValueError(f"scales need a width of at least 1 and a base above 1; got width={width}, base={base:g}.")
     return base ** (2 / width)
 
 
@@ -147,6 +165,7 @@ def kernel(displacement: Tensor, waves: Tensor, weights: Tensor | None = None) -
 
     weights: ``|c_i|^2 (D,)``, 1 by default. The real part: waves come in opposite pairs, or are counted as if.
     """
+    _same_axes("the displacements have", displacement, waves)
     cos = (displacement.double() @ waves.double().mT).cos()
     return cos.mean(-1) if weights is None else (cos * weights.double()).mean(-1)
 
@@ -213,17 +232,42 @@ def likeness_with_core(
     """
     flat = waves.double().flatten(0, 1)
     each = None if weights is None else weights.double().repeat(len(waves))
-    line = torch.linspace(0, 1, count, dtype=torch.float64)
-    centre = torch.tensor(core, dtype=torch.float64)
-    points = torch.stack(torch.meshgrid(line, line, indexing="ij"), -1)
     top = kernel(torch.zeros(2), flat, each)
+    return _over_the_square(lambda x, centre: kernel(x - centre, flat, each) / top, count, core)
+
+
+def summed_likeness_with_core(
+    waves: Tensor, coefficients: Tensor | None = None, *, count: int = 51, core: Sequence[float] = (0.5, 0.5)
+) -> Likeness:
+    """``Re sum_k conj(g_k(core)) g_k(x)`` of the sums ``g_k = sum_i c_i exp(j w_ik . x)`` as eq. 17 has them (Fig. 3).
+
+    Between waves of one layer stay cross terms, so it depends on the core and may exceed 1 elsewhere: the paper calls
+    it a function of ``x - core``, which only ``likeness_with_core`` is. coefficients: ``c_i (n,)``, 1 by default.
+    """
+    c = torch.ones(waves.shape[1]) if coefficients is None else coefficients
+
+    def g(x: Tensor) -> Tensor:
+        return torch.exp(1j * torch.einsum("...p,knp->...kn", x, waves.double())) @ c.to(torch.complex128)
+
+    def likeness(x: Tensor, centre: Tensor) -> Tensor:
+        there = g(centre)
+        return (g(x) @ there.conj()).real / there.abs().square().sum()
+
+    return _over_the_square(likeness, count, core)
+
+
+def _over_the_square(likeness: Callable[[Tensor, Tensor], Tensor], count: int, core: Sequence[float]) -> Likeness:
+    line, centre = torch.linspace(0, 1, count, dtype=torch.float64), torch.tensor(core, dtype=torch.float64)
+    points = torch.stack(torch.meshgrid(line, line, indexing="ij"), -1)
     through = torch.stack([centre[0].expand(count), line], -1)
-    return Likeness(kernel(points - centre, flat, each) / top, kernel(through - centre, flat, each) / top, line)
+    return Likeness(likeness(points, centre), likeness(through, centre), line)
 
 
-def likeness_of_scheme(scheme: Scheme, pos: Positions, core: int, *, head_dim: int = 64) -> Tensor:
+def likeness_of_scheme(
+    scheme: Scheme, pos: Positions, core: int, *, head_dim: int = 64, heads: int | None = None
+) -> Tensor:
     """How alike every place is to one of them to a scheme, ``(N,)``: the cosine of ``firing_maps``' rows."""
-    maps = firing_maps(scheme, pos, head_dim=head_dim)
+    maps = firing_maps(scheme, pos, head_dim=head_dim, heads=heads)
     maps = maps / maps.norm(dim=-1, keepdim=True).clamp(min=1e-300)
     return maps @ maps[core]
 
@@ -231,6 +275,11 @@ def likeness_of_scheme(scheme: Scheme, pos: Positions, core: int, *, head_dim: i
 def table(rows: Sequence[Any]) -> list[dict[str, Any]]:
     """Any of these results, named tuples, as rows of a table."""
     return [row._asdict() for row in rows]
+
+
+def _same_axes(whose: str, points: Tensor, waves: Tensor) -> None:
+    if points.shape[-1] != waves.shape[-1]:
+        raise ValueError(f"{whose} {points.shape[-1]} axes and the waves {waves.shape[-1]}; give both the same.")
 
 
 def _least(f: Callable[[float], float], low: float, high: float) -> float:

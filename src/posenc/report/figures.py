@@ -25,6 +25,7 @@ def dots(
     bounds: tuple[float, float] = (0.0, 1.0),
     intervals: Mapping[str, Estimate] | None = None,
     level: float = 0.95,
+    digits: int = 2,
 ) -> str:
     """One row per scheme: every seed as a ring, the mean as a heavy tick, its t-interval as a bar, the mean in figures.
 
@@ -35,7 +36,10 @@ def dots(
         headroom: room above the rows, in names of lines, so that pictures side by side keep their rows level.
         bounds: the range the quantity can take, which is also the range of the axis; intervals are cut to it.
         intervals: scheme -> an interval to draw in place of the t-interval.
+        digits: decimals of the means.
     """
+    from matplotlib.ticker import MaxNLocator
+
     row, top, bottom = 23, 15 * (len(lines) if headroom is None else headroom) + 6, 40
     left, right, width = min(132, max(52, 12 + 7 * max(map(len, order)))), 40, 360
     height = top + row * len(order) + bottom
@@ -47,9 +51,10 @@ def dots(
         for place, scheme in enumerate(order):
             seeds = by_scheme.get(scheme, {})
             estimate = (intervals or {}).get(scheme) or (t_interval(list(seeds.values()), level) if seeds else None)
-            _dot_row(axes, place, seeds, COLOURS[colour], bounds, estimate)
+            _dot_row(axes, place, seeds, COLOURS[colour], bounds, estimate, digits)
         axes.set_yticks(range(len(order)), list(order))
-        axes.set_xticks([bounds[0] + (bounds[1] - bounds[0]) * part / 4 for part in range(5)])
+        ticks = MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]).tick_values(*bounds)
+        axes.set_xticks([tick for tick in ticks if bounds[0] <= tick <= bounds[1]])
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.4g}")
         axes.set_xlabel(axis_label, fontsize=11)
         axes.tick_params(axis="y", length=0, pad=8)
@@ -121,7 +126,13 @@ def _vertical_lines(axes: Axes, lines: Mapping[str, float], bounds: tuple[float,
 
 
 def _dot_row(
-    axes: Axes, place: int, seeds: BySeed, colour: str, bounds: tuple[float, float], estimate: Estimate | None
+    axes: Axes,
+    place: int,
+    seeds: BySeed,
+    colour: str,
+    bounds: tuple[float, float],
+    estimate: Estimate | None,
+    digits: int,
 ) -> None:
     axes.plot(bounds, [place, place], color=GRID, linewidth=0.8, zorder=0)
     if not seeds or estimate is None:
@@ -145,7 +156,7 @@ def _dot_row(
     centre = mean(list(seeds.values()))
     axes.plot([centre] * 2, [place - 0.36, place + 0.36], color=INK, linewidth=2, zorder=1.5, clip_on=False)
     axes.annotate(
-        number(centre),
+        number(centre, digits),
         (bounds[1], place),
         xytext=(36, 0),
         textcoords="offset points",

@@ -122,7 +122,8 @@ class Reading:
             return f"{correlation(found)}{short} encodings"
         told = _size(found)
         told += f" ({found.level:.0%})" if found.known and found.level != 0.95 else ""
-        told += f", n = {count(found.n, 'seed')}" if found.known else ""
+        over = self.quantity.estimate.over if isinstance(self.quantity.estimate, Paired) else "seed"
+        told += f", n = {count(found.n, over)}" if found.known else ""
         return told + (f", {p_value(self.p)}{' (Holm)' if self.corrected else ''}" if self.p is not None else "")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from html import escape
+from typing import Literal
 
 import numpy as np
 
@@ -28,6 +29,7 @@ def matrices(
     low_label: str = "low",
     high_label: str = "high",
     rows_of: int | None = None,
+    size: Literal["wide", "small", "tiny"] = "tiny",
 ) -> Panel:
     """One small map per matrix: the stronger the colour, the higher the number; what is not finite stays blank.
 
@@ -37,6 +39,7 @@ def matrices(
         labels: one per row and column of every matrix; runs of the same label are blocks, parted by lines.
         low_label, high_label: what the two ends of the scale mean.
         rows_of: so many maps stand in a row, for instance the layers of one model.
+        size: of one map on the page.
 
     Raises:
         ValueError: no matrix, one that has no rows, not two axes or no finite number, or labels that do not fit it.
@@ -59,7 +62,7 @@ def matrices(
     numbers = _cells(title, maps, labels)
     key = _key(maps, labels, shared_scale)
     scale = _scale(low_label, high_label, whole if shared_scale else None)
-    return Panel(title, (Pictures(pictures, key, numbers, "tiny", rows_of, scale),), caption)
+    return Panel(title, (Pictures(pictures, key, numbers, size, rows_of, scale),), caption)
 
 
 def _checked(name: str, matrix: np.ndarray, labels: Sequence[str] | None) -> np.ndarray:

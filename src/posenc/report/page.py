@@ -177,8 +177,15 @@ def write_page(path: str | Path, *, title: str, lead: str, panels: Sequence[Pane
     Raises:
         ValueError: no panels, two of one name, or a folder that cannot be written to.
     """
-    path = Path(path)
-    text = render_page(title=title, lead=lead, panels=panels, footer=footer)
+    return write_text(Path(path), render_page(title=title, lead=lead, panels=panels, footer=footer))
+
+
+def write_text(path: Path, text: str) -> Path:
+    """A whole file or none: written beside its final name and renamed there.
+
+    Raises:
+        ValueError: a folder that cannot be written to.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")

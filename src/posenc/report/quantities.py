@@ -29,9 +29,13 @@ Sides = tuple[BySeed, BySeed]
 
 @dataclass(frozen=True)
 class Paired:
-    """The mean of a − b over the seeds that both have, with its t-interval; from five seeds on it has a p-value."""
+    """The mean of a − b over the seeds that both have, with its t-interval; from five seeds on it has a p-value.
+
+    over: what is counted, where it is not seeds.
+    """
 
     sides: Callable[[Sequence[Row]], Sides | None]
+    over: str = "seed"
 
     def __call__(self, rows: Sequence[Row]) -> Estimate | None:
         found = self.sides(rows)
@@ -125,6 +129,22 @@ def change(metric: str, pair: tuple[str, str], setting: str, setting_b: str) -> 
         return (gaps[0], gaps[1]) if gaps[0].keys() & gaps[1].keys() else None
 
     return Paired(sides)
+
+
+def across(metric: str, a: str, b: str, settings: Sequence[str], over: str = "setting") -> Paired:
+    """a − b with one pair for each setting that has both (a picture, say), means over its seeds: what the interval
+    then speaks of is settings like these, not seeds."""
+
+    def sides(rows: Sequence[Row]) -> Sides | None:
+        found: list[tuple[float, float]] = []
+        for setting in settings:
+            both = _two(metric, (a, b), setting, setting)(rows)
+            if both is not None:
+                shared = sorted(both[0].keys() & both[1].keys())
+                found.append((mean([both[0][s] for s in shared]), mean([both[1][s] for s in shared])))
+        return (dict(enumerate(x for x, _ in found)), dict(enumerate(y for _, y in found))) if found else None
+
+    return Paired(sides, over)
 
 
 def rank_correlation(

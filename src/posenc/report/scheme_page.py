@@ -1,4 +1,7 @@
-"""The page of one scheme: formula, claims as measured, pictures, options, citation. It knows no scheme by name."""
+"""The page of one scheme: formula, claims as measured, pictures, its paper's theory, options, citation.
+
+It knows no scheme by name.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,16 @@ from typing import Any
 import numpy as np
 
 from posenc.contract import claims_measured
-from posenc.measure.decay import logit_by_distance, logit_on_plane, reach, shown
+from posenc.measure.decay import logit_by_distance, logit_on_plane, plane, reach, shown
+from posenc.measure.grid_cells import firing_maps
+from posenc.report import papers
 from posenc.report.lines import lines
 from posenc.report.matrices import matrices
 from posenc.report.page import Facts, Panel, Source, Table, Text, write_page
 from posenc.scheme import Scheme
 from posenc.specification import signature
 
-DISTANCES, PLANE = 24, 12
+DISTANCES, PLANE, MAPS = 24, 12, 8
 
 
 def write(path: Path, kind: type[Scheme]) -> Path:
@@ -30,6 +35,7 @@ def write(path: Path, kind: type[Scheme]) -> Path:
         Panel("Use", (Source(f"{kind.__name__}{signature(kind)}"), Source(inspect.cleandoc(kind.__doc__ or "")))),
         _claims(kind),
         *_pictures(kind),
+        *papers.panels(kind.cite),
         Panel(
             "Declared examples", (Facts(tuple((str(i + 1), (_call(kind, o),)) for i, o in enumerate(kind.examples))),)
         ),
@@ -69,20 +75,49 @@ def _pictures(kind: type[Scheme]) -> list[Panel]:
     ]
     if scheme.claims.axes == 1:
         return panels
-    plane = np.array(
+    around = np.array(
         [[np.nan if value is None else value for value in row] for row in logit_on_plane(scheme, reach(scheme, PLANE))],
         dtype=float,
     )
     return [
         *panels,
         matrices(
-            [("logit on the plane", plane)],
+            [("logit on the plane", around)],
             title="Logit on the plane",
             caption="The query stands in the middle; rows run along the first axis, columns along the second.",
             low_label="smallest",
             high_label="largest",
+            size="small",
         ),
+        *_firing(scheme),
     ]
+
+
+def _firing(scheme: Scheme) -> list[Panel]:
+    """Some channels over the plane, where a scheme has a map of a place."""
+    far = reach(scheme, PLANE)
+    try:
+        maps = firing_maps(scheme, plane(scheme, far))
+    except ValueError:
+        return []
+    moving = [c for c in range(maps.shape[1]) if float(maps[:, c].std()) > 1e-9]
+    chosen = [moving[round(i * (len(moving) - 1) / (MAPS - 1))] for i in range(MAPS)] if moving else []
+    found = [(f"channel {c}", maps[:, c].reshape(2 * far + 1, -1).numpy()) for c in dict.fromkeys(chosen)]
+    return (
+        [
+            matrices(
+                found,
+                title="Firing maps",
+                caption="Channels over the same plane: of embedded rows, or of a vector of ones as the scheme maps it.",
+                shared_scale=False,
+                low_label="lowest",
+                high_label="highest",
+                size="small",
+            )
+        ]
+        if found
+        else []
+    )
 
 
 def _call(kind: type[Scheme], options: Any) -> str:

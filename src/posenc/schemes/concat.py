@@ -73,5 +73,5 @@ class Concat(Scheme):
     def embed(self, where: tuple[Any, ...]) -> Tensor:
         return torch.cat([part.embed(w) for part, w in zip(self.parts, where, strict=True)], -1)
 
-    def define_embed(self, p: Tensor) -> Tensor:
-        return torch.cat([part.define_embed(p) for part in self.parts])
+    def define_rows(self, p: Tensor) -> Tensor:
+        return torch.cat([part.define_rows(p) for part in self.parts], -1)

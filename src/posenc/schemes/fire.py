@@ -67,7 +67,7 @@ class FIRE(Scheme):
             range=None,
             axes=1,
             sites=frozenset({"bias"}),
-            sharing="head" if heads > 1 else "layer",
+            sharing="layer and head" if heads > 1 else "layer",
             cacheable=True,
         )
 

@@ -7,8 +7,11 @@ The inner product depends on v - v' alone, whatever B and a are. Source: Rahimi 
 arXiv 2006.10739, equations 3 and 5 (there cosine first). Conventions: sine before cosine, m by m; B in cycles a unit of
 position, hence the 2 pi; coordinates of any size, the paper's from 0 to 1. The directions are
 ``kernels.wave_vectors.draw``: "gaussian" N(0, sigma^2), "basic" sigma e_p, "positional" sigma^(j/J) e_p (not NeRF's,
-which is sigma = 2^J and half the frequency). They are saved, trained or not, so that a loaded model has its own again,
-and stay in float32 when the module is cast; turns are counted in float64.
+which is sigma = 2^J and half the frequency), "released" what their code has for it. They are saved, trained or not, so
+that a loaded model has its own again, and stay in float32 when the module is cast; turns are counted in float64.
+
+Coarse to fine: ``embed(weigh(prepare(pos), weights))`` of ``kernels.domain`` with a weight for each direction, of J
+frequencies on each of P axes ``coarse_to_fine(progress, J).repeat(P)`` (BARF, arXiv 2104.06405).
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from typing import get_args
 import torch
 from torch import Tensor, nn
 
-from posenc.kernels.wave_vectors import Directions, angles, draw
+from posenc.kernels.wave_vectors import Directions, Waves, angles, draw
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -45,6 +48,7 @@ class FourierFeatures(Scheme):
         {"dim": 12, "amplitudes": (1.0, 0.5, 0.25, 0.2, 0.1, 0.0)},
         {"dim": 6, "axes": 3, "directions": "basic", "sigma": 0.03},
         {"dim": 12, "axes": 2, "directions": "positional", "sigma": 0.05},
+        {"dim": 12, "axes": 2, "directions": "released", "sigma": 1.1},
     )
     wide = frozenset({"B"})
 
@@ -68,7 +72,7 @@ class FourierFeatures(Scheme):
                 f"got dim={dim}, axes={axes}. Use dim={max(dim + dim % 2, 2)}, axes={max(axes, 1)}."
             )
         if directions not in get_args(Directions):
-            raise ValueError(f"first directions are 'gaussian', 'basic' or 'positional'; got {directions!r}.")
+            raise ValueError(f"directions are {', '.join(map(repr, get_args(Directions)))}; got {directions!r}.")
         if not (math.isfinite(sigma) and sigma > 0):
             raise ValueError(f"sigma is the size of the directions, a positive number; got {sigma:g}.")
         _refuse_misfit(dim, axes, directions, sigma)
@@ -106,16 +110,20 @@ class FourierFeatures(Scheme):
     def out_dim(self) -> int:
         return 2 * len(self.amplitudes)
 
-    def prepare(self, pos: Positions) -> Tensor:
-        """The finished rows ``(.., N, dim)``."""
+    def prepare(self, pos: Positions) -> Waves:
         turns = self._take(pos).precise() @ self.B.double().T
         angle = angles(turns, pos.table_dtype)
         a = torch.tensor(self.amplitudes, dtype=angle.dtype, device=angle.device)
         rows = torch.stack([a * angle.sin(), a * angle.cos()], -1).flatten(-2)
-        return rows if pos.placed is None else rows * pos.placed[..., None]
+        return Waves(rows if pos.placed is None else rows * pos.placed[..., None])
 
-    def embed(self, where: Tensor) -> Tensor:
-        return where
+    def embed(self, where: Waves) -> Tensor:
+        rows, weights = where
+        if weights is None:
+            return rows
+        if weights.shape[-1] != len(self.B):
+            raise ValueError(f"{len(self.B)} directions need a weight each; got shape {tuple(weights.shape)}.")
+        return rows * weights.to(rows.dtype).repeat_interleave(2, -1)
 
     def define_embed(self, p: Tensor) -> Tensor:
         row = []
@@ -128,13 +136,14 @@ class FourierFeatures(Scheme):
 def _refuse_misfit(dim: int, axes: int, directions: Directions, sigma: float) -> None:
     if directions == "basic" and dim != 2 * axes:
         raise ValueError(f"the basic mapping has one direction an axis, so `dim` is 2 axes = {2 * axes}; got {dim}.")
-    if directions == "positional" and dim % (2 * axes):
+    if directions in ("positional", "released") and dim % (2 * axes):
         raise ValueError(
-            f"the positional mapping gives each of {axes} axes as many frequencies, so `dim` is a multiple of "
+            f"the {directions} mapping gives each of {axes} axes as many frequencies, so `dim` is a multiple of "
             f"{2 * axes}; got {dim}. Use {max(dim // (2 * axes), 1) * 2 * axes}."
         )
-    if directions == "positional" and sigma == 1 and dim > 2 * axes:
+    alike = sigma == 1 if dim > 2 * axes else directions == "released"  # whose first frequency is 0
+    if directions in ("positional", "released") and alike:
         raise ValueError(
-            "with sigma=1 all frequencies sigma^(j/J) of the positional mapping are 1. Use sigma=2**J for 1, 2, 4, .., "
-            "or the highest frequency that the data has."
+            f"with sigma={sigma:g} and dim={dim} all frequencies of the {directions} mapping are one. Use sigma=2**J "
+            "for J of them, or the highest that the data has, and dim = 2 J axes with J >= 2."
         )

@@ -53,7 +53,7 @@ class FoX(Scheme):
             range=None,
             axes=1,
             sites=frozenset({"bias", "mask"}),
-            sharing="head" if heads > 1 else "layer",
+            sharing="layer and head" if heads > 1 else "layer",
             cacheable=True,
         )
 

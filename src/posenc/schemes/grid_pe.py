@@ -31,10 +31,10 @@ from posenc.scheme import Claims, Scheme
 class GridPE(Scheme):
     """``q_m -> R_m q_m``, ``k_n -> R_n k_n``, every pair of channels turned by ``omega_{s,i} . p``.
 
-    head_dim: a head's width. axes: P. heads: with a rotation of its own each; 1 for one that all share. extent: what
-    the longest wave spans, 14 units of position (a picture of 14 x 14 patches) by default; None for the paper's pure
-    ladder, one scale a group. shortest: the shortest wavelength. ratio: r, ``e^(1/axes)`` by default.
-    rotation_seed: of Q.
+    head_dim: a head's width. axes: P. heads: with a rotation of its own each; 1 for one that all share, and on one axis
+    there is none. extent: what the longest wave spans, 14 units of position (a picture of 14 x 14 patches) by default;
+    None for the paper's pure ladder, one scale a group. shortest: the shortest wavelength. ratio: r, ``e^(1/axes)`` by
+    default. rotation_seed: of Q.
     """
 
     cite = """@article{li2024gridpe,
@@ -78,13 +78,15 @@ class GridPE(Scheme):
         if extent is None:
             scales = scales[0] / r ** torch.arange(groups, dtype=torch.float64, device="cpu")
         if len(scales) > groups:
+            spanned = shortest * r ** (groups - 1)
+            step = 10.0 ** (math.floor(math.log10(spanned)) - 2)
             raise ValueError(
                 f"GridPE has {groups} groups of {2 * n} channels, and spanning extent={extent:g} from wavelength "
                 f"{shortest:g} by a ratio of {r:.3g} takes {len(scales)}. Use head_dim={2 * n * len(scales)}, "
-                f"extent={shortest * r ** (groups - 1):.3g}, or another ratio."
+                f"extent={math.floor(spanned / step) * step:.3g}, or another ratio."
             )
-        self.head_dim = head_dim
-        self.waves = _waves(groups, scales, axes, r, heads, rotation_seed)
+        self.head_dim, self.heads = head_dim, heads if axes > 1 else 1
+        self.waves = _waves(groups, scales, axes, r, self.heads, rotation_seed)
         self.claims = Claims(
             translation="exact",
             isometric=True,
@@ -92,7 +94,7 @@ class GridPE(Scheme):
             range=None,
             axes=axes,
             sites=frozenset({"q", "k"}),
-            sharing="head" if heads > 1 and axes > 1 else "model",
+            sharing="head" if self.heads > 1 else "model",
             cacheable=True,
         )
 

@@ -13,7 +13,7 @@ first of a simplex turned by a fixed random rotation of its own, drawn once from
 coefficients, ``g_k = sum_i c_i exp(j omega_{i,k} . m)`` with ``|omega_k| = 200^(k/d)``; (Re g, Im g) stand for
 (cos, sin) without being normalised, |g| from .07 to 2.7; pairs are (k, k + d/2); and the directions are drawn anew at
 every ``prepare``, apart for q and for k, so that nothing relative is left. ``"frozen"`` is the same with the first draw
-kept. What both claim, the contract measures on "frozen".
+kept, and an example: most checks hold two calls against each other, which only it can pass.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ are the positions that ``graph(edges, axes=P)`` makes; the scheme itself reads P
 An eigenvector means the same as its negative, and a node's row should not depend on which of them a solver returned.
 signs="given" reads them as they come, and a network learns not to care where training flips them at random
 (``posenc.randomised.flipped``), as the paper does; signs="absolute" reads ``|v_pn|``, which no flip changes, and which
-cannot tell a node from one on the other side of a cut.
+cannot tell a node from one on the other side of a cut. What no flip changes and can is another scheme, ``SignNet``.
 
 Source: Dwivedi and Bresson 2020, arXiv 2012.09699 (the map); Dwivedi et al. 2020, arXiv 2003.00982 (the flips, and the
 absolute value among the alternatives). ``C`` and ``c`` start as torch's linear layers do.

@@ -114,7 +114,7 @@ class LearnableFourier(Scheme):
     def prepare(self, pos: Positions) -> Features:
         self._take(pos)
         x = pos.precise().unflatten(-1, (self.groups, -1))
-        angle = (x[..., None, :] * self.directions.double()).sum(-1)
+        angle = x @ self.directions.double().T
         r = torch.cat([angle.cos(), angle.sin()], -1) / math.sqrt(self.weight_1.shape[1])
         return Features(r.to(pos.table_dtype), pos.placed)
 

@@ -79,7 +79,7 @@ class LogCPB(Scheme):
             range=(0, min(self.window) - 1),
             axes=len(self.window),
             sites=frozenset({"bias"}),
-            sharing="head" if heads > 1 else "layer",
+            sharing="layer and head" if heads > 1 else "layer",
             cacheable=True,
         )
 

@@ -38,6 +38,7 @@ class MixedRoPE(Scheme):
         {"head_dim": 12, "heads": 4, "base": 100.0},
         {"head_dim": 12, "heads": 4, "axes": 1},
         {"head_dim": 12, "heads": 4, "axes": 3, "pairing": "half"},
+        {"head_dim": 12, "heads": 1},
     )
     wide = frozenset({"directions"})
 
@@ -72,7 +73,7 @@ class MixedRoPE(Scheme):
             range=None,
             axes=axes,
             sites=frozenset({"q", "k"}),
-            sharing="head",
+            sharing="layer and head" if heads > 1 else "layer",
             cacheable=True,
         )
 
@@ -108,7 +109,7 @@ class MixedRoPE(Scheme):
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
         y = list(x)
         for i, (a, b) in enumerate(channels(self.pairing, self.head_dim).tolist()):
-            angle = sum(p[axis] * self.directions[head, axis, i] for axis in range(len(p)))
+            angle = sum(p[axis] * self.directions[head % len(self.directions), axis, i] for axis in range(len(p)))
             cos, sin = torch.cos(torch.as_tensor(angle)), torch.sin(torch.as_tensor(angle))
             y[a], y[b] = x[a] * cos - x[b] * sin, x[b] * cos + x[a] * sin
         return torch.stack(y) if site in ("q", "k") else x

@@ -95,6 +95,8 @@ class MultiResolutionGrid(Scheme):
 
         Raises ValueError for another convention or number of parameters. ``table.flatten()`` is the way back.
         """
+        if not isinstance(params, Tensor):
+            raise ValueError(f"params is a flat tensor, encoding.params; got {type(params).__name__}. Make it one.")
         if self.convention != "tcnn":
             raise ValueError(
                 "tiny-cuda-nn's rows belong to its own vertices. Build MultiResolutionGrid(.., convention='tcnn', "
@@ -108,6 +110,11 @@ class MultiResolutionGrid(Scheme):
             )
         with torch.no_grad():
             self.table.copy_(params.reshape(self.table.shape))
+
+    @property
+    def tables(self) -> tuple[Tensor, ...]:
+        """The rows ``(rows, F)`` of each level, coarse to fine: views of ``table``."""
+        return self.table.split([level.rows for level in self.levels])
 
     @property
     def out_dim(self) -> int:

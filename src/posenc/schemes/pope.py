@@ -77,7 +77,7 @@ class PoPE(Scheme):
             range=None,
             axes=1,
             sites=frozenset({"q", "k"}),
-            sharing="head" if heads > 1 else "layer",
+            sharing="layer and head" if heads > 1 else "layer",
             cacheable=True,
         )
 

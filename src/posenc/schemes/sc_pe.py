@@ -10,7 +10,8 @@ of an n x n grid, from 0. ``variant``: "open", ``delta = pi / 2n``, all n^2 vect
 a)`` with ``a = row delta``, ``b = column delta``, delta closed: it starts at +Z, and the first row is one vector.
 
 ``hidden``: the note's trained readout, which gives a pixel one number: (128,) for ``3 -> 128 -> ReLU -> 1`` (pictures
-multiplied by it), (256, 64) for the notebooks' concatenated features, () for one linear layer.
+multiplied by it), (256, 64) for the notebooks' concatenated features (CIFAR's; that of Fashion-MNIST has no ReLU after
+the 64), () for one linear layer.
 
 Known flaws: (1,1) and (2,2) are as alike as (1,2) and (2,1), for only |phi - phi'| enters; neighbours in a row grow
 more alike downwards. SCShear mends the first, SCTorus both.

@@ -110,8 +110,8 @@ class Scaled(Scheme):
 
         return None if inner is None else scaled
 
-    def define_embed(self, p: Tensor) -> Tensor:
-        return self.factor * self.scheme.define_embed(p)
+    def define_rows(self, p: Tensor) -> Tensor:
+        return self.factor * self.scheme.define_rows(p)
 
     def define_bias(self, at: At) -> Tensor:
         return self.factor * self.scheme.define_bias(at)

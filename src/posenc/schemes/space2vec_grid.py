@@ -4,7 +4,7 @@
 
 Source: Mai et al. 2020, arXiv 2003.00824. Conventions: positions are places on a plane (projected kilometres, pixels,
 ..) in the unit of r_min and r_max, and not longitude and latitude; axis by axis, within an axis scale by scale;
-sine before cosine, as in their code (github gengchenmai/space2vec).
+sine before cosine, all as in their code (github gengchenmai/space2vec).
 """
 
 from __future__ import annotations

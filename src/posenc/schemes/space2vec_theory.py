@@ -4,8 +4,8 @@
     lambda_s = r_min (r_max / r_min)^(s/(S-1)),  s = 0 .. S-1
 
 Source: Mai et al. 2020, arXiv 2003.00824. Conventions: positions are places on a plane (projected kilometres, pixels,
-..) in the unit of r_min and r_max, and not longitude and latitude; direction by direction, within one scale by scale;
-sine before cosine, as in their code (github gengchenmai/space2vec).
+..) in the unit of r_min and r_max, and not longitude and latitude; scale by scale, within one direction by direction;
+sine before cosine, all as in their code (github gengchenmai/space2vec).
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ class Space2VecTheory(Scheme):
         self._take(pos)
         along = pos.precise() @ simplex.directions(2).to(pos.coords.device).mT
         sin, cos = harmonics.scaled(along, self.scales, self.r_min, self.r_max)
-        return harmonics.finish(torch.stack([sin, cos], -1).flatten(-3), pos)
+        return harmonics.finish(torch.stack([sin, cos], -1).transpose(-3, -2).flatten(-3), pos)
 
     def embed(self, where: Tensor) -> Tensor:
         return where
 
     def define_embed(self, p: Tensor) -> Tensor:
         row = []
-        for degrees in (0, 120, 240):
-            along = p[0] * math.cos(math.radians(degrees)) + p[1] * math.sin(math.radians(degrees))
-            for s in range(self.scales):
-                shorter = self.r_min * (self.r_max / self.r_min) ** (s / max(self.scales - 1, 1))
+        for s in range(self.scales):
+            shorter = self.r_min * (self.r_max / self.r_min) ** (s / max(self.scales - 1, 1))
+            for degrees in (0, 120, 240):
+                along = p[0] * math.cos(math.radians(degrees)) + p[1] * math.sin(math.radians(degrees))
                 row += [(along / shorter).sin(), (along / shorter).cos()]
         return torch.stack(row)

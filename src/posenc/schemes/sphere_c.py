@@ -12,15 +12,14 @@ gengchenmai/sphere2vec). Conventions: positions are (longitude, latitude), longi
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
-from posenc.kernels import harmonics
-from posenc.kernels.harmonics import TURN, Unit
+from posenc.kernels import harmonics, sphere2vec
+from posenc.kernels.harmonics import Unit
+from posenc.kernels.sphere2vec import Globe
 from posenc.positions import Positions
-from posenc.scheme import Claims, Scheme
+from posenc.scheme import Scheme
 
 
 class SphereC(Scheme):
@@ -30,57 +29,30 @@ class SphereC(Scheme):
     unit: of longitude and latitude, "radians" or "degrees".
     """
 
-    cite = """@article{mai2023sphere2vec,
-  title={Sphere2Vec: A General-Purpose Location Representation Learning over a Spherical Surface for Large-Scale
-         Geospatial Predictions},
-  author={Mai, Gengchen and Xuan, Yao and Zuo, Wenyun and He, Yutong and Song, Jiaming and Ermon, Stefano and
-          Janowicz, Krzysztof and Lao, Ni},
-  journal={ISPRS Journal of Photogrammetry and Remote Sensing}, year={2023}, note={arXiv:2306.17624}}"""
-    examples = (
-        {"scales": 3},
-        {"scales": 3, "r_min": 0.1},
-        {"scales": 3, "r_max": 0.5},
-        {"scales": 3, "unit": "degrees"},
-    )
+    cite = sphere2vec.CITE
+    examples = sphere2vec.EXAMPLES
 
     def __init__(self, scales: int = 16, *, r_min: float = 0.01, r_max: float = 1.0, unit: Unit = "radians") -> None:
         super().__init__()
-        harmonics.check_unit("SphereC", unit)
-        harmonics.check_scales("SphereC", scales, r_min, r_max)
-        self.scales, self.r_min, self.r_max = scales, r_min, r_max
-        self.unit: Unit = unit
-        self.claims = Claims(
-            translation="none",
-            isometric=True,
-            learned=False,
-            range=(-TURN[unit], TURN[unit]),
-            axes=2,
-            sites=frozenset({"embed"}),
-            sharing="model",
-            cacheable=True,
-        )
+        self.globe = Globe("SphereC", scales, r_min, r_max, unit)
+        self.claims = self.globe.claims(translation="none", isometric=True)
 
     @property
     def out_dim(self) -> int:
-        return 3 * self.scales
+        return 3 * self.globe.scales
 
     def prepare(self, pos: Positions) -> Tensor:
         """The finished rows ``(.., N, out_dim)``."""
-        harmonics.refuse_degrees(type(self).__name__, pos, self.unit)
-        lon, lat = harmonics.lon_lat(self._take(pos), self.unit)
-        sin_lon, cos_lon = harmonics.scaled(lon, self.scales, self.r_min, self.r_max)
-        sin_lat, cos_lat = harmonics.scaled(lat, self.scales, self.r_min, self.r_max)
-        rows = torch.stack([sin_lat, cos_lat * cos_lon, cos_lat * sin_lon], -1).flatten(-2)
+        self.globe.refuse_degrees(pos)
+        lon, lat = self.globe.scaled(self._take(pos))
+        rows = torch.stack([lat.sin, lat.cos * lon.cos, lat.cos * lon.sin], -1).flatten(-2)
         return harmonics.finish(rows, pos)
 
     def embed(self, where: Tensor) -> Tensor:
         return where
 
     def define_embed(self, p: Tensor) -> Tensor:
-        lon, lat = (angle * (math.pi / 180 if self.unit == "degrees" else 1) for angle in p)
         row = []
-        for s in range(self.scales):
-            shorter = self.r_min * (self.r_max / self.r_min) ** (s / max(self.scales - 1, 1))
-            a, b = lon / shorter, lat / shorter
+        for a, b in self.globe.define(p)[2]:
             row += [b.sin(), b.cos() * a.cos(), b.cos() * a.sin()]
         return torch.stack(row)

@@ -14,15 +14,14 @@ gengchenmai/sphere2vec). Conventions: positions are (longitude, latitude), longi
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
-from posenc.kernels import harmonics
-from posenc.kernels.harmonics import TURN, Unit
+from posenc.kernels import harmonics, sphere2vec
+from posenc.kernels.harmonics import Unit
+from posenc.kernels.sphere2vec import Globe
 from posenc.positions import Positions
-from posenc.scheme import Claims, Scheme
+from posenc.scheme import Scheme
 
 
 class SphereDFS(Scheme):
@@ -32,62 +31,35 @@ class SphereDFS(Scheme):
     unit: of longitude and latitude, "radians" or "degrees".
     """
 
-    cite = """@article{mai2023sphere2vec,
-  title={Sphere2Vec: A General-Purpose Location Representation Learning over a Spherical Surface for Large-Scale
-         Geospatial Predictions},
-  author={Mai, Gengchen and Xuan, Yao and Zuo, Wenyun and He, Yutong and Song, Jiaming and Ermon, Stefano and
-          Janowicz, Krzysztof and Lao, Ni},
-  journal={ISPRS Journal of Photogrammetry and Remote Sensing}, year={2023}, note={arXiv:2306.17624}}"""
-    examples = (
-        {"scales": 3},
-        {"scales": 3, "r_min": 0.1},
-        {"scales": 3, "r_max": 0.5},
-        {"scales": 3, "unit": "degrees"},
-    )
+    cite = sphere2vec.CITE
+    examples = sphere2vec.EXAMPLES
 
     def __init__(self, scales: int = 16, *, r_min: float = 0.01, r_max: float = 1.0, unit: Unit = "radians") -> None:
         super().__init__()
-        harmonics.check_unit("SphereDFS", unit)
-        harmonics.check_scales("SphereDFS", scales, r_min, r_max)
-        self.scales, self.r_min, self.r_max = scales, r_min, r_max
-        self.unit: Unit = unit
-        self.claims = Claims(
-            translation="exact",
-            isometric=True,
-            learned=False,
-            range=(-TURN[unit], TURN[unit]),
-            axes=2,
-            sites=frozenset({"embed"}),
-            sharing="model",
-            cacheable=True,
-        )
+        self.globe = Globe("SphereDFS", scales, r_min, r_max, unit)
+        self.claims = self.globe.claims(translation="exact", isometric=True)
 
     @property
     def out_dim(self) -> int:
-        return 4 * self.scales**2 + 4 * self.scales
+        return 4 * self.globe.scales**2 + 4 * self.globe.scales
 
     def prepare(self, pos: Positions) -> Tensor:
         """The finished rows ``(.., N, out_dim)``."""
-        harmonics.refuse_degrees(type(self).__name__, pos, self.unit)
-        lon, lat = harmonics.lon_lat(self._take(pos), self.unit)
-        sin_lon, cos_lon = harmonics.scaled(lon, self.scales, self.r_min, self.r_max)
-        sin_lat, cos_lat = harmonics.scaled(lat, self.scales, self.r_min, self.r_max)
-        by_lon, by_lat = torch.cat([sin_lon, cos_lon], -1), torch.cat([sin_lat, cos_lat], -1)
+        self.globe.refuse_degrees(pos)
+        lon, lat = self.globe.scaled(self._take(pos))
+        by_lon, by_lat = torch.cat(lon, -1), torch.cat(lat, -1)
         products = (by_lon[..., :, None] * by_lat[..., None, :]).flatten(-2)
-        rows = torch.cat([products, torch.stack([sin_lat, cos_lat, sin_lon, cos_lon], -1).flatten(-2)], -1)
+        rows = torch.cat([products, torch.stack([*lat, *lon], -1).flatten(-2)], -1)
         return harmonics.finish(rows, pos)
 
     def embed(self, where: Tensor) -> Tensor:
         return where
 
     def define_embed(self, p: Tensor) -> Tensor:
-        lon, lat = (angle * (math.pi / 180 if self.unit == "degrees" else 1) for angle in p)
-        row = []
-        step = 1 / max(self.scales - 1, 1)
-        shorter = [self.r_min * (self.r_max / self.r_min) ** (s * step) for s in range(self.scales)]
-        by_lon = [(lon / r).sin() for r in shorter] + [(lon / r).cos() for r in shorter]
-        by_lat = [(lat / r).sin() for r in shorter] + [(lat / r).cos() for r in shorter]
-        row += [a * b for a in by_lon for b in by_lat]
-        for r in shorter:
-            row += [(lat / r).sin(), (lat / r).cos(), (lon / r).sin(), (lon / r).cos()]
+        _, _, each = self.globe.define(p)
+        by_lon = [a.sin() for a, _ in each] + [a.cos() for a, _ in each]
+        by_lat = [b.sin() for _, b in each] + [b.cos() for _, b in each]
+        row = [x * y for x in by_lon for y in by_lat]
+        for a, b in each:
+            row += [b.sin(), b.cos(), a.sin(), a.cos()]
         return torch.stack(row)

@@ -13,15 +13,14 @@ gengchenmai/sphere2vec). Conventions: positions are (longitude, latitude), longi
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
-from posenc.kernels import harmonics
-from posenc.kernels.harmonics import TURN, Unit
+from posenc.kernels import harmonics, sphere2vec
+from posenc.kernels.harmonics import Unit
+from posenc.kernels.sphere2vec import Globe
 from posenc.positions import Positions
-from posenc.scheme import Claims, Scheme
+from posenc.scheme import Scheme
 
 
 class SphereMPlus(Scheme):
@@ -31,60 +30,33 @@ class SphereMPlus(Scheme):
     unit: of longitude and latitude, "radians" or "degrees".
     """
 
-    cite = """@article{mai2023sphere2vec,
-  title={Sphere2Vec: A General-Purpose Location Representation Learning over a Spherical Surface for Large-Scale
-         Geospatial Predictions},
-  author={Mai, Gengchen and Xuan, Yao and Zuo, Wenyun and He, Yutong and Song, Jiaming and Ermon, Stefano and
-          Janowicz, Krzysztof and Lao, Ni},
-  journal={ISPRS Journal of Photogrammetry and Remote Sensing}, year={2023}, note={arXiv:2306.17624}}"""
-    examples = (
-        {"scales": 3},
-        {"scales": 3, "r_min": 0.1},
-        {"scales": 3, "r_max": 0.5},
-        {"scales": 3, "unit": "degrees"},
-    )
+    cite = sphere2vec.CITE
+    examples = sphere2vec.EXAMPLES
 
     def __init__(self, scales: int = 16, *, r_min: float = 0.01, r_max: float = 1.0, unit: Unit = "radians") -> None:
         super().__init__()
-        harmonics.check_unit("SphereMPlus", unit)
-        harmonics.check_scales("SphereMPlus", scales, r_min, r_max)
-        self.scales, self.r_min, self.r_max = scales, r_min, r_max
-        self.unit: Unit = unit
-        self.claims = Claims(
-            translation="none",
-            isometric=False,
-            learned=False,
-            range=(-TURN[unit], TURN[unit]),
-            axes=2,
-            sites=frozenset({"embed"}),
-            sharing="model",
-            cacheable=True,
-        )
+        self.globe = Globe("SphereMPlus", scales, r_min, r_max, unit)
+        self.claims = self.globe.claims(translation="none", isometric=False)
 
     @property
     def out_dim(self) -> int:
-        return 8 * self.scales
+        return 8 * self.globe.scales
 
     def prepare(self, pos: Positions) -> Tensor:
         """The finished rows ``(.., N, out_dim)``."""
-        harmonics.refuse_degrees(type(self).__name__, pos, self.unit)
-        lon, lat = harmonics.lon_lat(self._take(pos), self.unit)
-        sin_lon, cos_lon = harmonics.scaled(lon, self.scales, self.r_min, self.r_max)
-        sin_lat, cos_lat = harmonics.scaled(lat, self.scales, self.r_min, self.r_max)
-        parts = [sin_lat, cos_lat, sin_lon, cos_lon, cos_lat * lon.cos()[..., None], lat.cos()[..., None] * cos_lon]
-        parts += [cos_lat * lon.sin()[..., None], lat.cos()[..., None] * sin_lon]
-        rows = torch.stack(parts, -1).flatten(-2)
-        return harmonics.finish(rows, pos)
+        self.globe.refuse_degrees(pos)
+        (lon, lat), (lon_s, lat_s) = self.globe.whole(self._take(pos)), self.globe.scaled(pos)
+        parts = [lat_s.sin, lat_s.cos, lon_s.sin, lon_s.cos]
+        parts += [lat_s.cos * lon.cos, lat.cos * lon_s.cos, lat_s.cos * lon.sin, lat.cos * lon_s.sin]
+        return harmonics.finish(torch.stack(parts, -1).flatten(-2), pos)
 
     def embed(self, where: Tensor) -> Tensor:
         return where
 
     def define_embed(self, p: Tensor) -> Tensor:
-        lon, lat = (angle * (math.pi / 180 if self.unit == "degrees" else 1) for angle in p)
+        lon, lat, each = self.globe.define(p)
         row = []
-        for s in range(self.scales):
-            shorter = self.r_min * (self.r_max / self.r_min) ** (s / max(self.scales - 1, 1))
-            a, b = lon / shorter, lat / shorter
+        for a, b in each:
             row += [b.sin(), b.cos(), a.sin(), a.cos()]
             row += [b.cos() * lon.cos(), lat.cos() * a.cos(), b.cos() * lon.sin(), lat.cos() * a.sin()]
         return torch.stack(row)

@@ -79,17 +79,21 @@ class SphericalHarmonics(Scheme):
         return where
 
     def define_embed(self, p: Tensor) -> Tensor:
-        """By the explicit sum of the associated Legendre functions, exact for small degrees."""
+        """The textbook's unnormalised Legendre functions, ``P_mm = (2m-1)!! cos^m lat`` and ``(l-m) P_lm = (2l-1) sin
+        lat P_l-1,m - (l+m-1) P_l-2,m``, each then divided by its norm; their explicit sum loses its digits by degree 30.
+        """
         lon, lat = (angle * (math.pi / 180 if self.unit == "degrees" else 1) for angle in p)
+        P = {}
+        for m in range(self.degree + 1):
+            P[m - 1, m] = torch.zeros_like(lat)
+            P[m, m] = float(math.prod(range(1, 2 * m, 2))) * lat.cos() ** m
+            for l in range(m + 1, self.degree + 1):  # noqa: E741
+                P[l, m] = ((2 * l - 1) * lat.sin() * P[l - 1, m] - (l + m - 1) * P[l - 2, m]) / (l - m)
         row = []
         for l in range(self.degree + 1):  # noqa: E741
             for m in range(-l, l + 1):
-                a, value = abs(m), torch.zeros_like(lat)
-                for k in range((l - a) // 2 + 1):
-                    down = math.factorial(k) * math.factorial(l - k) * math.factorial(l - 2 * k - a)
-                    value = value + (-1) ** k * math.factorial(2 * l - 2 * k) / down * lat.sin() ** (l - 2 * k - a)
-                size = (2 * l + 1) / (4 * math.pi) * math.factorial(l - a) / math.factorial(l + a)
-                value = value * math.sqrt(size) * lat.cos() ** a / 2**l
+                a = abs(m)
+                size = math.sqrt((2 * l + 1) / (4 * math.pi)) * math.prod(k**-0.5 for k in range(l - a + 1, l + a + 1))
                 around = 1 if m == 0 else math.sqrt(2) * ((a * lon).sin() if m < 0 else (m * lon).cos())
-                row.append(value * around * (-1 if self.condon_shortley and m % 2 else 1))
+                row.append(P[l, a] * size * around * (-1 if self.condon_shortley and m % 2 else 1))
         return torch.stack(row)

@@ -70,7 +70,7 @@ class STRING(Scheme):
             range=None,
             axes=axes,
             sites=frozenset({"q", "k"}),
-            sharing="head" if heads > 1 else "layer",
+            sharing="layer and head" if heads > 1 else "layer",
             cacheable=True,
         )
 

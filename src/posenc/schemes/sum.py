@@ -127,8 +127,8 @@ class Sum(Scheme):
             return None
         return lambda score, b, h, i, j: reduce(lambda s, mod: mod(s, b, h, i, j), mods, score)
 
-    def define_embed(self, p: Tensor) -> Tensor:
-        return sum((part.define_embed(p) for part, _ in self._at("embed", self.parts)), torch.zeros(()))
+    def define_rows(self, p: Tensor) -> Tensor:
+        return sum((part.define_rows(p) for part, _ in self._at("embed", self.parts)), torch.zeros(()))
 
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
         for part, _ in self._at(site, self.parts)[:: -1 if site == "o" else 1]:

@@ -25,6 +25,8 @@ class Request:
     seeds: Sequence[int] | None = None
     device: str = "cpu"
     data: Path | None = None
+    source: Path | None = None
+    """The user's own file or folder that the study is about, where it takes one."""
 
     def __post_init__(self) -> None:
         negative = [seed for seed in self.seeds or () if seed < 0]
@@ -51,6 +53,9 @@ class Study(Protocol):
     asks: frozenset[str]
     """Presets that are long enough to ask before they start."""
 
+    takes: str
+    """What kind of file of the user's own it is about, as "a picture"; empty where it takes none."""
+
     panels: Mapping[str, str]
     """Panel to one sentence of what it shows; a preset shows some of them unless others are asked for."""
 
@@ -59,6 +64,10 @@ class Study(Protocol):
 
     def plan(self, request: Request, store: Store) -> list[Unit]:
         """The units of a request, data made or read. Raises ValueError for what cannot be run."""
+        ...
+
+    def announce(self, request: Request, store: Store, units: Sequence[Unit]) -> Sequence[str]:
+        """What a person should know before these units start, as where to watch them."""
         ...
 
     def measurements(self, request: Request, store: Store, units: Sequence[Unit]) -> list[Unit]:

@@ -10,6 +10,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,8 +20,13 @@ from torch import Tensor, nn
 
 from posenc.training import checkpoint
 from posenc.training.precision import Arithmetic, Precision
+from posenc.training.weights import Average, Flat
 
 Report = Callable[[int, int, float, dict[str, float]], None]
+
+LATER = ("betas", "eps", "ema", "seconds")
+MOMENTS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
+"""When a training that is limited in time is measured, as parts of that time."""
 
 
 class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -30,6 +36,10 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     warmup_steps: steps of linear warm-up. decay_steps: where a cosine to zero ends, or None for a constant rate.
     clip: largest gradient norm, or None. evaluate_every: epochs between evaluations (the last epoch always has one).
     evaluate_in_train_mode: leaves dropout on while evaluating, as code that never calls ``eval()`` does.
+    betas, eps: of Adam, where not torch's own (.9, .999) and 1e-8. ema: the decay of a moving average of the weights,
+    which is then what is measured and what remains. seconds: training ends after so much time spent in steps (of the
+    processor, whoever else wants it; of the clock on another device), if ``epochs`` does not end it before; it is then
+    measured at ``MOMENTS`` of that time instead of every so many epochs.
     """
 
     epochs: int
@@ -42,6 +52,10 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     clip: float | None = None
     evaluate_every: int = 10
     evaluate_in_train_mode: bool = False
+    betas: tuple[float, float] | None = None
+    eps: float | None = None
+    ema: float | None = None
+    seconds: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "evaluate_every"):
@@ -51,6 +65,17 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError(f"training needs a learning rate above 0; got lr={self.lr:g}.")
         if self.weight_decay < 0 or self.warmup_steps < 0:
             raise ValueError("weight_decay and warmup_steps are not negative.")
+        if self.ema is not None and not 0 < self.ema < 1:
+            raise ValueError(f"ema is the decay of an average, between 0 and 1; got {self.ema:g}. As ema=0.99.")
+        if self.seconds is not None and not self.seconds > 0:
+            raise ValueError(f"training for so many seconds needs more than none; got seconds={self.seconds:g}.")
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """As plain JSON, for a unit's settings. What is None of `LATER` is left out: a store made before it was there
+        knows the same training by the same key."""
+        told = msgspec.to_builtins(self)
+        return {name: value for name, value in told.items() if name not in LATER or value is not None}
 
     def rate(self, step: int) -> float:
         """The learning rate of a step, counted from 0."""
@@ -75,6 +100,13 @@ class Fit:
     score: Callable[..., Tensor] | None = None
     """``score(model, *parts)``: the loss of parts of ``data``. What a population needs instead of ``loss``; it calls
     its first argument as it would the model and asks nothing else of it."""
+    draw: Callable[[int], Tensor] | None = None
+    """The batch of a step, a function of its number and the fit's seed alone: what ``loss`` then gets instead of the
+    numbers of samples. An epoch is then one step."""
+
+    def per_epoch(self, batch: int) -> int:
+        """Steps of an epoch for a size of batch."""
+        return 1 if self.draw is not None else math.ceil(self.samples / batch)
 
     @classmethod
     def of(
@@ -99,6 +131,8 @@ class State:
     step: int = 0
     loss_sum: float = 0.0
     loss_steps: int = 0
+    seconds: float = 0.0
+    average: Tensor | None = None
     curve: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
 
@@ -123,62 +157,96 @@ def train(
     """
     flat = Flat(fit.model)
     optimiser = make_optimiser([flat.parameter], config)
-    per_epoch = math.ceil(fit.samples / config.batch)
-    steps, state = config.epochs * per_epoch, State()
-    path = None if workdir is None else workdir / "checkpoint.pt"
+    state, path = State(), None if workdir is None else workdir / "checkpoint.pt"
     saved = None if path is None else checkpoint.load(path)
+    plan = _Plan(fit, config, state)
     if saved is not None:
         restore(saved, fit.model, optimiser, state)
-    else:
+    average = _averaged(flat, config, state)
+    if saved is None:
         measure(fit, config, state, 0)
     last_save, last_report, cost = time.monotonic(), time.monotonic(), 0.0
     since, fit_step = state.step, _Step(fit, flat, optimiser, config, precision)
-    for step, batch in _batches(fit.samples, config.batch, seed, state.step, steps):
+    clock = time.process_time if flat.parameter.device.type == "cpu" else time.perf_counter
+    began = clock()
+    for step, batch in plan.batches(seed):
         state.loss_sum += fit_step(step, batch)
+        if average is not None:
+            average.take()
         state.loss_steps += 1
         state.step = step + 1
-        epoch, rest = divmod(state.step, per_epoch)
-        if rest == 0 and (epoch % config.evaluate_every == 0 or state.step == steps):
-            measure(fit, config, state, epoch)
+        state.seconds += clock() - began
+        if plan.now_measured:
+            with nullcontext() if average is None else average.shown(state.step):
+                measure(fit, config, state, state.step // plan.per_epoch)
         now = time.monotonic()
-        if report is not None and (now - last_report > 0.5 or state.step == steps):
+        if report is not None and (now - last_report > 0.5 or plan.over):
             rate = (state.step - since) * config.batch / max(now - last_report, 1e-9)
-            report(state.step, steps, rate, latest(state.curve))
+            report(state.step, plan.expected, rate, latest(state.curve))
             last_report, since = now, state.step
         if (
             path is not None
             and now - last_save > max(checkpoint_seconds, min(50 * cost, 20 * checkpoint_seconds))
-            and state.step < steps
+            and not plan.over
         ):
             checkpoint.save(path, freeze(fit.model.state_dict(), optimiser.state_dict(), state))
             last_save = time.monotonic()
             cost = last_save - now
+        began = clock()
+    if average is not None:
+        average.keep(state.step)
     return state.curve
 
 
-class Flat:
-    """A model's trained parameters as one, for an optimiser that acts on each number alone.
+def _averaged(flat: Flat, config: TrainingConfig, state: State) -> Average | None:
+    if config.ema is None:
+        return None
+    average = Average(flat, config.ema, state.average)
+    state.average = average.total
+    return average
 
-    The parameters become views of ``parameter``, and their gradients are joined once a step: an optimiser's cost on a
-    small model is one call a tensor, and this makes it one call.
-    """
 
-    def __init__(self, model: nn.Module) -> None:
-        self.parts = [p for p in model.parameters() if p.requires_grad]
-        with torch.no_grad():
-            self.parameter = nn.Parameter(torch.cat([p.reshape(-1) for p in self.parts]))
-            for part, view in zip(self.parts, self.parameter.split([p.numel() for p in self.parts]), strict=True):
-                part.data = view.view_as(part)
-        self.parameter.grad = torch.zeros_like(self.parameter)
+class _Plan:
+    """When a training is measured and when it is over, by its epochs or by the time that its steps have taken."""
 
-    def clear(self) -> None:
-        for part in self.parts:
-            part.grad = None
+    def __init__(self, fit: Fit, config: TrainingConfig, state: State) -> None:
+        self.fit, self.config, self.state = fit, config, state
+        self.per_epoch = fit.per_epoch(config.batch)
+        self.steps = config.epochs * self.per_epoch
+        self.next = 0
 
-    def join(self) -> None:
-        """The parts' gradients as the gradient of the whole; a part that the loss does not reach has none: zero."""
-        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parts]
-        torch.cat([grad.reshape(-1) for grad in grads], out=self.parameter.grad)
+    def batches(self, seed: int) -> Iterator[tuple[int, Tensor]]:
+        """From the step where the run stands until it is over."""
+        limit, seconds = self.config.seconds, self.state.seconds
+        if limit is not None:
+            self.next = sum(seconds >= moment * limit for moment in MOMENTS)
+        for pair in _batches(self.fit, self.config.batch, seed, self.state.step, self.steps):
+            yield pair
+            if self.over:
+                return
+
+    @property
+    def over(self) -> bool:
+        limit = self.config.seconds
+        return self.state.step >= self.steps or (limit is not None and self.state.seconds >= limit)
+
+    @property
+    def now_measured(self) -> bool:
+        """Asked once a step."""
+        if self.config.seconds is None:
+            epoch, rest = divmod(self.state.step, self.per_epoch)
+            return rest == 0 and (epoch % self.config.evaluate_every == 0 or self.over)
+        due = sum(self.state.seconds >= moment * self.config.seconds for moment in MOMENTS)
+        passed, self.next = due > self.next, due
+        return passed or self.over
+
+    @property
+    def expected(self) -> int:
+        """Steps of the whole run, as far as one can tell."""
+        limit, state = self.config.seconds, self.state
+        if limit is None or not state.seconds:
+            return self.steps
+        return min(self.steps, max(state.step, round(state.step * limit / state.seconds)))
 
 
 def make_optimiser(
@@ -189,7 +257,9 @@ def make_optimiser(
     if config.optimiser == "sgd":
         return torch.optim.SGD(trained, lr=config.lr, weight_decay=config.weight_decay)
     kind = torch.optim.AdamW if config.optimiser == "adamw" else torch.optim.Adam
-    return kind(trained, lr=config.lr, weight_decay=config.weight_decay, fused=True)
+    own = {"betas": config.betas, "eps": config.eps}
+    chosen: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
+    return kind(trained, lr=config.lr, weight_decay=config.weight_decay, fused=True, **chosen)
 
 
 class _Step:
@@ -229,8 +299,11 @@ def order(samples: int, seed: int, epoch: int) -> Tensor:
     return torch.randperm(samples, generator=torch.Generator().manual_seed(mixed))
 
 
-def _batches(samples: int, batch: int, seed: int, start: int, stop: int) -> Iterator[tuple[int, Tensor]]:
-    per_epoch = math.ceil(samples / batch)
+def _batches(fit: Fit, batch: int, seed: int, start: int, stop: int) -> Iterator[tuple[int, Tensor]]:
+    if fit.draw is not None:
+        yield from ((step, fit.draw(step)) for step in range(start, stop))
+        return
+    samples, per_epoch = fit.samples, fit.per_epoch(batch)
     for epoch in range(start // per_epoch, math.ceil(stop / per_epoch)):
         shuffled = order(samples, seed, epoch)
         for part in range(max(0, start - epoch * per_epoch), per_epoch):
@@ -244,6 +317,8 @@ def measure(fit: Fit, config: TrainingConfig, state: State, epoch: int) -> None:
     fit.model.train()
     if state.loss_steps:
         found = {**found, "loss_train": state.loss_sum / state.loss_steps}
+    if fit.draw is not None:
+        found = {**found, "seconds": state.seconds}
     state.loss_sum, state.loss_steps = 0.0, 0
     state.curve += [{"epoch": epoch, "metric": name, "value": float(value)} for name, value in found.items()]
 

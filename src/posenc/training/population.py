@@ -22,10 +22,11 @@ import torch
 from torch import Tensor, nn
 
 from posenc.training import checkpoint, loop
-from posenc.training.loop import Fit, Flat, Report, State, TrainingConfig
+from posenc.training.loop import LATER, Fit, Report, State, TrainingConfig
 from posenc.training.precision import Arithmetic, Precision
 from posenc.training.stack import Stack
 from posenc.training.stepping import Stepper
+from posenc.training.weights import Flat
 
 REPORT_SECONDS = 0.5
 MOST_STEPS_UNSEEN = 256
@@ -90,7 +91,7 @@ class _Run:
         self.error: Exception | None = None
         self.moments: dict[str, Any] = {}
         self.path = None if member.workdir is None else member.workdir / "checkpoint.pt"
-        self.per_epoch = math.ceil(self.fit.samples / self.config.batch)
+        self.per_epoch = self.fit.per_epoch(self.config.batch)
         self.steps = self.config.epochs * self.per_epoch
 
     def attempt(self, action: Callable[..., None], *arguments: Any) -> None:
@@ -222,6 +223,9 @@ def _refuse_other_plans(members: Sequence[Member]) -> None:
                 f"member {number} has no `score` and `data`, from which a population makes its losses. "
                 "Build its fit with Fit.of(model, data, score, evaluate)."
             )
+        for name in LATER:
+            if getattr(member.config, name) is not None:
+                raise ValueError(f"a population trains without `{name}`, which member {number} has. Train it alone.")
         for name in ("epochs", "batch", "optimiser", "evaluate_every"):
             ours, theirs = getattr(first.config, name), getattr(member.config, name)
             if ours != theirs:

@@ -41,6 +41,7 @@ class LatinSquares:
     question = "Which encodings generalise on Latin squares?"
     presets: Mapping[str, str] = {name: preset.about for name, preset in PRESETS.items()}
     asks = frozenset(name for name, preset in PRESETS.items() if preset.asks)
+    takes = ""
     panels: Mapping[str, str] = {name: f"{plan.about} ({plan.shows})" for name, plan in PANELS.items()}
 
     claims: Sequence[Claim] = CLAIMS
@@ -48,6 +49,9 @@ class LatinSquares:
     def plan(self, request: Request, store: Store) -> list[Unit]:
         refuse_preset(self, request.preset)
         return planning.train_units(request, store)
+
+    def announce(self, request: Request, store: Store, units: Sequence[Unit]) -> Sequence[str]:
+        return ()
 
     def measurements(self, request: Request, store: Store, units: Sequence[Unit]) -> list[Unit]:
         return planning.measure_units(request, store, units)

@@ -36,7 +36,7 @@ def train_units(request: Request, store: Store) -> list[Unit]:
                 "train_size": setting.train_size,
                 "row": msgspec.to_builtins(row),
                 "model": msgspec.to_builtins(model_of(setting, row)),
-                "training": msgspec.to_builtins(msgspec.structs.replace(setting.training, **row.training)),
+                "training": msgspec.structs.replace(setting.training, **row.training).plain,
                 "device": request.device,
             }
             if request.device.startswith("cuda"):

@@ -1,0 +1,120 @@
+"""Scores without fixed bounds (decibels, errors, seconds): every seed by row, one picture a metric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from posenc.measure.statistics import Estimate, mean, t_interval
+from posenc.report.figures import dots
+from posenc.report.ink import name_for_ids
+from posenc.report.page import Panel, Picture, Pictures, Table, Text
+from posenc.report.rows import BySeed, Row, decimals, interval, number, values
+
+KEY = (
+    "Each ring is one seed, the heavy tick their mean (also printed at the right), the pale bar the {level:.0%} "
+    "t-interval over seeds."
+)
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a metric is: the title of its picture, its unit as the axis says it, and which way is better."""
+
+    title: str
+    unit: str
+    higher: bool = True
+    bounds: tuple[float | None, float | None] = (None, None)
+    """The range that it can take, where there is one."""
+
+
+def scores(
+    rows: Sequence[Row],
+    *,
+    metrics: Mapping[str, Score],
+    setting: str = "main",
+    lines: Mapping[str, Mapping[str, float]] | None = None,
+    level: float = 0.95,
+    title: str = "Scores by encoding",
+    caption: str = "",
+) -> Panel:
+    """Every seed, the mean and its t-interval, one picture a metric, best rows of the first metric first.
+
+    Args:
+        metrics: metric -> what it is. lines: metric -> name -> value worth a line of its own.
+    """
+    columns = {metric: _plain(values(rows, metric, setting), setting) for metric in metrics}
+    columns = {metric: found for metric, found in columns.items() if found}
+    if not columns:
+        return Panel(title, (Text(("No unit of this setting has finished.",)),), caption)
+    first = next(iter(columns))
+    order = _order(columns, higher=metrics[first].higher)
+    drawn = lines or {}
+    headroom = max(len(drawn.get(metric, {})) for metric in columns)
+    pictures = []
+    for metric, found in columns.items():
+        score, marks = metrics[metric], drawn.get(metric, {})
+        low, high = bounds = _bounds(found, marks, score, level)
+        svg = dots(
+            found,
+            order,
+            prefix=name_for_ids(title, setting, metric),
+            lines=marks,
+            headroom=headroom,
+            axis_label=score.unit + (" (higher is better)" if score.higher else " (lower is better)"),
+            bounds=bounds,
+            level=level,
+            digits=max(0, min(5, 2 - math.floor(math.log10(high - low)))),
+        )
+        told = ", ".join(f"{row} {number(mean(list(found[row].values())), 3)}" for row in order if row in found)
+        pictures.append(Picture(svg, score.title, f"{score.title}, {score.unit}, by encoding. Means: {told}."))
+    numbers = _numbers(f"{title}: the numbers", columns, metrics, order, level)
+    return Panel(title, (Pictures(tuple(pictures), KEY.format(level=level), numbers),), caption)
+
+
+def _plain(found: Mapping[str, BySeed], setting: str) -> dict[str, BySeed]:
+    """By the label of the main setting: a store calls other settings' rows "LABEL, SETTING"."""
+    return {row.removesuffix(f", {setting}"): seeds for row, seeds in found.items()}
+
+
+def _order(columns: Mapping[str, Mapping[str, BySeed]], *, higher: bool) -> list[str]:
+    order: list[str] = []
+    for found in columns.values():
+        best = sorted(found, key=lambda row: ((-1 if higher else 1) * mean(list(found[row].values())), row))
+        order += [row for row in best if row not in order]
+    return order
+
+
+def _bounds(found: Mapping[str, BySeed], marks: Mapping[str, float], score: Score, level: float) -> tuple[float, float]:
+    ends = list(marks.values())
+    for seeds in found.values():
+        estimate = t_interval(list(seeds.values()), level)
+        ends += [*seeds.values(), *((estimate.low, estimate.high) if estimate.known else ())]
+    low, high = min(ends), max(ends)
+    room = 0.06 * (high - low) or max(abs(high), 1e-3) * 0.05
+    least, most = score.bounds
+    low, high = low - room, high + room
+    return (low if least is None else max(low, least), high if most is None else min(high, most))
+
+
+def _numbers(
+    caption: str,
+    columns: Mapping[str, Mapping[str, BySeed]],
+    metrics: Mapping[str, Score],
+    order: Sequence[str],
+    level: float,
+) -> Table:
+    body = []
+    for row in order:
+        for metric, found in columns.items():
+            seeds = found.get(row)
+            if not seeds:
+                continue
+            estimate: Estimate = t_interval(list(seeds.values()), level)
+            digits = decimals(estimate.high - estimate.low) if estimate.known else 3
+            each = ", ".join(f"{seed}: {number(seeds[seed], digits)}" for seed in sorted(seeds))
+            reach = interval(estimate, digits) if estimate.known else "–"
+            what = f"{metrics[metric].title}, {metrics[metric].unit}"
+            body.append((row, what, number(estimate.mean, digits), reach, each))
+    return Table(caption, ("Encoding", "Score", "Mean", f"{level:.0%} interval", "Each seed"), tuple(body))

@@ -1,0 +1,134 @@
+"""SignNet: a node of a graph is embedded by a trained function of eigenvectors that no flip of their signs changes.
+
+    e_n = rho([phi(v_1) + phi(-v_1), .., phi(v_P) + phi(-v_P)]_n)
+    phi(v)_n = relu(A_2 x_n + B_2 mean_m x_m + b_2),   x_n = relu(A_1 v_n + B_1 mean_m v_m + b_1)
+    rho(y) = C_2 relu(C_1 y + c_1) + c_2
+
+phi is one for all eigenvectors and sees each as a whole, every node beside the mean over nodes: that tells a node from
+one on the other side of a cut, where a function of one entry alone sees no more than ``|v_n|``. Where a symmetry of the
+graph exchanges the two sides nothing can.
+
+Source: Lim et al. 2022, arXiv 2202.13013: ``f = rho([phi(v_i) + phi(-v_i)]_i)``, universal among functions that flips
+leave as they are. Conventions: this phi is the equivariant DeepSets of their code (github cptq/SignNet-BasisNet), whose
+last linear layer is one with ``C_1``; means are over nodes that have a place, so a sample is one graph, and a row needs
+all of its nodes. Equal eigenvalues leave more open than a sign; that is not settled here. Weights start as torch's
+linear layers do.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from posenc.positions import Positions
+from posenc.scheme import Claims, Scheme
+
+
+class SignNet(Scheme):
+    """``e_n = rho([phi(v_1) + phi(-v_1), ..]_n)`` for nodes with P coordinates.
+
+    dim: width of a row. axes: P, the number of eigenvectors. hidden: width of every hidden layer. generator: of the
+    first weights.
+    """
+
+    cite = """@inproceedings{lim2023sign,
+  title={Sign and Basis Invariant Networks for Spectral Graph Representation Learning},
+  author={Lim, Derek and Robinson, Joshua and Zhao, Lingxiao and Smidt, Tess and Sra, Suvrit and Maron, Haggai and
+          Jegelka, Stefanie},
+  booktitle={ICLR}, year={2023}, note={arXiv:2202.13013}}"""
+    examples = ({"dim": 12, "axes": 2}, {"dim": 12, "axes": 3, "hidden": 8})
+
+    A_1: nn.Parameter
+    B_1: nn.Parameter
+    b_1: nn.Parameter
+    A_2: nn.Parameter
+    B_2: nn.Parameter
+    b_2: nn.Parameter
+    C_1: nn.Parameter
+    c_1: nn.Parameter
+    C_2: nn.Parameter
+    c_2: nn.Parameter
+
+    def __init__(self, dim: int, axes: int, *, hidden: int = 32, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        if min(dim, axes, hidden) < 1:
+            raise ValueError(
+                f"SignNet maps axes >= 1 eigenvectors through hidden >= 1 channels to dim >= 1; got dim={dim}, "
+                f"axes={axes}, hidden={hidden}."
+            )
+        h = hidden
+        shapes = {"A_1": (h, 1), "B_1": (h, 1), "b_1": (h,), "A_2": (h, h), "B_2": (h, h), "b_2": (h,),
+                  "C_1": (h, axes * h), "c_1": (h,), "C_2": (dim, h), "c_2": (dim,)}  # fmt: skip
+        for name, shape in shapes.items():
+            self.register_parameter(name, nn.Parameter(torch.empty(shape)))
+        self.reset_parameters(generator)
+        self.claims = Claims(
+            translation="none",
+            isometric=False,
+            learned=True,
+            range=None,
+            axes=axes,
+            sites=frozenset({"embed"}),
+            sharing="model",
+            cacheable=False,
+        )
+
+    @property
+    def phi(self) -> tuple[tuple[Tensor, ...], ...]:
+        """Its two layers (A, B, b)."""
+        return (self.A_1, self.B_1, self.b_1), (self.A_2, self.B_2, self.b_2)
+
+    @property
+    def rho(self) -> tuple[tuple[Tensor, ...], ...]:
+        """Its two layers (C, c)."""
+        return (self.C_1, self.c_1), (self.C_2, self.c_2)
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the weights anew (also after building on the meta device)."""
+        with torch.no_grad():
+            for layer in (*self.phi, *self.rho):
+                bound = 1 / math.sqrt(layer[0].shape[1])
+                for parameter in layer:
+                    parameter.uniform_(-bound, bound, generator=generator)
+
+    @property
+    def out_dim(self) -> int:
+        return len(self.c_2)
+
+    def prepare(self, pos: Positions) -> Positions:
+        return self._take(pos)
+
+    def embed(self, where: Positions) -> Tensor:
+        # float32 at least, whatever the weights are: in bfloat16 neighbouring entries would be one
+        v = where.coords.to(torch.promote_types(where.table_dtype, self.A_1.dtype))
+        plus, minus = self._phi(torch.cat([v, -v], -1), where.placed).chunk(2, -2)
+        (C_1, c_1), (C_2, c_2) = ((w.to(v.dtype) for w in layer) for layer in self.rho)
+        rows = functional.linear(functional.linear((plus + minus).flatten(-2), C_1, c_1).relu(), C_2, c_2)
+        rows = rows if where.placed is None else rows * where.placed[..., None]
+        return rows.to(self.C_2.dtype)
+
+    def _phi(self, v: Tensor, placed: Tensor | None) -> Tensor:
+        """Of each column of ``(.., N, V)``: ``(.., N, V, hidden)``."""
+        x = v[..., None]
+        share = torch.ones_like(x[..., :1, :]) if placed is None else placed[..., None, None].to(x.dtype)
+        for layer in self.phi:
+            A, B, b = (w.to(x.dtype) for w in layer)
+            mean = (x * share).sum(-3, keepdim=True) / share.sum(-3, keepdim=True).clamp(min=1)
+            x = (functional.linear(x, A, b) + functional.linear(mean, B)).relu()
+        return x
+
+    def define_rows(self, p: Tensor) -> Tensor:
+        def phi(v: Tensor) -> list[Tensor]:
+            x = list(v[:, None])
+            for A, B, b in self.phi:
+                mean = torch.stack(x).mean(0)
+                x = [torch.clamp(A @ x_n + B @ mean + b, min=0) for x_n in x]
+            return x
+
+        (C_1, c_1), (C_2, c_2) = self.rho
+        signs = [zip(phi(v), phi(-v), strict=True) for v in p.T]
+        each = [torch.cat([plus + minus for plus, minus in of_node]) for of_node in zip(*signs, strict=True)]
+        return torch.stack([C_2 @ torch.clamp(C_1 @ y + c_1, min=0) + c_2 for y in each])

@@ -1,0 +1,160 @@
+"""The rows of studies that fit a field: an encoding and a network behind it, of about as many numbers as allowed.
+
+    none | basic | positional | gaussian-SIGMA | siren
+    dense | hash | multires | multires-nearest | multires-smoothstep
+
+A row spends its budget where its paper does: Fourier features and SIREN on the width of the network (three hidden
+layers), grids on their table, with a network of two layers of 64. Any scheme of the catalogue as text, such as
+``MultiResolutionGrid(axes=2, table_size=4096)``, is taken as it stands, with the grids' network.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+import torch
+
+from posenc import specification
+from posenc.kernels.levels import growth, lay_out
+from posenc.models.field import Field, FieldConfig, network_size, within
+
+LEVELS, COARSEST, FEATURES = 16, 16, 2
+FREQUENCIES = 128
+"""Directions of Fourier features: 256 numbers."""
+GRIDS = {"dense", "hash", "multires", "multires-nearest", "multires-smoothstep"}
+NAMES = ("none", "basic", "positional", "gaussian-10", "siren", *sorted(GRIDS))
+
+
+class Budget(NamedTuple):
+    """What every row of a comparison shares. axes: P. outputs: numbers at a point. parameters: at most so many.
+
+    finest: the cells an axis of the finest level of a grid, and the most cycles of the positional mapping. output: of
+    the network. coarsest, levels: of a grid of several levels.
+    """
+
+    axes: int
+    outputs: int
+    parameters: int
+    finest: int
+    output: str = "none"
+    coarsest: int = COARSEST
+    levels: int = LEVELS
+
+
+class FieldRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A scheme with its options, and the network behind it."""
+
+    scheme: str
+    axes: int
+    options: dict[str, Any]
+    network: FieldConfig
+
+    def field(self) -> Field:
+        """With first weights from torch's generator as it stands."""
+        options = {name: tuple(value) if isinstance(value, list) else value for name, value in self.options.items()}
+        named = specification.Specification(self.scheme, options)
+        return Field(specification.build(named, {"axes": self.axes}), self.network)
+
+
+def row(label: str, budget: Budget) -> FieldRow:
+    """The row of a label. Raises ValueError with the nearest name, and where the budget is too small for it."""
+    name = label.lower()
+    if name in GRIDS:
+        return _grid(name, budget)
+    named = {"none": "Coordinates", "basic": "FourierFeatures", "positional": "FourierFeatures", "siren": "SIREN"}
+    if name in named or name.startswith("gaussian-"):
+        return _waves(name, named.get(name, "FourierFeatures"), budget)
+    try:
+        found = specification.parse(label)
+    except ValueError as error:
+        if "there is no encoding" in str(error):
+            raise ValueError(specification.unknown("encoding", label, [*NAMES, *specification.catalogue()])) from None
+        raise
+    return _tried(_row(found.scheme, budget, found.options), label)
+
+
+def _row(scheme: str, budget: Budget, options: dict[str, Any], **changes: Any) -> FieldRow:
+    return FieldRow(scheme=scheme, axes=budget.axes, options=options, network=_network(budget, **changes))
+
+
+def _network(budget: Budget, **changes: Any) -> FieldConfig:
+    return FieldConfig(**{"outputs": budget.outputs, "output": budget.output, **changes})
+
+
+def _waves(name: str, scheme: str, budget: Budget) -> FieldRow:
+    axes = budget.axes
+    options: dict[str, Any] = {}
+    changes: dict[str, Any] = {"depth": 3}
+    inputs = 2 * FREQUENCIES
+    if name == "none":
+        inputs = axes
+    elif name == "basic":
+        inputs = 2 * axes
+        options |= {"dim": inputs, "directions": "basic"}
+    elif name == "positional":
+        octaves = max(1, budget.finest.bit_length())  # 1, 2, 4, .. cycles up to `finest`
+        inputs = 2 * axes * octaves
+        options |= {"dim": inputs, "directions": "positional", "sigma": float(2**octaves)}
+    elif name == "siren":
+        changes |= {"activation": "sine"}
+        inputs = 0
+    else:
+        options |= {"dim": inputs, "sigma": _sigma(name)}
+
+    def count(width: int) -> int:
+        network = _network(budget, width=width, **changes)
+        return network_size(inputs, network) if inputs else network_size(width, network) + width * (axes + 1)
+
+    width = within(budget.parameters, count)
+    if name == "siren":
+        options |= {"dim": width}
+    return _row(scheme, budget, options, width=width, **changes)
+
+
+def _sigma(name: str) -> float:
+    text = name.removeprefix("gaussian-")
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(
+            f"{name!r} should name Gaussian features by their standard deviation, as gaussian-10; {text!r} is no "
+            "number."
+        ) from None
+
+
+def _grid(name: str, budget: Budget) -> FieldRow:
+    axes, finest, features = budget.axes, budget.finest, FEATURES
+    network = _network(budget)
+    resolutions = growth(min(budget.coarsest, finest), finest, budget.levels if finest > budget.coarsest else 1)
+    options: dict[str, Any] = {}
+    if name == "dense":
+        room = budget.parameters - network_size(features, network)
+        side = within(max(room, features * 2**axes), lambda n: features * (n + 1) ** axes)
+        return _row("DenseGrid", budget, {"resolution": side})
+    if name == "hash":
+        room = budget.parameters - network_size(features, network)
+        # four to eight features a row, so that the budget is met more closely than by powers of two alone
+        size = 2 ** max(1, (max(room, 8) // 4).bit_length() - 1)
+        features = max(1, within(budget.parameters, lambda f: f * size + network_size(f, network)))
+        return _row("HashGrid", budget, {"resolution": finest, "features": features, "table_size": size})
+    options |= {"resolutions": list(resolutions), "features": features}
+
+    def count(power: int) -> int:
+        levels = lay_out(resolutions, axes, table_size=2**power, convention="paper", periodic=(False,) * axes)
+        return features * (levels[-1].first + levels[-1].rows) + network_size(features * len(levels), network)
+
+    power = min(24, within(budget.parameters, lambda p: count(min(p, 24)), least=3))
+    options |= {"table_size": 2**power}
+    if name != "multires":
+        options |= {"interpolation": name.removeprefix("multires-")}
+    return _row("MultiResolutionGrid", budget, options)
+
+
+def _tried(found: FieldRow, label: str) -> FieldRow:
+    with torch.random.fork_rng():
+        try:
+            found.field()
+        except ValueError as error:
+            raise ValueError(f"the row {label!r} cannot be built: {error}") from None
+    return found

@@ -1,0 +1,165 @@
+"""One unit of the globe study: draw its places, train an encoding and its network on them, score by region."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import msgspec
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from posenc.models.field import Field
+from posenc.store import Outcome, Store, Unit
+from posenc.studies.globe.rows import GlobeRow
+from posenc.tasks import globe as task
+from posenc.training.checkpoint import write_whole
+from posenc.training.loop import Fit, Report, TrainingConfig, train
+
+CHUNK = 16384
+STEPS_TIMED = 3
+Target = task.Field | task.Labels
+
+
+def keep_raster(root: Path, path: Path) -> str:
+    """Puts a raster's file into a store's folder of data; returns the digest that finds it there."""
+    task.read(path)
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    if not _kept(root, digest).exists():
+        _kept(root, digest).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(_kept(root, digest), content)
+    return digest
+
+
+def _kept(root: Path, digest: str) -> Path:
+    return root / "data" / f"globe-{digest}.npz"
+
+
+def target_of(root: Path, data: dict[str, Any]) -> Target:
+    """What a unit's data asks of a place."""
+    if data["target"] == "field":
+        return task.random_field(data["degree"], data["power"], seed=data["seed"])
+    raster = task.read(_kept(root, data["raster"]))
+    return task.land_or_sea(raster) if data["target"] == "land" else task.largest_countries(raster, data["most"])
+
+
+class Trained:
+    """A field on its places: the loss of a batch, and scores."""
+
+    def __init__(self, unit: Unit, root: Path) -> None:
+        settings, self.device = unit.settings, unit.settings["device"]
+        self.row = msgspec.convert(settings["row"], GlobeRow)
+        self.training = msgspec.convert(settings["training"], TrainingConfig)
+        self.target, self.unit = target_of(root, settings["data"]), unit
+        torch.manual_seed(unit.seed)
+        self.model: Field = self.row.field.field().to(self.device)
+
+    @cached_property
+    def samples(self) -> task.Samples:
+        return task.sample(self.target, **self.unit.settings["places"], seed=self.unit.seed)
+
+    @cached_property
+    def train(self) -> Tensor:
+        return self.coordinates(self.samples.train.lon, self.samples.train.lat)
+
+    @cached_property
+    def answers(self) -> Tensor:
+        return self.samples.train.target.to(self.device)
+
+    def coordinates(self, lon: Tensor, lat: Tensor) -> Tensor:
+        """The row's view of places, float32."""
+        return task.views(lon, lat)[self.row.view].coords.float().to(self.device)
+
+    def loss(self, batch: Tensor) -> Tensor:
+        found, answers = self.model(self.train[batch]), self.answers[batch]
+        if answers.is_floating_point():
+            return functional.mse_loss(found[:, 0], answers)
+        return functional.cross_entropy(found, answers)
+
+    def outputs(self, lon: Tensor, lat: Tensor) -> Tensor:
+        """Values ``(N, 1)`` or logits ``(N, C)`` at places."""
+        x = self.coordinates(lon, lat)
+        return torch.cat([self.model(part) for part in x.split(CHUNK)]).cpu()
+
+    def scores(self, places: task.Places) -> dict[str, float]:
+        """The error of values, or accuracy and loss of classes; nothing where there are no places."""
+        if not len(places):
+            return {}
+        found = self.outputs(places.lon, places.lat)
+        if isinstance(self.target, task.Labels):
+            accuracy = task.accuracy(found, places.target, macro=self.target.macro)
+            return {"accuracy": accuracy, "loss": task.loss(found, places.target)}
+        return {"rmse": task.rmse(found[:, 0], places.target)}
+
+    def evaluate(self) -> dict[str, float]:
+        return self.scores(self.samples.everywhere)
+
+    def fit(self) -> Fit:
+        return Fit(self.model, len(self.train), self.loss, self.evaluate)
+
+    def jump(self, meridian: float) -> float:
+        found = self.outputs(*task.beside(meridian))
+        return task.jump(found.softmax(-1) if isinstance(self.target, task.Labels) else found)
+
+    def outcome(self, curve: list[dict[str, Any]]) -> Outcome:
+        """Scores everywhere, at the poles and at the date line, the two jumps, and the error by latitude."""
+        self.model.eval()
+        regions = {
+            "": self.samples.everywhere,
+            "_poles": self.samples.poles,
+            "_date_line": self.samples.date_line,
+        }
+        with torch.no_grad():
+            metrics = {
+                f"{name}{where}": value for where, p in regions.items() for name, value in self.scores(p).items()
+            }
+            metrics["jump_date_line"], metrics["jump_elsewhere"] = self.jump(task.DATE_LINE), self.jump(task.ELSEWHERE)
+            bands = [_error(self.scores(places)) for places in self.samples.bands]
+        metrics["parameters"] = float(self.model.parameter_count)
+        weights = {name: value.detach().cpu().contiguous() for name, value in self.model.state_dict().items()}
+        return Outcome(metrics=metrics, curves=curve, arrays={"error_by_latitude": np.array(bands)}, weights=weights)
+
+
+def _error(scores: dict[str, float]) -> float:
+    return scores.get("rmse", 1 - scores.get("accuracy", float("nan")))
+
+
+def train_unit(unit: Unit, workdir: Path, report: Report) -> Outcome:
+    """What a worker calls. The store is two folders above a unit's own."""
+    with torch.random.fork_rng():
+        trained = Trained(unit, workdir.parents[1])
+        curve = train(trained.fit(), trained.training, seed=unit.seed, workdir=workdir, report=report)
+        return trained.outcome(curve)
+
+
+def restored(unit: Unit, store: Store) -> Trained:
+    """A finished unit's field with its trained weights, on the CPU."""
+    settings = {**unit.settings, "device": "cpu"}
+    with torch.random.fork_rng():
+        trained = Trained(msgspec.structs.replace(unit, settings=settings), store.root)
+    trained.model.load_state_dict(store.read(unit.key).weights)
+    trained.model.eval()
+    return trained
+
+
+def seconds(unit: Unit, store: Store) -> float:
+    """The time of one unit on one core of this machine, from a few timed steps."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as the workers have it
+    began = 0.0
+    with torch.random.fork_rng():
+        trained = Trained(unit, store.root)
+        batch = torch.arange(trained.training.batch) % len(trained.train)
+        for step in range(STEPS_TIMED + 1):
+            if step == 1:  # the first one warms up
+                began = perf_counter()
+            trained.loss(batch).backward()
+        per_step = (perf_counter() - began) / STEPS_TIMED
+    torch.set_num_threads(threads)
+    return per_step * trained.training.epochs * -(-len(trained.train) // trained.training.batch)

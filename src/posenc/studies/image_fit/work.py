@@ -1,0 +1,177 @@
+"""One unit of the image study: build a row's field, fit it to one picture, score every pixel."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from posenc.models.field import Field
+from posenc.report.pixels import png
+from posenc.store import Outcome, Unit
+from posenc.studies.field_rows import FieldRow
+from posenc.studies.image_fit.rows import L2
+from posenc.tasks import pictures
+from posenc.training.loop import Fit, Report, TrainingConfig, train
+
+NOW = "now.png"
+CHUNK, THUMB, KEPT = 2**14, 128, 384
+"""Pixels asked at once; the side of what is looked at while it trains; the side of what a unit keeps."""
+
+
+def keep_picture(root: Path, pixels: np.ndarray) -> str:
+    """Puts a picture into a store, as it will be read piece by piece; its name there."""
+    digest = hashlib.sha256(str(pixels.shape).encode() + pixels.tobytes()).hexdigest()[:16]
+    path = root / "data" / f"picture-{digest}.npy"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name}.{uuid4().hex}")
+        with partial.open("wb") as file:
+            np.save(file, pixels)
+        partial.replace(path)
+    return path.name
+
+
+def kept_picture(root: Path, name: str) -> np.ndarray:
+    """The picture of a store, on disk: what is asked of it is read. Raises ValueError where it is gone."""
+    try:
+        return np.load(root / "data" / name, mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise ValueError(f"the picture is no longer at {root / 'data' / name}. Run the same command again.") from error
+
+
+class Fitted:
+    """A field on its picture: batches, the loss, what is measured."""
+
+    def __init__(self, unit: Unit, root: Path, folder: Path | None) -> None:
+        settings = unit.settings
+        self.seed, self.protocol, self.folder = unit.seed, settings["protocol"], folder
+        self.shift = settings.get("shift", 0.0)
+        self.picture = kept_picture(root, settings["picture"])
+        self.training = msgspec.convert(settings["training"], TrainingConfig)
+        torch.manual_seed(unit.seed)
+        self.device = settings["device"]
+        self.field: Field = msgspec.convert(settings["row"], FieldRow).field().to(self.device)
+        self.weights = [layer.weight for layer in self.field.layers if isinstance(layer, nn.Linear)]
+        self.asked = self._thumb()
+
+    def _thumb(self) -> np.ndarray:
+        """An even grid of the pixels that are scored, at most ``THUMB`` a side."""
+        tested = pictures.tested(self.picture.shape, self.protocol)
+        first, step = (0, 1) if self.protocol == "all" else (1, 2)
+        height, width = (len(range(first, side, step)) for side in self.picture.shape[:2])
+        every = -(-max(height, width) // THUMB)
+        return tested.reshape(height, width)[::every, ::every]
+
+    def draw(self, step: int) -> Tensor:
+        batch = pictures.stratified(self.picture.shape, self.protocol, self.training.batch, self.seed, step)
+        return torch.from_numpy(batch)
+
+    def loss(self, batch: Tensor) -> Tensor:
+        x, truth = self.tensors(batch.numpy())
+        wrong = (self.field(x.to(self.device)) - truth.to(self.device)).square().mean()
+        return wrong + 0.5 * L2 * sum((w.square().sum() for w in self.weights), start=wrong.new_zeros(()))
+
+    def tensors(self, pixels: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Where pixels stand and what stands there."""
+        x, value = pictures.tensors(self.picture, pixels, self.protocol)
+        return x.double() + self.shift if self.shift else x, value
+
+    def at(self, pixels: np.ndarray) -> tuple[Tensor, Tensor]:
+        """What the field says of pixels, and what they are; ``(N, C)`` both, on the CPU."""
+        said, truth = [], []
+        for part in np.array_split(pixels, max(1, -(-len(pixels) // CHUNK))):
+            x, value = self.tensors(part)
+            said.append(self.field(x.to(self.device)).cpu())
+            truth.append(value)
+        return torch.cat(said), torch.cat(truth)
+
+    def evaluate(self) -> dict[str, float]:
+        said, truth = self.at(self.asked.reshape(-1))
+        if self.folder is not None:
+            self._film(said)
+        return {"psnr": pictures.psnr(said, truth)}
+
+    def _film(self, said: Tensor) -> None:
+        """Adds a frame beside the checkpoint, and the picture as it stands for somebody who watches."""
+        assert self.folder is not None
+        frame = said.reshape(*self.asked.shape, -1).clamp(0, 1).mul(255).round().byte().numpy()
+        frames = [*self.film()[-15:], frame]
+        _write(self.folder / "film.npy", lambda file: np.save(file, np.stack(frames)))
+        _write(self.folder / NOW, lambda file: file.write(png(_shown(frame))))
+
+    def film(self) -> list[np.ndarray]:
+        path = None if self.folder is None else self.folder / "film.npy"
+        return list(np.load(path)) if path is not None and path.exists() else []
+
+    def outcome(self, curve: list[dict[str, Any]]) -> Outcome:
+        """Every scored pixel; the picture as it came out, its error, and their spectra."""
+        with torch.no_grad():
+            said, truth = self.at(pictures.tested(self.picture.shape, self.protocol))
+        metrics = {
+            "psnr": pictures.psnr(said, truth),
+            "parameters": float(self.field.parameter_count),
+            "steps": float(curve[-1]["epoch"]),
+            "training_seconds": next((r["value"] for r in reversed(curve) if r["metric"] == "seconds"), 0.0),
+        }
+        first, step = (0, 1) if self.protocol == "all" else (1, 2)
+        shape = [len(range(first, side, step)) for side in self.picture.shape[:2]]
+        came = said.clamp(0, 1).reshape(*shape, -1).numpy()
+        wrong = came - truth.reshape(*shape, -1).numpy()
+        arrays = {
+            "picture": _bytes(pictures.reduced(_bytes(came), KEPT)),
+            "error": _bytes(pictures.reduced(_bytes(np.abs(wrong).mean(-1, keepdims=True) * 4), KEPT)),
+            "film": np.stack(self.film() or [np.zeros((1, 1, came.shape[-1]), np.uint8)]),
+        }
+        if min(shape) >= 4:
+            arrays["cycles"], arrays["error_power"] = pictures.radial_spectrum(wrong)
+            arrays["truth_power"] = pictures.radial_spectrum(came - wrong)[1]
+        weights = {name: value.detach().cpu().contiguous() for name, value in self.field.state_dict().items()}
+        return Outcome(metrics=metrics, curves=curve, arrays=arrays, weights=weights)
+
+
+def train_unit(unit: Unit, workdir: Path, report: Report) -> Outcome:
+    """What a worker calls. The store is two folders above a unit's own."""
+    with torch.random.fork_rng():
+        fitted = Fitted(unit, workdir.parents[1], workdir)
+        fit = Fit(fitted.field, fitted.training.batch, fitted.loss, fitted.evaluate, draw=fitted.draw)
+        curve = train(fit, fitted.training, seed=unit.seed, workdir=workdir, report=report)
+        return fitted.outcome(curve)
+
+
+def seconds_of(unit: Unit, store_root: Path) -> float:
+    """How long a unit takes on one core: its limit, or a few steps timed and counted up."""
+    from time import perf_counter
+
+    training = unit.settings["training"]
+    if training.get("seconds"):
+        return 1.2 * training["seconds"]
+    with torch.random.fork_rng():
+        fitted = Fitted(unit, store_root, None)
+        fitted.loss(fitted.draw(0)).backward()
+        began = perf_counter()
+        fitted.loss(fitted.draw(1)).backward()
+        return (perf_counter() - began) * training["epochs"]
+
+
+def _write(path: Path, write: Any) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    with partial.open("wb") as file:
+        write(file)
+    partial.replace(path)
+
+
+def _bytes(values: np.ndarray) -> np.ndarray:
+    return values if values.dtype == np.uint8 else np.rint(values.clip(0, 1) * 255).astype(np.uint8)
+
+
+def _shown(frame: np.ndarray) -> np.ndarray:
+    """Grey with alpha as grey: a page shows one, three or four numbers a pixel."""
+    return frame[..., :1] if frame.shape[-1] == 2 else frame

@@ -1,0 +1,295 @@
+"""A study as a table: rows (encodings) x settings (pictures, protocols) x seeds, each cell one model trained.
+
+What a study of this kind says itself: which rows each panel needs in which setting, and the settings of one unit
+(``settle``). From that follow plan, store, estimate and page: a file needs ``STUDY = Sweep(..)``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from posenc.progress import Estimate
+from posenc.report.expectations import Expected, judged, verdict_of
+from posenc.report.ledger import Claim, ledger
+from posenc.report.page import Panel, write_page
+from posenc.report.provenance import what_was_run
+from posenc.report.watching import watch
+from posenc.specification import unknown
+from posenc.store import Store, Unit
+from posenc.studies import Request, refuse_preset
+
+Needs = Mapping[str, Sequence[str]]  # setting -> labels of rows
+Row = dict[str, Any]
+ALL = "all"
+WORKER_BYTES = 0.5 * 2**30  # torch and its libraries in one process
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Preset:
+    """A scale. about: what it trains and how long that takes. scale: the same in the page's words. asks: before it
+    starts, because it is long."""
+
+    about: str
+    scale: str
+    seeds: Sequence[int]
+    panels: Sequence[str]
+    asks: bool = True
+    own: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """What the study itself keeps for a scale: sizes, seconds, .."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A panel: what it is about, which figure or table of a publication it shows, what it needs, how it is drawn."""
+
+    about: str
+    shows: str
+    needs: Callable[[Request, Preset], Needs]
+    draw: Callable[[Found], list[Panel]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What a page is drawn from: the request, its scale, its trained units and their rows."""
+
+    request: Request
+    preset: Preset
+    store: Store
+    units: Sequence[Unit]
+
+    @cached_property
+    def done(self) -> list[Unit]:
+        return [unit for unit in self.units if self.store.finished(unit.key)]
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        return self.store.results(keys={unit.key for unit in self.units})
+
+    @cached_property
+    def curves(self) -> list[Row]:
+        return self.store.curves(keys={unit.key for unit in self.units})
+
+    @property
+    def settings(self) -> list[str]:
+        """The settings of these units, each once, in their order."""
+        return list(dict.fromkeys(unit.setting for unit in self.units))
+
+    def labels(self, setting: str) -> list[str]:
+        return list(dict.fromkeys(plain_label(unit) for unit in self.units if unit.setting == setting))
+
+    def first(self, setting: str, label: str) -> Unit | None:
+        """The finished unit of a cell with the lowest seed: the one whose pictures are shown."""
+        cell = [unit for unit in self.done if unit.setting == setting and plain_label(unit) == label]
+        return min(cell, key=lambda unit: unit.seed) if cell else None
+
+    def arrays(self, setting: str, label: str) -> dict[str, np.ndarray]:
+        """What the ``first`` unit of a cell stored; nothing where none has finished."""
+        unit = self.first(setting, label)
+        return {} if unit is None else self.store.arrays(unit.key)
+
+    @property
+    def folder(self) -> Path:
+        """Where the page lies, and files beside it."""
+        return self.store.root / "pages"
+
+
+def stored_label(label: str, setting: str) -> str:
+    """A row's name in the store: with its setting, so that nobody averages over two settings unawares."""
+    return label if setting == "main" else f"{label}, {setting}"
+
+
+def plain_label(unit: Unit) -> str:
+    return unit.scheme.removesuffix(f", {unit.setting}")
+
+
+class Sweep:
+    """A ``Study`` of rows x settings x seeds.
+
+    name, question, lead: of the study; the lead opens its page. takes: what file of the user's it is about. presets,
+    plans: scales and panels by name. work: "module:function" that trains a unit. settle: a unit's settings, plain
+    JSON, from (request, store, setting, label), with its data in the store; raises ValueError for what cannot be run.
+    headline: what the rows say, in one sentence. expected: differences named beforehand. seconds, memory: of one unit,
+    on one core; asked before a long preset starts. limits: sentences on what the numbers of a preset do not say.
+    watched: the name of a picture that a unit keeps beside its checkpoint while it trains, for a page to watch.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        question: str,
+        lead: str,
+        presets: Mapping[str, Preset],
+        plans: Mapping[str, Plan],
+        work: str,
+        settle: Callable[[Request, Store, str, str], dict[str, Any]],
+        headline: Callable[[Found], str],
+        seconds: Callable[[Unit, Store], float],
+        takes: str = "",
+        claims: Sequence[Claim] = (),
+        expected: Callable[[Found], Sequence[Expected]] = lambda found: (),
+        memory: Callable[[Unit], float] = lambda unit: 0.0,
+        limits: Mapping[str, Sequence[str]] | None = None,
+        watched: str = "",
+    ) -> None:
+        self.name, self.question, self.lead, self.takes = name, question, lead, takes
+        self.scales, self.plans, self.claims = presets, plans, claims
+        self.work, self.settle, self.headline, self.expected = work, settle, headline, expected
+        self.seconds, self.memory, self.limits, self.watched = seconds, memory, limits or {}, watched
+        self.presets: Mapping[str, str] = {key: preset.about for key, preset in presets.items()}
+        self.asks = frozenset(key for key, preset in presets.items() if preset.asks)
+        self.panels: Mapping[str, str] = {key: f"{plan.about} ({plan.shows})" for key, plan in plans.items()}
+
+    def plan(self, request: Request, store: Store) -> list[Unit]:
+        refuse_preset(self, request.preset)
+        preset = self.scales[request.preset]
+        found: dict[str, Unit] = {}
+        for setting, labels in self.wanted(request).items():
+            for label in labels:
+                settings = self.settle(request, store, setting, label)
+                for seed in request.seeds or preset.seeds:
+                    unit = Unit(
+                        study=self.name,
+                        preset=request.preset,
+                        setting=setting,
+                        scheme=stored_label(label, setting),
+                        seed=seed,
+                        work=self.work,
+                        settings=settings,
+                    )
+                    found.setdefault(unit.key, unit)
+        return list(found.values())
+
+    def wanted(self, request: Request) -> dict[str, list[str]]:
+        """The labels of each setting: those of the panels, or what was asked for by name in the panels' settings."""
+        preset, needed = self.scales[request.preset], {}
+        for name in self.chosen(request):
+            for setting, labels in self.plans[name].needs(request, preset).items():
+                known = needed.setdefault(setting, [])
+                known += [label for label in labels if label not in known]
+        if request.schemes:
+            needed = {setting: list(request.schemes) for setting in needed}
+        return needed
+
+    def chosen(self, request: Request) -> tuple[str, ...]:
+        """The panels of a request, in the order of the page. Raises ValueError with the nearest name for others."""
+        asked = request.panels
+        if not asked:
+            return tuple(self.scales[request.preset].panels)
+        for name in asked:
+            if name not in (*self.plans, ALL):
+                raise ValueError(
+                    f"{unknown('panel', name, [*self.plans, ALL])} The panels are {', '.join([*self.plans, ALL])}."
+                )
+        return tuple(name for name in self.plans if name in asked or ALL in asked)
+
+    def announce(self, request: Request, store: Store, units: Sequence[Unit]) -> Sequence[str]:
+        todo = [unit for unit in units if not store.finished(unit.key)]
+        if not self.watched or not todo:
+            return ()
+        shown = {unit.scheme: f"../work/{unit.key}/{self.watched}" for unit in reversed(todo)}
+        path = watch(store.root / "pages" / f"{self.name}-live.html", self.question, dict(reversed(shown.items())))
+        return (f"Watch it: {path}",)
+
+    def measurements(self, request: Request, store: Store, units: Sequence[Unit]) -> list[Unit]:
+        return []
+
+    def stored(self, request: Request, store: Store) -> list[Unit]:
+        refuse_preset(self, request.preset)
+        found = [u for u in store.units() if (u.study, u.preset, u.work) == (self.name, request.preset, self.work)]
+        command = f"posenc run {self.name} --preset {request.preset}"
+        if not found:
+            raise ValueError(
+                f"{store.root} holds no results of {self.name} --preset {request.preset}. "
+                f"Make them: {command} --out {store.root}"
+            )
+        if not request.panels and request.source is None:
+            return found
+        needed = self.wanted(request)
+        shown = [unit for unit in found if unit.setting in needed]
+        for name in request.panels or ():
+            if name == ALL:
+                continue
+            settings = self.plans[name].needs(request, self.scales[request.preset])
+            if not any(unit.setting in settings and plain_label(unit) in settings[unit.setting] for unit in found):
+                raise ValueError(
+                    f"the panel {name} needs runs that {store.root} lacks. "
+                    f"Make them: {command} --panels {name} --out {store.root}"
+                )
+        return shown
+
+    def cost(self, unit: Unit) -> float:
+        training = unit.settings.get("training", {})
+        return float(training.get("seconds") or training.get("epochs", 1))
+
+    def estimate(self, units: Sequence[Unit], store: Store, processes: int) -> Estimate:
+        if not units:
+            return Estimate(seconds=0, memory_bytes=0, runs=0)
+        each = [self.seconds(unit, store) for unit in units]
+        processes = min(processes, len(units))
+        most = max(self.memory(unit) for unit in units)
+        return Estimate(
+            seconds=max(sum(each) / processes, max(each)),
+            memory_bytes=processes * (WORKER_BYTES + most),
+            runs=len(units),
+        )
+
+    def found(self, request: Request, store: Store, units: Sequence[Unit]) -> Found:
+        return Found(request, self.scales[request.preset], store, units)
+
+    def page(self, request: Request, store: Store, units: Sequence[Unit], failures: Mapping[str, str]) -> Path:
+        found, names = self.found(request, store, units), self.chosen(request)
+        found.folder.mkdir(parents=True, exist_ok=True)
+        limits = self.limits.get(request.preset, ())
+        panels = [verdict_of(found.rows, self.headline(found), self.expected(found), limits)]
+        for name in names:
+            panels += self.plans[name].draw(found)
+        if self.claims:
+            panels.append(ledger(self.claims, found.rows, title="What is claimed, at this scale"))
+        panels.append(self._provenance(found, names, failures))
+        asked = f" --panels {' '.join(names)}" if request.panels else ""
+        about = f" {request.source.name}" if request.source else ""
+        return write_page(
+            found.folder / f"{self._file(request, names)}.html",
+            title=self.question,
+            lead=f"{self.lead} Scale: {found.preset.scale}.",
+            panels=panels,
+            footer=(
+                f"posenc run {self.name}{about} --preset {request.preset}{asked}. Every number is in the store beside "
+                "this page: posenc results."
+            ),
+        )
+
+    def _file(self, request: Request, names: Sequence[str]) -> str:
+        parts = [self.name, request.preset]
+        parts += [request.source.stem] if request.source else []
+        if request.panels:
+            parts += [ALL] if set(names) == set(self.plans) else list(names)
+        return "-".join(parts)
+
+    def _provenance(self, found: Found, names: Sequence[str], failures: Mapping[str, str]) -> Panel:
+        stored = [found.store.read(unit.key) for unit in found.done]
+        others = [f"{key} ({plan.shows})" for key, plan in self.plans.items() if key not in names]
+        return what_was_run(
+            [{**each.provenance, **each.timing, "unit": each.key} for each in stored],
+            planned=len({unit.key for unit in found.units}),
+            missing=[
+                {"unit": f"{unit.scheme}, seed {unit.seed}", "reason": failures[unit.key]}
+                for unit in found.units
+                if unit.key in failures
+            ],
+            not_run=("Panels " + "; ".join(others) + ".",) if others else (),
+        )
+
+    def verdict(self, request: Request, store: Store, units: Sequence[Unit]) -> Sequence[str]:
+        found = self.found(request, store, units)
+        return [
+            self.headline(found),
+            *(f"{each.word}: {each.text}" for each in judged(found.rows, self.expected(found))),
+        ]

@@ -1,0 +1,160 @@
+"""Pictures from files: PNG, JPEG, WebP, TIFF, 8 and 16 bits, grey, colour, with alpha, turned as their camera says.
+
+Pillow reads 8 bits; imagecodecs reads 16-bit PNG, which Pillow would cut to 8, and tifffile reads TIFF.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+PNG, SIXTEEN = b"\x89PNG\r\n\x1a\n", 16
+EXTRA = "pip install 'posenc[fields]'"
+RGB = "the inks of a press: save it as RGB, with ImageMagick: convert IN -colorspace sRGB OUT.png"
+PLAIN = {"1": "L", "P": "RGBA", "PA": "RGBA", "La": "LA", "RGBa": "RGBA", "I;16B": "I;16", "I;16L": "I;16"}
+"""Pillow's modes that another one says as well."""
+SHARE = 0.5
+"""A picture may take this part of the machine's memory, twice over while it is decoded."""
+
+
+def read(path: Path) -> np.ndarray:
+    """The picture ``(H, W, C)``, uint8 or uint16, C = 1 (grey), 2 (with alpha), 3 or 4.
+
+    Its camera's rotation is applied; an alpha that is full everywhere is dropped. Raises ValueError for what is no
+    picture, has no pixels, is CMYK, or would not fit into memory.
+    """
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; a picture is one file: PNG, JPEG, WebP or TIFF.")
+    try:
+        with path.open("rb") as file:
+            head = file.read(26)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}. Give the path of a picture.") from error
+    if head[:2] in (b"II", b"MM") and head[2:4] in (b"*\0", b"\0*", b"+\0", b"\0+"):
+        pixels = _tiff(path)
+    elif head.startswith(PNG) and len(head) >= 26 and head[24] == SIXTEEN:
+        pixels = _sixteen_bits(path)
+    else:
+        pixels = _pillow(path)
+    pixels = pixels[..., None] if pixels.ndim == 2 else pixels
+    if pixels.ndim != 3 or pixels.shape[2] > 4 or 0 in pixels.shape:
+        raise ValueError(f"{path} holds an array of shape {pixels.shape}; a picture is (H, W) with up to 4 colours.")
+    if pixels.shape[2] in (2, 4) and (pixels[..., -1] == np.iinfo(pixels.dtype).max).all():
+        pixels = pixels[..., :-1]
+    return np.ascontiguousarray(pixels)
+
+
+def photos(folder: Path, size: int) -> dict[str, np.ndarray]:
+    """The photographs of a data folder, ``photos/photos_256.npz`` or ``photos_512.npz``, by name, ``(H, W, 3)`` uint8.
+
+    Raises ValueError where they are not there.
+    """
+    path = folder / "photos" / f"photos_{size}.npz"
+    try:
+        with np.load(path) as held:
+            arrays = {name: held[name] for name in held.files}
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"the photographs of this study are not at {path} ({error}). Give a picture of your own, "
+            "posenc run image-fit photo.jpg, or a folder that has them: --data DIR."
+        ) from error
+    names = next(array for array in arrays.values() if array.dtype.kind in "US")
+    pixels = next(array for array in arrays.values() if array.dtype == np.uint8)
+    return {str(name): picture for name, picture in zip(names, pixels, strict=True)}
+
+
+def reduced(pixels: np.ndarray, longest: int) -> np.ndarray:
+    """Means over square blocks, so that the longer side has at most `longest` pixels; the same dtype."""
+    step = -(-max(pixels.shape[:2]) // longest)
+    if step <= 1:
+        return pixels
+    height, width = (max(side // step, 1) * min(step, side) for side in pixels.shape[:2])
+    up, across = min(step, pixels.shape[0]), min(step, pixels.shape[1])
+    blocks = pixels[:height, :width].reshape(height // up, up, width // across, across, -1)
+    return np.rint(blocks.mean((1, 3), dtype=np.float64)).astype(pixels.dtype)
+
+
+def _pillow(path: Path) -> np.ndarray:
+    Image, ImageOps = _pil()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow warns above 89 megapixels; memory is what decides here
+            with Image.open(path) as opened:
+                _refuse_large(path, opened.width, opened.height, len(opened.getbands()))
+                if opened.mode == "CMYK":
+                    raise ValueError(
+                        f"{path} is CMYK, {RGB}"
+                    )
+                turned = ImageOps.exif_transpose(opened)
+                mode = PLAIN.get(turned.mode, turned.mode)
+                if mode not in ("L", "LA", "RGB", "RGBA", "I;16"):
+                    mode = "RGB"
+                return np.asarray(turned if turned.mode == mode else turned.convert(mode))
+    except ValueError:
+        raise
+    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+        raise ValueError(
+            f"{path} does not decode as a picture ({_short(error)}). PNG, JPEG, WebP and TIFF do."
+        ) from error
+
+
+def _sixteen_bits(path: Path) -> np.ndarray:
+    Image, _ = _pil()
+    try:
+        import imagecodecs
+    except ImportError as error:
+        raise ValueError(f"{path} has 16 bits a colour, which needs imagecodecs: {EXTRA}") from error
+    with Image.open(path) as opened:
+        _refuse_large(path, opened.width, opened.height, 2 * len(opened.getbands()))
+    try:
+        return imagecodecs.png_decode(path.read_bytes())
+    except Exception as error:
+        raise ValueError(f"{path} does not decode as a picture ({_short(error)}).") from error
+
+
+def _tiff(path: Path) -> np.ndarray:
+    try:
+        import tifffile
+    except ImportError as error:
+        raise ValueError(f"{path} is a TIFF, which needs tifffile: {EXTRA}") from error
+    try:
+        with tifffile.TiffFile(path) as held:
+            page: Any = held.pages[0]
+            _refuse_large(path, page.imagewidth, page.imagelength, page.samplesperpixel * page.bitspersample // 8)
+            if page.photometric == tifffile.PHOTOMETRIC.SEPARATED:
+                raise ValueError(f"{path} is CMYK, {RGB}")
+            pixels = page.asarray()
+    except ValueError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{path} does not decode as a picture ({_short(error)}).") from error
+    if pixels.dtype not in (np.uint8, np.uint16):
+        raise ValueError(f"{path} has pixels of type {pixels.dtype}; 8 or 16 bits are read. Convert it first.")
+    return pixels
+
+
+def _refuse_large(path: Path, width: int, height: int, bytes_a_pixel: int) -> None:
+    if not width or not height:
+        raise ValueError(f"{path} has no pixels: {width} x {height}.")
+    needed, memory = 2 * width * height * bytes_a_pixel, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > SHARE * memory:
+        raise ValueError(
+            f"{path} is {width} x {height}: decoding it takes about {needed / 2**30:.1f} GiB, and this machine has "
+            f"{memory / 2**30:.1f}. Make it smaller first, or fit a part of it."
+        )
+
+
+def _pil() -> tuple[Any, Any]:
+    try:
+        from PIL import Image, ImageOps
+    except ImportError as error:
+        raise ValueError(f"reading pictures needs Pillow: {EXTRA}") from error
+    return Image, ImageOps
+
+
+def _short(error: BaseException) -> str:
+    return " ".join(str(error).split())[:160] or type(error).__name__

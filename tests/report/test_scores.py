@@ -1,0 +1,121 @@
+"""Scores without bounds, pictures of pixels, expectations, and the page to watch."""
+
+import io
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from posenc.report.expectations import Expected, judged, verdict_of
+from posenc.report.page import Findings, render_page
+from posenc.report.pixels import album, embedded, error_map, picture, png, smaller
+from posenc.report.quantities import across
+from posenc.report.scores import Score, scores
+from posenc.report.watching import watch
+
+
+def rows(metric, table, setting="main"):
+    end = "" if setting == "main" else f", {setting}"
+    return [
+        {"setting": setting, "scheme": f"{label}{end}", "seed": seed, "metric": metric, "value": value}
+        for label, each in table.items()
+        for seed, value in enumerate(each)
+    ]
+
+
+NEAR = {"multires": [31.0, 31.4, 31.2], "none": [18.0, 18.2, 18.1]}
+
+
+@pytest.mark.parametrize("shape", [(4, 7), (4, 7, 1), (4, 7, 3), (4, 7, 4)])
+def test_a_png_by_hand_is_read_by_others(shape):
+    pixels = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+    found = np.asarray(Image.open(io.BytesIO(png(pixels))))
+    assert (found == pixels.reshape(found.shape)).all()
+    assert (np.asarray(Image.open(io.BytesIO(png(pixels / 255.0)))) == found).all()
+
+
+def test_what_is_no_picture_is_refused():
+    with pytest.raises(ValueError, match=r"a picture is \(H, W\), .* got \(4, 7, 2\)"):
+        png(np.zeros((4, 7, 2)))
+
+
+def test_a_large_picture_becomes_smaller_by_means():
+    pixels = np.arange(24, dtype=np.float64).reshape(4, 6)
+    assert smaller(pixels, 3).tolist() == [[3.5, 5.5, 7.5], [15.5, 17.5, 19.5]]
+    assert smaller(pixels, 6) is pixels
+
+
+def test_pixels_stand_inside_the_page():
+    shown = picture(np.zeros((2, 3, 3)), "Black", "all black")
+    assert 'href="data:image/png;base64,' in shown.svg
+    assert 'viewBox="0 0 3 2"' in shown.svg
+    block = album({"a": np.zeros((2, 2)), "b": np.ones((2, 2))}, key="two", notes={"a": "dark"})
+    assert [p.title for p in block.pictures] == ["a", "b"]
+    assert block.numbers.rows == (("a", "dark"), ("b", ""))
+    assert "image/gif" in embedded(b"GIF89a", 1, 1, "gif")
+
+
+def test_errors_go_from_black_to_white():
+    colours = error_map(np.array([[0.0, 1.0, 2.0, np.nan]]), 1.0)
+    assert colours[0, 0].tolist() == [0, 0, 0]
+    assert colours[0, 1].tolist() == colours[0, 2].tolist() == [1, 1, 1]
+    assert colours[0, 3].tolist() == [0, 0, 0]
+
+
+def test_the_best_row_stands_first_whichever_way_is_better():
+    table = rows("psnr", NEAR) + rows("error", {"multires": [0.01, 0.02], "none": [0.5, 0.6]})
+    panel = scores(table, metrics={"error": Score("Error", "units", higher=False), "psnr": Score("PSNR", "dB")})
+    numbers = panel.blocks[0].numbers.rows
+    assert [row[0] for row in numbers] == ["multires", "multires", "none", "none"]
+    assert "31.200" in " ".join(numbers[1])
+    assert "lower is better" in panel.blocks[0].pictures[0].svg
+    render_page(title="t", lead="l", panels=[panel], footer="f")
+
+
+def test_rows_of_a_setting_go_by_their_own_names():
+    panel = scores(rows("psnr", NEAR, "astronaut"), metrics={"psnr": Score("PSNR", "dB")}, setting="astronaut")
+    assert {row[0] for row in panel.blocks[0].numbers.rows} == {"multires", "none"}
+    assert "No unit" in scores([], metrics={"psnr": Score("PSNR", "dB")}).blocks[0].paragraphs[0]
+
+
+def test_expected_differences_are_judged_by_their_intervals():
+    table = rows("psnr", NEAR)
+    shown, backwards, absent = judged(
+        table,
+        [
+            Expected("psnr", "multires", "none", unit="dB"),
+            Expected("psnr", "none", "multires"),
+            Expected("psnr", "multires", "siren"),
+        ],
+    )
+    assert (shown.word, backwards.word, absent.word) == ("Shown", "Reversed", "Not measured")
+    assert re.search(r"\+13\.\d+ dB \[", shown.text)
+    (lower,) = judged(table, [Expected("psnr", "none", "multires", higher=False)])
+    assert lower.word == "Shown"
+    (torn,) = judged(rows("psnr", {"a": [1, 3, 2], "b": [2, 2, 2]}), [Expected("psnr", "a", "b")])
+    assert torn.word == "Cannot be told"
+    panel = verdict_of(table, "A headline.", [Expected("psnr", "multires", "none")], ["A limit."])
+    assert panel.blocks[0].headline
+    assert isinstance(panel.blocks[1], Findings)
+
+
+def test_over_several_settings_a_pair_is_a_setting():
+    table = []
+    for name, shift in (("a", 0), ("b", 5), ("c", 9)):
+        near = {label: [value + shift * (label == "multires") for value in each] for label, each in NEAR.items()}
+        table += rows("psnr", near, name)
+    found = across("psnr", "multires", "none", ("a", "b", "c", "absent"))(table)
+    assert found.n == 3
+    assert found.mean == pytest.approx(13.1 + 14 / 3)
+    (told,) = judged(table, [Expected("psnr", "multires", "none", settings=("a", "b", "c"))])
+    assert "3 settings" in told.text
+    assert across("psnr", "multires", "none", ("absent",))(table) is None
+
+
+def test_the_page_to_watch_names_its_files(tmp_path):
+    path = watch(tmp_path / "pages" / "live.html", "What?", {"a <b>": "../work/1/now.png"})
+    text = path.read_text()
+    assert 'src="../work/1/now.png"' in text
+    assert "a &lt;b&gt;" in text
+    assert "refresh" in text

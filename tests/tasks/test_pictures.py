@@ -1,0 +1,175 @@
+"""Pictures: read as they are, asked at the right places, scored by the formula."""
+
+import io
+import math
+import struct
+import zlib
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from posenc.tasks import pictures
+from posenc.tasks.pictures import reading
+
+COLOURS = np.random.default_rng(0).integers(0, 256, (6, 9, 3), dtype=np.uint8)
+
+
+def saved(path, pixels, **options):
+    Image.fromarray(pixels).save(path, **options)
+    return path
+
+
+def sixteen(path, pixels):
+    """A 16-bit RGB PNG by hand."""
+
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    height, width, channels = pixels.shape
+    lines = b"".join(b"\0" + row.astype(">u2").tobytes() for row in pixels)
+    head = struct.pack(">IIBBBBB", width, height, 16, {1: 0, 3: 2}[channels], 0, 0, 0)
+    parts = [chunk(b"IHDR", head), chunk(b"IDAT", zlib.compress(lines)), chunk(b"IEND", b"")]
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
+    return path
+
+
+def test_eight_bits_come_as_they_are(tmp_path):
+    assert (pictures.read(saved(tmp_path / "a.png", COLOURS)) == COLOURS).all()
+    assert (pictures.read(saved(tmp_path / "a.webp", COLOURS, lossless=True)) == COLOURS).all()
+    assert pictures.read(saved(tmp_path / "a.jpg", COLOURS)).shape == (6, 9, 3)
+    assert (pictures.read(saved(tmp_path / "grey.png", COLOURS[..., 0]))[..., 0] == COLOURS[..., 0]).all()
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_sixteen_bits_stay_sixteen(tmp_path, channels):
+    deep = np.random.default_rng(1).integers(0, 2**16, (5, 4, channels), dtype=np.uint16)
+    found = pictures.read(sixteen(tmp_path / "deep.png", deep))
+    assert found.dtype == np.uint16
+    assert (found == deep).all()
+    assert pictures.values(found, np.array([7])).max() <= 1
+
+
+def test_tiff_is_read_deep(tmp_path):
+    import tifffile
+
+    deep = np.random.default_rng(1).integers(0, 2**16, (5, 4, 3), dtype=np.uint16)
+    tifffile.imwrite(tmp_path / "deep.tiff", deep, photometric="rgb")
+    assert (pictures.read(tmp_path / "deep.tiff") == deep).all()
+    tifffile.imwrite(tmp_path / "real.tiff", deep.astype(np.float32), photometric="rgb")
+    with pytest.raises(ValueError, match="pixels of type float32; 8 or 16 bits are read"):
+        pictures.read(tmp_path / "real.tiff")
+
+
+def test_alpha_stays_where_it_says_something(tmp_path):
+    alpha = np.dstack([COLOURS, np.arange(54, dtype=np.uint8).reshape(6, 9)])
+    assert (pictures.read(saved(tmp_path / "half.png", alpha)) == alpha).all()
+    alpha[..., 3] = 255
+    assert (pictures.read(saved(tmp_path / "full.png", alpha)) == COLOURS).all()
+
+
+def test_the_cameras_rotation_is_applied(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the row of the picture's top is its right column
+    found = pictures.read(saved(tmp_path / "turned.png", COLOURS, exif=exif))
+    assert (found == np.rot90(COLOURS, -1)).all()
+
+
+def test_a_palette_becomes_colours(tmp_path):
+    image = Image.fromarray(COLOURS).quantize(4)
+    image.save(tmp_path / "palette.png")
+    assert (pictures.read(tmp_path / "palette.png") == np.asarray(image.convert("RGB"))).all()
+
+
+def test_what_is_no_picture_is_refused(tmp_path):
+    text = tmp_path / "a.txt"
+    text.write_text("not a picture")
+    torn = tmp_path / "torn.png"
+    torn.write_bytes(saved(tmp_path / "a.png", COLOURS).read_bytes()[:60])
+    inks = io.BytesIO()
+    Image.fromarray(COLOURS).convert("CMYK").save(inks, "JPEG")
+    (tmp_path / "inks.jpg").write_bytes(inks.getvalue())
+    for path, sentence in (
+        (text, "a.txt does not decode as a picture"),
+        (torn, "torn.png does not decode as a picture"),
+        (tmp_path / "inks.jpg", "inks.jpg is CMYK, the inks of a press: save it as RGB"),
+        (tmp_path, "is a folder; a picture is one file"),
+        (tmp_path / "none.png", "cannot be read: No such file"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            pictures.read(path)
+
+
+def test_what_does_not_fit_into_memory_is_refused_with_its_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading.os, "sysconf", lambda name: 10)
+    with pytest.raises(ValueError, match=r"9 x 6: decoding it takes about 0\.0 GiB, and this machine has 0\.0"):
+        pictures.read(saved(tmp_path / "a.png", COLOURS))
+
+
+def test_a_worked_example():
+    picture = np.zeros((4, 4, 3), np.uint8)
+    picture[:, 2:] = 255
+    assert pictures.places(picture.shape, np.array([0, 15])).tolist() == [[0.125, 0.125], [0.875, 0.875]]
+    assert pictures.values(picture, np.array([0, 15])).tolist() == [[0, 0, 0], [1, 1, 1]]
+    assert pictures.places(picture.shape, np.array([6]), "held-out").tolist() == [[0.25, 0.5]]
+
+
+@pytest.mark.parametrize("shape", [(6, 9, 3), (7, 5, 1), (2, 2, 3)])
+def test_held_out_pixels_are_never_learned(shape):
+    learned = {int(p) for step in range(60) for p in pictures.stratified(shape, "held-out", 8, 0, step)}
+    rows, columns = np.divmod(sorted(learned), shape[1])
+    assert not (rows % 2).any()
+    assert not (columns % 2).any()
+    assert len(learned) == math.prod(pictures.learned(shape, "held-out"))
+    row, column = np.divmod(pictures.tested(shape, "held-out"), shape[1])
+    assert (row % 2 == 1).all()
+    assert (column % 2 == 1).all()
+    assert len(row) == (shape[0] // 2) * (shape[1] // 2)
+
+
+@pytest.mark.parametrize("shape", [(64, 64, 3), (16, 256, 3), (1, 50, 1), (50, 1, 1)])
+def test_a_batch_has_one_pixel_in_each_cell(shape):
+    batch = pictures.stratified(shape, "all", 64, 3, 5)
+    assert len(batch) <= 64
+    assert len(batch) >= min(32, shape[0] * shape[1])
+    assert len(set(batch.tolist())) == len(batch)
+    assert (batch == pictures.stratified(shape, "all", 64, 3, 5)).all()
+    if shape[0] * shape[1] > 64:
+        assert (batch != pictures.stratified(shape, "all", 64, 3, 6)).any()
+        assert (batch != pictures.stratified(shape, "all", 64, 4, 5)).any()
+    if shape == (64, 64, 3):  # 8 x 8 cells of 8 x 8 pixels
+        row, column = np.divmod(batch, 64)
+        assert len({(r // 8, c // 8) for r, c in zip(row.tolist(), column.tolist(), strict=True)}) == 64
+
+
+def test_psnr_is_minus_ten_log_ten_of_the_squared_error():
+    truth = torch.full((10, 3), 0.5)
+    assert pictures.psnr(truth + 0.1, truth) == pytest.approx(20.0, abs=1e-4)
+    assert pictures.psnr(torch.full((10, 3), 7.0), torch.ones(10, 3)) == math.inf  # cut to what can be shown
+
+
+def test_a_wave_has_all_its_power_at_its_frequency():
+    x = np.arange(32)
+    cycles, power = pictures.radial_spectrum(np.cos(2 * np.pi * 5 * x / 32) * np.ones((32, 1)))
+    assert cycles[power.argmax()] == 5
+    assert power[cycles != 5].max() < 1e-12 * power.max()
+
+
+def test_a_smaller_picture_has_the_means_of_blocks():
+    small = pictures.reduced(COLOURS, 5)
+    assert small.shape == (3, 4, 3)
+    assert small[1, 2, 0] == round(COLOURS[2:4, 4:6, 0].mean())
+    assert pictures.reduced(COLOURS, 9) is COLOURS
+
+
+@pytest.mark.data
+def test_the_photographs_have_names(data_folder):
+    found = pictures.photos(data_folder, 256)
+    assert len(found) == 10
+    assert found["astronaut"].shape == (256, 256, 3)
+
+
+def test_missing_photographs_are_named(tmp_path):
+    with pytest.raises(ValueError, match="Give a picture of your own"):
+        pictures.photos(tmp_path, 256)

@@ -1,0 +1,256 @@
+"""Folders with transforms.json: both conventions read, every mistake told with its file and frame."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from posenc.tasks import scenes
+from posenc.tasks.scenes import room, views
+
+PIL = pytest.importorskip("PIL.Image")
+
+EYES = torch.tensor([[1.0, 0.2, 0.3], [0.1, -0.4, 1], [-1, 0.5, 0], [0.3, 1, 0.4]], dtype=torch.float64)
+POSES = views.look_at(
+    4 * torch.nn.functional.normalize(EYES, dim=-1),
+    torch.zeros(3, dtype=torch.float64),
+    torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64),
+).tolist()
+
+
+def paint(path: Path, width: int = 6, height: int = 4, channels: int = 3, seed: int = 0) -> np.ndarray:
+    pixels = np.random.default_rng(seed).integers(0, 256, (height, width, channels), dtype=np.uint8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    PIL.fromarray(pixels[..., 0] if channels == 1 else pixels).save(path)
+    return pixels
+
+
+def blender(folder: Path, channels: int = 4, splits: tuple[str, ...] = ("train", "test")) -> dict[str, dict]:
+    contents = {}
+    for split in splits:
+        frames = []
+        for number, pose in enumerate(POSES):
+            paint(folder / split / f"r_{number}.png", channels=channels, seed=number)
+            frames.append({"file_path": f"./{split}/r_{number}", "rotation": 0.01, "transform_matrix": pose})
+        contents[split] = {"camera_angle_x": 0.7, "frames": frames}
+        write(folder, contents[split], split)
+    return contents
+
+
+def single(folder: Path, count: int = 4, **told: object) -> dict:
+    frames = []
+    for number in range(count):
+        paint(folder / "images" / f"{number:04}.png", seed=number)
+        frames.append({"file_path": f"images/{number:04}.png", "transform_matrix": POSES[number % 4]})
+    content = {"fl_x": 7.0, "fl_y": 8.0, "cx": 3.1, "cy": 2.2, "w": 6, "h": 4, "frames": frames, **told}
+    write(folder, content)
+    return content
+
+
+def write(folder: Path, content: object, split: str = "") -> None:
+    name = f"transforms_{split}.json" if split else "transforms.json"
+    (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+def test_blenders_files(tmp_path):
+    blender(tmp_path)
+    scene = scenes.read(tmp_path)
+    assert (len(scene.train), len(scene.held), scene.train.shape) == (4, 4, (4, 6))
+    focal = 0.5 * 6 / math.tan(0.35)
+    assert torch.allclose(scene.train.lenses, torch.tensor([focal, focal, 3, 2, 0, 0, 0, 0]).double().expand(4, 8))
+    assert torch.allclose(scene.train.poses, torch.tensor(POSES).double())
+    assert scene.background == "random"
+    assert scene.side == pytest.approx(1 / 0.33)
+    assert scene.low == pytest.approx((-0.5 / 0.33,) * 3)
+    pixels = np.random.default_rng(1).integers(0, 256, (4, 6, 4), dtype=np.uint8)
+    assert np.array_equal(scene.held.pictures[1].numpy(), pixels)
+    assert scene.held.mask is not None
+    assert np.array_equal(scene.held.mask[1].numpy(), pixels[..., 3] >= 128)
+    assert scene.up[2] > 0.7
+
+
+def test_pictures_without_alpha_have_no_mask_and_a_background_to_learn(tmp_path):
+    blender(tmp_path, channels=3, splits=("train", "val"))
+    scene = scenes.read(tmp_path)
+    assert scene.train.pictures.shape[-1] == 3
+    assert scene.train.mask is None
+    assert scene.background == "learned"
+
+
+def test_one_file_holds_out_every_eighth_frame(tmp_path):
+    single(tmp_path, 10, aabb_scale=4, scale=0.5, offset=[0.5, 0.5, 0.0], k1=0.1, p2=-0.01)
+    scene = scenes.read(tmp_path)
+    assert scene.held.names == ("images/0000.png", "images/0008.png")
+    assert len(scene.train) == 8
+    assert torch.allclose(scene.train.lenses[0], torch.tensor([7.0, 8.0, 3.1, 2.2, 0.1, 0, 0, -0.01]).double())
+    assert scene.side == pytest.approx(8)
+    assert scene.low == pytest.approx((-4, -4, -3))
+
+
+def test_one_file_that_names_its_split(tmp_path):
+    names = [f"images/{number:04}.png" for number in range(4)]
+    single(tmp_path, train_filenames=names[:2], val_filenames=names[2:3], test_filenames=names[3:])
+    scene = scenes.read(tmp_path)
+    assert scene.train.names == tuple(names[:2])
+    assert scene.held.names == tuple(names[3:])
+
+
+def test_a_file_that_says_nothing_of_its_cube_has_one_about_what_is_looked_at(tmp_path):
+    single(tmp_path)
+    scene = scenes.read(tmp_path)
+    assert scene.side == pytest.approx(2 * 0.375 * 4)
+    assert scene.low == pytest.approx((-1.5,) * 3)
+
+
+def test_a_frame_may_have_a_lens_of_its_own(tmp_path):
+    content = single(tmp_path)
+    content["frames"][2] |= {"fl_x": 9.0, "k1": 0.2}
+    write(tmp_path, content)
+    scene = scenes.read(tmp_path)
+    assert scene.train.lenses[1].tolist() == [9.0, 8.0, 3.1, 2.2, 0.2, 0, 0, 0]
+
+
+def test_large_pictures_are_made_smaller_with_their_lens(tmp_path):
+    blender(tmp_path)
+    scene = scenes.read(tmp_path, side=3, held=2)
+    assert scene.train.shape == (2, 3)
+    focal = 0.5 * 6 / math.tan(0.35)
+    assert torch.allclose(scene.train.lenses[0, :4], torch.tensor([focal, focal, 3, 2]).double() / 2)
+    pixels = np.random.default_rng(0).integers(0, 256, (4, 6, 4), dtype=np.uint8).astype(float)
+    block = pixels[:2, :2].reshape(4, 4)
+    expected = [*(block[:, :3] * block[:, 3:]).sum(0) / block[:, 3].sum(), block[:, 3].mean()]
+    assert np.abs(scene.train.pictures[0, 0, 0].numpy() - np.round(expected)).max() <= 1e-9
+    assert scene.held.names == ("./test/r_0", "./test/r_3")
+
+
+def test_a_smaller_copy_of_the_pictures_that_the_file_speaks_of(tmp_path):
+    single(tmp_path, w=12, h=8)
+    scene = scenes.read(tmp_path)
+    assert torch.allclose(scene.train.lenses[0, :4], torch.tensor([3.5, 4.0, 1.55, 1.1]).double())
+
+
+def test_the_digest_follows_what_is_read(tmp_path):
+    content = single(tmp_path)
+    first = scenes.digest(tmp_path, side=100)
+    assert first == scenes.digest(tmp_path, side=100) != scenes.digest(tmp_path, side=50)
+    paint(tmp_path / "images" / "0001.png", seed=77)
+    second = scenes.digest(tmp_path, side=100)
+    content["frames"][0]["transform_matrix"][0][3] += 0.5
+    write(tmp_path, content)
+    assert len({first, second, scenes.digest(tmp_path, side=100)}) == 3
+
+
+def broken_pose(**entries: float) -> list[list[float]]:
+    pose = [list(row) for row in POSES[1]]
+    for place, value in entries.items():
+        pose[int(place[1])][int(place[2])] = value
+    return pose
+
+
+SCALED = [[1.01 * x for x in row[:3]] + row[3:] for row in POSES[1][:3]] + [[0, 0, 0, 1]]
+MIRROR = [[-row[0], *row[1:]] for row in POSES[1][:3]] + [[0, 0, 0, 1]]
+FRAME = r"transforms\.json, frame 1 \(images/0001\.png\)"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"file_path": "images/none.png"}, r"frame 1 \(images/none\.png\): there is no picture .*none"),
+        ({"file_path": 3}, r"transforms\.json, frame 1: an entry of `frames` needs a text `file_path`"),
+        ({"transform_matrix": None}, rf"{FRAME}: `transform_matrix` should be 4 rows of 4 numbers"),
+        ({"transform_matrix": POSES[1][:3]}, rf"{FRAME}: .* its shape is \(3, 4\)"),
+        ({"transform_matrix": [[1], [2, 3]]}, rf"{FRAME}: .* 4 rows of 4 numbers"),
+        ({"transform_matrix": broken_pose(r00=math.nan)}, rf"{FRAME}: .* holds a number that is not finite"),
+        ({"transform_matrix": broken_pose(r33=2.0)}, rf"{FRAME}: the last row .* should be 0 0 0 1"),
+        ({"transform_matrix": SCALED}, rf"{FRAME}: .* is not orthonormal, it misses by 0\.02 \(allowed 0\.001\)"),
+        ({"transform_matrix": MIRROR}, rf"{FRAME}: .* is a mirror image"),
+        ({"fl_x": "long"}, rf"{FRAME}: `fl_x` should be a number; got 'long'"),
+        ({"w": 60}, rf"{FRAME}: the file says 60 x 4 pixels, and the picture has 6 x 4"),
+        ({"fl_x": -1.0}, rf"{FRAME}: neither it nor its file says fl_x above 0"),
+    ],
+)  # fmt: skip
+def test_a_wrong_frame_is_told(tmp_path, change, message):
+    content = single(tmp_path)
+    content["frames"][1] |= change
+    write(tmp_path, content)
+    with pytest.raises(ValueError, match=message):
+        scenes.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", r"transforms\.json is not JSON that can be read"),
+        ("[1]", r"transforms\.json should be an object with a list `frames`"),
+        ({"frames": []}, r"transforms\.json has no frames"),
+        ({"frames": [1], "camera_model": "OPENCV_FISHEYE"}, r"camera model 'OPENCV_FISHEYE'; .* Undistort"),
+        ({"frames": [1], "is_fisheye": True}, r"camera model 'OPENCV_FISHEYE'"),
+    ],
+)
+def test_a_wrong_file_is_told(tmp_path, content, message):
+    write(tmp_path, content)
+    with pytest.raises(ValueError, match=message):
+        scenes.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"aabb_scale": 0}, r"transforms\.json: `scale` and `aabb_scale` .* above 0 .* got aabb_scale 0\."),
+        ({"offset": [1, 2]}, r"transforms\.json: .* `offset` one or three numbers; got offset \[1, 2\]"),
+        ({"test_filenames": ["images/9.png"]}, r"transforms\.json divides its .* has no frame 'images/9"),
+        ({"fl_x": None, "fl_y": None}, r"frame 1 .*: neither it nor its file says fl_x above 0, or camera_angle_x"),
+    ],
+)  # fmt: skip
+def test_a_wrong_setting_of_a_file_is_told(tmp_path, told, message):
+    if told.get("fl_x", 1) is None:
+        content = single(tmp_path)
+        write(tmp_path, {name: value for name, value in content.items() if name not in told})
+    else:
+        single(tmp_path, **told)
+    with pytest.raises(ValueError, match=message):
+        scenes.read(tmp_path)
+
+
+def test_pictures_of_two_sizes_are_told(tmp_path):
+    content = single(tmp_path)
+    paint(tmp_path / "images" / "0003.png", width=7)
+    write(tmp_path, {name: value for name, value in content.items() if name not in ("w", "h")})
+    with pytest.raises(
+        ValueError, match=r"frame 3 \(images/0003\.png\): the picture has 7 x 4 pixels, and that of .*0001"
+    ):
+        scenes.read(tmp_path)
+
+
+def test_a_picture_that_does_not_decode_is_told(tmp_path):
+    single(tmp_path)
+    (tmp_path / "images" / "0002.png").write_bytes(b"no picture")
+    with pytest.raises(ValueError, match=r"frame 2 \(images/0002\.png\): the picture cannot be decoded"):
+        scenes.read(tmp_path)
+
+
+def test_no_folder_and_no_file(tmp_path):
+    with pytest.raises(ValueError, match=r"is no folder; a scene is a folder with transforms\.json"):
+        scenes.read(tmp_path / "absent")
+    with pytest.raises(ValueError, match=r"holds neither transforms\.json nor transforms_train\.json"):
+        scenes.read(tmp_path)
+    single(tmp_path, 1)
+    with pytest.raises(ValueError, match="has 1 frame, all held out"):
+        scenes.read(tmp_path)
+
+
+def test_pictures_that_do_not_fit_in_memory_are_refused_with_the_number(tmp_path, monkeypatch):
+    single(tmp_path)
+    monkeypatch.setattr(room, "available", lambda: 500)
+    with pytest.raises(ValueError, match=r"and 3 more pictures of 6 x 4 pixels needs 0\.00 GiB of memory"):
+        scenes.read(tmp_path)
+
+
+def test_grey_and_palette_pictures_are_read_as_colours(tmp_path):
+    single(tmp_path)
+    pixels = paint(tmp_path / "images" / "0001.png", channels=1)
+    scene = scenes.read(tmp_path)
+    assert np.array_equal(scene.train.pictures[0].numpy(), np.repeat(pixels, 3, -1))
