@@ -60,7 +60,7 @@ def attention(
     q_pos: Positions | Tensor,
     k_pos: Positions | Tensor | None = None,
     x: Float[Tensor, "B K dim"] | None = None,
-    mask: Bool[Tensor, "*M Q K"] | None = None,
+    mask: Bool[Tensor, "Q K"] | Bool[Tensor, "#B #H Q K"] | None = None,
     scale: float | None = None,
     backend: Backend = "auto",
 ) -> Float[Tensor, "B H Q E"]:
@@ -68,20 +68,20 @@ def attention(
 
     q: ``(B, H, Q, D)``; k, v: ``(B, G, K, D)`` with G heads that divide H (grouped-query attention).
     q_pos, k_pos: ``Q`` and ``K`` positions; ``k_pos`` is ``q_pos`` where it is not given.
-    x: the block's input at the keys, for schemes whose bias reads it. mask: True where a query may look at a key.
-    scale: of the logits, ``1 / sqrt(D)`` of the unwidened head by default. backend: "auto" takes ``choose(scheme)``.
+    x: the block's input at the keys, for schemes whose bias reads it. mask: True where a query may look at a key,
+    ``(Q, K)`` for all, or ``(B, H, Q, K)`` with 1 for what shares it. scale: of the logits, ``1 / sqrt(D)`` of the
+    unwidened head by default. backend: "auto" takes ``choose(scheme)``.
 
-    A query that may look at no key gets zeros. Raises ValueError where positions and tokens differ in number, or a
-    backend cannot do what the scheme needs.
+    A query that may look at no key gets zeros. Raises ValueError where positions and tokens differ in number, sample or
+    device, for a mask that is not boolean, or where a backend cannot do what the scheme needs.
     """
+    if not isinstance(scheme, Scheme):
+        raise ValueError(f"attention takes a scheme, as scheme=RoPE(64); got {type(scheme).__name__}. NoPE() is none.")
     q_pos = as_positions(q_pos)
+    k_pos = q_pos if k_pos is None else as_positions(k_pos)
+    _refuse_unfit(q, k, v, q_pos, k_pos, {"k": k, "v": v, "x": x, "mask": mask})
     where_q = scheme.prepare(q_pos)
-    _refuse_count("q", q, q_pos)
-    where_k = where_q
-    if k_pos is not None:
-        k_pos = as_positions(k_pos)
-        where_k = scheme.prepare(k_pos)
-    _refuse_count("k", k, q_pos if k_pos is None else k_pos)
+    where_k = where_q if k_pos is q_pos else scheme.prepare(k_pos)
     pair = scheme.relate(where_q, where_k)
     kept = None if x is None else scheme.keep(x, where_k)
     return attend(q, k, v, scheme, where_q, where_k, pair, kept=kept, mask=mask, scale=scale, backend=backend)
@@ -103,6 +103,7 @@ def attend(
     keys_ready: bool = False,
 ) -> Tensor:
     """``attention`` on prepared positions. ``keys_ready``: k and v come from a cache, as transformed."""
+    _refuse_mask(mask)
     if q.shape[1] % k.shape[1]:
         raise ValueError(
             f"{q.shape[1]} query heads cannot share {k.shape[1]} key heads; the second must divide the first."
@@ -226,9 +227,50 @@ def _both(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     return b if a is None else a if b is None else a & b
 
 
-def _refuse_count(name: str, x: Tensor, pos: Positions) -> None:
-    if x.shape[-2] != pos.count:
+def _refuse_mask(mask: Tensor | None) -> None:
+    """A number is added by SDPA where it should hide, and of three axes the first would be taken for heads."""
+    if mask is not None and mask.dtype != torch.bool:
+        raise ValueError(f"`mask` is True where a query may look at a key; got {mask.dtype}. Write mask.bool().")
+    if mask is not None and mask.dim() not in (2, 4):
         raise ValueError(
-            f"`{name}` has {x.shape[-2]} tokens and its positions are {pos.count}. "
-            f"Pass {name}_pos with one position a token, as sequence({x.shape[-2]})."
+            f"`mask` has shape (Q, K) or (B, H, Q, K); got {tuple(mask.shape)}. For one a sample write mask[:, None], "
+            "for one a head mask[None]."
         )
+
+
+def _refuse_unfit(
+    q: Tensor, k: Tensor, v: Tensor, q_pos: Positions, k_pos: Positions, others: dict[str, Tensor | None]
+) -> None:
+    """Tensors and positions that are not of the same tokens, samples and device, before any of them meet."""
+    for name, t in (("q", q), ("k", k), ("v", v)):
+        if t.dim() != 4:
+            raise ValueError(
+                f"`{name}` has shape (B, H, tokens, channels); got {tuple(t.shape)}. Add the axes that it lacks."
+            )
+    for name, t, pos in (("q", q, q_pos), ("k", k, k_pos)):
+        if t.shape[-2] != pos.count:
+            raise ValueError(
+                f"`{name}` has {t.shape[-2]} tokens and its positions are {pos.count}. "
+                f"Pass {name}_pos with one position a token, as sequence({t.shape[-2]})."
+            )
+    if not readable(q):
+        return  # what follows depends on sizes and places that a traced graph must not be bound to
+    for name, t in others.items():
+        if t is not None and t.device != q.device:
+            raise ValueError(f"`q` is on {q.device} and `{name}` on {t.device}. Write {name}.to({str(q.device)!r}).")
+        if t is not None and name in ("v", "x") and t.shape[-2] != k.shape[-2]:
+            raise ValueError(
+                f"`k` has {k.shape[-2]} tokens and `{name}` has {t.shape[-2]}. Pass those of the same tokens."
+            )
+    for name, pos in (("q", q_pos), ("k", k_pos)):
+        if pos.coords.device != q.device:
+            raise ValueError(
+                f"`{name}` is on {q.device} and its positions on {pos.coords.device}. Write "
+                f"{name}_pos.to({str(q.device)!r})."
+            )
+        samples = {len(p) for p in (pos.coords[..., 0], pos.placed) if p is not None and p.dim() == 2}
+        if samples - {1, len(q)}:
+            raise ValueError(
+                f"`{name}` is of {len(q)} samples and its positions of {max(samples)}. Pass positions (N, P) for all "
+                f"samples, or ({len(q)}, N, P)."
+            )

@@ -36,6 +36,13 @@ class Frequencies:
     theta: Float64[Tensor, " n"]
     attention_factor: float = 1.0
 
+    def __post_init__(self) -> None:
+        if not 0 < self.attention_factor < math.inf:
+            raise ValueError(
+                f"the attention factor multiplies q and k and is positive; got {self.attention_factor:g}. "
+                "Leave it out for a schedule without one."
+            )
+
 
 def geometric(count: int, *, base: float = 10000.0, device: torch.device | None = None) -> Float64[Tensor, " n"]:
     """``omega_i = base^(-i / count)``, i = 0 .. count - 1: from 1 rad a unit down to almost 1 / base.

@@ -21,14 +21,18 @@ from torch import Tensor
 from torch._C._functorch import maybe_current_level
 from torch.utils import _pytree as pytree
 
-SMALL_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.uint16, torch.uint32)
+SMALL_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.uint16, torch.uint32, torch.uint64)
+SMALL_FLOATS = (torch.float16, torch.bfloat16)
+WITHOUT_FLOAT64 = ("mps",)
+"""Devices that cannot count in float64."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Positions:
     """``coords[.., n, p]`` is where token ``n`` stands on axis ``p``.
 
-    coords: ``(N, P)`` for every sample of a batch alike, or ``(B, N, P)``; any real dtype; gradients flow through it.
+    coords: ``(N, P)`` for every sample of a batch alike, or ``(B, N, P)``; any real dtype, of which half precision is
+        kept as float32 and small integers as int64; gradients flow through it.
     placed: ``(N,)`` or ``(B, N)``, False for tokens without a place (class token, registers, mask, padding):
         every scheme treats those neutrally (angle 0, factor 1, a row of zeros, bias 0).
     lattice: the static shape where the placed tokens form a full grid in row-major order, for schemes that need
@@ -43,8 +47,16 @@ class Positions:
     lattice: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.coords, Tensor) or self.coords.is_nested:
+            told = "a nested tensor" if isinstance(self.coords, Tensor) else type(self.coords).__name__
+            raise ValueError(
+                f"positions are one tensor (N, P) or (B, N, P); got {told}. For a list write torch.tensor(..); for "
+                "samples of different lengths pad them, with placed=False where there is no token."
+            )
         if self.coords.dtype in SMALL_INTEGERS:  # a distance between two of them would wrap round
             object.__setattr__(self, "coords", self.coords.long())
+        if self.coords.dtype in SMALL_FLOATS:  # and one between two of these would be rounded
+            object.__setattr__(self, "coords", self.coords.float())
         shape = tuple(self.coords.shape)
         if len(shape) not in (2, 3):
             raise ValueError(
@@ -115,7 +127,15 @@ class Positions:
         return dataclasses.replace(self, coords=self.coords.to(device), placed=placed)
 
     def precise(self) -> Tensor:
-        """The coordinates in float64, where 10^7 times a frequency keeps its phase."""
+        """The coordinates in float64, where 10^7 times a frequency keeps its phase.
+
+        Raises ValueError on a device that has no float64, rather than lose that phase in float32.
+        """
+        if self.coords.device.type in WITHOUT_FLOAT64:
+            raise ValueError(
+                f"angles are counted in float64, which the device {self.coords.device} does not have. Keep scheme and "
+                "positions on the CPU, and move what scheme.prepare(pos) returns: torch.utils._pytree.tree_map."
+            )
         return self.coords.to(torch.float64)
 
     @property
@@ -205,10 +225,7 @@ def graph(edges: Tensor, *, nodes: int | None = None, axes: int = 2) -> Position
     edges: integer ``(E, 2)``, undirected. nodes: their number, if some have no edge. Raises ValueError where fewer than
     ``axes`` non-constant eigenvectors exist.
     """
-    if edges.dim() != 2 or edges.shape[-1] != 2:
-        raise ValueError(f"edges are pairs of node numbers, shape (E, 2); got {tuple(edges.shape)}. Transpose them?")
-    if edges.is_floating_point():
-        raise ValueError(f"node numbers are integers; got {edges.dtype}. Write edges.long().")
+    node_pairs(edges)
     low, high = (int(edges.min()), int(edges.max())) if len(edges) else (0, -1)
     count = high + 1 if nodes is None else nodes
     if low < 0 or high >= count:
@@ -229,6 +246,21 @@ def graph(edges: Tensor, *, nodes: int | None = None, axes: int = 2) -> Position
     vectors = torch.linalg.eigh(laplacian).eigenvectors[:, 1 : axes + 1] * math.sqrt(count)
     peak = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
     return Positions((vectors * peak.sign()).to(torch.float32))
+
+
+def node_pairs(edges: Sequence[tuple[int, int]] | Tensor) -> tuple[tuple[int, int], ...]:
+    """Edges as pairs of node numbers. Raises ValueError for another shape and for numbers that are not whole."""
+    if isinstance(edges, Tensor):
+        if edges.dim() != 2 or edges.shape[-1] != 2:
+            shape = tuple(edges.shape)
+            raise ValueError(f"edges are pairs of node numbers, shape (E, 2); got {shape}. Transpose them?")
+        if edges.is_floating_point():
+            raise ValueError(f"node numbers are integers; got {edges.dtype}. Write edges.long().")
+        return tuple((a, b) for a, b in edges.tolist())
+    strange = next((edge for edge in edges if not isinstance(edge, Sequence | Tensor) or len(edge) != 2), None)
+    if strange is not None:
+        raise ValueError(f"edges are pairs of node numbers, as [(0, 1), (1, 2)]; got {strange!r}. Write them so.")
+    return tuple((int(a), int(b)) for a, b in edges)
 
 
 def _flatten_with_keys(pos: Any) -> tuple[list[tuple[Any, Any]], Any]:

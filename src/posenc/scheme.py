@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, get_args
 
@@ -242,6 +243,12 @@ class Scheme(nn.Module, abc.ABC):
             raise ValueError(
                 f"{name} here reads {axes} axes a position; these positions have {pos.axes}. "
                 f"Build it for axes={pos.axes} if it can, or choose another scheme: posenc list --axes {pos.axes}"
+            )
+        own = next(itertools.chain(self.parameters(), self.buffers()), None) if readable(pos.coords) else None
+        if own is not None and own.device != pos.coords.device:
+            raise ValueError(
+                f"this {name} is on {own.device} and the positions on {pos.coords.device}. Write "
+                f"pos.to({str(own.device)!r})."
             )
         if limits is not None and readable(pos.coords):
             self._refuse_outside(pos, limits)

@@ -52,7 +52,7 @@ class Window(Scheme):
         return self._take(pos)
 
     def relate(self, where_q: Positions, where_k: Positions) -> list[Tensor]:
-        return [part.relate(where_q, where_k) for part in self.parts]
+        return [part.mask(part.relate(where_q, where_k)) for part in self.parts]
 
     def mask(self, pair: list[Tensor]) -> Tensor:
         return pair[0] & pair[1]

@@ -7,7 +7,18 @@ import pytest
 import torch
 
 from posenc.tasks import shapes
-from posenc.tasks.shapes import Mesh, Sizes, Tree, cuboid, distance, meshes, rendering, surfaces
+from posenc.tasks.shapes import (
+    Mesh,
+    Placement,
+    Shape,
+    Sizes,
+    Tree,
+    cuboid,
+    distance,
+    meshes,
+    rendering,
+    surfaces,
+)
 
 SMALL = Sizes(uniform=500, near=400, surface=300, held=600)
 
@@ -18,6 +29,10 @@ def ball(resolution=24, radius=0.3):
     mesh = shapes.marching_cubes(values.reshape(3 * (resolution,)).numpy())
     assert mesh is not None
     return mesh
+
+
+def sphere():
+    return Shape("ball", ball(), Placement(2.0, (0.1, 0.2, 0.3)), ("a note",))
 
 
 def box(side=0.5):
@@ -129,7 +144,7 @@ def test_a_nested_or_doubled_surface_counts_twice():
 
 @pytest.fixture(scope="module")
 def pool():
-    return shapes.make_pool(ball(), SMALL)
+    return shapes.make_pool(sphere(), SMALL)
 
 
 def test_a_pool_says_what_is_true_of_its_points(pool):
@@ -181,7 +196,7 @@ def test_a_batch_spreads_over_the_whole_pool(pool):
 
 
 def test_a_pool_is_the_same_from_the_same_seed_and_survives_a_file(pool, tmp_path):
-    again = shapes.make_pool(ball(), SMALL)
+    again = shapes.make_pool(sphere(), SMALL)
     shapes.save(again, tmp_path / "data" / "pool.npz")
     back = shapes.load(tmp_path / "data" / "pool.npz")
     for name in shapes.samples.PARTS:
@@ -189,9 +204,11 @@ def test_a_pool_is_the_same_from_the_same_seed_and_survives_a_file(pool, tmp_pat
             assert torch.equal(part, other)
     assert torch.equal(pool.surface, back.surface)
     assert torch.equal(pool.normals, back.normals)
-    assert back.mesh.digest() == pool.mesh.digest()
+    assert back.shape.mesh.digest() == pool.shape.mesh.digest()
+    assert (back.shape.name, back.shape.notes) == ("ball", ("a note",))
+    assert back.shape.placement == pool.shape.placement
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["pool.npz"]
-    assert not torch.equal(shapes.make_pool(ball(), SMALL, seed=1).held.points, pool.held.points)
+    assert not torch.equal(shapes.make_pool(sphere(), SMALL, seed=1).held.points, pool.held.points)
 
 
 def test_a_damaged_pool_is_refused(pool, tmp_path):
@@ -274,12 +291,11 @@ def test_fields_are_sampled_in_parts(monkeypatch):
         surfaces.lattice(1)
 
 
-def test_a_slice_is_a_picture_of_a_plane():
-    points = shapes.slice_points(2, 0.25, 4).reshape(4, 4, 3)
-    assert (points[..., 2] == 0.25).all()
-    assert points[0, 0].tolist() == [0.125, 0.875, 0.25]  # the upper left: first column, highest row
-    assert points[-1, -1].tolist() == [0.875, 0.125, 0.25]
-    assert shapes.slice_points(0, 0.5, 2)[0].tolist() == [0.5, 0.25, 0.75]
+def test_a_slice_is_a_picture_of_a_plane_with_y_up():
+    points = shapes.slice_points(4, at=0.25).reshape(4, 4, 3)
+    assert (points[..., 0] == 0.25).all()
+    assert points[0, 0].tolist() == [0.25, 0.875, 0.125]
+    assert points[-1, 1].tolist() == [0.25, 0.125, 0.375]
 
 
 # pictures ----------------------------------------------------------------------------------------------------------

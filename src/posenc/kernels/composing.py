@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from torch import Tensor
 
+from posenc.kernels.pairs import Divisible
 from posenc.scheme import Claims, Scheme, Site
 
 Translation = Literal["exact", "expected", "none"]
@@ -29,6 +30,27 @@ class Anew(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.make)
+
+
+class Together(NamedTuple):
+    """What each part says of pairs."""
+
+    parts: tuple[Any, ...]
+
+
+class Divided(NamedTuple):
+    """The same where every part can be asked for some of the queries, or says nothing."""
+
+    parts: tuple[Any, ...]
+
+    def queries(self, part: slice) -> Divided:
+        return Divided(tuple(None if pair is None else pair.queries(part) for pair in self.parts))
+
+
+def together(pairs: Iterable[Any]) -> Together | Divided:
+    parts = tuple(pairs)
+    divisible = all(pair is None or isinstance(pair, Divisible) for pair in parts)
+    return Divided(parts) if divisible else Together(parts)
 
 
 def joined(name: str, parts: Sequence[Scheme], *, translation: Translation, isometric: bool) -> Claims:

@@ -88,8 +88,8 @@ def firing_maps(scheme: Scheme, pos: Positions, *, head_dim: int = 64, heads: in
             return scheme.embed(where).reshape(-1, scheme.out_dim).double()
         for site in MAPS:
             if site in scheme.claims.sites:
-                heads = getattr(scheme, "heads", 1) if heads is None else heads
-                ones = torch.ones(1, heads, pos.count, scheme.head_width or head_dim, dtype=torch.float64)
+                shape = (1, heads or getattr(scheme, "heads", 1), pos.count, scheme.head_width or head_dim)
+                ones = torch.ones(shape, dtype=torch.float64)
                 return scheme.transform(ones, where, site)[0, 0]
     raise ValueError(f"{type(scheme).__name__} has no map of a place: it acts at {sorted(scheme.claims.sites)}.")
 

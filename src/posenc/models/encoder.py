@@ -82,12 +82,7 @@ class Encoder(nn.Module):
     def __init__(self, config: EncoderConfig, schemes: Callable[[int], Scheme]) -> None:
         super().__init__()
         self.config = config
-        made = [schemes(layer) for layer in range(config.depth)]
-        unique = list({id(scheme): scheme for scheme in made}.values())
-        self.schemes = nn.ModuleList(unique)
-        self.scheme_of = [next(i for i, u in enumerate(unique) if u is scheme) for scheme in made]
-        for scheme in unique:
-            _refuse_width(scheme, config)
+        self.place(schemes)
         self.tokens = nn.Linear(config.channels, config.dim)
         if config.token_std is not None:
             nn.init.normal_(self.tokens.weight, std=config.token_std)
@@ -95,6 +90,15 @@ class Encoder(nn.Module):
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.depth))
         self.norm = nn.LayerNorm(config.dim) if config.norm == "pre" else nn.Identity()
         self.head = nn.Linear(config.dim, config.classes)
+
+    def place(self, schemes: Callable[[int], Scheme]) -> None:
+        """Gives every layer its scheme, in the place of what was there. Raises ValueError for one of another width."""
+        made = [schemes(layer) for layer in range(self.config.depth)]
+        unique = list({id(scheme): scheme for scheme in made}.values())
+        for scheme in unique:
+            _refuse_width(scheme, self.config)
+        self.schemes = nn.ModuleList(unique)
+        self.scheme_of = [next(i for i, u in enumerate(unique) if u is scheme) for scheme in made]
 
     def forward(
         self, x: Float[Tensor, "B N channels"], pos: Positions, probe: Int[Tensor, "B"]

@@ -85,8 +85,10 @@ class Field(nn.Module):
                     "MultiResolutionGrid."
                 )
             where = weigh(where, level_weights)
-        h = self.scheme.embed(where)
         *hidden, last = self.layers
+        assert isinstance(last, nn.Linear)
+        # coordinates may be finer than weights: the encoding is where that counts
+        h = self.scheme.embed(where).to(last.bias.dtype)
         for layer in hidden:
             h = _activate(layer(h), self.config)
         out = last(h)

@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from posenc.models.field import Field
+from posenc.models.field import Field, FieldConfig, network_size
 from posenc.positions import sphere
 from posenc.schemes.spherical_harmonics import SphericalHarmonics
 
@@ -219,6 +219,13 @@ class Occupancy(nn.Module):
         self.occupied.copy_(self.level >= self.level.mean().clamp(max=self.threshold))
 
 
+def surroundings(config: RadianceConfig) -> int:
+    """Parameters of a radiance field beside its field: those of the colour, and of what is behind."""
+    around = (config.degree + 1) ** 2
+    count = network_size(config.features + around * config.views, _layer(config.width))
+    return count + (network_size(around, _layer(config.width // 2 or 1)) if config.background == "learned" else 0)
+
+
 def crossing(
     origin: Float[Tensor, "R 3"], direction: Float[Tensor, "R 3"]
 ) -> tuple[Float[Tensor, "R"], Float[Tensor, "R"]]:
@@ -270,6 +277,10 @@ def growing(z: Tensor) -> Tensor:
     """``exp(z)``, and from STEEPEST on the straight line that continues it: finite slopes for every number."""
     top = z.clamp(max=STEEPEST)
     return torch.exp(top) * (1 + (z - top))
+
+
+def _layer(width: int) -> FieldConfig:
+    return FieldConfig(outputs=3, width=width, depth=1)
 
 
 def _two_layers(inputs: int, width: int) -> nn.Sequential:

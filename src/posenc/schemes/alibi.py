@@ -22,14 +22,21 @@ from posenc.positions import Positions
 from posenc.scheme import At, Claims, Scheme, per_head
 
 
+def _refuse_no_head(heads: int) -> None:
+    if heads < 1:
+        raise ValueError(f"ALiBi has a slope for each of its query heads, at least one; got heads={heads}.")
+
+
 def plain_slopes(heads: int) -> tuple[float, ...]:
     """``2^(-8 h / H)`` for h = 1 .. H, whatever H is."""
+    _refuse_no_head(heads)
     return tuple(2.0 ** (-8 * h / heads) for h in range(1, heads + 1))
 
 
 def released_slopes(heads: int) -> tuple[float, ...]:
     """The paper's public code: with n the largest power of two <= H, ``plain_slopes(n)``, then the 1st, 3rd, 5th .. of
     ``plain_slopes(2 n)``."""
+    _refuse_no_head(heads)
     power = 2 ** int(math.log2(heads))
     return plain_slopes(power) + plain_slopes(2 * power)[::2][: heads - power]
 
@@ -48,8 +55,7 @@ class ALiBi(Scheme):
 
     def __init__(self, heads: int, *, slopes: Sequence[float] | Tensor | None = None) -> None:
         super().__init__()
-        if heads < 1:
-            raise ValueError(f"ALiBi has a slope for each of its query heads, at least one; got heads={heads}.")
+        _refuse_no_head(heads)
         given = slopes.detach().double().tolist() if isinstance(slopes, Tensor) else slopes
         self.slopes = plain_slopes(heads) if given is None else tuple(float(m) for m in given)
         if len(self.slopes) != heads or not all(math.isfinite(m) and m > 0 for m in self.slopes):

@@ -54,13 +54,18 @@ class AxialRoPE(Scheme):
     ) -> None:
         super().__init__()
         if axes < 1 or head_dim < 2 or head_dim % 2:
-            raise ValueError(f"AxialRoPE needs axes >= 1 and an even head_dim; got axes={axes}, head_dim={head_dim}.")
+            whole = 2 * max(axes, 1)
+            raise ValueError(
+                f"AxialRoPE needs axes >= 1 and an even head_dim; got axes={axes}, head_dim={head_dim}. Use head_dim="
+                f"{max(-(-head_dim // whole), 1) * whole}."
+            )
         if bands is None and head_dim % (2 * axes):
             fewest = head_dim // 2 // axes
+            own = (head_dim // 2 - (axes - 1) * fewest, *(fewest,) * (axes - 1))
             raise ValueError(
-                f"{head_dim // 2} pairs of channels do not divide among {axes} axes. Say how many each gets, as "
-                f"bands={(head_dim // 2 - (axes - 1) * fewest, *(fewest,) * (axes - 1))}, or use head_dim="
-                f"{2 * axes * (fewest + 1)}."
+                f"{head_dim // 2} pairs of channels do not divide among {axes} axes. "
+                + (f"Say how many each gets, as bands={own}, or use " if fewest else "Use ")
+                + f"head_dim={2 * axes * (fewest + 1)}."
             )
         bands = (head_dim // 2 // axes,) * axes if bands is None else bands
         if len(bands) != axes or sum(bands) != head_dim // 2 or min(bands) < 1:

@@ -17,7 +17,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from posenc.kernels.pairs import both_placed, distances
+from posenc.kernels.pairs import Pairs
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, Scheme
 
@@ -64,21 +64,21 @@ class CausalNoPE(Scheme):
     def prepare(self, pos: Positions) -> Positions:
         return self._take(pos)
 
-    def relate(self, where_q: Positions, where_k: Positions) -> Tensor:
-        """Whether the key stands at or before the query: ``(Q, K)`` or ``(B, 1, Q, K)``."""
-        seen, placed = distances(where_q, where_k) <= 0, both_placed(where_q, where_k)
-        return seen if placed is None else seen | ~placed
+    def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
+        return Pairs(where_q, where_k)
 
     def transform(self, x: Tensor, where: Positions, site: Literal["q", "k", "v", "o"]) -> Tensor:
         return x / self.temperature if site == "q" and self.temperature != 1 else x
 
-    def mask(self, pair: Tensor) -> Tensor:
-        return pair
+    def mask(self, pair: Pairs) -> Tensor:
+        return pair.before()
 
-    def score_mod(self, q: Tensor, kept: Tensor | None, pair: Tensor):
+    def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
+        read = pair.reader()
+
         def causal(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
-            seen = pair[i, j] if pair.dim() == 2 else pair[b if pair.shape[0] > 1 else 0, 0, i, j]
-            return torch.where(seen, score, -torch.inf)
+            distance, placed = read(b, i, j)
+            return torch.where(distance <= 0 if placed is None else (distance <= 0) | ~placed, score, -torch.inf)
 
         return causal
 

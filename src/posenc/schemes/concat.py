@@ -67,8 +67,7 @@ class Concat(Scheme):
         return sum(part.out_dim for part in self.parts)
 
     def prepare(self, pos: Positions) -> tuple[Any, ...]:
-        self._take(pos)
-        return tuple(part.prepare(pos) for part in self.parts)
+        return tuple(part.prepare(pos) for part in self.parts)  # each refuses what it cannot take
 
     def embed(self, where: tuple[Any, ...]) -> Tensor:
         return torch.cat([part.embed(w) for part, w in zip(self.parts, where, strict=True)], -1)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from posenc.kernels.pairs import Pairs
 from posenc.kernels.tables import of_pairs
-from posenc.positions import Positions
+from posenc.positions import Positions, node_pairs
 from posenc.scheme import At, Claims, Scheme, per_head
 
 SIGMA = 0.02
@@ -56,7 +56,7 @@ class GraphDistance(Scheme):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.edges = tuple((int(a), int(b)) for a, b in edges)
+        self.edges = node_pairs(edges)
         ends = [end for edge in self.edges for end in edge]
         count = max(ends, default=-1) + 1 if nodes is None else nodes
         if heads < 1 or max_distance < 1:

@@ -126,13 +126,12 @@ class LogCPB(Scheme):
 
     def _table(self) -> Tensor:
         """G of every offset in the window, row-major, ``(rows, h)``."""
-        axes = []
+        axes, dtype = [], torch.promote_types(self.inner.dtype, torch.float32)
         for size, made_for in zip(self.window, self.made_for, strict=True):
-            steps = torch.arange(1 - size, size, dtype=torch.float64, device=self.inner.device)
+            steps = torch.arange(1 - size, size, dtype=dtype, device=self.inner.device)
             steps = steps * (8 / max(made_for - 1, 1) if self.literal else 1)
             axes.append(steps.sign() * torch.log1p(steps.abs()) / (math.log(8) if self.literal else 1))
-        dtype = torch.promote_types(self.inner.dtype, torch.float32)
-        d = torch.stack(torch.meshgrid(*axes, indexing="ij"), -1).flatten(0, -2).to(dtype)
+        d = torch.stack(torch.meshgrid(*axes, indexing="ij"), -1).flatten(0, -2)
         found = torch.relu(d @ self.inner.to(dtype) + self.offset.to(dtype)) @ self.outer.to(dtype)
         return 16 * torch.sigmoid(found) if self.literal else found
 

@@ -92,8 +92,8 @@ class PoPE(Scheme):
 
     def prepare(self, pos: Positions) -> Phases:
         self._take(pos)
-        theta = torch.tensor(self.theta, dtype=torch.float64, device=pos.coords.device)
-        angle = spread(pos.precise(), pos) * theta
+        p = spread(pos.precise(), pos)
+        angle = p * torch.tensor(self.theta, dtype=p.dtype, device=p.device)
         delta = self.delta.double().clamp(-2 * math.pi, 0)[:, None]
         return Phases(turns(angle, pos, "half"), turns(angle + delta, pos, "half"))
 

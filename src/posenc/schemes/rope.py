@@ -95,8 +95,9 @@ class RoPE(Scheme):
 
     def prepare(self, pos: Positions) -> Turn:
         self._take(pos)
-        theta = torch.tensor(self.theta, dtype=torch.float64, device=pos.coords.device)
-        return turns(spread(pos.precise(), pos) * theta, pos, self.pairing, size=self.attention_factor, of=self.of)
+        p = spread(pos.precise(), pos)
+        theta = torch.tensor(self.theta, dtype=p.dtype, device=p.device)
+        return turns(p * theta, pos, self.pairing, size=self.attention_factor, of=self.of)
 
     def transform(self, x: Tensor, where: Turn, site: Literal["q", "k", "v", "o"]) -> Tensor:
         if site not in ("q", "k"):

@@ -55,7 +55,8 @@ class SectionedRoPE(Scheme):
         if head_dim < 2 or head_dim % 2 or sum(sections) != head_dim // 2 or min(sections) < 1:
             raise ValueError(
                 f"SectionedRoPE shares the pairs of an even head_dim among its axes, each at least one; head_dim="
-                f"{head_dim} has {head_dim // 2} pairs and sections={sections} take {sum(sections)}."
+                f"{head_dim} has {head_dim // 2} pairs and sections={sections} take {sum(sections)}. Use sections that "
+                "add up to them, or twice their sum as head_dim."
             )
         if arrangement not in ("blocks", "interleaved"):
             raise ValueError(f"sections are arranged in 'blocks' or 'interleaved'; got {arrangement!r}.")
@@ -88,8 +89,9 @@ class SectionedRoPE(Scheme):
 
     def prepare(self, pos: Positions) -> Turn:
         self._take(pos)
-        theta = torch.tensor(self.theta, dtype=torch.float64, device=pos.coords.device)
-        return turns(spread(pos.precise(), pos)[..., list(self.axis_of)] * theta, pos, self.pairing)
+        p = spread(pos.precise(), pos)
+        theta = torch.tensor(self.theta, dtype=p.dtype, device=p.device)
+        return turns(p[..., list(self.axis_of)] * theta, pos, self.pairing)
 
     def transform(self, x: Tensor, where: Turn, site: Literal["q", "k", "v", "o"]) -> Tensor:
         return turn(x, where) if site in ("q", "k") else x

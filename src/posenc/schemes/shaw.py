@@ -102,9 +102,10 @@ class Shaw(Scheme):
     def value_bias(self, weights: Tensor, pair: Pairs) -> Tensor | None:
         if self.values is None:
             return None
-        total = weights.new_zeros(*weights.shape[:-1], 2 * self.max_distance + 2)
-        total = total.scatter_add(-1, self._row(pair).expand(weights.shape), weights)
-        return total[..., :-1] @ self.values.to(weights.dtype)
+        wide = weights.to(torch.promote_types(weights.dtype, torch.float32))  # half precision cannot add thousands
+        total = wide.new_zeros(*weights.shape[:-1], 2 * self.max_distance + 2)
+        total = total.scatter_add(-1, self._row(pair).expand(weights.shape), wide)
+        return total[..., :-1].to(weights.dtype) @ self.values.to(weights.dtype)
 
     def mask(self, pair: Pairs) -> Tensor | None:
         return pair.before() if self.literal else None
@@ -127,7 +128,8 @@ class Shaw(Scheme):
 
     def _by_distance(self, q: Tensor) -> Tensor:
         """``q_i . a^K`` for every distance, ``(B, H, Q, 2k+2)``, and 0 for a pair without a place."""
-        return functional.pad(q @ self.keys.T.to(q.dtype), (0, 1))
+        by_distance = (q @ self.keys.T.to(q.dtype)).to(torch.promote_types(q.dtype, torch.float32))
+        return functional.pad(by_distance, (0, 1))  # wide: its gradient adds up one number a pair
 
     def _row(self, pair: Pairs) -> Tensor:
         """The table row of each pair, ``(Q, K)`` or ``(B, 1, Q, K)``; one without a place has the row past the end."""

@@ -94,8 +94,8 @@ class Sinusoid(Scheme):
     def prepare(self, pos: Positions) -> Tensor:
         """The finished rows ``(.., N, dim)``: they depend on nothing else."""
         self._take(pos)
-        omega = geometric(self.dim // (2 * pos.axes), base=self.base, device=pos.coords.device)
         coords = pos.precise()
+        omega = geometric(self.dim // (2 * pos.axes), base=self.base, device=coords.device)
         angle = (coords.flip(-1) if self.leading == "last" else coords)[..., None] * omega  # (.., N, P, d / 2P)
         apart = {"interleaved": -1, "halves": -2, "sines first": -3}[self.channels]
         rows = torch.stack([angle.sin(), angle.cos()], apart).flatten(-3).to(pos.table_dtype)

@@ -11,6 +11,7 @@ Every head has its own S and theta, kept in float32 whatever the model is cast t
 
 from __future__ import annotations
 
+import math
 from typing import Literal, NamedTuple
 
 import torch
@@ -55,10 +56,10 @@ class STRING(Scheme):
         if axes < 1 or heads < 1 or head_dim < 2 * axes or head_dim % 2:
             raise ValueError(
                 f"STRING needs axes >= 1, heads >= 1 and an even head_dim with a pair for every axis; got axes={axes}, "
-                f"heads={heads}, head_dim={head_dim}."
+                f"heads={heads}, head_dim={head_dim}. Use head_dim={max(head_dim + head_dim % 2, 2 * axes, 2)}."
             )
-        if base <= 0:
-            raise ValueError(f"the base of the first frequencies is positive; got {base:g}.")
+        if not 0 < base < math.inf:
+            raise ValueError(f"the base of the first frequencies is positive; got {base:g}. Axial RoPE's is 100.")
         self.head_dim, self.base = head_dim, base
         self.skew = nn.Parameter(torch.empty(heads, head_dim * (head_dim - 1) // 2))
         self.theta = nn.Parameter(torch.empty(heads, axes, head_dim // 2))

@@ -84,11 +84,10 @@ class Sum(Scheme):
         return rows[0][0].out_dim if rows else super().out_dim
 
     def prepare(self, pos: Positions) -> tuple[Any, ...]:
-        self._take(pos)
-        return tuple(part.prepare(pos) for part in self.parts)
+        return tuple(part.prepare(pos) for part in self.parts)  # each refuses what it cannot take
 
-    def relate(self, where_q: Any, where_k: Any) -> tuple[Any, ...]:
-        return tuple(part.relate(q, k) for part, q, k in zip(self.parts, where_q, where_k, strict=True))
+    def relate(self, where_q: Any, where_k: Any) -> Any:
+        return composing.together(part.relate(q, k) for part, q, k in zip(self.parts, where_q, where_k, strict=True))
 
     def embed(self, where: Any) -> Tensor:
         rows = [part.embed(w) for part, w in self._at("embed", where)]
@@ -109,19 +108,19 @@ class Sum(Scheme):
         return folded(composing.refuse_two_kept, [part.keep(x, w) for part, w in self._at("bias", where)])
 
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Any, seen: Tensor | None) -> Tensor | None:
-        return folded(torch.add, [part.bias(q, k, kept, p, seen) for part, p in self._at("bias", pair)])
+        return folded(torch.add, [part.bias(q, k, kept, p, seen) for part, p in self._at("bias", pair.parts)])
 
     def value_bias(self, weights: Tensor, pair: Any) -> Tensor | None:
-        return folded(torch.add, [part.value_bias(weights, p) for part, p in self._at("value_bias", pair)])
+        return folded(torch.add, [part.value_bias(weights, p) for part, p in self._at("value_bias", pair.parts)])
 
     def mask(self, pair: Any) -> Tensor | None:
-        return folded(torch.logical_and, [part.mask(p) for part, p in self._at("mask", pair)])
+        return folded(torch.logical_and, [part.mask(p) for part, p in self._at("mask", pair.parts)])
 
     def mix(self, x: Tensor, where: Any) -> Tensor:
         return reduce(lambda y, acting: acting[0].mix(y, acting[1]), self._at("mix", where), x)
 
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Any) -> Callable[..., Tensor] | None:
-        acting = [(part, p) for part, p in zip(self.parts, pair, strict=True) if part.claims.sites & {"bias", "mask"}]
+        acting = [(a, p) for a, p in zip(self.parts, pair.parts, strict=True) if a.claims.sites & {"bias", "mask"}]
         mods = [part.score_mod(q, kept, p) for part, p in acting]
         if not mods or None in mods:
             return None

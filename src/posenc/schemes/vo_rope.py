@@ -44,7 +44,10 @@ class VORoPE(Scheme):
     ) -> None:
         super().__init__()
         if head_dim < 2 or head_dim % 2:
-            raise ValueError(f"VORoPE rotates pairs of channels, so `head_dim` must be even; got {head_dim}.")
+            raise ValueError(
+                f"VORoPE rotates pairs of channels, so `head_dim` must be even; got {head_dim}. "
+                f"Use {max(head_dim + 1, 2)}."
+            )
         if at != "".join(site for site in "qkvo" if site in at):
             raise ValueError(f"VORoPE turns some of q, k, v and o, written in this order, as at='qkvo'; got at={at!r}.")
         if pairing not in PAIRINGS:
@@ -71,8 +74,9 @@ class VORoPE(Scheme):
 
     def prepare(self, pos: Positions) -> Turn:
         self._take(pos)
-        theta = torch.tensor(self.theta, dtype=torch.float64, device=pos.coords.device)
-        return turns(spread(pos.precise(), pos) * theta, pos, self.pairing)
+        p = spread(pos.precise(), pos)
+        theta = torch.tensor(self.theta, dtype=p.dtype, device=p.device)
+        return turns(p * theta, pos, self.pairing)
 
     def transform(self, x: Tensor, where: Turn, site: Literal["q", "k", "v", "o"]) -> Tensor:
         return turn(x, where, back=site == "o") if site in self.claims.sites else x

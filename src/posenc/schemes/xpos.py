@@ -7,12 +7,13 @@ Source: Sun et al. 2022, arXiv 2212.10554, section 3.2 and algorithm 1; gamma 0.
 microsoft/torchscale). The centre c cancels in the logits. Released code puts it at the middle of the text at hand, so
 keys that are cached grow stale as a text grows: here it is fixed, the middle of the range.
 
-Queries grow as ``zeta^-|m - c| / B`` and would overflow far from c, so the range is closed: up to ``3.5^4 = 150`` times
-at its ends, which float16 still holds. Made for causal attention: a key ahead of its query is amplified.
+Queries grow as ``zeta_0^-|m - c| / B`` at most and would overflow far from c, so the range is closed: up to 150 times at
+its ends, which float16 still holds. Made for causal attention: a key ahead of its query is amplified.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Literal, NamedTuple
 
 import torch
@@ -23,8 +24,8 @@ from posenc.kernels.rotary import PAIRINGS, Pairing, Turn, channels, marks, spre
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
-REACH = 4.0
-"""Furthest from the centre, in units of B."""
+GROWTH = 3.5**4
+"""The most that queries and keys grow, at the ends of the range: of the paper's gamma, four B from the centre."""
 
 
 class Sides(NamedTuple):
@@ -37,8 +38,9 @@ class Sides(NamedTuple):
 class XPos(Scheme):
     """``s_mn = sum_i zeta_i^{(m - n) / B} Re(q_i conj(k_i) e^{i (m - n) theta_i})``, for positions 0 .. extent.
 
-    head_dim: a head's width, even. extent: the last position; at most ``8 scale_base``. scale_base: B. gamma: how far
-    from 0 the smallest zeta stays. base: of the frequencies. pairing: which channels turn together.
+    head_dim: a head's width, even. extent: the last position; at most ``8 scale_base`` with the paper's gamma, which is
+    how far from 0 the smallest zeta stays. scale_base: B. base: of the frequencies. pairing: which channels turn
+    together.
     """
 
     cite = """@article{sun2022xpos,
@@ -66,15 +68,20 @@ class XPos(Scheme):
     ) -> None:
         super().__init__()
         if head_dim < 2 or head_dim % 2:
-            raise ValueError(f"XPos rotates pairs of channels, so `head_dim` must be even; got {head_dim}.")
-        if extent <= 0 or scale_base <= 0 or gamma <= 0:
             raise ValueError(
-                f"XPos needs extent, scale_base and gamma above 0; got {extent:g}, {scale_base:g} and {gamma:g}."
+                f"XPos rotates pairs of channels, so `head_dim` must be even; got {head_dim}. "
+                f"Use {max(head_dim + 1, 2)}."
             )
-        if extent > 2 * REACH * scale_base:
+        if not all(0 < number < math.inf for number in (extent, scale_base, gamma)):
             raise ValueError(
-                f"over {extent:g} positions a scale_base of {scale_base:g} lets queries grow past what float16 holds. "
-                f"Use scale_base={extent / (2 * REACH):g} or more."
+                f"XPos needs extent, scale_base and gamma above 0; got {extent:g}, {scale_base:g} and {gamma:g}. The "
+                "paper's are a scale_base of 512 and a gamma of 0.4."
+            )
+        needed = extent / 2 * math.log1p(1 / gamma) / math.log(GROWTH)  # (1 / zeta_0)^(extent / 2B) = GROWTH
+        if scale_base < needed * (1 - 1e-9):
+            raise ValueError(
+                f"over {extent:g} positions a scale_base of {scale_base:g} with gamma={gamma:g} lets queries grow past "
+                f"what float16 holds. Use scale_base={math.ceil(needed * 100) / 100:g} or more."
             )
         if pairing not in PAIRINGS:
             raise ValueError(f"XPos pairs channels {', '.join(map(repr, PAIRINGS))}; got {pairing!r}.")

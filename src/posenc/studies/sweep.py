@@ -7,6 +7,7 @@ What a study of this kind says itself: which rows each panel needs in which sett
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +24,7 @@ from posenc.report.watching import watch
 from posenc.specification import unknown
 from posenc.store import Store, Unit
 from posenc.studies import Request, refuse_preset
+from posenc.training.loop import MOMENTS
 
 Needs = Mapping[str, Sequence[str]]  # setting -> labels of rows
 Row = dict[str, Any]
@@ -92,6 +94,22 @@ class Found:
         """What the ``first`` unit of a cell stored; nothing where none has finished."""
         unit = self.first(setting, label)
         return {} if unit is None else self.store.arrays(unit.key)
+
+    def over_time(self, setting: str, metric: str) -> dict[str, dict[float, dict[int, float]]]:
+        """Of trainings that are limited in time: label -> moment in seconds -> seed -> value."""
+        series: dict[str, dict[float, dict[int, float]]] = {}
+        for unit in self.done:
+            limit = unit.settings["training"].get("seconds")
+            if unit.setting != setting or not limit:
+                continue
+            at: dict[int, dict[str, float]] = {}
+            for row in self.store.read(unit.key).curves:
+                at.setdefault(row["epoch"], {})[row["metric"]] = row["value"]
+            for point in at.values():
+                if point.get("seconds") and math.isfinite(point.get(metric, math.nan)):
+                    moment = min(MOMENTS, key=lambda part: abs(part * limit - point["seconds"])) * limit
+                    series.setdefault(plain_label(unit), {}).setdefault(moment, {})[unit.seed] = point[metric]
+        return series
 
     @property
     def folder(self) -> Path:

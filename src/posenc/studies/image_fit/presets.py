@@ -39,7 +39,7 @@ PRESETS = {
             "fit": {"seconds": 12.0},
             "photographs": 1,
             "held": {"longest": 128, "parameters": 40_000, "steps": 1000, "photographs": 2},
-            "sizes": {"seconds": 6.0, "parameters": (4_000, 15_000, 60_000, 240_000)},
+            "sizes": {"seconds": 6.0, "parameters": (8_000, 15_000, 60_000, 240_000)},
         },
     ),
     "standard": Preset(
@@ -53,7 +53,7 @@ PRESETS = {
             "fit": {"seconds": 120.0},
             "photographs": 7,
             "held": {"longest": 256, "parameters": 240_000, "steps": 1000, "photographs": 10},
-            "sizes": {"seconds": 60.0, "parameters": (4_000, 15_000, 60_000, 240_000, 960_000)},
+            "sizes": {"seconds": 60.0, "parameters": (8_000, 15_000, 60_000, 240_000, 960_000)},
         },
     ),
 }

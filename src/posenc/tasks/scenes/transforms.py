@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from posenc.tasks import pictures
 from posenc.tasks.scenes.room import refuse_beyond
 from posenc.tasks.scenes.views import LENS, Background, Scene, Views, gaze
 
@@ -201,7 +202,7 @@ def _pictures(frames: Sequence[Frame], side: int | None) -> Views:
         f"{frames[0].label} and {len(frames) - 1} more pictures of {width} x {height} pixels",
         "Make the pictures smaller, or take fewer frames.",
     )
-    pictures = np.full((len(frames), height, width, 4), 255, dtype=np.uint8)
+    whole = np.full((len(frames), height, width, 4), 255, dtype=np.uint8)
     lenses = np.zeros((len(frames), len(LENS)))
     see_through = False
     for number, frame in enumerate(frames):
@@ -212,32 +213,28 @@ def _pictures(frames: Sequence[Frame], side: int | None) -> Views:
                 f"{frames[0].label} has {first.shape[1]} x {first.shape[0]}; all of a scene need one size."
             )
         see_through = see_through or raw.shape[-1] == 4
-        pictures[number, ..., : raw.shape[-1]] = _smaller(raw, step)
+        whole[number, ..., : raw.shape[-1]] = _smaller(raw, step)
         lenses[number] = _lens(frame, raw.shape[1], raw.shape[0], step)
     mask = None
     if see_through:
-        mask = torch.from_numpy(pictures[..., 3] >= 128)
+        mask = torch.from_numpy(whole[..., 3] >= 128)
     else:
-        pictures = np.ascontiguousarray(pictures[..., :3])
+        whole = np.ascontiguousarray(whole[..., :3])
     poses = torch.from_numpy(np.stack([frame.pose for frame in frames]))
     names = tuple(frame.written for frame in frames)
-    return Views(torch.from_numpy(pictures), poses, torch.from_numpy(lenses), names, mask)
+    return Views(torch.from_numpy(whole), poses, torch.from_numpy(lenses), names, mask)
 
 
 def _open(frame: Frame) -> np.ndarray:
     """Pixels ``(H, W, 3 or 4)`` of a frame's picture, 8 bits."""
     try:
-        from PIL import Image
-    except ImportError:
-        raise ValueError("reading pictures needs Pillow: pip install 'posenc[fields]'") from None
-    try:
-        with Image.open(frame.path) as picture:
-            alpha = picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info
-            found = np.asarray(picture.convert("RGBA" if alpha else "RGB"))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise ValueError(f"{frame.label}: the picture cannot be decoded ({error}).") from None
-    if found.size == 0:
-        raise ValueError(f"{frame.label}: the picture has no pixels.")
+        found = pictures.read(frame.path)
+    except ValueError as error:
+        raise ValueError(f"{frame.label}: {error}") from None
+    if found.dtype == np.uint16:
+        found = np.rint(found / 257).astype(np.uint8)
+    if found.shape[-1] < 3:  # grey, perhaps with an alpha
+        found = np.concatenate([np.repeat(found[..., :1], 3, -1), found[..., 1:]], -1)
     return found
 
 

@@ -22,6 +22,7 @@ The field of a sphere of radius 3/8, and the surface that marching cubes finds i
 from __future__ import annotations
 
 from posenc.tasks.shapes.distance import Tree, signed_distance
+from posenc.tasks.shapes.losses import CLAMP, Terms, eikonal_loss, loss, slopes
 from posenc.tasks.shapes.meshes import (
     FORMATS,
     MARGIN,
@@ -48,6 +49,7 @@ from posenc.tasks.shapes.surfaces import (
 )
 
 __all__ = [
+    "CLAMP",
     "FORMATS",
     "MARGIN",
     "Apart",
@@ -58,14 +60,17 @@ __all__ = [
     "Pool",
     "Shape",
     "Sizes",
+    "Terms",
     "Tree",
     "apart",
     "cuboid",
     "distance_on_lattice",
     "draw",
+    "eikonal_loss",
     "iou",
     "lattice",
     "load",
+    "loss",
     "make_pool",
     "marching_cubes",
     "place",
@@ -75,6 +80,7 @@ __all__ = [
     "save",
     "signed_distance",
     "slice_points",
+    "slopes",
     "tidy",
     "write",
 ]

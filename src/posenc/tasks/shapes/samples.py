@@ -12,6 +12,7 @@ each of n equal runs of it: it is spread over the whole shape, and a function of
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import zipfile
 from pathlib import Path
@@ -22,7 +23,7 @@ import torch
 from torch import Tensor
 
 from posenc.tasks.shapes.distance import Tree
-from posenc.tasks.shapes.meshes import Index, Mesh, Points
+from posenc.tasks.shapes.meshes import Index, Mesh, Placement, Points, Shape
 
 FORMAT = 1
 
@@ -62,7 +63,7 @@ class Known(NamedTuple):
 class Pool:
     """All that a study needs of one shape. Points are float32, and what is true of them was computed in float64."""
 
-    mesh: Mesh
+    shape: Shape
     uniform: Known
     near: Known
     surface: Tensor
@@ -90,8 +91,9 @@ class Batch(NamedTuple):
     free: Tensor
 
 
-def make_pool(mesh: Mesh, sizes: Sizes, seed: int = 0) -> Pool:
-    """The pool of a mesh in the unit cube. One core does about 10,000 points a second for 5,856 faces."""
+def make_pool(shape: Shape, sizes: Sizes, seed: int = 0) -> Pool:
+    """The pool of a shape. One core does about 20,000 points a second for 5,856 faces."""
+    mesh = shape.mesh
     rng, tree = np.random.default_rng(seed), Tree(mesh)
     low, high = mesh.box
     place, face = on_surface(mesh, sizes.surface, rng)
@@ -99,7 +101,7 @@ def make_pool(mesh: Mesh, sizes: Sizes, seed: int = 0) -> Pool:
     sigma = np.resize(np.asarray(sizes.sigmas), sizes.near)[:, None]
     near = np.clip(around + sigma * rng.standard_normal(around.shape), 0, 1)
     return Pool(
-        mesh=mesh,
+        shape=shape,
         uniform=_known(tree, in_cells(sizes.uniform, rng)),
         near=_known(tree, near),
         surface=torch.from_numpy(place.astype(np.float32)),
@@ -161,7 +163,10 @@ PARTS = ("uniform", "near", "held", "boxed")
 def save(pool: Pool, path: str | Path) -> None:
     """Write a pool as one ``.npz``, beside its place and then renamed, so that no worker meets half of one."""
     path = Path(path)
-    arrays = {"v": pool.mesh.vertices, "f": pool.mesh.faces, "format": np.array(FORMAT)}
+    shape = pool.shape
+    told = {"name": shape.name, "notes": shape.notes, "scale": shape.placement.scale, "shift": shape.placement.shift}
+    arrays = {"v": shape.mesh.vertices, "f": shape.mesh.faces, "format": np.array(FORMAT)}
+    arrays["shape"] = np.frombuffer(json.dumps(told).encode(), np.uint8)
     arrays |= {"surface": pool.surface.numpy(), "normals": pool.normals.numpy()}
     for name in PARTS:
         arrays |= {f"{name}_{part}": tensor.numpy() for part, tensor in getattr(pool, name)._asdict().items()}
@@ -185,6 +190,9 @@ def load(path: str | Path) -> Pool:
                 name: Known(*(torch.from_numpy(arrays[f"{name}_{part}"]) for part in Known._fields)) for name in PARTS
             }
             surface, normals = (torch.from_numpy(arrays[name]) for name in ("surface", "normals"))
-            return Pool(Mesh(arrays["v"], arrays["f"]), **parts, surface=surface, normals=normals)
+            told = json.loads(arrays["shape"].tobytes())
+            placement = Placement(told["scale"], tuple(told["shift"]))
+            shape = Shape(told["name"], Mesh(arrays["v"], arrays["f"]), placement, tuple(told["notes"]))
+            return Pool(shape, **parts, surface=surface, normals=normals)
     except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
         raise ValueError(f"{path} holds no points of a shape ({error}). Remove it: it is made again.") from error

@@ -106,13 +106,8 @@ def _one_way(a: Mesh, b: Mesh, points: int, rng: np.random.Generator) -> tuple[f
     return float(d.mean()), float(np.degrees(np.arccos(np.clip(cosine, 0, 1))).mean())
 
 
-def slice_points(axis: int, at: float, resolution: int) -> Points:
-    """``(resolution^2, 3)`` pixel centres of a plane through the cube: row by row, from the top down.
-
-    axis: which coordinate is ``at`` everywhere. The other two are the columns (the first of them) and the rows.
-    """
+def slice_points(resolution: int, at: float = 0.5) -> Points:
+    """``(resolution^2, 3)`` pixel centres of the plane ``x = at``: row by row, y downwards from 1, z along each row."""
     steps = (np.arange(resolution) + 0.5) / resolution
-    across, up = np.meshgrid(steps, steps[::-1])
-    columns = [across.ravel(), up.ravel()]
-    columns.insert(axis, np.full(resolution**2, at))
-    return np.stack(columns, -1)
+    z, y = np.meshgrid(steps, steps[::-1])
+    return np.stack([np.full(resolution**2, at), y.ravel(), z.ravel()], -1)

@@ -1,0 +1,231 @@
+"""The panels of the scene study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from posenc.measure.statistics import mean
+from posenc.report.lines import Points, lines
+from posenc.report.page import Panel, Picture, Pictures, Table, Text
+from posenc.report.pixels import album, embedded, error_map
+from posenc.report.rows import number, values
+from posenc.report.scores import Score, scores
+from posenc.studies.scene import rows, turning, work
+from posenc.studies.scene.presets import BLIND, OTHER
+from posenc.studies.sweep import Found, plain_label
+from posenc.tasks.scenes import Scene
+from posenc.training.loop import MOMENTS
+
+INSIDE, WHOLE, ALIKE = "psnr_mask", "psnr", "ssim"
+SCORES = {
+    INSIDE: Score("PSNR on the object", "dB"),
+    WHOLE: Score("PSNR of whole views", "dB"),
+    ALIKE: Score("Structural similarity", "of 1", bounds=(None, 1.0)),
+    "steps": Score("Steps in the same time", "steps"),
+}
+SHOWN = 3
+"""Held-out views that a page shows."""
+WORST = 0.25
+"""Mean absolute error that is white on an error map."""
+
+
+def subjects(found: Found) -> list[str]:
+    """The scenes whose encodings were compared; the one that sigma is chosen on only where it is the only one."""
+    plain = [name for name in found.settings if not name.endswith(BLIND)]
+    return [name for name in plain if name != OTHER] or plain
+
+
+def headline_metric(found: Found, setting: str) -> str:
+    """On the object, where somebody knows where it is."""
+    return INSIDE if values(found.rows, INSIDE, setting) else WHOLE
+
+
+def reached(found: Found, setting: str) -> dict[str, float]:
+    """Rows by their mean score, the best first."""
+    by_row = values(found.rows, headline_metric(found, setting), setting)
+    means = {name.removesuffix(f", {setting}"): mean(list(seeds.values())) for name, seeds in by_row.items()}
+    return dict(sorted(means.items(), key=lambda pair: -pair[1]))
+
+
+def encodings(found: Found) -> list[Panel]:
+    panels = []
+    for setting in subjects(found):
+        if not reached(found, setting):
+            panels.append(Panel(f"How near: {setting}", (Text(("No unit of this scene has finished.",)),)))
+            continue
+        panels += [
+            near(found, setting),
+            lines(
+                against_time(found, setting),
+                title=f"Sharper with time: {setting}",
+                x_label="seconds of training on one core",
+                y_label="PSNR in dB, some rays of every held-out view",
+                bounds=None,
+                log_x=True,
+                note="Measured on the object where it is known.",
+            ),
+            *pictures_of(found, setting),
+        ]
+    return panels
+
+
+def near(found: Found, setting: str) -> Panel:
+    known = [row for row in found.rows if row["setting"] == setting]
+    panel = scores(
+        known,
+        metrics=SCORES
+        if headline_metric(found, setting) == INSIDE
+        else {k: v for k, v in SCORES.items() if k != INSIDE},
+        setting=setting,
+        title=f"How near: {setting}",
+        caption="Every encoding has about as many parameters (but the one called small) and the same seconds of one "
+        "core. Scored on every pixel of views from where no picture was taken for training.",
+    )
+    return Panel(panel.title, (*panel.blocks, parameters(found, setting)), panel.caption)
+
+
+def parameters(found: Found, setting: str) -> Table:
+    """How large each field is, how its numbers are spent, and how far it came."""
+    body = []
+    for label in reached(found, setting):
+        unit = found.first(setting, label)
+        if unit is None:
+            continue
+        row, metrics = unit.settings["row"], found.store.read(unit.key).metrics
+        network = f"{row['network']['depth']} x {row['network']['width']}"
+        options = ", ".join(f"{name}={_short(value)}" for name, value in row["options"].items())
+        body.append((label, f"{metrics['parameters']:,.0f}", f"{row['scheme']}({options})", network,
+                     f"{metrics['steps']:,.0f}"))  # fmt: skip
+    columns = ("Encoding", "Numbers trained", "Scheme", "Hidden layers", "Steps, lowest seed")
+    return Table("Parameters", columns, tuple(body), folded=True)
+
+
+def _short(value: object) -> str:
+    return f"{value[0]} .. {value[-1]}" if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
+
+
+def against_time(found: Found, setting: str) -> Mapping[str, Points]:
+    """label -> moment of training in seconds -> seed -> PSNR."""
+    metric = headline_metric(found, setting)
+    series: dict[str, dict[float, dict[int, float]]] = {label: {} for label in reached(found, setting)}
+    for unit in found.done:
+        limit = unit.settings["training"].get("seconds")
+        if unit.setting != setting or not limit:
+            continue
+        at: dict[int, dict[str, float]] = {}
+        for row in found.store.read(unit.key).curves:
+            at.setdefault(row["epoch"], {})[row["metric"]] = row["value"]
+        for point in at.values():
+            if "seconds" in point and point["seconds"] and np.isfinite(point.get(metric, np.nan)):
+                moment = min(MOMENTS, key=lambda part: abs(part * limit - point["seconds"])) * limit
+                series[plain_label(unit)].setdefault(moment, {})[unit.seed] = point[metric]
+    return {label: points for label, points in series.items() if points}
+
+
+def pictures_of(found: Found, setting: str) -> list[Panel]:
+    """Held-out views, their errors and depths, and the turning picture of the best row."""
+    order = reached(found, setting)
+    first = found.first(setting, next(iter(order)))
+    assert first is not None, "a row with a score has a finished unit"
+    scene = work.kept(found.store.root, first.settings["scene"])
+    chosen = [round(n * (len(scene.held) - 1) / (SHOWN - 1)) for n in range(min(SHOWN, len(scene.held)))]
+    truth = scene.held.take(chosen)
+    true = truth_of(scene)[chosen]
+    shown, notes = {"truth": _row(true)}, {"truth": ", ".join(truth.names)}
+    depths: dict[str, np.ndarray] = {}
+    for label, decibels in order.items():
+        arrays = found.arrays(setting, label)
+        made = arrays["views"][chosen].astype(np.float32) / 255
+        shown[label], notes[label] = _row(arrays["views"][chosen]), f"{number(decibels)} dB"
+        wrong = np.abs(made - true).mean(-1)
+        shown[f"{label}, error"] = _row(error_map(wrong.reshape(-1, wrong.shape[-1]), WORST).reshape(*wrong.shape, 3))
+        notes[f"{label}, error"] = f"mean absolute error, black 0 to white {WORST:g}"
+        depths[label] = _row(_depth(arrays["depth"][chosen], arrays["opacity"][chosen]))
+    views = album(shown, key="Views held out, lowest seed of each encoding: what was there, what came out, and how far "
+                  "off it is.", notes=notes, size="wide")  # fmt: skip
+    deep = album(depths, key="How far the field thinks the surface is: near is bright, black is nothing. Nobody told "
+                 "it.", size="wide")  # fmt: skip
+    return [
+        Panel(f"Views that were held out: {setting}", (views,)),
+        Panel(f"Depth: {setting}", (deep,)),
+        turntable(found, setting, next(iter(order)), scene),
+    ]
+
+
+def truth_of(scene: Scene) -> np.ndarray:
+    """The held-out pictures ``(V, H, W, 3)`` in [0, 1], over white."""
+    pixels = scene.held.pictures.numpy().astype(np.float32) / 255
+    return pixels if pixels.shape[-1] == 3 else pixels[..., :3] * pixels[..., 3:] + (1 - pixels[..., 3:])
+
+
+def turntable(found: Found, setting: str, label: str, scene: Scene) -> Panel:
+    """The best row's scene from all around, as a moving picture on the page and a larger one beside it."""
+    title = f"From all around: {setting}"
+    unit = found.first(setting, label)
+    assert unit is not None, "a row with a score has a finished unit"
+    frames = turning.frames(work.restore(unit, scene, found.store.read(unit.key).weights))
+    name = f"scene-{found.request.preset}-{setting}-turntable.png"
+    try:
+        turning.write(found.folder / name, frames)
+        small = turning.gif(frames)
+    except ValueError as error:
+        return Panel(title, (Text((str(error),)),))
+    side = turning.SMALL
+    picture = Picture(embedded(small, side, side, "gif"), label, f"The scene as {label} learned it, turning once.")
+    rowed = Table("The numbers", ("Frames", "A turn"), ((str(len(frames)), "from as far and as high as the cameras"),))
+    return Panel(title, (Pictures((picture,), f"Larger, beside this page: {name}.", rowed, "small"),))
+
+
+def directions(found: Found) -> list[Panel]:
+    panels = []
+    for setting in subjects(found):
+        told = []
+        for row in found.rows:
+            for name, end in ((setting, ""), (setting + BLIND, BLIND)):
+                if row["setting"] == name and row["scheme"].removesuffix(f", {name}") == "multires":
+                    told.append({**row, "scheme": f"multires{end}", "setting": "main"})
+        panels.append(
+            scores(
+                told,
+                metrics={name: SCORES[name] for name in (INSIDE, WHOLE)},
+                title=f"Spherical harmonics of the direction: {setting}",
+                caption="With them a colour may change with the side that it is seen from, as a highlight does; "
+                "without, every place has one colour.",
+            )
+        )
+    return panels
+
+
+def sigma(found: Found) -> list[Panel]:
+    metric = headline_metric(found, OTHER)
+    points: dict[float, dict[int, float]] = {}
+    for name, seeds in values(found.rows, metric, OTHER).items():
+        label = name.removesuffix(f", {OTHER}")
+        if label in rows.OF_SIGMA:
+            points[rows.OF_SIGMA[label]] = dict(seeds)
+    return [
+        lines(
+            {"gaussian": points},
+            title="How fast the features should turn",
+            x_label="sigma, cycles a side of the cube",
+            y_label="PSNR on the object, dB",
+            bounds=None,
+            log_x=True,
+            caption=f"Gaussian features on the other solid, the {OTHER}: what the comparison's sigma was chosen by.",
+        )
+    ]
+
+
+def _row(pictures: np.ndarray) -> np.ndarray:
+    """Pictures ``(V, H, W, 3)`` side by side."""
+    return np.concatenate(list(pictures), 1)
+
+
+def _depth(depth: np.ndarray, opacity: np.ndarray) -> np.ndarray:
+    """Depths as grey, near is bright; black where less than half of the ray ends."""
+    solid, far = opacity >= 128, depth.astype(np.float32)
+    low, high = (float(far[solid].min()), float(far[solid].max())) if solid.any() else (0.0, 1.0)
+    grey = np.where(solid, 1 - 0.8 * (far - low) / max(high - low, 1e-6), 0)
+    return np.repeat(grey[..., None], 3, -1)

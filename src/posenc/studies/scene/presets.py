@@ -1,0 +1,111 @@
+"""The scales of the scene study, its subjects, and a unit's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from posenc.models.radiance import RadianceConfig, surroundings
+from posenc.store import Store
+from posenc.studies import Request
+from posenc.studies.field_rows import Budget
+from posenc.studies.scene import rows, work
+from posenc.studies.sweep import Needs, Preset
+from posenc.tasks import scenes
+
+OTHER = "torus"
+"""The solid on which sigma and the rates are chosen; the other one is reported."""
+BLIND = " without directions"
+RENDERED = {"train": 40, "held": 8, "side": 100, "fine": 3}
+
+PRESETS = {
+    "quick": Preset(
+        about="one scene, six encodings x 3 seeds, 36 seconds each: nine minutes on two cores",
+        scale="40 views of 100 x 100 pixels; 36 seconds of training on one core for each field",
+        seeds=(0, 1, 2),
+        panels=("encodings",),
+        asks=False,
+        own={
+            "longest": 100, "held": 8, "seconds": 36.0, "parameters": 100_000, "rays": 1024, "points": 2**13,
+            "samples": 64, "cells": 32, "coarsest": 8, "finest": 96, "levels": 8,
+        },
+    ),
+    "standard": Preset(
+        about="one scene, seven encodings x 3 seeds, 300 seconds each, sigma and directions besides: hours",
+        scale="40 views of 100 x 100 pixels, or your own of up to 400; 300 seconds of training on one core a field",
+        seeds=(0, 1, 2),
+        panels=("encodings", "directions", "sigma"),
+        own={
+            "longest": 400, "held": 8, "seconds": 300.0, "parameters": 400_000, "rays": 2048, "points": 2**14,
+            "samples": 96, "cells": 48, "coarsest": 8, "finest": 192, "levels": 10,
+        },
+    ),
+}  # fmt: skip
+
+
+def subject(request: Request) -> str:
+    """The setting of a request: the user's folder by its name, or the solid that is rendered."""
+    if request.source is not None:
+        return request.source.resolve().name or "scene"
+    return "spot" if _mesh(request) else OTHER
+
+
+def encodings(request: Request, preset: Preset) -> Needs:
+    return {subject(request): (*rows.ROWS, *(rows.MORE if preset.asks else ()))}
+
+
+def directions(request: Request, preset: Preset) -> Needs:
+    return {subject(request): ("multires",), subject(request) + BLIND: ("multires",)}
+
+
+def sigmas(request: Request, preset: Preset) -> Needs:
+    return {OTHER: tuple(rows.OF_SIGMA)}
+
+
+def settle(request: Request, store: Store, setting: str, label: str) -> dict[str, Any]:
+    """A unit's settings, with its scene in the store. Raises ValueError for a scene or a row that cannot be."""
+    own = PRESETS[request.preset].own
+    arguments, make = _scene(request, setting.removesuffix(BLIND))
+    scene = work.keep(store.root, arguments, make)
+    config = RadianceConfig(
+        background=scene.background, samples=own["samples"], cells=own["cells"], views=not setting.endswith(BLIND)
+    )
+    budget = Budget(
+        axes=3,
+        outputs=1 + config.features,
+        parameters=own["parameters"] - surroundings(config),
+        finest=own["finest"],
+        coarsest=own["coarsest"],
+        levels=own["levels"],
+    )
+    row = rows.row(label, budget)
+    settings = {
+        "scene": arguments,
+        "row": msgspec.to_builtins(row),
+        "radiance": msgspec.to_builtins(config),
+        "points": own["points"],
+        "training": rows.training(row, dict(own)).plain,
+        "device": request.device,
+    }
+    if request.device == "cpu":
+        scenes.refuse_beyond(work.memory_of(settings), f"training {label}", "Ask for a smaller table or network.")
+    return settings
+
+
+def _scene(request: Request, name: str) -> tuple[dict[str, Any], Callable[[], scenes.Scene]]:
+    """What decides a scene, plain JSON, and how it is made or read."""
+    own = PRESETS[request.preset].own
+    if request.source is not None and name != OTHER:
+        folder, how = request.source, {"side": own["longest"], "held": own["held"]}
+        return {"files": scenes.digest(folder, **how), **how}, lambda: scenes.read(folder, **how)
+    mesh = _mesh(request) if name != OTHER else None
+    solid = scenes.torus() if mesh is None else scenes.spot(mesh)
+    return {"solid": solid.name, "mesh": solid.digest, **RENDERED}, lambda: scenes.make(solid, **RENDERED)
+
+
+def _mesh(request: Request) -> Path | None:
+    path = None if request.data is None else request.data / "mesh" / "spot.npz"
+    return path if path is not None and path.is_file() else None

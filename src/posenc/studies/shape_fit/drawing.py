@@ -1,0 +1,311 @@
+"""The panels of the shape study."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from posenc.measure.statistics import mean
+from posenc.report.lines import Points, lines
+from posenc.report.page import Panel, Table, Text
+from posenc.report.pixels import album
+from posenc.report.rows import Row, number, values
+from posenc.report.scores import Score, scores
+from posenc.studies.shape_fit import rows
+from posenc.studies.shape_fit.presets import EIKONAL, MAIN, NORMALS, OCCUPANCY, TERMS
+from posenc.studies.shape_fit.work import Truth, kept_points, truth
+from posenc.studies.sweep import Found
+from posenc.tasks import shapes as task
+
+CHAMFER = "chamfer"
+THOUSAND = 1000.0
+IN_THOUSANDTHS = (CHAMFER, "sdf_error")
+METRICS = {
+    CHAMFER: Score("Chamfer distance", "thousandths of the diagonal", higher=False, bounds=(0.0, None)),
+    "iou": Score("Intersection over union", "of the inside, held-out points", bounds=(None, 1.0)),
+    "normal_error": Score("Angle between normals", "degrees", higher=False, bounds=(0.0, None)),
+    "sdf_error": Score("Error of the distance", "thousandths of the diagonal", higher=False, bounds=(0.0, None)),
+    "eikonal_error": Score("Slope's distance from 1", "mean of ||grad f| - 1|", higher=False, bounds=(0.0, None)),
+    "steps": Score("Steps in the same time", "steps"),
+}
+FLOOR = "marching cubes alone"
+STEEP = ("normal_error", "eikonal_error", CHAMFER, "steps")
+BANDS, INSIDE, OUTSIDE = 12, (46, 110, 160), (205, 120, 50)
+PALE, LEVEL, TRUE = (247, 246, 242), (20, 20, 20), (20, 150, 70)
+GAP = 2
+
+
+def fit(found: Found) -> list[Panel]:
+    return [
+        _scores(found, MAIN, "How near", tuple(METRICS), rows.FIT),
+        _against_time(found, MAIN, "Nearer with time", "sdf_error", "error of the distance, thousandths of diagonal"),
+        pictures(found, MAIN, "The shape from each encoding", rows.FIT),
+        sections(found, MAIN, "A cut through each field", rows.FIT),
+        film(found, MAIN, "While it trains", rows.FIT),
+        files(found, MAIN, rows.FIT),
+    ]
+
+
+def occupancy(found: Found) -> list[Panel]:
+    metrics = (CHAMFER, "iou", "normal_error", "steps")
+    return [
+        _scores(found, OCCUPANCY, "Inside or outside", metrics, rows.OCCUPANCY),
+        _against_time(found, OCCUPANCY, "Occupancy with time", "iou", "intersection over union"),
+        pictures(found, OCCUPANCY, "The shape from each occupancy", rows.OCCUPANCY),
+        *([] if MAIN in found.settings else [files(found, OCCUPANCY, rows.OCCUPANCY)]),
+    ]
+
+
+def slopes(found: Found) -> list[Panel]:
+    """The same rows with and without the terms that ask for derivatives of derivatives, side by side."""
+    together: list[Row] = []
+    for setting in (MAIN, EIKONAL, NORMALS):
+        for row in _in_thousandths(found.rows):
+            label = _plain(row["scheme"], row["setting"])
+            if row["setting"] == setting and label in rows.SLOPES:
+                name = label if setting == MAIN else f"{label} + {setting}"
+                together.append({**row, "scheme": name, "setting": MAIN})
+    weight = TERMS[EIKONAL].eikonal
+    panel = scores(
+        together,
+        metrics={name: METRICS[name] for name in STEEP},
+        title="The eikonal term",
+        caption=f"The slope of a distance is 1: {weight:g} times the mean of (|grad f| - 1)² over free points of the "
+        "cube is added to the loss. It is trained through the encoding's second derivatives, which cost steps. Linear "
+        "interpolation has a constant slope along each axis of a cell and jumps between cells, smooth interpolation is "
+        "flat at every vertex.",
+    )
+    shown, notes = {}, {}
+    for setting in (MAIN, EIKONAL, NORMALS):
+        for label in _best_first(found, setting, rows.SLOPES):
+            name = label if setting == MAIN else f"{label} + {setting}"
+            shown[name], notes[name] = found.arrays(setting, label)["picture"], _told(found, setting, label)
+    title = "Surfaces with and without the term"
+    key = "Lowest seed. Noise of the slope shows as grain."
+    return [panel, Panel(title, (album(shown, key=key, notes=notes),) if shown else (_NOTHING,))]
+
+
+_NOTHING = Text(("No unit of this setting has finished.",))
+
+
+def sigma(found: Found) -> list[Panel]:
+    series: dict[str, dict[float, dict[int, float]]] = {"gaussian": {}}
+    for name, seeds in values(_in_thousandths(found.rows), CHAMFER, MAIN).items():
+        if name in rows.OF_SIGMA:
+            series["gaussian"][rows.OF_SIGMA[name]] = seeds
+    return [
+        lines(
+            series,
+            title="How fast the features should turn",
+            x_label="sigma, cycles across the cube",
+            y_label="Chamfer distance, thousandths of the diagonal",
+            bounds=None,
+            log_x=True,
+            caption=f"The row of the other panels is {rows.GAUSSIAN}; the authors' sigma for shapes is 12, with wider "
+            "networks and longer trainings (arXiv 2006.10739).",
+        )
+    ]
+
+
+def truth_of(found: Found) -> Truth | None:
+    """The shape itself, where a unit says which it is."""
+    if not found.units:
+        return None
+    settings = found.units[0].settings
+    return truth(found.store.root, settings["points"], settings["resolution"])
+
+
+def reached(found: Found, setting: str, metric: str) -> dict[str, float]:
+    """The mean of every row, best first."""
+    means = {
+        _plain(name, setting): mean(list(seeds.values()))
+        for name, seeds in values(_in_thousandths(found.rows), metric, setting).items()
+    }
+    sign = -1 if METRICS[metric].higher else 1
+    return dict(sorted(means.items(), key=lambda pair: (sign * pair[1], pair[0])))
+
+
+def _scores(found: Found, setting: str, title: str, metrics: Sequence[str], labels: Sequence[str]) -> Panel:
+    shape = truth_of(found)
+    lost = _lost(found, setting)
+    kept = [
+        row
+        for row in _in_thousandths(found.rows)
+        if _plain(row["scheme"], setting) in labels or not _of_any_row(_plain(row["scheme"], setting))
+    ]
+    floors = {} if shape is None else {CHAMFER: shape.chamfer * THOUSAND, "normal_error": shape.normal_error}
+    panel = scores(
+        kept,
+        metrics={name: METRICS[name] for name in metrics},
+        setting=setting,
+        lines={name: {FLOOR: value} for name, value in floors.items() if np.isfinite(value)},
+        title=title,
+        caption="Every encoding has about as many parameters and the same seconds of one core. Surfaces are compared "
+        f"by the exact distance of points on each to the other; \"{FLOOR}\" is what the true field loses when it is "
+        "meshed as coarsely as the fits are. Distances are those near the surface, cut at "
+        f"{TERMS[MAIN].clamp:g} of the cube's side." + (f" {lost}" if lost else ""),
+    )
+    return dataclasses.replace(panel, blocks=(*panel.blocks, _sizes(found, setting)))
+
+
+def _of_any_row(label: str) -> bool:
+    return label in (*rows.FIT, *rows.OCCUPANCY, *rows.OF_SIGMA)
+
+
+def _lost(found: Found, setting: str) -> str:
+    """Which fits have no surface at all, and so no distance from the true one."""
+    lost = sorted({
+        _plain(row["scheme"], setting)
+        for row in found.rows
+        if row["setting"] == setting and row["metric"] == CHAMFER and not np.isfinite(row["value"])
+    })  # fmt: skip
+    return f"No surface at all, in at least one seed: {', '.join(lost)}." if lost else ""
+
+
+def _sizes(found: Found, setting: str) -> Table:
+    """How large each field is, and how its numbers are spent."""
+    body = []
+    for label in found.labels(setting):
+        unit = found.first(setting, label)
+        if unit is None:
+            continue
+        row, metrics = unit.settings["row"], found.store.read(unit.key).metrics
+        network = f"{row['network']['depth']} x {row['network']['width']}"
+        told = ", ".join(f"{name}={value}" for name, value in row["options"].items())
+        steps = f"{metrics['steps']:,.0f}"
+        body.append((label, f"{metrics['parameters']:,.0f}", f"{row['scheme']}({told})", network, steps))
+    columns = ("Encoding", "Numbers trained", "Scheme", "Hidden layers", "Steps, lowest seed")
+    return Table("Parameters", columns, tuple(body), prose=True, folded=True)
+
+
+def _against_time(found: Found, setting: str, title: str, metric: str, y_label: str) -> Panel:
+    scale = THOUSAND if metric in IN_THOUSANDTHS else 1.0
+    labels = [label for label in reached(found, setting, metric) if label not in rows.OF_SIGMA or label in rows.FIT]
+    over_time = found.over_time(setting, metric)
+    series: Mapping[str, Points] = {
+        label: {x: {seed: scale * v for seed, v in seeds.items()} for x, seeds in over_time.get(label, {}).items()}
+        for label in labels
+    }
+    return lines(series, title=title, x_label="seconds of training", y_label=y_label, bounds=None, log_x=True,
+                 note="On held-out points of the shape's box, at moments of the training.")  # fmt: skip
+
+
+def _best_first(found: Found, setting: str, labels: Sequence[str]) -> list[str]:
+    """The rows that have something to show: those with a surface by their distance from it, the others after them."""
+    near = reached(found, setting, CHAMFER)
+    have = [label for label in found.labels(setting) if label in labels or not _of_any_row(label)]
+    have = [label for label in have if found.first(setting, label) is not None]
+    return sorted(have, key=lambda label: (near.get(label, np.inf), label))
+
+
+def _told(found: Found, setting: str, label: str) -> str:
+    unit = found.first(setting, label)
+    assert unit is not None
+    metrics = found.store.read(unit.key).metrics
+    if not np.isfinite(metrics[CHAMFER]):
+        return "no surface"
+    return f"Chamfer {number(metrics[CHAMFER] * THOUSAND)}, IoU {number(metrics['iou'], 3)}"
+
+
+def pictures(found: Found, setting: str, title: str, labels: Sequence[str]) -> Panel:
+    shape, order = truth_of(found), _best_first(found, setting, labels)
+    if shape is None or not order:
+        return Panel(title, (_NOTHING,))
+    shown, notes = {"the shape": shape.picture}, {"the shape": "what is to be fitted"}
+    for label in order:
+        shown[label], notes[label] = found.arrays(setting, label)["picture"], _told(found, setting, label)
+    key = "The zero level of each field, by marching cubes, lowest seed. Chamfer in thousandths of the diagonal."
+    return Panel(title, (album(shown, key=key, notes=notes),))
+
+
+def sections(found: Found, setting: str, title: str, labels: Sequence[str]) -> Panel:
+    shape, order = truth_of(found), _best_first(found, setting, labels)
+    if shape is None or not order:
+        return Panel(title, (_NOTHING,))
+    clamp = TERMS[setting].clamp
+    shown, notes = {"the distance": section(shape.section, None, clamp)}, {"the distance": "what is to be fitted"}
+    for label in order:
+        field = found.arrays(setting, label)["section"].astype(np.float32)
+        shown[label], notes[label] = section(field, shape.section, clamp), _told(found, setting, label)
+    key = (
+        f"The plane through the middle of x, y upwards. Blue is inside, orange outside, a band is {clamp / BANDS:.2g} "
+        "of the cube's side; beyond the last nothing was asked. Black: the field's zero level; green: the true one "
+        "where it runs elsewhere."
+    )
+    return Panel(title, (album(shown, key=key, notes=notes),))
+
+
+def section(values: np.ndarray, true: np.ndarray | None, clamp: float) -> np.ndarray:
+    """A field ``(H, W)`` as bytes ``(2 H, 2 W, 3)``: bands of equal distance, its zero level and the true one."""
+    step = np.clip(np.floor(np.nan_to_num(values) / clamp * BANDS), -BANDS, BANDS - 1)
+    t = np.where(step < 0, -step, step + 1)[..., None] / BANDS
+    side = np.where(step[..., None] < 0, np.array(INSIDE), np.array(OUTSIDE))
+    pixels = np.kron((1 - t) * np.array(PALE) + t * side, np.ones((2, 2, 1)))
+    for level, colour in (() if true is None else ((true, TRUE),)) + ((values, LEVEL),):
+        inside = np.kron(level < 0, np.ones((2, 2), bool))
+        edge = np.zeros_like(inside)
+        edge[1:] |= inside[1:] != inside[:-1]
+        edge[:, 1:] |= inside[:, 1:] != inside[:, :-1]
+        pixels[edge] = colour
+    return pixels.round().astype(np.uint8)
+
+
+def film(found: Found, setting: str, title: str, labels: Sequence[str]) -> Panel:
+    order = _best_first(found, setting, labels)
+    strips, notes = {}, {}
+    for label in order:
+        frames = found.arrays(setting, label)["film"]
+        keep = np.linspace(0, len(frames) - 1, min(6, len(frames))).round().astype(int)
+        strips[label] = np.concatenate([frames[i] for i in keep], 1)
+        notes[label] = "from the first weights to the last, a few times as coarse as the finished one"
+    key = "The surface each time it was measured; an empty frame has none."
+    block = album(strips, key=key, notes=notes, largest=800, size="wide") if strips else _NOTHING
+    return Panel(title, (block,))
+
+
+def files(found: Found, setting: str, labels: Sequence[str]) -> Panel:
+    """Writes the surface of every row beside the page, in the file's own coordinates, and says where."""
+    body = []
+    for label in _best_first(found, setting, labels):
+        unit, arrays = found.first(setting, label), found.arrays(setting, label)
+        if unit is None or not len(arrays["faces"]):
+            continue
+        placement = kept_points(found.store.root, unit.settings["points"]).shape.placement
+        mesh = task.Mesh(placement.back(arrays["vertices"]), arrays["faces"])
+        name = f"shape-fit-{found.request.preset}-{unit.key}-{_file_name(label)}.ply"
+        task.write(mesh, found.folder / name)
+        body.append((label, name, f"{len(mesh.faces):,}"))
+    shape = _shape(found)
+    told = [] if shape is None else [f"{shape.name} went into the unit cube by {shape.placement}.", *shape.notes]
+    table = Table("Meshes beside this page", ("Encoding", "File", "Faces"), tuple(body))
+    note = "Each is the zero level of the lowest seed's field, moved back to where the shape was."
+    return Panel("The surfaces as files", (Text((" ".join(told), note)), table) if body else (_NOTHING,))
+
+
+def _shape(found: Found) -> task.Shape | None:
+    if not found.units:
+        return None
+    return kept_points(found.store.root, found.units[0].settings["points"]).shape
+
+
+def _file_name(label: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", label.lower()).strip("-")
+
+
+def _in_thousandths(found: Sequence[Row]) -> list[Row]:
+    """The same rows, small lengths in thousandths of the diagonal."""
+    return [
+        {**row, "value": row["value"] * THOUSAND} if row["metric"] in IN_THOUSANDTHS else row for row in found
+    ]
+
+
+def _plain(scheme: str, setting: str) -> str:
+    return scheme.removesuffix(f", {setting}")
+
+
+__all__ = ["files", "fit", "occupancy", "pictures", "reached", "section", "sections", "sigma", "slopes", "truth_of"]
+_ = Path

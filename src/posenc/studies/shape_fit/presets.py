@@ -1,0 +1,100 @@
+"""The scales of the shape study, what its settings are trained by, and a unit's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from posenc.store import Store
+from posenc.studies import Request
+from posenc.studies.field_rows import Budget
+from posenc.studies.shape_fit import rows, work
+from posenc.studies.sweep import Needs, Preset
+from posenc.tasks.shapes import Sizes, Terms
+
+SPOT = Path("mesh") / "spot.npz"
+MAIN, EIKONAL, NORMALS, OCCUPANCY = "main", "eikonal", "eikonal and normals", "occupancy"
+TERMS = {
+    MAIN: Terms(),
+    EIKONAL: Terms(eikonal=0.1),
+    NORMALS: Terms(eikonal=0.1, normals=0.1),
+    OCCUPANCY: Terms(kind="occupancy"),
+}
+"""What is trained in each setting. The weights were not tuned."""
+
+PRESETS = {
+    "quick": Preset(
+        about="Spot or your mesh, eight encodings x 3 seeds, three with the eikonal term, 8 seconds each: four minutes",
+        scale="36,000 parameters and 8 seconds of training on one core for each fit",
+        seeds=(0, 1, 2),
+        panels=("fit", "slopes"),
+        asks=False,
+        own={
+            "parameters": 36_000, "finest": 64, "coarsest": 8, "levels": 8,
+            "seconds": 8.0, "batch": 4096, "resolution": 64, "sizes": Sizes(),
+        },
+    ),
+    "standard": Preset(
+        about="the same and occupancy, normals, a sweep of sigma; 140,000 parameters, 120 seconds each: two hours",
+        scale="140,000 parameters and 120 seconds of training on one core for each fit",
+        seeds=(0, 1, 2),
+        panels=("fit", "slopes", "occupancy", "sigma"),
+        own={
+            "parameters": 140_000, "finest": 128, "coarsest": 8, "levels": 12,
+            "seconds": 120.0, "batch": 8192, "resolution": 128,
+            "sizes": Sizes(uniform=1 << 17, near=1 << 18, surface=1 << 17, held=1 << 16),
+        },
+    ),
+}  # fmt: skip
+
+
+def over(settings: dict[str, tuple[str, ...]]) -> Callable[[Request, Preset], Needs]:
+    """What a panel needs, whatever is asked: these rows in these settings."""
+    return lambda request, preset: settings
+
+
+def slopes(request: Request, preset: Preset) -> Needs:
+    """The eikonal rows beside the same without it; with normals too where the preset has time for it."""
+    found = {MAIN: rows.SLOPES, EIKONAL: rows.SLOPES}
+    return found if not preset.asks else {**found, NORMALS: rows.SLOPES}
+
+
+def settle(request: Request, store: Store, setting: str, label: str) -> dict[str, Any]:
+    """A unit's settings, with the points of its shape in the store.
+
+    Raises ValueError for a mesh or a row that cannot be, and for the distance of a mesh that is not watertight.
+    """
+    own, terms = PRESETS[request.preset].own, TERMS[setting]
+    source = _mesh(request)
+    told = work.keep_points(store.root, source, own["sizes"])
+    if terms.kind == "distance" and not told["watertight"]:
+        raise ValueError(
+            f"{source.name} has no signed distance: {told['open_edges']} of its edges do not join two faces that agree "
+            "on the outside, so it is not watertight. Fit what is inside by the winding number instead: posenc run "
+            f"shape-fit {source} --panels occupancy"
+        )
+    budget = Budget(3, 1, own["parameters"], own["finest"], coarsest=own["coarsest"], levels=own["levels"])
+    row = rows.row(label, budget)
+    return {
+        "points": told["file"],
+        "loss": msgspec.to_builtins(terms),
+        "resolution": own["resolution"],
+        "row": msgspec.to_builtins(row),
+        "training": rows.training(row, dict(own)).plain,
+        "device": request.device,
+    }
+
+
+def _mesh(request: Request) -> Path:
+    if request.source is not None:
+        return request.source
+    if request.data is None or not (request.data / SPOT).is_file():
+        raise ValueError(
+            "this study needs a mesh: posenc run shape-fit shape.obj. Without one it takes Spot, the file "
+            f"{SPOT.as_posix()} of a data folder, --data DIR."
+        )
+    return request.data / SPOT
+

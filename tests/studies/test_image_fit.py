@@ -1,0 +1,208 @@
+"""The image study: its plan, a picture from end to end, its page, what it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+import numpy as np
+import pytest
+from PIL import Image
+
+from posenc import runner, studies
+from posenc.models.field import Field
+from posenc.report.ledger import judge_claim
+from posenc.store import Store
+from posenc.studies import field_rows
+from posenc.studies.field_rows import Budget, FieldRow
+from posenc.studies.image_fit import STUDY, claims, drawing, presets, rows, work
+from posenc.tasks import pictures
+
+
+@pytest.fixture
+def photo(tmp_path):
+    """A picture with an edge, a slope and fine stripes."""
+    y, x = np.mgrid[0:24, 0:32]
+    red, green = (x > 15) * 255, x * 8
+    blue = 127 + 127 * np.sin(x * 2.5 + y)
+    path = tmp_path / "photo.png"
+    Image.fromarray(np.stack([red, green, blue], -1).astype(np.uint8)).save(path)
+    return path
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """The quick preset, every fit over in a moment and of a number of steps."""
+    own = {
+        "longest": 512,
+        "parameters": 9000,
+        "fit": {"steps": 24, "batch": 64},
+        "photographs": 1,
+        "held": {"longest": 128, "parameters": 9000, "steps": 16, "batch": 64, "photographs": 2},
+        "sizes": {"steps": 8, "batch": 64, "parameters": (8000, 9000)},
+    }
+    small = dataclasses.replace(presets.PRESETS["quick"], own=own, seeds=(0, 1))
+    monkeypatch.setitem(presets.PRESETS, "quick", small)
+    return small
+
+
+def ran(request, tmp_path):
+    store = Store(tmp_path / "runs")
+    units = STUDY.plan(request, store)
+    report = runner.run(units, store, runner.InProcess(), emit=lambda event: None)
+    assert report.exit_code == 0, str(report)
+    return store, units
+
+
+def test_the_quick_plan_is_six_rows_by_three_seeds(photo, tmp_path):
+    units = STUDY.plan(studies.Request(preset="quick", source=photo), Store(tmp_path / "runs"))
+    assert [unit.scheme for unit in units[::3]] == list(rows.SIX)
+    assert len(units) == 18
+    assert {unit.setting for unit in units} == {"main"}
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+@pytest.mark.parametrize("label", [name for name in field_rows.NAMES if name not in ("dense", "hash")])
+def test_rows_are_about_as_large_as_they_may_be(label, axes):
+    budget = Budget(axes, 3, 60_000, 64)
+    field = field_rows.row(label, budget).field()
+    assert isinstance(field, Field)
+    assert 0.5 * 60_000 < field.parameter_count <= 60_000
+    assert field.scheme.claims.axes == axes
+
+
+@pytest.mark.parametrize("label", ["dense", "hash"])
+def test_grids_of_one_level_meet_their_budget(label):
+    for parameters in (5_000, 60_000, 1_000_000):
+        count = field_rows.row(label, Budget(2, 3, parameters, 512)).field().parameter_count
+        assert 0.8 * parameters < count <= parameters
+
+
+def test_rows_that_nobody_has_are_refused_with_the_nearest():
+    budget = Budget(2, 3, 60_000, 64)
+    with pytest.raises(ValueError, match=r"no encoding 'multiress'\. Did you mean multires"):
+        field_rows.row("multiress", budget)
+    with pytest.raises(ValueError, match="'x' is no number"):
+        field_rows.row("gaussian-x", budget)
+    with pytest.raises(ValueError, match=r"multires@60000; got 'many'"):
+        rows.row("multires@many", budget)
+    with pytest.raises(ValueError, match="the row 'RoPE' cannot be built"):
+        field_rows.row("RoPE", budget)
+    with pytest.raises(ValueError, match="100 are allowed"):
+        field_rows.row("gaussian-10", budget._replace(parameters=100))
+    assert field_rows.row("SIREN(dim=32)", budget).field().scheme.out_dim == 32
+
+
+def test_a_row_survives_its_way_through_json():
+    row = field_rows.row("multires", Budget(2, 3, 60_000, 64))
+    again = msgspec.convert(msgspec.json.decode(msgspec.json.encode(row)), FieldRow)
+    assert again.field().parameter_count == row.field().parameter_count
+
+
+def test_a_picture_is_learned_and_shown(quick, photo, tmp_path):
+    request = studies.Request(preset="quick", source=photo, panels=list(STUDY.plans))
+    store, units = ran(request, tmp_path)
+    found = STUDY.found(request, store, units)
+    reached = drawing.reached(found, "main")
+    assert set(reached) == set(rows.SIX)
+    first = {row["scheme"]: row["value"] for unit in units if unit.setting == "main" and unit.seed == 0
+             for row in store.read(unit.key).curves if row["metric"] == "psnr" and row["epoch"] == 0}  # fmt: skip
+    assert all(reached[label] > first[label] + 1 for label in ("multires", "dense", "gaussian-10"))
+    arrays = found.arrays("main", "multires")
+    assert arrays["picture"].shape == (24, 32, 3)
+    assert len(arrays["film"]) > 3
+    page = STUDY.page(request, store, units, {})
+    text = page.read_text()
+    for title in ("How near", "Held out", "How fast the features should turn", "Parameters", "Between the vertices",
+                  "Moved by 100 pictures", "Collisions"):  # fmt: skip
+        assert title in text
+    assert text.count("data:image/png;base64") >= 18
+    assert "https://" not in text
+    assert STUDY.verdict(request, store, units)[0].startswith("multires comes nearest") or reached
+    assert not list((store.root / "work").glob("*/now.png"))
+
+
+def test_what_is_stored_of_a_fit_is_what_the_field_says(quick, photo, tmp_path):
+    request = studies.Request(preset="quick", source=photo, schemes=["dense"], seeds=[3])
+    store, (unit,) = ran(request, tmp_path)
+    fitted = work.Fitted(unit, store.root, None)
+    fitted.field.load_state_dict(store.weights(unit.key))
+    said, truth = fitted.at(pictures.tested(fitted.picture.shape, "all"))
+    assert pictures.psnr(said.detach(), truth) == pytest.approx(store.read(unit.key).metrics["psnr"], abs=1e-6)
+    assert (truth.reshape(24, 32, 3).numpy() * 255 == pictures.read(photo)).all()
+
+
+def test_seeds_differ_and_runs_repeat(quick, photo, tmp_path):
+    request = studies.Request(preset="quick", source=photo, schemes=["multires"], seeds=[0, 1])
+    store, units = ran(request, tmp_path / "a")
+    again, _ = ran(request, tmp_path / "b")
+    numbers = [[s.read(unit.key).metrics["psnr"] for unit in units] for s in (store, again)]
+    assert numbers[0] == numbers[1]
+    assert numbers[0][0] != numbers[0][1]
+
+
+def test_a_deep_grey_picture_with_alpha(quick, tmp_path):
+    path = tmp_path / "grey.png"
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (9, 8, 2), dtype=np.uint8), "LA").save(path)
+    request = studies.Request(preset="quick", source=path, schemes=["dense"], seeds=[0])
+    store, units = ran(request, tmp_path)
+    assert store.arrays(units[0].key)["picture"].shape == (9, 8, 2)
+    assert STUDY.page(request, store, units, {}).exists()
+
+
+def test_without_a_picture_it_says_how_to_give_one(tmp_path):
+    with pytest.raises(ValueError, match=r"this study needs a picture: posenc run image-fit photo\.jpg"):
+        STUDY.plan(studies.Request(preset="quick"), Store(tmp_path))
+
+
+def test_unknown_panels_and_lacking_runs_are_named(photo, quick, tmp_path):
+    store = Store(tmp_path / "runs")
+    with pytest.raises(ValueError, match=r"no panel 'fitt'\. Did you mean fit"):
+        STUDY.plan(studies.Request(preset="quick", source=photo, panels=["fitt"]), store)
+    with pytest.raises(
+        ValueError, match=r"holds no results of image-fit --preset quick\. Make them: posenc run image-fit"
+    ):
+        STUDY.stored(studies.Request(preset="quick"), store)
+    request = studies.Request(preset="quick", source=photo, schemes=["dense"], seeds=[0])
+    store, _ = ran(request, tmp_path)
+    with pytest.raises(ValueError, match=r"the panel sigma needs runs that .* lacks"):
+        STUDY.stored(studies.Request(preset="quick", source=photo, panels=["sigma"]), store)
+    assert len(STUDY.stored(studies.Request(preset="quick"), store)) == 1
+
+
+def test_what_is_left_to_watch_is_announced(quick, photo, tmp_path):
+    request, store = studies.Request(preset="quick", source=photo, schemes=["dense"]), Store(tmp_path / "runs")
+    units = STUDY.plan(request, store)
+    (line,) = STUDY.announce(request, store, units)
+    live = store.root / "pages" / "image-fit-live.html"
+    assert str(live) in line
+    assert f"../work/{units[0].key}/now.png" in live.read_text()
+
+
+def test_an_estimate_is_made_before_a_long_preset(photo, tmp_path):
+    store = Store(tmp_path / "runs")
+    units = STUDY.plan(studies.Request(preset="standard", source=photo, panels=["fit"]), store)
+    estimate = STUDY.estimate(units, store, 2)
+    assert estimate.runs == 18
+    assert estimate.seconds == pytest.approx(18 * 1.2 * 120 / 2)
+
+
+def rows_of(table, setting="main"):
+    end = "" if setting == "main" else f", {setting}"
+    return [
+        {"setting": setting, "scheme": label + end, "seed": seed, "metric": "psnr", "value": value + seed / 10}
+        for label, value in table.items()
+        for seed in range(3)
+    ]
+
+
+def test_claims_follow_the_numbers():
+    grids, mends, invariant, order = claims.CLAIMS
+    near = rows_of({"multires": 30.0, "hash": 25.0, "dense": 26.0, "gaussian-10": 22.0})
+    assert judge_claim(grids, near).verdict == "not measured"
+    held = rows_of({"multires": 20.0, "gaussian-10": 22.0}, "main held-out")
+    assert judge_claim(grids, near + held).verdict == "not upheld"
+    moved = rows_of({"gaussian-10": 22.01, "none": 10.0}, "main shifted")
+    plain = rows_of({"none": 15.0})
+    assert judge_claim(invariant, near + moved + plain).verdict == "upheld"
+    assert judge_claim(mends, near).verdict == judge_claim(order, near).verdict == "not measured"
