@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch.utils import _pytree as pytree
 
 from posenc import CausalNoPE
+from posenc.kernels.pairs import Pairs, distances, window_rows
 from posenc.positions import Positions, as_positions, graph, grid, readable, sequence, sphere
 
 # Tests of arguments of a wrong type or shape: the shape hook would refuse them before our sentence does.
@@ -299,9 +300,32 @@ def test_bad_types(make, sentence):
         make()
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_does_not_round_distances(dtype):
+    """258 and 1 are numbers of bfloat16, and 257 is none."""
+    coords = torch.tensor([[1.0], [258.0]], dtype=dtype, requires_grad=True)
+    pos = Positions(coords)
+    assert pos.coords.dtype == torch.float32
+    assert distances(pos, pos)[0, 1].item() == 257
+    (pos.coords * 3).sum().backward()
+    assert coords.grad is not None
+    assert coords.grad.tolist() == [[3], [3]]
+    half, whole = Positions(grid(24, 24).coords.to(dtype)), grid(24, 24)
+    assert torch.equal(window_rows(Pairs(half, half), (24, 24)), window_rows(Pairs(whole, whole), (24, 24)))
+
+
+@without_the_shape_hook
+def test_what_is_no_tensor_of_positions():
+    with pytest.raises(ValueError, match=r"positions are one tensor \(N, P\) or \(B, N, P\); got list\. For a list"):
+        Positions([[1.0], [2.0]])
+    nested = torch.nested.nested_tensor([torch.zeros(3, 1), torch.zeros(2, 1)], layout=torch.jagged)
+    with pytest.raises(ValueError, match=r"got a nested tensor\. .* pad them, with placed=False where there is"):
+        Positions(nested)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.uint64])
 def test_small_integers_do_not_wrap_round(dtype):
-    pos = Positions(torch.arange(6, dtype=dtype)[:, None])
+    pos = Positions(torch.arange(6).to(dtype)[:, None])
     assert pos.coords.dtype == torch.int64
     assert (pos + 300).coords[-1].item() == 305
     causal = CausalNoPE()

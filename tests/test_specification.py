@@ -74,6 +74,8 @@ def test_building_takes_options_first_and_what_the_model_knows_then():
             {"head_dim": 8},
             r"there is no option 'zzz'\. It takes head_dim, of, base, frequencies, pairing\.",
         ),
+        ("Sum", {}, r"Sum is made of other schemes, which text cannot hold\. Build it in Python"),
+        ("Scaled(factor=2)", {}, r"Scaled is made of other schemes"),
         ("Learned", {"dim": 3}, r"Learned needs max_len=\.\.; write Learned\(max_len=value\)"),
         ("Learned(sigma=-1)", {"dim": 3, "max_len": 4}, r"sigma is the standard deviation .* got -1"),
     ],
@@ -89,8 +91,10 @@ def test_what_cannot_be_built(text, known, sentence):
     [
         (
             "Learned(sigma='big')",
-            r"Learned\(sigma='big'\) cannot be built: must be real number, not str\. Give each option",
+            r"Learned\(sigma='big'\) cannot be built: sigma is float, not 'big'\. Give each option",
         ),
+        ("Learned(max_len=4.0)", r"cannot be built: max_len is int, not 4\.0\. Give each option"),
+        ("ALiBi(heads=2, slopes=3)", r"cannot be built: 'int' object is not iterable\. Give each option"),
         ("RoPE(pairing=2)", r"RoPE pairs channels .* got 2"),
     ],
 )

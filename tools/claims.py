@@ -19,8 +19,7 @@ PAGE = ROOT / "docs" / "claims.md"
 NOTES = (
     "Generated from the CSV files in [results](../results/README.md) by `python tools/claims.py`; nobody edits it.",
     "A claim is *upheld* if every interval lies where the claim and its controls put it, *not upheld* if one lies "
-    "wholly outside, else it *cannot be told*. A verdict holds at its scale and no further: quick is a two-layer model "
-    "of width 32 on 3,000 puzzles in a setting chosen to show the gap between encodings, not the paper's.",
+    "wholly outside, else it *cannot be told*. A verdict holds at its scale and no further{scope}",
 )
 
 
@@ -33,7 +32,9 @@ def ledger() -> str:
                 rows[row["preset"]].append(row)
         scales = {preset: _distinct(rows[preset]) for preset in study.presets if preset in rows}
         if study.claims and scales:  # nothing claimed, or nothing stored: no ledger
-            parts.append(markdown(study.claims, scales, notes=NOTES, title=study.question))
+            scope = f": {study.scope}" if study.scope else "."
+            notes = [note.format(scope=scope) for note in NOTES]
+            parts.append(markdown(study.claims, scales, notes=notes, title=study.question))
     return "\n".join(parts)
 
 

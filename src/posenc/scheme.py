@@ -24,6 +24,8 @@ SITES: tuple[Site, ...] = get_args(Site)
 
 Where = Any
 Pair = Any
+STATE, STATE_VERSION = "posenc", 1
+"""Under which name a state_dict says what saved it, and the newest form of that."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -101,6 +103,8 @@ class Scheme(nn.Module, abc.ABC):
     examples: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     wide: ClassVar[frozenset[str]] = frozenset()
     """Own parameters that no cast makes narrower than float32: trained angles, which bfloat16 would round by turns."""
+    conventions: ClassVar[tuple[str, ...]] = ()
+    """Attributes that say how the same weights are read: a state_dict that was saved under others is refused."""
     claims: Claims
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True):  # torch's own hook behind .to() and .half()
@@ -112,6 +116,35 @@ class Scheme(nn.Module, abc.ABC):
             return t.to(done.device, torch.float32) if narrow else done
 
         return super()._apply(apply, recurse)
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        beside = getattr(destination, "_metadata", {}).get(prefix[:-1])  # where torch keeps versions of modules
+        if beside is not None:
+            beside[STATE] = {"version": STATE_VERSION, "scheme": type(self).__name__} | self._conventions()
+
+    def _load_from_state_dict(
+        self, state_dict: Mapping[str, Any], prefix: str, local_metadata: Mapping[str, Any], *rest: Any
+    ) -> None:
+        self._refuse_state(local_metadata.get(STATE, {}))
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)  # pyright: ignore[reportArgumentType]
+
+    def _refuse_state(self, saved: Mapping[str, Any]) -> None:
+        name, own = type(self).__name__, self._conventions()
+        if saved.get("version", 0) > STATE_VERSION:
+            raise ValueError(
+                f"this state of {saved.get('scheme', name)} has version {saved['version']}, and this posenc reads up "
+                f"to {STATE_VERSION}. Load it with the newer posenc that saved it: pip install --upgrade posenc"
+            )
+        for said, value in own.items() if saved.get("scheme", name) == name else ():
+            if saved.get(said, value) != value:
+                raise ValueError(
+                    f"this state was saved by {name} with {said}={saved[said]!r}, and this one has {said}={value!r}, "
+                    f"which reads the same weights otherwise. Build it with {said}={saved[said]!r}."
+                )
+
+    def _conventions(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.conventions}
 
     def forward(self, *_: Any) -> Tensor:
         """A scheme is not called: it touches the network at its sites."""

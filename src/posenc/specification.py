@@ -10,7 +10,7 @@ import ast
 import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 
@@ -85,6 +85,8 @@ def build(specification: Specification, known: Mapping[str, Any]) -> Scheme:
         for name, parameter in parameters.items()
         if parameter.default is parameter.empty and name not in specification.options and name not in needed
     ]
+    if missing and "Scheme" in str(parameters[missing[0]].annotation):
+        raise ValueError(f"{kind.__name__} is made of other schemes, which text cannot hold. Build it in Python.")
     if missing:
         raise ValueError(f"{kind.__name__} needs {missing[0]}=..; write {kind.__name__}({missing[0]}=value).")
     try:
@@ -92,8 +94,22 @@ def build(specification: Specification, known: Mapping[str, Any]) -> Scheme:
     except (TypeError, AttributeError) as error:
         words = ", ".join(f"{name}={value!r}" for name, value in specification.options.items())
         raise ValueError(
-            f"{kind.__name__}({words}) cannot be built: {error}. Give each option a value of its type."
+            f"{kind.__name__}({words}) cannot be built: {_of_another_type(kind, specification.options) or error}. Give "
+            "each option a value of its type."
         ) from error
+
+
+def _of_another_type(kind: type[Scheme], options: Mapping[str, Any]) -> str:
+    """The first option whose value is not of the type that the constructor asks for, if that can be told."""
+    wanted = get_type_hints(kind.__init__)
+    for name, value in options.items():
+        try:
+            msgspec.convert(value, wanted[name])
+        except msgspec.ValidationError:
+            return f"{name} is {inspect.formatannotation(wanted[name])}, not {value!r}"
+        except TypeError:  # a type that no text has, such as a tensor
+            continue
+    return ""
 
 
 def signature(kind: type[Scheme]) -> str:

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from posenc.report.expectations import Expected, judged, verdict_of
+from posenc.report.figures import dots
 from posenc.report.page import Findings, render_page
 from posenc.report.pixels import album, embedded, error_map, picture, png, smaller
 from posenc.report.quantities import across
@@ -71,6 +72,18 @@ def test_the_best_row_stands_first_whichever_way_is_better():
     assert "31.200" in " ".join(numbers[1])
     assert "lower is better" in panel.blocks[0].pictures[0].svg
     render_page(title="t", lead="l", panels=[panel], footer="f")
+
+
+def test_errors_of_all_sizes_stand_on_a_logarithmic_axis():
+    table = rows("error", {"multires": [0.0004, 0.0005], "none": [0.003, 0.0031], "hash": [0.098, 0.4]})
+    score = Score("Error", "units", higher=False, log=True)
+    svg = scores(table, metrics={"error": score}, lines={"error": {"floor": 0.0003}}).blocks[0].pictures[0].svg
+    assert all(f">{told}<" in svg for told in ("0.000450", "0.00305", "0.249", "0.001", "0.01", "0.1"))
+    assert "floor 0.00" in svg
+    zero = scores(rows("error", {"a": [0.0, 1.0]}), metrics={"error": score}).blocks[0].pictures[0].svg
+    assert ">0.01<" not in zero  # what is 0 has no place on such an axis
+    with pytest.raises(ValueError, match="logarithmic axis needs numbers above 0"):
+        dots({"a": {0: 1.0}}, ["a"], prefix="p", lines={}, bounds=(0.0, 1.0), log=True)
 
 
 def test_rows_of_a_setting_go_by_their_own_names():

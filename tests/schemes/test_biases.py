@@ -228,6 +228,8 @@ def test_a_token_without_a_place_has_no_bias_on_either_side(scheme):
     ("make", "sentence"),
     [
         (lambda: ALiBi(0), r"ALiBi has a slope for each of its query heads, at least one; got heads=0"),
+        (lambda: plain_slopes(0), r"at least one; got heads=0"),
+        (lambda: released_slopes(-1), r"at least one; got heads=-1"),
         (lambda: ALiBi(2, slopes=[0.5]), r"ALiBi\(2\) needs 2 slopes, positive and finite; got \[0\.5\]"),
         (lambda: ALiBi(1, slopes=[-1.0]), r"needs 1 slopes, positive and finite; got \[-1\.0\]\. Leave them out, or"),
         (lambda: T5Bias(4, buckets=33), r"an even number of buckets >= 4 .* got heads=4, buckets=33, max_distance=128"),

@@ -4,12 +4,15 @@ import math
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from posenc.attention import attention
 from posenc.contract import check
 from posenc.layers import layers
 from posenc.models.encoder import Encoder, EncoderConfig
 from posenc.positions import Positions, grid, sequence
+from posenc.schemes.alibi import ALiBi
 from posenc.schemes.causal_nope import CausalNoPE
 from posenc.schemes.concat import Concat
 from posenc.schemes.laplacian import Laplacian
@@ -23,6 +26,7 @@ from posenc.schemes.scaled import Scaled
 from posenc.schemes.shaw import Shaw
 from posenc.schemes.sinusoid import Sinusoid
 from posenc.schemes.sum import Sum
+from posenc.schemes.swin_bias import SwinBias
 from posenc.schemes.t5_bias import T5Bias
 
 
@@ -177,7 +181,7 @@ def test_cached_keys_move_where_one_part_turns_them():
 
 def test_every_part_reads_the_positions_it_can_take():
     scheme = Sum([Learned(12, 9), RoPE(8)])
-    with pytest.raises(ValueError, match=r"Sum starts at 0 and stops at 8; position 9 was asked for"):
+    with pytest.raises(ValueError, match=r"Learned starts at 0 and stops at 8; position 9 was asked for"):
         scheme.prepare(sequence(10))
 
 
@@ -219,6 +223,50 @@ def test_every_part_reads_the_positions_it_can_take():
 def test_what_cannot_be_combined(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+def test_a_part_refuses_positions_by_its_own_rule():
+    """A window that is not square ends on each axis where it ends, beside other schemes too."""
+    scheme = Sum([SwinBias(4, (2, 3)), NoPE()])
+    scheme.prepare(grid(2, 3))
+    with pytest.raises(ValueError, match=r"SwinBias starts at 0 and stops at 1; position 2 was asked for"):
+        scheme.prepare(grid(3, 2))
+    with pytest.raises(ValueError, match=r"Learned starts at 0 and stops at 3; position 4 was asked for"):
+        Concat([Sinusoid(4), Learned(4, 4)]).prepare(sequence(5))
+
+
+class Largest(TorchDispatchMode):
+    """The number of elements of the largest tensor that anything makes."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        self.elements = max([self.elements, *(t.numel() for t in tree_leaves(out) if isinstance(t, torch.Tensor))])
+        return out
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Sum([ALiBi(2), RoPE(4)], translation="exact"),
+        lambda: Sum([CausalNoPE(), ALiBi(2), Sinusoid(4)]),
+        lambda: Sum([Sum([CausalNoPE(), Scaled(ALiBi(2), 0.5)]), RoPE(4)], translation="exact"),
+    ],
+)
+def test_of_a_long_sequence_no_bias_of_a_sum_is_ever_whole(make):
+    n = 1500
+    scheme, (q, k, v) = make(), torch.randn(3, 1, 2, n, 4, generator=torch.Generator().manual_seed(0))
+    coords = torch.arange(float(n))[:, None].requires_grad_()
+    with Largest() as seen:
+        attention(q, k, v, scheme=scheme, q_pos=Positions(coords)).sum().backward()
+    assert seen.elements <= 2**19  # (2, n, n) has nine times as many
+    with torch.no_grad():
+        few = attention(q[:, :, :7], k, v, scheme=scheme, q_pos=sequence(7), k_pos=sequence(n))
+        many = attention(q, k, v, scheme=scheme, q_pos=sequence(n))
+    torch.testing.assert_close(few, many[:, :, :7])
+    assert coords.grad is not None
+    assert float(coords.grad.abs().max()) > 0
 
 
 @pytest.mark.compile  # the shape hook would refuse these before the sentences do

@@ -217,8 +217,12 @@ def test_what_is_relative_is_so_on_a_grid_moved_anywhere(make):
         (lambda: AxialRoPE(12, bands=(6, 6)), r"`bands` share 6 pairs among 2 axes, each at least 1; got \(6, 6\)"),
         (lambda: AxialRoPE(12, order=(0, 0)), r"`order` names each of 2 axes once, as \(0, 1\); got \(0, 0\)"),
         (lambda: AxialRoPE(12).prepare(sequence(3)), r"reads 2 axes a position; these positions have 1"),
-        (lambda: MixedRoPE(10, 2), r"a head_dim that 2 axes divide; got axes=2, heads=2, head_dim=10"),
-        (lambda: SectionedRoPE(12, (2, 2)), r"head_dim=12 has 6 pairs and sections=\(2, 2\) take 4"),
+        (lambda: MixedRoPE(10, 2), r"a multiple of 2 \* axes; got axes=2, heads=2, head_dim=10\. Use head_dim=12"),
+        (lambda: AxialRoPE(13), r"an even head_dim; got axes=2, head_dim=13\. Use head_dim=16"),
+        (lambda: AxialRoPE(2), r"1 pairs of channels do not divide among 2 axes\. Use head_dim=4\."),
+        (lambda: STRING(13, 1), r"an even head_dim .* head_dim=13\. Use head_dim=14"),
+        (lambda: STRING(12, 1, base=math.nan), r"the first frequencies is positive; got nan\. Axial RoPE's is 100"),
+        (lambda: SectionedRoPE(12, (2, 2)), r"head_dim=12 has 6 pairs and sections=\(2, 2\) take 4\. Use sections"),
         (
             lambda: SectionedRoPE(12, (1, 3, 2), arrangement="interleaved"),
             r"sections=\(1, 3, 2\) would become \(2, 2, 2\)",
@@ -226,7 +230,7 @@ def test_what_is_relative_is_so_on_a_grid_moved_anywhere(make):
         (lambda: SectionedRoPE(12, (6, 0)), r"each at least one; head_dim=12 has 6 pairs"),
         (lambda: LieRE(12, 2, block=5), r"blocks of at least 2 channels that divide head_dim; got .* block=5"),
         (lambda: LieRE(12, 2, scale=0.0), r"uniform on \[0, scale\), scale > 0; got 0"),
-        (lambda: STRING(2, 1), r"an even head_dim with a pair for every axis; got axes=2, heads=1, head_dim=2"),
+        (lambda: STRING(2, 1), r"an even head_dim with a pair for every axis; .* head_dim=2\. Use head_dim=4"),
     ],
 )
 def test_bad_input(make, sentence):

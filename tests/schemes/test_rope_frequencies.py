@@ -108,6 +108,8 @@ def test_the_attention_factor_scales_queries_and_keys_that_have_a_place():
         (lambda: f.dynamic_ntk(4, length=0, trained=64), r"`length` is a number of tokens, at least 2; got 0"),
         (lambda: f.yarn(4, factor=2.0, trained=64, alpha=32.0, beta=1.0), r"0 < alpha < beta; got 32 and 1"),
         (lambda: f.yarn(4, factor=2.0, trained=0), r"`trained` is a number of tokens"),
+        (lambda: Frequencies(f.geometric(4), 0.0), r"attention factor multiplies q and k and is positive; got 0\. "),
+        (lambda: f.yarn(4, factor=2.0, trained=64, attention_factor=math.nan), r"is positive; got nan"),
         (lambda: f.llama3(4, low=4.0, high=1.0), r"0 < low < high; got 4 and 1"),
         (lambda: f.longrope([], trained=64, extended=128), r"divides each frequency by a positive lambda; got \[\]"),
         (lambda: f.geometric(4, base=-1.0), r"the base of a geometric schedule is positive; got -1"),

@@ -92,10 +92,20 @@ def test_xpos_stays_within_what_float16_holds_at_the_ends_of_its_range():
     where = scheme.prepare(Positions(torch.tensor([[0.0], [4096.0]])))
     for turn in where:
         assert float(turn.cos_sin.abs().max()) < 3.5**4 + 1
-    with pytest.raises(ValueError, match=r"over 5000 positions a scale_base of 512 .* Use scale_base=625 or more"):
+    with pytest.raises(ValueError, match=r"over 5000 positions a scale_base of 512 with gamma=0\.4 .* scale_base=625 "):
         XPos(64, 5000)
     with pytest.raises(ValueError, match=r"XPos starts at 0 and stops at 4096; position 4097 was asked for"):
         scheme.prepare(sequence(1, start=4097))
+
+
+@pytest.mark.parametrize(("gamma", "growth"), [(0.05, 21), (0.01, 101), (0.4, 3.5), (0.8, 2.25)])
+def test_xpos_with_another_gamma_grows_no_further(gamma, growth):
+    """The smallest zeta is gamma / (1 + gamma): one near 0 grows past float16 long before the paper's does."""
+    least = 400 / 2 * math.log(growth) / math.log(3.5**4)
+    where = XPos(12, 400, scale_base=least * 1.001, gamma=gamma).prepare(Positions(torch.tensor([[0.0], [400.0]])))
+    assert max(float(turn.cos_sin.abs().max()) for turn in where) <= 3.5**4
+    with pytest.raises(ValueError, match=rf"with gamma={gamma:g} lets queries grow past .* Use scale_base="):
+        XPos(12, 400, scale_base=least * 0.999, gamma=gamma)
 
 
 def test_xpos_without_decay_is_rope():
@@ -177,8 +187,11 @@ def test_dropping_the_oldest_tokens_of_a_cache_is_moving_the_others(make):
     ("make", "sentence"),
     [
         (lambda: VORoPE(12, "kq"), r"written in this order, as at='qkvo'; got at='kq'"),
-        (lambda: VORoPE(11), r"`head_dim` must be even; got 11"),
-        (lambda: XPos(12, 0.0), r"extent, scale_base and gamma above 0; got 0, 512 and 0\.4"),
+        (lambda: VORoPE(11), r"`head_dim` must be even; got 11\. Use 12\."),
+        (lambda: XPos(11, 60), r"`head_dim` must be even; got 11\. Use 12\."),
+        (lambda: XPos(12, 0.0), r"extent, scale_base and gamma above 0; got 0, 512 and 0\.4\. The paper's are"),
+        (lambda: XPos(12, math.nan), r"extent, scale_base and gamma above 0; got nan, 512"),
+        (lambda: XPos(12, 60, gamma=math.inf), r"gamma above 0; got 60, 512 and inf"),
         (lambda: PoPE(12, 0), r"head_dim >= 1 and heads >= 1; got head_dim=12, heads=0"),
         (lambda: VORoPE(12).transform(draw(1, 1, 3, 8), VORoPE(12).prepare(sequence(3)), "q"), r"turn 12 channels"),
     ],

@@ -105,6 +105,30 @@ def test_of_a_long_sequence_no_tensor_holds_every_pair(options):
     assert seen.elements <= 2**18  # a part of the queries, forward and backward
 
 
+class Narrow(TorchDispatchMode):
+    """Sums of many numbers in half precision: on a GPU they stand still at 256 times what is added."""
+
+    found: tuple[str, ...] = ()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        half = any(isinstance(arg, Tensor) and arg.dtype == torch.bfloat16 for arg in args)
+        if half and "scatter_add" in str(func):
+            self.found += (str(func),)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("options", [{}, {"values": False}])
+def test_what_many_keys_share_is_added_up_in_float32(options):
+    """All keys but a few are at the clipped distance: their weights, and the gradients of their logits, add up."""
+    n, scheme = 300, Shaw(4, 2, **options).bfloat16()
+    q, k, v = (t.bfloat16().requires_grad_() for t in draw(3, 1, 1, n, 4))
+    with Narrow() as seen:
+        attention(q, k, v, scheme=scheme, q_pos=sequence(n)).sum().backward()
+    assert seen.found == ()
+    assert scheme.keys.grad is not None
+    assert float(scheme.keys.grad.float().abs().max()) > 0
+
+
 def test_tables_start_as_the_sources_have_them():
     generator = torch.Generator().manual_seed(0)
     scheme = Shaw(64, 100, generator=generator)

@@ -127,7 +127,7 @@ def test_what_is_stored_of_a_fit_is_what_the_field_says(quick, photo, tmp_path):
     store, (unit,) = ran(request, tmp_path)
     fitted = work.Fitted(unit, store.root, None)
     fitted.field.load_state_dict(store.weights(unit.key))
-    said, truth = fitted.at(pictures.tested(fitted.picture.shape, "all"))
+    said, truth = fitted.at(pictures.scored(fitted.picture.shape, "all").reshape(-1))
     assert pictures.psnr(said.detach(), truth) == pytest.approx(store.read(unit.key).metrics["psnr"], abs=1e-6)
     assert (truth.reshape(24, 32, 3).numpy() * 255 == pictures.read(photo)).all()
 
@@ -194,6 +194,25 @@ def rows_of(table, setting="main"):
         for label, value in table.items()
         for seed in range(3)
     ]
+
+
+def test_the_time_to_a_height_is_interpolated():
+    curve = {1.0: 10.0, 2.0: 20.0, 8.0: 30.0}
+    assert drawing._crossing(curve, 20.0) == pytest.approx(2.0)
+    assert drawing._crossing(curve, 25.0) == pytest.approx(4.0)
+    assert drawing._crossing(curve, 9.0) == 1.0
+    assert drawing._crossing(curve, 31.0) == float("inf")
+
+
+def test_how_much_sooner_is_told_from_limited_runs(photo, tmp_path, monkeypatch):
+    own = presets.PRESETS["quick"].own | {"fit": {"seconds": 0.3}, "parameters": 9000}
+    monkeypatch.setitem(presets.PRESETS, "quick", dataclasses.replace(presets.PRESETS["quick"], own=own, seeds=(0,)))
+    request = studies.Request(preset="quick", source=photo, schemes=["multires", "gaussian-10"])
+    store, units = ran(request, tmp_path)
+    panel = drawing.sooner(STUDY.found(request, store, units), ["main"])
+    (line,) = panel.blocks[0].rows
+    assert line[:2] == ("main", "gaussian-10")
+    assert "0.3 s" in line[2]
 
 
 def test_claims_follow_the_numbers():

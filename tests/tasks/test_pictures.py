@@ -122,7 +122,11 @@ def test_held_out_pixels_are_never_learned(shape):
     assert not (rows % 2).any()
     assert not (columns % 2).any()
     assert len(learned) == math.prod(pictures.learned(shape, "held-out"))
-    row, column = np.divmod(pictures.tested(shape, "held-out"), shape[1])
+    asked = pictures.scored(shape, "held-out").reshape(-1)
+    row, column = np.divmod(asked, shape[1])
+    assert np.concatenate(list(pictures.parts(shape, "held-out", 3))).tolist() == asked.tolist()
+    assert all(len(part) <= 3 for part in pictures.parts(shape, "all", 3))
+    assert sum(len(part) for part in pictures.parts(shape, "all", 3)) == shape[0] * shape[1]
     assert (row % 2 == 1).all()
     assert (column % 2 == 1).all()
     assert len(row) == (shape[0] // 2) * (shape[1] // 2)

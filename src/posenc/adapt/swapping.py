@@ -36,5 +36,5 @@ def swap(model: Model, schemes: Scheme | Callable[[int], Scheme]) -> Model:
         )
     weight = next(model.parameters())
     make = layers(schemes) if isinstance(schemes, Scheme) else schemes
-    model.place(lambda layer: make(layer).to(weight.device, weight.dtype).train(model.training))
+    model.place(lambda layer: make(layer).to(weight.device, weight.dtype))
     return model

@@ -67,10 +67,9 @@ class Domain(NamedTuple):
     def take(self, pos: Positions) -> Points:
         """Positions as points of the unit cube. On an axis that says "error" it clamps what
         ``refuse_outside`` could not look at."""
-        low, high = (
-            torch.tensor(side, dtype=torch.float64, device=pos.coords.device) for side in (self.low, self.high)
-        )
-        unit, inside = (pos.precise() - low) / (high - low), pos.placed
+        here, inside = pos.precise(), pos.placed
+        low, high = (torch.tensor(side, dtype=here.dtype, device=here.device) for side in (self.low, self.high))
+        unit = (here - low) / (high - low)
         columns = []
         for axis, rule in enumerate(self.outside):
             u, out = unit[..., axis], self._beyond(pos, axis)

@@ -15,6 +15,7 @@ where scale times x is exact for float32 coordinates.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -35,6 +36,12 @@ RUN = 1 << 15
 
 SPREAD = 1e-4
 """Rows start uniform within this of zero: arXiv 2201.05989, section 4."""
+
+LINE = 64
+"""Bytes that memory hands over at once."""
+
+CACHED = 1 << 20
+"""Bytes of rows that the cache nearest to a core keeps by itself."""
 
 MASK = 0xFFFFFFFF
 NARROW = 2**31
@@ -124,13 +131,17 @@ class _Grids(torch.autograd.Function):
     def forward(ctx: Any, table: Tensor, x: Tensor, levels: tuple[Level, ...], interpolation: Interpolation) -> Tensor:
         ctx.save_for_backward(table, x)
         ctx.levels, ctx.interpolation = levels, interpolation
-        out = table.new_empty(len(x), len(levels), table.shape[1])
-        elements = _elements(out)
-        for run, number, cell in _cells(x, levels, interpolation, table):
-            y = _corners(table, cell)
-            for t in reversed(cell.t.unbind()):
-                y = _along(y, t)
-            elements[run, number] = _elements(y.unflatten(2, (cell.s.shape[1], _width(table))))[:, 0, :, 0].t()
+        out, scratch = table.new_empty(len(x), len(levels), table.shape[1]), _Scratch()
+        elements = _elements(out).flatten(1)
+        for run, across in _runs(x):
+            found = scratch("found", elements.dtype, len(levels), elements.shape[1] // len(levels), across.shape[1])
+            for level, numbers in zip(levels, _numbers(found), strict=True):
+                cell = _cell(across, level, interpolation, table, scratch)
+                y = _corners(table, cell, scratch)
+                for t in reversed(cell.t.unbind()):
+                    y = _along(y, t)
+                numbers.copy_(y[:, 0])
+            elements[run] = found.flatten(0, 1).t()  # all levels of a point at once: they share its cache lines
         return out
 
     @staticmethod
@@ -141,21 +152,37 @@ class _Grids(torch.autograd.Function):
             return (*differentiable_gradients(alike, (table, x), g), None, None)
         by_table = torch.zeros_like(table) if ctx.needs_input_grad[0] else None
         by_x = torch.zeros_like(x) if ctx.needs_input_grad[1] else None
-        elements = _elements(_aligned(g))
-        for run, number, cell in _cells(x, ctx.levels, ctx.interpolation, table):
-            of_level = _numbers(elements[run, number].t().contiguous())[:, None]
-            if by_table is not None:
-                _add_to_corners(by_table, cell, of_level)
-            if by_x is not None and len(cell.t):
-                slopes = _slopes(table, cell, of_level)
-                if ctx.interpolation == "smoothstep":
-                    slopes *= 6 * cell.s * (1 - cell.s)
-                by_x[run] += slopes.t() * by_x.new_tensor(ctx.levels[number].scale)
+        elements, scratch = _elements(_aligned(g)).flatten(1), _Scratch()
+        for run, across in _runs(x):
+            given = scratch("given", elements.dtype, elements.shape[1], across.shape[1]).copy_(elements[run].t())
+            for level, of_level in zip(ctx.levels, _numbers(given).chunk(len(ctx.levels)), strict=True):
+                cell = _cell(across, level, ctx.interpolation, table, scratch)
+                if by_table is not None:
+                    _add_to_corners(by_table, cell, of_level[:, None], scratch)
+                if by_x is not None and len(cell.t):
+                    slopes = _slopes(table, cell, of_level[:, None], scratch)
+                    if ctx.interpolation == "smoothstep":
+                        slopes *= 6 * cell.s * (1 - cell.s)
+                    by_x[run] += slopes.t() * by_x.new_tensor(level.scale)
         return by_table, by_x, None, None
 
 
+class _Scratch:
+    """Memory by name that is taken once and overwritten by every level: fresh memory costs as much as the arithmetic."""
+
+    def __init__(self) -> None:
+        self.taken: dict[tuple[str, torch.dtype], Tensor] = {}
+
+    def __call__(self, name: str, dtype: torch.dtype, *shape: int) -> Tensor:
+        """Anything, of this shape."""
+        taken, size = self.taken.get((name, dtype)), math.prod(shape)
+        if taken is None or len(taken) < size:
+            taken = self.taken[name, dtype] = torch.empty(size, dtype=dtype)
+        return taken[:size].view(shape)
+
+
 class _Cell(NamedTuple):
-    """A run of n points in the cells of one level.
+    """A run of n points in the cells of one level, in memory that the next level overwrites.
 
     rows: the level's part of the table. row ``(2^P n,)``: of each corner, corner by corner, axis p the p-th
     bit. s ``(P, n)``: where in the cell. t ``(P, n width)``: the upper corners' weights, once for each number of an
@@ -168,37 +195,36 @@ class _Cell(NamedTuple):
     t: Tensor
 
 
-def _cells(
-    x: Tensor, levels: Sequence[Level], interpolation: Interpolation, table: Tensor
-) -> Iterator[tuple[slice, int, _Cell]]:
+def _runs(x: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    """Some points at a time, ``(P, n)``."""
     for start in range(0, len(x), RUN):
         run = slice(start, start + RUN)
-        across = x[run].t().contiguous()
-        for number, level in enumerate(levels):
-            yield run, number, _cell(across, level, interpolation, table)
+        yield run, x[run].t().contiguous()
 
 
-def _cell(x: Tensor, level: Level, interpolation: Interpolation, table: Tensor) -> _Cell:
+def _cell(x: Tensor, level: Level, interpolation: Interpolation, table: Tensor, scratch: _Scratch) -> _Cell:
     nearest, whole = interpolation == "nearest", _narrowest(level)
-    s = x * torch.tensor(level.scale, dtype=x.dtype)[:, None]
-    s = s + 0.5 if nearest or level.offset else s
-    i = s.to(whole)
+    s = torch.mul(x, torch.tensor(level.scale, dtype=x.dtype)[:, None], out=scratch("s", x.dtype, *x.shape))
+    if nearest or level.offset:
+        s += 0.5
+    i = scratch("i", whole, *x.shape).copy_(s)
     if not nearest:
-        i = torch.minimum(i, torch.tensor(level.last_cell, dtype=whole)[:, None])
-    index, terms = None, _terms(i, level, 1 if nearest else 2)
-    for term in terms.unbind(1):
-        joined = torch.bitwise_xor if level.hashed else torch.add
-        index = term if index is None else joined(term[:, None], index).flatten(0, 1)
-    assert index is not None
+        torch.minimum(i, torch.tensor(level.last_cell, dtype=whole)[:, None], out=i)
+    terms = _terms(i, level, 1 if nearest else 2, scratch)
+    index, join = terms[:, 0], torch.bitwise_xor if level.hashed else torch.add
+    for axis in range(1, len(x)):
+        joined = scratch(f"index {axis}", whole, len(terms), *index.shape)
+        index = join(terms[:, axis, None], index, out=joined).flatten(0, 1)
     if level.runs_on:
-        index = index % level.rows
-    between = (s - i.to(s.dtype)).to(table.dtype)
+        index.remainder_(level.rows)
+    between = scratch("between", table.dtype, *x.shape).copy_(s.sub_(i))
     t = _weight(between, interpolation)[: 0 if nearest else None]
-    t = t if _width(table) == 1 else torch.view_as_real(torch.complex(t, t)).flatten(1)
+    if _width(table) == 2:
+        t = _numbers(torch.complex(t, t, out=scratch("t", table.dtype.to_complex(), *t.shape)))
     return _Cell(slice(level.first, level.first + level.rows), index.flatten(), between, t)
 
 
-def _terms(i: Tensor, level: Level, corners: int) -> Tensor:
+def _terms(i: Tensor, level: Level, corners: int, scratch: _Scratch) -> Tensor:
     """What each axis adds to the row of its lower and its upper vertex, ``(corners, P, n)``.
 
     T is a power of two, so the low bits of a hash are enough, and they are those of the low bits of a prime: with them
@@ -206,7 +232,7 @@ def _terms(i: Tensor, level: Level, corners: int) -> Tensor:
     """
     multipliers = [m % level.rows if level.hashed else m for m in level.multipliers]
     times = torch.tensor(multipliers, dtype=i.dtype)[:, None]
-    terms = i.new_empty(corners, *i.shape)
+    terms = scratch("terms", i.dtype, corners, *i.shape)
     for corner, term in enumerate(terms):
         if any(level.periodic):
             torch.mul((i + corner) % torch.tensor(level.periods, dtype=i.dtype)[:, None], times, out=term)
@@ -248,38 +274,48 @@ def _numbers(elements: Tensor) -> Tensor:
     return torch.view_as_real(elements).flatten(-2) if elements.is_complex() else elements
 
 
-def _corners(table: Tensor, cell: _Cell) -> Tensor:
+def _corners(table: Tensor, cell: _Cell, scratch: _Scratch) -> Tensor:
     """The rows of all corners, ``(C, 2^P, n width)``."""
-    columns = _elements(table[cell.rows]).t()
-    found = columns.new_empty(len(columns), len(cell.row))
+    rows = table[cell.rows]
+    _fetch(rows, cell)
+    columns = _elements(rows).t()
+    found = scratch("corners", columns.dtype, len(columns), len(cell.row))
     for column, out in zip(columns, found, strict=True):
         torch.index_select(column, 0, cell.row, out=out)
     found = _numbers(found)
     return found.view(len(columns), 2 ** len(cell.t), found.shape[1] >> len(cell.t))
 
 
+def _fetch(rows: Tensor, cell: _Cell) -> None:
+    """Reads a level from end to end where its cache lines are about to be read in any order: in order is much faster."""
+    if len(cell.row) * LINE >= rows.nbytes > CACHED:
+        rows.sum()
+
+
 def _along(y: Tensor, t: Tensor) -> Tensor:
-    """One axis less, the last: between its lower half of corners and its upper one."""
+    """One axis less, the last: between its lower half of corners and its upper one, over the lower one."""
     low, high = y.chunk(2, 1)
-    return torch.lerp(low, high, t)
+    return low.lerp_(high, t)
 
 
-def _add_to_corners(by_table: Tensor, cell: _Cell, g: Tensor) -> None:
+def _add_to_corners(by_table: Tensor, cell: _Cell, g: Tensor, scratch: _Scratch) -> None:
     """``by_table[row(c)] += weight_c g``: one number after another, in the order of the points, on one thread."""
-    parts, size = g.new_empty(len(g), 2 ** len(cell.t), g.shape[-1]), 1
+    parts, size = scratch("parts", g.dtype, len(g), 2 ** len(cell.t), g.shape[-1]), 1
     parts[:, :1] = g
     for t in cell.t:
         lower, upper = parts[:, :size], parts[:, size : 2 * size]
         lower -= torch.mul(lower, t, out=upper)
         size *= 2
     parts = _elements(parts.view(len(g), len(cell.row), _width(by_table)))[..., 0]
-    for column, part in zip(_elements(by_table[cell.rows]).t(), parts, strict=True):
+    rows = by_table[cell.rows]
+    _fetch(rows, cell)
+    for column, part in zip(_elements(rows).t(), parts, strict=True):
         column.index_add_(0, cell.row, part)
 
 
-def _slopes(table: Tensor, cell: _Cell, g: Tensor) -> Tensor:
+def _slopes(table: Tensor, cell: _Cell, g: Tensor, scratch: _Scratch) -> Tensor:
     """``g . dy / dt_p``, ``(P, n)``: along axis p the difference of its two sides, along the others as the value."""
-    y, turned = _corners(table, cell), []
+    y, turned = _corners(table, cell, scratch), []
     for t in reversed(cell.t.unbind()):
         low, high = y.chunk(2, 1)
         turned = [high - low, *(_along(part, t) for part in turned)]

@@ -97,7 +97,7 @@ class Encoder(nn.Module):
         unique = list({id(scheme): scheme for scheme in made}.values())
         for scheme in unique:
             _refuse_width(scheme, self.config)
-        self.schemes = nn.ModuleList(unique)
+        self.schemes = nn.ModuleList(unique).train(self.training)
         self.scheme_of = [next(i for i, u in enumerate(unique) if u is scheme) for scheme in made]
 
     def forward(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,6 +27,7 @@ def dots(
     intervals: Mapping[str, Estimate] | None = None,
     level: float = 0.95,
     digits: int = 2,
+    log: bool = False,
 ) -> str:
     """One row per scheme: every seed as a ring, the mean as a heavy tick, its t-interval as a bar, the mean in figures.
 
@@ -36,25 +38,30 @@ def dots(
         headroom: room above the rows, in names of lines, so that pictures side by side keep their rows level.
         bounds: the range the quantity can take, which is also the range of the axis; intervals are cut to it.
         intervals: scheme -> an interval to draw in place of the t-interval.
-        digits: decimals of the means.
-    """
-    from matplotlib.ticker import MaxNLocator
+        digits: decimals of the means. log: a logarithmic axis; the means then have three digits each.
 
+    Raises:
+        ValueError: `log` with bounds that are not above 0.
+    """
+    if log and not bounds[0] > 0:
+        raise ValueError(f"A logarithmic axis needs numbers above 0; got bounds {bounds}. Use log=False.")
     row, top, bottom = 23, 15 * (len(lines) if headroom is None else headroom) + 6, 40
     left, right, width = min(132, max(52, 12 + 7 * max(map(len, order)))), 40, 360
     height = top + row * len(order) + bottom
     with styled():
         figure, axes = canvas(width, height, left, right, top, bottom)
+        axes.set_xscale("log" if log else "linear")
         axes.set_xlim(*bounds)
         axes.set_ylim(len(order) - 0.4, -0.6)
         _vertical_lines(axes, lines, bounds, row)
         for place, scheme in enumerate(order):
             seeds = by_scheme.get(scheme, {})
             estimate = (intervals or {}).get(scheme) or (t_interval(list(seeds.values()), level) if seeds else None)
-            _dot_row(axes, place, seeds, COLOURS[colour], bounds, estimate, digits)
+            shown = 2 - math.floor(math.log10(estimate.mean)) if log and estimate and estimate.mean > 0 else digits
+            _dot_row(axes, place, seeds, COLOURS[colour], bounds, estimate, max(0, shown))
         axes.set_yticks(range(len(order)), list(order))
-        ticks = MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]).tick_values(*bounds)
-        axes.set_xticks([tick for tick in ticks if bounds[0] <= tick <= bounds[1]])
+        axes.set_xticks(_ticks(bounds, log))
+        axes.set_xticks([], minor=True)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.4g}")
         axes.set_xlabel(axis_label, fontsize=11)
         axes.tick_params(axis="y", length=0, pad=8)
@@ -96,6 +103,16 @@ def curves(
         return themed(figure, prefix)
 
 
+def _ticks(bounds: tuple[float, float], log: bool) -> list[float]:
+    """About five round numbers of the axis; on a logarithmic one 1, 2, 5, 10, .. or the powers of ten."""
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
+    fine = LogLocator(subs=(1, 2, 5)) if log else MaxNLocator(4, steps=[1, 2, 2.5, 5, 10])
+    found = [tick for tick in fine.tick_values(*bounds) if bounds[0] <= tick <= bounds[1]]
+    coarse = [tick for tick in LogLocator().tick_values(*bounds) if bounds[0] <= tick <= bounds[1]] if log else []
+    return coarse if len(found) > 6 and len(coarse) > 1 else found
+
+
 def thinned(epochs: Sequence[int], most: int) -> list[int]:
     """At most `most` of the epochs, evenly, the first and the last among them."""
     if len(epochs) <= most:
@@ -112,7 +129,7 @@ def _vertical_lines(axes: Axes, lines: Mapping[str, float], bounds: tuple[float,
         axes.plot(
             [value, value], [axes.get_ylim()[0], height], color=QUIET, linewidth=0.9, dashes=(3, 2), clip_on=False
         )
-        leftwards = value > bounds[0] + 0.5 * (bounds[1] - bounds[0])
+        leftwards = axes.transData.transform((value, 0))[0] > axes.transAxes.transform((0.5, 0))[0]
         axes.text(
             value,
             height,
@@ -136,7 +153,8 @@ def _dot_row(
 ) -> None:
     axes.plot(bounds, [place, place], color=GRID, linewidth=0.8, zorder=0)
     if not seeds or estimate is None:
-        axes.text(sum(bounds) / 2, place, "no finished seed", ha="center", va="center", fontsize=11, color=QUIET)
+        across = axes.get_yaxis_transform()
+        axes.text(0.5, place, "no finished seed", ha="center", va="center", fontsize=11, color=QUIET, transform=across)
         return
     if estimate.known:
         reach = [max(estimate.low, bounds[0]), min(estimate.high, bounds[1])]

@@ -27,6 +27,8 @@ class Score:
     higher: bool = True
     bounds: tuple[float | None, float | None] = (None, None)
     """The range that it can take, where there is one."""
+    log: bool = False
+    """Drawn on a logarithmic axis, where all values are above 0: for errors that differ by powers of ten."""
 
 
 def scores(
@@ -55,7 +57,8 @@ def scores(
     pictures = []
     for metric, found in columns.items():
         score, marks = metrics[metric], drawn.get(metric, {})
-        low, high = bounds = _bounds(found, marks, score, level)
+        log = score.log and min([*marks.values(), *_every(found)]) > 0
+        low, high = bounds = _bounds(found, marks, score, level, log)
         svg = dots(
             found,
             order,
@@ -66,6 +69,7 @@ def scores(
             bounds=bounds,
             level=level,
             digits=max(0, min(5, 2 - math.floor(math.log10(high - low)))),
+            log=log,
         )
         told = ", ".join(f"{row} {number(mean(list(found[row].values())), 3)}" for row in order if row in found)
         pictures.append(Picture(svg, score.title, f"{score.title}, {score.unit}, by encoding. Means: {told}."))
@@ -86,16 +90,26 @@ def _order(columns: Mapping[str, Mapping[str, BySeed]], *, higher: bool) -> list
     return order
 
 
-def _bounds(found: Mapping[str, BySeed], marks: Mapping[str, float], score: Score, level: float) -> tuple[float, float]:
+def _bounds(
+    found: Mapping[str, BySeed], marks: Mapping[str, float], score: Score, level: float, log: bool
+) -> tuple[float, float]:
     ends = list(marks.values())
     for seeds in found.values():
         estimate = t_interval(list(seeds.values()), level)
         ends += [*seeds.values(), *((estimate.low, estimate.high) if estimate.known else ())]
+    if log:  # an interval that reaches 0 is cut near the smallest value
+        low, high = min([*marks.values(), *_every(found)]), max(ends)
+        room = (high / low) ** 0.06 if high > low else 1.1
+        return (low / room, high * room)
     low, high = min(ends), max(ends)
     room = 0.06 * (high - low) or max(abs(high), 1e-3) * 0.05
     least, most = score.bounds
     low, high = low - room, high + room
     return (low if least is None else max(low, least), high if most is None else min(high, most))
+
+
+def _every(found: Mapping[str, BySeed]) -> list[float]:
+    return [value for seeds in found.values() for value in seeds.values()]
 
 
 def _numbers(

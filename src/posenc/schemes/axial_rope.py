@@ -41,6 +41,10 @@ class AxialRoPE(Scheme):
         {"head_dim": 12, "axes": 3, "bands": (1, 3, 2)},
         {"head_dim": 12, "pairing": "half"},
     )
+    conventions = (
+        "order",
+        "pairing",
+    )
 
     def __init__(
         self,

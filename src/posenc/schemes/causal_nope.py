@@ -35,6 +35,7 @@ class CausalNoPE(Scheme):
   author={Kazemnejad, Amirhossein and Padhi, Inkit and Natesan Ramamurthy, Karthikeyan and Das, Payel and Reddy, Siva},
   booktitle={NeurIPS}, year={2023}, note={arXiv:2305.19466}}"""
     examples = ({}, {"temperature": 0.5}, {"literal": True})
+    conventions = ("literal",)
 
     def __init__(self, temperature: float = 1.0, *, literal: bool = False) -> None:
         super().__init__()
@@ -48,7 +49,7 @@ class CausalNoPE(Scheme):
                 f"literal=True is the temperature {TEMPERATURE_AS_RUN:g} of the authors' code; "
                 f"got temperature={temperature:g} as well. Pass one of the two."
             )
-        self.temperature = TEMPERATURE_AS_RUN if literal else temperature
+        self.temperature, self.literal = TEMPERATURE_AS_RUN if literal else temperature, literal
         scaled = self.temperature != 1
         self.claims = Claims(
             translation="exact",

@@ -46,6 +46,7 @@ class DenseGrid(Scheme):
         {"axes": 2, "resolution": 5, "domain": (-3, 60, ("wrap", "clamp"))},
         {"axes": 2, "resolution": 5, "domain": (-3, 60, "zero")},
     )
+    conventions = ("interpolation",)
 
     table: nn.Parameter
 

@@ -53,6 +53,7 @@ class GridComplex(Scheme):
         {"head_dim": 12, "independent_waves": True},
         {"head_dim": 12, "literal": "frozen"},
     )
+    conventions = ("independent_waves",)
 
     def __init__(
         self,

@@ -44,6 +44,7 @@ class HashGrid(Scheme):
         {"axes": 2, "resolution": 7, "table_size": 32, "interpolation": "smoothstep"},
         {"axes": 2, "resolution": 5, "table_size": 16, "domain": (-3, 60, "wrap")},
     )
+    conventions = ("interpolation",)
 
     table: nn.Parameter
 

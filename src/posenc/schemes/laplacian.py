@@ -46,6 +46,7 @@ class Laplacian(Scheme):
   author={Dwivedi, Vijay Prakash and Bresson, Xavier},
   journal={arXiv:2012.09699}, year={2020}}"""
     examples = ({"dim": 12, "axes": 2}, {"dim": 12, "axes": 3}, {"dim": 12, "axes": 2, "signs": "absolute"})
+    conventions = ("signs",)
 
     weight: nn.Parameter
     shift: nn.Parameter

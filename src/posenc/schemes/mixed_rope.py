@@ -41,6 +41,7 @@ class MixedRoPE(Scheme):
         {"head_dim": 12, "heads": 1},
     )
     wide = frozenset({"directions"})
+    conventions = ("pairing",)
 
     directions: nn.Parameter
 
@@ -58,8 +59,8 @@ class MixedRoPE(Scheme):
         if axes < 1 or heads < 1 or head_dim < 1 or head_dim % (2 * axes):
             whole = 2 * max(axes, 1)
             raise ValueError(
-                f"MixedRoPE needs axes >= 1, heads >= 1 and a head_dim that is a multiple of 2 * axes; got axes={axes}, "
-                f"heads={heads}, head_dim={head_dim}. Use head_dim={max(-(-head_dim // whole), 1) * whole}."
+                f"MixedRoPE needs axes >= 1, heads >= 1 and a head_dim that is a multiple of 2 * axes; got axes={axes}"
+                f", heads={heads}, head_dim={head_dim}. Use head_dim={max(-(-head_dim // whole), 1) * whole}."
             )
         if pairing not in PAIRINGS:
             raise ValueError(f"MixedRoPE pairs channels {', '.join(map(repr, PAIRINGS))}; got {pairing!r}.")

@@ -51,6 +51,7 @@ class MultiResolutionGrid(Scheme):
         {"axes": 2, "resolutions": (3, 5, 9), "table_size": 32, "domain": (-12, 80, "wrap")},
         {"axes": 2, "resolutions": (3, 5, 9), "table_size": 32, "domain": (-2, 30, ("clamp", "zero"))},
     )
+    conventions = ("convention", "interpolation")
 
     table: nn.Parameter
 

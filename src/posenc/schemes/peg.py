@@ -54,6 +54,7 @@ class PEG(Scheme):
         {"dim": 12, "axes": 1},
         {"dim": 12, "axes": 3},
     )
+    conventions = ("padding",)
 
     weight: nn.Parameter
     shift: nn.Parameter

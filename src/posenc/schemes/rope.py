@@ -49,6 +49,7 @@ class RoPE(Scheme):
         {"head_dim": 8, "frequencies": schedules.ntk(4, factor=4.0)},
         {"head_dim": 8, "frequencies": schedules.yarn(4, factor=4.0, trained=64)},
     )
+    conventions = ("pairing",)
 
     def __init__(
         self,

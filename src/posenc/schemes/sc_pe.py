@@ -50,6 +50,7 @@ class SCPE(Scheme):
         {"n": 28, "hidden": (128,)},
         {"n": 28, "hidden": ()},
     )
+    conventions = ("variant",)
 
     readout: Readout | None
 

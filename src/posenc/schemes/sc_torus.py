@@ -42,6 +42,7 @@ class SCTorus(Scheme):
         {"n": 28, "diagonal": "minus"},
         {"n": 28, "hidden": (128,)},
     )
+    conventions = ("diagonal",)
 
     readout: Readout | None
 
@@ -58,7 +59,7 @@ class SCTorus(Scheme):
             raise ValueError(f"SCTorus needs a grid of side n >= 1; got n={n}.")
         if diagonal not in ("plus", "minus"):
             raise ValueError(f"SCTorus' third wave runs along 'plus', row + column, or 'minus'; got {diagonal!r}.")
-        self.sign = 1 if diagonal == "plus" else -1
+        self.diagonal, self.sign = diagonal, 1 if diagonal == "plus" else -1
         self.delta = math.pi / (2 * (2 * n - 1))
         self.readout = None if hidden is None else Readout(6, hidden)
         self.reset_parameters(generator)

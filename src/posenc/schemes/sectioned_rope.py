@@ -41,6 +41,10 @@ class SectionedRoPE(Scheme):
         {"head_dim": 12, "sections": (2, 2, 2), "pairing": "interleaved"},
         {"head_dim": 12, "sections": (4, 2)},
     )
+    conventions = (
+        "arrangement",
+        "pairing",
+    )
 
     def __init__(
         self,
@@ -63,6 +67,7 @@ class SectionedRoPE(Scheme):
         if pairing not in PAIRINGS:
             raise ValueError(f"SectionedRoPE pairs channels {', '.join(map(repr, PAIRINGS))}; got {pairing!r}.")
         self.head_dim = head_dim
+        self.arrangement: Literal["blocks", "interleaved"] = arrangement
         self.pairing: Pairing = pairing
         self.theta = tuple(geometric(head_dim // 2, base=base, device=torch.device("cpu")).tolist())
         self.axis_of = _in_blocks(sections) if arrangement == "blocks" else _dealt(sections)

@@ -5,8 +5,7 @@
 
 Source: Shaw et al. 2018, arXiv 1803.02155. Conventions: distance is key minus query; one table shared by all heads of a
 layer; tables start Glorot-uniform. No (N, N, d) tensor: ``q_i . a^K`` is taken once for the 2k+1 distances and read off
-per pair, and the weights are summed per distance before they meet ``a^V``; attention does so for some queries at a
-time, so that nothing (N, N) stays in memory either.
+per pair, and the weights are summed per distance before they meet ``a^V``; for some queries at a time, so no (N, N).
 
 ``literal=True``: what the Latin-square study of arXiv 2406.08272 ran under the name of Shaw (github
 ljhearne/LSTNN_public): the skewed causal form of the Music Transformer (Huang et al. 2018, arXiv 1809.04281): logits
@@ -41,6 +40,7 @@ class Shaw(Scheme):
         {"head_dim": 12, "max_distance": 20},
         {"head_dim": 12, "max_distance": 4, "literal": True},
     )
+    conventions = ("literal",)
 
     keys: nn.Parameter
     values: nn.Parameter | None
@@ -102,7 +102,7 @@ class Shaw(Scheme):
     def value_bias(self, weights: Tensor, pair: Pairs) -> Tensor | None:
         if self.values is None:
             return None
-        wide = weights.to(torch.promote_types(weights.dtype, torch.float32))  # half precision cannot add thousands
+        wide = weights.to(torch.promote_types(weights.dtype, torch.float32))  # half precision cannot add up thousands
         total = wide.new_zeros(*weights.shape[:-1], 2 * self.max_distance + 2)
         total = total.scatter_add(-1, self._row(pair).expand(weights.shape), wide)
         return total[..., :-1].to(weights.dtype) @ self.values.to(weights.dtype)
@@ -128,8 +128,8 @@ class Shaw(Scheme):
 
     def _by_distance(self, q: Tensor) -> Tensor:
         """``q_i . a^K`` for every distance, ``(B, H, Q, 2k+2)``, and 0 for a pair without a place."""
-        by_distance = (q @ self.keys.T.to(q.dtype)).to(torch.promote_types(q.dtype, torch.float32))
-        return functional.pad(by_distance, (0, 1))  # wide: its gradient adds up one number a pair
+        found = q @ self.keys.T.to(q.dtype)  # and wide, because its gradient adds up a number a pair
+        return functional.pad(found.to(torch.promote_types(q.dtype, torch.float32)), (0, 1))
 
     def _row(self, pair: Pairs) -> Tensor:
         """The table row of each pair, ``(Q, K)`` or ``(B, 1, Q, K)``; one without a place has the row past the end."""

@@ -48,6 +48,10 @@ class Sinusoid(Scheme):
         {"dim": 12, "axes": 2, "channels": "halves"},
         {"dim": 12, "axes": 2, "channels": "sines first", "leading": "first"},
     )
+    conventions = (
+        "channels",
+        "leading",
+    )
 
     def __init__(
         self,

@@ -43,6 +43,7 @@ class SphericalHarmonics(Scheme):
         {"degree": 3, "unit": "degrees"},
         {"degree": 3, "condon_shortley": True},
     )
+    conventions = ("condon_shortley",)
 
     def __init__(self, degree: int, *, unit: Unit = "radians", condon_shortley: bool = False) -> None:
         super().__init__()

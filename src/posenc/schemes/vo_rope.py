@@ -38,6 +38,7 @@ class VORoPE(Scheme):
         *({"head_dim": 12, "at": at} for at in ("", "qk", "vo", "q", "k", "v", "o", "qkv", "qkvo")),
         {"head_dim": 12, "base": 100.0, "pairing": "half"},
     )
+    conventions = ("pairing",)
 
     def __init__(
         self, head_dim: int, at: str = "qkvo", *, base: float = 10000.0, pairing: Pairing = "interleaved"

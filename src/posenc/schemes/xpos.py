@@ -7,8 +7,8 @@ Source: Sun et al. 2022, arXiv 2212.10554, section 3.2 and algorithm 1; gamma 0.
 microsoft/torchscale). The centre c cancels in the logits. Released code puts it at the middle of the text at hand, so
 keys that are cached grow stale as a text grows: here it is fixed, the middle of the range.
 
-Queries grow as ``zeta_0^-|m - c| / B`` at most and would overflow far from c, so the range is closed: up to 150 times at
-its ends, which float16 still holds. Made for causal attention: a key ahead of its query is amplified.
+Queries grow as ``zeta_0^-|m - c| / B`` at most and would overflow far from c, so the range is closed: up to 150 times
+at its ends, which float16 still holds. Made for causal attention: a key ahead of its query is amplified.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class XPos(Scheme):
         {"head_dim": 12, "extent": 60, "base": 100.0},
         {"head_dim": 12, "extent": 60, "pairing": "half"},
     )
+    conventions = ("pairing",)
 
     def __init__(
         self,

@@ -59,6 +59,9 @@ class Study(Protocol):
     panels: Mapping[str, str]
     """Panel to one sentence of what it shows; a preset shows some of them unless others are asked for."""
 
+    scope: str
+    """What its verdicts hold for and no further, in a sentence or two; may be empty."""
+
     claims: Sequence[Claim]
     """What somebody published about the question, each with the control that could refute it."""
 

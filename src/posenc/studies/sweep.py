@@ -96,25 +96,40 @@ class Found:
         return {} if unit is None else self.store.arrays(unit.key)
 
     def over_time(self, setting: str, metric: str) -> dict[str, dict[float, dict[int, float]]]:
-        """Of trainings that are limited in time: label -> moment in seconds -> seed -> value."""
-        series: dict[str, dict[float, dict[int, float]]] = {}
+        """Of trainings that draw their batches: label -> seconds of training -> seed -> value.
+
+        The seconds are those of a limit in time, or the mean over seeds where steps are counted.
+        """
+        read: dict[str, dict[float, dict[int, tuple[float, float]]]] = {}
         for unit in self.done:
-            limit = unit.settings["training"].get("seconds")
-            if unit.setting != setting or not limit:
+            if unit.setting != setting:
                 continue
-            at: dict[int, dict[str, float]] = {}
+            limit, at = unit.settings["training"].get("seconds"), {}
             for row in self.store.read(unit.key).curves:
                 at.setdefault(row["epoch"], {})[row["metric"]] = row["value"]
-            for point in at.values():
-                if point.get("seconds") and math.isfinite(point.get(metric, math.nan)):
-                    moment = min(MOMENTS, key=lambda part: abs(part * limit - point["seconds"])) * limit
-                    series.setdefault(plain_label(unit), {}).setdefault(moment, {})[unit.seed] = point[metric]
-        return series
+            for epoch, point in at.items():
+                spent, value = point.get("seconds"), point.get(metric, math.nan)
+                if spent and math.isfinite(value):
+                    mark = _moment(spent, limit) if limit else epoch
+                    seeds = read.setdefault(plain_label(unit), {}).setdefault(mark, {})
+                    seeds[unit.seed] = (mark if limit else spent, value)
+        return {
+            label: {
+                math.fsum(spent for spent, _ in seeds.values()) / len(seeds): {s: v for s, (_, v) in seeds.items()}
+                for seeds in marks.values()
+            }
+            for label, marks in read.items()
+        }
 
     @property
     def folder(self) -> Path:
         """Where the page lies, and files beside it."""
         return self.store.root / "pages"
+
+
+def _moment(spent: float, limit: float) -> float:
+    """The moment at which a training of so many seconds was measured when it had spent these."""
+    return min((part * limit for part in MOMENTS), key=lambda moment: abs(moment - spent))
 
 
 def stored_label(label: str, setting: str) -> str:
@@ -135,6 +150,7 @@ class Sweep:
     headline: what the rows say, in one sentence. expected: differences named beforehand. seconds, memory: of one unit,
     on one core; asked before a long preset starts. limits: sentences on what the numbers of a preset do not say.
     watched: the name of a picture that a unit keeps beside its checkpoint while it trains, for a page to watch.
+    scope: what verdicts on its claims hold for.
     """
 
     def __init__(
@@ -155,11 +171,13 @@ class Sweep:
         memory: Callable[[Unit], float] = lambda unit: 0.0,
         limits: Mapping[str, Sequence[str]] | None = None,
         watched: str = "",
+        scope: str = "",
     ) -> None:
         self.name, self.question, self.lead, self.takes = name, question, lead, takes
         self.scales, self.plans, self.claims = presets, plans, claims
         self.work, self.settle, self.headline, self.expected = work, settle, headline, expected
         self.seconds, self.memory, self.limits, self.watched = seconds, memory, limits or {}, watched
+        self.scope = scope
         self.presets: Mapping[str, str] = {key: preset.about for key, preset in presets.items()}
         self.asks = frozenset(key for key, preset in presets.items() if preset.asks)
         self.panels: Mapping[str, str] = {key: f"{plan.about} ({plan.shows})" for key, plan in plans.items()}

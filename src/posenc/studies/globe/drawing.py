@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import msgspec
 
@@ -12,8 +13,7 @@ from posenc.report.lines import lines
 from posenc.report.page import Panel, Table, Text
 from posenc.report.rows import NO_BREAK, BySeed, capital, interval, listed, number, values
 from posenc.report.scores import scores
-from posenc.studies.globe.maps import shown
-from posenc.studies.globe.presets import SETTINGS, Setting, settings
+from posenc.studies.globe.presets import CURVES, EVERYWHERE, SETTINGS, Setting, settings
 from posenc.studies.globe.rows import PICTURES, PLANAR, SPHERICAL, GlobeRow
 from posenc.studies.sweep import Found, plain_label
 from posenc.tasks.globe import BAND, BANDS
@@ -121,24 +121,34 @@ def by_region(found: Found) -> list[Panel]:
 
 
 def by_latitude(found: Found) -> list[Panel]:
-    """Error against latitude, in bands of 10 degrees."""
+    """Error against latitude, in bands of 10 degrees, of what is asked at every latitude."""
     panels = []
     for name in settings(found):
+        if name not in EVERYWHERE:
+            continue
         setting = SETTINGS[name]
-        series = {label: _bands(found, name, label) for label in shown(found, name)}
+        run = found.labels(name)
+        series = {label: _bands(found, name, label) for label in CURVES if label in run} or {
+            label: _bands(found, name, label) for label in run[: len(CURVES)]
+        }
         panels.append(
             lines(
                 series,
                 title=f"Error by latitude: {setting.title}",
                 x_label="latitude, middle of a band of 10 degrees",
                 y_label="rmse" if not setting.higher else "error rate",
-                bounds=None,
-                note="Held-out places, as many in each band; bands without places are left out."
-                if name == "countries"
-                else "Held-out places, as many in each band.",
+                bounds=(0.0, _top(series)),
+                note="Held-out places, as many in each band.",
             )
         )
     return panels
+
+
+def _top(series: Mapping[str, Mapping[float, BySeed]]) -> float:
+    """A round number above every value that is drawn."""
+    most = max((v for points in series.values() for seeds in points.values() for v in seeds.values()), default=1.0)
+    step = 10 ** math.floor(math.log10(most or 1.0)) / 2
+    return step * math.ceil(1.05 * most / step)
 
 
 def _bands(found: Found, setting: str, label: str) -> dict[float, BySeed]:

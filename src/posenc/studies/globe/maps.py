@@ -14,7 +14,7 @@ from torch import Tensor
 from posenc.report.page import Panel, Picture, Pictures, Table, Text
 from posenc.report.pixels import error_map, picture
 from posenc.report.rows import number
-from posenc.studies.globe.presets import SETTINGS, SHOWN, settings
+from posenc.studies.globe.presets import EVERYWHERE, SETTINGS, SHOWN, settings
 from posenc.studies.globe.work import Target, Trained, restored, target_of
 from posenc.studies.sweep import Found
 from posenc.tasks.globe import Field, Labels
@@ -27,8 +27,8 @@ STRIP, REACH = 30.0, 60.0  # degrees: half of the strip's width, and how far fro
 CAP, ACROSS = 30.0, 120  # degrees from the pole at the edge of a polar view, and its pixels
 WORST = 0.5
 """Where the colour of an error ends: in standard deviations of the field, or in missing probability."""
-COLOURS = 24
-"""Steps of a scale: fewer make smaller pictures, more are not seen."""
+COLOURS = 16
+"""Steps of a scale: more make larger files and are hardly seen."""
 LOW, MIDDLE, HIGH = (33, 90, 165), (245, 245, 240), (180, 40, 40)
 SEA, LAND = (190, 215, 235), (120, 105, 60)
 GAP = 4
@@ -125,7 +125,7 @@ def _over(above: Pixels, below: Pixels | None) -> Pixels:
 
 
 def _errors(found: Tensor) -> Pixels:
-    steps = (found / WORST * COLOURS).round() / COLOURS
+    steps = (found / WORST * COLOURS / 2).round() / COLOURS * 2
     colours = error_map(steps.numpy(), 1.0)
     return np.concatenate([colours, found.isfinite()[..., None].numpy().astype(np.float64)], -1)
 
@@ -164,21 +164,22 @@ def maps(found: Found) -> list[Panel]:
             f"Seed {_seed(found, setting, rows)}; trained and held-out places alike."
         )
         table = Table("Error over the pixels of the map, its mean by area", ("Encoding", "Error"), tuple(body))
-        panels.append(Panel(title, (Pictures(tuple(pictures), key, table, "small"),)))
+        panels.append(Panel(title, (Pictures(tuple(pictures), key, table, "wide"),)))
     return panels
 
 
 def seam(found: Found) -> list[Panel]:
     """The strip around the date line, continued across it."""
-    return [panel for setting in settings(found) if setting in _TORN for panel in _views(found, setting, ("strip",))]
+    return [
+        panel for setting in settings(found) if setting in EVERYWHERE for panel in _views(found, setting, ("strip",))
+    ]
 
 
 def poles(found: Found) -> list[Panel]:
     """Both poles from above."""
-    return [p for setting in settings(found) if setting in _TORN for p in _views(found, setting, ("north", "south"))]
-
-
-_TORN = ("field", "land")
+    return [
+        p for setting in settings(found) if setting in EVERYWHERE for p in _views(found, setting, ("north", "south"))
+    ]
 
 
 def _views(found: Found, setting: str, regions: tuple[str, ...]) -> list[Panel]:

@@ -12,8 +12,12 @@ MOST = 40
 """Countries that are told apart: the largest by area."""
 FIELD_SEED = 0
 TARGETS = ("field", "land", "countries")
+EVERYWHERE = ("field", "land")
+"""What is asked at every place: what has an error at every latitude and in every view."""
 SHOWN = ("none", "fourier", "hash", "sphere-c-plus", "hash-xyz", "harmonics")
-"""Rows whose pictures and curves a page shows."""
+"""Rows whose pictures a page shows."""
+CURVES = ("fourier", "hash", "sphere-c-plus", "sphere-m", "hash-xyz", "harmonics")
+"""Rows whose errors by latitude it shows: one picture holds six, and "none" would flatten the others."""
 
 
 class Setting(NamedTuple):
@@ -30,7 +34,8 @@ class Setting(NamedTuple):
         jumps = "total variation" if self.higher else "standard deviations"
         regions = {"": "Everywhere", "_poles": "Within 10° of a pole", "_date_line": "Within 5° of the date line"}
         found = {
-            f"{self.metric}{where}": Score(title, self.noun, self.higher, bounds) for where, title in regions.items()
+            f"{self.metric}{where}": Score(title, self.noun, self.higher, bounds, log=not self.higher)
+            for where, title in regions.items()
         }
         most = 1.0 if self.higher else None
         return {**found, "jump_date_line": Score("Jump across the date line", jumps, False, (0.0, most))}

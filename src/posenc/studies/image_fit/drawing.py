@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from posenc.kernels.levels import lay_out
 from posenc.measure.statistics import mean
 from posenc.report.lines import Points, lines
-from posenc.report.page import Panel, Table
+from posenc.report.page import Panel, Table, Text
 from posenc.report.pixels import album
 from posenc.report.rows import number, values
 from posenc.report.scores import Score, scores
@@ -55,7 +56,7 @@ def fit(found: Found) -> list[Panel]:
             film(found, setting, f"While it trains{about}"),
             spectrum(found, setting, f"What is still missing, by frequency{about}"),
         ]
-    return panels
+    return [*panels, sooner(found, of_kind(found, "fit"))]
 
 
 def parameters(found: Found, setting: str) -> Table:
@@ -94,6 +95,52 @@ def reached(found: Found, setting: str) -> dict[str, float]:
     held = values(found.rows, PSNR, setting)
     means = {name.removesuffix(f", {setting}"): mean(list(seeds.values())) for name, seeds in held.items()}
     return dict(sorted(means.items(), key=lambda pair: -pair[1]))
+
+
+def sooner(found: Found, settings: Sequence[str]) -> Panel:
+    """How much sooner many levels reach what the best network of waves has in the end."""
+    title, body, ratios = "How much sooner", [], []
+    for setting in settings:
+        series, last = against_time(found, setting), reached(found, setting)
+        waves = [label for label in last if label in series and not _is_grid(found, setting, label)]
+        if "multires" not in series or not waves:
+            continue
+        rival = waves[0]
+        limit = max(series[rival])
+        target = mean(list(series[rival][limit].values()))
+        took = _crossing({x: mean(list(seeds.values())) for x, seeds in series["multires"].items()}, target)
+        ratios.append(limit / took)
+        told = "not reached" if math.isinf(took) else f"{took:.3g} s"
+        ratio = "censored, below 1" if math.isinf(took) else f"{limit / took:.3g} x"
+        body.append((setting, rival, f"{number(target)} dB after {limit:g} s", told, ratio))
+    if not body:
+        return Panel(title, (Text(("Needs multires and a network of waves, both limited in time.",)),))
+    note = f"Median of {len(ratios)}: {sorted(ratios)[len(ratios) // 2]:.3g} x." if len(ratios) % 2 else ""
+    return Panel(
+        title,
+        (Table("Time to the same PSNR", ("Picture", "Best of the waves", "It reaches", "multires took", "Sooner by"),
+               tuple(body), note),),
+        "Means over seeds, on the grid of pixels that is looked at while training; between two looks the logarithm of "
+        "the time is interpolated.",
+    )  # fmt: skip
+
+
+def _is_grid(found: Found, setting: str, label: str) -> bool:
+    unit = found.first(setting, label)
+    return unit is not None and unit.settings["row"]["scheme"].endswith("Grid")
+
+
+def _crossing(points: Mapping[float, float], target: float) -> float:
+    """When a curve first reaches the target; infinite where it does not."""
+    before: tuple[float, float] | None = None
+    for x, value in sorted(points.items()):
+        if value >= target:
+            if before is None or value == before[1]:
+                return x
+            part = (target - before[1]) / (value - before[1])
+            return math.exp(math.log(before[0]) + part * (math.log(x) - math.log(before[0])))
+        before = (x, value)
+    return math.inf
 
 
 def pictures_of(found: Found, setting: str, title: str) -> Panel:

@@ -22,8 +22,9 @@ from posenc.tasks import pictures
 from posenc.training.loop import Fit, Report, TrainingConfig, train
 
 NOW = "now.png"
-CHUNK, THUMB, KEPT = 2**14, 128, 384
-"""Pixels asked at once; the side of what is looked at while it trains; the side of what a unit keeps."""
+CHUNK, THUMB, SHOWN, KEPT = 2**14, 128, 2048, 384
+"""Pixels asked at once; the longest side of what is looked at while it trains, of what pictures and spectra are made
+of in the end, and of what a unit keeps."""
 
 
 def keep_picture(root: Path, pixels: np.ndarray) -> str:
@@ -60,15 +61,12 @@ class Fitted:
         self.device = settings["device"]
         self.field: Field = msgspec.convert(settings["row"], FieldRow).field().to(self.device)
         self.weights = [layer.weight for layer in self.field.layers if isinstance(layer, nn.Linear)]
-        self.asked = self._thumb()
+        self.asked = self._grid(THUMB)
 
-    def _thumb(self) -> np.ndarray:
-        """An even grid of the pixels that are scored, at most ``THUMB`` a side."""
-        tested = pictures.tested(self.picture.shape, self.protocol)
-        first, step = (0, 1) if self.protocol == "all" else (1, 2)
-        height, width = (len(range(first, side, step)) for side in self.picture.shape[:2])
-        every = -(-max(height, width) // THUMB)
-        return tested.reshape(height, width)[::every, ::every]
+    def _grid(self, most: int) -> np.ndarray:
+        """An even grid of the pixels that are scored, at most `most` a side."""
+        longest = max(pictures.learned(self.picture.shape, self.protocol))
+        return pictures.scored(self.picture.shape, self.protocol, -(-longest // most))
 
     def draw(self, step: int) -> Tensor:
         batch = pictures.stratified(self.picture.shape, self.protocol, self.training.batch, self.seed, step)
@@ -111,26 +109,35 @@ class Fitted:
         path = None if self.folder is None else self.folder / "film.npy"
         return list(np.load(path)) if path is not None and path.exists() else []
 
+    @torch.no_grad()
+    def score(self) -> float:
+        """PSNR over every scored pixel, a piece of the picture at a time."""
+        total, count = 0.0, 0
+        for part in pictures.parts(self.picture.shape, self.protocol, CHUNK):
+            said, truth = self.at(part)
+            total += (said.clamp(0, 1) - truth).double().square().sum().item()
+            count += truth.numel()
+        return pictures.decibels(total / count)
+
+    @torch.no_grad()
     def outcome(self, curve: list[dict[str, Any]]) -> Outcome:
-        """Every scored pixel; the picture as it came out, its error, and their spectra."""
-        with torch.no_grad():
-            said, truth = self.at(pictures.tested(self.picture.shape, self.protocol))
+        """The score; the picture as it came out (of a large one every so many-th pixel), its error, their spectra."""
         metrics = {
-            "psnr": pictures.psnr(said, truth),
+            "psnr": self.score(),
             "parameters": float(self.field.parameter_count),
             "steps": float(curve[-1]["epoch"]),
             "training_seconds": next((r["value"] for r in reversed(curve) if r["metric"] == "seconds"), 0.0),
         }
-        first, step = (0, 1) if self.protocol == "all" else (1, 2)
-        shape = [len(range(first, side, step)) for side in self.picture.shape[:2]]
-        came = said.clamp(0, 1).reshape(*shape, -1).numpy()
-        wrong = came - truth.reshape(*shape, -1).numpy()
+        grid = self._grid(SHOWN)
+        said, truth = self.at(grid.reshape(-1))
+        came = said.clamp(0, 1).reshape(*grid.shape, -1).numpy()
+        wrong = came - truth.reshape(*grid.shape, -1).numpy()
         arrays = {
-            "picture": _bytes(pictures.reduced(_bytes(came), KEPT)),
-            "error": _bytes(pictures.reduced(_bytes(np.abs(wrong).mean(-1, keepdims=True) * 4), KEPT)),
+            "picture": pictures.reduced(_bytes(came), KEPT),
+            "error": pictures.reduced(_bytes(np.abs(wrong).mean(-1, keepdims=True) * 4), KEPT),
             "film": np.stack(self.film() or [np.zeros((1, 1, came.shape[-1]), np.uint8)]),
         }
-        if min(shape) >= 4:
+        if min(grid.shape) >= 4:
             arrays["cycles"], arrays["error_power"] = pictures.radial_spectrum(wrong)
             arrays["truth_power"] = pictures.radial_spectrum(came - wrong)[1]
         weights = {name: value.detach().cpu().contiguous() for name, value in self.field.state_dict().items()}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from posenc.models.field import FieldConfig
 from posenc.studies import field_rows
 from posenc.studies.field_rows import Budget, FieldRow
@@ -20,9 +22,14 @@ OF_SIGMA = {f"gaussian-{sigma:g}": sigma for sigma in SIGMAS}
 
 
 def row(label: str, budget: Budget) -> FieldRow:
-    """Raises ValueError with the nearest name for a label that nobody has, and where the budget is too small for it."""
+    """A grid has one hidden layer behind it, as the density of instant-ngp.
+
+    Raises ValueError with the nearest name for a label that nobody has, and where the budget is too small for it.
+    """
     if not label.endswith(SMALL):
-        return field_rows.row(label, budget)
+        found = field_rows.row(label, budget)
+        deep = found.network.depth == FieldConfig(outputs=1).depth
+        return msgspec.structs.replace(found, network=msgspec.structs.replace(found.network, depth=1)) if deep else found
     large = field_rows.row(label.removesuffix(SMALL), budget)
     if "sigma" not in large.options:
         raise ValueError(f"{label!r} names no Gaussian features; a small row is one of them, as {FOURIER}{SMALL}.")

@@ -16,7 +16,7 @@ FRAMES, SIDE, SMALL = 36, 128, 96
 MILLISECONDS = 80
 
 
-def frames(trained: Trained, count: int = FRAMES, side: int = SIDE) -> np.ndarray:
+def frames(trained: Trained, count: int, side: int) -> np.ndarray:
     """``(count, side, side, 3)`` bytes, once round the scene."""
     around = scenes.turntable(trained.scene, count, side)
     colour, _, _ = trained.look(around, torch.arange(around.pixels))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -22,18 +22,18 @@ from posenc.studies.sweep import Found
 from posenc.tasks import shapes as task
 
 CHAMFER = "chamfer"
-THOUSAND = 1000.0
+THOUSAND, TINY = 1000.0, 1e-9
 IN_THOUSANDTHS = (CHAMFER, "sdf_error")
 METRICS = {
-    CHAMFER: Score("Chamfer distance", "thousandths of the diagonal", higher=False, bounds=(0.0, None)),
-    "iou": Score("Intersection over union", "of the inside, held-out points", bounds=(None, 1.0)),
-    "normal_error": Score("Angle between normals", "degrees", higher=False, bounds=(0.0, None)),
-    "sdf_error": Score("Error of the distance", "thousandths of the diagonal", higher=False, bounds=(0.0, None)),
-    "eikonal_error": Score("Slope's distance from 1", "mean of ||grad f| - 1|", higher=False, bounds=(0.0, None)),
-    "steps": Score("Steps in the same time", "steps"),
+    CHAMFER: Score("Chamfer distance", "thousandths of the diagonal", higher=False, log=True),
+    "iou": Score("Intersection over union", "of what is inside", bounds=(None, 1.0)),
+    "normal_error": Score("Angle between normals", "degrees", higher=False, log=True),
+    "sdf_error": Score("Error of the distance", "thousandths of the diagonal", higher=False, log=True),
+    "eikonal_error": Score("Slope's distance from 1", "mean of ||grad f| − 1|", higher=False, log=True),
+    "seconds": Score("Time of the steps", "seconds on one core", higher=False, log=True),
 }
 FLOOR = "marching cubes alone"
-STEEP = ("normal_error", "eikonal_error", CHAMFER, "steps")
+STEEP = ("normal_error", "eikonal_error", CHAMFER, "seconds")
 BANDS, INSIDE, OUTSIDE = 12, (46, 110, 160), (205, 120, 50)
 PALE, LEVEL, TRUE = (247, 246, 242), (20, 20, 20), (20, 150, 70)
 GAP = 2
@@ -42,7 +42,7 @@ GAP = 2
 def fit(found: Found) -> list[Panel]:
     return [
         _scores(found, MAIN, "How near", tuple(METRICS), rows.FIT),
-        _against_time(found, MAIN, "Nearer with time", "sdf_error", "error of the distance, thousandths of diagonal"),
+        _against_time(found, MAIN, "Nearer with time", "sdf_error", "log10 of the distance's error"),
         pictures(found, MAIN, "The shape from each encoding", rows.FIT),
         sections(found, MAIN, "A cut through each field", rows.FIT),
         film(found, MAIN, "While it trains", rows.FIT),
@@ -51,7 +51,7 @@ def fit(found: Found) -> list[Panel]:
 
 
 def occupancy(found: Found) -> list[Panel]:
-    metrics = (CHAMFER, "iou", "normal_error", "steps")
+    metrics = (CHAMFER, "iou", "normal_error", "seconds")
     return [
         _scores(found, OCCUPANCY, "Inside or outside", metrics, rows.OCCUPANCY),
         _against_time(found, OCCUPANCY, "Occupancy with time", "iou", "intersection over union"),
@@ -75,7 +75,7 @@ def slopes(found: Found) -> list[Panel]:
         metrics={name: METRICS[name] for name in STEEP},
         title="The eikonal term",
         caption=f"The slope of a distance is 1: {weight:g} times the mean of (|grad f| - 1)² over free points of the "
-        "cube is added to the loss. It is trained through the encoding's second derivatives, which cost steps. Linear "
+        "cube is added to the loss. It is trained through the encoding's second derivatives, which takes time. Linear "
         "interpolation has a constant slope along each axis of a cell and jumps between cells, smooth interpolation is "
         "flat at every vertex.",
     )
@@ -85,7 +85,7 @@ def slopes(found: Found) -> list[Panel]:
             name = label if setting == MAIN else f"{label} + {setting}"
             shown[name], notes[name] = found.arrays(setting, label)["picture"], _told(found, setting, label)
     title = "Surfaces with and without the term"
-    key = "Lowest seed. Noise of the slope shows as grain."
+    key = "Lowest seed; below, the Chamfer distance in thousandths of the diagonal. Noise of the slope shows as grain."
     return [panel, Panel(title, (album(shown, key=key, notes=notes),) if shown else (_NOTHING,))]
 
 
@@ -144,8 +144,8 @@ def _scores(found: Found, setting: str, title: str, metrics: Sequence[str], labe
         setting=setting,
         lines={name: {FLOOR: value} for name, value in floors.items() if np.isfinite(value)},
         title=title,
-        caption="Every encoding has about as many parameters and the same seconds of one core. Surfaces are compared "
-        f"by the exact distance of points on each to the other; \"{FLOOR}\" is what the true field loses when it is "
+        caption="Every encoding has about as many parameters and the same steps. Surfaces are compared "
+        f'by the exact distance of points on each to the other; "{FLOOR}" is what the true field loses when it is '
         "meshed as coarsely as the fits are. Distances are those near the surface, cut at "
         f"{TERMS[MAIN].clamp:g} of the cube's side." + (f" {lost}" if lost else ""),
     )
@@ -176,22 +176,31 @@ def _sizes(found: Found, setting: str) -> Table:
         row, metrics = unit.settings["row"], found.store.read(unit.key).metrics
         network = f"{row['network']['depth']} x {row['network']['width']}"
         told = ", ".join(f"{name}={value}" for name, value in row["options"].items())
-        steps = f"{metrics['steps']:,.0f}"
-        body.append((label, f"{metrics['parameters']:,.0f}", f"{row['scheme']}({told})", network, steps))
-    columns = ("Encoding", "Numbers trained", "Scheme", "Hidden layers", "Steps, lowest seed")
+        body.append((label, f"{metrics['parameters']:,.0f}", f"{row['scheme']}({told})", network))
+    columns = ("Encoding", "Numbers trained", "Scheme", "Hidden layers")
     return Table("Parameters", columns, tuple(body), prose=True, folded=True)
 
 
 def _against_time(found: Found, setting: str, title: str, metric: str, y_label: str) -> Panel:
-    scale = THOUSAND if metric in IN_THOUSANDTHS else 1.0
+    """Errors as powers of ten, for they differ by as much."""
     labels = [label for label in reached(found, setting, metric) if label not in rows.OF_SIGMA or label in rows.FIT]
-    over_time = found.over_time(setting, metric)
+    over_time, small = found.over_time(setting, metric), metric in IN_THOUSANDTHS
     series: Mapping[str, Points] = {
-        label: {x: {seed: scale * v for seed, v in seeds.items()} for x, seeds in over_time.get(label, {}).items()}
+        label: {
+            moment: {seed: math.log10(max(value, TINY)) if small else value for seed, value in seeds.items()}
+            for moment, seeds in over_time.get(label, {}).items()
+        }
         for label in labels
     }
-    return lines(series, title=title, x_label="seconds of training", y_label=y_label, bounds=None, log_x=True,
-                 note="On held-out points of the shape's box, at moments of the training.")  # fmt: skip
+    return lines(
+        series,
+        title=title,
+        x_label="seconds of training",
+        y_label=y_label,
+        bounds=None,
+        log_x=True,
+        note="On held-out points of the shape's box." + (" −3 is a thousandth of its diagonal." if small else ""),
+    )
 
 
 def _best_first(found: Found, setting: str, labels: Sequence[str]) -> list[str]:
@@ -208,17 +217,19 @@ def _told(found: Found, setting: str, label: str) -> str:
     metrics = found.store.read(unit.key).metrics
     if not np.isfinite(metrics[CHAMFER]):
         return "no surface"
-    return f"Chamfer {number(metrics[CHAMFER] * THOUSAND)}, IoU {number(metrics['iou'], 3)}"
+    return f"{number(metrics[CHAMFER] * THOUSAND)}, IoU {number(metrics['iou'], 3)}"
 
 
 def pictures(found: Found, setting: str, title: str, labels: Sequence[str]) -> Panel:
     shape, order = truth_of(found), _best_first(found, setting, labels)
     if shape is None or not order:
         return Panel(title, (_NOTHING,))
-    shown, notes = {"the shape": shape.picture}, {"the shape": "what is to be fitted"}
+    shown, notes = {"the shape": shape.picture}, {"the shape": "itself"}
     for label in order:
         shown[label], notes[label] = found.arrays(setting, label)["picture"], _told(found, setting, label)
-    key = "The zero level of each field, by marching cubes, lowest seed. Chamfer in thousandths of the diagonal."
+    key = (
+        "The zero level of each field, by marching cubes, lowest seed; Chamfer distance in thousandths of the diagonal."
+    )
     return Panel(title, (album(shown, key=key, notes=notes),))
 
 
@@ -227,7 +238,7 @@ def sections(found: Found, setting: str, title: str, labels: Sequence[str]) -> P
     if shape is None or not order:
         return Panel(title, (_NOTHING,))
     clamp = TERMS[setting].clamp
-    shown, notes = {"the distance": section(shape.section, None, clamp)}, {"the distance": "what is to be fitted"}
+    shown, notes = {"the distance": section(shape.section, None, clamp)}, {"the distance": "itself"}
     for label in order:
         field = found.arrays(setting, label)["section"].astype(np.float32)
         shown[label], notes[label] = section(field, shape.section, clamp), _told(found, setting, label)
@@ -269,27 +280,24 @@ def film(found: Found, setting: str, title: str, labels: Sequence[str]) -> Panel
 
 def files(found: Found, setting: str, labels: Sequence[str]) -> Panel:
     """Writes the surface of every row beside the page, in the file's own coordinates, and says where."""
-    body = []
-    for label in _best_first(found, setting, labels):
-        unit, arrays = found.first(setting, label), found.arrays(setting, label)
-        if unit is None or not len(arrays["faces"]):
+    title, order = "The surfaces as files", _best_first(found, setting, labels)
+    if not order:
+        return Panel(title, (_NOTHING,))
+    body, shape = [], kept_points(found.store.root, found.units[0].settings["points"]).shape
+    for label in order:
+        arrays = found.arrays(setting, label)
+        if not len(arrays["faces"]):
             continue
-        placement = kept_points(found.store.root, unit.settings["points"]).shape.placement
-        mesh = task.Mesh(placement.back(arrays["vertices"]), arrays["faces"])
-        name = f"shape-fit-{found.request.preset}-{unit.key}-{_file_name(label)}.ply"
+        mesh = task.Mesh(shape.placement.back(arrays["vertices"]), arrays["faces"])
+        name = (
+            _file_name(f"shape-fit-{found.request.preset}-{shape.name.rpartition('.')[0]}-{setting}-{label}") + ".ply"
+        )
         task.write(mesh, found.folder / name)
         body.append((label, name, f"{len(mesh.faces):,}"))
-    shape = _shape(found)
-    told = [] if shape is None else [f"{shape.name} went into the unit cube by {shape.placement}.", *shape.notes]
+    told = f"{shape.name} went into the unit cube by {shape.placement}; the surfaces, of the lowest seed, are back in "
+    told += f"its own coordinates. {' '.join(shape.notes)}"
     table = Table("Meshes beside this page", ("Encoding", "File", "Faces"), tuple(body))
-    note = "Each is the zero level of the lowest seed's field, moved back to where the shape was."
-    return Panel("The surfaces as files", (Text((" ".join(told), note)), table) if body else (_NOTHING,))
-
-
-def _shape(found: Found) -> task.Shape | None:
-    if not found.units:
-        return None
-    return kept_points(found.store.root, found.units[0].settings["points"]).shape
+    return Panel(title, (Text((told.strip(),)), table))
 
 
 def _file_name(label: str) -> str:
@@ -298,14 +306,8 @@ def _file_name(label: str) -> str:
 
 def _in_thousandths(found: Sequence[Row]) -> list[Row]:
     """The same rows, small lengths in thousandths of the diagonal."""
-    return [
-        {**row, "value": row["value"] * THOUSAND} if row["metric"] in IN_THOUSANDTHS else row for row in found
-    ]
+    return [{**row, "value": row["value"] * THOUSAND} if row["metric"] in IN_THOUSANDTHS else row for row in found]
 
 
 def _plain(scheme: str, setting: str) -> str:
     return scheme.removesuffix(f", {setting}")
-
-
-__all__ = ["files", "fit", "occupancy", "pictures", "reached", "section", "sections", "sigma", "slopes", "truth_of"]
-_ = Path

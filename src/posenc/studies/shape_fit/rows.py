@@ -8,7 +8,7 @@ from posenc.training.loop import TrainingConfig
 
 GAUSSIAN = "gaussian-1"
 FIT = ("none", "positional", GAUSSIAN, "siren", "dense", "hash", "multires", "multires-smoothstep")
-SLOPES = ("siren", "multires", "multires-smoothstep")
+SLOPES = ("multires", "multires-smoothstep")
 OCCUPANCY = ("none", "basic", "positional", GAUSSIAN, "siren", "dense", "hash", "multires")
 SIGMAS = (0.5, 1.0, 2.0, 4.0, 8.0, 12.0)
 OF_SIGMA = {f"gaussian-{sigma:g}": sigma for sigma in SIGMAS}
@@ -23,24 +23,20 @@ def row(label: str, budget: Budget) -> FieldRow:
     return field_rows.row(label, budget)
 
 
-def training(found: FieldRow, own: dict) -> TrainingConfig:
-    """How a row trains, for a preset's own limits (``seconds`` or ``steps``).
+def training(found: FieldRow, steps: int, batch: int) -> TrainingConfig:
+    """How a row trains: the same steps and batches for every row, by Adam with instant-ngp's betas and eps.
 
-    Adam with instant-ngp's betas and eps. Rates were chosen for each kind on Spot, one seed, from three; those of the
-    kinds' own authors (1e-2, 1e-3, 1e-4) are for longer trainings. Batches of networks of waves are half as large,
-    for a step of theirs costs more.
+    Rates fall to 0 along a cosine from a first one that was chosen for each kind on Spot, one seed, from three or four;
+    those of the kinds' own authors (1e-2 for grids, 1e-3, 1e-4 for sines) are for longer trainings.
     """
-    grid = found.scheme.endswith("Grid")
-    rate = 5e-3 if grid else 5e-4 if found.network.activation == "sine" else 2e-3
-    steps = own.get("steps")
+    rate = 5e-3 if found.scheme.endswith("Grid") else 5e-4 if found.network.activation == "sine" else 2e-3
     return TrainingConfig(
-        epochs=steps or 1_000_000,
-        batch=own["batch"] if grid else max(1, own["batch"] // 2),
+        epochs=steps,
+        batch=batch,
         lr=rate,
         optimiser="adam",
         betas=(0.9, 0.99),
         eps=1e-15,
-        ema=0.95,
-        seconds=None if steps else own["seconds"],
-        evaluate_every=max(1, (steps or 1) // 8),
+        decay_steps=steps,
+        evaluate_every=max(1, steps // 10),
     )

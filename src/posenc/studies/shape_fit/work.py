@@ -20,17 +20,18 @@ from posenc.report.pixels import png
 from posenc.store import Outcome, Unit
 from posenc.studies.field_rows import FieldRow
 from posenc.tasks import shapes as task
+from posenc.tasks.shapes.samples import FORMAT
 from posenc.training.checkpoint import write_whole
 from posenc.training.loop import Fit, Report, TrainingConfig, train
 
 NOW = "now.png"
-WATCHED, FRAME, FRAMES = 24, 96, 16
+WATCHED, FRAME, FRAMES = 24, 72, 16
 """While it trains: vertices an axis and pixels a side of what is looked at, and how many such pictures are kept."""
 
 ASKED = 4096
 """Held-out points that are asked while it trains, and whose slopes are measured."""
 
-SIDE, ACROSS, SPREAD = 256, 160, 10_000
+SIDE, ACROSS, SPREAD = 200, 128, 10_000
 """Pixels of a picture and of a cross-section; points on each surface that the distance between two is taken from."""
 
 SCORING = 6.0
@@ -44,7 +45,7 @@ def keep_points(root: Path, source: Path, sizes: task.Sizes) -> dict[str, Any]:
     """
     if not source.is_file():
         task.read(source)  # says what is wrong
-    made_of = [task.samples.FORMAT, task.MARGIN, source.suffix.lower(), dataclasses.asdict(sizes)]
+    made_of = [FORMAT, task.MARGIN, source.suffix.lower(), dataclasses.asdict(sizes)]
     digest = hashlib.sha256(json.dumps(made_of).encode() + source.read_bytes()).hexdigest()[:16]
     path = root / "data" / f"shape-{digest}.npz"
     beside = path.with_suffix(".json")
@@ -169,7 +170,6 @@ class Fitted:
         metrics |= {"chamfer": float("nan"), "normal_error": float("nan")} if apart is None else apart._asdict()
         metrics |= {
             "parameters": float(self.field.parameter_count),
-            "steps": float(curve[-1]["epoch"]),
             "seconds": next((r["value"] for r in reversed(curve) if r["metric"] == "seconds"), 0.0),
         }
         plane = torch.from_numpy(task.slice_points(ACROSS).astype(np.float32)).to(self.device)
@@ -205,7 +205,6 @@ def seconds_of(unit: Unit, store_root: Path) -> float:
         began = perf_counter()
         fitted.loss(fitted.draw(1)).backward()
         return (perf_counter() - began) * training["epochs"] + scoring
-
 
 
 def _archive(arrays: dict[str, np.ndarray]) -> bytes:

@@ -17,6 +17,7 @@ Sources: "all" is the fit of Müller et al. 2022, arXiv 2201.05989, section 5.1;
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -26,8 +27,8 @@ from torch import Tensor
 from posenc.tasks.pictures.reading import photos, read, reduced
 
 __all__ = [
-    "Protocol", "learned", "photos", "places", "psnr", "radial_spectrum", "read", "reduced", "stratified", "tested",
-    "values",
+    "Protocol", "decibels", "learned", "parts", "photos", "places", "psnr", "radial_spectrum", "read", "reduced",
+    "scored", "stratified", "tensors", "values",
 ]  # fmt: skip
 
 Protocol = Literal["all", "held-out"]
@@ -53,13 +54,25 @@ def learned(shape: Shape, protocol: Protocol) -> Shape:
     return tuple(shape[:2]) if protocol == "all" else ((shape[0] + 1) // 2, (shape[1] + 1) // 2)
 
 
-def tested(shape: Shape, protocol: Protocol) -> np.ndarray:
-    """The pixels that a fit is scored on: all, or those of odd rows and columns."""
-    height, width = shape[:2]
-    if protocol == "all":
-        return np.arange(height * width)
-    rows, columns = np.arange(1, height, 2), np.arange(1, width, 2)
-    return (rows[:, None] * width + columns).reshape(-1)
+def scored(shape: Shape, protocol: Protocol, every: int = 1) -> np.ndarray:
+    """The pixels that a fit is scored on, as a grid ``(h, w)`` of numbers: all, or those of odd rows and columns.
+
+    every: take so many-th rows and columns of these alone.
+    """
+    first, step = (0, every) if protocol == "all" else (1, 2 * every)
+    rows, columns = (np.arange(first, side, step) for side in shape[:2])
+    return rows[:, None] * shape[1] + columns
+
+
+def parts(shape: Shape, protocol: Protocol, most: int) -> Iterator[np.ndarray]:
+    """The same pixels, ``(n,)`` at a time with n at most `most`: a large picture is never numbered as a whole."""
+    first, step = (0, 1) if protocol == "all" else (1, 2)
+    columns = np.arange(first, shape[1], step)
+    band = max(1, most // max(len(columns), 1))
+    rows = range(first, shape[0], step)
+    for start in range(0, len(rows), band):
+        block = (np.array(rows[start : start + band])[:, None] * shape[1] + columns).reshape(-1)
+        yield from (block[i : i + most] for i in range(0, len(block), most))
 
 
 def stratified(shape: Shape, protocol: Protocol, batch: int, seed: int, step: int) -> np.ndarray:
@@ -81,8 +94,12 @@ def stratified(shape: Shape, protocol: Protocol, batch: int, seed: int, step: in
 
 def psnr(found: Tensor, truth: Tensor) -> float:
     """``-10 log10`` of the mean squared error of values cut to 0 .. 1, in decibels; infinite where they are equal."""
-    wrong = (found.clamp(0, 1) - truth).double().square().mean().item()
-    return math.inf if wrong == 0 else -10 * math.log10(wrong)
+    return decibels((found.clamp(0, 1) - truth).double().square().mean().item())
+
+
+def decibels(squared: float) -> float:
+    """``-10 log10`` of a mean squared error; infinite for none."""
+    return math.inf if squared == 0 else -10 * math.log10(squared)
 
 
 def radial_spectrum(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,101 @@
+"""Which encoding fits a shape best?
+
+    posenc run shape-fit shape.obj                     about four minutes on two cores: .obj, .ply, .stl
+    posenc run shape-fit --data DIR                    the same with Spot of the data folder
+    posenc run shape-fit shape.obj --panels occupancy  for a mesh that is not watertight
+    posenc run shape-fit --preset standard             larger fields, longer: hours
+
+A field learns the signed distance of a mesh, f(x, y, z) < 0 inside; marching cubes makes a surface of it again, and its
+distance from the true one is the score. Expected at the quick preset: grids of many levels come nearer than Gaussian
+features of equal size after the same steps, which come nearer than the bare coordinates; one hashed level of a grid
+finer than its table comes nowhere near; with the eikonal term, smooth interpolation has slopes nearer to 1 than linear.
+
+Sources: seed notes on coordinate encodings; Tancik et al. 2020, arXiv 2006.10739; Müller et al. 2022, arXiv 2201.05989.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from posenc.report.expectations import Expected
+from posenc.report.rows import number
+from posenc.studies.shape_fit import drawing, rows, work
+from posenc.studies.shape_fit.claims import CLAIMS
+from posenc.studies.shape_fit.presets import EIKONAL, MAIN, OCCUPANCY, PRESETS, over, settle, slopes
+from posenc.studies.sweep import Found, Plan, Sweep
+
+PLANS = {
+    "fit": Plan(
+        about="the signed distance of a shape learned in the same steps by fields of the same size",
+        shows="arXiv 2201.05989, section 5.2, on a CPU",
+        needs=over({MAIN: rows.FIT}),
+        draw=drawing.fit,
+    ),
+    "slopes": Plan(
+        about="with and without the eikonal term, by linear and smooth interpolation",
+        shows="none of a paper",
+        needs=slopes,
+        draw=drawing.slopes,
+    ),
+    "occupancy": Plan(
+        about="inside or outside, by the winding number: for meshes that are not watertight too",
+        shows="arXiv 2006.10739, Table 1, 3D shape",
+        needs=over({OCCUPANCY: rows.OCCUPANCY}),
+        draw=drawing.occupancy,
+    ),
+    "sigma": Plan(
+        about="Gaussian features from slow to fast",
+        shows="arXiv 2006.10739, Fig. 3, for a shape",
+        needs=over({MAIN: tuple(rows.OF_SIGMA)}),
+        draw=drawing.sigma,
+    ),
+}
+
+
+def headline(found: Found) -> str:
+    for setting, what in ((MAIN, "distance"), (OCCUPANCY, "occupancy")):
+        near = drawing.reached(found, setting, drawing.CHAMFER)
+        if near:
+            best, *_, last = [*near, *near]
+            lost = [label for label in found.labels(setting) if label not in near and found.first(setting, label)]
+            told = (
+                f"From its {what} {best} comes nearest to the shape, {number(near[best])} thousandths of its diagonal "
+                f"away; {last} stays {number(near[last])} away"
+            )
+            return f"{told}, and {', '.join(lost)} has no surface at all." if lost else f"{told}."
+    return "Nothing can be said yet: no unit has finished."
+
+
+def expected(found: Found) -> Sequence[Expected]:
+    """Named before the runs. A smaller Chamfer distance is ahead."""
+    named: list[Expected] = []
+    for setting in (MAIN, OCCUPANCY):
+        pairs = (("multires", rows.GAUSSIAN), (rows.GAUSSIAN, "none"), ("multires", "hash"))
+        have = {label for label in found.labels(setting) if label not in rows.OF_SIGMA or label == rows.GAUSSIAN}
+        named += [Expected("chamfer", a, b, False, (setting,)) for a, b in pairs if {a, b} <= have]
+    if EIKONAL in found.settings:
+        named.append(Expected("eikonal_error", "multires-smoothstep", "multires", False, (EIKONAL,)))
+    return named
+
+
+STUDY = Sweep(
+    name="shape-fit",
+    question="Which encoding fits a shape best?",
+    lead="A field learns for each point of a cube how far it is from a shape's surface, or whether it is inside.",
+    takes="a mesh",
+    presets=PRESETS,
+    plans=PLANS,
+    work=f"{work.__name__}:train_unit",
+    settle=settle,
+    headline=headline,
+    expected=expected,
+    seconds=lambda unit, store: work.seconds_of(unit, store.root),
+    claims=CLAIMS,
+    watched=work.NOW,
+    limits={
+        "quick": (
+            "Rates and the Gaussian features' sigma were chosen on Spot with one seed, so they suit it. All rows take "
+            "the same steps, and those of grids are cheaper; seconds are those of a machine that may do other work.",
+        )
+    },
+)

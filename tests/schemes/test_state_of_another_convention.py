@@ -1,0 +1,115 @@
+"""A state_dict says what saved it: under another convention, or from a newer posenc, it is refused and not misread."""
+
+import copy
+import inspect
+import io
+import itertools
+import typing
+
+import pytest
+import safetensors.torch as safetensors
+import torch
+from torch import nn
+
+from posenc.contract.case import Case, gap
+from posenc.scheme import STATE, STATE_VERSION, Scheme
+from posenc.schemes import catalogue
+from posenc.schemes.alibi import ALiBi, plain_slopes, released_slopes
+from posenc.schemes.learned import Learned
+from posenc.schemes.mixed_rope import MixedRoPE
+from posenc.schemes.rope import RoPE
+from posenc.schemes.sinusoid import Sinusoid
+
+
+def switches(kind: type[Scheme]) -> set[str]:
+    """Constructor options that are one of a few words, or yes and no; but not the unit in which positions come."""
+    told = typing.get_type_hints(kind.__init__)
+    words = {name for name, hint in told.items() if hint is bool or typing.get_origin(hint) is typing.Literal}
+    return words & set(inspect.signature(kind).parameters) - {"unit"}
+
+
+def siblings() -> list:
+    """Two examples of one scheme that differ in one such option and in nothing else."""
+    found = []
+    for kind in catalogue().values():
+        filled = []
+        for options in kind.examples:
+            bound = inspect.signature(kind).bind(**options)
+            bound.apply_defaults()
+            filled.append((Case(kind, options), bound.arguments))
+        for (a, first), (b, second) in itertools.combinations(filled, 2):
+            differ = [name for name in first if str(first[name]) != str(second[name])]
+            if len(differ) == 1 and differ[0] in switches(kind):
+                found.append(pytest.param(a, b, differ[0], id=f"{kind.__name__}-{differ[0]}-{second[differ[0]]}"))
+    return found
+
+
+@pytest.mark.parametrize(("a", "b", "option"), siblings())
+def test_a_state_is_refused_or_means_the_same(a, b, option):
+    """What decides how weights are read is declared: otherwise the loaded scheme does what the saved one did."""
+    one, other = a.make(0), b.make(1)
+    state = one.state_dict()
+    if {name: t.shape for name, t in state.items()} != {name: t.shape for name, t in other.state_dict().items()}:
+        return  # torch says what is missing
+    if option in type(one).conventions:
+        with pytest.raises(
+            ValueError, match=rf"saved by {a.kind.__name__} with {option}=.*, and this one has .*Build it"
+        ):
+            other.load_state_dict(state)
+        return
+    other.load_state_dict(state)
+    first, second = (c.effects(s, a.positions()) for c, s in ((a, one), (b, other)))
+    assert all(gap(second[name], first[name]) <= 1e-12 for name in first), f"{option} reads the same state otherwise"
+
+
+def test_a_model_whose_rotation_pairs_other_channels_is_refused():
+    """RoPE has no weights of its own: what would be misread are the projections beside it."""
+
+    def model(**options) -> nn.Module:
+        return nn.ModuleDict({"attend": nn.Linear(8, 8), "rope": RoPE(8, **options)})
+
+    stream = io.BytesIO()
+    torch.save(model(pairing="half").state_dict(), stream)
+    stream.seek(0)
+    state = torch.load(stream, weights_only=True)
+    assert set(state) == {"attend.weight", "attend.bias"}
+    model(pairing="half").load_state_dict(state)
+    model(pairing="half", base=500.0).load_state_dict(state)  # another schedule is a use, and no misreading
+    with pytest.raises(
+        ValueError, match=r"saved by RoPE with pairing='half', and this one has pairing='interleaved', "
+    ):
+        model().load_state_dict(state)
+
+
+def test_what_a_state_says_is_beside_its_tensors():
+    state = MixedRoPE(12, 4, pairing="half").state_dict()
+    assert list(state) == ["directions"]
+    assert state._metadata[""][STATE] == {"version": STATE_VERSION, "scheme": "MixedRoPE", "pairing": "half"}
+    MixedRoPE(12, 4).load_state_dict(safetensors.load(safetensors.save(dict(state))))  # tensors alone say nothing
+    MixedRoPE(12, 4).load_state_dict(dict(state))
+
+
+def test_slopes_of_another_rule_are_another_convention():
+    state = ALiBi(12, slopes=released_slopes(12)).state_dict()
+    ALiBi(12, slopes=torch.tensor(released_slopes(12), dtype=torch.float64)).load_state_dict(state)
+    with pytest.raises(ValueError, match=r"saved by ALiBi with slopes=\(0\.5, .* Build it with slopes=\(0\.5"):
+        ALiBi(12, slopes=plain_slopes(12)).load_state_dict(state)
+
+
+def test_a_newer_version_is_refused_with_its_number():
+    state = Sinusoid(12).state_dict()
+    newer = copy.deepcopy(state)
+    newer._metadata[""][STATE]["version"] = STATE_VERSION + 1
+    with pytest.raises(
+        ValueError, match=rf"has version {STATE_VERSION + 1}, and this posenc reads up to {STATE_VERSION}\. "
+    ):
+        Sinusoid(12).load_state_dict(newer)
+    Sinusoid(12).load_state_dict(state)
+
+
+def test_another_scheme_of_the_same_weights_may_take_them():
+    """From a fixed table to a trained one is what one may want; torch refuses what does not fit."""
+    state = catalogue()["Random"](6, 9).state_dict()
+    table = Learned(6, 9)
+    table.load_state_dict(state)
+    assert torch.equal(table.table, state["table"])

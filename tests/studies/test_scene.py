@@ -1,0 +1,272 @@
+"""The scene study: its plan, a unit from end to end, exact resume, its page, a user's folder, what it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from posenc import runner, studies
+from posenc.report.ledger import judge_claims
+from posenc.store import Store, Unit
+from posenc.studies.scene import STUDY, presets, rows, turning, work
+from posenc.studies.scene.claims import CLAIMS
+from posenc.tasks import scenes
+from posenc.tasks.scenes import room, views
+from posenc.training import checkpoint
+
+OWN = {
+    "longest": 12, "held": 2, "steps": 6, "parameters": 12_000, "rays": 16, "points": 256, "samples": 8, "cells": 4,
+    "coarsest": 2, "finest": 8, "levels": 3,
+}  # fmt: skip
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both presets, every unit of them over in a moment."""
+    for name, preset in presets.PRESETS.items():
+        monkeypatch.setitem(presets.PRESETS, name, dataclasses.replace(preset, own=OWN, seeds=(0, 1)))
+    monkeypatch.setattr(presets, "RENDERED", {"train": 4, "held": 2, "side": 12, "fine": 1})
+    monkeypatch.setattr(turning, "FRAMES", 4)
+    monkeypatch.setattr(turning, "SIDE", 16)
+
+
+def planned(root: Path, **asked: object) -> list[Unit]:
+    return STUDY.plan(studies.Request(**{"preset": "quick", **asked}), Store(root))
+
+
+def test_the_quick_plan_is_six_rows_by_three_seeds_of_about_equal_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(presets, "RENDERED", {"train": 4, "held": 2, "side": 12, "fine": 1})
+    units = planned(tmp_path)
+    assert {unit.scheme for unit in units} == {f"{label}, torus" for label in rows.ROWS}
+    assert len({unit.key for unit in units}) == len(units) == 18
+    assert [unit.key for unit in planned(tmp_path)] == [unit.key for unit in units]
+    assert len(list((tmp_path / "data").iterdir())) == 1
+    sizes = {}
+    for unit in units:
+        with torch.device("meta"):
+            sizes[unit.scheme.removesuffix(", torus")] = work.build(unit.settings).parameter_count
+    small = sizes.pop(rows.FOURIER + rows.SMALL)
+    assert all(85_000 <= size <= 100_000 for size in sizes.values()), sizes
+    assert small < 20_000
+    assert {unit.settings["training"]["seconds"] for unit in units} == {36.0}
+    assert STUDY.estimate(units, Store(tmp_path), 2).seconds <= 600
+
+
+def test_the_standard_plan_has_sigma_on_the_other_solid_and_a_blind_row(tmp_path, tiny):
+    units = planned(tmp_path, preset="standard", seeds=[0])
+    assert {unit.scheme for unit in units if unit.setting == "torus without directions"} == {
+        "multires, torus without directions"
+    }
+    of_sigma = {unit.settings["row"]["options"].get("sigma") for unit in units if unit.setting == "torus"}
+    assert set(rows.SIGMAS) <= of_sigma
+    views_of = {unit.setting: unit.settings["radiance"]["views"] for unit in units}
+    assert views_of == {"torus": True, "torus without directions": False}
+    assert rows.FOURIER in rows.OF_SIGMA
+
+
+def test_a_unit_from_end_to_end(tmp_path, tiny):
+    store, units = Store(tmp_path), planned(tmp_path, schemes=["multires", rows.FOURIER], seeds=[0])
+    report = runner.run(units, store, runner.InProcess(), stream=io.StringIO())
+    assert report.exit_code == 0, str(report)
+    stored = store.read(units[0].key)
+    assert {"psnr", "psnr_mask", "ssim", "parameters", "steps", "seconds"} <= set(stored.metrics)
+    assert stored.metrics["steps"] == 6
+    scene = work.kept(tmp_path, units[0].settings["scene"])
+    assert stored.arrays["views"].shape == (2, 12, 12, 3)
+    truth = scene.held.pictures.numpy() / 255
+    again = scenes.psnr(stored.arrays["views"].astype(np.float32) / 255, truth.astype(np.float32))
+    assert stored.metrics["psnr"] == pytest.approx(again, abs=0.05)
+    assert {row["metric"] for row in stored.curves} >= {"psnr", "psnr_mask", "seconds", "loss_train"}
+    restored = work.restore(units[0], scene, stored.weights)
+    colour, _, opacity = restored.look(scene.held, torch.arange(scene.held.pixels))
+    assert np.abs(colour.reshape(2, 12, 12, 3) * 255 - stored.arrays["views"]).max() <= 0.51
+    assert ((opacity >= 0) & (opacity <= 1 + 1e-6)).all()
+
+
+def test_training_brings_views_nearer(tmp_path, tiny, monkeypatch):
+    monkeypatch.setitem(
+        presets.PRESETS, "quick", dataclasses.replace(presets.PRESETS["quick"], own={**OWN, "steps": 150, "rays": 64})
+    )
+    store, (unit,) = Store(tmp_path), planned(tmp_path, schemes=["dense"], seeds=[0])
+    runner.run([unit], store, runner.InProcess(), stream=io.StringIO())
+    found = [row["value"] for row in store.read(unit.key).curves if row["metric"] == "psnr"]
+    assert found[-1] > found[0] + 3
+
+
+class StoppedError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("label", ["multires", rows.FOURIER])
+def test_an_interrupted_run_goes_on_to_the_same_last_digit(tmp_path, tiny, monkeypatch, label):
+    (unit,) = planned(tmp_path, schemes=[label], seeds=[1])
+    monkeypatch.setattr(work, "LOOK_EVERY", 2)
+    whole, parted = tmp_path / "work" / "whole", tmp_path / "work" / "parted"
+    for folder in (whole, parted):
+        folder.mkdir(parents=True)
+    expected = work.train_unit(unit, whole, lambda *_: None)
+    plain, saves = checkpoint.save, []
+
+    def save(path: Path, content: dict) -> None:
+        plain(path, content)
+        saves.append(content["state"]["step"])
+        if len(saves) == 3:
+            raise StoppedError
+
+    monkeypatch.setattr(checkpoint, "save", save)
+    monkeypatch.setattr(work, "train", _often(work.train))
+    with pytest.raises(StoppedError):
+        work.train_unit(unit, parted, lambda *_: None)
+    assert saves == [1, 2, 3]
+    torch.rand(7)  # the generator stands elsewhere, as in another process
+    found = work.train_unit(unit, parted, lambda *_: None)
+    assert sorted(found.weights) == sorted(expected.weights)
+    for name, value in expected.weights.items():
+        assert torch.equal(found.weights[name], value), name
+    assert np.array_equal(found.arrays["views"], expected.arrays["views"])
+
+
+def _often(train: Callable[..., object]) -> Callable[..., object]:
+    def often(*given: object, **named: object) -> object:
+        return train(*given, **named, checkpoint_seconds=0.0)
+
+    return often
+
+
+def test_a_batch_is_a_function_of_seed_and_step(tmp_path, tiny):
+    units = planned(tmp_path, schemes=["none"], seeds=[0, 1])
+    scene = work.kept(tmp_path, units[0].settings["scene"])
+    first, other = (work.Trained(unit, scene) for unit in units)
+    assert torch.equal(first.draw(5), work.Trained(units[0], scene).draw(5))
+    assert not torch.equal(first.draw(5), first.draw(6))
+    assert not torch.equal(first.draw(5)[1:], other.draw(5)[1:])
+    batch = first.draw(3)
+    assert float(first.loss(batch).detach()) == float(first.loss(batch).detach())
+    assert float(first.loss(batch).detach()) != float(first.loss(torch.cat([torch.tensor([4]), batch[1:]])).detach())
+
+
+def test_the_page_shows_truth_predictions_errors_depth_and_a_turning_picture(tmp_path, tiny):
+    image = pytest.importorskip("PIL.Image")
+    store, request = Store(tmp_path), studies.Request(preset="quick", panels=["encodings", "directions", "sigma"])
+    units = STUDY.plan(request, store)
+    report = runner.run(units, store, runner.InProcess(), stream=io.StringIO())
+    assert report.exit_code == 0, str(report)
+    page = STUDY.page(request, store, STUDY.stored(request, store), {})
+    text = page.read_text()
+    for words in ("How near: torus", "Sharper with time: torus", "Views that were held out: torus", "Depth: torus",
+                  "From all around: torus", "Spherical harmonics of the direction: torus", "multires, error",
+                  "How fast the features should turn", "data:image/gif;base64,"):  # fmt: skip
+        assert words in text, words
+    assert len(text) < 1_000_000
+    (turn,) = page.parent.glob("*-turntable.png")
+    with image.open(turn) as opened:
+        assert opened.n_frames == 4
+        assert opened.size == (turning.SIDE, turning.SIDE)
+    told = STUDY.verdict(request, store, units)
+    assert "torus:" in told[0]
+    assert "comes nearest, PSNR on the object" in told[0]
+
+
+def test_a_page_before_anything_has_finished(tmp_path, tiny):
+    store, request = Store(tmp_path), studies.Request(preset="quick")
+    units = STUDY.plan(request, store)
+    page = STUDY.page(request, store, units, {units[0].key: "the disk is full"})
+    assert "Nothing can be said yet" in page.read_text()
+
+
+def folder_of(root: Path, frames: int = 9) -> Path:
+    """A scene as a user has it: pictures with alpha, and where they were taken from."""
+    image = pytest.importorskip("PIL.Image")
+    made = scenes.make(scenes.torus(24, 12), train=frames - 1, held=1, side=12, fine=1)
+    folder = root / "ring"
+    (folder / "images").mkdir(parents=True)
+    entries = []
+    assert made.train.mask is not None
+    for number in range(frames - 1):
+        alpha = made.train.mask[number, ..., None].numpy().astype(np.uint8) * 255
+        pixels = np.concatenate([made.train.pictures[number].numpy(), alpha], -1)
+        image.fromarray(pixels).save(folder / "images" / f"{number}.png")
+        pose = made.train.poses[number].tolist()
+        entries.append({"file_path": f"images/{number}.png", "transform_matrix": pose})
+    lens = made.train.lenses[0].tolist()
+    told = dict(zip(views.LENS[:4], lens[:4], strict=True)) | {"scale": 1 / 2.2, "offset": 0.5, "frames": entries}
+    (folder / "transforms.json").write_text(json.dumps(told))
+    return folder
+
+
+def test_a_users_folder_is_a_scene_of_its_own(tmp_path, tiny):
+    folder = folder_of(tmp_path)
+    store = Store(tmp_path / "store")
+    request = studies.Request(preset="quick", source=folder, schemes=["multires"], seeds=[0])
+    (unit,) = STUDY.plan(request, store)
+    assert (unit.setting, unit.scheme) == ("ring", "multires, ring")
+    assert unit.settings["radiance"]["background"] == "random"
+    assert runner.run([unit], store, runner.InProcess(), stream=io.StringIO()).exit_code == 0
+    assert "psnr_mask" in store.read(unit.key).metrics
+    page = STUDY.page(request, store, [unit], {})
+    assert "Views that were held out: ring" in page.read_text()
+    (folder / "images" / "3.png").unlink()
+    with pytest.raises(ValueError, match=r"transforms\.json, frame 3 \(images/3\.png\): there is no picture"):
+        STUDY.plan(request, store)
+
+
+def test_what_does_not_fit_in_memory_is_refused_with_the_number(tmp_path, tiny, monkeypatch):
+    with pytest.raises(ValueError, match=r"training DenseGrid\(.*\) needs \d+\.\d\d GiB of memory, and .* are free"):
+        planned(tmp_path, schemes=["DenseGrid(axes=3, resolution=1200)"])
+    monkeypatch.setattr(room, "available", lambda: 1000)
+    with pytest.raises(ValueError, match=r"training none needs 0\.00 GiB"):
+        planned(tmp_path, schemes=["none"])
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ("multiress", "there is no encoding 'multiress'.*multires"),
+        ("dense-small", "'dense-small' names no Gaussian features"),
+        ("Shaw(4)", "."),
+        ("DenseGrid(axes=2, resolution=4)", "."),
+    ],
+)
+def test_a_row_that_cannot_be_is_refused(tmp_path, tiny, label, message):
+    with pytest.raises(ValueError, match=message):
+        planned(tmp_path, schemes=[label])
+
+
+def test_a_scene_that_is_gone_is_told(tmp_path, tiny):
+    (unit,) = planned(tmp_path, schemes=["none"], seeds=[0])
+    work.scene_path(tmp_path, unit.settings["scene"]).unlink()
+    with pytest.raises(ValueError, match=r"the scene is no longer at .* Run the same command again"):
+        work.train_unit(unit, tmp_path / "work" / "x", lambda *_: None)
+
+
+def made_up(scheme: str, values: list[float], setting: str = "spot") -> list[dict]:
+    return [
+        {"study": "scene", "preset": "quick", "setting": setting, "scheme": f"{scheme}, {setting}", "seed": seed,
+         "metric": "psnr_mask", "value": value}
+        for seed, value in enumerate(values)
+    ]  # fmt: skip
+
+
+def test_the_claims_follow_the_intervals():
+    ahead = {
+        "multires": 27.0,
+        "hash": 26.0,
+        "dense": 25.5,
+        f"{rows.FOURIER}-small": 22.0,
+        rows.FOURIER: 21.0,
+        "none": 18.0,
+    }
+    table = [row for label, mean in ahead.items() for row in made_up(label, [mean, mean + 0.1, mean - 0.1])]
+    table += made_up("multires", [25.0, 25.1, 24.9], "spot without directions")
+    assert [each.verdict for each in judge_claims(CLAIMS, table)] == ["upheld"] * 3
+    table = [row for row in table if not row["scheme"].startswith(("multires, spot", "none"))]
+    behind = [*table, *made_up("multires", [20.0, 20.1, 19.9]), *made_up("none", [23.0, 23.1, 22.9])]
+    assert [each.verdict for each in judge_claims(CLAIMS, behind)][:2] == ["not upheld"] * 2
+    assert [each.verdict for each in judge_claims(CLAIMS, [])] == ["not measured"] * 3

@@ -1,0 +1,112 @@
+"""What attention refuses at its door: masks, tokens, samples and devices that do not go together. "meta" is the other
+device here."""
+
+import pytest
+import torch
+
+from posenc.attention import attend, attention
+from posenc.positions import Positions, sequence
+from posenc.schemes.alibi import ALiBi
+from posenc.schemes.fox import FoX
+from posenc.schemes.learned import Learned
+from posenc.schemes.mixed_rope import MixedRoPE
+from posenc.schemes.rope import RoPE
+
+
+def given(batch: int = 2, heads: int = 4, tokens: int = 6) -> dict:
+    q, k, v = torch.randn(3, batch, heads, tokens, 12, generator=torch.Generator().manual_seed(3))
+    return {"q": q, "k": k, "v": v}
+
+
+def run(**other):
+    return attention(**{**given(), "scheme": RoPE(12), "q_pos": sequence(6), **other})
+
+
+# the shape hook would refuse some of these before our sentence does
+@pytest.mark.compile
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        # SDPA would add the numbers, or take samples for heads, without a word
+        (lambda: run(mask=torch.ones(6, 6)), r"`mask` is True where .* got torch\.float32\. Write mask\.bool\(\)"),
+        (lambda: run(mask=torch.ones(6, 6).long(), scheme=ALiBi(4)), r"got torch\.int64\. Write mask\.bool\(\)"),
+        (
+            lambda: attention(**given(4), scheme=RoPE(12), q_pos=sequence(6), mask=torch.ones(4, 6, 6).bool()),
+            r"shape \(Q, K\) or \(B, H, Q, K\); got \(4, 6, 6\)\. For one a sample write mask\[:, None\], f",
+        ),
+        (lambda: run(mask=torch.ones(6).bool()), r"`mask` has shape \(Q, K\) or \(B, H, Q, K\); got \(6,\)"),
+        (lambda: run(q=torch.zeros(4, 6, 12)), r"`q` has shape \(B, H, tokens, channels\); got \(4, 6, 12\)"),
+        (lambda: run(v=torch.zeros(2, 4, 5, 12)), r"`k` has 6 tokens and `v` has 5\. Pass those of the same"),
+        (lambda: run(scheme=FoX(12, 4), x=torch.zeros(2, 5, 12)), r"`k` has 6 tokens and `x` has 5"),
+        (
+            lambda: run(q_pos=sequence(5)),
+            r"`q` has 6 tokens and its positions are 5\. Pass q_pos with one posit",
+        ),
+        (lambda: run(k_pos=sequence(7)), r"`k` has 6 tokens and its positions are 7\. Pass k_pos"),
+        (
+            lambda: run(q_pos=sequence(torch.zeros(3, 6))),
+            r"`q` is of 2 samples and its positions of 3\. Pass positions \(N, P\) for all samples, or \(2, N, P\)",
+        ),
+        (
+            lambda: run(k_pos=Positions(sequence(6).coords, torch.ones(3, 6).bool())),
+            r"`k` is of 2 samples and its positions of 3",
+        ),
+        (lambda: run(scheme="RoPE"), r"attention takes a scheme, as scheme=RoPE\(64\); got str"),
+        (
+            lambda: run(q_pos=6),
+            r"positions are Positions or a tensor \(N, P\); got int\. For n tokens in a row",
+        ),
+        (lambda: run(q_pos=[0, 1, 2, 3, 4, 5]), r"positions are Positions or a tensor \(N, P\); got list"),
+    ],
+)
+def test_what_does_not_go_together(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (
+            lambda: run(q_pos=sequence(6, device="meta")),
+            r"`q` is on cpu and its positions on meta\. Write q_pos\.to",
+        ),
+        (
+            lambda: run(k_pos=sequence(6, device="meta"), scheme=ALiBi(4)),
+            r"`k` is on cpu and its positions on meta\. Write k_pos\.to\('cpu'\)",
+        ),
+        (lambda: run(k=given()["k"].to("meta")), r"`q` is on cpu and `k` on meta\. Write k\.to\('cpu'\)"),
+        (lambda: run(mask=torch.ones(6, 6, device="meta").bool()), r"`q` is on cpu and `mask` on meta"),
+        (
+            lambda: run(scheme=MixedRoPE(12, 4, 1).to("meta")),
+            r"this MixedRoPE is on meta and the positions on cpu",
+        ),
+        (lambda: Learned(4, 8).to("meta").prepare(sequence(3)), r"this Learned is on meta and the positions on cpu"),
+    ],
+)
+def test_mixed_devices(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
+
+
+def test_a_mask_of_numbers_is_refused_of_prepared_positions_too():
+    scheme, q, k, v = RoPE(12), *given().values()
+    where = scheme.prepare(sequence(6))
+    with pytest.raises(ValueError, match=r"`mask` is True where a query may look at a key; got torch\.float32"):
+        attend(q, k, v, scheme, where, where, None, mask=torch.zeros(6, 6))
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (1, 6), (2, 1, 6, 6), (1, 4, 6, 6), (2, 4, 1, 6)])
+@pytest.mark.parametrize("scheme", [RoPE(12), ALiBi(4)], ids=["rotation", "bias"])
+def test_masks_that_fit(scheme, shape):
+    mask = torch.rand(shape, generator=torch.Generator().manual_seed(1)) < 0.6
+    whole = mask.expand(2, 4, 6, 6)
+    torch.testing.assert_close(run(scheme=scheme, mask=mask), run(scheme=scheme, mask=whole, backend="eager"))
+
+
+def test_no_sample_and_half_precision():
+    """Of no sample there is nothing to look at, in any precision."""
+    for dtype in (torch.float32, torch.bfloat16):
+        q, k, v = (t[:0].to(dtype) for t in given().values())
+        for scheme in (RoPE(12), RoPE(12, pairing="half"), ALiBi(4)):
+            assert attention(q, k, v, scheme=scheme, q_pos=sequence(6)).shape == (0, 4, 6, 12)
