@@ -37,16 +37,82 @@ def parts(request, monkeypatch) -> int:
     return request.param
 
 
-@pytest.mark.parametrize("back", [False, True])
+def layouts() -> dict[str, Tensor]:
+    return {
+        "in order": draw(B, H, N, D),
+        "heads after tokens": draw(B, N, H, D).transpose(1, 2),
+        "from an odd place": draw(B, H, N, D + 1)[..., 1:],
+        "channels far apart": draw(B, H, D, N).mT,
+        "one sample for all": draw(1, H, N, D).expand(B, -1, -1, -1),
+    }
+
+
 @pytest.mark.parametrize("before", TABLES)
 @pytest.mark.parametrize("pairing", PAIRINGS)
-def test_parts_make_the_whole(parts, pairing, before, back):
+def test_parts_make_the_whole(parts, pairing, before):
     by = table(before, pairing)
-    for x in (draw(B, H, N, D), draw(B, N, H, D).transpose(1, 2), draw(B, H, N, D + 1)[..., 1:], draw(D, H, N, B).mT.mT.movedim(0, 3).movedim(2, 0)):
-        given = x.reshape(B, H, N, D) if x.shape != (B, H, N, D) else x
-        wanted = oracle(given, by, back)
-        torch.testing.assert_close(turn(given, by, back=back), wanted)
-        low = given.bfloat16()
-        out = turn(low, by, back=back)
-        assert out.dtype == torch.bfloat16
-        torch.testing.assert_close(out, oracle(low.double(), by, back).bfloat16())
+    for layout, x in layouts().items():
+        low = x.bfloat16()
+        for back in (False, True):
+            torch.testing.assert_close(turn(x, by, back=back), oracle(x, by, back), msg=layout)
+            out = turn(low, by, back=back)
+            assert out.dtype == torch.bfloat16, layout
+            torch.testing.assert_close(out, oracle(low.double(), by, back).bfloat16(), msg=layout)
+        assert torch.equal(low, x.bfloat16()), layout
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own, on the way to jvp
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_parts_have_every_derivative(monkeypatch, pairing):
+    """The gradient, its own, those of a batch of vectors at once and forwards; and the table's, which takes no parts."""
+    monkeypatch.setattr(rotary, "SEVERAL", 1)
+    monkeypatch.setattr(rotary, "PART", 8)
+    by, x = table((2, 3), pairing), draw(2, 2, 3, D + 1)[..., 1:].detach().requires_grad_()
+    assert turn(x, by).grad_fn.name() == "_InPartsBackward"
+    assert torch.autograd.gradcheck(lambda x: turn(x, by), x, check_batched_grad=True, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(lambda x: turn(x, by), x, check_batched_grad=True)
+    of_a_sample = torch.vmap(torch.func.jacrev(lambda x: turn(x[None], by)[0]))(x)
+    together = torch.autograd.functional.jacobian(lambda x: turn(x, by), x, vectorize=True)
+    torch.testing.assert_close(of_a_sample[1], together[1, ..., 1, :, :, :])
+    trained = by.cos_sin.clone().requires_grad_()
+    assert torch.autograd.gradcheck(lambda x, t: turn(x, Turn(t, pairing)), (x, trained))
+
+
+@pytest.mark.parametrize(("pairing", "dtype"), [("half", torch.float32), ("interleaved", torch.bfloat16)])
+def test_long_sequences_are_turned_in_parts_unasked(monkeypatch, pairing, dtype):
+    """And so is their gradient; short ones, and what is one complex product, are not."""
+    cuts, cut = [], rotary._cut
+    monkeypatch.setattr(rotary, "_cut", lambda dim, step, *rest: cuts.append((dim, step)) or cut(dim, step, *rest))
+    numbers = draw(rotary.PART // 16, 8, 2, seed=1).float()
+    by = Turn(numbers if pairing == "interleaved" else numbers.mT.contiguous(), pairing)
+    long = draw(1, 3, len(numbers), 16).to(dtype).requires_grad_()
+    out = turn(long, by)
+    assert cuts[-1] == (1, 1)  # a head at a time
+    before = len(cuts)
+    (grad,) = torch.autograd.grad(out, long, out.detach())
+    assert len(cuts) == 2 * before
+    turn(long[:, :, :16], Turn(by.cos_sin[:16], pairing))
+    turn(long.float(), Turn(numbers, "interleaved"))
+    monkeypatch.setattr(rotary, "SEVERAL", long.numel() + 1)
+    assert torch.equal(out, turn(long, by))
+    assert torch.equal(grad, turn(out, by, back=True))
+    assert len(cuts) == 2 * before
+
+
+@pytest.mark.compile
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning")  # inductor's own
+@pytest.mark.parametrize("pairing", PAIRINGS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_compiled_parts_are_the_eager_ones_to_the_last_rounding(monkeypatch, pairing, dtype):
+    monkeypatch.setattr(rotary, "SEVERAL", 1)
+    x, by = draw(2, 3, 32, 16).to(dtype).requires_grad_(), Turn(draw(32, 8, 2).float(), "interleaved")
+    by = by if pairing == "interleaved" else Turn(by.cos_sin.mT.contiguous(), pairing)
+    found = []
+    torch._dynamo.reset()
+    for way in (turn, torch.compile(turn, fullgraph=True)):
+        out = way(x, by)
+        found.append((out, *torch.autograd.grad(out.float().square().sum(), x)))
+    tolerance = {} if dtype == torch.float32 else {"atol": 1e-6, "rtol": 2**-7}
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, **tolerance)
+    torch._dynamo.reset()

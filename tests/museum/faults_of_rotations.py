@@ -13,6 +13,7 @@ from torch import Tensor
 
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
+from posenc.schemes.xpos import XPos
 
 CLAIMS = Claims(
     translation="exact",
@@ -319,6 +320,17 @@ class ClaimsToKeepLengths(Decaying):
 
 
 # gradients and compilation -----------------------------------------------------------------------------------------
+
+
+class TheSmallestZetaForgotten(XPos):
+    """Ours until 2026-11: a range for the paper's gamma, whatever gamma was, in which numbers grew past float16."""
+
+    caught_by = "precision.half_precision_does_not_move_tokens"
+    examples = ({"head_dim": 12, "gamma": 0.05},)
+
+    def __init__(self, head_dim: int, gamma: float) -> None:
+        super().__init__(head_dim, 500.0, scale_base=64.0)
+        self.gamma = gamma
 
 
 class RoundsPositions(Rotary):

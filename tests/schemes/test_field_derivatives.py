@@ -19,7 +19,7 @@ from posenc.scheme import Scheme
 from posenc.schemes import catalogue
 
 AXES = (1, 2, 3)
-POINTS = 8
+POINTS = 6
 SLOPE = 1e-3  # of an autograd gradient against central differences, relative
 CURVATURE = 1e-9  # of a second derivative against autograd's of the scalar definition, relative
 STEP = 1e-6

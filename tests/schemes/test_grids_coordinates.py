@@ -224,18 +224,17 @@ def test_an_axis_that_wraps_has_no_seam(kind):
 
 
 @pytest.mark.parametrize("rule", ["error", "clamp", "wrap", "zero"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_ends_of_a_box_are_inside_and_have_a_slope_however_they_are_rounded(rule, dtype):
+def test_the_ends_of_a_box_are_inside_and_have_a_slope_however_they_are_rounded(rule):
     # float32's 1.2 is 1.2000000477, beyond the float64 of the box
     scheme = DenseGrid(1, 4, domain=Box(-1.2, 1.2, rule))
     torch.nn.init.normal_(scheme.table, generator=torch.Generator().manual_seed(3))
     table, period = scheme.table.detach(), len(scheme.table)
-    x = torch.linspace(-1.2, 1.2, 5).to(dtype)[:, None].requires_grad_()
+    x = torch.linspace(-1.2, 1.2, 5)[:, None].requires_grad_()
     rows = scheme.embed(scheme.prepare(Positions(x)))
-    torch.testing.assert_close(rows[[0, -1]], table[[0, 4 % period]], atol=0.02, rtol=0)
+    torch.testing.assert_close(rows[[0, -1]], table[[0, 4 % period]], atol=1e-6, rtol=0)
     rows[:, 0].sum().backward()
     slope = (table[[1, 4 % period], 0] - table[[0, 3], 0]) / 0.6
-    torch.testing.assert_close(x.grad[[0, -1], 0].float(), slope, atol=0.02, rtol=0.02)
+    torch.testing.assert_close(x.grad[[0, -1], 0], slope)
 
 
 def test_far_outside_is_clamped_and_wrapped_as_near():

@@ -51,6 +51,10 @@ SENTENCES = [
         lambda: DenseGrid(2, 4, domain=(0, 1, "clamp", 3)),
         r"is a Box\(low, high, outside\), or those as a tuple",
     ),
+    (
+        lambda: DenseGrid(1, 4).prepare(Positions(torch.full((1, 1), 1.5, requires_grad=True))),  # and warns of nothing
+        r"position 1\.5 was asked for",
+    ),
     (lambda: at(DenseGrid(2, 4), [0.5, 1 + 1e-7]), r"position 1\.0000001 was asked for"),
     (
         lambda: at(HashGrid(2, 4, table_size=16), [-0.5, 0]),

@@ -90,7 +90,7 @@ class Domain(NamedTuple):
             out = self._beyond(pos, axis)
             out = out if pos.placed is None else out & pos.placed
             if rule == "error" and bool(out.any()):
-                worst = float(pos.coords[..., axis].expand(out.shape)[out][0])
+                worst = float(pos.coords.detach()[..., axis].expand(out.shape)[out][0])
                 raise ValueError(
                     f"{name} is defined from {self.low[axis]:g} to {self.high[axis]:g} on axis {axis}; position "
                     f"{worst:.9g} was asked for. Give it a box that holds your positions, domain=Box(low, high), or a "

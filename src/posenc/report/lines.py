@@ -119,7 +119,7 @@ def _together(series: Mapping[str, Points], under: Mapping[str, Printed], frame:
     longest = max(len(line) for text in texts.values() for line in text)
     right = round(min(150, 20 + CHARACTER * LABEL * longest))
     with styled():
-        figure, axes = canvas(450, 280, 44, right, 10, 42)
+        figure, axes = canvas(450, 280, 54, right, 10, 42)
         _frame(axes, frame, labelled=True)
         ends: list[tuple[str, float, float, str]] = []
         for place, (name, points) in enumerate(under.items()):

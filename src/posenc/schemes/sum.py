@@ -72,7 +72,8 @@ class Sum(Scheme):
         """The parts that act at a site, each with its own of the values, which nobody else needs to have."""
         if site not in self.claims.sites:
             return []
-        return [(part, value) for part, value in zip(self.parts, values, strict=True) if site in part.claims.sites]
+        each = getattr(values, "parts", values)  # what ``relate`` made
+        return [(part, value) for part, value in zip(self.parts, each, strict=True) if site in part.claims.sites]
 
     @property
     def head_width(self) -> int | None:
@@ -108,13 +109,13 @@ class Sum(Scheme):
         return folded(composing.refuse_two_kept, [part.keep(x, w) for part, w in self._at("bias", where)])
 
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Any, seen: Tensor | None) -> Tensor | None:
-        return folded(torch.add, [part.bias(q, k, kept, p, seen) for part, p in self._at("bias", pair.parts)])
+        return folded(torch.add, [part.bias(q, k, kept, p, seen) for part, p in self._at("bias", pair)])
 
     def value_bias(self, weights: Tensor, pair: Any) -> Tensor | None:
-        return folded(torch.add, [part.value_bias(weights, p) for part, p in self._at("value_bias", pair.parts)])
+        return folded(torch.add, [part.value_bias(weights, p) for part, p in self._at("value_bias", pair)])
 
     def mask(self, pair: Any) -> Tensor | None:
-        return folded(torch.logical_and, [part.mask(p) for part, p in self._at("mask", pair.parts)])
+        return folded(torch.logical_and, [part.mask(p) for part, p in self._at("mask", pair)])
 
     def mix(self, x: Tensor, where: Any) -> Tensor:
         return reduce(lambda y, acting: acting[0].mix(y, acting[1]), self._at("mix", where), x)

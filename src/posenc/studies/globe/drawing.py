@@ -14,7 +14,7 @@ from posenc.report.page import Panel, Table, Text
 from posenc.report.rows import NO_BREAK, BySeed, capital, interval, listed, number, values
 from posenc.report.scores import scores
 from posenc.studies.globe.presets import CURVES, EVERYWHERE, SETTINGS, Setting, settings
-from posenc.studies.globe.rows import PICTURES, PLANAR, SPHERICAL, GlobeRow
+from posenc.studies.globe.rows import NAMES, PICTURES, PLANAR, SPHERICAL, GlobeRow
 from posenc.studies.sweep import Found, plain_label
 from posenc.tasks.globe import BAND, BANDS
 
@@ -166,18 +166,19 @@ def rows(found: Found) -> list[Panel]:
     """What each row is, and how many numbers it trains."""
     kinds = {"plane": PLANAR, "sphere": SPHERICAL, "map's pixels": PICTURES}
     body, units = [], [unit for name in settings(found) for unit in found.done if unit.setting == name]
-    for label in dict.fromkeys(map(plain_label, units)):
+    run = dict.fromkeys(map(plain_label, units))
+    for label in [*(name for name in NAMES if name in run), *(name for name in run if name not in NAMES)]:
         unit = next(unit for unit in units if plain_label(unit) == label)
         row = msgspec.convert(unit.settings["row"], GlobeRow)
         kind = next((name for name, labels in kinds.items() if label in labels), "by name")
         options = ", ".join(f"{name}={_short(value)}" for name, value in row.field.options.items())
-        counts = {s: _of(found, s, "parameters").get(label, {}) for s in settings(found)}
-        told = listed([f"{next(iter(c.values())):,.0f}" for c in counts.values() if c])
+        counts = [n for s in settings(found) for n in _of(found, s, "parameters").get(label, {}).values()]
+        told = " to ".join(dict.fromkeys(f"{end:,.0f}" for end in (min(counts), max(counts))))
         body.append((label, kind, f"{row.field.scheme}({options})", str(row.field.network.width), told))
     columns = ("Encoding", "Thought on", "Scheme", "Width", "Trained numbers")
     note = (
-        "Every row has two hidden layers, as wide as the common budget of trained numbers allows (width: of the first "
-        f"question; numbers: of {listed([SETTINGS[s].title for s in settings(found)])})."
+        "Every row has two hidden layers, as wide as the common budget of trained numbers allows; the width is that of "
+        f"{SETTINGS[settings(found)[0]].title}."
     )
     return [Panel("The rows", (Table("What each row is", columns, tuple(body), note, prose=True),))]
 

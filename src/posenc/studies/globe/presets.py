@@ -80,7 +80,7 @@ def _own(**changes: Any) -> dict[str, Any]:
 
 PRESETS = {
     "quick": Preset(
-        about="19 encodings on 10,000 places, three questions, 3 seeds: about five minutes on two cores",
+        about="19 encodings on 10,000 places, three questions, 3 seeds: about four minutes on two cores",
         scale="16,384 parameters a row, 10,000 trained places, 400 steps",
         seeds=(0, 1, 2),
         panels=PANELS,
@@ -93,7 +93,7 @@ PRESETS = {
         ),
     ),
     "standard": Preset(
-        about="19 encodings on 40,000 places, three questions, 5 seeds: about three hours on two cores",
+        about="19 encodings on 40,000 places, three questions, 5 seeds: about an hour on two cores",
         scale="65,536 parameters a row, 40,000 trained places, 2,400 steps",
         seeds=(0, 1, 2, 3, 4),
         panels=PANELS,

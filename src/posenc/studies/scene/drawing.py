@@ -165,9 +165,7 @@ def turntable(found: Found, setting: str, label: str, scene: Scene) -> Panel:
     title = f"From all around: {setting}"
     unit = found.first(setting, label)
     assert unit is not None, "a row with a score has a finished unit"
-    frames = turning.frames(
-        work.restore(unit, scene, found.store.read(unit.key).weights), turning.FRAMES, turning.SIDE
-    )
+    frames = turning.frames(work.restore(unit, scene, found.store.read(unit.key).weights), turning.FRAMES, turning.SIDE)
     name = f"scene-{found.request.preset}-{setting}-turntable.png"
     try:
         turning.write(found.folder / name, frames)

@@ -16,8 +16,8 @@ from posenc.studies.scene import rows, work
 from posenc.studies.sweep import Needs, Preset
 from posenc.tasks import scenes
 
-OTHER = "torus"
-"""The solid on which sigma and the rates are chosen; the other one is reported."""
+SPOT, OTHER = "spot", "torus"
+"""The solid that is reported, and the one on which sigma and the rates are chosen."""
 BLIND = " without directions"
 RENDERED = {"train": 40, "held": 8, "side": 100, "fine": 3}
 
@@ -29,7 +29,7 @@ PRESETS = {
         panels=("encodings",),
         asks=False,
         own={
-            "longest": 100, "held": 8, "seconds": 36.0, "parameters": 100_000, "rays": 1024, "points": 2**13,
+            "longest": 100, "held": 8, "seconds": 36.0, "parameters": 108_000, "rays": 1024, "points": 2**13,
             "samples": 64, "cells": 32, "coarsest": 8, "finest": 96, "levels": 8,
         },
     ),
@@ -39,7 +39,7 @@ PRESETS = {
         seeds=(0, 1, 2),
         panels=("encodings", "directions", "sigma"),
         own={
-            "longest": 400, "held": 8, "seconds": 300.0, "parameters": 400_000, "rays": 2048, "points": 2**14,
+            "longest": 400, "held": 8, "seconds": 300.0, "parameters": 450_000, "rays": 2048, "points": 2**14,
             "samples": 96, "cells": 48, "coarsest": 8, "finest": 192, "levels": 10,
         },
     ),
@@ -49,8 +49,9 @@ PRESETS = {
 def subject(request: Request) -> str:
     """The setting of a request: the user's folder by its name, or the solid that is rendered."""
     if request.source is not None:
-        return request.source.resolve().name or "scene"
-    return "spot" if _mesh(request) else OTHER
+        name = request.source.resolve().name or "scene"
+        return f"your {name}" if name in (SPOT, OTHER) else name
+    return SPOT if _mesh(request) else OTHER
 
 
 def encodings(request: Request, preset: Preset) -> Needs:
@@ -103,7 +104,13 @@ def _scene(request: Request, name: str) -> tuple[dict[str, Any], Callable[[], sc
         return {"files": scenes.digest(folder, **how), **how}, lambda: scenes.read(folder, **how)
     mesh = _mesh(request) if name != OTHER else None
     solid = scenes.torus() if mesh is None else scenes.spot(mesh)
-    return {"solid": solid.name, "mesh": solid.digest, **RENDERED}, lambda: scenes.make(solid, **RENDERED)
+
+    def render() -> scenes.Scene:
+        if _mesh(request) is None:
+            print("Spot is not at hand (--data DIR with mesh/spot.npz); rendering a torus instead.")
+        return scenes.make(solid, **RENDERED)
+
+    return {"solid": solid.name, "mesh": solid.digest, **RENDERED}, render
 
 
 def _mesh(request: Request) -> Path | None:

@@ -29,7 +29,9 @@ def row(label: str, budget: Budget) -> FieldRow:
     if not label.endswith(SMALL):
         found = field_rows.row(label, budget)
         deep = found.network.depth == FieldConfig(outputs=1).depth
-        return msgspec.structs.replace(found, network=msgspec.structs.replace(found.network, depth=1)) if deep else found
+        return (
+            msgspec.structs.replace(found, network=msgspec.structs.replace(found.network, depth=1)) if deep else found
+        )
     large = field_rows.row(label.removesuffix(SMALL), budget)
     if "sigma" not in large.options:
         raise ValueError(f"{label!r} names no Gaussian features; a small row is one of them, as {FOURIER}{SMALL}.")

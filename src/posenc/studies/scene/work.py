@@ -26,7 +26,7 @@ LOOK_EVERY = 16
 """Steps between two looks at the occupancy of the cells."""
 WATCHED, ASKED = 48, 2048
 """Pixels a side of the view that is watched, and rays that are asked, each time a training is measured."""
-AT_ONCE = 2**18
+AT_ONCE = 2**16
 """Places that are asked at once where no gradient is taken."""
 
 
@@ -64,8 +64,8 @@ def memory_of(settings: Mapping[str, Any]) -> float:
     with torch.device("meta"):
         count = build(settings).parameter_count
     network = settings["row"]["network"]
-    kept_of_a_place = 4 * (3 * network["width"] * network["depth"] + 500)
-    return 4.0 * 8 * count + kept_of_a_place * settings["points"]
+    kept_of_a_place = 4 * (3 * network["width"] * network["depth"] + 2000)
+    return 4.0 * 8 * count + kept_of_a_place * max(settings["points"], AT_ONCE)
 
 
 def drawn(seed: int, step: int, part: int) -> torch.Generator:
