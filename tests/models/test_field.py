@@ -69,9 +69,19 @@ def test_closed_levels_say_nothing_and_get_no_gradient():
     assert not torch.allclose(field(x, weights), field(x))
 
 
+def test_fourier_features_open_from_slow_to_fast():
+    field = Field(FourierFeatures(12, 2, directions="positional", sigma=8.0), FieldConfig(outputs=1))
+    x = torch.rand(20, 2)
+    closed = coarse_to_fine(1 / 3, 3).repeat(2)
+    assert closed.tolist() == [1, 0, 0, 1, 0, 0]
+    assert not torch.allclose(field(x, closed), field(x))
+    slow = x + torch.tensor([1.0, 1.0])  # a whole period of the slowest, which alone are open
+    assert torch.allclose(field(x, closed), field(slow, closed), atol=1e-5)
+
+
 def test_what_has_no_levels_or_no_embedding_is_refused():
-    with pytest.raises(ValueError, match="FourierFeatures has no levels to weigh"):
-        Field(FourierFeatures(12, 2), FieldConfig(outputs=1))(torch.rand(4, 2), torch.ones(3))
+    with pytest.raises(ValueError, match="weights are for the levels of a grid and the directions of Fourier features"):
+        Field(Coordinates(2), FieldConfig(outputs=1))(torch.rand(4, 2), torch.ones(3))
     with pytest.raises(ValueError, match=r"RoPE acts at k, q\. Take one that embeds"):
         Field(RoPE(8), FieldConfig(outputs=1))
     with pytest.raises(ValueError, match="at least one output"):

@@ -62,8 +62,8 @@ def test_a_hair_to_a_name_runs_through_no_other_point():
 def test_the_line_runs_through_the_means_on_the_axis():
     panel = lines({"a": {0.0: {0: 0.2, 1: 0.3}, 2.0: {0: 0.7, 1: 0.8}}}, **DRAWN)
     svg = block(panel).pictures[0].svg
-    # the plot is 280 − 10 − 42 = 228 high from y = 10: 0.25 lies at 181, 0.75 at 67; it starts at x = 44
-    assert re.search(r"M 44 181\s+L [\d.]+ 67\b", svg)
+    # the plot is 280 − 10 − 42 = 228 high from y = 10: 0.25 lies at 181, 0.75 at 67; it starts at x = 54
+    assert re.search(r"M 54 181\s+L [\d.]+ 67\b", svg)
 
 
 def test_numbers_and_intervals_are_those_of_the_seeds():

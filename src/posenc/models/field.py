@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from posenc.kernels.domain import Points, weigh
+from posenc.kernels.domain import weigh
 from posenc.positions import Positions
 from posenc.scheme import Scheme
 
@@ -76,14 +76,10 @@ class Field(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, x: Float[Tensor, "*B N P"], level_weights: Tensor | None = None) -> Float[Tensor, "*B N out"]:
-        """level_weights: of a grid's levels, ``(L,)``, for coarse-to-fine training (``kernels.domain``)."""
+        """level_weights: of a grid's levels or of the directions of Fourier features, ``(L,)``, for coarse-to-fine
+        training: ``kernels.domain.coarse_to_fine``. Raises ValueError for a scheme that has neither."""
         where = self.scheme.prepare(Positions(x))
         if level_weights is not None:
-            if not isinstance(where, Points):
-                raise ValueError(
-                    f"{type(self.scheme).__name__} has no levels to weigh; leave level_weights out, or take a "
-                    "MultiResolutionGrid."
-                )
             where = weigh(where, level_weights)
         *hidden, last = self.layers
         assert isinstance(last, nn.Linear)

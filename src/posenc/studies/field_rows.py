@@ -1,11 +1,13 @@
 """The rows of studies that fit a field: an encoding and a network behind it, of about as many numbers as allowed.
 
-    none | basic | positional | gaussian-SIGMA | siren
+    none | basic | positional | posenc | gaussian-SIGMA | siren
     dense | hash | multires | multires-nearest | multires-smoothstep
 
-A row spends its budget where its paper does: Fourier features and SIREN on the width of the network (three hidden
-layers), grids on their table, with a network of two layers of 64. Any scheme of the catalogue as text, such as
-``MultiResolutionGrid(axes=2, table_size=4096)``, is taken as it stands, with the grids' network.
+positional has 1, 2, 4, .. cycles as NeRF does; posenc is the mapping of that name in the code of arXiv 2006.10739, 128
+frequencies an axis up to 63 cycles. A row spends its budget where its paper does: Fourier features and SIREN on the
+width of the network (three hidden layers), grids on their table, with a network of two layers of 64. Any scheme of the
+catalogue as text, such as ``MultiResolutionGrid(axes=2, table_size=4096)``, is taken as it stands, with the grids'
+network.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ LEVELS, COARSEST, FEATURES = 16, 16, 2
 FREQUENCIES = 128
 """Directions of Fourier features: 256 numbers."""
 GRIDS = {"dense", "hash", "multires", "multires-nearest", "multires-smoothstep"}
-NAMES = ("none", "basic", "positional", "gaussian-10", "siren", *sorted(GRIDS))
+NAMES = ("none", "basic", "positional", "posenc", "gaussian-10", "siren", *sorted(GRIDS))
 
 
 class Budget(NamedTuple):
@@ -62,9 +64,8 @@ def row(label: str, budget: Budget) -> FieldRow:
     name = label.lower()
     if name in GRIDS:
         return _grid(name, budget)
-    named = {"none": "Coordinates", "basic": "FourierFeatures", "positional": "FourierFeatures", "siren": "SIREN"}
-    if name in named or name.startswith("gaussian-"):
-        return _waves(name, named.get(name, "FourierFeatures"), budget)
+    if name in NAMES or name.startswith("gaussian-"):
+        return _waves(name, {"none": "Coordinates", "siren": "SIREN"}.get(name, "FourierFeatures"), budget)
     try:
         found = specification.parse(label)
     except ValueError as error:
@@ -96,6 +97,9 @@ def _waves(name: str, scheme: str, budget: Budget) -> FieldRow:
         octaves = max(1, budget.finest.bit_length())  # 1, 2, 4, .. cycles up to `finest`
         inputs = 2 * axes * octaves
         options |= {"dim": inputs, "directions": "positional", "sigma": float(2**octaves)}
+    elif name == "posenc":
+        inputs = 2 * axes * FREQUENCIES
+        options |= {"dim": inputs, "directions": "released", "sigma": 64.0}
     elif name == "siren":
         changes |= {"activation": "sine"}
         inputs = 0

@@ -81,7 +81,7 @@ def expected(found: Found) -> Sequence[Expected]:
         pairs = (("multires", "gaussian-10"), ("multires", "positional"), ("gaussian-10", "none"))
         named += [Expected("psnr", a, b, settings=tuple(fits), unit="dB") for a, b in pairs]
     if held:
-        pairs = (("gaussian-10", "positional"), ("positional", "basic"), ("basic", "none"))
+        pairs = (("gaussian-10", "posenc"), ("posenc", "basic"), ("basic", "none"))
         named += [Expected("psnr", a, b, settings=tuple(held), unit="dB") for a, b in pairs]
     return named
 

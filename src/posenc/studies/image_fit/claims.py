@@ -112,7 +112,7 @@ CLAIMS = (
         about="On odd pixels, after learning the even ones.",
         quantities=tuple(
             Quantity(f"{a} - {b} on pixels not learned, PSNR in dB", ahead(a, b, HELD), low=0.0)
-            for a, b in (("gaussian-10", "positional"), ("positional", "basic"), ("basic", "none"))
+            for a, b in (("gaussian-10", "posenc"), ("posenc", "basic"), ("basic", "none"))
         ),
         control="Sigma was chosen by its authors on other pictures; the sweep shows what it is worth on these.",
         controls=(),

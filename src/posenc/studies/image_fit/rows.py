@@ -7,7 +7,7 @@ from posenc.studies.field_rows import Budget, FieldRow
 from posenc.training.loop import TrainingConfig
 
 SIX = ("none", "positional", "gaussian-10", "dense", "hash", "multires")
-MAPPINGS = ("none", "basic", "positional", "gaussian-10", "multires")
+MAPPINGS = ("none", "basic", "posenc", "gaussian-10", "multires")
 SIGMAS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 OF_SIGMA = {f"gaussian-{sigma:g}": sigma for sigma in SIGMAS}
 GRIDS = ("dense", "hash", "multires")
