@@ -6,7 +6,11 @@ The grid: 3 axes, 16 levels from 16 to 2048 cells, 2 features, tables of 2^19 ro
 one bare `torch.index_select` of the same rows, whose indices are given for nothing; forward and backward with the plain
 code, which gathers the corners of all levels at once and leaves the derivative to autograd, by `table[index]` and by
 `torch.index_select`, whose backward is the faster one. Nothing is timed before values and gradients agree. They are
-timed in turn; what counts is the median of the rounds' ratios. Peak memory is what a round adds to the process at rest.
+timed in turn; what counts is the median of the rounds' ratios, and seconds are the process's own, so that another
+process costs little. Peak memory is what a round adds to the process at rest.
+
+The floor: the indices ask for 8.4 million rows of 8 bytes, which a bare gather reads at random from a table of 46 MiB
+and writes as 64; level by level the same rows come out of 4 MiB that fit into the cache, and 8 MiB are written.
 """
 
 from __future__ import annotations
@@ -106,9 +110,9 @@ def measured(
             table.grad, rest = None, start_memory()
             sides[name]()
             memory[name] = max(memory[name], peak_memory() - rest)
-            table.grad, began = None, time.perf_counter()  # once more, with memory that the process has already
+            table.grad, began = None, time.process_time()  # once more, with memory that the process has already
             sides[name]()
-            seconds[name].append(time.perf_counter() - began)
+            seconds[name].append(time.process_time() - began)
     return seconds, memory
 
 

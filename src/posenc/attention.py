@@ -60,7 +60,7 @@ def attention(
     q_pos: Positions | Tensor,
     k_pos: Positions | Tensor | None = None,
     x: Float[Tensor, "B K dim"] | None = None,
-    mask: Bool[Tensor, "Q K"] | Bool[Tensor, "#B #H Q K"] | None = None,
+    mask: Bool[Tensor, "#Q #K"] | Bool[Tensor, "#B #H #Q #K"] | None = None,
     scale: float | None = None,
     backend: Backend = "auto",
 ) -> Float[Tensor, "B H Q E"]:

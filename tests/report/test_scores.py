@@ -31,9 +31,18 @@ NEAR = {"multires": [31.0, 31.4, 31.2], "none": [18.0, 18.2, 18.1]}
 @pytest.mark.parametrize("shape", [(4, 7), (4, 7, 1), (4, 7, 3), (4, 7, 4)])
 def test_a_png_by_hand_is_read_by_others(shape):
     pixels = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
-    found = np.asarray(Image.open(io.BytesIO(png(pixels))))
+    mode = "RGB" if shape[2:] == (3,) else None
+    found = np.asarray(Image.open(io.BytesIO(png(pixels))).convert(mode))
     assert (found == pixels.reshape(found.shape)).all()
-    assert (np.asarray(Image.open(io.BytesIO(png(pixels / 255.0)))) == found).all()
+    assert (np.asarray(Image.open(io.BytesIO(png(pixels / 255.0))).convert(mode)) == found).all()
+
+
+def test_a_picture_of_few_colours_takes_a_byte_a_pixel():
+    scale = np.stack([np.arange(256), np.arange(256)[::-1], np.full(256, 9)], -1).astype(np.uint8)
+    pixels = scale[np.random.default_rng(0).integers(0, 256, (40, 50))]
+    found = Image.open(io.BytesIO(png(pixels)))
+    assert found.mode == "P"
+    assert (np.asarray(found.convert("RGB")) == pixels).all()
 
 
 def test_what_is_no_picture_is_refused():

@@ -54,7 +54,7 @@ def run(
         out: The store: results, checkpoints and pages.
         yes: Start a long preset without asking.
     """
-    from posenc import runner, studies
+    from posenc import studies
     from posenc.store import Store
 
     refuse_device(device)
@@ -63,21 +63,7 @@ def run(
     studies.refuse_preset(found, preset)
     _refuse_source(found, source)
     asked: dict[str, Any] = {"panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
-    request, store = studies.Request(preset=preset, data=_data(data), source=source, **asked), Store(out)
-    units = found.plan(request, store)
-    executor = runner.pick(device)
-    print(f"{found.question} {len(units)} runs on {executor}, results in {store.root}.")
-    if preset in found.asks and not _agreed(found, store, units, device, yes):
-        print("Nothing was started.")
-        return 1
-    for line in found.announce(request, store, units):
-        print(line)
-    report = runner.run(units, store, executor, cost=found.cost)
-    status = _measure(found, request, store, units)
-    for line in found.verdict(request, store, units):
-        print(line)
-    print(found.page(request, store, units, {unit.key: sentence for unit, sentence in report.failed}))
-    return report.exit_code or status
+    return _train(found, studies.Request(preset=preset, data=_data(data), source=source, **asked), Store(out), yes)
 
 
 def report(
@@ -115,6 +101,26 @@ def report(
     status = _measure(found, request, store, units)
     print(found.page(request, store, units, {}))
     return status
+
+
+def _train(found: Any, request: Any, store: Any, yes: bool) -> int:
+    """Brings a request's units into the store, then what is measured of them, and says what came of it."""
+    from posenc import runner
+
+    units = found.plan(request, store)
+    executor = runner.pick(request.device)
+    print(f"{found.question} {len(units)} runs on {executor}, results in {store.root}.")
+    if request.preset in found.asks and not _agreed(found, store, units, request.device, yes):
+        print("Nothing was started.")
+        return 1
+    for line in found.announce(request, store, units):
+        print(line)
+    report = runner.run(units, store, executor, cost=found.cost)
+    status = _measure(found, request, store, units)
+    for line in found.verdict(request, store, units):
+        print(line)
+    print(found.page(request, store, units, {unit.key: sentence for unit, sentence in report.failed}))
+    return report.exit_code or status
 
 
 def _refuse_source(found: Any, source: Path | None) -> None:

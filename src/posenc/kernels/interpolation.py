@@ -10,6 +10,13 @@ taken axis by axis, the last first, as 2^P - 1 linear interpolations between two
 level by level over runs of points instead and keeps nothing but its inputs for the gradient; pairs of channels are read
 and added as one complex number, which makes one random access of two. Positions on the grid are computed in float64,
 where scale times x is exact for float32 coordinates.
+
+What it costs is memory, not arithmetic. A level of 2^19 rows of two floats is 4 MiB, 65,536 points ask for each of its
+cache lines some eight times, and reading those in any order out of main memory takes 1.5 ms a level, out of the cache
+0.5; so a level is first read from end to end (0.2 ms) and then at random. All intermediates of all levels share memory
+that stays in the cache, and results are put in order once a run, since each point's levels share its cache lines. Tried
+and slower: runs of 2^13 and 2^14 points, and bags of weighted rows (``embedding_bag``, which wants the corners of a point
+side by side: to transpose rows and weights costs more than the gather).
 """
 
 from __future__ import annotations

@@ -27,16 +27,21 @@ def png(pixels: np.ndarray) -> bytes:
     height, width, channels = pixels.shape
     if channels not in (1, 3, 4) or not height or not width:
         raise ValueError(f"a picture is (H, W), (H, W, 3) or (H, W, 4) with some pixels; got {pixels.shape}.")
-    kind = {1: 0, 3: 2, 4: 6}[channels]
+    kind, extra = {1: 0, 3: 2, 4: 6}[channels], b""
+    if channels == 3:
+        packed = pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)
+        colours, index = np.unique(packed, return_inverse=True)
+        if len(colours) <= 256:  # a map in a scale of colours: one byte a pixel
+            kind, pixels = 3, index.reshape(height, width, 1).astype(np.uint8)
+            table = np.stack([colours >> 16, colours >> 8 & 255, colours & 255], -1).astype(np.uint8)
+            extra = _chunk(b"PLTE", table.tobytes())
+    flat = pixels.reshape(height, -1)
     # each line is stored as its difference from the one above (filter 2), which compresses photographs
-    flat = pixels.reshape(height, width * channels)
     above = np.vstack([np.zeros_like(flat[:1]), flat[:-1]])
     lines = np.hstack([np.full((height, 1), 2, np.uint8), flat - above])
-    header = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        _chunk(name, data)
-        for name, data in ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b""))
-    )
+    header = _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0))
+    data = _chunk(b"IDAT", zlib.compress(lines.tobytes(), 9))
+    return b"\x89PNG\r\n\x1a\n" + header + extra + data + _chunk(b"IEND", b"")
 
 
 def _chunk(name: bytes, data: bytes) -> bytes:

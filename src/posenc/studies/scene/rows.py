@@ -11,12 +11,12 @@ from posenc.studies import field_rows
 from posenc.studies.field_rows import Budget, FieldRow
 from posenc.training.loop import TrainingConfig
 
-FOURIER = "gaussian-4"
+FOURIER = "gaussian-2"
 """Sigma, cycles a side of the cube, is the best of ``OF_SIGMA`` on the other solid."""
 SMALL = "-small"
 SMALL_DIM = 96
 ROWS = ("none", FOURIER, FOURIER + SMALL, "dense", "hash", "multires")
-MORE = ("positional",)
+MORE = ("positional", "gaussian-4", "gaussian-8")
 SIGMAS = (1.0, 2.0, 4.0, 8.0, 16.0)
 OF_SIGMA = {f"gaussian-{sigma:g}": sigma for sigma in SIGMAS}
 

@@ -1,0 +1,91 @@
+"""What ``import posenc`` costs next to ``import torch``.
+
+    python benchmarks/importing.py --out results/import.json
+
+Every import in a fresh process, the two in turn; seconds are the process's own, around the statement, so that neither
+Python's start nor another process counts. What counts is the median of the rounds' ratios. Nothing is timed before a
+fresh process has found a scheme through the package and attended with it. The floor is torch's own time: posenc imports
+it first, and its modules of schemes when one is asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from posenc import provenance
+from quiet import refusal
+
+AIM = 1.15
+IMPORT = "import time; began = time.process_time(); import {}; print(time.process_time() - began)"
+GATE = """
+import posenc, torch
+q = torch.ones(1, 1, 3, 8)
+out = posenc.attention(q, q, q, scheme=posenc.RoPE(8), q_pos=posenc.sequence(3))
+print(float((out - 1).abs().max()))
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="What importing posenc costs, next to torch alone.")
+    parser.add_argument("--out", type=Path, help="write the figures to this JSON file as well")
+    parser.add_argument("--rounds", type=int, default=9, help="rounds of the comparison (default 9)")
+    parser.add_argument("--force", action="store_true", help="time on a busy machine too")
+    chosen = parser.parse_args()
+    if trouble := refusal(chosen.force):
+        print(trouble, file=sys.stderr)
+        return 2
+    gate()
+    found = compare(chosen.rounds)
+    met = "met" if found["ratio"] <= AIM else "MISSED"
+    print(
+        f"import posenc: {found['ratio']:.3f} x import torch (aim {AIM} x, {met}); "
+        f"{found['posenc']:.0f} ms next to {found['torch']:.0f} ms"
+    )
+    if chosen.out:
+        chosen.out.parent.mkdir(parents=True, exist_ok=True)
+        document = {"forced": chosen.force, "load": os.getloadavg()[0], "found": found}
+        chosen.out.write_text(json.dumps(document | {"provenance": provenance.gather()}, indent=1) + "\n")
+    return 0
+
+
+def compare(rounds: int) -> dict[str, Any]:
+    """Milliseconds of both imports, and the rounds' ratios."""
+    seconds: dict[str, list[float]] = {"torch": [], "posenc": []}
+    for turn in range(-1, rounds):  # the first one writes bytecode and fills the system's file cache
+        for name in list(seconds)[:: 1 if turn % 2 else -1]:
+            took = fresh(IMPORT.format(name))
+            if turn >= 0:
+                seconds[name].append(took)
+    ratios = [b / a for a, b in zip(*seconds.values(), strict=True)]
+    return {
+        "ratio": statistics.median(ratios),
+        "aim": AIM,
+        "rounds": ratios,
+        **{name: 1e3 * statistics.median(took) for name, took in seconds.items()},
+    }
+
+
+def gate(code: str = GATE) -> None:
+    """Raises ValueError unless a fresh process can use what it has imported: equal values average to themselves."""
+    worst = fresh(code)
+    if not worst <= 1e-6:
+        raise ValueError(
+            f"attention over equal values is off by {worst:.1e} in a fresh process (allowed 1e-06); the speed of an "
+            "import that does not work is none. Run tests/test_attention.py first."
+        )
+
+
+def fresh(code: str) -> float:
+    """The number that a fresh Python prints. Raises CalledProcessError where it fails."""
+    return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
