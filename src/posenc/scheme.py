@@ -124,10 +124,13 @@ class Scheme(nn.Module, abc.ABC):
             beside[STATE] = {"version": STATE_VERSION, "scheme": type(self).__name__} | self._conventions()
 
     def _load_from_state_dict(
-        self, state_dict: Mapping[str, Any], prefix: str, local_metadata: Mapping[str, Any], *rest: Any
-    ) -> None:
+        self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: Any, unexpected_keys: Any,
+        error_msgs: Any,
+    ) -> None:  # fmt: skip
         self._refuse_state(local_metadata.get(STATE, {}))
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)  # pyright: ignore[reportArgumentType]
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
 
     def _refuse_state(self, saved: Mapping[str, Any]) -> None:
         name, own = type(self).__name__, self._conventions()

@@ -145,7 +145,6 @@ def test_two_graphs_in_one_batch_are_one_union():
         (lambda: GraphDistance(4, [(0, 5)], nodes=3), r"3 nodes are numbered from 0 to 2, .* got numbers from 0 to 5"),
         (lambda: GraphDistance(4, [(-1, 2)]), r"3 nodes are numbered from 0 to 2, .* got numbers from -1 to 2"),
         (lambda: GraphDistance(0, [(0, 1)]), r"heads >= 1 and max_distance >= 1; got heads=0, max_distance=20"),
-        (lambda: GraphDistance(4, [(0, 1, 2)]), r"edges are pairs of node numbers, as \[\(0, 1\), .* got \(0, 1, 2\)"),
         (lambda: GraphDistance(4, torch.tensor([[0, 1, 2]])), r"shape \(E, 2\); got \(1, 3\)\. Transpose them"),
         (lambda: GraphDistance(4, torch.tensor([[0.0, 1.0]])), r"node numbers are integers; got torch\.float32"),
         (lambda: GraphDistance(4, []), r"got no edge\. Number nodes from 0, or pass nodes"),
@@ -158,3 +157,9 @@ def test_two_graphs_in_one_batch_are_one_union():
 def test_bad_input(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+@pytest.mark.compile  # the shape hook would refuse it before the sentence does
+def test_edges_that_are_no_pairs():
+    with pytest.raises(ValueError, match=r"edges are pairs of node numbers, as \[\(0, 1\), .* got \(0, 1, 2\)"):
+        GraphDistance(4, [(0, 1, 2)])

@@ -202,7 +202,7 @@ def test_a_fit_without_any_surface_is_told_and_not_averaged(quick, tmp_path, mon
 def test_truth_is_kept_and_what_marching_cubes_loses_is_small(quick, tmp_path):
     store = Store(tmp_path / "runs")
     name = STUDY.plan(asked(mesh_file(tmp_path)), store)[0].settings["points"]
-    first, again = (work.truth(store.root, name, 20) for _ in range(2))
+    first, again = (work.truth(store.root, name, 20, 24, 20) for _ in range(2))
     assert (first.picture == again.picture).all()
     assert 0 < first.chamfer < 0.01
     assert first.chamfer == again.chamfer
@@ -309,3 +309,20 @@ def test_every_claim_names_panels_that_exist():
         panels = claim.command.partition("--panels ")[2].split()
         assert panels
         assert set(panels) <= set(STUDY.plans)
+
+
+def test_a_page_shows_the_mesh_that_it_is_asked_about(quick, tmp_path):
+    one, other = mesh_file(tmp_path, "one.obj"), shapes.write(shapes.Mesh(*shapes.cuboid(1, 1, 1)), tmp_path / "b.ply")
+    quick.own["steps"] = 2
+    wanted = {"schemes": ["dense"], "panels": ["fit"], "seeds": [0]}
+    store, units = ran(asked(one, **wanted), tmp_path)
+    assert [unit.key for unit in STUDY.stored(asked(one, panels=["fit"]), store)] == [units[0].key]
+    with pytest.raises(
+        ValueError, match=r"no results of shape-fit --preset quick about .*b\.ply.* posenc run shape-fit"
+    ):
+        STUDY.stored(asked(other, panels=["fit"]), store)
+    _, more = ran(asked(other, **wanted), tmp_path)
+    for path, (unit,) in ((one, units), (other, more)):
+        assert [found.key for found in STUDY.stored(asked(path), store)] == [unit.key]
+    quick.own["steps"] = 3  # as if a later posenc trained longer: what is there is shown
+    assert len(STUDY.stored(studies.Request(preset="quick"), store)) == 2

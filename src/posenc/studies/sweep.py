@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from posenc.progress import Estimate
@@ -245,6 +246,13 @@ class Sweep:
                 f"{store.root} holds no results of {self.name} --preset {request.preset}. "
                 f"Make them: {command} --out {store.root}"
             )
+        same = self._same(request, store, found)
+        if request.source is not None and not same:
+            raise ValueError(
+                f"{store.root} holds no results of {self.name} --preset {request.preset} about {request.source}. Make "
+                f"them: posenc run {self.name} {request.source} --preset {request.preset} --out {store.root}"
+            )
+        found = same or found
         if not request.panels and request.source is None:
             return found
         needed = self.wanted(request)
@@ -259,6 +267,23 @@ class Sweep:
                     f"Make them: {command} --panels {name} --out {store.root}"
                 )
         return shown
+
+    def _same(self, request: Request, store: Store, found: Sequence[Unit]) -> list[Unit]:
+        """The units that this request would make today: a store may hold another picture's, and older ones."""
+        settled: dict[tuple[str, str, str], dict[str, Any] | None] = {}
+
+        def today(unit: Unit) -> bool:
+            cell = (unit.setting, plain_label(unit), unit.settings.get("device", "cpu"))
+            if cell not in settled:
+                try:
+                    asked = dataclasses.replace(request, device=cell[2])
+                    settled[cell] = self.settle(asked, store, *cell[:2])
+                except (ValueError, KeyError):  # no data at hand, or a row or setting that is no more
+                    settled[cell] = None
+            settings = settled[cell]
+            return settings is not None and msgspec.structs.replace(unit, settings=settings).key == unit.key
+
+        return [unit for unit in found if today(unit)]
 
     def cost(self, unit: Unit) -> float:
         training = unit.settings.get("training", {})

@@ -112,11 +112,13 @@ def sigma(found: Found) -> list[Panel]:
 
 
 def truth_of(found: Found) -> Truth | None:
-    """The shape itself, where a unit says which it is."""
-    if not found.units:
+    """The shape itself, as large as the fits' pictures are; nothing where no unit has finished."""
+    if not found.done:
         return None
-    settings = found.units[0].settings
-    return truth(found.store.root, settings["points"], settings["resolution"])
+    unit = found.done[0]
+    settings, arrays = unit.settings, found.store.arrays(unit.key)
+    sizes = settings["resolution"], len(arrays["picture"]), len(arrays["section"])
+    return truth(found.store.root, settings["points"], *sizes)
 
 
 def reached(found: Found, setting: str, metric: str) -> dict[str, float]:

@@ -77,16 +77,16 @@ class Truth:
     normal_error: float
 
 
-def truth(root: Path, name: str, resolution: int) -> Truth:
-    """Made once and kept in the store."""
-    path = root / "data" / f"{Path(name).stem}-truth-{resolution}.npz"
+def truth(root: Path, name: str, resolution: int, side: int, across: int) -> Truth:
+    """Made once and kept in the store: for vertices of marching cubes, pixels of a picture and of a cross-section."""
+    path = root / "data" / f"{Path(name).stem}-truth-{resolution}-{side}-{across}.npz"
     if not path.exists():
         mesh = kept_points(root, name).shape.mesh
         tree = task.Tree(mesh)
         again = task.marching_cubes(task.distance_on_lattice(tree, resolution))
         apart = task.Apart(float("nan"), float("nan")) if again is None else task.apart(again, mesh, SPREAD)
-        section = task.signed_distance(tree, task.slice_points(ACROSS)).reshape(ACROSS, ACROSS)
-        found = {"picture": task.render(mesh, SIDE), "section": section.astype(np.float32), "apart": np.array(apart)}
+        section = task.signed_distance(tree, task.slice_points(across)).reshape(across, across)
+        found = {"picture": task.render(mesh, side), "section": section.astype(np.float32), "apart": np.array(apart)}
         write_whole(path, _archive(found))
     with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         return Truth(arrays["picture"], arrays["section"], *arrays["apart"].tolist())
