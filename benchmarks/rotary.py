@@ -2,21 +2,22 @@
 
     python benchmarks/rotary.py --out results/rotary.json
 
-Baseline: ``q.clone(), k.clone()`` in float32, the least that any map of q and k can cost: it reads 32 MiB and writes 32,
-and what is bfloat16 need move half of that, 0.5 clones. Nothing is timed before every way agrees with complex numbers in
-NumPy. What is timed is taken in turn, and what counts is the median of the rounds' ratios; seconds are the process's
-own, so that another process costs little. One thread. Peak memory is what a call adds to the process at rest, over what
-the clones add.
+Baseline: ``q.clone(), k.clone()`` in float32, the least that any map of q and k can cost: it reads 32 MiB and writes
+32, and in bfloat16 half of that, 0.5 clones, is the floor. Nothing is timed before every way agrees with complex
+numbers in NumPy. What is timed is taken in turn, and what counts is the median of the rounds' ratios; seconds are the
+process's own, so that another process costs little. One thread. Peak memory is what a call adds to the process at rest,
+over what the clones add.
 
 All are timed with memory that the process has already. Otherwise the C library hands 16 MiB back and faults them in
 again whenever it likes, which takes six times as long as the copy (17 ms next to 2.6), and a ratio says who was lucky:
 the same code was measured at 0.4 and at 3.7 clones. `faults` counts the pages that were faulted in all the same.
 
 Halves in bfloat16 take five passes of torch's operations: widen, times the cosine, plus two products with the sine,
-narrow. Each alone, on data in the cache, takes 0.15 to 0.25 clones, together 1.7 to 2.1; on data out of the cache the
-eager way cannot reach 2.2 clones, and was tried with parts of 2^15 to 2^20 elements, parts of some tokens of all heads,
-planes of halves, and rolled copies, which are all slower. Compiled it is one pass. Interleaved pairs are the other way
-round: complex numbers make three passes of it, and inductor finds no good loop.
+narrow. Alone, on data in the cache, each takes 0.3 to 0.5 clones and all of them 1.7 to 2.1; with x out of memory and
+the calls themselves it is 2.1 to 2.9, so the aim of 2.2 is met by the compiled way, which is one pass, and eagerly at
+times. Tried and slower: parts of 2^15 to 2^17 elements, parts of some tokens of all heads, halves widened into planes
+of their own, and a rolled copy. Interleaved pairs are the other way round: complex numbers make three passes of it, and
+inductor finds no good loop.
 """
 
 from __future__ import annotations

@@ -1,25 +1,42 @@
 """The benchmark of biases times nothing that is wrong, and finds what it times by walking the catalogue."""
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
 
+from posenc.kernels import parts
+
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
 
 @pytest.fixture
-def biases(monkeypatch) -> ModuleType:
+def in_earnest(monkeypatch) -> ModuleType:
     monkeypatch.syspath_prepend(FOLDER)
-    spec = importlib.util.spec_from_file_location("benchmark_biases", FOLDER / "biases.py")
+    spec = importlib.util.spec_from_file_location("biases", FOLDER / "biases.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "biases", module)  # a fresh process finds it by this name
     spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "GATED", 40)
     return module
+
+
+@pytest.fixture
+def biases(in_earnest, monkeypatch) -> ModuleType:
+    monkeypatch.setattr(in_earnest, "GATED", 40)
+    return in_earnest
+
+
+def test_the_gate_is_long_enough_for_parts_of_which_the_last_is_shorter(in_earnest, monkeypatch):
+    taken, runs = [], parts._runs
+    monkeypatch.setattr(parts, "_runs", lambda count, step: taken.append((count, step)) or runs(count, step))
+    in_earnest.gate("ALiBi", in_earnest.with_a_bias()["ALiBi"], 4, in_earnest.whole)
+    assert len(taken) == 2  # forwards and backwards, of the one way
+    assert all(1 < step < count and count % step for count, step in taken)
 
 
 @pytest.mark.parametrize("values", [True, False])
@@ -48,6 +65,9 @@ def test_memory_is_what_a_fresh_process_adds(biases):
     out = biases.ours(biases.NoPE(), given)
     torch.testing.assert_close(out, biases.plain(None, given))
     assert biases.added(biases.NoPE(), 64, 1) >= 0
+    beside = biases.fresh(biases.NoPE(), 512, 4)
+    assert beside >= 0
+    assert -1 < biases.matrices(biases.with_a_bias()["ALiBi"], 512, 4, beside) < 40  # a whole (512, 512) is 1 MiB
 
 
 def test_rounds_take_both_forms(biases):

@@ -100,6 +100,40 @@ def test_the_gate_stops_what_is_not_the_same(encoder):
         encoder.gate(model, plain, *encoder.some_puzzles(config, 8))
 
 
+def test_imports_are_timed_in_turn_behind_a_gate_and_written(monkeypatch, tmp_path, capsys):
+    monkeypatch.syspath_prepend(FOLDER)
+    importing, out = load("importing"), tmp_path / "results" / "import.json"
+    asked = []
+
+    def fresh(code):
+        asked.append(code)
+        return 0.0 if code == importing.GATE else 1.1 if "import posenc;" in code else 1.0
+
+    monkeypatch.setattr(importing, "refusal", lambda force: "")
+    monkeypatch.setattr(importing, "fresh", fresh)
+    monkeypatch.setattr(sys, "argv", ["importing.py", "--rounds", "2", "--out", str(out)])
+    assert importing.main() == 0
+    assert asked[0] == importing.GATE
+    assert ["posenc" in code for code in asked[1:]] == [False, True, True, False, False, True]
+    assert capsys.readouterr().out == (
+        "import posenc: 1.100 x import torch (aim 1.15 x, met); 1100 ms next to 1000 ms\n"
+    )
+    written = json.loads(out.read_text())
+    assert written["found"]["rounds"] == pytest.approx([1.1, 1.1])
+    assert {"commit", "command", "machine"} <= set(written["provenance"])
+
+
+def test_an_import_is_timed_in_a_fresh_process_and_not_if_it_does_not_work(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    importing = load("importing")
+    assert 0 < importing.fresh(importing.IMPORT.format("json")) < 5
+    importing.gate()
+    with pytest.raises(ValueError, match=r"is off by 1\.0e\+00 in a fresh process \(allowed 1e-06\); the speed of an"):
+        importing.gate("print(1.0)")
+    with pytest.raises(subprocess.CalledProcessError):
+        importing.fresh("import no_such_module")
+
+
 # on a GPU; here on the CPU, with a small model ---------------------------------------------------------------------
 
 

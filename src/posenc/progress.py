@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from posenc.store import Unit
 
+SCORES = ("accuracy", "psnr", "iou", "rmse", "loss")
 HEARTBEAT = 10.0  # seconds between plain lines while nothing finishes
 
 
@@ -171,8 +172,12 @@ class Table:
 
 
 def describe(metrics: Mapping[str, float]) -> str:
-    """`accuracy_iid 0.981, accuracy_ood 0.714`: accuracies first, short names before long; the rest is in tables."""
-    named = sorted(metrics.items(), key=lambda item: (not item[0].startswith("accuracy"), item[0].count("_"), item[0]))
+    """`accuracy_iid 0.981, accuracy_ood 0.714`: scores first, short names before long; the rest is in tables."""
+
+    def rank(name: str) -> tuple[bool, int, str]:
+        return not name.startswith(SCORES), name.count("_"), name
+
+    named = sorted(metrics.items(), key=lambda item: rank(item[0]))
     return ", ".join(f"{name} {value:.3f}" for name, value in named[:3])
 
 

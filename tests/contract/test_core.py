@@ -7,11 +7,13 @@ import pytest
 import torch
 from torch import nn
 
+from posenc.contract import check
 from posenc.contract.case import SHIFT, Case
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme, per_head
 from posenc.schemes.nope import NoPE
 from posenc.schemes.rope import RoPE
+from posenc.schemes.sc_torus import SCTorus
 
 
 def claims(**changed) -> Claims:
@@ -167,3 +169,9 @@ def test_a_scheme_that_looks_at_neighbours_is_met_with_full_grids():
     assert case.positions(9, axes=2).lattice == (3, 3)
     assert Case(Neighbours, {"axes": 2}).positions(batch=3).coords.shape == (3, 6, 2)
     assert Case(Neighbours, {"axes": 2}).positions(0).count == 0
+
+
+@pytest.mark.parametrize("options", SCTorus.examples, ids=str)
+def test_an_instance_is_drawn_again_for_claims_in_expectation(options):
+    report = check(SCTorus(**options))
+    assert report.ok, report

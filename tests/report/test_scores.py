@@ -66,6 +66,16 @@ def test_pixels_stand_inside_the_page():
     assert "image/gif" in embedded(b"GIF89a", 1, 1, "gif")
 
 
+def test_a_photograph_is_kept_small():
+    y, x = np.mgrid[0:64, 0:64] / 64
+    noisy = np.stack([x, y, x * y], -1) + np.random.default_rng(0).normal(0, 0.02, (64, 64, 3))
+    exact, small = picture(noisy, "a", "a"), picture(noisy, "a", "a", photograph=True)
+    assert "image/webp" in small.svg
+    assert len(small.svg) < len(exact.svg) / 3
+    grey = album({"grey": np.zeros((4, 4, 1), np.uint8)}, key="k", photographs=True).pictures[0]
+    assert "image/webp" in grey.svg
+
+
 def test_errors_go_from_black_to_white():
     colours = error_map(np.array([[0.0, 1.0, 2.0, np.nan]]), 1.0)
     assert colours[0, 0].tolist() == [0, 0, 0]

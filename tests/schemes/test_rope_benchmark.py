@@ -1,6 +1,8 @@
 """The benchmark of rotations times nothing that is wrong, and everything that it names an aim for."""
 
 import importlib.util
+import json
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -35,7 +37,23 @@ def test_the_gate_stops_the_other_pairing_and_lets_the_right_one_through(rotary,
 
 @pytest.mark.compile
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning")  # inductor's own
-def test_every_way_with_an_aim_is_timed_behind_its_gate(rotary):
+def test_every_way_with_an_aim_is_timed_behind_its_gate(rotary, monkeypatch):
+    monkeypatch.setattr(rotary, "keep_freed_memory", lambda: None)  # which this process would keep for good
     found = rotary.compare(2, (1, 2, 16, 8))
     assert set(found) == set(rotary.AIMS)
     assert all(figures["ratio"] >= 0 for figures in found.values())
+
+
+def test_figures_are_printed_and_written_with_where_they_come_from(rotary, monkeypatch, tmp_path, capsys):
+    found = {"half": {"ratio": 4.0, "aim": 5.0, "peak": 1.0}, "prepare": {"ratio": 2.0, "aim": 1.2, "peak": 0.5}}
+    out = tmp_path / "results" / "rotary.json"
+    monkeypatch.setattr(rotary, "refusal", lambda force: "")
+    monkeypatch.setattr(rotary, "compare", lambda rounds: found)
+    monkeypatch.setattr(sys, "argv", ["rotary.py", "--out", str(out)])
+    assert rotary.main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "half: 4.00 clones (aim 5.0, met), peak 1.00 clones"
+    assert lines[1] == "prepare: 2.00 clones (aim 1.2, MISSED), peak 0.50 clones"
+    written = json.loads(out.read_text())
+    assert written["found"] == found
+    assert {"commit", "command", "machine"} <= set(written["provenance"])

@@ -58,7 +58,7 @@ def test_the_quick_plan_is_eight_rows_and_two_with_the_term(quick, tmp_path):
     assert [unit.scheme for unit in units if unit.setting == "eikonal"] == [f"{row}, eikonal" for row in rows.SLOPES]
     assert len(units) == 10
     assert {unit.settings["loss"]["eikonal"] for unit in units if unit.setting == "main"} == {0}
-    assert {unit.settings["loss"]["eikonal"] for unit in units if unit.setting == "eikonal"} == {0.1}
+    assert {unit.settings["loss"]["eikonal"] for unit in units if unit.setting == "eikonal"} == {0.01}
 
 
 def test_points_are_made_once_and_again_for_another_mesh(quick, tmp_path, capsys):
@@ -124,7 +124,7 @@ def test_a_mesh_is_learned_shown_and_written(quick, tmp_path):
     low, high = (written.placement.back(corner) for corner in written.mesh.box)
     np.testing.assert_allclose(low, [8.5, 9, 9.5], atol=0.4)  # where the file's own shape is
     np.testing.assert_allclose(high, [11.5, 11, 10.5], atol=0.4)
-    assert STUDY.verdict(request, store, units)[0].startswith("From its distance ")
+    assert STUDY.verdict(request, store, units)[0].startswith("Fitted to its distance, ")
 
 
 def test_what_is_stored_is_what_the_field_says(quick, tmp_path):
@@ -287,7 +287,7 @@ def judged(name, table):
 
 
 def test_claims_follow_from_the_numbers_both_ways():
-    good = told(gaussian_1=0.01, multires=0.001, dense=0.002, hash=0.003, siren=0.005)
+    good = told(gaussian_2=0.01, multires=0.001, dense=0.002, hash=0.003, siren=0.005)
     assert judged("grids suit making shapes", good) == "upheld"
     assert judged("grids suit making shapes", good[:-3] + told(siren=0.0005)) == "not upheld"
     iou = told(metric="iou", hash=0.9, dense=0.8, multires=0.95)

@@ -15,8 +15,8 @@ What it costs is memory, not arithmetic. A level of 2^19 rows of two floats is 4
 cache lines some eight times, and reading those in any order out of main memory takes 1.5 ms a level, out of the cache
 0.5; so a level is first read from end to end (0.2 ms) and then at random. All intermediates of all levels share memory
 that stays in the cache, and results are put in order once a run, since each point's levels share its cache lines. Tried
-and slower: runs of 2^13 and 2^14 points, and bags of weighted rows (``embedding_bag``, which wants the corners of a point
-side by side: to transpose rows and weights costs more than the gather).
+and slower: runs of 2^13 and 2^14 points, and bags of weighted rows (``embedding_bag``, which wants the corners of a
+point side by side: to transpose rows and weights costs more than the gather).
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class _Grids(torch.autograd.Function):
 
 
 class _Scratch:
-    """Memory by name that is taken once and overwritten by every level: fresh memory costs as much as the arithmetic."""
+    """Memory by name, taken once and overwritten by every level: fresh memory costs as much as the arithmetic."""
 
     def __init__(self) -> None:
         self.taken: dict[tuple[str, torch.dtype], Tensor] = {}
@@ -294,7 +294,7 @@ def _corners(table: Tensor, cell: _Cell, scratch: _Scratch) -> Tensor:
 
 
 def _fetch(rows: Tensor, cell: _Cell) -> None:
-    """Reads a level from end to end where its cache lines are about to be read in any order: in order is much faster."""
+    """Reads a level from end to end where its cache lines are about to be read in any order, which is much slower."""
     if len(cell.row) * LINE >= rows.nbytes > CACHED:
         rows.sum()
 

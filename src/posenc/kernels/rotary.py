@@ -7,6 +7,10 @@ Which two channels are a pair is a convention that travels with the angles: a ``
     interleaved  (2i, 2i + 1) of the d channels that turn: the papers'
     half         (i, i + d/2) of the d channels that turn: GPT-NeoX, Llama in transformers
     across       (i, i + D/2) of all D channels of the head, i < d/2: the other partial rotation that is in use
+
+A turn need only read x and write as much, so on a CPU it is a matter of passes over memory (``benchmarks/rotary.py``).
+Interleaved float32 is one complex product, and compiled code is one pass. All else takes several of torch's operations,
+widen, multiply, add, narrow, and goes part by part so that they meet in the cache.
 """
 
 from __future__ import annotations
@@ -155,7 +159,7 @@ def _plainly(x: Tensor, by: Turn, back: bool) -> Tensor:
 
 
 def _takes_passes(x: Tensor, by: Turn) -> bool:
-    """Whether many numbers on a CPU need more than the one pass of a complex product, and only x may have a gradient."""
+    """Whether many numbers on a CPU need more than the one pass of a complex product, and x alone has a gradient."""
     if x.device.type != "cpu" or x.dim() != 4 or x.numel() < SEVERAL or forward_ad._current_level >= 0:
         return False
     if torch.is_grad_enabled() and by.cos_sin.requires_grad:
@@ -185,25 +189,24 @@ class _InParts(torch.autograd.Function):
 
 
 def _complex_parts(x: Tensor, table: Tensor, out: Tensor, back: bool) -> None:
-    cis, y = torch.view_as_complex(table.contiguous()), None
+    cis, y = torch.view_as_complex(table.contiguous()), table.new_empty(0)
     cis = cis.conj_physical() if back else cis
     for given, to, by in _parts(x, out, cis[(None,) * (4 - cis.dim())]):
-        if y is None or y.shape != given.shape:
-            y = table.new_empty(given.shape)
-            z = torch.view_as_complex(y.unflatten(-1, (-1, 2)))
+        y = y if y.shape == given.shape else table.new_empty(given.shape)
         y.copy_(given)
-        z.mul_(by)
+        torch.view_as_complex(y.unflatten(-1, (-1, 2))).mul_(by)
         to.copy_(y)
 
 
 def _half_parts(x: Tensor, table: Tensor, out: Tensor, back: bool) -> None:
     table = table[(None,) * (5 - table.dim())]
     cos, sin = table[..., :1, :].expand(table.shape).flatten(-2), table[..., 1, :].contiguous()
-    narrow, y = x.dtype != table.dtype, None
+    narrow, spare = x.dtype != table.dtype, ()
     for given, to, c, s in _parts(x, out, cos, sin):
-        if y is None or y.shape != given.shape or not narrow:
-            y, turned = table.new_empty(2, *given.shape) if narrow else (given, to)
-            (a, b), (a_turned, b_turned) = y.chunk(2, -1), turned.chunk(2, -1)
+        if not narrow or not spare or spare[0].shape != given.shape:
+            y, turned = table.new_empty(2, *given.shape).unbind() if narrow else (given, to)
+            spare = (y, turned, *y.chunk(2, -1), *turned.chunk(2, -1))
+        y, turned, a, b, a_turned, b_turned = spare
         if narrow:
             y.copy_(given)
         torch.mul(y, c, out=turned)
@@ -225,7 +228,7 @@ def _parts(x: Tensor, *more: Tensor) -> Iterator[tuple[Tensor, ...]]:
 
 
 def _cut(dim: int, step: int, x: Tensor, *more: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    return zip(x.split(step, dim), *(t.split(step, dim) if t.shape[dim] > 1 else repeat(t) for t in more))
+    return zip(x.split(step, dim), *(t.split(step, dim) if t.shape[dim] > 1 else repeat(t) for t in more), strict=False)
 
 
 def _complex_fits(x: Tensor) -> bool:

@@ -191,7 +191,7 @@ class Occupancy(nn.Module):
     def __init__(self, cells: int, samples: int, decay: float = 0.8) -> None:
         super().__init__()
         self.cells, self.decay, self.threshold = cells, decay, 0.01 * samples
-        self.register_buffer("level", torch.full((cells**3,), 4 * self.threshold))
+        self.register_buffer("level", torch.full((cells**3,), self.threshold / decay))
         self.register_buffer("occupied", torch.ones(cells**3, dtype=torch.bool))
 
     def forward(self, places: Float[Tensor, "*B 3"]) -> Bool[Tensor, "*B"]:

@@ -16,8 +16,9 @@ def watch(path: Path, title: str, pictures: Mapping[str, str]) -> Path:
 
     It loads nothing but these files, and reloads itself.
     """
+    policy = "default-src 'none'; img-src 'self' file:; style-src 'unsafe-inline'"
     shown = "\n".join(
-        f'<figure><img src="{escape(file)}" alt="not begun, or finished"><figcaption>{escape(label)}</figcaption></figure>'
+        f'<figure><img src="{escape(file)}" alt="not begun, or done"><figcaption>{escape(label)}</figcaption></figure>'
         for label, file in pictures.items()
     )
     return write_text(
@@ -25,7 +26,7 @@ def watch(path: Path, title: str, pictures: Mapping[str, str]) -> Path:
         f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>
 <meta http-equiv="refresh" content="{SECONDS}">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src 'self' file:; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <style>
 :root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }}
 body {{ margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }}

@@ -116,7 +116,7 @@ class Found:
                     seeds[unit.seed] = (mark if limit else spent, value)
         return {
             label: {
-                math.fsum(spent for spent, _ in seeds.values()) / len(seeds): {s: v for s, (_, v) in seeds.items()}
+                _rounded(math.fsum(t for t, _ in seeds.values()) / len(seeds)): {s: v for s, (_, v) in seeds.items()}
                 for seeds in marks.values()
             }
             for label, marks in read.items()
@@ -126,6 +126,10 @@ class Found:
     def folder(self) -> Path:
         """Where the page lies, and files beside it."""
         return self.store.root / "pages"
+
+
+def _rounded(seconds: float) -> float:
+    return float(f"{seconds:.3g}")
 
 
 def _moment(spent: float, limit: float) -> float:

@@ -152,7 +152,7 @@ def pictures_of(found: Found, setting: str, title: str) -> Panel:
         shown[f"{label}, error x 4"] = arrays["error"][..., 0]
         notes[f"{label}, error x 4"] = "black is none"
     key = "What each encoding makes of the picture, lowest seed, and four times its mean absolute error."
-    return Panel(title, (album(shown, key=key, notes=notes),))
+    return Panel(title, (album(shown, key=key, notes=notes, photographs=True, largest=320),))
 
 
 def film(found: Found, setting: str, title: str) -> Panel:

@@ -29,8 +29,8 @@ PRESETS = {
         panels=("encodings",),
         asks=False,
         own={
-            "longest": 100, "held": 8, "seconds": 36.0, "parameters": 108_000, "rays": 1024, "points": 2**13,
-            "samples": 64, "cells": 32, "coarsest": 8, "finest": 96, "levels": 8,
+            "longest": 100, "held": 8, "seconds": 36.0, "parameters": 78_000, "rays": 1024, "points": 2**13,
+            "samples": 64, "cells": 32, "coarsest": 8, "finest": 64, "levels": 6,
         },
     ),
     "standard": Preset(
@@ -39,8 +39,8 @@ PRESETS = {
         seeds=(0, 1, 2),
         panels=("encodings", "directions", "sigma"),
         own={
-            "longest": 400, "held": 8, "seconds": 300.0, "parameters": 450_000, "rays": 2048, "points": 2**14,
-            "samples": 96, "cells": 48, "coarsest": 8, "finest": 192, "levels": 10,
+            "longest": 400, "held": 8, "seconds": 300.0, "parameters": 360_000, "rays": 2048, "points": 2**14,
+            "samples": 96, "cells": 48, "coarsest": 8, "finest": 128, "levels": 8,
         },
     ),
 }  # fmt: skip

@@ -24,7 +24,7 @@ from posenc.training.loop import Fit, Report, TrainingConfig, train
 NOW = "now.png"
 LOOK_EVERY = 16
 """Steps between two looks at the occupancy of the cells."""
-WATCHED, ASKED = 48, 2048
+WATCHED, ASKED = 40, 1024
 """Pixels a side of the view that is watched, and rays that are asked, each time a training is measured."""
 AT_ONCE = 2**16
 """Places that are asked at once where no gradient is taken."""

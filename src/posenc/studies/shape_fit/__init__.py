@@ -59,8 +59,8 @@ def headline(found: Found) -> str:
             best, *_, last = [*near, *near]
             lost = [label for label in found.labels(setting) if label not in near and found.first(setting, label)]
             told = (
-                f"From its {what} {best} comes nearest to the shape, {number(near[best])} thousandths of its diagonal "
-                f"away; {last} stays {number(near[last])} away"
+                f"Fitted to its {what}, {best} comes nearest to the shape: {number(near[best])} thousandths of its "
+                f"diagonal away; {last} stays {number(near[last])} away"
             )
             return f"{told}, and {', '.join(lost)} has no surface at all." if lost else f"{told}."
     return "Nothing can be said yet: no unit has finished."
@@ -72,7 +72,7 @@ def expected(found: Found) -> Sequence[Expected]:
     for setting in (MAIN, OCCUPANCY):
         pairs = (("multires", rows.GAUSSIAN), (rows.GAUSSIAN, "none"), ("multires", "hash"))
         have = {label for label in found.labels(setting) if label not in rows.OF_SIGMA or label == rows.GAUSSIAN}
-        named += [Expected("chamfer", a, b, False, (setting,)) for a, b in pairs if {a, b} <= have]
+        named += [Expected("chamfer", a, b, False, (setting,), "diagonals") for a, b in pairs if {a, b} <= have]
     if EIKONAL in found.settings:
         named.append(Expected("eikonal_error", "multires-smoothstep", "multires", False, (EIKONAL,)))
     return named

@@ -24,14 +24,18 @@ from posenc.tasks import shapes as task
 CHAMFER = "chamfer"
 THOUSAND, TINY = 1000.0, 1e-9
 IN_THOUSANDTHS = (CHAMFER, "sdf_error")
+LOST = "iou_lost"
+SHOWN = (CHAMFER, LOST, "normal_error", "sdf_error", "eikonal_error", "seconds")
 METRICS = {
     CHAMFER: Score("Chamfer distance", "thousandths of the diagonal", higher=False, log=True),
     "iou": Score("Intersection over union", "of what is inside", bounds=(None, 1.0)),
+    LOST: Score("What IoU lacks of 1", "% of what is inside either", higher=False, log=True),
     "normal_error": Score("Angle between normals", "degrees", higher=False, log=True),
     "sdf_error": Score("Error of the distance", "thousandths of the diagonal", higher=False, log=True),
     "eikonal_error": Score("Slope's distance from 1", "mean of ||grad f| − 1|", higher=False, log=True),
     "seconds": Score("Time of the steps", "seconds on one core", higher=False, log=True),
 }
+SHORT = {"siren": "siren", "multires": "linear", "multires-smoothstep": "smooth"}
 FLOOR = "marching cubes alone"
 STEEP = ("normal_error", "eikonal_error", CHAMFER, "seconds")
 BANDS, INSIDE, OUTSIDE = 12, (46, 110, 160), (205, 120, 50)
@@ -41,7 +45,7 @@ GAP = 2
 
 def fit(found: Found) -> list[Panel]:
     return [
-        _scores(found, MAIN, "How near", tuple(METRICS), rows.FIT),
+        _scores(found, MAIN, "How near", SHOWN, rows.FIT),
         _against_time(found, MAIN, "Nearer with time", "sdf_error", "log10 of the distance's error"),
         pictures(found, MAIN, "The shape from each encoding", rows.FIT),
         sections(found, MAIN, "A cut through each field", rows.FIT),
@@ -51,7 +55,7 @@ def fit(found: Found) -> list[Panel]:
 
 
 def occupancy(found: Found) -> list[Panel]:
-    metrics = (CHAMFER, "iou", "normal_error", "seconds")
+    metrics = (CHAMFER, LOST, "normal_error", "seconds")
     return [
         _scores(found, OCCUPANCY, "Inside or outside", metrics, rows.OCCUPANCY),
         _against_time(found, OCCUPANCY, "Occupancy with time", "iou", "intersection over union"),
@@ -63,30 +67,38 @@ def occupancy(found: Found) -> list[Panel]:
 def slopes(found: Found) -> list[Panel]:
     """The same rows with and without the terms that ask for derivatives of derivatives, side by side."""
     together: list[Row] = []
+    shown, notes = {}, {}
     for setting in (MAIN, EIKONAL, NORMALS):
-        for row in _in_thousandths(found.rows):
+        for row in _drawn(found.rows):
             label = _plain(row["scheme"], row["setting"])
-            if row["setting"] == setting and label in rows.SLOPES:
-                name = label if setting == MAIN else f"{label} + {setting}"
-                together.append({**row, "scheme": name, "setting": MAIN})
-    weight = TERMS[EIKONAL].eikonal
+            if row["setting"] == setting and label in SHORT:
+                together.append({**row, "scheme": _short(label, setting), "setting": MAIN})
+        for label in _best_first(found, setting, tuple(SHORT)):
+            if label in SHORT:
+                name = _short(label, setting)
+                shown[name], notes[name] = _flat(found.arrays(setting, label)["picture"]), _told(found, setting, label)
     panel = scores(
         together,
         metrics={name: METRICS[name] for name in STEEP},
         title="The eikonal term",
-        caption=f"The slope of a distance is 1: {weight:g} times the mean of (|grad f| - 1)² over free points of the "
-        "cube is added to the loss. It is trained through the encoding's second derivatives, which takes time. Linear "
-        "interpolation has a constant slope along each axis of a cell and jumps between cells, smooth interpolation is "
-        "flat at every vertex.",
+        caption=f"The slope of a distance is 1: {TERMS[EIKONAL].eikonal:g} times the mean of (|grad f| − 1)² over free "
+        "points of the cube is added to the loss. It is trained through the encoding's second derivatives, which takes "
+        "time. Between vertices, linear interpolation has a slope that jumps from cell to cell; smooth interpolation "
+        "is flat at every vertex.",
     )
-    shown, notes = {}, {}
-    for setting in (MAIN, EIKONAL, NORMALS):
-        for label in _best_first(found, setting, rows.SLOPES):
-            name = label if setting == MAIN else f"{label} + {setting}"
-            shown[name], notes[name] = found.arrays(setting, label)["picture"], _told(found, setting, label)
-    title = "Surfaces with and without the term"
     key = "Lowest seed; below, the Chamfer distance in thousandths of the diagonal. Noise of the slope shows as grain."
-    return [panel, Panel(title, (album(shown, key=key, notes=notes),) if shown else (_NOTHING,))]
+    title = "Surfaces with and without the term"
+    return [panel, Panel(title, (album(shown, key=key, notes=notes, size="wide"),) if shown else (_NOTHING,))]
+
+
+def _short(label: str, setting: str) -> str:
+    """A row of many levels by how it is interpolated, and what it was trained by besides the distance."""
+    return SHORT[label] + {MAIN: "", EIKONAL: ", eikonal", NORMALS: ", normals"}[setting]
+
+
+def _flat(picture: np.ndarray) -> np.ndarray:
+    """A picture in steps of four: half as large a file, and the eye sees no difference."""
+    return picture // 4 * 4 + 2
 
 
 _NOTHING = Text(("No unit of this setting has finished.",))
@@ -94,7 +106,7 @@ _NOTHING = Text(("No unit of this setting has finished.",))
 
 def sigma(found: Found) -> list[Panel]:
     series: dict[str, dict[float, dict[int, float]]] = {"gaussian": {}}
-    for name, seeds in values(_in_thousandths(found.rows), CHAMFER, MAIN).items():
+    for name, seeds in values(_drawn(found.rows), CHAMFER, MAIN).items():
         if name in rows.OF_SIGMA:
             series["gaussian"][rows.OF_SIGMA[name]] = seeds
     return [
@@ -125,7 +137,7 @@ def reached(found: Found, setting: str, metric: str) -> dict[str, float]:
     """The mean of every row, best first."""
     means = {
         _plain(name, setting): mean(list(seeds.values()))
-        for name, seeds in values(_in_thousandths(found.rows), metric, setting).items()
+        for name, seeds in values(_drawn(found.rows), metric, setting).items()
     }
     sign = -1 if METRICS[metric].higher else 1
     return dict(sorted(means.items(), key=lambda pair: (sign * pair[1], pair[0])))
@@ -136,7 +148,7 @@ def _scores(found: Found, setting: str, title: str, metrics: Sequence[str], labe
     lost = _lost(found, setting)
     kept = [
         row
-        for row in _in_thousandths(found.rows)
+        for row in _drawn(found.rows)
         if _plain(row["scheme"], setting) in labels or not _of_any_row(_plain(row["scheme"], setting))
     ]
     floors = {} if shape is None else {CHAMFER: shape.chamfer * THOUSAND, "normal_error": shape.normal_error}
@@ -226,13 +238,13 @@ def pictures(found: Found, setting: str, title: str, labels: Sequence[str]) -> P
     shape, order = truth_of(found), _best_first(found, setting, labels)
     if shape is None or not order:
         return Panel(title, (_NOTHING,))
-    shown, notes = {"the shape": shape.picture}, {"the shape": "itself"}
+    shown, notes = {"the shape": _flat(shape.picture)}, {"the shape": "itself"}
     for label in order:
-        shown[label], notes[label] = found.arrays(setting, label)["picture"], _told(found, setting, label)
+        shown[label], notes[label] = _flat(found.arrays(setting, label)["picture"]), _told(found, setting, label)
     key = (
         "The zero level of each field, by marching cubes, lowest seed; Chamfer distance in thousandths of the diagonal."
     )
-    return Panel(title, (album(shown, key=key, notes=notes),))
+    return Panel(title, (album(shown, key=key, notes=notes, size="wide"),))
 
 
 def sections(found: Found, setting: str, title: str, labels: Sequence[str]) -> Panel:
@@ -249,7 +261,7 @@ def sections(found: Found, setting: str, title: str, labels: Sequence[str]) -> P
         "of the cube's side; beyond the last nothing was asked. Black: the field's zero level; green: the true one "
         "where it runs elsewhere."
     )
-    return Panel(title, (album(shown, key=key, notes=notes),))
+    return Panel(title, (album(shown, key=key, notes=notes, size="wide"),))
 
 
 def section(values: np.ndarray, true: np.ndarray | None, clamp: float) -> np.ndarray:
@@ -274,8 +286,8 @@ def film(found: Found, setting: str, title: str, labels: Sequence[str]) -> Panel
         frames = found.arrays(setting, label)["film"]
         keep = np.linspace(0, len(frames) - 1, min(6, len(frames))).round().astype(int)
         strips[label] = np.concatenate([frames[i] for i in keep], 1)
-        notes[label] = "from the first weights to the last, a few times as coarse as the finished one"
-    key = "The surface each time it was measured; an empty frame has none."
+        notes[label] = "from the first weights to the last"
+    key = "The surface when it was measured, taken out more coarsely than in the end; an empty frame has none."
     block = album(strips, key=key, notes=notes, largest=800, size="wide") if strips else _NOTHING
     return Panel(title, (block,))
 
@@ -306,9 +318,11 @@ def _file_name(label: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", label.lower()).strip("-")
 
 
-def _in_thousandths(found: Sequence[Row]) -> list[Row]:
-    """The same rows, small lengths in thousandths of the diagonal."""
-    return [{**row, "value": row["value"] * THOUSAND} if row["metric"] in IN_THOUSANDTHS else row for row in found]
+def _drawn(found: Sequence[Row]) -> list[Row]:
+    """The rows as they are drawn: small lengths in thousandths of the diagonal, and what an IoU lacks in percent."""
+    small = [{**row, "value": row["value"] * THOUSAND} if row["metric"] in IN_THOUSANDTHS else row for row in found]
+    lost = [{**row, "metric": LOST, "value": 100 * (1 - row["value"])} for row in found if row["metric"] == "iou"]
+    return [*small, *lost]
 
 
 def _plain(scheme: str, setting: str) -> str:

@@ -6,12 +6,16 @@ from posenc.studies import field_rows
 from posenc.studies.field_rows import Budget, FieldRow
 from posenc.training.loop import TrainingConfig
 
-GAUSSIAN = "gaussian-1"
+GAUSSIAN = "gaussian-2"
 FIT = ("none", "positional", GAUSSIAN, "siren", "dense", "hash", "multires", "multires-smoothstep")
 SLOPES = ("multires", "multires-smoothstep")
 OCCUPANCY = ("none", "basic", "positional", GAUSSIAN, "siren", "dense", "hash", "multires")
 SIGMAS = (0.5, 1.0, 2.0, 4.0, 8.0, 12.0)
 OF_SIGMA = {f"gaussian-{sigma:g}": sigma for sigma in SIGMAS}
+RATE, RATES = 5e-3, {"Coordinates": 2e-3, "SIREN": 5e-4}
+"""Of Adam: the best of about three for each kind of row, on Spot with one seed. Those of the kinds' own authors, 1e-2
+for grids, 1e-3, and 1e-4 for sines, are for longer trainings."""
+
 CYCLES = 8
 """Of the positional mapping at most, along each axis of the cube."""
 
@@ -26,14 +30,12 @@ def row(label: str, budget: Budget) -> FieldRow:
 def training(found: FieldRow, steps: int, batch: int) -> TrainingConfig:
     """How a row trains: the same steps and batches for every row, by Adam with instant-ngp's betas and eps.
 
-    Rates fall to 0 along a cosine from a first one that was chosen for each kind on Spot, one seed, from three or four;
-    those of the kinds' own authors (1e-2 for grids, 1e-3, 1e-4 for sines) are for longer trainings.
+    Rates fall to 0 along a cosine from those of `RATES`.
     """
-    rate = 5e-3 if found.scheme.endswith("Grid") else 5e-4 if found.network.activation == "sine" else 2e-3
     return TrainingConfig(
         epochs=steps,
         batch=batch,
-        lr=rate,
+        lr=RATES.get(found.scheme, RATE),
         optimiser="adam",
         betas=(0.9, 0.99),
         eps=1e-15,

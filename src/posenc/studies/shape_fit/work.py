@@ -31,7 +31,7 @@ WATCHED, FRAME, FRAMES = 24, 72, 16
 ASKED = 4096
 """Held-out points that are asked while it trains, and whose slopes are measured."""
 
-SIDE, ACROSS, SPREAD = 200, 128, 10_000
+SIDE, ACROSS, SPREAD = 256, 128, 10_000
 """Pixels of a picture and of a cross-section; points on each surface that the distance between two is taken from."""
 
 SCORING = 6.0
