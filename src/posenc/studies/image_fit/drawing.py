@@ -166,7 +166,12 @@ def film(found: Found, setting: str, title: str) -> Panel:
         title,
         (
             album(
-                strips, key="A coarse grid of pixels, each time it was measured.", notes=notes, largest=800, size="wide"
+                strips,
+                key="A coarse grid of pixels, each time it was measured.",
+                notes=notes,
+                largest=800,
+                size="wide",
+                photographs=True,
             ),
         ),
     )
