@@ -29,6 +29,12 @@ def layers(*turns: Turn, repeat: bool = True, rest: Turn | None = None) -> Calla
             "layers takes at least one scheme, and `rest` only with repeat=False: layers(rope, rope, rope, NoPE()), or "
             f"layers(peg, repeat=False, rest=NoPE()); got {len(turns)} with repeat={repeat}."
         )
+    strange = next((turn for turn in (*turns, rest) if turn is not None and not callable(turn)), None)
+    if strange is not None:
+        raise ValueError(
+            f"layers takes schemes, or functions of a layer's number that make one; got {strange!r}. For one named in "
+            "text write build(parse(text), known) of posenc.specification."
+        )
 
     def scheme_of(layer: int) -> Scheme:
         turn = turns[layer % len(turns)] if repeat or layer < len(turns) else rest

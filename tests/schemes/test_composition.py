@@ -275,6 +275,8 @@ def test_what_is_no_scheme():
         Sum([NoPE(), "RoPE"])
     with pytest.raises(ValueError, match=r"Scaled takes a scheme and a factor; got float"):
         Scaled(2.0, NoPE())
+    with pytest.raises(ValueError, match=r"layers takes schemes, or functions .* got 'RoPE'\. For one named in text"):
+        layers(NoPE(), "RoPE")
 
 
 def test_a_rotation_on_three_layers_of_four():

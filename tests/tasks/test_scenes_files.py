@@ -90,6 +90,31 @@ def test_one_file_holds_out_every_eighth_frame(tmp_path):
     assert scene.low == pytest.approx((-4, -4, -3))
 
 
+def test_frames_may_stand_in_any_order_and_be_written_as_windows_does(tmp_path):
+    content = single(tmp_path, 10)
+    content["frames"] = content["frames"][::-1]
+    content["frames"][3]["file_path"] = ".\\images\\0006.png"
+    write(tmp_path, content)
+    scene = scenes.read(tmp_path)
+    assert scene.held.names == (".\\images\\0006.png", "images/0008.png")
+    assert len(scene.train) == 8
+
+
+def test_blenders_third_file_is_not_read_where_the_test_is_there(tmp_path):
+    blender(tmp_path)
+    write(tmp_path, {"frames": [{"file_path": "./val/r_0"}]}, "val")
+    assert scenes.read(tmp_path).held.names[0] == "./test/r_0"
+
+
+def test_cameras_that_agree_on_no_up_have_z(tmp_path):
+    content = single(tmp_path)
+    for entry, angle in zip(content["frames"], (0, math.pi / 2, math.pi, 3 * math.pi / 2), strict=True):
+        turn = [[math.cos(angle), -math.sin(angle), 0, 0], [math.sin(angle), math.cos(angle), 0, 0]]
+        entry["transform_matrix"] = [*turn, [0, 0, 1, 4], [0, 0, 0, 1]]
+    write(tmp_path, content)
+    assert scenes.read(tmp_path).up == (0.0, 0.0, 1.0)
+
+
 def test_one_file_that_names_its_split(tmp_path):
     names = [f"images/{number:04}.png" for number in range(4)]
     single(tmp_path, train_filenames=names[:2], val_filenames=names[2:3], test_filenames=names[3:])

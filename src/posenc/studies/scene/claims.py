@@ -41,34 +41,39 @@ def seen(label: str) -> Paired:
     return Paired(sides, "pair")
 
 
-CLAIMS = (
-    Claim(
-        name="grids suit turning many views into 3-D",
+def suits(name: str, row: str, control: tuple[str, str], words: str) -> Claim:
+    """One of the three encodings that the note names; control: (a, b) of a further a - b above 0, and why."""
+    a, b = control
+    return Claim(
+        name=f"{name} suit turning many views into 3-D",
         source=NOTES,
         quote="Hash / Densegrid / Multi-Resolution Encoding 适用于多视角还原3D图",
-        about="Hash, dense and multi-resolution grids suit turning many views into 3-D: in the same time, with as many "
-        "parameters, views held out come nearer than with Fourier features.",
-        quantities=tuple(
-            Quantity(f"{name} - {FOURIER} on the object, PSNR in dB", ahead(name, FOURIER), low=0.0)
-            for name in ("multires", "hash", "dense")
-        ),
-        control="A wide network takes few steps in that time. Is the grid still ahead of Fourier features with a "
-        "network as small and as quick as its own?",
-        controls=(
-            Quantity(
-                f"multires - {FOURIER}{SMALL} on the object, PSNR in dB", ahead("multires", FOURIER + SMALL), low=0.0
-            ),
-        ),
+        about=f"In the same time, with as many parameters, views held out come nearer with {name} than with Fourier "
+        "features.",
+        quantities=(Quantity(f"{row} - {FOURIER} on the object, PSNR in dB", ahead(row, FOURIER), low=0.0),),
+        control=words,
+        controls=(Quantity(f"{a} - {b} on the object, PSNR in dB", ahead(a, b), low=0.0),),
         panel="How near",
         command="posenc run scene",
-    ),
+    )
+
+
+QUICKER = (
+    "A wide network takes few steps in that time. Is the grid still ahead of Fourier features whose network is as "
+    "small and as quick as its own?"
+)
+ALONE = "One hashed level without coarser ones should at least beat bare coordinates."
+CLAIMS = (
+    suits("multi-resolution grids", "multires", ("multires", FOURIER + SMALL), QUICKER),
+    suits("dense grids", "dense", ("dense", FOURIER + SMALL), QUICKER),
+    suits("hash grids", "hash", ("hash", "none"), ALONE),
     Claim(
-        name="an encoding is needed to see detail",
-        source="arXiv 2201.05989, Fig. 2, and arXiv 2003.08934, section 5.1",
-        quote="None .. Frequency .. Hashtable",
-        about="Without an encoding of places a network stays blurred: Fourier features come nearer than coordinates.",
+        name="without an encoding of places views stay blurred",
+        source="arXiv 2006.10739, Table 1, 3D NeRF; numbers as printed in the authors' notebook",
+        quote="none 22.405, basic 23.157, posenc 25.598, gaussian 25.475",
+        about="Fourier features come nearer than bare coordinates behind a network of the same size.",
         quantities=(Quantity(f"{FOURIER} - none on the object, PSNR in dB", ahead(FOURIER, "none"), low=0.0),),
-        control="With grids' networks the waves should help as well.",
+        control="A small network should need them as well.",
         controls=(
             Quantity(f"{FOURIER}{SMALL} - none on the object, PSNR in dB", ahead(FOURIER + SMALL, "none"), low=0.0),
         ),
@@ -76,10 +81,11 @@ CLAIMS = (
         command="posenc run scene",
     ),
     Claim(
-        name="harmonics of the direction carry highlights",
-        source="arXiv 2201.05989, section 5.4",
-        quote="the spherical harmonics basis",
-        about="With the view direction as an input a field shows highlights that move with the eye.",
+        name="colour depends on where it is seen from",
+        source="arXiv 2003.08934, abstract",
+        quote="whose output is the volume density and view-dependent emitted radiance at that spatial location",
+        about="With spherical harmonics of the view direction as an input, views held out come nearer: the scene has "
+        "highlights that move with the eye.",
         quantities=(Quantity("multires with - without directions, PSNR in dB", seen("multires"), low=0.0),),
         control="None: both have the same field, and differ in the colour's input alone.",
         controls=(),

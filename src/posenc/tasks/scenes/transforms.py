@@ -3,11 +3,11 @@
 Blender's synthetic scenes have ``transforms_train.json``, ``_val`` and ``_test`` with ``camera_angle_x``, the width of
 view in radians, and a ``file_path`` without suffix. What instant-ngp and nerfstudio write is one ``transforms.json``
 with ``fl_x fl_y cx cy w h``, perhaps ``k1 k2 p1 p2``, for all frames or for each, and ``file_path`` with a suffix;
-``train_filenames`` and ``test_filenames`` (or ``val_``) divide it, else every eighth frame is held out. ``aabb_scale``,
-``scale`` and ``offset`` mean what they mean to instant-ngp: the point p of the world is scale p + offset of its cube,
-0.33 and 0.5 where nothing is said, and the scene fills the cube [0.5 - s/2, 0.5 + s/2]^3, s the aabb_scale. A single
-file with none of the three (nerfstudio's) leaves it open: its cube is about the point that the cameras look at most
-nearly, as large beside their distance from it as instant-ngp's is in Blender's scenes.
+``train_filenames`` and ``test_filenames`` (or ``val_``) divide it, else every eighth frame in the order of names is
+held out. ``aabb_scale``, ``scale`` and ``offset`` mean what they mean to instant-ngp: the point p of the world is
+scale p + offset of its cube, 0.33 and 0.5 where nothing is said, and the scene fills the cube [0.5 - s/2, 0.5 + s/2]^3,
+s the aabb_scale. A single file with none of the three (nerfstudio's) leaves it open: its cube is about the point that
+the cameras look at most nearly, as large beside their distance from it as instant-ngp's is in Blender's scenes.
 
 Poses are camera to world, OpenGL axes (``views``). Nothing in a file is believed: each error names file and frame.
 """
@@ -33,6 +33,8 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".PNG", ".JPG", ".JPEG")
 EVERY = 8
 """Of a folder that says nothing else, every eighth frame is held out, from the first on: the custom since LLFF."""
 ORTHONORMAL = 1e-3
+LEVEL = 0.1
+"""Cameras whose mean up is shorter do not agree on one, and z is up."""
 REACH = 0.375
 """Half a cube's side beside the distance of the cameras, where the file does not say: 1.5 beside Blender's 4."""
 
@@ -68,7 +70,8 @@ def read(folder: str | Path, *, side: int | None = None, held: int | None = None
     low, size = _cube(first, files["train"][0], views, single="test" not in files and "val" not in files)
     opaque = views.pictures.shape[-1] == 3
     background: Background = "learned" if opaque else "random"
-    up = torch.nn.functional.normalize(views.poses[:, :3, 1].mean(0), dim=0)
+    up = views.poses[:, :3, 1].mean(0)
+    up = up / up.norm() if up.norm() > LEVEL else up.new_tensor([0.0, 0.0, 1.0])
     about = {"files": sorted(path.name for path, _ in files.values()), "frames": len(train) + len(rest)}
     here, there = list(range(len(train))), list(range(len(train), len(views)))
     return Scene(views.take(here), views.take(there), low, size, (*map(float, up),), background, about)  # type: ignore[arg-type]
@@ -86,11 +89,13 @@ def digest(folder: str | Path, *, side: int | None = None, held: int | None = No
 
 
 def _files(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
-    """The JSON files of a folder by split; one file for all is "train"."""
+    """The JSON files of a folder by split, those that are read; one file for all is "train"."""
     if not folder.is_dir():
         raise ValueError(f"{folder} is no folder; a scene is a folder with transforms.json and its pictures.")
     found = {split: folder / f"transforms_{split}.json" for split in SPLITS}
     found = {split: path for split, path in found.items() if path.is_file()}
+    if "test" in found:
+        found.pop("val", None)
     if "train" not in found:
         whole = folder / "transforms.json"
         if not whole.is_file():
@@ -137,7 +142,7 @@ def _frames(path: Path, content: Mapping[str, Any]) -> list[Frame]:
 
 def _place(folder: Path, written: str, label: str) -> Path:
     """Where a frame's picture is; Blender's names have no suffix."""
-    plain = folder / written
+    plain = folder / written.replace("\\", "/")
     for candidate in (plain, *(plain.with_name(plain.name + suffix) for suffix in SUFFIXES)):
         if candidate.is_file():
             return candidate
@@ -186,7 +191,8 @@ def _divide(
             raise ValueError(f"{path.name} divides its frames by name and has no frame {lost[0]!r}.")
         chosen = [frame for frame in train if frame.written in set(kept)], [f for f in train if f.written in set(rest)]
     else:
-        chosen = [f for n, f in enumerate(train) if n % EVERY], train[::EVERY]
+        in_order = sorted(train, key=lambda frame: frame.written)
+        chosen = [f for n, f in enumerate(in_order) if n % EVERY], in_order[::EVERY]
     if not chosen[0]:
         raise ValueError(f"{path.name} has {len(train)} frame, all held out; a scene needs at least two.")
     return chosen
