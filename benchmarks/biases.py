@@ -18,7 +18,7 @@ import math
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
@@ -59,15 +59,20 @@ def main() -> int:
         print(trouble, file=sys.stderr)
         return 2
     torch.set_num_threads(1)
+    shaws = {
+        f"Shaw, {'keys and values' if values else 'keys'}, {heads} heads": (Shaw(WIDTH, REACH, values=values), heads)
+        for heads in (1, 8)
+        for values in (True, False)
+    }
+    others = {name: (scheme, 4) for name, scheme in with_a_bias().items()}
+    extra = matrices(shaws | others, chosen.tokens)
     found: dict[str, Any] = {}
-    for heads in (1, 8):
-        beside = fresh(NoPE(), chosen.tokens, heads)
-        for values in (True, False):
-            name = f"Shaw, {'keys and values' if values else 'keys'}, {heads} heads"
-            found[name] = shaw(name, heads, values, chosen, beside)
-    beside = fresh(NoPE(), chosen.tokens, 4)
-    for name, scheme in with_a_bias().items():
-        found[name] = beside_nothing(name, scheme, chosen, beside)
+    for cases, timed in ((shaws, beside_naive), (others, beside_nothing)):
+        for name, (scheme, heads) in cases.items():
+            line, figures = timed(name, scheme, heads, chosen.rounds)
+            aim = f" (aim {AIM_MATRICES:g}, {met(extra[name] <= AIM_MATRICES)})" if cases is shaws else ""
+            print(f"{name}: {line}; {extra[name]:.2f} matrices a head at {chosen.tokens}{aim}", flush=True)
+            found[name] = figures | {"matrices_a_head": extra[name]}
     if chosen.out:
         chosen.out.parent.mkdir(parents=True, exist_ok=True)
         document = {"forced": chosen.force, "tokens": chosen.tokens, "found": found, "provenance": provenance.gather()}
@@ -75,33 +80,24 @@ def main() -> int:
     return 0
 
 
-def shaw(name: str, heads: int, values: bool, chosen: argparse.Namespace, beside: float) -> dict[str, Any]:
-    """Speed next to the (N, N, d) form, and memory next to SDPA, for tables of 2 * 64 + 1 rows."""
-    scheme = Shaw(WIDTH, REACH, values=values)
-    gate("Shaw", scheme, heads, naive)
-    rounds = in_turn(scheme, NAIVE, heads, chosen.rounds, {"ours": ours, "naive": naive})
-    ratios = [b / a for a, b in zip(rounds["ours"], rounds["naive"], strict=True)]
-    speed, extra = statistics.median(ratios), matrices(scheme, chosen.tokens, heads, beside)
-    print(
-        f"{name}: {speed:.1f} x the (N, N, d) form at {NAIVE} tokens (aim {AIM_SPEED:g} x, {met(speed >= AIM_SPEED)}); "
-        f"{extra:.2f} matrices a head at {chosen.tokens} (aim {AIM_MATRICES:g}, {met(extra <= AIM_MATRICES)})",
-        flush=True,
-    )
-    return {"ratio": speed, "rounds": ratios, "matrices_a_head": extra, "naive_tokens": NAIVE}
+def beside_naive(name: str, scheme: Scheme, heads: int, rounds: int) -> tuple[str, dict[str, Any]]:
+    """Speed of Shaw, with tables of 2 * 64 + 1 rows, next to the (N, N, d) form."""
+    gate(name, scheme, heads, naive)
+    seconds = in_turn(scheme, NAIVE, heads, rounds, {"ours": ours, "naive": naive})
+    ratios = [b / a for a, b in zip(seconds["ours"], seconds["naive"], strict=True)]
+    speed = statistics.median(ratios)
+    line = f"{speed:.1f} x the (N, N, d) form at {NAIVE} tokens (aim {AIM_SPEED:g} x, {met(speed >= AIM_SPEED)})"
+    return line, {"ratio": speed, "rounds": ratios, "naive_tokens": NAIVE}
 
 
-def beside_nothing(name: str, scheme: Scheme, chosen: argparse.Namespace, beside: float) -> dict[str, Any]:
-    """Time next to SDPA without a bias, and memory, with four heads."""
-    gate(name, scheme, 4, whole)
-    rounds = in_turn(scheme, TIMED, 4, chosen.rounds, {"ours": ours, "plain": plain})
-    ratios = [a / b for a, b in zip(rounds["ours"], rounds["plain"], strict=True)]
-    extra, slower = matrices(scheme, chosen.tokens, 4, beside), statistics.median(ratios)
-    print(
-        f"{name}: {slower:.1f} x the time of SDPA without a bias at {TIMED} tokens; {extra:.2f} matrices a head at "
-        f"{chosen.tokens}",
-        flush=True,
-    )
-    return {"ratio": slower, "rounds": ratios, "matrices_a_head": extra, "timed_tokens": TIMED}
+def beside_nothing(name: str, scheme: Scheme, heads: int, rounds: int) -> tuple[str, dict[str, Any]]:
+    """Time next to SDPA without a bias."""
+    gate(name, scheme, heads, whole)
+    seconds = in_turn(scheme, TIMED, heads, rounds, {"ours": ours, "plain": plain})
+    ratios = [a / b for a, b in zip(seconds["ours"], seconds["plain"], strict=True)]
+    slower = statistics.median(ratios)
+    line = f"{slower:.1f} x the time of SDPA without a bias at {TIMED} tokens"
+    return line, {"ratio": slower, "rounds": ratios, "timed_tokens": TIMED}
 
 
 def with_a_bias() -> dict[str, Scheme]:
@@ -180,16 +176,18 @@ def in_turn(scheme: Scheme, tokens: int, heads: int, rounds: int, forms: dict[st
     return found
 
 
-def matrices(scheme: Scheme, tokens: int, heads: int, beside: float) -> float:
-    """Peak memory above SDPA without a mask, which adds ``beside`` MiB, in (N, N) float32 matrices a head."""
-    return (fresh(scheme, tokens, heads) - beside) * 2**20 / (4 * heads * tokens**2)
+def matrices(cases: Mapping[str, tuple[Scheme, int]], tokens: int) -> dict[str, float]:
+    """Peak memory of schemes with so many heads above SDPA without a mask, in (N, N) float32 matrices a head.
 
-
-def fresh(scheme: Scheme, tokens: int, heads: int) -> float:
-    """What ``added`` finds in a process of its own; where forks are at hand, one of a server that has torch loaded."""
-    how = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
-    with ProcessPoolExecutor(1, mp_context=get_context(how)) as pool:
-        return pool.submit(added, scheme, tokens, heads).result()
+    Each in a process of its own, two at a time: memory needs no quiet. Where forks are at hand, these are forks of a
+    server that has torch loaded.
+    """
+    context = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
+    with ProcessPoolExecutor(2, mp_context=context, max_tasks_per_child=1) as pool:
+        beside = {heads: pool.submit(added, NoPE(), tokens, heads) for heads in {heads for _, heads in cases.values()}}
+        above = {name: pool.submit(added, scheme, tokens, heads) for name, (scheme, heads) in cases.items()}
+    extra = {name: above[name].result() - beside[heads].result() for name, (_, heads) in cases.items()}
+    return {name: extra[name] * 2**20 / (4 * heads * tokens**2) for name, (_, heads) in cases.items()}
 
 
 def added(scheme: Scheme, tokens: int, heads: int) -> float:

@@ -1,6 +1,7 @@
 """The benchmark of biases times nothing that is wrong, and finds what it times by walking the catalogue."""
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -65,9 +66,31 @@ def test_memory_is_what_a_fresh_process_adds(biases):
     out = biases.ours(biases.NoPE(), given)
     torch.testing.assert_close(out, biases.plain(None, given))
     assert biases.added(biases.NoPE(), 64, 1) >= 0
-    beside = biases.fresh(biases.NoPE(), 512, 4)
-    assert beside >= 0
-    assert -1 < biases.matrices(biases.with_a_bias()["ALiBi"], 512, 4, beside) < 40  # a whole (512, 512) is 1 MiB
+    alibi = biases.with_a_bias()["ALiBi"]
+    extra = biases.matrices({"one": (alibi, 4), "two": (alibi, 4), "three": (biases.Shaw(biases.WIDTH, 4), 1)}, 512)
+    assert set(extra) == {"one", "two", "three"}
+    assert all(-1 < figure < 40 for figure in extra.values())  # a whole (512, 512) is 1 MiB, a process moves by some
+
+
+def test_figures_are_printed_and_written_with_where_they_come_from(biases, monkeypatch, tmp_path, capsys):
+    out = tmp_path / "results" / "biases.json"
+    monkeypatch.setattr(biases, "refusal", lambda force: "")
+    monkeypatch.setattr(biases, "matrices", lambda cases, tokens: dict.fromkeys(cases, 1.5))
+    monkeypatch.setattr(biases, "with_a_bias", lambda: {"ALiBi": biases.catalogue()["ALiBi"](4)})
+    monkeypatch.setattr(biases, "NAIVE", 16)
+    monkeypatch.setattr(biases, "TIMED", 16)
+    monkeypatch.setattr(sys, "argv", ["biases.py", "--rounds", "1", "--out", str(out)])
+    assert biases.main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5
+    assert lines[0].startswith("Shaw, keys and values, 1 heads: ")
+    assert lines[0].endswith("; 1.50 matrices a head at 4096 (aim 1, MISSED)")
+    assert lines[4].startswith("ALiBi: ")
+    assert lines[4].endswith(" x the time of SDPA without a bias at 16 tokens; 1.50 matrices a head at 4096")
+    written = json.loads(out.read_text())
+    assert len(written["found"]) == 5
+    assert written["found"]["ALiBi"]["matrices_a_head"] == 1.5
+    assert {"commit", "command", "machine"} <= set(written["provenance"])
 
 
 def test_rounds_take_both_forms(biases):

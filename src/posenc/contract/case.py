@@ -53,8 +53,9 @@ class Case:
                     f"{self.kind.__name__} claims nothing: write self.claims = Claims(..) in its constructor, with "
                     "every field."
                 )
-            if self.instance is not None and seed and hasattr(scheme, "reset_parameters"):
-                scheme.reset_parameters()  # another draw of what was built: a claim in expectation is over draws
+            again = getattr(scheme, "reset_parameters", None)
+            if self.instance is not None and seed and callable(again):
+                again()  # another draw of what was built: a claim in expectation is over draws
             scheme = scheme.to(dtype)
             if randomise:
                 with torch.no_grad():

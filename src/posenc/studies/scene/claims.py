@@ -1,4 +1,4 @@
-"""What the seed notes and instant-ngp claim of turning many views into 3-D, each with its number and its control."""
+"""What the seed notes and papers claim of turning many views into 3-D, each with its number and its control."""
 
 from __future__ import annotations
 

@@ -37,6 +37,11 @@ def subjects(found: Found) -> list[str]:
     return [name for name in plain if name != OTHER] or plain
 
 
+def _title(found: Found, text: str, setting: str) -> str:
+    """Of a panel: which scene it is about, where there are several."""
+    return text if len(subjects(found)) == 1 else f"{text}: {setting}"
+
+
 def headline_metric(found: Found, setting: str) -> str:
     """On the object, where somebody knows where it is."""
     return INSIDE if values(found.rows, INSIDE, setting) else WHOLE
@@ -53,13 +58,13 @@ def encodings(found: Found) -> list[Panel]:
     panels = []
     for setting in subjects(found):
         if not reached(found, setting):
-            panels.append(Panel(f"How near: {setting}", (Text(("No unit of this scene has finished.",)),)))
+            panels.append(Panel(_title(found, "How near", setting), (Text(("No unit of this scene has finished.",)),)))
             continue
         panels += [
             near(found, setting),
             lines(
                 against_time(found, setting),
-                title=f"Sharper with time: {setting}",
+                title=_title(found, "Sharper with time", setting),
                 x_label="seconds of training on one core",
                 y_label="PSNR in dB, some rays of every held-out view",
                 bounds=None,
@@ -79,7 +84,7 @@ def near(found: Found, setting: str) -> Panel:
         if headline_metric(found, setting) == INSIDE
         else {k: v for k, v in SCORES.items() if k != INSIDE},
         setting=setting,
-        title=f"How near: {setting}",
+        title=_title(found, "How near", setting),
         caption="Every encoding has about as many parameters (but the one called small) and the same seconds of one "
         "core. Scored on every pixel of views from where no picture was taken for training.",
     )
@@ -148,8 +153,8 @@ def pictures_of(found: Found, setting: str) -> list[Panel]:
     deep = album(depths, key="How far the field thinks the surface is: near is bright, black is nothing. Nobody told "
                  "it.", size="wide")  # fmt: skip
     return [
-        Panel(f"Views that were held out: {setting}", (views,)),
-        Panel(f"Depth: {setting}", (deep,)),
+        Panel(_title(found, "Views that were held out", setting), (views,)),
+        Panel(_title(found, "Depth", setting), (deep,)),
         turntable(found, setting, next(iter(order)), scene),
     ]
 
@@ -162,7 +167,7 @@ def truth_of(scene: Scene) -> np.ndarray:
 
 def turntable(found: Found, setting: str, label: str, scene: Scene) -> Panel:
     """The best row's scene from all around, as a moving picture on the page and a larger one beside it."""
-    title = f"From all around: {setting}"
+    title = _title(found, "From all around", setting)
     unit = found.first(setting, label)
     assert unit is not None, "a row with a score has a finished unit"
     frames = turning.frames(work.restore(unit, scene, found.store.read(unit.key).weights), turning.FRAMES, turning.SIDE)
@@ -190,7 +195,7 @@ def directions(found: Found) -> list[Panel]:
             scores(
                 told,
                 metrics={name: SCORES[name] for name in (INSIDE, WHOLE)},
-                title=f"Spherical harmonics of the direction: {setting}",
+                title=_title(found, "Spherical harmonics of the direction", setting),
                 caption="With them a colour may change with the side that it is seen from, as a highlight does; "
                 "without, every place has one colour.",
             )

@@ -86,9 +86,7 @@ def _pillow(path: Path) -> np.ndarray:
             with Image.open(path) as opened:
                 _refuse_large(path, opened.width, opened.height, len(opened.getbands()))
                 if opened.mode == "CMYK":
-                    raise ValueError(
-                        f"{path} is CMYK, {RGB}"
-                    )
+                    raise ValueError(f"{path} is CMYK, {RGB}")
                 turned = ImageOps.exif_transpose(opened)
                 mode = PLAIN.get(turned.mode, turned.mode)
                 if mode not in ("L", "LA", "RGB", "RGBA", "I;16"):
