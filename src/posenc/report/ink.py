@@ -74,8 +74,8 @@ def themed(figure: Figure, prefix: str) -> str:
     referred = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
     svg = re.sub(r' id="([^"]*)"', lambda found: f' id="{prefix}-{found[1]}"' if found[1] in referred else "", svg)
     svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}-", svg)
-    # a hundredth of a pixel is more than anybody sees; words stay as they are
-    svg = re.sub(r' (?:d|x|y|points)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), svg)
+    # a thousandth of a pixel is more than anybody sees; words stay as they are
+    svg = re.sub(r' (?:d|x|y|points)="[^"]*"', lambda found: re.sub(r"(\.\d{3})\d+", r"\1", found[0]), svg)
     return re.sub(r"\s*\n\s*", "\n", svg).strip()
 
 

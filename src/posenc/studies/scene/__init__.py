@@ -68,6 +68,7 @@ def expected(found: Found) -> Sequence[Expected]:
         Expected(drawing.headline_metric(found, setting), a, b, settings=(setting,), unit="dB")
         for setting in drawing.subjects(found)
         for a, b in pairs
+        if {a, b} <= set(found.labels(setting))
     ]
 
 

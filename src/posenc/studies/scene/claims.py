@@ -64,9 +64,9 @@ QUICKER = (
 )
 ALONE = "One hashed level without coarser ones should at least beat bare coordinates."
 CLAIMS = (
-    suits("multi-resolution grids", "multires", ("multires", FOURIER + SMALL), QUICKER),
+    suits("multi-resolution hash grids", "multires", ("multires", FOURIER + SMALL), QUICKER),
     suits("dense grids", "dense", ("dense", FOURIER + SMALL), QUICKER),
-    suits("hash grids", "hash", ("hash", "none"), ALONE),
+    suits("single hashed levels", "hash", ("hash", "none"), ALONE),
     Claim(
         name="without an encoding of places views stay blurred",
         source="arXiv 2006.10739, Table 1, 3D NeRF; numbers as printed in the authors' notebook",

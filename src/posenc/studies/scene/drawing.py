@@ -66,10 +66,10 @@ def encodings(found: Found) -> list[Panel]:
                 against_time(found, setting),
                 title=_title(found, "Sharper with time", setting),
                 x_label="seconds of training on one core",
-                y_label="PSNR in dB, some rays of every held-out view",
+                y_label="PSNR in dB",
                 bounds=None,
                 log_x=True,
-                note="Measured on the object where it is known.",
+                note="Asked of some rays of every held-out view, on the object where it is known.",
             ),
             *pictures_of(found, setting),
         ]
@@ -86,7 +86,8 @@ def near(found: Found, setting: str) -> Panel:
         setting=setting,
         title=_title(found, "How near", setting),
         caption="Every encoding has about as many parameters (but the one called small) and the same seconds of one "
-        "core. Scored on every pixel of views from where no picture was taken for training.",
+        "core. Scored on every pixel of views from where no picture was taken for training. What instant-ngp calls a "
+        "hash encoding is multires here; hash is its finest level alone.",
     )
     return Panel(panel.title, (*panel.blocks, parameters(found, setting)), panel.caption)
 
@@ -143,13 +144,14 @@ def pictures_of(found: Found, setting: str) -> list[Panel]:
     for label, decibels in order.items():
         arrays = found.arrays(setting, label)
         made = arrays["views"][chosen].astype(np.float32) / 255
-        shown[label], notes[label] = _row(arrays["views"][chosen]), f"{number(decibels)} dB"
-        wrong = np.abs(made - true).mean(-1)
-        shown[f"{label}, error"] = _row(error_map(wrong.reshape(-1, wrong.shape[-1]), WORST).reshape(*wrong.shape, 3))
-        notes[f"{label}, error"] = f"mean absolute error, black 0 to white {WORST:g}"
+        wrong = np.concatenate(list(np.abs(made - true).mean(-1)), 1)
+        shown[label], notes[label] = np.vstack([_row(made), error_map(wrong, WORST)]), f"{number(decibels)} dB"
         depths[label] = _row(_depth(arrays["depth"][chosen], arrays["opacity"][chosen]))
-    views = album(shown, key="Views held out, lowest seed of each encoding: what was there, what came out, and how far "
-                  "off it is.", notes=notes, size="wide")  # fmt: skip
+    key = (
+        "Views held out, lowest seed of each encoding: what was there; what came out, and below it how far off that "
+        f"is, from black for nothing to white for {WORST:g} in the mean of the colours."
+    )
+    views = album(shown, key=key, notes=notes, size="wide")
     deep = album(depths, key="How far the field thinks the surface is: near is bright, black is nothing. Nobody told "
                  "it.", size="wide")  # fmt: skip
     return [
@@ -177,10 +179,13 @@ def turntable(found: Found, setting: str, label: str, scene: Scene) -> Panel:
         small = turning.gif(frames)
     except ValueError as error:
         return Panel(title, (Text((str(error),)),))
-    side = turning.SMALL
-    picture = Picture(embedded(small, side, side, "gif"), label, f"The scene as {label} learned it, turning once.")
+    picture = Picture(
+        embedded(small, turning.SIDE, turning.SIDE, "gif"), label, f"The scene as {label} learned it, turning once."
+    )
     rowed = Table("The numbers", ("Frames", "A turn"), ((str(len(frames)), "from as far and as high as the cameras"),))
-    return Panel(title, (Pictures((picture,), f"Larger, beside this page: {name}.", rowed, "small"),))
+    return Panel(
+        title, (Pictures((picture,), f"With every frame and colour, beside this page: {name}.", rowed, "wide"),)
+    )
 
 
 def directions(found: Found) -> list[Panel]:

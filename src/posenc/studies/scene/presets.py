@@ -24,7 +24,7 @@ RENDERED = {"train": 40, "held": 8, "side": 100, "fine": 3}
 PRESETS = {
     "quick": Preset(
         about="one scene, six encodings x 3 seeds, 36 seconds each: nine minutes on two cores",
-        scale="40 views of 100 x 100 pixels; 36 seconds of training on one core for each field",
+        scale="40 views of 100 x 100 pixels, or your own as small; 36 seconds of training on one core a field",
         seeds=(0, 1, 2),
         panels=("encodings",),
         asks=False,

@@ -1,4 +1,4 @@
-"""A trained scene that turns: frames from all around, as an animated PNG and a small GIF."""
+"""A trained scene that turns: frames from all around, as an animated PNG and a GIF."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from posenc.studies.scene.work import Trained
 from posenc.tasks import scenes
 
-FRAMES, SIDE, SMALL = 36, 128, 96
+FRAMES, SIDE = 36, 128
 MILLISECONDS = 80
 
 
@@ -31,10 +31,10 @@ def write(path: Path, turn: np.ndarray) -> None:
     partial.replace(path)
 
 
-def gif(turn: np.ndarray, side: int = SMALL) -> bytes:
-    """Every other frame, smaller, as a GIF. Raises ValueError where Pillow is missing."""
+def gif(turn: np.ndarray) -> bytes:
+    """Every other frame in 96 colours, as a GIF. Raises ValueError where Pillow is missing."""
     Image = _pillow()
-    small = [Image.fromarray(frame).resize((side, side), Image.Resampling.BOX).quantize(64) for frame in turn[::2]]
+    small = [Image.fromarray(frame).quantize(96, dither=Image.Dither.NONE) for frame in turn[::2]]
     held = io.BytesIO()
     small[0].save(held, format="GIF", save_all=True, append_images=small[1:], duration=2 * MILLISECONDS, loop=0)
     return held.getvalue()

@@ -91,11 +91,12 @@ STUDY = Sweep(
     expected=expected,
     seconds=lambda unit, store: work.seconds_of(unit, store.root),
     claims=CLAIMS,
+    scope="these are fits of one shape, Spot, which is smooth and has few small parts.",
     watched=work.NOW,
     limits={
         "quick": (
-            "Rates and the Gaussian features' sigma were chosen on Spot with one seed, so they suit it. All rows take "
-            "the same steps, and those of grids are cheaper; seconds are those of a machine that may do other work.",
+            "Rates, the Gaussian features' sigma and the weight of the eikonal term were chosen on Spot with one seed, "
+            "so they suit it. All rows take the same steps, and those of grids are cheaper.",
         )
     },
 )

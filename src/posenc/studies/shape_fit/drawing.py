@@ -35,7 +35,7 @@ METRICS = {
     "eikonal_error": Score("Slope's distance from 1", "mean of ||grad f| − 1|", higher=False, log=True),
     "seconds": Score("Time of the steps", "seconds on one core", higher=False, log=True),
 }
-SHORT = {"siren": "siren", "multires": "linear", "multires-smoothstep": "smooth"}
+SHORT = {"multires": "linear", "multires-smoothstep": "smooth"}
 FLOOR = "marching cubes alone"
 STEEP = ("normal_error", "eikonal_error", CHAMFER, "seconds")
 BANDS, INSIDE, OUTSIDE = 12, (46, 110, 160), (205, 120, 50)
@@ -66,17 +66,17 @@ def occupancy(found: Found) -> list[Panel]:
 
 def slopes(found: Found) -> list[Panel]:
     """The same rows with and without the terms that ask for derivatives of derivatives, side by side."""
+    both = found.labels(EIKONAL)
     together: list[Row] = []
     shown, notes = {}, {}
     for setting in (MAIN, EIKONAL, NORMALS):
         for row in _drawn(found.rows):
             label = _plain(row["scheme"], row["setting"])
-            if row["setting"] == setting and label in SHORT:
+            if row["setting"] == setting and label in both:
                 together.append({**row, "scheme": _short(label, setting), "setting": MAIN})
-        for label in _best_first(found, setting, tuple(SHORT)):
-            if label in SHORT:
-                name = _short(label, setting)
-                shown[name], notes[name] = _flat(found.arrays(setting, label)["picture"]), _told(found, setting, label)
+        for label in (label for label in _best_first(found, setting, both) if label in both):
+            name = _short(label, setting)
+            shown[name], notes[name] = _flat(found.arrays(setting, label)["picture"]), _told(found, setting, label)
     panel = scores(
         together,
         metrics={name: METRICS[name] for name in STEEP},
@@ -93,7 +93,7 @@ def slopes(found: Found) -> list[Panel]:
 
 def _short(label: str, setting: str) -> str:
     """A row of many levels by how it is interpolated, and what it was trained by besides the distance."""
-    return SHORT[label] + {MAIN: "", EIKONAL: ", eikonal", NORMALS: ", normals"}[setting]
+    return SHORT.get(label, label) + {MAIN: "", EIKONAL: ", eikonal", NORMALS: ", normals"}[setting]
 
 
 def _flat(picture: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from posenc.tasks.shapes.meshes import Index, Mesh, Points
 
 AZIMUTH, ELEVATION = -145.0, 20.0
 KEY, FILL = (-0.5, 0.6, 0.65), (0.6, -0.4, 0.3)
-PAPER, CLAY = (244, 243, 240), (203, 158, 122)
+PAPER, CLAY = (242, 242, 238), (203, 158, 122)
 SPAN = 1.15
 """Side of the square that is seen, in lengths of the cube."""
 
