@@ -65,7 +65,7 @@ PLANS = {
 
 def headline(found: Found) -> str:
     told = []
-    for setting in found.settings:
+    for setting in drawing.of_kind(found, "fit") or found.settings:
         reached = drawing.reached(found, setting)
         if reached:
             best, *_, last = [*reached, *reached]

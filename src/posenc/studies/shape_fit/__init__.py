@@ -53,16 +53,19 @@ PLANS = {
 
 
 def headline(found: Found) -> str:
+    """Of the distance, or of the occupancy where that alone was run; the sweep of sigma has its own panel."""
     for setting, what in ((MAIN, "distance"), (OCCUPANCY, "occupancy")):
-        near = drawing.reached(found, setting, drawing.CHAMFER)
-        if near:
-            best, *_, last = [*near, *near]
-            lost = [label for label in found.labels(setting) if label not in near and found.first(setting, label)]
-            told = (
-                f"Fitted to its {what}, {best} comes nearest to the shape: {number(near[best])} thousandths of its "
-                f"diagonal away; {last} stays {number(near[last])} away"
-            )
-            return f"{told}, and {', '.join(lost)} has no surface at all." if lost else f"{told}."
+        labels = [label for label in found.labels(setting) if label in rows.FIT or label not in rows.OF_SIGMA]
+        near = {name: v for name, v in drawing.reached(found, setting, drawing.CHAMFER).items() if name in labels}
+        if not near or (len(labels) == 1 and OCCUPANCY in found.settings and setting == MAIN):
+            continue
+        best, *_, last = [*near, *near]
+        told = (
+            f"Fitted to its {what}, {best} comes nearest to the shape: {number(near[best])} thousandths of its "
+            f"diagonal away; {last} stays {number(near[last])} away"
+        )
+        lost = [label for label in labels if label not in near and found.first(setting, label)]
+        return f"{told}, and {', '.join(lost)} has no surface at all." if lost else f"{told}."
     return "Nothing can be said yet: no unit has finished."
 
 

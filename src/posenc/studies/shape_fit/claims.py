@@ -82,7 +82,7 @@ CLAIMS = (
     ),
     Claim(
         name="the eikonal term needs smooth interpolation",
-        source="github NVlabs/tiny-cuda-nn, issue 185",
+        source="github NVlabs/tiny-cuda-nn, issue 185, in the words of the notes that this project began with",
         quote="linear interpolation gives zero 2nd derivative, must use Smoothstep",
         about="Trained with the eikonal term, smooth interpolation has slopes nearer to 1 than linear interpolation.",
         quantities=(

@@ -22,7 +22,8 @@ from posenc.studies.sweep import Found
 from posenc.tasks import shapes as task
 
 CHAMFER = "chamfer"
-THOUSAND, TINY = 1000.0, 1e-9
+THOUSAND, TINY = 1000.0, 1e-4
+A_THOUSANDTH = "−3 is a thousandth of the shape's diagonal."
 IN_THOUSANDTHS = (CHAMFER, "sdf_error")
 LOST = "iou_lost"
 SHOWN = (CHAMFER, LOST, "normal_error", "sdf_error", "eikonal_error", "seconds")
@@ -58,7 +59,7 @@ def occupancy(found: Found) -> list[Panel]:
     metrics = (CHAMFER, LOST, "normal_error", "seconds")
     return [
         _scores(found, OCCUPANCY, "Inside or outside", metrics, rows.OCCUPANCY),
-        _against_time(found, OCCUPANCY, "Occupancy with time", "iou", "intersection over union"),
+        _against_time(found, OCCUPANCY, "Occupancy with time", "iou", "log10 of what IoU lacks of 1"),
         pictures(found, OCCUPANCY, "The shape from each occupancy", rows.OCCUPANCY),
         *([] if MAIN in found.settings else [files(found, OCCUPANCY, rows.OCCUPANCY)]),
     ]
@@ -106,17 +107,18 @@ _NOTHING = Text(("No unit of this setting has finished.",))
 
 def sigma(found: Found) -> list[Panel]:
     series: dict[str, dict[float, dict[int, float]]] = {"gaussian": {}}
-    for name, seeds in values(_drawn(found.rows), CHAMFER, MAIN).items():
+    for name, seeds in values(found.rows, CHAMFER, MAIN).items():
         if name in rows.OF_SIGMA:
-            series["gaussian"][rows.OF_SIGMA[name]] = seeds
+            series["gaussian"][rows.OF_SIGMA[name]] = {seed: math.log10(max(v, TINY)) for seed, v in seeds.items()}
     return [
         lines(
             series,
             title="How fast the features should turn",
             x_label="sigma, cycles across the cube",
-            y_label="Chamfer distance, thousandths of the diagonal",
+            y_label="log10 of the Chamfer distance",
             bounds=None,
             log_x=True,
+            note=A_THOUSANDTH,
             caption=f"The row of the other panels is {rows.GAUSSIAN}; the authors' sigma for shapes is 12, with wider "
             "networks and longer trainings (arXiv 2006.10739).",
         )
@@ -149,8 +151,10 @@ def _scores(found: Found, setting: str, title: str, metrics: Sequence[str], labe
     kept = [
         row
         for row in _drawn(found.rows)
-        if _plain(row["scheme"], setting) in labels or not _of_any_row(_plain(row["scheme"], setting))
+        if _plain(row["scheme"], setting) in labels or not of_any_row(_plain(row["scheme"], setting))
     ]
+    near = f" Distances are those near the surface, cut at {TERMS[MAIN].clamp:g} of the cube's side."
+    near = near if "sdf_error" in metrics else ""
     floors = {} if shape is None else {CHAMFER: shape.chamfer * THOUSAND, "normal_error": shape.normal_error}
     panel = scores(
         kept,
@@ -160,13 +164,13 @@ def _scores(found: Found, setting: str, title: str, metrics: Sequence[str], labe
         title=title,
         caption="Every encoding has about as many parameters and the same steps. Surfaces are compared "
         f'by the exact distance of points on each to the other; "{FLOOR}" is what the true field loses when it is '
-        "meshed as coarsely as the fits are. Distances are those near the surface, cut at "
-        f"{TERMS[MAIN].clamp:g} of the cube's side." + (f" {lost}" if lost else ""),
+        "meshed as coarsely as the fits are." + near + (f" {lost}" if lost else ""),
     )
     return dataclasses.replace(panel, blocks=(*panel.blocks, _sizes(found, setting)))
 
 
-def _of_any_row(label: str) -> bool:
+def of_any_row(label: str) -> bool:
+    """Whether a row belongs to a panel, and was not asked for by name alone."""
     return label in (*rows.FIT, *rows.OCCUPANCY, *rows.OF_SIGMA)
 
 
@@ -196,12 +200,12 @@ def _sizes(found: Found, setting: str) -> Table:
 
 
 def _against_time(found: Found, setting: str, title: str, metric: str, y_label: str) -> Panel:
-    """Errors as powers of ten, for they differ by as much."""
+    """Errors as powers of ten, for they differ by as much; of an intersection over union, what it lacks of 1."""
     labels = [label for label in reached(found, setting, metric) if label not in rows.OF_SIGMA or label in rows.FIT]
-    over_time, small = found.over_time(setting, metric), metric in IN_THOUSANDTHS
+    over_time, share = found.over_time(setting, metric), metric == "iou"
     series: Mapping[str, Points] = {
         label: {
-            moment: {seed: math.log10(max(value, TINY)) if small else value for seed, value in seeds.items()}
+            moment: {seed: math.log10(max(1 - value if share else value, TINY)) for seed, value in seeds.items()}
             for moment, seeds in over_time.get(label, {}).items()
         }
         for label in labels
@@ -213,14 +217,14 @@ def _against_time(found: Found, setting: str, title: str, metric: str, y_label: 
         y_label=y_label,
         bounds=None,
         log_x=True,
-        note="On held-out points of the shape's box." + (" −3 is a thousandth of its diagonal." if small else ""),
+        note="On held-out points of the shape's box." + ("" if share else f" {A_THOUSANDTH}"),
     )
 
 
 def _best_first(found: Found, setting: str, labels: Sequence[str]) -> list[str]:
     """The rows that have something to show: those with a surface by their distance from it, the others after them."""
     near = reached(found, setting, CHAMFER)
-    have = [label for label in found.labels(setting) if label in labels or not _of_any_row(label)]
+    have = [label for label in found.labels(setting) if label in labels or not of_any_row(label)]
     have = [label for label in have if found.first(setting, label) is not None]
     return sorted(have, key=lambda label: (near.get(label, np.inf), label))
 
