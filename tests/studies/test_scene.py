@@ -15,7 +15,7 @@ import torch
 from posenc import runner, studies
 from posenc.report.ledger import judge_claims
 from posenc.store import Store, Unit
-from posenc.studies.scene import STUDY, presets, rows, turning, work
+from posenc.studies.scene import STUDY, drawing, presets, rows, turning, work
 from posenc.studies.scene.claims import CLAIMS
 from posenc.tasks import scenes
 from posenc.tasks.scenes import room, views
@@ -49,7 +49,7 @@ def test_the_quick_plan_is_six_rows_by_three_seeds_of_about_equal_size(tmp_path,
     assert [unit.key for unit in planned(tmp_path)] == [unit.key for unit in units]
     assert len(list((tmp_path / "data").iterdir())) == 1
     sizes = {}
-    for unit in units:
+    for unit in units[::3]:
         with torch.device("meta"):
             sizes[unit.scheme.removesuffix(", torus")] = work.build(unit.settings).parameter_count
     small = sizes.pop(rows.FOURIER + rows.SMALL)
@@ -154,9 +154,24 @@ def test_a_batch_is_a_function_of_seed_and_step(tmp_path, tiny):
     assert float(first.loss(batch).detach()) != float(first.loss(torch.cat([torch.tensor([4]), batch[1:]])).detach())
 
 
-def test_the_page_shows_truth_predictions_errors_depth_and_a_turning_picture(tmp_path, tiny):
+def test_a_training_that_is_limited_in_time_is_drawn_against_it(tmp_path, tiny, monkeypatch):
+    own = {name: value for name, value in OWN.items() if name != "steps"} | {"seconds": 0.2}
+    monkeypatch.setitem(presets.PRESETS, "quick", dataclasses.replace(presets.PRESETS["quick"], own=own, seeds=(0,)))
+    store, request = Store(tmp_path), studies.Request(preset="quick", schemes=["dense"])
+    units = STUDY.plan(request, store)
+    assert runner.run(units, store, runner.InProcess(), stream=io.StringIO()).exit_code == 0
+    points = drawing.against_time(STUDY.found(request, store, units), "torus")["dense"]
+    assert max(points) == 0.2
+    assert len(points) >= 3
+    assert store.read(units[0].key).metrics["seconds"] >= 0.2
+
+
+def test_the_page_shows_truth_predictions_errors_depth_and_a_turning_picture(tmp_path, tiny, monkeypatch):
     image = pytest.importorskip("PIL.Image")
-    store, request = Store(tmp_path), studies.Request(preset="quick", panels=["encodings", "directions", "sigma"])
+    own = {**OWN, "steps": 2}
+    for name in ("quick", "standard"):
+        monkeypatch.setitem(presets.PRESETS, name, dataclasses.replace(presets.PRESETS[name], own=own))
+    store, request = Store(tmp_path), studies.Request(preset="quick", panels=["all"], seeds=[0])
     units = STUDY.plan(request, store)
     report = runner.run(units, store, runner.InProcess(), stream=io.StringIO())
     assert report.exit_code == 0, str(report)

@@ -1,9 +1,9 @@
 """Which encoding turns many views into 3-D?
 
-    posenc run scene                               about nine minutes on two cores, nothing to download
+    posenc run scene                               about seven minutes on two cores, nothing to download
     posenc run scene --data DIR                    the same with the cow Spot instead of a torus
     posenc run scene lego/                         your own: a folder with transforms.json and its pictures
-    posenc run scene --preset standard             seven encodings, 300 seconds each; sigma, directions: hours
+    posenc run scene --preset standard             nine encodings, 300 seconds each; sigma, directions: two hours
 
 A radiance field learns density and colour from pictures of one thing, and is asked for views from where no picture was
 taken. Expected: grids above Fourier features with as many parameters in the same time, those above bare coordinates.

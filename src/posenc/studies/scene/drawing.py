@@ -139,7 +139,8 @@ def pictures_of(found: Found, setting: str) -> list[Panel]:
     chosen = [round(n * (len(scene.held) - 1) / (SHOWN - 1)) for n in range(min(SHOWN, len(scene.held)))]
     truth = scene.held.take(chosen)
     true = truth_of(scene)[chosen]
-    shown, notes = {"truth": _row(true)}, {"truth": ", ".join(truth.names)}
+    known = [] if truth.mask is None else [_row(np.repeat(truth.mask[..., None].float().numpy(), 3, -1))]
+    shown, notes = {"truth": np.vstack([_row(true), *known])}, {"truth": ", ".join(truth.names)}
     depths: dict[str, np.ndarray] = {}
     for label, decibels in order.items():
         arrays = found.arrays(setting, label)
@@ -148,7 +149,8 @@ def pictures_of(found: Found, setting: str) -> list[Panel]:
         shown[label], notes[label] = np.vstack([_row(made), error_map(wrong, WORST)]), f"{number(decibels)} dB"
         depths[label] = _row(_depth(arrays["depth"][chosen], arrays["opacity"][chosen]))
     key = (
-        "Views held out, lowest seed of each encoding: what was there; what came out, and below it how far off that "
+        "Views held out, lowest seed of each encoding: what was there, and below it where the object is, if anybody "
+        "knows; what came out, and below it how far off that "
         f"is, from black for nothing to white for {WORST:g} in the mean of the colours."
     )
     views = album(shown, key=key, notes=notes, size="wide")
@@ -184,7 +186,7 @@ def turntable(found: Found, setting: str, label: str, scene: Scene) -> Panel:
     )
     rowed = Table("The numbers", ("Frames", "A turn"), ((str(len(frames)), "from as far and as high as the cameras"),))
     return Panel(
-        title, (Pictures((picture,), f"With every frame and colour, beside this page: {name}.", rowed, "wide"),)
+        title, (Pictures((picture,), f"With every frame and colour, beside this page: {name}.", rowed, "small"),)
     )
 
 

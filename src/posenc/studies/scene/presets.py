@@ -23,7 +23,7 @@ RENDERED = {"train": 40, "held": 8, "side": 100, "fine": 3}
 
 PRESETS = {
     "quick": Preset(
-        about="one scene, six encodings x 3 seeds, 36 seconds each: nine minutes on two cores",
+        about="one scene, six encodings x 3 seeds, 36 seconds each: seven minutes on two cores",
         scale="40 views of 100 x 100 pixels, or your own as small; 36 seconds of training on one core a field",
         seeds=(0, 1, 2),
         panels=("encodings",),
@@ -34,7 +34,7 @@ PRESETS = {
         },
     ),
     "standard": Preset(
-        about="one scene, seven encodings x 3 seeds, 300 seconds each, sigma and directions besides: hours",
+        about="one scene, nine encodings x 3 seeds, 300 seconds each, sigma and directions besides: two hours",
         scale="40 views of 100 x 100 pixels, or your own of up to 400; 300 seconds of training on one core a field",
         seeds=(0, 1, 2),
         panels=("encodings", "directions", "sigma"),

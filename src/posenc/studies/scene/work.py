@@ -193,7 +193,7 @@ def restore(unit: Unit, scene: Scene, weights: Mapping[str, Tensor]) -> Trained:
 def seconds_of(unit: Unit) -> float:
     """How long a unit takes on one core: its limit, and what measuring and scoring take besides."""
     training = unit.settings["training"]
-    return 1.15 * training["seconds"] + 15 if training.get("seconds") else 0.1 * training["epochs"] + 15
+    return 1.1 * training["seconds"] + 6 if training.get("seconds") else 0.1 * training["epochs"] + 6
 
 
 def _decibels(wrong: np.ndarray) -> float:

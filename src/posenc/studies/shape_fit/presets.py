@@ -39,7 +39,7 @@ PRESETS = {
         },
     ),
     "standard": Preset(
-        about="the same and occupancy, normals and a sweep of sigma; 92,000 parameters, 4,000 steps: three hours",
+        about="the same and occupancy, normals and a sweep of sigma; 92,000 parameters, 4,000 steps: two hours",
         scale="92,000 parameters, 4,000 steps of 4,096 points",
         seeds=(0, 1, 2),
         panels=("fit", "slopes", "occupancy", "sigma"),
