@@ -53,19 +53,21 @@ PLANS = {
 
 
 def headline(found: Found) -> str:
-    """Of the distance, or of the occupancy where that alone was run; the sweep of sigma has its own panel."""
+    """Of the distance, or of the occupancy where beside it the distance has no more than the sweep of sigma."""
     for setting, what in ((MAIN, "distance"), (OCCUPANCY, "occupancy")):
+        swept = setting == MAIN and OCCUPANCY in found.settings and {*found.labels(MAIN)} <= {*rows.OF_SIGMA}
         labels = [label for label in found.labels(setting) if label in rows.FIT or label not in rows.OF_SIGMA]
         near = {name: v for name, v in drawing.reached(found, setting, drawing.CHAMFER).items() if name in labels}
-        if not near or (len(labels) == 1 and OCCUPANCY in found.settings and setting == MAIN):
+        if not near or swept:
             continue
-        best, *_, last = [*near, *near]
+        best, *others = near
         told = (
             f"Fitted to its {what}, {best} comes nearest to the shape: {number(near[best])} thousandths of its "
-            f"diagonal away; {last} stays {number(near[last])} away"
+            "diagonal away"
         )
+        told += f"; {others[-1]} stays {number(near[others[-1]])} away" if others else ""
         lost = [label for label in labels if label not in near and found.first(setting, label)]
-        return f"{told}, and {', '.join(lost)} has no surface at all." if lost else f"{told}."
+        return f"{told}; no surface at all: {', '.join(lost)}." if lost else f"{told}."
     return "Nothing can be said yet: no unit has finished."
 
 
