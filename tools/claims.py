@@ -34,7 +34,8 @@ def ledger() -> str:
         if study.claims and scales:  # nothing claimed, or nothing stored: no ledger
             scope = f": {study.scope}" if study.scope else "."
             notes = [note.format(scope=scope) for note in NOTES]
-            parts.append(markdown(study.claims, scales, notes=notes, title=study.question))
+            beside = {preset: study.beside(preset, found) for preset, found in scales.items()}
+            parts.append(markdown(study.claims, scales, notes=notes, title=study.question, beside=beside))
     return "\n".join(parts)
 
 

@@ -330,6 +330,15 @@ def test_a_published_mean_is_met_within_two_standard_errors() -> None:
     assert not inference.from_published([0.80, 0.84, 0.88], 0.956, 0.039, 15).within
 
 
+def test_a_test_by_their_spread_asks_nothing_of_ours() -> None:
+    wide, narrow = (inference.from_published(seeds, 0.9, 0.05, 15) for seeds in ([0.7, 0.8, 0.9], [0.79, 0.8, 0.81]))
+    # t = -.1 / (.05 sqrt(1/3 + 1/15)) = -3.162 with 14 degrees of freedom: p = .0069
+    assert wide.p_theirs == pytest.approx(narrow.p_theirs) == pytest.approx(0.0069, abs=1e-4)
+    assert narrow.p < wide.p
+    assert math.isnan(inference.from_published([0.5], 0.4, 0.0, 15).p_theirs)
+    assert math.isnan(inference.from_published([0.5], 0.4, 0.1, 1).p_theirs)
+
+
 def test_single_seeds_and_no_spread_do_not_crash() -> None:
     one = inference.from_published([0.5], 0.4, 0.1, 15)
     assert one.in_sd == pytest.approx(1)

@@ -194,6 +194,9 @@ def test_the_document_has_a_verdict_per_scale_and_is_the_same_twice():
     assert "| [Order](#order) | upheld | upheld |" in lines
     assert "| [Gap \\| wide](#gap--wide) | cannot be told | upheld |" in lines
     assert text.endswith("```\n")
+    beside = {"paper": [Table("Again", ("Row", "Here"), (("a", "1 | 2"),), "A note.")]}
+    with_table = markdown(claims, scales, notes=("A note. " * 40,), beside=beside)
+    assert with_table == text + "\n## Again (paper)\n\n| Row | Here |\n| --- | --- |\n| a | 1 \\| 2 |\n\nA note.\n"
     assert not text.endswith("\n\n")
     assert max(len(line) for line in lines if not line.startswith("|")) <= 120
     row = next(line for line in lines if line.startswith("| quick | 3 |"))

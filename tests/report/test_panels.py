@@ -6,6 +6,7 @@ from posenc.measure.statistics import Estimate, t_interval
 from posenc.report.page import Facts, Findings, Pictures, Table, Text
 from posenc.report.panels import accuracy_by_class, accuracy_by_scheme, against_published, contrast, learning_curves
 from posenc.report.provenance import what_was_run
+from posenc.report.published import reproduction
 from posenc.report.rows import interval, number, signed, values
 
 
@@ -109,6 +110,24 @@ def test_published_runs_give_a_bound_and_a_corrected_test():
     assert by_name["b"][2] == "p < 0.001"
     assert by_name["few"][2] == "–"
     assert "over 2 rows. No p-value below 5 seeds" in block_of(panel, Table).note
+
+
+def test_a_model_trained_again_is_held_against_every_published_number_at_once():
+    published = {"far": {"a": (0.9, 0.05), "b": (0.5, 0.1)}, "near": {"a": (0.99, 0.01), "b": (0.7, 0.1)}}
+    rows = [row("a", seed, 0.8 + 0.01 * seed) | {"metric": "far"} for seed in range(3)]
+    rows += [row("b", seed, 0.72) | {"metric": "near"} for seed in range(3)]
+    rows += [row("b", 0, 0.1) | {"metric": "far", "setting": "elsewhere"}]
+    named = {"far": "far puzzles", "near": "near puzzles"}
+    table = reproduction(rows, published=published, named=named, source="a paper", n_published=15)
+    assert table is not None
+    # a: .81 - .90 = -.09; bound 2 * .05 * sqrt(1/3 + 1/15) = .0632; t = -2.846, p = .0129, twice by Holm
+    # b: .72 - .70; t = .02 / .0632 = .316, p = .756
+    assert [cells[:2] + cells[4:] for cells in table.rows] == [
+        ("a", "far puzzles", "−0.090", "0.063", "no", "p = 0.026"),
+        ("b", "near puzzles", "+0.020", "0.126", "yes", "p = 0.756"),
+    ]
+    assert "14 degrees of freedom and is corrected by Holm's method over 2 lines" in table.note
+    assert reproduction([], published=published, named=named, source="a paper", n_published=15) is None
 
 
 def test_intervals_of_another_kind_are_drawn_and_named():

@@ -196,6 +196,8 @@ def test_the_authors_summary_at_its_last_epoch_is_table_a2(authors_folder: Path)
         assert found[rows.learned(sigma)] == pytest.approx((mean, sd), abs=6e-4)
     assert found["2d-fixed-literal"] == pytest.approx(published.TABLE_1["2d-fixed"], abs=6e-4)
     assert published.authors_curves(authors_folder.parent, 7) == {}
+    for split, numbers in published.authors_curves(authors_folder.parent, 200).items():
+        assert {label: numbers[label] for label in published.EPOCH_200[split]} == published.EPOCH_200[split]
     assert published.authors_curves(None, 200) == {}
 
 

@@ -54,6 +54,7 @@ class Comparison:
     bound: float
     within: bool
     p: float
+    p_theirs: float
 
 
 # seeds and puzzles -------------------------------------------------------------------------------------------------
@@ -338,7 +339,9 @@ def from_published(values: Sequence[float], mean: float, sd: float, n: int) -> C
 
     ``difference = mean(values) - mean``; ``in_sd = difference / sd`` (±inf where the printed SD is 0 and they differ);
     ``within`` says that ``|difference| <= bound = 2 sd sqrt(1 / len(values) + 1 / n)``, two standard errors of a
-    difference were our spread theirs; p: Welch's t-test, nan where a side has a single seed.
+    difference were our spread theirs; p: Welch's t-test, nan where a side has a single seed; p_theirs: of the t-test
+    that bound belongs to, ``difference / (bound / 2)`` with n - 1 degrees of freedom, which asks nothing of our own
+    spread and so may be read from three seeds; nan where the printed SD is 0 or n is 1.
 
     Raises:
         ValueError: no value or one that is not finite, a negative or infinite SD, n below 1.
@@ -352,7 +355,16 @@ def from_published(values: Sequence[float], mean: float, sd: float, n: int) -> C
     difference = ours.mean - mean
     scale = 0.0 if difference == 0 else difference / sd if sd > 0 else math.copysign(math.inf, difference)
     bound = 2 * sd * math.sqrt(1 / ours.n + 1 / n)
-    return Comparison(difference, scale, bound, abs(difference) <= bound, _welch(ours, mean, sd, n))
+    p, p_theirs = _welch(ours, mean, sd, n), _by_their_spread(difference, bound, n)
+    return Comparison(difference, scale, bound, abs(difference) <= bound, p, p_theirs)
+
+
+def _by_their_spread(difference: float, bound: float, n: int) -> float:
+    if not bound > 0 or n < 2:
+        return math.nan
+    from scipy.stats import t
+
+    return float(2 * t.sf(abs(difference) / (bound / 2), n - 1))
 
 
 def _welch(ours: Estimate, mean: float, sd: float, n: int) -> float:

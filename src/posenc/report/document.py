@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from posenc.report.ledger import P_VALUES, RULE, Claim, Judged, judge_claims, tally
+from posenc.report.page import Table
 from posenc.report.rows import NO_BREAK, Row
 
 WIDTH = 120
@@ -18,12 +19,14 @@ def markdown(
     *,
     notes: Sequence[str] = (),
     title: str = "The ledger of claims",
+    beside: Mapping[str, Sequence[Table]] | None = None,
 ) -> str:
     """The document: a table of verdicts, then each claim with its quotation, what could refute it, and its readings.
 
     Args:
         scales: name -> rows of one study and preset, in the order of the columns.
         notes: paragraphs under the title.
+        beside: name -> tables of that scale that stand after the claims, as what others measured of the same model.
 
     Raises:
         ValueError: no claims or no scales, or two claims of one name.
@@ -38,7 +41,13 @@ def markdown(
     parts += [_fill(RULE), _fill(P_VALUES)]
     for place, claim in enumerate(claims):
         parts.append(_section(claim, {scale: found[place] for scale, found in judged.items()}))
+    for scale, tables in (beside or {}).items():
+        parts += [_apart(scale, table) for table in tables]
     return "\n\n".join(parts) + "\n"
+
+
+def _apart(scale: str, table: Table) -> str:
+    return "\n\n".join([f"## {table.caption} ({scale})", _table(table.columns, table.rows), _fill(table.note)])
 
 
 def _head(claims: Sequence[Claim], judged: Mapping[str, Sequence[Judged]]) -> str:

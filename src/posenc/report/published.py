@@ -65,6 +65,61 @@ def against_published(
     return Panel(title, (Table(heading, tuple(columns), tuple(body), note),), caption)
 
 
+def reproduction(
+    rows: Sequence[Row],
+    *,
+    published: Mapping[str, Mapping[str, tuple[float, float]]],
+    named: Mapping[str, str],
+    source: str,
+    n_published: int,
+    setting: str = "main",
+) -> Table | None:
+    """The same model trained again, beside those who published it: one line for each of their numbers, or None where
+    no run of any is there.
+
+    A line holds where ``|here - there| <= 2 SD sqrt(1/n + 1/m)``, SD the published one; its p-value asks nothing of
+    the spread of our few seeds (``inference.from_published``) and is corrected by Holm's method over the lines.
+
+    Args:
+        published: metric -> scheme -> (mean, SD). named: metric -> how a reader calls it.
+        source: who published them and what they measured. n_published: the runs behind each mean.
+    """
+    from posenc.measure.inference import from_published, holm
+
+    found = {
+        (scheme, metric): (ours := list(by_scheme[scheme].values()), from_published(ours, *theirs[scheme], n_published))
+        for metric, theirs in published.items()
+        for by_scheme in [values(rows, metric, setting)]
+        for scheme in theirs
+        if scheme in by_scheme
+    }
+    if not found:
+        return None
+    corrected = holm({f"{scheme} {metric}": told.p_theirs for (scheme, metric), (_, told) in found.items()})
+    body = []
+    for (scheme, metric), (ours, told) in found.items():
+        here = t_interval(ours)
+        body.append(
+            (
+                scheme,
+                named[metric],
+                f"{_plus_minus(here.mean, here.sd)} (n = {here.n})",
+                _plus_minus(*published[metric][scheme]),
+                signed(told.difference, 3),
+                number(told.bound, 3),
+                "yes" if told.within else "no",
+                p_value(corrected[f"{scheme} {metric}"]),
+            )
+        )
+    columns = ("Encoding", "Measured on", "Here: mean ± sd", "Published: mean ± sd", "Difference",
+               "2 SD √(1/n + 1/m)", "Within", "t-test by their SD, Holm")  # fmt: skip
+    note = (
+        f"Published: {source}. n = {n_published} published runs, m the seeds here, SD the published one; its t-test "
+        f"has {n_published - 1} degrees of freedom and is corrected by Holm's method over {count(len(found), 'line')}."
+    )
+    return Table("The same model, trained again", columns, tuple(sorted(body)), note)
+
+
 def _compared(
     by_scheme: Mapping[str, BySeed],
     published: Mapping[str, tuple[float, float]],

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from posenc.report.ledger import Claim
+from posenc.report.page import Table
+from posenc.report.rows import Row
 from posenc.runner import Estimate
 from posenc.specification import unknown
 from posenc.store import Store, Unit
@@ -64,6 +66,10 @@ class Study(Protocol):
 
     claims: Sequence[Claim]
     """What somebody published about the question, each with the control that could refute it."""
+
+    def beside(self, preset: str, rows: Sequence[Row]) -> Sequence[Table]:
+        """What others measured of the very same models, beside these rows of the store."""
+        ...
 
     def plan(self, request: Request, store: Store) -> list[Unit]:
         """The units of a request, data made or read. Raises ValueError for what cannot be run."""

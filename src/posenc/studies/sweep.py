@@ -19,7 +19,7 @@ import numpy as np
 from posenc.progress import Estimate
 from posenc.report.expectations import Expected, judged, verdict_of
 from posenc.report.ledger import Claim, ledger
-from posenc.report.page import Panel, write_page
+from posenc.report.page import Panel, Table, write_page
 from posenc.report.provenance import what_was_run
 from posenc.report.watching import watch
 from posenc.specification import unknown
@@ -153,7 +153,7 @@ class Sweep:
     plans: scales and panels by name. work: "module:function" that trains a unit. settle: a unit's settings, plain
     JSON, from (request, store, setting, label), with its data in the store; raises ValueError for what cannot be run.
     headline: what the rows say, in one sentence. expected: differences named beforehand. seconds, memory: of one unit,
-    on one core; asked before a long preset starts. limits: sentences on what the numbers of a preset do not say.
+    on one core; asked before a long preset starts, once for all units for which ``alike`` is the same. limits: sentences on what the numbers of a preset do not say.
     watched: the name of a picture that a unit keeps beside its checkpoint while it trains, for a page to watch.
     scope: what verdicts on its claims hold for.
     """
@@ -174,6 +174,7 @@ class Sweep:
         claims: Sequence[Claim] = (),
         expected: Callable[[Found], Sequence[Expected]] = lambda found: (),
         memory: Callable[[Unit], float] = lambda unit: 0.0,
+        alike: Callable[[Unit], Any] = lambda unit: unit.settings,
         limits: Mapping[str, Sequence[str]] | None = None,
         watched: str = "",
         scope: str = "",
@@ -181,11 +182,14 @@ class Sweep:
         self.name, self.question, self.lead, self.takes = name, question, lead, takes
         self.scales, self.plans, self.claims = presets, plans, claims
         self.work, self.settle, self.headline, self.expected = work, settle, headline, expected
-        self.seconds, self.memory, self.limits, self.watched = seconds, memory, limits or {}, watched
-        self.scope = scope
+        self.seconds, self.memory, self.alike = seconds, memory, alike
+        self.limits, self.watched, self.scope = limits or {}, watched, scope
         self.presets: Mapping[str, str] = {key: preset.about for key, preset in presets.items()}
         self.asks = frozenset(key for key, preset in presets.items() if preset.asks)
         self.panels: Mapping[str, str] = {key: f"{plan.about} ({plan.shows})" for key, plan in plans.items()}
+
+    def beside(self, preset: str, rows: Sequence[Row]) -> Sequence[Table]:
+        return ()
 
     def plan(self, request: Request, store: Store) -> list[Unit]:
         refuse_preset(self, request.preset)
@@ -296,9 +300,12 @@ class Sweep:
     def estimate(self, units: Sequence[Unit], store: Store, processes: int) -> Estimate:
         if not units:
             return Estimate(seconds=0, memory_bytes=0, runs=0)
-        each = [self.seconds(unit, store) for unit in units]
+        kinds = [msgspec.json.encode(self.alike(unit), order="sorted") for unit in units]
+        like = dict(zip(kinds, units, strict=True))
+        known = {kind: self.seconds(unit, store) for kind, unit in like.items()}
+        each = [known[kind] for kind in kinds]
         processes = min(processes, len(units))
-        most = max(self.memory(unit) for unit in units)
+        most = max(self.memory(unit) for unit in like.values())
         return Estimate(
             seconds=max(sum(each) / processes, max(each)),
             memory_bytes=processes * (WORKER_BYTES + most),

@@ -23,6 +23,8 @@ import torch
 
 from posenc.progress import Estimate
 from posenc.report.ledger import Claim
+from posenc.report.page import Table
+from posenc.report.rows import Row
 from posenc.store import Store, Unit
 from posenc.studies import Request, refuse_preset
 from posenc.studies.latin_squares import page, planning, work
@@ -49,6 +51,9 @@ class LatinSquares:
     panels: Mapping[str, str] = {name: f"{plan.about} ({plan.shows})" for name, plan in PANELS.items()}
 
     claims: Sequence[Claim] = CLAIMS
+
+    def beside(self, preset: str, rows: Sequence[Row]) -> Sequence[Table]:
+        return page.beside(preset, rows)
 
     def plan(self, request: Request, store: Store) -> list[Unit]:
         refuse_preset(self, request.preset)

@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from posenc.report.ledger import ledger
-from posenc.report.page import Panel, write_page
+from posenc.report.page import Panel, Table, write_page
 from posenc.report.provenance import what_was_run
+from posenc.report.published import reproduction
+from posenc.report.rows import Row
 from posenc.report.verdict import Verdict, judge, verdict
 from posenc.store import Store, Unit
 from posenc.studies import Request
-from posenc.studies.latin_squares import drawing, maps, planning, sweeps
+from posenc.studies.latin_squares import drawing, maps, planning, published, sweeps
 from posenc.studies.latin_squares.claims import CLAIMS
-from posenc.studies.latin_squares.drawing import OOD, Found
+from posenc.studies.latin_squares.drawing import IID, OOD, Found
 from posenc.studies.latin_squares.panels import PANELS, chosen, needed
 
 EXPECTED = (("2d-fixed", "1d-fixed"), ("learned-0.2", "learned-2"), ("learned-0.2", "1d-fixed"))
@@ -47,6 +49,8 @@ def write(question: str, request: Request, store: Store, units: Sequence[Unit], 
     panels = [verdict(found.rows, expected=_expected(units), limits=LIMITS.get(request.preset, ()), **_bar(found))]
     for name in names:
         panels += DRAWN[name](found)
+    found_beside = beside(request.preset, found.rows)
+    panels += [Panel("Beside the authors' own runs", tuple(found_beside))] if found_beside else []
     panels.append(ledger(CLAIMS, found.rows, title="What the paper claims, at this scale"))
     panels.append(_provenance(found, names, failures))
     asked = f" --panels {' '.join(names)}" if own else ""
@@ -64,6 +68,20 @@ def write(question: str, request: Request, store: Store, units: Sequence[Unit], 
             "this page: posenc results."
         ),
     )
+
+
+def beside(preset: str, rows: Sequence[Row]) -> Sequence[Table]:
+    """The authors' own runs at epoch 200, where the standard preset ends."""
+    if preset != "standard":
+        return ()
+    table = reproduction(
+        rows,
+        published={OOD: published.EPOCH_200["ood"], IID: published.EPOCH_200["iid"]},
+        named={OOD: "108 human puzzles (OOD)", IID: "held-out generated puzzles (IID)"},
+        source="the authors' 15 runs of each at epoch 200 (summary of github ljhearne/LSTNN_public)",
+        n_published=published.SEEDS_PUBLISHED,
+    )
+    return () if table is None else (table,)
 
 
 def _expected(units: Sequence[Unit]) -> tuple[tuple[str, str], ...]:
