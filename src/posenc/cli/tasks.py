@@ -10,7 +10,7 @@ from tyro.conf import Positional
 
 
 def data(
-    task: Positional[Literal["latin-squares"]],
+    task: Positional[Literal["latin-squares", "fashion-mnist"]],
     read: Path | None = None,
     to: Path | None = None,
     train: int = 8000,
@@ -19,7 +19,7 @@ def data(
     rule: Literal["authors", "entailment"] = "authors",
     seed: int = 0,
 ) -> int:
-    """Make a task's data as a file, or check a file of it that you have.
+    """Make or download a task's data, or check a file of it that you have.
 
     Try:
 
@@ -27,16 +27,20 @@ def data(
 
     posenc data latin-squares --read my_puzzles.csv
 
+    posenc data fashion-mnist
+
     Args:
         task: Which task.
         read: A CSV file in the authors' format, to check and describe.
-        to: Where to save what is made.
+        to: Where to save what is made; for what is downloaded a folder, otherwise $POSENC_CACHE or the system's cache.
         train: Training puzzles.
         iid: Held-out puzzles of the same distribution.
         ood: Out-of-distribution puzzles, from which the others are kept away.
         rule: What the three classes are.
         seed: The same puzzles from the same seed everywhere.
     """
+    if task == "fashion-mnist":
+        return _download(read, to)
     from posenc.tasks import latin_squares
 
     if (read is None) == (to is None):
@@ -51,4 +55,15 @@ def data(
     latin_squares.save(made, to)
     print(json.dumps(made.manifest, indent=2))
     print(to)
+    return 0
+
+
+def _download(read: Path | None, to: Path | None) -> int:
+    from posenc.tasks import images
+
+    if read is not None:
+        raise ValueError(
+            "fashion-mnist is downloaded; to read a copy that you have, name its folder to a study: --data DIR"
+        )
+    print(images.fetch(images.FASHION_MNIST, to or images.cache_folder()))
     return 0

@@ -1,0 +1,315 @@
+"""IDX files, CIFAR's python batches, class folders and packed files: read rightly, refused in a sentence."""
+
+import gzip
+import io
+import os
+import pickle
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from posenc.tasks.images import batches, idx
+from posenc.tasks.images.decoding import decode, decoders, measure
+from posenc.tasks.images.encoded import class_folders, packed
+from small_images import RANDOM, archived, as_python2, batch, encoded, idx_bytes, write_cifar10, write_idx, write_packed
+
+# IDX -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pack", [True, False])
+def test_idx_is_read_plain_and_gzipped(tmp_path, pack):
+    train, test = idx.read_folder(write_idx(tmp_path, pack=pack), "small")
+    assert (len(train), len(test)) == (12, 6)
+    assert train.shape == (1, 4, 5)
+    assert train.classes == ("0", "1", "2")
+    assert (train.read([3, 1]).numpy().reshape(2, -1) == RANDOM[[3, 1], :20]).all()
+    assert train.labels[:4].tolist() == [0, 1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda path: path.unlink(), r"lacks train-images-idx3-ubyte\.gz, plain or gzipped"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-20]), r"truncated or damaged"),
+        (lambda path: path.write_bytes(b""), r"is no IDX file|truncated"),
+        (lambda path: path.write_bytes(b"text"), r"truncated or damaged"),
+        (lambda path: path.write_bytes(gzip.compress(b"\0\0\x0d\x03" + bytes(12))), r"no IDX file of uint8"),
+        (lambda path: path.write_bytes(gzip.compress(idx_bytes(RANDOM))), r"has 2 axes; 3 are needed"),
+        (
+            lambda path: path.write_bytes(gzip.compress(idx_bytes(RANDOM.reshape(40, 48, 64))[:-1])),
+            r"its header says 40 x 48 x 64 values and 122879 follow",
+        ),
+        (lambda path: path.write_bytes(gzip.compress(b"\0\0\x08\x03\0\0")), r"truncated or damaged"),
+        (lambda path: path.write_bytes(gzip.compress(idx_bytes(RANDOM[:3].reshape(3, 48, 64)))), r"3 pictures and 12"),
+        (lambda path: path.write_bytes(gzip.compress(idx_bytes(np.zeros((12, 0, 4), np.uint8)))), r"without pixels"),
+    ],
+)
+def test_a_damaged_idx_file_is_refused(tmp_path, spoil, sentence):
+    write_idx(tmp_path)
+    spoil(tmp_path / "train-images-idx3-ubyte.gz")
+    with pytest.raises(ValueError, match=sentence):
+        idx.read_folder(tmp_path, "small")
+
+
+def test_a_plain_idx_file_that_is_cut_is_refused(tmp_path):
+    write_idx(tmp_path, pack=False)
+    path = tmp_path / "t10k-labels-idx1-ubyte"
+    path.write_bytes(path.read_bytes()[:-2])
+    with pytest.raises(ValueError, match="its header says 6 values and 4 follow"):
+        idx.read_folder(tmp_path, "small")
+
+
+def test_a_label_out_of_range_is_refused(tmp_path):
+    write_idx(tmp_path, classes=3)
+    with pytest.raises(ValueError, match=r"train-labels-idx1-ubyte .* has label 2, but its 2 classes"):
+        idx.read_folder(tmp_path, "small", ("a", "b"))
+
+
+# CIFAR ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("archive", [False, True])
+def test_cifar10_is_read_from_its_folder_and_its_archive(tmp_path, archive):
+    place = write_cifar10(tmp_path / "cifar-10-batches-py")
+    if archive:
+        place = archived(place, tmp_path / "cifar-10-python.tar.gz")
+    assert batches.is_batches(place) == "cifar-10"
+    train, test = batches.read_batches(place, "cifar-10")
+    assert (len(train), len(test)) == (30, 10)
+    assert train.shape == (3, 32, 32)
+    assert train.classes[3] == "cat"
+    assert (train.read([13])[0].numpy() == RANDOM[13].reshape(3, 32, 32)).all()
+    assert test.labels.tolist() == [row % 10 for row in range(30, 40)]
+
+
+def test_cifar100_has_fine_labels(tmp_path):
+    folder = tmp_path / "cifar-100-python"
+    folder.mkdir()
+    (folder / "train").write_bytes(as_python2(batch(list(range(20)), b"fine_labels", 100)))
+    (folder / "test").write_bytes(as_python2(batch(list(range(5)), b"fine_labels", 100)))
+    (folder / "meta").write_bytes(as_python2({b"fine_label_names": [f"kind {i}".encode() for i in range(100)]}))
+    train, _ = batches.read_batches(folder, "cifar-100")
+    assert len(train.classes) == 100
+    assert train.labels[19] == 19
+
+
+class Dangerous:
+    def __reduce__(self):
+        return os.mkdir, (os.fspath(self.target),)
+
+
+def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(tmp_path):
+    folder = write_cifar10(tmp_path / "cifar-10-batches-py")
+    evil = Dangerous()
+    evil.target = tmp_path / "made"
+    (folder / "data_batch_3").write_bytes(pickle.dumps(evil))
+    with pytest.raises(ValueError, match=r"data_batch_3 is truncated, damaged or no batch \(it asks for posix.mkdir"):
+        batches.read_batches(folder, "cifar-10")
+    assert not evil.target.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("data_batch_2", None, "lacks data_batch_2"),
+        ("data_batch_2", b"", "data_batch_2 is truncated, damaged or no batch"),
+        ("data_batch_2", as_python2(batch([1, 2]))[:-50], "data_batch_2 is truncated, damaged or no batch"),
+        ("test_batch", as_python2([1]), "test_batch is no batch; it holds a list"),
+        ("test_batch", as_python2({b"data": RANDOM[:2], b"labels": [1]}), "n x 3072 of uint8, and n labels"),
+        ("test_batch", as_python2({b"data": RANDOM[:2, :9], b"labels": [1, 2]}), "n x 3072 of uint8"),
+        ("test_batch", as_python2({b"data": RANDOM[:2], b"labels": [1, 10]}), "label 10, but its 10 classes"),
+        ("batches.meta", as_python2({}), "no list of class names"),
+    ],
+)
+def test_a_damaged_batch_is_refused(tmp_path, name, content, sentence):
+    folder = write_cifar10(tmp_path / "cifar-10-batches-py")
+    (folder / name).unlink() if content is None else (folder / name).write_bytes(content)
+    for place in (folder, archived(folder, tmp_path / "cifar-10-python.tar.gz")):
+        with pytest.raises(ValueError, match=sentence.replace("lacks ", "lacks .*")):
+            batches.read_batches(place, "cifar-10")
+
+
+def test_a_truncated_archive_is_refused(tmp_path):
+    path = archived(write_cifar10(tmp_path / "cifar-10-batches-py"), tmp_path / "cifar-10-python.tar.gz")
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(ValueError, match="is truncated or no archive"):
+        batches.read_batches(path, "cifar-10")
+    path.write_bytes(b"")
+    with pytest.raises(ValueError, match="is truncated or no archive"):
+        batches.read_batches(path, "cifar-10")
+
+
+# class folders and packed files --------------------------------------------------------------------------------------
+
+
+def test_class_folders_are_listed_in_their_layouts(tmp_path):
+    for part in ("train", "val", "test"):
+        for name in ("cat", "dog"):
+            folder = tmp_path / "both" / part / name / "deeper"
+            folder.mkdir(parents=True)
+            (folder / f"{part}.JPG").write_bytes(b"x")
+            (folder / "notes.txt").write_bytes(b"x")
+            (folder / ".hidden.jpg").write_bytes(b"x")
+    (tmp_path / "both" / ".git").mkdir()
+    found = class_folders(tmp_path / "both", "both")
+    assert {part: files.names for part, files in found.items()} == {
+        "train": ("cat/deeper/train.JPG", "dog/deeper/train.JPG"),
+        "validation": ("cat/deeper/val.JPG", "dog/deeper/val.JPG"),
+        "test": ("cat/deeper/test.JPG", "dog/deeper/test.JPG"),
+    }
+    assert found["train"].classes == ("cat", "dog")
+    assert found["train"].labels.tolist() == [0, 1]
+    assert set(class_folders(tmp_path / "both" / "train", "plain")) == {"train"}
+    for path in sorted((tmp_path / "both" / "test").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    (tmp_path / "both" / "test").rmdir()
+    assert set(class_folders(tmp_path / "both", "both")) == {"train", "test"}  # the one held-out folder
+
+
+def test_the_stamp_changes_with_a_file(tmp_path):
+    for name in ("cat", "dog"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.png").write_bytes(b"x")
+    before = class_folders(tmp_path, "x")["train"].stamp
+    assert class_folders(tmp_path, "x")["train"].stamp == before
+    os.utime(tmp_path / "cat" / "1.png", ns=(1, 1))
+    assert class_folders(tmp_path, "x")["train"].stamp != before
+
+
+def test_too_few_classes_and_empty_ones_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="has no class folder; pictures to classify lie in a folder for each class"):
+        class_folders(tmp_path, "x")
+    (tmp_path / "cat").mkdir()
+    (tmp_path / "cat" / "1.jpg").write_bytes(b"x")
+    with pytest.raises(ValueError, match="has one class folder, cat; pictures to classify"):
+        class_folders(tmp_path, "x")
+    (tmp_path / "dog").mkdir()
+    with pytest.raises(ValueError, match="dog has no pictures"):
+        class_folders(tmp_path, "x")
+
+
+def test_a_held_out_class_that_is_not_learned_is_refused(tmp_path):
+    for place in ("train/cat", "train/dog", "val/cat", "val/cow"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "1.jpg").write_bytes(b"x")
+    with pytest.raises(ValueError, match="has the class cow, which the training pictures lack"):
+        class_folders(tmp_path, "x")
+
+
+def test_packed_files_are_cut_where_they_end(tmp_path):
+    parts = packed(write_packed(tmp_path / "some.npz"), "some")
+    assert [len(parts[part]) for part in ("train", "test")] == [8, 4]
+    assert decode(parts["train"].open(5), 8)[0, 0].tolist() == [100, 100, 100]
+    assert decode(parts["test"].open(0), 8)[0, 0].tolist() == [160, 160, 160]
+    assert parts["train"].stamp != parts["test"].stamp
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"y_train": np.array([0, 1, 0, 1, 0, 1, 0, 2])}, "has label 2, but its 2 classes"),
+        ({"end_train": np.arange(8)}, "train has 8 labels, and its files do not end to end"),
+        ({"y_test": np.zeros(3, np.uint8)}, "test has 3 labels"),
+    ],
+)
+def test_a_packed_file_that_does_not_add_up_is_refused(tmp_path, changes, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        packed(write_packed(tmp_path / "some.npz", **changes), "some")
+
+
+def test_a_packed_file_that_is_no_such_file_is_refused(tmp_path):
+    path = write_packed(tmp_path / "some.npz")
+    content = path.read_bytes()
+    np.savez(tmp_path / "other.npz", x=np.zeros(3))
+    path.write_bytes(content[: len(content) // 2])
+    (tmp_path / "empty.npz").write_bytes(b"")
+    for name in ("some.npz", "other.npz", "empty.npz", "none.npz"):
+        with pytest.raises(ValueError, match=f"{name} is missing, truncated or no packed pictures"):
+            packed(tmp_path / name, "some")
+
+
+# decoding ------------------------------------------------------------------------------------------------------------
+
+COLOURS = np.zeros((16, 16, 3), np.uint8)
+COLOURS[:8], COLOURS[8:] = (200, 40, 90), (30, 160, 220)
+GREY = Image.fromarray(COLOURS).convert("L")
+
+
+def of(content, size=16, square="cut"):
+    return decode(io.BytesIO(content), size, square).astype(int)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF", "PPM"])
+def test_colours_come_as_they_are(kind):
+    assert (of(encoded(COLOURS, kind)) == COLOURS).all()
+
+
+def test_every_mode_becomes_the_colours_that_one_sees():
+    assert (of(encoded(GREY, "PNG")) == np.asarray(GREY)[..., None]).all()
+    assert (of(encoded(GREY.point(lambda v: 255 * (v > 100)).convert("1"), "PNG")) % 255 == 0).all()
+    deep = Image.fromarray(np.asarray(GREY).astype(np.uint16) * 257)
+    assert (of(encoded(deep, "PNG")) == np.asarray(GREY)[..., None]).all()
+    palette = Image.fromarray(COLOURS).quantize(2)
+    assert abs(of(encoded(palette, "GIF")) - COLOURS).max() <= 2
+    inks = Image.fromarray(COLOURS).convert("CMYK")
+    assert abs(of(encoded(inks, "JPEG", quality=95)) - COLOURS).max() <= 12
+    assert (of(encoded(inks, "TIFF")) == COLOURS).all()
+    assert (of(encoded(Image.fromarray(COLOURS).convert("RGBA"), "PNG")) == COLOURS).all()
+
+
+def test_what_is_transparent_is_white():
+    alpha = np.dstack([COLOURS, np.full((16, 16), 255, np.uint8)])
+    alpha[:8, :, 3] = 0
+    found = of(encoded(alpha, "PNG"))
+    assert (found[:8] == 255).all()
+    assert (found[8:] == COLOURS[8:]).all()
+    keyed = of(encoded(Image.fromarray(COLOURS), "PNG", transparency=(200, 40, 90)))
+    assert (keyed[:8] == 255).all()
+    assert (keyed[8:] == COLOURS[8:]).all()
+
+
+def test_the_cameras_rotation_is_applied():
+    exif = Image.Exif()
+    exif[0x0112] = 3  # upside down
+    assert (of(encoded(COLOURS, "PNG", exif=exif)) == COLOURS[::-1]).all()
+
+
+def test_the_middle_is_cut_or_everything_squeezed():
+    wide = np.zeros((10, 30, 3), np.uint8)
+    wide[:, 10:20] = 255
+    assert (of(encoded(wide, "PNG"), 10) == 255).all()
+    squeezed = of(encoded(wide, "PNG"), 30, "squeezed")
+    assert (squeezed[:, 2:8] < 30).all()
+    assert (squeezed[:, 13:17] > 225).all()
+
+
+def test_small_pictures_grow_and_large_jpegs_are_decoded_small(monkeypatch):
+    assert of(encoded(COLOURS, "PNG"), 40).shape == (40, 40, 3)
+    smooth = np.add.outer(np.arange(512), np.arange(700))[..., None] // 5
+    large = encoded(np.broadcast_to(smooth, (512, 700, 3)).astype(np.uint8), "JPEG", quality=95)
+    asked = []
+    real = Image.Image.resize
+
+    def watched(self, *arguments, **options):
+        asked.append(self.size)
+        return real(self, *arguments, **options)
+
+    monkeypatch.setattr(Image.Image, "resize", watched)
+    found = of(large, 100)
+    assert asked == [(175, 128)]  # a quarter of its size
+    full = np.asarray(real(Image.open(io.BytesIO(large)), (100, 100), Image.Resampling.BICUBIC, box=(94, 0, 606, 512)))
+    assert abs(found - full).max() <= 4
+
+
+def test_a_picture_is_measured_without_decoding(tmp_path):
+    assert measure(io.BytesIO(encoded(np.zeros((5, 9, 3), np.uint8), "PNG"))) == (9, 5)
+    with pytest.raises(ValueError, match="say at which size"):
+        measure(io.BytesIO(b"text"))
+
+
+def test_threads_are_as_many_as_asked_for():
+    with decoders(3) as pool:
+        assert pool._max_workers == 3
+    with decoders(None) as pool:
+        assert pool._max_workers >= 1
