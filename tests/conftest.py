@@ -1,12 +1,17 @@
 """One thread a process, as many processes as cores; nothing is drawn unseeded, by torch or by hypothesis."""
 
 import os
+import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import hypothesis
 import pytest
 import torch
+
+from stand_in import StandIn
 
 hypothesis.settings.register_profile("seeded", derandomize=True, deadline=None, database=None, max_examples=40)
 hypothesis.settings.load_profile("seeded")
@@ -44,3 +49,20 @@ def authors_folder() -> Path:
     if not folder.is_dir():
         pytest.skip(f"POSENC_DATA is {data}, which has no folder lst/ with the authors' Latin squares")
     return folder
+
+
+@pytest.fixture
+def timm() -> Iterator[ModuleType]:
+    """timm, with a stand-in for torchvision where there is none, which is taken away again."""
+    pytest.importorskip("huggingface_hub")
+    if find_spec("timm") is None:
+        pytest.skip("timm is not installed: pip install --no-deps timm")
+    stand_in = StandIn()
+    sys.meta_path.append(stand_in)  # last: a real torchvision is found first
+    try:
+        yield pytest.importorskip("timm")
+    finally:
+        sys.meta_path.remove(stand_in)
+        for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
+            if getattr(sys.modules[name].__spec__, "loader", None) is stand_in:
+                del sys.modules[name]

@@ -20,9 +20,17 @@ from torch.nn import functional
 
 from posenc.kernels import dense, parts
 from posenc.kernels.pairs import Divisible
+from posenc.kernels.widths import of_width
 from posenc.positions import Positions, as_positions, readable
 from posenc.scheme import Pair, Scheme, Where
 
+ASKED = frozenset({"q", "k", "v", "o", "bias", "value_bias", "mask"})
+"""Where attention asks a scheme for anything."""
+ELSEWHERE = {
+    "embed": "add scheme.embed(scheme.prepare(pos)) to the tokens",
+    "mix": "call scheme.mix(x, scheme.prepare(pos)) on the tokens after a block",
+}
+"""How a scheme is used that acts there."""
 Backend = Literal["auto", "sdpa", "flex", "eager"]
 PAIRS_WHOLE, PAIRS_AT_ONCE, QUERIES_AT_ONCE = 2**22, 2**18, 64
 """Pairs of query and key, times heads and samples, up to which a bias is made whole (16 MiB); how many are in memory
@@ -73,10 +81,29 @@ def attention(
     unwidened head by default. backend: "auto" takes ``choose(scheme)``.
 
     A query that may look at no key gets zeros. Raises ValueError where positions and tokens differ in number, sample or
-    device, for a mask that is not boolean, or where a backend cannot do what the scheme needs.
+    device, for a mask that is not boolean, where a backend cannot do what the scheme needs, and for a scheme that acts
+    elsewhere: its positions would change nothing.
     """
     if not isinstance(scheme, Scheme):
         raise ValueError(f"attention takes a scheme, as scheme=RoPE(64); got {type(scheme).__name__}. NoPE() is none.")
+    _refuse_idle(scheme)
+    return attend_at(q, k, v, scheme=scheme, q_pos=q_pos, k_pos=k_pos, x=x, mask=mask, scale=scale, backend=backend)
+
+
+def attend_at(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    scheme: Scheme,
+    q_pos: Positions | Tensor,
+    k_pos: Positions | Tensor | None = None,
+    x: Tensor | None = None,
+    mask: Tensor | None = None,
+    scale: float | None = None,
+    backend: Backend = "auto",
+) -> Tensor:
+    """``attention`` of any scheme: inside a model also one that acts elsewhere, and leaves attention as it is."""
     q_pos = as_positions(q_pos)
     k_pos = q_pos if k_pos is None else as_positions(k_pos)
     _refuse_unfit(q, k, v, q_pos, k_pos, {"k": k, "v": v, "x": x, "mask": mask})
@@ -108,12 +135,8 @@ def attend(
         raise ValueError(
             f"{q.shape[1]} query heads cannot share {k.shape[1]} key heads; the second must divide the first."
         )
-    width = scheme.head_width
-    if width is not None and q.shape[-1] != width:
-        raise ValueError(
-            f"this {type(scheme).__name__} acts on heads of width {width}; these have {q.shape[-1]} "
-            "channels. Build it for that width."
-        )
+    if scheme.head_width is not None:
+        of_width(q, scheme.head_width, type(scheme).__name__)
     name, scale = type(scheme).__name__, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     q = scheme.transform(q, where_q, "q")
     if not keys_ready:
@@ -133,6 +156,27 @@ def attend(
     else:
         raise ValueError(f"attention runs on 'auto', 'sdpa', 'flex' or 'eager'; got backend={backend!r}.")
     return scheme.transform(out, where_q, "o")
+
+
+def attend_openly(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scheme: Scheme,
+    where_q: Where,
+    where_k: Where,
+    pair: Pair,
+    *,
+    kept: Tensor | None = None,
+    mask: Tensor | None = None,
+    dropout: float = 0.0,
+) -> tuple[Tensor, Tensor]:
+    """What ``attend`` gives, and the weights ``(B, H, Q, K)``, with dropout on them: slower, and with all in memory."""
+    scale = 1 / math.sqrt(q.shape[-1])
+    q, k = scheme.transform(q, where_q, "q") * scale, scheme.transform(k, where_k, "k")
+    weights = functional.dropout(attention_weights(q, k, scheme, pair, kept=kept, mask=mask), dropout)
+    out, extra = weights @ scheme.transform(v, where_k, "v"), scheme.value_bias(weights, pair)
+    return scheme.transform(out if extra is None else out + extra, where_q, "o"), weights
 
 
 def attention_weights(
@@ -225,6 +269,16 @@ def _spread(kv: Tensor, q: Tensor) -> Tensor:
 
 def _both(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     return b if a is None else a if b is None else a & b
+
+
+def _refuse_idle(scheme: Scheme) -> None:
+    sites = scheme.claims.sites
+    if sites and not sites & ASKED:
+        name, ways = type(scheme).__name__, " and ".join(way for site, way in ELSEWHERE.items() if site in sites)
+        raise ValueError(
+            f"{name} acts at {' and '.join(sorted(sites))}, where attention does not look, so these positions would "
+            f"change nothing. Instead {ways}, and pass attention scheme=NoPE()."
+        )
 
 
 def _refuse_mask(mask: Tensor | None) -> None:

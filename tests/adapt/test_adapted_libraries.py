@@ -1,12 +1,5 @@
 """The libraries themselves, where they are installed: transformers' models and timm's ViTs, before and after."""
 
-import sys
-from collections.abc import Iterator
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
-from types import ModuleType
-
 import pytest
 import torch
 
@@ -92,50 +85,6 @@ def test_what_is_not_of_its_kind_is_refused(name):
     kind = {"Gemma3Text": "Gemma3ForCausalLM"}.get(name, f"{name}ForCausalLM")
     with pytest.raises(ValueError, match=r"has a rotation for each of|truncate=False has another ramp"):
         llama(getattr(transformers, kind)(config))
-
-
-class Named(type):
-    """A class that has any attribute, as text."""
-
-    def __getattr__(cls, name: str) -> str:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return f"{cls.__name__}.{name}"
-
-
-class StandIn(MetaPathFinder, Loader):
-    """Makes torchvision and its parts of empty classes, for a timm that was installed without it.
-
-    torchvision's wheels fit one build of torch each, and timm takes from it what a vision transformer never calls.
-    """
-
-    def find_spec(self, fullname, path=None, target=None) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self, is_package=True) if fullname.split(".")[0] == "torchvision" else None
-
-    def exec_module(self, module: ModuleType) -> None:
-        def made(name: str) -> Named:
-            if name.startswith("__"):
-                raise AttributeError(name)
-            return Named(name, (), {})
-
-        module.__dict__["__getattr__"] = made
-
-
-@pytest.fixture(scope="module")
-def timm() -> Iterator[ModuleType]:
-    """timm, with a stand-in for torchvision where there is none, which is taken away again."""
-    pytest.importorskip("huggingface_hub")
-    if find_spec("timm") is None:
-        pytest.skip("timm is not installed: pip install --no-deps timm")
-    stand_in = StandIn()
-    sys.meta_path.append(stand_in)  # last: a real torchvision is found first
-    try:
-        yield pytest.importorskip("timm")
-    finally:
-        sys.meta_path.remove(stand_in)
-        for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
-            if getattr(sys.modules[name].__spec__, "loader", None) is stand_in:
-                del sys.modules[name]
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from posenc.adapt.door import refuse_sites
-from posenc.attention import attend, attention_weights
+from posenc.attention import attend, attend_openly
 from posenc.positions import Positions, as_positions, readable, sequence
 from posenc.scheme import Scheme
 
@@ -71,7 +70,9 @@ class Attention(nn.Module):
         dropout = self.module.dropout if self.training else 0.0
         weights = None
         if need_weights or dropout:
-            out, weights = self._eagerly(q, k, v, where_q, where_k, pair, kept, seen, dropout)
+            out, weights = attend_openly(
+                q, k, v, self.scheme, where_q, where_k, pair, kept=kept, mask=seen, dropout=dropout
+            )
         else:
             out = attend(q, k, v, self.scheme, where_q, where_k, pair, kept=kept, mask=seen)
         out = self.module.out_proj(out.transpose(1, 2).flatten(2))
@@ -97,17 +98,6 @@ class Attention(nn.Module):
             weights = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
         biases = (None,) * 3 if module.in_proj_bias is None else module.in_proj_bias.chunk(3)
         return [functional.linear(x, w, b) for x, w, b in zip((q, k, v), weights, biases, strict=True)]
-
-    def _eagerly(
-        self, q: Tensor, k: Tensor, v: Tensor, where_q: Any, where_k: Any, pair: Any, kept: Any, seen: Any, drop: float
-    ) -> tuple[Tensor, Tensor]:
-        """With the weights themselves, and dropout on them."""
-        scheme, scale = self.scheme, 1 / math.sqrt(q.shape[-1])
-        q, k = scheme.transform(q, where_q, "q") * scale, scheme.transform(k, where_k, "k")
-        weights = attention_weights(q, k, scheme, pair, kept=kept, mask=seen)
-        weights = functional.dropout(weights, drop)
-        out, extra = weights @ scheme.transform(v, where_k, "v"), scheme.value_bias(weights, pair)
-        return scheme.transform(out if extra is None else out + extra, where_q, "o"), weights
 
 
 def multihead(

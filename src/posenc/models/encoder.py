@@ -27,6 +27,7 @@ from torch.nn import functional
 
 from posenc.attention import attend, attention_weights
 from posenc.kernels.linear import feed_forward, linear
+from posenc.models.sites import refuse_width, shared
 from posenc.positions import Positions
 from posenc.scheme import Pair, Scheme, Where
 
@@ -94,11 +95,11 @@ class Encoder(nn.Module):
     def place(self, schemes: Callable[[int], Scheme]) -> None:
         """Gives every layer its scheme, in the place of what was there. Raises ValueError for one of another width."""
         made = [schemes(layer) for layer in range(self.config.depth)]
-        unique = list({id(scheme): scheme for scheme in made}.values())
+        unique, scheme_of = shared(made)
         for scheme in unique:
-            _refuse_width(scheme, self.config)
+            refuse_width(scheme, dim=self.config.dim, head_dim=self.config.head_dim, model="encoder")
         self.schemes = nn.ModuleList(unique).train(self.training)
-        self.scheme_of = [next(i for i, u in enumerate(unique) if u is scheme) for scheme in made]
+        self.scheme_of = scheme_of
 
     def forward(
         self, x: Float[Tensor, "B N channels"], pos: Positions, probe: Int[Tensor, "B"]
@@ -245,16 +246,3 @@ class Block(nn.Module):
 
 def _cut(bias: Tensor | None, start: int, stop: int) -> Tensor | None:
     return None if bias is None else bias[start:stop]
-
-
-def _refuse_width(scheme: Scheme, config: EncoderConfig) -> None:
-    if "embed" in scheme.claims.sites and scheme.out_dim != config.dim:
-        raise ValueError(
-            f"{type(scheme).__name__} makes rows of width {scheme.out_dim} and the encoder adds them to tokens of "
-            f"width {config.dim}. Build it with dim={config.dim}."
-        )
-    if scheme.head_width not in (None, config.head_dim):
-        raise ValueError(
-            f"{type(scheme).__name__} acts on heads of width {scheme.head_width} and the encoder's have "
-            f"{config.head_dim}. Build it for a head width of {config.head_dim}."
-        )

@@ -1,0 +1,179 @@
+"""Weights of other libraries' vision transformers, loaded by name: timm's and transformers' ViT, and both PVTs.
+
+    loaded = load_weights(VisionTransformer(config, schemes), timm_model.state_dict())
+    print(loaded)
+
+Known names: timm's VisionTransformer (and what has its names: DeiT, MAE), transformers' ViT and PVT, and those of
+github whai362/PVT. Their tables have a row for the class token, which has no place here: that row is added to the
+token, which gives the same numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+import torch
+from torch import Tensor
+
+from posenc.models.vision import VisionTransformer
+
+BLOCK = r"stages\.\d+\.blocks\.\d+\."
+RULES: tuple[tuple[str, str], ...] = (
+    (r"^(module|vit|deit|pvt|model)\.", ""),
+    # transformers' ViT, and PVT with its four of everything
+    (r"^embeddings\.cls_token$", "cls_token"),
+    (r"^embeddings\.position_embeddings$", "stages.0.rows"),
+    (r"^embeddings\.patch_embeddings\.projection\.", "stages.0.patches."),
+    (r"^(encoder\.)?layers?\.(\d+)\.", r"stages.0.blocks.\2."),
+    (r"^encoder\.patch_embeddings\.\d+\.cls_token$", "cls_token"),
+    (r"^encoder\.patch_embeddings\.(\d+)\.projection\.", r"stages.\1.patches."),
+    (r"^encoder\.patch_embeddings\.(\d+)\.layer_norm\.", r"stages.\1.after_patches."),
+    (r"^encoder\.patch_embeddings\.(\d+)\.position_embeddings$", r"stages.\1.rows"),
+    (r"^encoder\.block\.(\d+)\.(\d+)\.", r"stages.\1.blocks.\2."),
+    (r"^(encoder\.layer_norm|layernorm)\.", "norm."),
+    (r"^classifier\.", "head."),
+    # timm's ViT, and the first PVT, whose stages count from 1
+    (r"^patch_embed\.proj\.", "stages.0.patches."),
+    (r"^pos_embed$", "stages.0.rows"),
+    (r"^blocks\.(\d+)\.", r"stages.0.blocks.\1."),
+    (r"^patch_embed([1-9])\.proj\.", r"stages.-\1.patches."),
+    (r"^patch_embed([1-9])\.norm\.", r"stages.-\1.after_patches."),
+    (r"^pos_embed([1-9])$", r"stages.-\1.rows"),
+    (r"^block([1-9])\.(\d+)\.", r"stages.-\1.blocks.\2."),
+)
+INSIDE: tuple[tuple[str, str], ...] = (
+    (r"^attention\.(attention|self)\.", "attention."),
+    (r"^attention\.(q_proj|query)\.", "q."),
+    (r"^attention\.(k_proj|key)\.", "k."),
+    (r"^attention\.(v_proj|value)\.", "v."),
+    (r"^attention\.(o_proj|output\.dense)\.", "out."),
+    (r"^attention\.sequence_reduction\.", "reduce."),
+    (r"^attention\.layer_norm\.", "reduce_norm."),
+    (r"^attn\.proj\.", "out."),
+    (r"^attn\.sr\.", "reduce."),
+    (r"^attn\.norm\.", "reduce_norm."),
+    (r"^attn\.", ""),
+    (r"^(layernorm_before|layer_norm_1)\.", "norm1."),
+    (r"^(layernorm_after|layer_norm_2)\.", "norm2."),
+    (r"^(mlp\.fc1|mlp\.dense1|intermediate\.dense)\.", "up."),
+    (r"^(mlp\.fc2|mlp\.dense2|output\.dense)\.", "down."),
+)
+"""What is called so, as a part of a block."""
+
+PARTS = (("q", "k", "v"), ("q", "kv"))
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """What became of the weights. loaded: this model's names. left: names that were given, and why each was not taken.
+    kept: this model's parameters that nothing was given for, which are as they were."""
+
+    loaded: list[str]
+    left: dict[str, str]
+    kept: list[str]
+
+    def __str__(self) -> str:
+        lines = [f"loaded {len(self.loaded)} of this model's {len(self.loaded) + len(self.kept)} weights"]
+        lines += [f"not taken: {name}: {why}" for name, why in self.left.items()]
+        return "\n".join([*lines, *(f"as it was: {name}" for name in self.kept)])
+
+
+def load_weights(model: VisionTransformer, weights: Mapping[str, Tensor], *, head: bool = True) -> Loaded:
+    """Copies weights of the known names into the model, and says what was and what was not taken.
+
+    head: False to leave the classifier as it is, for other classes. Raises ValueError, with the model as it was, for
+    a weight of a known name and another shape, and where no name is known.
+    """
+    given, source = _by_our_names(weights)
+    left: dict[str, str] = {}
+    own = dict(model.named_parameters())
+    own |= {name: buffer for name, buffer in model.named_buffers() if name in model.state_dict()}
+    _place_rows(model, given, source, own, left)
+    ready: dict[str, Tensor] = {}
+    for name, tensor in given.items():
+        if name.startswith("head.") and not head:
+            left[source[name]] = "the classifier is left as it was, as head=False asks"
+        elif name not in own:
+            left[source[name]] = "this model has nothing of that kind"
+        else:
+            ready[name] = _fitting(tensor, own[name], name, source[name])
+    if not ready:
+        first = next(iter(weights), "nothing")
+        raise ValueError(
+            f"none of the {len(weights)} names is known, as {first!r}. Pass the state_dict of timm's or transformers' "
+            "ViT or PVT, or that of this model to model.load_state_dict."
+        )
+    with torch.no_grad():
+        for name, tensor in ready.items():
+            own[name].copy_(tensor)
+    return Loaded(sorted(ready), left, sorted(set(own) - set(ready)))
+
+
+def _by_our_names(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The weights by this package's names, and what each was called."""
+    given: dict[str, Tensor] = {}
+    source: dict[str, str] = {}
+    for name, tensor in weights.items():
+        ours = name
+        for pattern, becomes in RULES:
+            ours = re.sub(pattern, becomes, ours)
+        ours = re.sub(r"^stages\.-(\d)", lambda found: f"stages.{int(found[1]) - 1}", ours)
+        if inside := re.match(BLOCK, ours):
+            part = ours[inside.end() :]
+            for pattern, becomes in INSIDE:
+                part = re.sub(pattern, becomes, part)
+            ours = inside[0] + part
+        given[ours], source[ours] = tensor, name
+    for name in [name for name in given if re.fullmatch(BLOCK + r"q\.(weight|bias)", name)]:
+        stem, kind = name.rsplit("q.", 1)
+        for parts in PARTS:
+            apart = [f"{stem}{part}.{kind}" for part in parts]
+            if all(one in given for one in apart):
+                joined = f"{stem}qkv.{kind}"
+                source[joined] = ", ".join(source.pop(one) for one in apart)
+                given[joined] = torch.cat([given.pop(one) for one in apart])
+                break
+    return given, source
+
+
+def _place_rows(
+    model: VisionTransformer, given: dict[str, Tensor], source: dict[str, str], own: Mapping[str, Tensor],
+    left: dict[str, str],
+) -> None:  # fmt: skip
+    """Tables of positions go to the stage's own or to its scheme's, their class row to the class token."""
+    last = len(model.stages) - 1
+    if "cls_token" in given:
+        name = f"stages.{last}.class_token"
+        given[name], source[name] = given.pop("cls_token").flatten(), source.pop("cls_token")
+    for stage in range(last + 1):
+        table, called = given.pop(f"stages.{stage}.rows", None), source.pop(f"stages.{stage}.rows", "")
+        if table is None:
+            continue
+        candidates = (f"stages.{stage}.table.table", f"stages.{stage}.schemes.0.table")
+        name = next((name for name in candidates if name in own), None)
+        if name is None:
+            left[called] = "this model has no learned table there: its positions are its scheme's"
+            continue
+        table, token = table.squeeze(0), f"stages.{stage}.class_token"
+        if len(table) == len(own[name]) + 1:
+            if token in given:
+                given[token] = given[token] + table[0]
+            table = table[1:]
+        given[name], source[name] = table, called
+
+
+def _fitting(tensor: Tensor, own: Tensor, name: str, called: str) -> Tensor:
+    if own.dim() == 4 and tensor.dim() == 2 and tensor.numel() == own.numel():
+        tensor = tensor.view_as(own)  # patches as a linear layer
+    if tensor.shape != own.shape:
+        rows = name.endswith("table")
+        fix = (
+            "Load it at its own size, and take model.resized((height, width)) after that."
+            if rows
+            else "Leave the classifier out with head=False."
+            if name.startswith("head.")
+            else "Build the model with the sizes that the weights have."
+        )
+        raise ValueError(f"{called} has shape {tuple(tensor.shape)} and {name} here {tuple(own.shape)}. {fix}")
+    return tensor

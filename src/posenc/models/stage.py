@@ -1,0 +1,223 @@
+"""One stage of a vision transformer: patches of an image as tokens, an encoding of their places, and blocks.
+
+z = LN(conv_p image), after it a class token or none, plus a learned table or none, plus the scheme's rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import msgspec
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from posenc.models.sites import Keys, Placed, Site, View, places, refuse_width, shared
+from posenc.models.vision_block import Block, BlockConfig
+from posenc.positions import Positions
+from posenc.scheme import Scheme
+from posenc.schemes.learned import Learned
+from posenc.schemes.nope import NoPE
+
+SIGMA = 0.02
+"""Standard deviation of first weights, class tokens and tables, the usual one of vision transformers."""
+
+
+class StageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A stage's sizes. patch: side of a patch, in points of the image that the stage reads. reduction: of keys."""
+
+    dim: int
+    depth: int
+    heads: int
+    hidden: int
+    patch: int
+    reduction: int = 1
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What all stages of a model have alike.
+
+    patches: a convolution ("plain"), one with a layer norm after it ("normed"), or norm, linear layer, norm ("around").
+    tables: a learned table of each stage's own, beside the scheme. placement: where a scheme's rows are added, at the
+    input of a stage, in every block, or in every block to what its attention reads alone ("attention"). project: widths
+    of a network from rows of another width to the tokens', () for one linear layer, None to refuse such rows.
+    keys: where reduced keys stand. attention_norm: False for blocks that attend to what is not normed. init: "vision",
+    normal of deviation .02 cut at 2, biases 0, or "torch", whose class token and tables are N(0, 1).
+    """
+
+    patches: Literal["plain", "normed", "around"] = "plain"
+    tables: bool = False
+    placement: Literal["input", "every_block", "attention"] = "input"
+    project: tuple[int, ...] | None = None
+    view: View = "grid"
+    keys: Keys = "centre"
+    attention_norm: bool = True
+    qkv_bias: bool = True
+    norm_eps: float = 1e-6
+    dropout: float = 0.0
+    init: Literal["vision", "torch"] = "vision"
+
+
+@runtime_checkable
+class Resizable(Protocol):
+    """A scheme with a table for a grid, as ``Learned``."""
+
+    def resized(self, shape: Sequence[int], to: Sequence[int]) -> Any: ...
+
+
+@runtime_checkable
+class Movable(Protocol):
+    """A scheme for a window that can serve another one, as ``LogCPB``."""
+
+    def moved(self, window: Sequence[int]) -> Any: ...
+
+
+class Stage(nn.Module):
+    """An image ``(B, channels, h, w)`` to tokens ``(B, N, dim)``, a class token first where there is one."""
+
+    def __init__(
+        self,
+        config: StageConfig,
+        options: Options,
+        *,
+        channels: int,
+        shape: tuple[int, int],
+        class_token: bool,
+        drop_paths: Sequence[float],
+    ) -> None:
+        super().__init__()
+        self.config, self.options, self.shape, self.before = config, options, shape, int(class_token)
+        dim, eps, patch = config.dim, options.norm_eps, config.patch
+        around = options.patches == "around"
+        self.before_patches = nn.LayerNorm(channels * patch**2, eps=eps) if around else nn.Identity()
+        self.patches = nn.Linear(channels * patch**2, dim) if around else nn.Conv2d(channels, dim, patch, patch)
+        self.after_patches = nn.Identity() if options.patches == "plain" else nn.LayerNorm(dim, eps=eps)
+        sigma = SIGMA if options.init == "vision" else 1.0
+        self.class_token = nn.Parameter(sigma * torch.randn(dim)) if class_token else None
+        counted = self.before if options.view in ("counted", "pixels") else 0
+        rows = shape[0] * shape[1] + counted
+        self.table = Learned(dim, rows, sigma=sigma) if options.tables else None
+        self.blocks = nn.ModuleList(Block(_block(config, options, rate)) for rate in drop_paths)
+
+    def place(self, made: Sequence[Scheme], sites: Sequence[Site]) -> None:
+        """A scheme for each block. Raises ValueError, with the stage as it was, for one of another width."""
+        projects, dim = self.options.project is not None, self.config.dim
+        for scheme in made:
+            refuse_width(scheme, dim=dim, head_dim=dim // self.config.heads, model="model", projects=projects)
+        # rows that are added nowhere are no parameters
+        idle = [not site.embeds and scheme.claims.sites == {"embed"} for scheme, site in zip(made, sites, strict=True)]
+        nothing = NoPE()
+        unique, self.scheme_of = shared([nothing if no else scheme for scheme, no in zip(made, idle, strict=True)])
+        self.schemes = nn.ModuleList(unique).train(self.training)
+        self.embeds = [site.embeds for site in sites]
+        widths = {i: scheme.out_dim for i, scheme in enumerate(unique) if "embed" in scheme.claims.sites}
+        hidden = self.options.project
+        self.projections = nn.ModuleDict(
+            {} if hidden is None else {str(i): _network((width, *hidden, dim)) for i, width in widths.items()}
+        )
+
+    def forward(self, image: Float[Tensor, "B channels h w"], pixels: int) -> Float[Tensor, "B N dim"]:
+        """pixels: the width of the model's picture."""
+        return self._through(image, pixels, lambda block, *given: None)
+
+    def attention_maps(self, image: Tensor, pixels: int) -> Float[Tensor, "layers B H N K"]:
+        """The weights of every block."""
+        maps: list[Tensor] = []
+        self._through(image, pixels, lambda block, *given: maps.append(block.weights(*given)))
+        return torch.stack(maps)
+
+    def grid(self, image: Tensor) -> tuple[int, int]:
+        """The patches of an image along its height and width."""
+        return image.shape[2] // self.config.patch, image.shape[3] // self.config.patch
+
+    def positions(self, scheme: Scheme, shape: tuple[int, int], pixels: int, device: torch.device) -> Positions:
+        """Where the stage's tokens stand for a scheme."""
+        return places(shape, scheme.claims.axes, self.options.view, before=self.before, pixels=pixels, device=device)
+
+    def _through(self, image: Tensor, pixels: int, see: Callable[..., None]) -> Tensor:
+        shape, options = self.grid(image), self.options
+        z = self._tokens(image)
+        if self.table is not None:
+            z = z + self.table.embed(self.table.prepare(self.positions(self.table, shape, pixels, z.device)))
+        at = [self._placed(scheme, shape, pixels, z.device) for scheme in self._schemes]
+        embedded = [self._rows(number, one, z.dtype) for number, one in enumerate(at)]
+        for layer, block in enumerate(self.blocks):
+            which = self.scheme_of[layer]
+            rows = embedded[which] if self.embeds[layer] else None
+            if rows is not None and options.placement != "attention":
+                z, rows = z + rows, None
+            if layer == 0 and options.dropout:
+                z = functional.dropout(z, options.dropout, self.training)
+            see(block, z, at[which], shape, rows)
+            z = block(z, at[which], shape, rows)
+        return z
+
+    def _tokens(self, image: Tensor) -> Tensor:
+        if isinstance(self.patches, nn.Linear):
+            p = self.config.patch
+            cut = image.unflatten(3, (-1, p)).unflatten(2, (-1, p))  # (B, c, h, p, w, p)
+            z = self.patches(self.before_patches(cut.permute(0, 2, 4, 3, 5, 1).flatten(3).flatten(1, 2)))
+        else:
+            z = self.patches(image).flatten(2).mT
+        z = self.after_patches(z)
+        return z if self.class_token is None else torch.cat([self.class_token.expand(len(z), 1, -1), z], 1)
+
+    def _placed(self, scheme: Scheme, shape: tuple[int, int], pixels: int, device: torch.device) -> Placed:
+        keys, cells = None, self.config.reduction
+        if cells > 1:
+            keys = places(
+                shape, scheme.claims.axes, self.options.view, cells=cells, keys=self.options.keys, device=device
+            )
+        return Placed.at(scheme, self.positions(scheme, shape, pixels, device), keys)
+
+    def _rows(self, number: int, at: Placed, dtype: torch.dtype) -> Tensor | None:
+        if "embed" not in at.scheme.claims.sites:
+            return None
+        rows = at.scheme.embed(at.queries).to(dtype)
+        if str(number) not in self.projections:
+            return rows
+        rows = self.projections[str(number)](rows)
+        return rows if at.placed is None else rows * at.placed[..., None]  # a network's bias is no place
+
+    @property
+    def _schemes(self) -> list[Any]:
+        return list(self.schemes)
+
+    def resize(self, shape: tuple[int, int]) -> None:
+        """Tables for another grid in the place of those there are; what has none moves by its positions alone."""
+        if self.table is not None:
+            self.table = self.table.resized(self.shape, shape)
+        self.schemes = nn.ModuleList(_for_grid(scheme, self.shape, shape) for scheme in self._schemes)
+        self.shape = shape
+
+
+def _for_grid(scheme: Any, shape: tuple[int, int], to: tuple[int, int]) -> Scheme:
+    if isinstance(scheme, Resizable):
+        return scheme.resized(shape, to)
+    if isinstance(scheme, Movable):
+        return scheme.moved(to)
+    return scheme
+
+
+def _block(config: StageConfig, options: Options, rate: float) -> BlockConfig:
+    return BlockConfig(
+        dim=config.dim,
+        heads=config.heads,
+        hidden=config.hidden,
+        reduction=config.reduction,
+        qkv_bias=options.qkv_bias,
+        attention_norm=options.attention_norm,
+        norm_eps=options.norm_eps,
+        dropout=options.dropout,
+        drop_path=rate,
+    )
+
+
+def _network(widths: Sequence[int]) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for before, after in pairwise(widths):
+        layers += [nn.Linear(before, after), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])

@@ -1,0 +1,107 @@
+"""A pre-norm block of a vision transformer, whose keys may be fewer than its queries.
+
+    u = z + a(LN z),   y = u + W_2 gelu(W_1 LN u)
+    a(x) = W_O attention(W_Q x, W_K x', W_V x'),   x' = LN(conv_s x) for a reduction s > 1, else x' = x
+
+Sources: Dosovitskiy et al. 2021, arXiv 2010.11929; the reduction of Wang et al. 2021, arXiv 2102.12122, a convolution
+of kernel and stride s. ``attention_norm=False``: a(z), the block of github BoyangL1/gridpe-vision.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from posenc.attention import attend, attend_openly
+from posenc.kernels.linear import feed_forward, linear
+from posenc.models.sites import Placed
+
+
+class BlockConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What shapes a block. hidden: of the feed-forward. reduction: patches along a side of what one key stands for.
+
+    dropout: after both parts of the block, in the feed-forward, and on the attention weights. drop_path: how often a
+    sample goes past a part.
+    """
+
+    dim: int
+    heads: int
+    hidden: int
+    reduction: int = 1
+    qkv_bias: bool = True
+    attention_norm: bool = True
+    norm_eps: float = 1e-6
+    dropout: float = 0.0
+    drop_path: float = 0.0
+
+
+class Block(nn.Module):
+    """Tokens ``(B, N, dim)`` to ``(B, N, dim)``."""
+
+    def __init__(self, config: BlockConfig) -> None:
+        super().__init__()
+        dim, eps, self.config = config.dim, config.norm_eps, config
+        self.norm1 = nn.LayerNorm(dim, eps=eps) if config.attention_norm else nn.Identity()
+        self.qkv = nn.Linear(dim, 3 * dim, bias=config.qkv_bias)
+        self.out = nn.Linear(dim, dim)
+        if config.reduction > 1:
+            self.reduce = nn.Conv2d(dim, dim, config.reduction, config.reduction)
+            self.reduce_norm = nn.LayerNorm(dim, eps=eps)
+        self.norm2 = nn.LayerNorm(dim, eps=eps)
+        self.up, self.down = nn.Linear(dim, config.hidden), nn.Linear(config.hidden, dim)
+
+    def forward(
+        self, z: Float[Tensor, "B N dim"], at: Placed, shape: tuple[int, int], rows: Tensor | None = None
+    ) -> Float[Tensor, "B N dim"]:
+        """at: the layer's scheme, prepared. shape: the grid of the tokens. rows: added to what attention reads."""
+        q, k, v, kept = self._projected(z, at, shape, rows)
+        config, scheme = self.config, at.scheme
+        if config.dropout and self.training:
+            a, _ = attend_openly(q, k, v, scheme, at.queries, at.keys, at.pair, kept=kept, dropout=config.dropout)
+        else:
+            a = attend(q, k, v, scheme, at.queries, at.keys, at.pair, kept=kept)
+        u = z + self._sometimes(linear(a.transpose(1, 2).flatten(2), self.out.weight, self.out.bias))
+        return scheme.mix(u + self._sometimes(self._fed(self.norm2(u))), at.queries)
+
+    def weights(
+        self, z: Tensor, at: Placed, shape: tuple[int, int], rows: Tensor | None = None
+    ) -> Float[Tensor, "B H N K"]:
+        """What ``forward`` weighs the values with."""
+        q, k, v, kept = self._projected(z, at, shape, rows)
+        return attend_openly(q, k, v, at.scheme, at.queries, at.keys, at.pair, kept=kept)[1]
+
+    def _projected(
+        self, z: Tensor, at: Placed, shape: tuple[int, int], rows: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        x, dim = self.norm1(z), self.config.dim
+        x = x if rows is None else x + rows
+        weight, bias = self.qkv.weight, self.qkv.bias
+        if self.config.reduction == 1:
+            parts, seen = linear(x, weight, bias).split(dim, -1), x
+        else:
+            image = self.reduce(x.mT.unflatten(-1, shape))
+            seen = self.reduce_norm(image.flatten(2).mT)
+            of_query, of_rest = (None, None) if bias is None else (bias[:dim], bias[dim:])
+            parts = linear(x, weight[:dim], of_query), *linear(seen, weight[dim:], of_rest).split(dim, -1)
+        q, k, v = (part.unflatten(-1, (self.config.heads, -1)).transpose(1, 2) for part in parts)
+        return q, k, v, at.scheme.keep(seen, at.keys)
+
+    def _fed(self, x: Tensor) -> Tensor:
+        up, down = (self.up.weight, self.up.bias), (self.down.weight, self.down.bias)
+        if not (self.config.dropout and self.training):
+            return feed_forward(x, up, down, "gelu")
+        return linear(functional.dropout(functional.gelu(linear(x, *up)), self.config.dropout), *down)
+
+    def _sometimes(self, x: Tensor) -> Tensor:
+        """Dropout, and nothing at all for some samples, the others larger by as much (arXiv 1603.09382)."""
+        config = self.config
+        if not self.training:
+            return x
+        x = functional.dropout(x, config.dropout) if config.dropout else x
+        if not config.drop_path:
+            return x
+        stays = torch.rand(len(x), 1, 1, device=x.device) >= config.drop_path
+        return x * stays / (1 - config.drop_path)
