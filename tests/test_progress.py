@@ -1,6 +1,7 @@
 """What a person sees: plain lines, the live table, the question before a long preset."""
 
 import io
+import math
 
 import pytest
 
@@ -35,6 +36,13 @@ def test_plain_lines_have_a_heartbeat_and_an_eta() -> None:
         "[1/2] line seed 0: accuracy_ood 0.250, b 1.000",
         "[2/2] line seed 1: FAILED: No.",
     ]
+
+
+def test_small_numbers_keep_their_digits() -> None:
+    told = progress.describe({"accuracy": 0.98765, "iou": 0.0004, "psnr": -0.0123456})
+    assert told == "accuracy 0.988, iou 0.0004, psnr -0.0123"
+    assert progress.describe({"parameters": 77726.0}) == "parameters 77,726"
+    assert progress.describe({"psnr": 31.4159, "iou": 0.0, "loss": math.nan}) == "iou 0.000, loss nan, psnr 31.416"
 
 
 def test_a_resumed_unit_is_credited_with_its_new_steps_only() -> None:
@@ -109,3 +117,16 @@ def test_a_unit_that_another_run_holds_waits_and_does_not_run() -> None:
     tally = progress.Tally([unit], {}, Clock())
     tally.add(Event(key=unit.key, kind="started", message="another run is doing it; waiting for its result"))
     assert tally.summary() == "0 of 1 done, 0 running, 1 waiting"
+
+
+def test_what_one_long_model_needs_before_its_first_step_is_not_its_pace() -> None:
+    (unit,), clock = toys(1), Clock()
+    tally = progress.Tally([unit], {}, clock)
+    tally.add(Event(key=unit.key, kind="started"))
+    clock.now = 600.0  # ten minutes of reading data
+    tally.add(Event(key=unit.key, kind="progress", step=0, steps=1000, metrics={"accuracy": 0.01}))
+    clock.now = 610.0
+    tally.add(Event(key=unit.key, kind="progress", step=100, steps=1000, rate=1280.0))
+    assert tally.eta() == pytest.approx(90.0)
+    assert tally.summary() == "0 of 1 done, 1 running, 0 waiting, 1,280 samples/s, about 2 min left"
+    assert tally.running[unit.key].metrics == {"accuracy": 0.01}  # until something new is measured

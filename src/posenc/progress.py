@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, TextIO, runtime_checkable
@@ -18,7 +19,7 @@ HEARTBEAT = 10.0  # seconds between plain lines while nothing finishes
 
 
 class Event(msgspec.Struct, kw_only=True):
-    """Something that happened to the unit `key`. `rate` is in samples per second; `metrics` are the latest known."""
+    """Something that happened to the unit `key`. `rate` is in samples per second; `metrics` are what is new."""
 
     key: str
     kind: Literal["started", "progress", "finished", "skipped", "failed"]
@@ -51,6 +52,8 @@ class Tally:
             return
         if event.kind in ("started", "progress"):
             if event.kind == "progress":
+                if not self.first and not self.ended:  # what came before, as reading data, is not its pace
+                    self.began = self.clock()
                 self.first.setdefault(key, fraction)
                 event.metrics = (self.running[key].metrics if key in self.running else {}) | event.metrics
             self.running[key] = event
@@ -178,7 +181,14 @@ def describe(metrics: Mapping[str, float]) -> str:
         return not name.startswith(SCORES), name.count("_"), name
 
     named = sorted(metrics.items(), key=lambda item: rank(item[0]))
-    return ", ".join(f"{name} {value:.3f}" for name, value in named[:3])
+    return ", ".join(f"{name} {_short(value)}" for name, value in named[:3])
+
+
+def _short(value: float) -> str:
+    """Three decimals; of large numbers none, of a number that has nothing in the first of them three digits."""
+    if abs(value) >= 1e4 and math.isfinite(value):
+        return f"{value:,.0f}"
+    return f"{value:.3f}" if value == 0 or abs(value) >= 0.1 or not math.isfinite(value) else f"{value:.3g}"
 
 
 def duration(seconds: float) -> str:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from posenc import studies
 from posenc.export import as_csv
 from posenc.report.document import markdown
 from posenc.report.ledger import Claim, Quantity, judge_claim, judge_claims, ledger
@@ -184,6 +185,23 @@ def test_the_panel_tells_every_claim_and_renders():
     assert "What could refute it: Another setting" in text
 
 
+def test_a_foreign_quotation_stands_after_what_it_says_in_english():
+    foreign = dataclasses.replace(
+        claim(Quantity("a − b", GAP, low=0)), quote="a更好", english="a is good", lang="zh-Hans"
+    )
+    text = render_page(title="T", lead="L", panels=[ledger([foreign], ROWS)], footer="F")
+    first = text.index("“a is good” (translated; a paper, Table 1)")
+    assert first < text.index('<p class="note" lang="zh-Hans">“a更好”</p>')
+    assert "> “a is good” (translated)\n>\n> “a更好”\n>\n> a paper, Table 1\n" in markdown([foreign], {"quick": ROWS})
+
+
+def test_every_foreign_quotation_of_a_study_is_translated():
+    for study in studies.studies().values():
+        for each in study.claims:
+            in_english, _, _ = each.quote.partition("(")  # what follows may be the original
+            assert each.english or not re.search("[\u4e00-\u9fff]", in_english), each.name
+
+
 def test_the_document_has_a_verdict_per_scale_and_is_the_same_twice():
     claims = [claim(Quantity("a − b", GAP, low=0)), claim(Quantity("a − b", GAP, low=0.5, high=2), name="Gap | wide")]
     scales = {"quick": ROWS, "paper": rows_of(a=(0.9, 0.91, 0.92, 0.93, 0.9), b=(0.1, 0.2, 0.1, 0.1, 0.2))}
@@ -213,6 +231,7 @@ def test_the_document_has_a_verdict_per_scale_and_is_the_same_twice():
     ("call", "message"),
     [
         (lambda: claim(), "no quantity, so nothing could refute it"),
+        (lambda: dataclasses.replace(claim(Quantity("a", GAP, low=0)), lang="fr"), "gives lang alone"),
         (lambda: Quantity("a", GAP), "that something can lie outside of"),
         (lambda: Quantity("a", GAP, low=1, high=0), "low below high"),
         (lambda: judge_claims([claim(Quantity("a", GAP, low=0))] * 2, ROWS), "called 'Order'"),

@@ -15,7 +15,7 @@ from posenc.report.ledger import judge_claim
 from posenc.store import Store
 from posenc.studies import field_rows
 from posenc.studies.field_rows import Budget, FieldRow
-from posenc.studies.image_fit import STUDY, claims, drawing, presets, rows, work
+from posenc.studies.image_fit import STUDY, choosing, claims, drawing, presets, rows, work
 from posenc.tasks import pictures
 
 
@@ -183,8 +183,69 @@ def test_an_estimate_is_made_before_a_long_preset(photo, tmp_path):
     store = Store(tmp_path / "runs")
     units = STUDY.plan(studies.Request(preset="standard", source=photo, panels=["fit"]), store)
     estimate = STUDY.estimate(units, store, 2)
-    assert estimate.runs == 18
-    assert estimate.seconds == pytest.approx(18 * 1.2 * 120 / 2)
+    assert estimate.runs == 24
+    assert estimate.seconds == pytest.approx(24 * 1.2 * 120 / 2)
+    assert estimate.memory_bytes > 2 * 2**29  # two processes, and what they train
+
+
+def test_units_that_are_alike_are_timed_once(photo, tmp_path, monkeypatch):
+    asked: list[str] = []
+    monkeypatch.setattr(work, "seconds_of", lambda unit, root: asked.append(unit.scheme) or 5.0)
+    store = Store(tmp_path / "runs")
+    units = STUDY.plan(studies.Request(preset="standard", source=photo, panels=["held-out"]), store)
+    assert len(units) == 3 * len(rows.MAPPINGS)
+    assert STUDY.estimate(units, store, 2).seconds == pytest.approx(5.0 * len(units) / 2)
+    assert len(asked) == len(rows.MAPPINGS)
+
+
+def test_the_standard_preset_chooses_sigma_on_four_and_reports_on_the_others(tmp_path):
+    names = [*choosing.CHOSEN_ON, *(f"other {n}" for n in range(6))]
+    for size, count in ((256, 10), (512, 7)):
+        folder = tmp_path / "photos"
+        folder.mkdir(exist_ok=True)
+        images = np.random.default_rng(size).integers(0, 255, (count, 8, 8, 3), dtype=np.uint8)
+        np.savez(folder / f"photos_{size}.npz", images=images, names=np.array(names[:count]))
+    request = studies.Request(preset="standard", data=tmp_path, panels=["fit", "held-out", "sigma"])
+    cells: dict[str, set[str]] = {}
+    for unit in STUDY.plan(request, Store(tmp_path / "runs")):
+        cells.setdefault(unit.setting, set()).add(unit.scheme.removesuffix(f", {unit.setting}"))
+    assert len(cells) == 7 + 10
+    sigmas = set(rows.OF_SIGMA)
+    for name in names:
+        mappings = sigmas if name in choosing.CHOSEN_ON else sigmas | set(rows.MAPPINGS)
+        assert cells[name + choosing.HELD] == mappings
+    assert all(cells[name] == {*rows.SIX, *rows.NEAR} for name in names[:7])
+    quick = STUDY.plan(dataclasses.replace(request, preset="quick", panels=["held-out"]), Store(tmp_path / "quick"))
+    assert {unit.setting for unit in quick} == {"astronaut held-out", "chelsea held-out"}
+
+
+def test_sigma_is_chosen_on_some_photographs_and_reported_on_others():
+    def at(picture: str, **reached: float) -> list[dict]:
+        return rows_of({name.replace("_", "-"): value for name, value in reached.items()}, f"{picture} held-out")
+
+    on = at("astronaut", gaussian_5=24.0, gaussian_10=22.0) + at("coffee", gaussian_5=20.0, gaussian_10=21.0)
+    others = at("moon", gaussian_5=20.0, gaussian_10=30.0, posenc=25.0) + at("page", gaussian_5=21.0, gaussian_10=30.0)
+    chosen = choosing.choose(on + others)
+    assert chosen.label == "gaussian-5"  # though 10 is better on those that are reported
+    assert chosen.on == ("astronaut held-out", "coffee held-out")
+    assert chosen.reported == ("moon held-out", "page held-out")
+    assert "gaussian-5: the best on pixels not learned, in the mean of astronaut, coffee" in chosen.words
+    assert choosing.choose(on).label == rows.AUTHORS  # nothing is left to report on
+    assert choosing.choose(on).reported == chosen.on
+    assert choosing.choose(at("astronaut", gaussian_5=24.0) + others).label == rows.AUTHORS  # one alone is no choice
+    assert choosing.choose(others).reported == chosen.reported
+    order = next(claim for claim in claims.CLAIMS if claim.name.startswith("Gaussian above"))
+    found = judge_claim(order, on + others)
+    assert "not measured" in found.verdict
+    first = next(reading for reading in found.readings if reading.quantity.says.startswith("gaussian - posenc"))
+    assert first.estimate is not None
+    assert first.estimate.mean == pytest.approx(20.0 - 25.0)
+
+
+def test_a_field_that_fits_into_no_memory_is_refused(quick, photo, tmp_path):
+    request = studies.Request(preset="quick", source=photo, schemes=["DenseGrid(axes=2, resolution=40000)"])
+    with pytest.raises(ValueError, match=r"fitting DenseGrid\(.*\) needs \d+\.\d\d GiB of memory, and .* are free"):
+        STUDY.plan(request, Store(tmp_path / "runs"))
 
 
 def rows_of(table, setting="main"):

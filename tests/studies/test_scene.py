@@ -15,10 +15,10 @@ import torch
 from posenc import runner, studies
 from posenc.report.ledger import judge_claims
 from posenc.store import Store, Unit
-from posenc.studies.scene import STUDY, drawing, presets, rows, turning, work
+from posenc.studies.scene import STUDY, presets, rows, turning, work
 from posenc.studies.scene.claims import CLAIMS
-from posenc.tasks import scenes
-from posenc.tasks.scenes import room, views
+from posenc.tasks import room, scenes
+from posenc.tasks.scenes import views
 from posenc.training import checkpoint
 
 OWN = {
@@ -160,7 +160,7 @@ def test_a_training_that_is_limited_in_time_is_drawn_against_it(tmp_path, tiny, 
     store, request = Store(tmp_path), studies.Request(preset="quick", schemes=["dense"])
     units = STUDY.plan(request, store)
     assert runner.run(units, store, runner.InProcess(), stream=io.StringIO()).exit_code == 0
-    points = drawing.against_time(STUDY.found(request, store, units), "torus")["dense"]
+    points = STUDY.found(request, store, units).over_time("torus", "psnr_mask")["dense"]
     assert max(points) == 0.2
     assert len(points) >= 3
     assert store.read(units[0].key).metrics["seconds"] >= 0.2

@@ -124,10 +124,12 @@ def test_a_mesh_is_learned_shown_and_written(quick, tmp_path):
     low, high = (written.placement.back(corner) for corner in written.mesh.box)
     np.testing.assert_allclose(low, [8.5, 9, 9.5], atol=0.4)  # where the file's own shape is
     np.testing.assert_allclose(high, [11.5, 11, 10.5], atol=0.4)
-    over_time = found.over_time("main", "sdf_error")["dense"]
-    assert len(over_time) == 10
-    errors = [seeds[0] for _, seeds in sorted(over_time.items())]
-    assert errors[-1] < 0.9 * errors[0]
+    curve = store.read(next(u.key for u in units if u.scheme == "dense")).curves
+    errors = {row["epoch"]: row["value"] for row in curve if row["metric"] == "sdf_error"}
+    assert list(errors) == list(range(0, 101, 10))
+    assert errors[100] < 0.9 * errors[10]
+    in_order = sorted(found.over_time("main", "sdf_error")["dense"].items())
+    assert [seeds for _, seeds in in_order] == [{0: value} for step, value in errors.items() if step]
     assert STUDY.verdict(request, store, units)[0].startswith("Fitted to its distance, ")
 
 

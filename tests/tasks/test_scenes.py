@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from posenc.tasks import scenes
+from posenc.tasks import room, scenes
 from posenc.tasks.scenes import making, solids, views
 from posenc.tasks.scenes.views import Scene, Views
 
@@ -281,8 +281,8 @@ def test_a_turntable_goes_round_what_the_cameras_look_at(scene):
 
 
 def test_memory_is_counted_before_it_is_taken():
-    scenes.refuse_beyond(10, "a scene", "Take less.", limit=10)
+    room.refuse_beyond(10, "a scene", "Take less.", limit=10)
     with pytest.raises(ValueError, match=r"a scene needs 3\.00 GiB of memory, and 1\.00 are free\. Take less\."):
-        scenes.refuse_beyond(3 * 2**30, "a scene", "Take less.", limit=2**30)
-    found = scenes.available()
+        room.refuse_beyond(3 * 2**30, "a scene", "Take less.", limit=2**30)
+    found = room.available()
     assert found is None or found > 2**20

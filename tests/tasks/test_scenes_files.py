@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from posenc.tasks import scenes
-from posenc.tasks.scenes import room, views
+from posenc.tasks import room, scenes
+from posenc.tasks.scenes import views
 
 PIL = pytest.importorskip("PIL.Image")
 

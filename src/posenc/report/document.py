@@ -78,13 +78,19 @@ def _section(claim: Claim, by_scale: Mapping[str, Judged]) -> str:
     parts = [
         f"## {claim.name}",
         _fill(about),
-        "\n>\n".join(_fill(text, "> ", "> ") for text in (f"“{claim.quote}”", claim.source)),
+        "\n>\n".join(_fill(text, "> ", "> ") for text in _quoted(claim)),
         "It holds where\n\n" + "\n".join(_fill(text, f"{place}. ", "   ") for place, text in enumerate(ranges, 1)),
         _fill(f"What could refute it: {claim.control}"),
         _table(("scale", "seeds", "measured, in that order", "verdict", "because"), body),
         f"```sh\n{claim.command}\n```",
     ]
     return "\n\n".join(parts)
+
+
+def _quoted(claim: Claim) -> tuple[str, ...]:
+    """The quotation and where it stands; a foreign one after what it says in English."""
+    translated = (f"“{claim.english}” (translated)",) if claim.english else ()
+    return (*translated, f"“{claim.quote}”", claim.source)
 
 
 def _fill(text: str, first: str = "", others: str = "") -> str:

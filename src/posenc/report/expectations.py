@@ -15,7 +15,10 @@ WORDS = {"yes": "Shown", "unsure": "Cannot be told", "no": "Reversed", "absent":
 
 @dataclass(frozen=True)
 class Expected:
-    """``better`` is ahead of ``worse`` in a metric. settings: one, paired by seed; several, one pair of means each."""
+    """``better`` is ahead of ``worse`` in a metric. settings: one, paired by seed; several, one pair of means each.
+
+    words: what the metric is, where its name in the store does not say it.
+    """
 
     metric: str
     better: str
@@ -23,6 +26,7 @@ class Expected:
     higher: bool = True
     settings: tuple[str, ...] = ("main",)
     unit: str = ""
+    words: str = ""
 
     @property
     def noun(self) -> str:
@@ -41,7 +45,7 @@ def _judge(rows: Sequence[Row], each: Expected) -> Finding:
         found = difference(each.metric, each.better, each.worse, each.settings[0])(rows)
     else:
         found = across(each.metric, each.better, each.worse, each.settings)(rows)
-    says = f"{each.better} {'above' if each.higher else 'below'} {each.worse} in {each.metric}"
+    says = f"{each.better} {'above' if each.higher else 'below'} {each.worse} in {each.words or each.metric}"
     where = "" if each.settings == ("main",) else f" ({', '.join(each.settings)})"
     if found is None:
         return Finding("absent", WORDS["absent"], f"{says}{where}: its runs are not there.")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from posenc.measure.statistics import FEWEST_SEEDS_FOR_P, Estimate
-from posenc.report.page import Finding, Findings, Panel, Table, Text, Tone
+from posenc.report.page import Finding, Findings, Foreign, Panel, Table, Text, Tone
 from posenc.report.quantities import Paired, Ranked
 from posenc.report.rows import NO_BREAK, Row, correlation, count, decimals, interval, listed, number, p_value
 
@@ -76,6 +76,7 @@ class Claim:
     Args:
         name: short, unique in its ledger.
         source, quote: where it is printed ("arXiv 2406.08272, Table 1") and in which words.
+        english, lang: of a quote in another language, what it says in English, shown first, and its language's tag.
         about: what it is about, in plain words.
         quantities: what it says, as numbers with ranges.
         control, controls: what could refute it though the quantities agree, in words and as numbers.
@@ -92,8 +93,15 @@ class Claim:
     controls: tuple[Quantity, ...]
     panel: str
     command: str
+    english: str = ""
+    lang: str = ""
 
     def __post_init__(self) -> None:
+        if bool(self.english) != bool(self.lang):
+            raise ValueError(
+                f"The claim {self.name!r} gives {'english' if self.english else 'lang'} alone. A quote in another "
+                "language has both: english='what it says', lang='zh-Hans'."
+            )
         if not self.quantities:
             raise ValueError(f"The claim {self.name!r} has no quantity, so nothing could refute it. Give at least one.")
 
@@ -216,7 +224,7 @@ def ledger(
             each.because,
             name=f"{each.claim.name}:",
             notes=(
-                f"“{each.claim.quote}” ({each.claim.source})",
+                *_quoted(each.claim),
                 f"What could refute it: {each.claim.control}",
             ),
             panel=each.claim.panel,
@@ -237,6 +245,13 @@ def ledger(
     )
     readings = Table("Every reading", columns, body, P_VALUES, prose=True, folded=True)
     return Panel(title, (Findings(tally(judged), RULE, findings), readings), caption)
+
+
+def _quoted(claim: Claim) -> tuple[str | Foreign, ...]:
+    """The quotation and where it stands; a foreign one after what it says in English."""
+    if not claim.english:
+        return (f"“{claim.quote}” ({claim.source})",)
+    return (f"“{claim.english}” (translated; {claim.source})", Foreign(f"“{claim.quote}”", claim.lang))
 
 
 def tally(judged: Sequence[Judged]) -> str:

@@ -27,6 +27,15 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Foreign:
+    """Words in another language than the page's; ``lang`` is its tag, as "zh-Hans", so that a screen reader and the
+    choice of a font know."""
+
+    text: str
+    lang: str
+
+
+@dataclass(frozen=True)
 class Finding:
     """One judged statement: a tone, its word ("Shown", "Cannot be told"), the sentence, (name, number) entries.
 
@@ -39,7 +48,7 @@ class Finding:
     text: str
     entries: tuple[tuple[str, str], ...] = ()
     name: str = ""
-    notes: tuple[str, ...] = ()
+    notes: tuple[str | Foreign, ...] = ()
     panel: str = ""
 
 

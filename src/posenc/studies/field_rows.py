@@ -24,6 +24,8 @@ from posenc.models.field import Field, FieldConfig, network_size, within
 LEVELS, COARSEST, FEATURES = 16, 16, 2
 FREQUENCIES = 128
 """Directions of Fourier features: 256 numbers."""
+COPIES = 8
+"""Of each parameter, while it is trained."""
 GRIDS = {"dense", "hash", "multires", "multires-nearest", "multires-smoothstep"}
 NAMES = ("none", "basic", "positional", "posenc", "gaussian-10", "siren", *sorted(GRIDS))
 
@@ -57,6 +59,18 @@ class FieldRow(msgspec.Struct, frozen=True, kw_only=True):
         options = {name: tuple(value) if isinstance(value, list) else value for name, value in self.options.items()}
         named = specification.Specification(self.scheme, options)
         return Field(specification.build(named, {"axes": self.axes}), self.network)
+
+
+def memory_of(found: FieldRow, places: int) -> float:
+    """Bytes that training a field takes, about, with so many places in a step.
+
+    Of each parameter, in float32, itself, its gradient twice, two moments, an average and a checkpoint; of each place
+    what the encoding and the network's layers keep for their gradients.
+    """
+    with torch.device("meta"):
+        field = found.field()
+    kept = 6 * field.scheme.out_dim + 3 * found.network.width * (found.network.depth + 1)
+    return 4.0 * (COPIES * field.parameter_count + kept * places)
 
 
 def row(label: str, budget: Budget) -> FieldRow:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -114,13 +115,7 @@ class Found:
                     mark = _moment(spent, limit) if limit else epoch
                     seeds = read.setdefault(plain_label(unit), {}).setdefault(mark, {})
                     seeds[unit.seed] = (mark if limit else spent, value)
-        return {
-            label: {
-                _rounded(math.fsum(t for t, _ in seeds.values()) / len(seeds)): {s: v for s, (_, v) in seeds.items()}
-                for seeds in marks.values()
-            }
-            for label, marks in read.items()
-        }
+        return {label: _timed(marks.values()) for label, marks in read.items()}
 
     @property
     def folder(self) -> Path:
@@ -128,8 +123,14 @@ class Found:
         return self.store.root / "pages"
 
 
-def _rounded(seconds: float) -> float:
-    return float(f"{seconds:.3g}")
+def _timed(marks: Iterable[Mapping[int, tuple[float, float]]]) -> dict[float, dict[int, float]]:
+    """Mean seconds, to three digits or as many as tell them apart -> seed -> value."""
+    found = {math.fsum(t for t, _ in seeds.values()) / len(seeds): seeds for seeds in marks}
+    told = dict(zip(found, found, strict=True))
+    for digits in range(15, 2, -1):
+        short = {spent: float(f"{spent:.{digits}g}") for spent in found}
+        told = short if len({*short.values()}) == len(found) else told
+    return {told[spent]: {seed: value for seed, (_, value) in seeds.items()} for spent, seeds in found.items()}
 
 
 def _moment(spent: float, limit: float) -> float:
@@ -146,6 +147,20 @@ def plain_label(unit: Unit) -> str:
     return unit.scheme.removesuffix(f", {unit.setting}")
 
 
+def _of_one_seed(found: Found) -> tuple[str, ...]:
+    """A sentence where something was run with one seed alone."""
+    seeds = Counter((unit.setting, plain_label(unit)) for unit in found.done)
+    alone = list(dict.fromkeys(setting for (setting, _), count in seeds.items() if count == 1))
+    if not alone:
+        return ()
+    where = "" if len(found.settings) == 1 else f" ({', '.join(alone)})"
+    count = sum(count == 1 for count in seeds.values())
+    return (
+        f"{count} of {len(seeds)} rows{where} were run with one seed: they have no interval, and nothing can be told "
+        "by them. Run the same with --seeds 0 1 2.",
+    )
+
+
 class Sweep:
     """A ``Study`` of rows x settings x seeds.
 
@@ -153,9 +168,10 @@ class Sweep:
     plans: scales and panels by name. work: "module:function" that trains a unit. settle: a unit's settings, plain
     JSON, from (request, store, setting, label), with its data in the store; raises ValueError for what cannot be run.
     headline: what the rows say, in one sentence. expected: differences named beforehand. seconds, memory: of one unit,
-    on one core; asked before a long preset starts, once for all units for which ``alike`` is the same. limits: sentences on what the numbers of a preset do not say.
-    watched: the name of a picture that a unit keeps beside its checkpoint while it trains, for a page to watch.
-    scope: what verdicts on its claims hold for.
+    on one core; asked before a long preset starts, once for all units of which ``alike`` says the same. limits:
+    sentences on what the numbers of a preset do not say. watched: the name of a picture that a unit keeps beside its
+    checkpoint while it trains, for a page to watch. scope: what verdicts on its claims hold for. belongs: whether a
+    setting has a row of this label, where not all have the same; of a label that no setting has, ``settle`` says so.
     """
 
     def __init__(
@@ -178,17 +194,18 @@ class Sweep:
         limits: Mapping[str, Sequence[str]] | None = None,
         watched: str = "",
         scope: str = "",
+        belongs: Callable[[str, str], bool] = lambda setting, label: True,
     ) -> None:
         self.name, self.question, self.lead, self.takes = name, question, lead, takes
         self.scales, self.plans, self.claims = presets, plans, claims
         self.work, self.settle, self.headline, self.expected = work, settle, headline, expected
         self.seconds, self.memory, self.alike = seconds, memory, alike
-        self.limits, self.watched, self.scope = limits or {}, watched, scope
+        self.limits, self.watched, self.scope, self.belongs = limits or {}, watched, scope, belongs
         self.presets: Mapping[str, str] = {key: preset.about for key, preset in presets.items()}
         self.asks = frozenset(key for key, preset in presets.items() if preset.asks)
         self.panels: Mapping[str, str] = {key: f"{plan.about} ({plan.shows})" for key, plan in plans.items()}
 
-    def beside(self, preset: str, rows: Sequence[Row]) -> Sequence[Table]:
+    def beside(self, preset: str, rows: Sequence[Mapping[str, Any]]) -> Sequence[Table]:
         return ()
 
     def plan(self, request: Request, store: Store) -> list[Unit]:
@@ -219,7 +236,11 @@ class Sweep:
                 known = needed.setdefault(setting, [])
                 known += [label for label in labels if label not in known]
         if request.schemes:
-            needed = {setting: list(request.schemes) for setting in needed}
+            nowhere = {label for label in request.schemes if not any(self.belongs(s, label) for s in needed)}
+            needed = {
+                setting: [label for label in request.schemes if label in nowhere or self.belongs(setting, label)]
+                for setting in needed
+            }
         return needed
 
     def chosen(self, request: Request) -> tuple[str, ...]:
@@ -318,7 +339,7 @@ class Sweep:
     def page(self, request: Request, store: Store, units: Sequence[Unit], failures: Mapping[str, str]) -> Path:
         found, names = self.found(request, store, units), self.chosen(request)
         found.folder.mkdir(parents=True, exist_ok=True)
-        limits = self.limits.get(request.preset, ())
+        limits = (*self.limits.get(request.preset, ()), *_of_one_seed(found))
         panels = [verdict_of(found.rows, self.headline(found), self.expected(found), limits)]
         for name in names:
             panels += self.plans[name].draw(found)

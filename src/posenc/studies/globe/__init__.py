@@ -20,9 +20,11 @@ import msgspec
 
 from posenc.store import Store
 from posenc.studies import Request
+from posenc.studies.field_rows import memory_of
 from posenc.studies.globe import drawing, maps, presets, rows, work
 from posenc.studies.sweep import Needs, Plan, Preset, Sweep
 from posenc.tasks.globe import FILE
+from posenc.tasks.room import refuse_beyond
 
 NAME = "globe"
 
@@ -48,11 +50,15 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
         outputs = 2 if setting == "land" else presets.MOST
         data |= {"most": presets.MOST} if setting == "countries" else {}
     row = rows.row(label, outputs=outputs, parameters=own["parameters"], detail=own["detail"])
+    training = own["training"]
+    if request.device == "cpu":
+        needed = memory_of(row.field, max(training.batch, work.CHUNK))
+        refuse_beyond(needed, f"training {label}", "Ask for a smaller table or network.")
     return {
         "data": data,
         "places": own["places"],
         "row": msgspec.to_builtins(row),
-        "training": own["training"].plain,
+        "training": training.plain,
         "device": request.device,
     }
 
@@ -84,6 +90,7 @@ STUDY = Sweep(
     settle=settle,
     headline=drawing.headline,
     seconds=work.seconds,
+    memory=work.memory,
     expected=drawing.expected,
     limits={name: (*presets.LIMITS, *preset.own["limits"]) for name, preset in presets.PRESETS.items()},
 )

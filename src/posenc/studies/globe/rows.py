@@ -74,7 +74,7 @@ def row(label: str, *, outputs: int, parameters: int, detail: float) -> GlobeRow
     try:
         network = _network(specification.Specification(scheme, options), axes, outputs, parameters)
         made = GlobeRow(field=FieldRow(scheme=scheme, axes=axes, options=options, network=network), view=view)
-        with torch.random.fork_rng():
+        with torch.device("meta"):
             made.field.field()
     except ValueError as error:
         raise ValueError(f"the row {label!r} cannot be built: {error}") from None
@@ -82,7 +82,7 @@ def row(label: str, *, outputs: int, parameters: int, detail: float) -> GlobeRow
 
 
 def _network(scheme: specification.Specification, axes: int, outputs: int, parameters: int) -> FieldConfig:
-    with torch.random.fork_rng():
+    with torch.device("meta"):  # whatever its size
         built = specification.build(scheme, {"axes": axes})
     if "embed" not in built.claims.sites:
         sites = ", ".join(sorted(built.claims.sites)) or "no site"

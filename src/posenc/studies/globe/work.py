@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from functools import cached_property
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import msgspec
@@ -16,13 +16,16 @@ from torch.nn import functional
 
 from posenc.models.field import Field
 from posenc.store import Outcome, Store, Unit
+from posenc.studies.field_rows import memory_of
 from posenc.studies.globe.rows import GlobeRow
+from posenc.studies.timing import training_seconds
 from posenc.tasks import globe as task
 from posenc.training.checkpoint import write_whole
 from posenc.training.loop import Fit, Report, TrainingConfig, train
 
 CHUNK = 16384
-STEPS_TIMED = 3
+SCORING = 2.0
+"""Seconds, about, that a unit takes besides its training."""
 Target = task.Field | task.Labels
 
 
@@ -148,18 +151,17 @@ def restored(unit: Unit, store: Store) -> Trained:
     return trained
 
 
+def memory(unit: Unit) -> float:
+    """Bytes that a unit takes, about."""
+    row = msgspec.convert(unit.settings["row"], GlobeRow)
+    return memory_of(row.field, max(unit.settings["training"]["batch"], CHUNK))
+
+
 def seconds(unit: Unit, store: Store) -> float:
-    """The time of one unit on one core of this machine, from a few timed steps."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # as the workers have it
-    began = 0.0
+    """The time of one unit on one core of this machine, from a few timed steps and what scoring takes besides."""
+    places, training = unit.settings["places"], msgspec.convert(unit.settings["training"], TrainingConfig)
+    few = {name: min(count, training.batch) for name, count in places.items()}  # a step needs no more of them
     with torch.random.fork_rng():
-        trained = Trained(unit, store.root)
-        batch = torch.arange(trained.training.batch) % len(trained.train)
-        for step in range(STEPS_TIMED + 1):
-            if step == 1:  # the first one warms up
-                began = perf_counter()
-            trained.loss(batch).backward()
-        per_step = (perf_counter() - began) / STEPS_TIMED
-    torch.set_num_threads(threads)
-    return per_step * trained.training.epochs * -(-len(trained.train) // trained.training.batch)
+        trained = Trained(msgspec.structs.replace(unit, settings={**unit.settings, "places": few}), store.root)
+        fit = dataclasses.replace(trained.fit(), samples=places["train"])
+        return training_seconds(fit, training, trained.device) + SCORING

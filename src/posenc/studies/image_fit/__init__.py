@@ -19,21 +19,22 @@ from collections.abc import Sequence
 from posenc.report.expectations import Expected
 from posenc.report.rows import number
 from posenc.studies.image_fit import drawing, rows, work
+from posenc.studies.image_fit.choosing import choose
 from posenc.studies.image_fit.claims import CLAIMS
-from posenc.studies.image_fit.presets import PRESETS, SHIFTED, over, settle, sized
+from posenc.studies.image_fit.presets import PRESETS, SHIFTED, fitted, mapped, over, settle, sized
 from posenc.studies.sweep import Found, Plan, Sweep
 
 PLANS = {
     "fit": Plan(
         about="every pixel learned in the same time by fields of the same size",
         shows="arXiv 2201.05989, section 5.1",
-        needs=over("fit", rows.SIX),
+        needs=fitted,
         draw=drawing.fit,
     ),
     "held-out": Plan(
         about="even pixels learned, odd ones asked",
         shows="arXiv 2006.10739, Table 1, 2D image",
-        needs=over("held", rows.MAPPINGS),
+        needs=mapped,
         draw=drawing.held_out,
     ),
     "sigma": Plan(
@@ -77,12 +78,14 @@ def headline(found: Found) -> str:
 def expected(found: Found) -> Sequence[Expected]:
     fits, held = drawing.of_kind(found, "fit"), drawing.of_kind(found, "held")
     named: list[Expected] = []
+    choice = choose(found.rows)
     if fits:
-        pairs = (("multires", "gaussian-10"), ("multires", "positional"), ("gaussian-10", "none"))
+        gaussian = choice.label if choice.label in found.labels(fits[0]) else rows.AUTHORS
+        pairs = (("multires", gaussian), ("multires", "positional"), (gaussian, "none"))
         named += [Expected("psnr", a, b, settings=tuple(fits), unit="dB") for a, b in pairs]
     if held:
-        pairs = (("gaussian-10", "posenc"), ("posenc", "basic"), ("basic", "none"))
-        named += [Expected("psnr", a, b, settings=tuple(held), unit="dB") for a, b in pairs]
+        pairs = ((choice.label, "posenc"), ("posenc", "basic"), ("basic", "none"))
+        named += [Expected("psnr", a, b, settings=choice.reported or tuple(held), unit="dB") for a, b in pairs]
     return named
 
 
@@ -98,6 +101,8 @@ STUDY = Sweep(
     headline=headline,
     expected=expected,
     seconds=lambda unit, store: work.seconds_of(unit, store.root),
+    memory=work.memory,
+    alike=lambda unit: (unit.settings["row"], unit.settings["training"]),
     claims=CLAIMS,
     watched=work.NOW,
     limits={

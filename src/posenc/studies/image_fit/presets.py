@@ -10,18 +10,17 @@ import numpy as np
 
 from posenc.store import Store
 from posenc.studies import Request
-from posenc.studies.field_rows import Budget
+from posenc.studies.field_rows import Budget, memory_of
 from posenc.studies.image_fit import rows, work
+from posenc.studies.image_fit.choosing import CHOSEN_ON, HELD
 from posenc.studies.sweep import Needs, Preset
 from posenc.tasks import pictures
+from posenc.tasks.room import refuse_beyond
 
-HELD = " held-out"
 SWEEP, SHIFTED = "sizes", "shifted"
 SHIFT = 100.0
 """How far places are moved, in pictures."""
 QUICK_PICTURE = "astronaut"
-CHOSEN_ON = ("astronaut", "chelsea", "coffee", "camera")
-"""Photographs on which sigma is chosen; it is reported on the others."""
 
 SUFFIX = {"fit": "", "held": HELD, SWEEP: f" {SWEEP}", SHIFTED: f" {SHIFTED}"}
 """What a setting's name ends in, by the kind of panel it belongs to."""
@@ -43,7 +42,8 @@ PRESETS = {
         },
     ),
     "standard": Preset(
-        about="seven photographs or your own in full, 120 seconds a fit; held out: ten, 1,000 steps: hours",
+        about="seven photographs or your own in full, 120 seconds a fit; held out: sigma chosen on four, the rest on "
+        "six more: seven hours on two cores",
         scale="pictures in full; 120 seconds of training on one core for each fit",
         seeds=(0, 1, 2),
         panels=("fit", "held-out", "sigma", "sizes", "interpolation", "shifted"),
@@ -89,6 +89,21 @@ def over(kind: str, labels: Labels) -> Callable[[Request, Preset], Needs]:
     return needs
 
 
+def fitted(request: Request, preset: Preset) -> Needs:
+    """Every pixel learned: the six rows, and at longer scales the sigmas that held-out pixels may choose."""
+    return dict.fromkeys(subjects(request, preset, "fit"), (*rows.SIX, *(rows.NEAR if preset.asks else ())))
+
+
+def mapped(request: Request, preset: Preset) -> Needs:
+    """The mappings on each picture; where sigma is chosen on some of them, all sigmas, and the others on the rest."""
+    every = subjects(request, preset, "held")
+    on = [setting for setting in every if setting.removesuffix(HELD) in CHOSEN_ON]
+    if not on or len(on) == len(every):
+        return dict.fromkeys(every, rows.MAPPINGS)
+    sigmas = tuple(rows.OF_SIGMA)
+    return {setting: sigmas if setting in on else (*rows.MAPPINGS, *sigmas) for setting in every}
+
+
 def sized(preset: Preset) -> tuple[str, ...]:
     return tuple(f"{name}@{size}" for name in rows.GRIDS for size in preset.own["sizes"]["parameters"])
 
@@ -110,12 +125,16 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
         parameters = round(parameters * max(1.0, pixels.shape[0] * pixels.shape[1] / 512**2))
     budget = Budget(2, pixels.shape[2], parameters, max(2, max(pixels.shape[:2]) // 2))
     row = rows.row(label, budget)
+    training = rows.training(row, own)
+    if request.device == "cpu":
+        needed = memory_of(row, max(training.batch, work.CHUNK))
+        refuse_beyond(needed, f"fitting {label}", "Ask for a smaller table or network, or make the picture smaller.")
     moved = {"shift": SHIFT} if kind == SHIFTED else {}
     return moved | {
         "picture": work.keep_picture(store.root, pixels),
         "protocol": "held-out" if held else "all",
         "row": msgspec.to_builtins(row),
-        "training": rows.training(row, own).plain,
+        "training": training.plain,
         "device": request.device,
     }
 

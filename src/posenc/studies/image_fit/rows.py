@@ -6,8 +6,12 @@ from posenc.studies import field_rows
 from posenc.studies.field_rows import Budget, FieldRow
 from posenc.training.loop import TrainingConfig
 
-SIX = ("none", "positional", "gaussian-10", "dense", "hash", "multires")
-MAPPINGS = ("none", "basic", "posenc", "gaussian-10", "multires")
+AUTHORS = "gaussian-10"
+"""Sigma as arXiv 2006.10739 chose it for natural images."""
+SIX = ("none", "positional", AUTHORS, "dense", "hash", "multires")
+NEAR = ("gaussian-5", "gaussian-20")
+"""Sigmas besides the authors' own that a choice on held-out pixels may fall on, fitted in full at longer scales."""
+MAPPINGS = ("none", "basic", "posenc", AUTHORS, "multires")
 SIGMAS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 OF_SIGMA = {f"gaussian-{sigma:g}": sigma for sigma in SIGMAS}
 GRIDS = ("dense", "hash", "multires")

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from posenc.models.field import Field
 from posenc.report.pixels import png
 from posenc.store import Outcome, Unit
-from posenc.studies.field_rows import FieldRow
+from posenc.studies.field_rows import FieldRow, memory_of
 from posenc.studies.image_fit.rows import L2
+from posenc.studies.timing import training_seconds
 from posenc.tasks import pictures
 from posenc.training.loop import Fit, Report, TrainingConfig, train
 
@@ -62,6 +63,10 @@ class Fitted:
         self.field: Field = msgspec.convert(settings["row"], FieldRow).field().to(self.device)
         self.weights = [layer.weight for layer in self.field.layers if isinstance(layer, nn.Linear)]
         self.asked = self._grid(THUMB)
+
+    @property
+    def fit(self) -> Fit:
+        return Fit(self.field, self.training.batch, self.loss, self.evaluate, draw=self.draw)
 
     def _grid(self, most: int) -> np.ndarray:
         """An even grid of the pixels that are scored, at most `most` a side."""
@@ -148,24 +153,24 @@ def train_unit(unit: Unit, workdir: Path, report: Report) -> Outcome:
     """What a worker calls. The store is two folders above a unit's own."""
     with torch.random.fork_rng():
         fitted = Fitted(unit, workdir.parents[1], workdir)
-        fit = Fit(fitted.field, fitted.training.batch, fitted.loss, fitted.evaluate, draw=fitted.draw)
-        curve = train(fit, fitted.training, seed=unit.seed, workdir=workdir, report=report)
+        curve = train(fitted.fit, fitted.training, seed=unit.seed, workdir=workdir, report=report)
         return fitted.outcome(curve)
+
+
+def memory(unit: Unit) -> float:
+    """Bytes that a unit takes, about."""
+    batch = max(unit.settings["training"]["batch"], CHUNK)
+    return memory_of(msgspec.convert(unit.settings["row"], FieldRow), batch)
 
 
 def seconds_of(unit: Unit, store_root: Path) -> float:
     """How long a unit takes on one core: its limit, or a few steps timed and counted up."""
-    from time import perf_counter
-
     training = unit.settings["training"]
     if training.get("seconds"):
         return 1.2 * training["seconds"]
     with torch.random.fork_rng():
         fitted = Fitted(unit, store_root, None)
-        fitted.loss(fitted.draw(0)).backward()
-        began = perf_counter()
-        fitted.loss(fitted.draw(1)).backward()
-        return (perf_counter() - began) * training["epochs"]
+        return training_seconds(fitted.fit, fitted.training, fitted.device)
 
 
 def _write(path: Path, write: Any) -> None:

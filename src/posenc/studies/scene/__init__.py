@@ -64,12 +64,14 @@ def expected(found: Found) -> Sequence[Expected]:
         ("multires", FOURIER), ("dense", FOURIER), ("hash", FOURIER), ("multires", FOURIER + SMALL),
         ("multires", "dense"), (FOURIER, "none"),
     )  # fmt: skip
-    return [
-        Expected(drawing.headline_metric(found, setting), a, b, settings=(setting,), unit="dB")
-        for setting in drawing.subjects(found)
-        for a, b in pairs
-        if {a, b} <= set(found.labels(setting))
-    ]
+    named = []
+    for setting in drawing.subjects(found):
+        metric, known = drawing.headline_metric(found, setting), set(found.labels(setting))
+        words = drawing.SCORES[metric].title
+        named += [
+            Expected(metric, a, b, settings=(setting,), unit="dB", words=words) for a, b in pairs if {a, b} <= known
+        ]
+    return named
 
 
 STUDY = Sweep(

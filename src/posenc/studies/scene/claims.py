@@ -48,6 +48,8 @@ def suits(name: str, row: str, control: tuple[str, str], words: str) -> Claim:
         name=f"{name} suit turning many views into 3-D",
         source=NOTES,
         quote="Hash / Densegrid / Multi-Resolution Encoding 适用于多视角还原3D图",
+        english="Hash, dense grid and multi-resolution encodings suit restoring 3-D from many views",
+        lang="zh-Hans",
         about=f"In the same time, with as many parameters, views held out come nearer with {name} than with Fourier "
         "features.",
         quantities=(Quantity(f"{row} - {FOURIER} on the object, PSNR in dB", ahead(row, FOURIER), low=0.0),),

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from posenc.measure.statistics import mean
-from posenc.report.lines import Points, lines
+from posenc.report.lines import lines
 from posenc.report.page import Panel, Picture, Pictures, Table, Text
 from posenc.report.pixels import album, embedded, error_map
 from posenc.report.rows import number, values
 from posenc.report.scores import Score, scores
 from posenc.studies.scene import rows, turning, work
 from posenc.studies.scene.presets import BLIND, OTHER
-from posenc.studies.sweep import Found, plain_label
+from posenc.studies.sweep import Found
 from posenc.tasks.scenes import Scene
-from posenc.training.loop import MOMENTS
 
 INSIDE, WHOLE, ALIKE = "psnr_mask", "psnr", "ssim"
 SCORES = {
@@ -63,7 +62,7 @@ def encodings(found: Found) -> list[Panel]:
         panels += [
             near(found, setting),
             lines(
-                against_time(found, setting),
+                found.over_time(setting, headline_metric(found, setting)),
                 title=_title(found, "Sharper with time", setting),
                 x_label="seconds of training on one core",
                 y_label="PSNR in dB",
@@ -110,24 +109,6 @@ def parameters(found: Found, setting: str) -> Table:
 
 def _short(value: object) -> str:
     return f"{value[0]} .. {value[-1]}" if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
-
-
-def against_time(found: Found, setting: str) -> Mapping[str, Points]:
-    """label -> moment of training in seconds -> seed -> PSNR."""
-    metric = headline_metric(found, setting)
-    series: dict[str, dict[float, dict[int, float]]] = {label: {} for label in reached(found, setting)}
-    for unit in found.done:
-        limit = unit.settings["training"].get("seconds")
-        if unit.setting != setting or not limit:
-            continue
-        at: dict[int, dict[str, float]] = {}
-        for row in found.store.read(unit.key).curves:
-            at.setdefault(row["epoch"], {})[row["metric"]] = row["value"]
-        for point in at.values():
-            if "seconds" in point and point["seconds"] and np.isfinite(point.get(metric, np.nan)):
-                moment = min(MOMENTS, key=lambda part: abs(part * limit - point["seconds"])) * limit
-                series[plain_label(unit)].setdefault(moment, {})[unit.seed] = point[metric]
-    return {label: points for label, points in series.items() if points}
 
 
 def pictures_of(found: Found, setting: str) -> list[Panel]:

@@ -15,6 +15,7 @@ from posenc.studies.field_rows import Budget
 from posenc.studies.scene import rows, work
 from posenc.studies.sweep import Needs, Preset
 from posenc.tasks import scenes
+from posenc.tasks.room import refuse_beyond
 
 SPOT, OTHER = "spot", "torus"
 """The solid that is reported, and the one on which sigma and the rates are chosen."""
@@ -92,7 +93,7 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
         "device": request.device,
     }
     if request.device == "cpu":
-        scenes.refuse_beyond(work.memory_of(settings), f"training {label}", "Ask for a smaller table or network.")
+        refuse_beyond(work.memory_of(settings), f"training {label}", "Ask for a smaller table or network.")
     return settings
 
 

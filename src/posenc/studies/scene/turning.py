@@ -12,7 +12,7 @@ import torch
 from posenc.studies.scene.work import Trained
 from posenc.tasks import scenes
 
-FRAMES, SIDE = 36, 128
+FRAMES, SIDE = 36, 144
 MILLISECONDS = 80
 
 

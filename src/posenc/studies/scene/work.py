@@ -19,6 +19,7 @@ from posenc.store import Outcome, Unit
 from posenc.studies.field_rows import FieldRow
 from posenc.tasks import scenes
 from posenc.tasks.scenes import Scene, Views
+from posenc.training.fit import drawn
 from posenc.training.loop import Fit, Report, TrainingConfig, train
 
 NOW = "now.png"
@@ -26,6 +27,8 @@ LOOK_EVERY = 16
 """Steps between two looks at the occupancy of the cells."""
 WATCHED, ASKED = 40, 1024
 """Pixels a side of the view that is watched, and rays that are asked, each time a training is measured."""
+SCORING = 3.0
+"""Seconds, about, of measuring and scoring a small network."""
 AT_ONCE = 2**16
 """Places that are asked at once where no gradient is taken."""
 
@@ -66,12 +69,6 @@ def memory_of(settings: Mapping[str, Any]) -> float:
     network = settings["row"]["network"]
     kept_of_a_place = 4 * (3 * network["width"] * network["depth"] + 2000)
     return 4.0 * 8 * count + kept_of_a_place * max(settings["points"], AT_ONCE)
-
-
-def drawn(seed: int, step: int, part: int) -> torch.Generator:
-    """Numbers that depend on (seed, step, part) alone."""
-    mixed = (seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9 + part * 0x94D049BB133111EB) & 0x7FFFFFFFFFFFFFFF
-    return torch.Generator().manual_seed(mixed)
 
 
 class Trained:
@@ -192,8 +189,9 @@ def restore(unit: Unit, scene: Scene, weights: Mapping[str, Tensor]) -> Trained:
 
 def seconds_of(unit: Unit) -> float:
     """How long a unit takes on one core: its limit, and what measuring and scoring take besides."""
-    training = unit.settings["training"]
-    return 1.1 * training["seconds"] + 6 if training.get("seconds") else 0.1 * training["epochs"] + 6
+    training, width = unit.settings["training"], unit.settings["row"]["network"]["width"]
+    scoring = SCORING * max(1.0, width / 64) ** 2  # a wide network is asked as often, and each time costs more
+    return 1.1 * training["seconds"] + scoring if training.get("seconds") else 0.1 * training["epochs"] + scoring
 
 
 def _decibels(wrong: np.ndarray) -> float:

@@ -95,6 +95,7 @@ STUDY = Sweep(
     headline=headline,
     expected=expected,
     seconds=lambda unit, store: work.seconds_of(unit, store.root),
+    memory=work.memory,
     claims=CLAIMS,
     scope="these are fits of one shape, Spot, which is smooth and has few small parts.",
     watched=work.NOW,

@@ -16,6 +16,9 @@ CLAIMS = (
         name="grids suit making shapes",
         source=NOTES,
         quote="Hash / Densegrid / Multi-Resolution Encoding 适用于多视角还原3D图, zero-shot(单图过拟合) 等任务",
+        english="Hash, dense grid and multi-resolution encodings suit tasks such as restoring 3-D from many views and "
+        "zero-shot (over-fitting one picture)",
+        lang="zh-Hans",
         about="Hash, dense and multi-resolution grids suit fields in three dimensions that are fitted to one thing: in "
         "the same steps, with as many parameters, their surfaces are nearer to a shape than those of Fourier features.",
         quantities=tuple(
@@ -35,6 +38,8 @@ CLAIMS = (
         name="a hash mends a table that is too small for a shape",
         source=NOTES,
         quote="在较为密集的网格中，字典不够用，用hash编码弥补这一点",
+        english="In denser grids the dictionary is too small, and hash encoding makes up for it",
+        lang="zh-Hans",
         about="Where the grid is denser than the table, hashing its vertices is better than a coarser dense grid of "
         "the same size.",
         quantities=(Quantity("hash - dense, intersection over union", difference("iou", "hash", "dense"), low=0.0),),
@@ -50,6 +55,9 @@ CLAIMS = (
         name="Fourier features serve shapes",
         source=NOTES,
         quote="Fourier Encoding作为一种无法学习，但具有平移不变性的编码，经常用于各类视觉任务",
+        english="Fourier encoding, which cannot be learned but is translation invariant, is often used in all "
+        "kinds of vision tasks",
+        lang="zh-Hans",
         about="An encoding that nothing is learned of still makes fields of shapes better than bare coordinates do.",
         quantities=tuple(
             Quantity(f"{name} - none, intersection over union", difference("iou", name, "none"), low=0.0)

@@ -13,6 +13,7 @@ from posenc.studies import Request
 from posenc.studies.field_rows import Budget
 from posenc.studies.shape_fit import rows, work
 from posenc.studies.sweep import Needs, Preset
+from posenc.tasks.room import refuse_beyond
 from posenc.tasks.shapes import Sizes, Terms
 
 SPOT = Path("mesh") / "spot.npz"
@@ -79,6 +80,8 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
         )
     budget = Budget(3, 1, own["parameters"], own["finest"], coarsest=own["coarsest"], levels=own["levels"])
     row = rows.row(label, budget)
+    if request.device == "cpu":
+        refuse_beyond(work.asked(row, own["batch"]), f"fitting {label}", "Ask for a smaller table or network.")
     return {
         "points": told["file"],
         "loss": msgspec.to_builtins(terms),

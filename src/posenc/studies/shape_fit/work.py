@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import msgspec
@@ -18,7 +17,8 @@ from torch import Tensor
 from posenc.models.field import Field
 from posenc.report.pixels import png
 from posenc.store import Outcome, Unit
-from posenc.studies.field_rows import FieldRow
+from posenc.studies.field_rows import FieldRow, memory_of
+from posenc.studies.timing import training_seconds
 from posenc.tasks import shapes as task
 from posenc.tasks.shapes.samples import FORMAT
 from posenc.training.checkpoint import write_whole
@@ -106,6 +106,10 @@ class Fitted:
         torch.manual_seed(unit.seed)
         self.field: Field = msgspec.convert(settings["row"], FieldRow).field().to(self.device)
 
+    @property
+    def fit(self) -> Fit:
+        return Fit(self.field, self.training.batch, self.loss, self.evaluate, draw=self.draw)
+
     def __call__(self, points: Tensor) -> Tensor:
         """The field's values ``(N,)``, negative inside."""
         return self.field(points)[..., 0]
@@ -189,9 +193,18 @@ def train_unit(unit: Unit, workdir: Path, report: Report) -> Outcome:
     """What a worker calls. The store is two folders above a unit's own."""
     with torch.random.fork_rng():
         fitted = Fitted(unit, workdir.parents[1], workdir)
-        fit = Fit(fitted.field, fitted.training.batch, fitted.loss, fitted.evaluate, draw=fitted.draw)
-        curve = train(fit, fitted.training, seed=unit.seed, workdir=workdir, report=report)
+        curve = train(fitted.fit, fitted.training, seed=unit.seed, workdir=workdir, report=report)
         return fitted.outcome(curve)
+
+
+def asked(row: FieldRow, batch: int) -> float:
+    """Bytes that fitting a row takes, about: with the eikonal term a step keeps its slopes beside its values."""
+    return memory_of(row, 4 * batch)
+
+
+def memory(unit: Unit) -> float:
+    """Bytes that a unit takes, about."""
+    return asked(msgspec.convert(unit.settings["row"], FieldRow), unit.settings["training"]["batch"])
 
 
 def seconds_of(unit: Unit, store_root: Path) -> float:
@@ -201,10 +214,7 @@ def seconds_of(unit: Unit, store_root: Path) -> float:
         return training["seconds"] + scoring
     with torch.random.fork_rng():
         fitted = Fitted(unit, store_root, None)
-        fitted.loss(fitted.draw(0)).backward()
-        began = perf_counter()
-        fitted.loss(fitted.draw(1)).backward()
-        return (perf_counter() - began) * training["epochs"] + scoring
+        return training_seconds(fitted.fit, fitted.training, fitted.device) + scoring
 
 
 def _archive(arrays: dict[str, np.ndarray]) -> bytes:

@@ -17,7 +17,6 @@ mask of the object, in decibels (``psnr``).
 from __future__ import annotations
 
 from posenc.tasks.scenes.making import APART, make, nearest_degrees
-from posenc.tasks.scenes.room import available, refuse_beyond
 from posenc.tasks.scenes.scores import psnr, ssim
 from posenc.tasks.scenes.solids import Solid, spot, torus
 from posenc.tasks.scenes.transforms import digest, read
@@ -29,7 +28,6 @@ __all__ = [
     "Scene",
     "Solid",
     "Views",
-    "available",
     "digest",
     "load",
     "look_at",
@@ -37,7 +35,6 @@ __all__ = [
     "nearest_degrees",
     "psnr",
     "read",
-    "refuse_beyond",
     "save",
     "spot",
     "ssim",

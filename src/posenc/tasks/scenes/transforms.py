@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 from posenc.tasks import pictures
-from posenc.tasks.scenes.room import refuse_beyond
+from posenc.tasks.room import refuse_beyond
 from posenc.tasks.scenes.views import LENS, Background, Scene, Views, gaze
 
 SPLITS = ("train", "val", "test")

@@ -1,4 +1,4 @@
-"""Room in memory: what a request would take, beside what is there."""
+"""Room in memory: what a request would take, beside what is there. Several tasks ask it."""
 
 from __future__ import annotations
 
