@@ -27,7 +27,7 @@ CODE = sorted(path for folder in ("src", "tests", "benchmarks", "tools") for pat
 
 LAYERS = (
     ("version",),
-    ("positions", "frequencies"),
+    ("positions", "frequencies", "claims"),
     ("randomised",),
     ("scheme",),
     ("kernels",),
@@ -37,7 +37,7 @@ LAYERS = (
     ("tasks",),
     ("training",),
     ("measure",),
-    ("unit", "provenance", "store", "progress", "executors", "perform", "populations", "runner", "export"),
+    ("unit", "provenance", "store", "progress", "board", "executors", "perform", "populations", "runner", "export"),
     ("report",),
     ("studies",),
     ("cli",),

@@ -8,23 +8,27 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
-from posenc.perform import POLL, Emit, attempt, waiting_for
+from posenc.perform import POLL, Emit, Reporter, Work, attempt, find_work, waiting_for
 from posenc.progress import Event
 from posenc.provenance import cores
-from posenc.store import Store, StoreError, Unit
+from posenc.store import Outcome, Store, StoreError, Unit
+from posenc.training.distributed import ElsewhereError, Team
 
 
 class InProcess:
-    """Units one after the other in this process: for tests, notebooks and a GPU. `threads=None` leaves torch's."""
+    """Units one after the other in this process: for tests, notebooks and a GPU. `threads=None` leaves torch's.
 
-    def __init__(self, threads: int | None = 1) -> None:
-        self.threads = threads
+    find: the work by its name, where it is not what the name says.
+    """
+
+    def __init__(self, threads: int | None = 1, find: Callable[[str], Work] | None = None) -> None:
+        self.threads, self.find = threads, find
 
     def __str__(self) -> str:
         return "one after the other in this process"
@@ -38,7 +42,7 @@ class InProcess:
         try:
             queue = list(units)
             while queue:
-                queue = [unit for unit in queue if not attempt(unit, store, emit)]
+                queue = [unit for unit in queue if not attempt(unit, store, emit, self.find)]
                 for unit in queue:
                     if unit.key not in waiting:
                         emit(waiting_for(unit))
@@ -65,6 +69,61 @@ class Local:
 
     def run(self, units: Sequence[Unit], store_root: Path, emit: Emit) -> None:
         Pool(min(self.processes, len(units)), store_root, emit).run(units)
+
+
+class Ranks:
+    """All processes of a run that torchrun started, at one unit after the other: this is the leader's, ``follow`` the
+    others'. The leader alone takes leases, stores and speaks; the others do the units that it takes, in its order."""
+
+    def __init__(self, team: Team) -> None:
+        self.team = team
+
+    def __str__(self) -> str:
+        return f"{self.team.size} processes, each model in all of them"
+
+    def run(self, units: Sequence[Unit], store_root: Path, emit: Emit) -> None:
+        """Errors: Lost where a process has died."""
+        InProcess(None, self._find).run(units, store_root, emit)
+        self.team.leave()  # the others need not wait for what comes after
+
+    def _find(self, name: str) -> Work:
+        find_work(name)
+
+        def work(unit: Unit, workdir: Path, report: Reporter) -> Outcome:
+            self.team.share((unit, workdir))
+            return _in_all(self.team, unit, workdir, report)
+
+        return work
+
+
+def follow(team: Team) -> None:
+    """Does what the leader takes until it has no more. A unit that fails is the leader's to tell of. Errors: Lost."""
+    while (job := team.share(None)) is not None:
+        with suppress(Exception):
+            unit, workdir = job
+            _in_all(team, unit, workdir, _unheard)
+    team.leave()
+
+
+def _unheard(step: int, steps: int, rate: float, metrics: dict[str, float]) -> None:
+    """What a process reports that does not lead."""
+
+
+def _in_all(team: Team, unit: Unit, workdir: Path, report: Reporter) -> Outcome:
+    """This process's part of a unit. Raises what failed here, or ElsewhereError for what failed in another process."""
+    outcome: Outcome | Exception
+    try:
+        outcome = find_work(unit.work)(unit, workdir, report)
+    except Exception as error:
+        outcome = error
+    elsewhere = isinstance(outcome, ElsewhereError)
+    told = f"{type(outcome).__name__}: {outcome}" if isinstance(outcome, Exception) and not elsewhere else ""
+    for rank, failure in enumerate(team.end(told)):
+        if failure and (elsewhere or isinstance(outcome, Outcome)):
+            raise ElsewhereError(f"It failed in process {rank} of {team.size}: {failure}")
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
 class Worker:

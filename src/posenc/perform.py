@@ -17,9 +17,10 @@ from typing import NamedTuple, cast
 
 from posenc.progress import Event
 from posenc.store import FULL, LOCKED, Outcome, Store, StoreError, Unit
+from posenc.training.distributed import current
 
 Emit = Callable[[Event], None]
-Reporter = Callable[[int, int, float, dict[str, float]], None]  # step, steps, samples per second, latest metrics
+Reporter = Callable[[int, int, float, dict[str, float]], None]  # step, steps, samples per second, what is new
 Work = Callable[[Unit, Path, Reporter], Outcome]
 
 
@@ -44,7 +45,7 @@ class Together(NamedTuple):
 
 
 POLL = 0.5  # seconds between two looks at a unit that another run holds
-THROTTLE = 0.1  # seconds between two progress events of one unit
+THROTTLE = 0.1  # seconds between two progress events of one unit; what is measured is told at once
 
 
 def perform(unit: Unit, store_root: Path, emit: Emit) -> None:
@@ -61,10 +62,11 @@ def perform(unit: Unit, store_root: Path, emit: Emit) -> None:
         time.sleep(POLL)
 
 
-def attempt(unit: Unit, store: Store, emit: Emit) -> bool:
+def attempt(unit: Unit, store: Store, emit: Emit, find: Callable[[str], Work] | None = None) -> bool:
     """Does the unit unless it is done; False, at once, if another live process has it.
 
-    Errors: StoreError (after a `failed` event) if the store cannot be written.
+    find: the work by its name, ``find_work`` unless given. Errors: StoreError (after a `failed` event) if the store
+    cannot be written.
     """
     key = unit.key
     try:
@@ -72,7 +74,7 @@ def attempt(unit: Unit, store: Store, emit: Emit) -> bool:
             if store.finished(key):
                 emit(Event(key=key, kind="skipped", metrics=store.read(key).metrics))
             elif mine:
-                _do(unit, store, emit)
+                _do(unit, store, emit, find or find_work)
             else:
                 return False
     except Exception as error:
@@ -105,11 +107,12 @@ def attempt_together(units: Sequence[Unit], store: Store, emit: Emit) -> list[Un
     return held
 
 
-def _do(unit: Unit, store: Store, emit: Emit) -> None:
+def _do(unit: Unit, store: Store, emit: Emit, find: Callable[[str], Work]) -> None:
     job, attempts = _begin(unit, store, emit)
-    began = time.perf_counter()
-    outcome = find_work(unit.work)(*job)
-    _finish(unit, outcome, {"seconds": time.perf_counter() - began, "attempts": attempts}, store, emit)
+    began, processes = time.perf_counter(), current().size
+    outcome = find(unit.work)(*job)
+    timing: dict[str, float] = {"seconds": time.perf_counter() - began, "attempts": attempts}
+    _finish(unit, outcome, timing | ({"processes": processes} if processes > 1 else {}), store, emit)
 
 
 def _do_together(units: Sequence[Unit], store: Store, emit: Emit) -> None:
@@ -186,15 +189,13 @@ def find_together(work: str) -> Together | None:
 
 
 def _throttled(key: str, emit: Emit) -> Reporter:
-    told, pending = 0.0, {}
+    told = 0.0
 
     def report(step: int, steps: int, rate: float, metrics: dict[str, float]) -> None:
-        nonlocal told, pending
-        pending |= metrics
-        if time.monotonic() - told >= THROTTLE:
+        nonlocal told
+        if metrics or time.monotonic() - told >= THROTTLE:
             told = time.monotonic()
-            emit(Event(key=key, kind="progress", step=step, steps=steps, rate=rate, metrics=pending))
-            pending = {}
+            emit(Event(key=key, kind="progress", step=step, steps=steps, rate=rate, metrics=metrics))
 
     return report
 

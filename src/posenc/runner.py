@@ -14,15 +14,17 @@ from typing import Protocol, TextIO, runtime_checkable
 import msgspec
 
 from posenc import progress
-from posenc.executors import InProcess, Local
+from posenc.board import Board
+from posenc.executors import InProcess, Local, Ranks
 from posenc.perform import Emit, Reporter, Work, perform
 from posenc.populations import Populations
 from posenc.progress import ConsentError, Estimate, Event, confirm
 from posenc.store import Store, StoreError, Unit
+from posenc.training.distributed import Team
 
 __all__ = [
     "ConsentError", "Emit", "Estimate", "Event", "Executor", "InProcess", "Interrupted", "Local",
-    "Populations", "Report", "Reporter", "Work", "confirm", "perform", "pick", "run",
+    "Populations", "Ranks", "Report", "Reporter", "Work", "confirm", "perform", "pick", "run",
 ]  # fmt: skip
 
 
@@ -73,11 +75,14 @@ def run(
     emit: Emit | None = None,
     cost: Callable[[Unit], float] | None = None,
     stream: TextIO | None = None,
+    board: Path | None = None,
 ) -> Report:
     """Brings every unit into the store that is not there yet, and shows how it goes on `stream` (standard output).
 
-    `cost` (any scale) puts the longest first. `emit` hears the events instead of the display.
-    Errors: StoreError before anything starts if the store cannot be written; Interrupted on Ctrl-C.
+    `cost` (any scale) puts the longest first. `emit` hears the events instead of the display. `board` is a folder for
+    TensorBoard, where every measurement is written too.
+    Errors: StoreError before anything starts if the store cannot be written; ValueError for a `board` where there is
+    no TensorBoard; Interrupted on Ctrl-C.
     """
     ordered, costs = _distinct(units), {}
     if cost:
@@ -89,14 +94,15 @@ def run(
     store.ensure_writable()
     ends: dict[str, Event] = {}
     executor = executor or Local()
+    boards = [Board(board, todo)] if board else []
     if emit:
-        trouble = _drive(todo, store, executor, _hearing(ends, emit))
+        trouble = _drive(todo, store, executor, _hearing(ends, emit, boards))
         return _report(ordered, ends, store, trouble)
     out = stream or sys.stdout
     print(f"{len(todo)} units to do, {len(ordered) - len(todo)} done before; {executor}.", file=out, flush=True)
     try:
         with progress.choose(todo, costs, out) as display:
-            trouble = _drive(todo, store, executor, _hearing(ends, display.emit))
+            trouble = _drive(todo, store, executor, _hearing(ends, display.emit, boards))
     except Interrupted as stop:
         print(stop, file=out, flush=True)
         raise
@@ -112,8 +118,10 @@ def _distinct(units: Sequence[Unit]) -> list[Unit]:
     return list(found.values())
 
 
-def _hearing(ends: dict[str, Event], emit: Emit) -> Emit:
+def _hearing(ends: dict[str, Event], emit: Emit, boards: Sequence[Board]) -> Emit:
     def hear(event: Event) -> None:
+        for board in boards:  # before a display joins what is new to what it knew
+            board.emit(event)
         if event.kind in ("finished", "skipped", "failed"):
             ends[event.key] = event
         emit(event)
@@ -127,10 +135,11 @@ def _drive(todo: Sequence[Unit], store: Store, executor: Executor, emit: Emit) -
         executor.run(todo, store.root, emit)
     except StoreError as trouble:
         return str(trouble)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         done = sum(store.finished(unit.key) for unit in todo)
+        reason = f" ({stop})" if str(stop) else ""
         raise Interrupted(
-            f"Stopped: {done} of {len(todo)} units are done and safe in {store.root}. "
+            f"Stopped{reason}: {done} of {len(todo)} units are done and safe in {store.root}. "
             f"Run the same command again to continue from the last checkpoints."
         ) from None
     return ""
@@ -151,9 +160,12 @@ def _report(units: Sequence[Unit], ends: dict[str, Event], store: Store, trouble
     return report
 
 
-def pick(device: str, processes: int | None = None, members: int | None = None) -> Executor:
+def pick(device: str, processes: int | None = None, members: int | None = None, team: Team | None = None) -> Executor:
     """The executor for a device; `str` of it says which: on the CPU as many one-thread processes as cores (or as
-    `processes`), on CUDA populations (of up to `members` models), this process on anything else."""
+    `processes`), on CUDA populations (of up to `members` models), this process on anything else; the leader's of a
+    `team` of several processes on any."""
+    if team is not None and team.size > 1:
+        return Ranks(team)
     if device == "cpu":
         return Local(processes)
     return Populations(device, members) if device.startswith("cuda") else InProcess(threads=None)

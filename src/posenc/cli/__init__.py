@@ -30,8 +30,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         )
     except Interrupted:  # the runner has said how to continue
         sys.exit(130)
-    except KeyboardInterrupt:
-        print("posenc: stopped.", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        print(f"posenc: stopped{f' ({stop})' if str(stop) else ''}.", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:  # a pager or head that has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

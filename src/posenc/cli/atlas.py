@@ -41,9 +41,11 @@ def list_schemes(format: Literal["table", "json"] = "table", unbounded: bool = F
         return 0
     from rich.table import Table
 
+    from posenc.contract.case import range_in_words
+
     table = Table(*("name", "says", "translation", "learned", "range", "axes", "sites", "sharing"), box=None)
     for row in rows:
-        limits = "any position" if row["range"] is None else "{:g} to {:g}".format(*row["range"])
+        limits = range_in_words(row["range"], "any position")
         table.add_row(
             row["name"], row["summary"], row["translation"], "yes" if row["learned"] else "no", limits,
             ", ".join(map(str, row["axes"])), ", ".join(row["sites"]) or "none", row["sharing"],

@@ -10,7 +10,9 @@ from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
+from posenc.cli.ranks import team_of
 from posenc.cli.terminal import console, refuse_device
+from posenc.training.distributed import Team
 
 Names = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..")]
 Numbers = Annotated[tuple[int, ...] | None, arg(metavar="N ..")]
@@ -27,6 +29,7 @@ def run(
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
     out: Path = Path("runs"),
     yes: bool = False,
+    tensorboard: Annotated[Path | None, arg(metavar="DIR")] = None,
 ) -> int:
     """Train a study's models, or go on where an earlier run stopped, and write its page.
 
@@ -42,6 +45,8 @@ def run(
 
     posenc run image-fit photo.jpg
 
+    torchrun --nproc-per-node 2 -m posenc.cli run latin-squares
+
     Args:
         study: Which study, as latin-squares.
         source: Your own file or folder, for a study that takes one: a picture, a mesh, a scene.
@@ -53,17 +58,24 @@ def run(
         data: Folder of real data; $POSENC_DATA otherwise.
         out: The store: results, checkpoints and pages.
         yes: Start a long preset without asking.
+        tensorboard: Write what is measured for TensorBoard too, into this folder.
     """
     from posenc import studies
+    from posenc.executors import follow
     from posenc.store import Store
 
-    refuse_device(device)
-    _refuse_missing("analysis", "scipy", "statsmodels", "matplotlib", "jinja2")
-    found = studies.find(study)
-    studies.refuse_preset(found, preset)
-    _refuse_source(found, source)
-    asked: dict[str, Any] = {"panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
-    return _train(found, studies.Request(preset=preset, data=_data(data), source=source, **asked), Store(out), yes)
+    with team_of(device) as team:
+        if not team.leads:
+            follow(team)
+            return 0
+        refuse_device(device)
+        _refuse_missing("analysis", "scipy", "statsmodels", "matplotlib", "jinja2")
+        found = studies.find(study)
+        studies.refuse_preset(found, preset)
+        _refuse_source(found, source)
+        asked: dict[str, Any] = {"panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
+        request = studies.Request(preset=preset, data=_data(data), source=source, **asked)
+        return _train(found, request, Store(out), yes, team, tensorboard)
 
 
 def report(
@@ -103,19 +115,20 @@ def report(
     return status
 
 
-def _train(found: Any, request: Any, store: Any, yes: bool) -> int:
+def _train(found: Any, request: Any, store: Any, yes: bool, team: Team, tensorboard: Path | None) -> int:
     """Brings a request's units into the store, then what is measured of them, and says what came of it."""
     from posenc import runner
 
     units = found.plan(request, store)
-    executor = runner.pick(request.device)
+    executor = runner.pick(request.device, team=team)
     print(f"{found.question} {len(units)} runs on {executor}, results in {store.root}.")
     if request.preset in found.asks and not _agreed(found, store, units, request.device, yes):
         print("Nothing was started.")
         return 1
     for line in found.announce(request, store, units):
         print(line)
-    report = runner.run(units, store, executor, cost=found.cost)
+    report = runner.run(units, store, executor, cost=found.cost, board=tensorboard)
+    team.leave()  # nothing was left to train
     status = _measure(found, request, store, units)
     for line in found.verdict(request, store, units):
         print(line)

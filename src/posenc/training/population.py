@@ -93,6 +93,7 @@ class _Run:
         self.path = None if member.workdir is None else member.workdir / "checkpoint.pt"
         self.per_epoch = self.fit.per_epoch(self.config.batch)
         self.steps = self.config.epochs * self.per_epoch
+        self.signed = loop.signature(self.fit, self.config, member.seed)
 
     def attempt(self, action: Callable[..., None], *arguments: Any) -> None:
         """What fails here ends this member; a device without memory and a disk without room are everybody's trouble."""
@@ -107,10 +108,12 @@ class _Run:
         saved = None if self.path is None else checkpoint.load(self.path)
         if saved is None:
             loop.measure(self.fit, self.config, self.state, 0)
+            if self.member.report is not None:
+                self.member.report(0, self.steps, 0.0, loop.latest(self.state.curve))
             return
         flat = Flat(self.fit.model)
         optimiser = loop.make_optimiser([flat.parameter], self.config)
-        loop.restore(saved, self.fit.model, optimiser, self.state)
+        loop.restore(saved, self.fit.model, optimiser, self.state, self.signed)
         self.moments = dict(optimiser.state.get(flat.parameter, {}))
 
     def take(self, first: int, losses: list[float]) -> None:
@@ -130,7 +133,7 @@ class _Run:
         optimiser.param_groups[0]["lr"] = self.config.rate(self.state.step - 1)
         if moments:
             optimiser.state[parameter] = moments
-        checkpoint.save(self.path, loop.freeze(model, optimiser.state_dict(), self.state))
+        checkpoint.save(self.path, loop.freeze(model, optimiser.state_dict(), self.state, self.signed))
 
 
 class _Stage:
@@ -158,7 +161,7 @@ class _Stage:
             epoch, rest = divmod(here, one.per_epoch)
             measured = rest == 0 and (epoch % one.config.evaluate_every == 0 or here == one.steps)
             now = time.monotonic()
-            told = now - last_report > REPORT_SECONDS or here == one.steps
+            told = measured or now - last_report > REPORT_SECONDS or here == one.steps
             saved = now - last_save > max(every, min(50 * cost, 300 * every)) and here < one.steps
             if measured or told or saved or here == stop or self.unseen == MOST_STEPS_UNSEEN:
                 self._look()
@@ -166,7 +169,7 @@ class _Stage:
                 for run in self._alive():
                     run.attempt(loop.measure, run.fit, run.config, run.state, epoch)
             if told:
-                self._tell((here - since) * one.config.batch / max(now - last_report, 1e-9))
+                self._tell((here - since) * one.config.batch / max(now - last_report, 1e-9), measured)
                 last_report, since = now, here
             if saved:
                 began = time.monotonic()
@@ -203,10 +206,11 @@ class _Stage:
                 run.attempt(run.take, self.seen_to, own)
         self.seen_to, self.unseen = self.seen_to + self.unseen, 0
 
-    def _tell(self, rate: float) -> None:
+    def _tell(self, rate: float, measured: bool) -> None:
         for run in self._alive():
             if run.member.report is not None:
-                run.member.report(run.state.step, run.steps, rate, loop.latest(run.state.curve))
+                found = loop.latest(run.state.curve) if measured else {}
+                run.member.report(run.state.step, run.steps, rate, found)
 
     def _save(self) -> None:
         for number, run in enumerate(self.runs):
@@ -223,6 +227,8 @@ def _refuse_other_plans(members: Sequence[Member]) -> None:
                 f"member {number} has no `score` and `data`, from which a population makes its losses. "
                 "Build its fit with Fit.of(model, data, score, evaluate)."
             )
+        if member.fit.loss_at is not None:
+            raise ValueError(f"a population's losses draw nothing, and member {number} has `loss_at`. Train it alone.")
         for name in LATER:
             if getattr(member.config, name) is not None:
                 raise ValueError(f"a population trains without `{name}`, which member {number} has. Train it alone.")
