@@ -12,12 +12,13 @@ All are timed with memory that the process has already. Otherwise the C library 
 again whenever it likes, which takes six times as long as the copy (17 ms next to 2.6), and a ratio says who was lucky:
 the same code was measured at 0.4 and at 3.7 clones. `faults` counts the pages that were faulted in all the same.
 
-Halves in bfloat16 take five passes of torch's operations: widen, times the cosine, plus two products with the sine,
-narrow. Alone, on data in the cache, each takes 0.3 to 0.5 clones and all of them 1.7 to 2.1; with x out of memory and
-the calls themselves it is 2.1 to 2.9, so the aim of 2.2 is met by the compiled way, which is one pass, and eagerly at
-times. Tried and slower: parts of 2^15 to 2^17 elements, parts of some tokens of all heads, halves widened into planes
-of their own, and a rolled copy. Interleaved pairs are the other way round: complex numbers make three passes of it, and
-inductor finds no good loop.
+Halves in bfloat16 take five passes of torch's operations: widen, each half with the sine, the whole with the cosine
+added to that, narrow. Alone, on data in the cache, each takes 0.25 to 0.5 clones and all of them 1.6; with x out of
+memory, the table's second cosine and the calls themselves it is 2.1 to 2.2 where the aim is 2.2. Products of halves are
+rows of 32 numbers, which cost; with the cosine first, they meet three at a time, and it was 2.3 in the same process.
+Tried and slower: parts of 2^15 to 2^17 elements (each call finds its code and its data evicted: 20 us a part), 2^19 and
+2^20, parts of some tokens of several heads, halves widened into planes of their own, and a rolled copy. Interleaved
+pairs are the other way round: complex numbers make three passes of it, and inductor finds no good loop.
 """
 
 from __future__ import annotations

@@ -4,13 +4,20 @@ device here."""
 import pytest
 import torch
 
-from posenc.attention import attend, attention
+from posenc.attention import attend, attend_at, attention
+from posenc.contract.case import Case
 from posenc.positions import Positions, sequence
+from posenc.schemes import catalogue
 from posenc.schemes.alibi import ALiBi
 from posenc.schemes.fox import FoX
+from posenc.schemes.grid_merge import GridMerge
 from posenc.schemes.learned import Learned
 from posenc.schemes.mixed_rope import MixedRoPE
+from posenc.schemes.nope import NoPE
+from posenc.schemes.peg import PEG
 from posenc.schemes.rope import RoPE
+from posenc.schemes.sinusoid import Sinusoid
+from posenc.schemes.sum import Sum
 
 
 def given(batch: int = 2, heads: int = 4, tokens: int = 6) -> dict:
@@ -87,6 +94,40 @@ def test_what_does_not_go_together(make, sentence):
 def test_mixed_devices(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "sentence"),
+    [
+        (
+            Sinusoid(12),
+            r"Sinusoid acts at embed, where attention does not look, so these positions would change nothing\. Instead "
+            r"add scheme\.embed\(scheme\.prepare\(pos\)\) to the tokens, and pass attention scheme=NoPE\(\)",
+        ),
+        (GridMerge(12, axes=2, literal=True), r"GridMerge acts at embed, where"),
+        (PEG(12, axes=1), r"PEG acts at mix, .* Instead call scheme\.mix\(x, scheme\.prepare\(pos\)\) on the tokens"),
+        (Sum([PEG(12, axes=1), Sinusoid(12)]), r"acts at embed and mix, .* Instead add .* and call .*, and pass"),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_a_scheme_that_acts_elsewhere_is_not_ignored(scheme, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        run(scheme=scheme)
+
+
+@pytest.mark.parametrize("kind", catalogue().values(), ids=lambda kind: kind.__name__)
+def test_attention_takes_the_schemes_that_it_asks_and_nopes(kind):
+    """The door is shut for those alone that leave attention as it is and act somewhere."""
+    case = Case(kind, kind.examples[0])
+    scheme, pos = case.make(), case.positions()
+    given = {"scheme": scheme, "q_pos": pos, "x": case.x()}
+    left_alone = not scheme.claims.sites - {"embed", "mix"}
+    if left_alone and scheme.claims.sites:
+        with pytest.raises(ValueError, match="where attention does not look"):
+            attention(*case.qkv(scheme), **given)
+    out = (attend_at if left_alone else attention)(*case.qkv(scheme), **given)
+    plain = attention(*case.qkv(scheme), scheme=NoPE(), q_pos=pos)
+    assert torch.equal(out, plain) == left_alone
 
 
 def test_a_mask_of_numbers_is_refused_of_prepared_positions_too():

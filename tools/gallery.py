@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from posenc.cli.atlas import claims_of_all
+from posenc.contract.case import range_in_words
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "schemes.md"
@@ -31,7 +32,7 @@ def gallery() -> str:
     rows = []
     for row in claims_of_all():
         sentence = re.sub(r"^[^:]{1,40}: ", "", row["summary"]).rstrip(".").replace("|", "\\|")
-        limits = "any" if row["range"] is None else "{:g} to {:g}".format(*row["range"])
+        limits = range_in_words(row["range"])
         link = f"[{row['name']}](../src/posenc/schemes/{row['file']})"
         cells = (link, sentence, ", ".join(row["sites"]) or "nowhere", row["translation"],
                  "yes" if row["learned"] else "no", limits, ", ".join(map(str, row["axes"])))  # fmt: skip

@@ -11,16 +11,17 @@ import abc
 import dataclasses
 import itertools
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, get_args
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from posenc.claims import Claims as Claims
+from posenc.claims import Interval
+from posenc.claims import Site as Site
 from posenc.positions import Positions, readable
-
-Site = Literal["embed", "q", "k", "v", "o", "bias", "value_bias", "mask", "mix"]
-SITES: tuple[Site, ...] = get_args(Site)
 
 Where = Any
 Pair = Any
@@ -28,47 +29,19 @@ STATE, STATE_VERSION = "posenc", 1
 """Under which name a state_dict says what saved it, and the newest form of that."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Claims:
-    """What a scheme says of itself. No claim has a default, and the contract measures each of them both ways.
+class Head(int):
+    """The number of a head, which knows of how many it is one."""
 
-    translation: moving every position by the same amount changes nothing ("exact"), changes nothing in the mean over
-        the scheme's own random draws ("expected"), or does change something ("none"). What is looked at is the output
-        of attention and the inner products of embedded positions, every token having a place: one without stands
-        still when the others move.
-    isometric: maps at q, k, v, o keep lengths, and every embedded row has the same length.
-    learned: has trained parameters.
-    range: the closed interval of positions that it takes on each axis, or None for any real position.
-    axes: the number P of axes that it takes, or None for any.
-    sites: where it touches the network.
-    sharing: what shares one instance, and whether its heads differ: "model", one for all layers; "layer", one a layer;
-        "head", one for all layers whose heads differ; "layer and head", one a layer whose heads differ.
-    cacheable: keys and values may be kept as transformed while decoding, one token at a time, and give the full pass.
-    """
+    count: int
 
-    translation: Literal["exact", "expected", "none"]
-    isometric: bool
-    learned: bool
-    range: tuple[float, float] | None
-    axes: int | None
-    sites: frozenset[Site]
-    sharing: Literal["model", "layer", "head", "layer and head"]
-    cacheable: bool
+    def __new__(cls, number: int, count: int) -> Head:
+        head = super().__new__(cls, number)
+        head.count = count
+        return head
 
-    def __post_init__(self) -> None:
-        unknown = sorted(set(self.sites) - set(SITES))
-        if unknown:
-            raise ValueError(f"{unknown[0]!r} is no site of a network; the sites are {', '.join(SITES)}.")
-
-    @property
-    def per_layer(self) -> bool:
-        """Whether a layer has its own."""
-        return self.sharing in ("layer", "layer and head")
-
-    @property
-    def per_head(self) -> bool:
-        """Whether heads differ."""
-        return self.sharing in ("head", "layer and head")
+    def among(self, own: int) -> int:
+        """Which of a scheme's ``own`` heads it takes, as ``per_head`` deals them out: neighbours share one."""
+        return self // (self.count // own)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +61,7 @@ class At:
     k_pos: Tensor
     i: int
     j: int
-    head: int
+    head: Head
 
 
 class Scheme(nn.Module, abc.ABC):
@@ -105,6 +78,11 @@ class Scheme(nn.Module, abc.ABC):
     """Own parameters that no cast makes narrower than float32: trained angles, which bfloat16 would round by turns."""
     conventions: ClassVar[tuple[str, ...]] = ()
     """Attributes that say how the same weights are read: a state_dict that was saved under others is refused."""
+    draws: ClassVar[tuple[str, ...]] = ()
+    """Buffers that count, of a scheme that draws anew at every ``prepare``: at the same count it draws the same."""
+    faults: Mapping[str, str] = MappingProxyType({})
+    """Checks of the contract that it fails, as code does that it reproduces, and why: ``{"state.some_check": "why"}``.
+    They must fail."""
     claims: Claims
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True):  # torch's own hook behind .to() and .half()
@@ -237,8 +215,8 @@ class Scheme(nn.Module, abc.ABC):
         """All rows of one sample at ``(N, P)``: ``define_embed`` of each, unless a row depends on the others."""
         return torch.stack([self.define_embed(one) for one in p])
 
-    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
-        """One head's vector ``(D,)`` of the token at ``p``, mapped at a site."""
+    def define_transform(self, x: Tensor, p: Tensor, site: str, head: Head) -> Tensor:
+        """One head's vector ``(D,)`` of the token at ``p``, mapped at a site; ``head.among(h)`` of h own heads."""
         raise NotImplementedError(self._no_formula(site, "define_transform(self, x, p, site, head)"))
 
     def define_bias(self, at: At) -> Tensor:
@@ -269,7 +247,7 @@ class Scheme(nn.Module, abc.ABC):
 
     def _take(self, pos: Positions) -> Positions:
         """``pos`` if this scheme can read it: the right number of axes, inside its range."""
-        name, axes, limits = type(self).__name__, self.claims.axes, self.claims.range
+        name, axes = type(self).__name__, self.claims.axes
         if not isinstance(pos, Positions):
             raise ValueError(
                 f"{name}.prepare takes positions; got {type(pos).__name__}. Write prepare(sequence(n)), "
@@ -286,8 +264,8 @@ class Scheme(nn.Module, abc.ABC):
                 f"this {name} is on {own.device} and the positions on {pos.coords.device}. Write "
                 f"pos.to({str(own.device)!r})."
             )
-        if limits is not None and readable(pos.coords):
-            self._refuse_outside(pos, limits)
+        if self.claims.range is not None and readable(pos.coords):
+            self._refuse_outside(pos)
         return pos
 
     def _whole(self, pos: Positions) -> None:
@@ -307,16 +285,24 @@ class Scheme(nn.Module, abc.ABC):
         self._whole(pos)
         return pos.coords[..., 0].long()
 
-    def _refuse_outside(self, pos: Positions, limits: tuple[float, float]) -> None:
+    def _refuse_outside(self, pos: Positions) -> None:
         coords = _placed(pos).detach()
         if coords.numel() == 0:
             return
+        limits = self.claims.limits(pos.axes)
+        if len(set(limits)) == 1:  # one look at all of them is faster
+            self._refuse_beyond(coords, limits[0], "")
+            return
+        for axis, of_axis in enumerate(limits):
+            self._refuse_beyond(coords[..., axis], of_axis, f" on axis {axis}")
+
+    def _refuse_beyond(self, coords: Tensor, limits: Interval | None, where: str) -> None:
         low, high = (float(end) for end in coords.aminmax())
-        if low < limits[0] or high > limits[1]:
+        if limits is not None and (low < limits[0] or high > limits[1]):
             below = low < limits[0]
             fix = f"Move them there, pos + {limits[0] - low:g}" if below else f"Build it to reach {high:g}"
             raise ValueError(
-                f"{type(self).__name__} starts at {limits[0]:g} and stops at {limits[1]:g}; position "
+                f"{type(self).__name__} starts at {limits[0]:g} and stops at {limits[1]:g}{where}; position "
                 f"{low if below else high:g} was asked for. {fix}, or use a scheme without a limit: "
                 "posenc list --unbounded"
             )

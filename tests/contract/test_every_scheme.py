@@ -34,6 +34,13 @@ def test_the_walk_finds_the_schemes_and_the_checks():
     }
 
 
+def test_known_faults_are_of_checks_that_there_are():
+    names = {f"{check.__module__.rpartition('.')[2]}.{check.__name__}" for check in checks(compiling=True)}
+    known = {str(case): set(case.faults) for case in CASES if case.faults}
+    assert len(known) >= 4
+    assert all(faults <= names for faults in known.values())
+
+
 @pytest.mark.parametrize("kind", catalogue().values(), ids=lambda kind: kind.__name__)
 def test_every_scheme_says_where_it_comes_from_and_what_it_computes(kind):
     assert kind.cite.count("{") == kind.cite.count("}") > 2

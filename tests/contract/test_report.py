@@ -53,6 +53,48 @@ def test_an_instance_is_checked_as_it_is():
     assert "definition.attention_equals_its_definition" in {result.check for result in report.failures}
 
 
+@pytest.mark.parametrize(("text", "case"), [("no-pe", "NoPE()"), ("RoPE(head_dim=4)", "RoPE(..)")])
+def test_a_scheme_may_be_named_in_text(text, case):
+    report = check(text, family="options")
+    assert report.ok
+    assert {result.case for result in report.results} == {case}
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("Ropes", r"there is no encoding 'Ropes'. Did you mean"),
+        ("RoPE()", r"RoPE needs head_dim=..; write RoPE\(head_dim=value\)"),
+        (int, r"check takes a scheme: an instance as RoPE\(64\), its class, or either as text; got int. Write check"),
+        (7, r"got int\. Write check\(RoPE\)"),
+        (None, r"got NoneType"),
+    ],
+)
+def test_what_is_no_scheme_is_refused(given, sentence):
+    with pytest.raises((ValueError, TypeError), match=rf"({sentence})|Type-check error"):
+        check(given)
+
+
+class KnownToFail(NoPE):
+    """As code of others that it would reproduce: it says which checks it fails."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__()
+        self.claims = Claims(**{**vars(self.claims), "isometric": False})
+        self.faults = {fault: "it was written so"}
+
+
+def test_a_known_fault_must_fail_and_nothing_else_may():
+    report = check(KnownToFail("claims.isometry_is_as_claimed"))
+    assert report.ok, report
+    assert "claims.isometry_is_as_claimed: KnownToFail(..) fails as it says: it was written so." in str(report)
+    assert [result.check for result in report.results if result.known] == ["claims.isometry_is_as_claimed"]
+    report = check(KnownToFail("claims.learning_is_as_claimed"))
+    troubles = {result.check: result.trouble for result in report.failures}
+    assert set(troubles) == {"claims.isometry_is_as_claimed", "claims.learning_is_as_claimed"}
+    assert troubles["claims.learning_is_as_claimed"] == "passes, and `faults` says that it fails: it was written so."
+
+
 def test_checking_changes_neither_the_instance_nor_the_random_state():
     scheme = Learned(12, 24)
     before, state = scheme.table.detach().clone(), torch.get_rng_state()
@@ -163,8 +205,8 @@ def test_case_positions_lie_in_the_range_and_differ_on_every_axis():
             assert float(pos.coords.max()) + 5 <= high
             assert all(len(set(row.tolist())) == pos.count for row in pos.coords.reshape(-1, pos.count))
     assert Case(NoPE, {}).positions(axes=3).axes == 3
-    with pytest.raises(ContractError, match=r"claims a range of 0 to 3: too short for 6 test positions"):
-        Case(Learned, {"dim": 12, "max_len": 4}).positions()
+    with pytest.raises(ContractError, match=r"claims a range of 0 to 1: too short for positions that can be moved"):
+        Case(Learned, {"dim": 12, "max_len": 2}).positions()
 
 
 def test_check_is_public_and_loaded_when_asked_for():

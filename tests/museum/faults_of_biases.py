@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from posenc.kernels.pairs import Pairs, running_sums
 from posenc.positions import Positions
+from posenc.scheme import At, Head
 from posenc.schemes.alibi import ALiBi, plain_slopes
 from posenc.schemes.cope import CoPE
 from posenc.schemes.fire import FIRE
@@ -46,6 +47,25 @@ class TheFutureIsRewarded(ALiBi):
         return pair.neutral(self._slopes(q, pair)[:, None, None] * pair.distance().to(pair.dtype))
 
 
+class TheFormulaDealsHeadsInTurn(ALiBi):
+    """Once in thirteen formulas of ours: query head h has slope h mod 4; in the code neighbours share one."""
+
+    caught_by = "definition.attention_equals_its_definition"
+
+    def define_bias(self, at: At) -> Tensor:
+        own = len(self.slopes)
+        return super().define_bias(dataclasses.replace(at, head=Head(at.head % own, own)))
+
+
+class TheCodeDealsHeadsInTurn(ALiBi):
+    """``repeat`` for ``repeat_interleave``: slopes are tiled, so query heads that share a key head have other ones."""
+
+    caught_by = "definition.attention_equals_its_definition"
+
+    def _slopes(self, q: Tensor, pair: Pairs) -> Tensor:
+        return torch.tensor(self.slopes, dtype=pair.dtype).repeat(q.shape[1] // len(self.slopes))
+
+
 class DistancesOfIndices(ALiBi):
     """x-transformers#298: made from token numbers, so own positions, packed documents and shuffles are not seen."""
 
@@ -74,6 +94,16 @@ class OneBucketOff(T5Bias):
         super().__init__(heads, buckets=buckets, max_distance=max_distance, bidirectional=bidirectional)
         middle, off = len(self.bucket) // 2, buckets // (4 if bidirectional else 2) - 1
         self.bucket = tuple(row + (n == middle - off) for n, row in enumerate(self.bucket))
+
+
+class OneSideForBothAxes(SwinBias):
+    """One interval stands for all axes: the longest side, so a short axis runs over into the next row of the table."""
+
+    caught_by = "claims.range_is_as_claimed"
+
+    def __init__(self, heads: int, window: Sequence[int]) -> None:
+        super().__init__(heads, window)
+        self.claims = dataclasses.replace(self.claims, range=(0, max(window) - 1))
 
 
 class QueryMinusKey(SwinBias):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
+from posenc.schemes.grid_rotate import GridRotate, Turns
+from posenc.schemes.sc_pe import SCPE
 
 CLAIMS = Claims(
     translation="exact",
@@ -253,3 +256,26 @@ class TheWrongConstant(Sectoral):
 
     def size(self) -> float:
         return super().size() * math.sqrt(2)
+
+
+class ANetworkIsTakenForRelative(SCPE):
+    """Once ours: a random readout's mean hardly changes when all moves; together they show that it does."""
+
+    caught_by = "claims.translation_is_as_claimed"
+    examples = ({"n": 28, "hidden": (128,)},)
+
+    def __init__(self, n: int, hidden: Sequence[int]) -> None:
+        super().__init__(n, hidden=hidden)
+        self.claims = dataclasses.replace(self.claims, translation="expected")
+
+
+class DrawsOfNobodysCount(GridRotate):
+    """github BoyangL1/gridpe-vision: directions of the global generator, and no checkpoint knows which is next."""
+
+    caught_by = "state.draws_are_counted"
+    examples = ({"head_dim": 12, "literal": True},)
+
+    def prepare(self, pos: Positions) -> Turns:
+        assert self.released is not None
+        self.released.drawn.fill_(int(torch.randint(10**6, ())))
+        return super().prepare(pos)

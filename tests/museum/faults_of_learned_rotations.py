@@ -9,7 +9,7 @@ from faults_of_rotations import CLAIMS, Rotary
 from torch import Tensor, nn
 
 from posenc.positions import Positions
-from posenc.scheme import per_head
+from posenc.scheme import Head, per_head
 
 
 class Trained(Rotary):
@@ -75,8 +75,8 @@ class PerHead(Rotary):
     def transform(self, x: Tensor, where: Tensor, site: str) -> Tensor:
         return super().transform(x, self.own(where, x), site)
 
-    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
-        return super().define_transform(x, p * (1 + head), site, head)
+    def define_transform(self, x: Tensor, p: Tensor, site: str, head: Head) -> Tensor:
+        return super().define_transform(x, p * (1 + head.among(4)), site, head)
 
 
 class HeadsAreTiled(PerHead):

@@ -67,8 +67,8 @@ def test_log_cpb_literal_is_the_public_code_and_moves_to_another_window():
     moved = scheme.moved((9, 8))
     pos = Positions(grid(9, 8).coords.double())
     np.testing.assert_allclose(bias(moved, pos), released_network(scheme, 9, 8, (5, 7)), atol=1e-12)
-    assert moved.claims.range == (0, 7)
-    assert scheme.claims.range == (0, 4)
+    assert moved.claims.range == ((0, 8), (0, 7))
+    assert scheme.claims.range == ((0, 4), (0, 6))
 
 
 def test_log_cpb_by_hand():
@@ -96,9 +96,9 @@ def test_log_cpb_at_a_window_of_one_is_finite(window, literal):
 def test_a_window_that_is_not_square_ends_on_each_axis_where_it_ends():
     for scheme in (SwinBias(1, (3, 5)), LogCPB(1, (3, 5), hidden=4)):
         scheme.prepare(grid(3, 5))
-        with pytest.raises(ValueError, match=rf"{type(scheme).__name__} starts at 0 and stops at 2; position 4 was"):
+        with pytest.raises(ValueError, match=r"starts at 0 and stops at 2 on axis 0; position 4 was"):
             scheme.prepare(grid(5, 3))
-        with pytest.raises(ValueError, match=r"starts at 0 and stops at 4; position -1 was asked for"):
+        with pytest.raises(ValueError, match=r"starts at 0 and stops at 4 on axis 1; position -1 was asked for"):
             scheme.prepare(Positions(torch.tensor([[0, -1]])))
 
 

@@ -15,6 +15,7 @@ from posenc.positions import Positions, grid, sequence
 from posenc.schemes.alibi import ALiBi
 from posenc.schemes.causal_nope import CausalNoPE
 from posenc.schemes.concat import Concat
+from posenc.schemes.dense_grid import DenseGrid
 from posenc.schemes.laplacian import Laplacian
 from posenc.schemes.learnable_fourier import LearnableFourier
 from posenc.schemes.learned import Learned
@@ -128,6 +129,8 @@ def test_what_follows_from_the_parts():
     assert Sum([Learned(12, 9), T5Bias(4)]).claims.sharing == "layer and head"
     assert Sum([NoPE(), T5Bias(4)]).claims.sharing == "head"
     assert Concat([Learned(3, 9), Learned(3, 7)]).claims.range == (0, 6)
+    by_axis = Concat([Sinusoid(4, 2), DenseGrid(2, 3, domain=((0, -1), (9, 1))), DenseGrid(2, 3, domain=(-2, 5))])
+    assert by_axis.claims.range == ((0, 5), (-1, 1))
     assert Concat([Sinusoid(4), Random(3, 7)]).claims.translation == "expected"
     assert Scaled(Learned(3, 9), 2).claims == Learned(3, 9).claims
 
@@ -229,7 +232,7 @@ def test_a_part_refuses_positions_by_its_own_rule():
     """A window that is not square ends on each axis where it ends, beside other schemes too."""
     scheme = Sum([SwinBias(4, (2, 3)), NoPE()])
     scheme.prepare(grid(2, 3))
-    with pytest.raises(ValueError, match=r"SwinBias starts at 0 and stops at 1; position 2 was asked for"):
+    with pytest.raises(ValueError, match=r"SwinBias starts at 0 and stops at 1 on axis 0; position 2 was asked for"):
         scheme.prepare(grid(3, 2))
     with pytest.raises(ValueError, match=r"Learned starts at 0 and stops at 3; position 4 was asked for"):
         Concat([Sinusoid(4), Learned(4, 4)]).prepare(sequence(5))

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from posenc.attention import attention
+from posenc.attention import attend_at
 from posenc.positions import Positions, grid, sequence
 from posenc.schemes.peg import PEG
 
@@ -90,7 +90,7 @@ def test_the_first_weights():
 
 def test_attention_is_left_alone():
     q, k, v = torch.randn(3, 2, 4, 6, 8)
-    out = attention(q, k, v, scheme=PEG(3), q_pos=grid(2, 3))
+    out = attend_at(q, k, v, scheme=PEG(3), q_pos=grid(2, 3))
     torch.testing.assert_close(out, (q @ k.mT / math.sqrt(8)).softmax(-1) @ v)
 
 
@@ -111,6 +111,18 @@ def test_shifted_positions_of_a_grid_change_nothing():
             r"neighbours on a full grid of 2 axes; these positions have lattice=None\. Use grid\(h, w\), or",
         ),
         (lambda: PEG(3, axes=1).prepare(sequence(9)[3:4]), r"nor one token while decoding"),
+        (
+            lambda: mixed(PEG(3), torch.zeros(2, 6, 4), grid(2, 3)),
+            r"this PEG acts on tokens of width 3; these have 4 channels\. Build it for that width",
+        ),
+        (
+            lambda: mixed(PEG(3), torch.zeros(2, 7, 1), Positions(torch.zeros(7, 2), torch.arange(7) > 0, (2, 3))),
+            r"acts on tokens of width 3; these have 1 channels",
+        ),
+        (
+            lambda: mixed(PEG(3), torch.zeros(2, 7, 3), grid(2, 3)),
+            r"this PEG was prepared at 6 positions and meets 7 tokens\. Prepare the positions of all tokens; those wi",
+        ),
         (
             lambda: PEG(3).prepare(Positions(torch.rand(7, 2), torch.arange(7) > 1, (2, 3))),
             r"grid of shape \(2, 3\) has 6 points; \[5\] tokens have a place\. `lattice` counts those alone",

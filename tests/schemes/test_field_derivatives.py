@@ -28,7 +28,8 @@ REACH = 1.4  # of coordinates where any are taken: a latitude in radians among t
 
 def scattered(scheme: Scheme, axes: int) -> Tensor:
     """Real coordinates inside the claimed range, no two of them alike."""
-    low, high = scheme.claims.range or (-REACH, REACH)
+    ends = [each or (-REACH, REACH) for each in scheme.claims.limits(axes)]
+    low, high = (torch.tensor(side, dtype=torch.float64) for side in zip(*ends, strict=True))
     share = torch.rand(POINTS, axes, generator=torch.Generator().manual_seed(axes), dtype=torch.float64)
     return low + (0.03 + 0.94 * share) * (high - low)
 

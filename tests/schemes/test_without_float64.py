@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 import posenc.positions
-from posenc.attention import attend, attention
+from posenc.attention import attend, attend_at, attention
 from posenc.contract.case import Case
 from posenc.positions import Positions, sequence
 from posenc.schemes import catalogue
@@ -32,7 +32,7 @@ def use(case: Case, monkeypatch) -> None:
     x = case.x().float()
     monkeypatch.setattr(posenc.positions, "WITHOUT_FLOAT64", ("cpu",))
     with WithoutFloat64():
-        attention(q, k, v, scheme=scheme, q_pos=pos, x=x)
+        attend_at(q, k, v, scheme=scheme, q_pos=pos, x=x)
         where = scheme.prepare(pos)
         if "embed" in scheme.claims.sites:
             scheme.embed(where)

@@ -18,9 +18,11 @@ import textwrap
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from posenc.contract.case import Case, ContractError, UnwrittenError
+from posenc.contract.case import Case, ContractError, UnwrittenError, range_in_words
 from posenc.scheme import Claims, Scheme
+from posenc.specification import build, find, parse
 
 LONGEST = 300  # characters of an error that is not the contract's own
 
@@ -29,12 +31,14 @@ Check = Callable[[Case], None]
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One check on one case; ``trouble`` is empty where it passed. unwritten: it met a part that is not there yet."""
+    """One check on one case; ``trouble`` is empty where it passed. unwritten: it met a part that is not there yet.
+    known: why it fails, where the scheme says that it does."""
 
     check: str
     case: str
     trouble: str = ""
     unwritten: bool = False
+    known: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,28 +67,40 @@ class Report:
         return f"{len(self.results) - len(self.failures)} of {len(self.results)} checks passed on {cases} examples"
 
     def __str__(self) -> str:
+        known = (f"  {r.check}: {r.case} fails as it says: {r.known}." for r in self.results if r.known)
         found = (f"  {result.check}: {result.case}: {result.trouble}" for result in self.failures)
-        return "\n".join([self.counted, *found])
+        return "\n".join([self.counted, *known, *found])
 
 
-def check(scheme: Scheme | type[Scheme], *, compiling: bool = False, family: str | None = None) -> Report:
+def check(scheme: Scheme | type[Scheme] | str, *, compiling: bool = False, family: str | None = None) -> Report:
     """Run the contract on every example of a scheme's class, or on one instance as it is.
 
-    compiling: also the checks that call ``torch.compile``, which are slow. family: only the checks of that file, as
-    "definition". Raises ValueError for a class without
-    examples.
+    scheme: also as text, "RoPE" for the class and "RoPE(head_dim=64)" for an instance. compiling: also the checks that
+    call ``torch.compile``, which are slow. family: only the checks of that file, as "definition". Raises ValueError for
+    a class without examples, text that names no scheme, and anything else.
     """
+    cases = _cases(scheme)
+    chosen = [one for one in checks(compiling=compiling) if family in (None, one.__module__.rpartition(".")[2])]
+    return Report(tuple(run(one, case) for case in cases for one in chosen))
+
+
+def _cases(scheme: Any) -> list[Case]:
+    if isinstance(scheme, str):
+        told = parse(scheme)
+        scheme = build(told, {}) if "(" in scheme else find(told.scheme)
     if isinstance(scheme, Scheme):
-        cases = [Case(type(scheme), {}, scheme)]
-    elif not getattr(scheme, "examples", None):
+        return [Case(type(scheme), {}, scheme)]
+    if not (inspect.isclass(scheme) and issubclass(scheme, Scheme)):
+        raise ValueError(
+            "check takes a scheme: an instance as RoPE(64), its class, or either as text; got "
+            f"{scheme.__name__ if inspect.isclass(scheme) else type(scheme).__name__}. Write check(RoPE)."
+        )
+    if not scheme.examples:
         raise ValueError(
             f"{scheme.__name__} declares no `examples`. Write a tuple of constructor arguments, as "
             "examples = ({'dim': 12}, {'dim': 12, 'base': 100.0}), with every option in one of them."
         )
-    else:
-        cases = [Case(scheme, options) for options in scheme.examples]
-    chosen = [one for one in checks(compiling=compiling) if family in (None, one.__module__.rpartition(".")[2])]
-    return Report(tuple(run(one, case) for case in cases for one in chosen))
+    return [Case(scheme, options) for options in scheme.examples]
 
 
 def checks(*, compiling: bool = False) -> Sequence[Check]:
@@ -136,14 +152,22 @@ def _words(value: object) -> str:
     if isinstance(value, frozenset):
         return ", ".join(sorted(map(str, value))) or "none"
     if isinstance(value, tuple):
-        return "{:g} to {:g}".format(*value)
+        return range_in_words(value)
     if value is None or isinstance(value, bool):
         return "any" if value is None else "yes" if value else "no"
     return str(value)
 
 
 def run(one: Check, case: Case) -> Result:
-    """One check on one case; an error of the scheme's own counts as a failure too."""
+    """One check on one case; an error of the scheme's own counts as a failure too, and a known fault that is none."""
+    found = _run(one, case)
+    why = case.faults.get(found.check, "")
+    if why and found.trouble:
+        return dataclasses.replace(found, trouble="", unwritten=False, known=why)
+    return dataclasses.replace(found, trouble=f"passes, and `faults` says that it fails: {why}.") if why else found
+
+
+def _run(one: Check, case: Case) -> Result:
     name = f"{one.__module__.rpartition('.')[2]}.{one.__name__}"
     try:
         one(case)

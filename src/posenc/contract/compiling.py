@@ -11,7 +11,7 @@ import warnings
 import torch
 from torch import Tensor, nn
 
-from posenc.attention import attention
+from posenc.attention import attend_at
 from posenc.contract.case import Case, gap, require
 from posenc.positions import Positions
 from posenc.scheme import Scheme
@@ -28,7 +28,7 @@ class Attending(nn.Module):
         self.scheme = scheme
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, x: Tensor, pos: Positions) -> Tensor:
-        out = attention(q, k, v, scheme=self.scheme, q_pos=pos, x=x)
+        out = attend_at(q, k, v, scheme=self.scheme, q_pos=pos, x=x)
         if "embed" in self.scheme.claims.sites:
             out = out + self.scheme.embed(self.scheme.prepare(pos)).sum(-1)[..., :, None]
         if "mix" in self.scheme.claims.sites:

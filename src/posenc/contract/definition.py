@@ -8,10 +8,10 @@ import math
 import torch
 from torch import Tensor
 
-from posenc.attention import attention
-from posenc.contract.case import HEADS, Case, gap, require
+from posenc.attention import attend_at
+from posenc.contract.case import Case, gap, require
 from posenc.positions import Positions
-from posenc.scheme import At, Scheme
+from posenc.scheme import At, Head, Scheme
 
 EXACT = 1e-9
 SLOPE = 1e-4  # of a finite difference, relative
@@ -49,13 +49,16 @@ def second_derivatives_equal_those_of_the_definition(case: Case) -> None:
 
 
 def attention_equals_its_definition(case: Case) -> None:
+    """Of twice as many heads as it has of its own, so that it shows which of them share one."""
     scheme = case.make()
-    heads = HEADS if scheme.claims.per_head else 2
+    per_head = scheme.claims.per_head
+    count = 2 * case.heads if per_head else 2
+    heads = [Head(2 * own + own % 2 if per_head else own, count) for own in _some(count // 2 if per_head else 2)]
     for kind, pos in _places(case, scheme).items():
-        q, k, v = (t[:1, :heads].requires_grad_() for t in case.qkv(scheme))
+        q, k, v = (t.requires_grad_() for t in case.qkv(scheme, batch=1, heads=count))
         x = case.x()[:1]
-        fast = attention(q, k, v, scheme=scheme, q_pos=pos, x=x, backend="eager")
-        slow = torch.stack([_defined_head(scheme, q[0, h], k[0, h], v[0, h], x[0], pos, h) for h in range(heads)])[None]
+        fast = attend_at(q, k, v, scheme=scheme, q_pos=pos, x=x, backend="eager")[:, heads]
+        slow = torch.stack([_defined_head(scheme, q[0, h], k[0, h], v[0, h], x[0], pos, h) for h in heads])[None]
         worst = gap(fast, slow)
         require(
             worst <= EXACT,
@@ -82,7 +85,7 @@ def positions_get_the_gradient_of_the_effect(case: Case) -> None:
     generator = torch.Generator().manual_seed(5)
     whole = case.positions()
     noise, direction = torch.rand(2, *whole.coords.shape, generator=generator, dtype=torch.float64)
-    between = 0.2 + 0.6 * noise if case.unit == 1 else 0.0  # where the range is short they lie between already
+    between = torch.where(case.unit == 1, 0.2 + 0.6 * noise, 0)  # where the range is short they lie between already
     real = whole + between
     try:
         scheme.prepare(real)
@@ -93,7 +96,9 @@ def positions_get_the_gradient_of_the_effect(case: Case) -> None:
         found = case.effects(scheme, dataclasses.replace(real, coords=coords)).values()
         return torch.stack([(t * torch.linspace(1, 2, t.numel()).view_as(t)).sum() for t in found]).sum()
 
-    coords, step = real.coords.clone().requires_grad_(), 1e-6 * case.unit
+    size = float(case.unit.max())
+    direction, step = direction * case.unit / size, 1e-6 * size
+    coords = real.coords.clone().requires_grad_()
     total = effect(coords)
     told = 0.0
     if total.requires_grad:
@@ -118,7 +123,12 @@ def _places(case: Case, scheme: Scheme) -> dict[str, Positions]:
     return {"whole": whole, "real": dataclasses.replace(between, coords=between.coords.requires_grad_())}
 
 
-def _defined_head(scheme: Scheme, q: Tensor, k: Tensor, v: Tensor, x: Tensor, pos: Positions, head: int) -> Tensor:
+def _some(own: int) -> list[int]:
+    """The first three and the last of so many heads."""
+    return sorted({*range(min(own, 3)), own - 1})
+
+
+def _defined_head(scheme: Scheme, q: Tensor, k: Tensor, v: Tensor, x: Tensor, pos: Positions, head: Head) -> Tensor:
     sites, p, n = scheme.claims.sites, pos.coords, pos.count
     at_site = {
         site: torch.stack([scheme.define_transform(row, p[t], site, head) for t, row in enumerate(rows)])

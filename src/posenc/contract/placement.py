@@ -6,8 +6,8 @@ import dataclasses
 
 import torch
 
-from posenc.attention import attention
-from posenc.contract.case import HEADS, Case, gap, require
+from posenc.attention import attend_at
+from posenc.contract.case import Case, gap, require
 from posenc.positions import Positions
 from posenc.scheme import Scheme
 
@@ -15,14 +15,14 @@ EXACT = 1e-9
 
 
 def a_batch_of_positions_equals_one_at_a_time(case: Case) -> None:
-    scheme = case.make()
-    pos = case.positions(batch=HEADS)  # as many samples as heads: a wrong broadcast shows
-    q, k, v = case.qkv(scheme, batch=HEADS)
-    x = case.x(batch=HEADS)
-    together = attention(q, k, v, scheme=scheme, q_pos=pos, x=x)
-    for b in range(HEADS):
+    scheme, samples = case.make(), case.heads  # as many samples as heads: a wrong broadcast shows
+    pos = case.positions(batch=samples)
+    q, k, v = case.qkv(scheme, batch=samples)
+    x = case.x(batch=samples)
+    together = attend_at(q, k, v, scheme=scheme, q_pos=pos, x=x)
+    for b in range(samples):
         one, s = dataclasses.replace(pos, coords=pos.coords[b]), slice(b, b + 1)
-        alone = attention(q[s], k[s], v[s], scheme=scheme, q_pos=one, x=x[s])
+        alone = attend_at(q[s], k[s], v[s], scheme=scheme, q_pos=one, x=x[s])
         worst = gap(together[s], alone)
         require(worst <= EXACT, f"sample {b} of a batch of positions differs from itself alone by {worst:.1e}.")
         if "mix" in scheme.claims.sites:
@@ -44,8 +44,8 @@ def the_order_of_tokens_does_not_matter(case: Case) -> None:
     order = torch.randperm(pos.count, generator=torch.Generator().manual_seed(4))
     q, k, v = case.qkv(scheme)
     x, moved = case.x(), Positions(pos.coords[order])
-    straight = attention(q, k, v, scheme=scheme, q_pos=pos, x=x)
-    permuted = attention(q[:, :, order], k[:, :, order], v[:, :, order], scheme=scheme, q_pos=moved, x=x[:, order])
+    straight = attend_at(q, k, v, scheme=scheme, q_pos=pos, x=x)
+    permuted = attend_at(q[:, :, order], k[:, :, order], v[:, :, order], scheme=scheme, q_pos=moved, x=x[:, order])
     worst = gap(permuted, straight[:, :, order])
     require(worst <= EXACT, f"permuting tokens together with their positions changes the outputs by {worst:.1e}.")
     if "embed" in scheme.claims.sites:
@@ -56,7 +56,7 @@ def the_order_of_tokens_does_not_matter(case: Case) -> None:
 
 def whole_and_real_positions_agree(case: Case) -> None:
     scheme, pos = case.make(), case.positions()
-    if case.unit != 1:
+    if not case.counts:
         return  # a range without whole positions to speak of
     real = case.effects(scheme, pos)
     whole = case.effects(scheme, case.whole())
@@ -96,7 +96,7 @@ def tokens_without_a_place_are_neutral(case: Case) -> None:
     pair = scheme.relate(where, where)
     bias = scheme.bias(*case.qkv(scheme)[:2], scheme.keep(case.x(), where), pair, scheme.mask(pair))
     if bias is not None:
-        bias = bias.detach().expand(2, HEADS, pos.count, pos.count)
+        bias = bias.detach().expand(2, case.heads, pos.count, pos.count)
         size = max(float(bias[..., ~placed, :].abs().max()), float(bias[..., ~placed].abs().max()))
         require(size == 0, f"a pair with a token without a place has a bias of {size:.1e}; it must be 0.")
     for batched in (False, True):
@@ -112,19 +112,19 @@ def grouped_and_cross_attention_agree_with_plain(case: Case) -> None:
     scheme, pos = case.make(), case.positions()
     q, k, v = case.qkv(scheme)
     x = case.x()
-    few = k[:, : HEADS // 2], v[:, : HEADS // 2]
-    if scheme.claims.per_head and scheme.claims.sites & {"q", "k", "v", "o"}:
-        few, q = (k, v), case.qkv(scheme, heads=2 * HEADS)[0]
+    few = k[:, : case.heads // 2], v[:, : case.heads // 2]
+    if case.heads % 2 or (scheme.claims.per_head and scheme.claims.sites & {"q", "k", "v", "o"}):
+        few, q = (k, v), case.qkv(scheme, heads=2 * case.heads)[0]
     spread = [t.repeat_interleave(2, 1) for t in few]
     for backend in ("auto", "eager"):
-        grouped = attention(q, *few, scheme=scheme, q_pos=pos, x=x, backend=backend)
-        worst = gap(grouped, attention(q, *spread, scheme=scheme, q_pos=pos, x=x))
+        grouped = attend_at(q, *few, scheme=scheme, q_pos=pos, x=x, backend=backend)
+        worst = gap(grouped, attend_at(q, *spread, scheme=scheme, q_pos=pos, x=x))
         require(worst <= EXACT, f"grouped-query heads ({backend}) differ from repeated keys by {worst:.1e}.")
     if "mix" in scheme.claims.sites:
         return  # a part of a grid is none
     q = case.qkv(scheme)[0]
-    full = attention(q, k, v, scheme=scheme, q_pos=pos, x=x)
-    part = attention(q[:, :, 2:4], k, v, scheme=scheme, q_pos=pos[2:4], k_pos=pos, x=x)
+    full = attend_at(q, k, v, scheme=scheme, q_pos=pos, x=x)
+    part = attend_at(q[:, :, 2:4], k, v, scheme=scheme, q_pos=pos[2:4], k_pos=pos, x=x)
     worst = gap(part, full[:, :, 2:4])
     require(worst <= EXACT, f"queries at two of the positions differ from the same rows of all by {worst:.1e}.")
 
@@ -138,12 +138,12 @@ def packed_documents_equal_separate_ones(case: Case) -> None:
     x, cut = case.x(), 4
     coords = torch.cat([pos.coords[:cut], pos.coords[: pos.count - cut]])
     first = torch.arange(pos.count) < cut
-    together = attention(
+    together = attend_at(
         q, k, v, scheme=scheme, q_pos=Positions(coords), x=x, mask=first[:, None] == first, backend="eager"
     )
     for document in (slice(0, cut), slice(cut, pos.count)):
         one = [t[:, :, document] for t in (q, k, v)]
-        alone = attention(*one, scheme=scheme, q_pos=Positions(coords[document]), x=x[:, document])
+        alone = attend_at(*one, scheme=scheme, q_pos=Positions(coords[document]), x=x[:, document])
         worst = gap(together[:, :, document], alone)
         require(
             worst <= EXACT, f"a document packed beside another differs from itself alone by {worst:.1e}: read `seen`."

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from posenc.attention import attention
+from posenc.attention import attend_at
 from posenc.contract.case import Case, gap, require
 from posenc.positions import Positions
 
@@ -29,8 +29,8 @@ def half_precision_does_not_move_tokens(case: Case) -> None:
     half = copy.deepcopy(exact).bfloat16()
     q, k, v = (t.float() for t in case.qkv(exact))
     x = case.x().float()
-    wide = attention(q, k, v, scheme=exact, q_pos=pos, x=x)
-    low = attention(*(t.bfloat16() for t in (q, k, v)), scheme=half, q_pos=pos, x=x.bfloat16())
+    wide = attend_at(q, k, v, scheme=exact, q_pos=pos, x=x)
+    low = attend_at(*(t.bfloat16() for t in (q, k, v)), scheme=half, q_pos=pos, x=x.bfloat16())
     require(low.dtype == torch.bfloat16, f"bfloat16 inputs came back as {low.dtype}.")
     worst = gap(low, wide)
     require(worst <= HALF, f"in bfloat16 the output of attention is off by {worst:.1e} of its size (allowed {HALF:g}).")
@@ -84,7 +84,7 @@ def far_positions_keep_their_phase(case: Case) -> None:
         require(worst <= MILLIRADIAN, f"near position {start} ({kind}) it is off by {worst:.1e} rad (allowed 1e-03).")
     if claims.translation == "exact":
         x = case.x().float()
-        here, there = (attention(q, k, v, scheme=scheme, q_pos=p, x=x) for p in (near, near + (FAR - 50)))
+        here, there = (attend_at(q, k, v, scheme=scheme, q_pos=p, x=x) for p in (near, near + (FAR - 50)))
         worst = gap(there, here)
         require(worst <= MILLIRADIAN, f"a shift of {FAR - 50} changed the output of attention by {worst:.1e} (1e-03).")
 

@@ -11,7 +11,7 @@ import safetensors.torch as safetensors
 import torch
 from torch import Tensor
 
-from posenc.contract.case import Case, gap, require
+from posenc.contract.case import Case, counters, gap, require
 from posenc.scheme import Scheme
 
 SAME = 1e-12
@@ -57,7 +57,7 @@ def the_meta_device_holds_a_scheme(case: Case) -> None:
         return
     with torch.device("meta"):
         empty = case.kind(**case.options)
-    real, wanted = empty.to_empty(device="cpu").double(), case.make()
+    real, wanted = case.hold(empty.to_empty(device="cpu").double()), case.make()
     with torch.no_grad():
         for tensor in (*real.parameters(), *real.buffers()):
             tensor.fill_(torch.nan) if tensor.is_floating_point() else tensor.fill_(-1)
@@ -106,6 +106,26 @@ def using_it_changes_nothing(case: Case) -> None:
     require(worst <= SAME, f"the same call gives another result the second time, by {worst:.1e}: something is kept.")
     changed = [name for name, value in scheme.state_dict().items() if not torch.equal(value, state[name])]
     require(not changed, f"using it changed {changed[0] if changed else ''} in its state.")
+
+
+def draws_are_counted(case: Case) -> None:
+    """What draws anew at every ``prepare`` goes on where its saved counters stand, and draws something else there."""
+    scheme = case.make(held=False)
+    if not counters(scheme):
+        return
+    state = {name: value.clone() for name, value in scheme.state_dict().items()}
+    first, second = _detached(case, scheme), _detached(case, scheme)
+    require(
+        any(gap(second[name], first[name]) > SAME for name in first),
+        f"names {', '.join(scheme.draws)} in `draws`, and draws the same again: leave `draws` out.",
+    )
+    other = case.make(1, held=False)
+    other.load_state_dict(state)
+    again = _detached(case, other)
+    worst = max(gap(again[name], first[name]) for name in first)
+    require(
+        worst <= SAME, f"at the same count it draws something else, by {worst:.1e}: seed its generator by the count."
+    )
 
 
 def _same(case: Case, a: Scheme, b: Scheme, when: str) -> None:

@@ -11,6 +11,13 @@ from torch import Tensor
 from posenc.kernels.simplex import Phases
 
 NAMES = ("A", "a", "B", "b", "C", "c")
+ALONG_TOKENS = {
+    "definition.attention_equals_its_definition": "f is a layer along the tokens, so that no token has a formula alone",
+    "placement.the_order_of_tokens_does_not_matter": "f weighs a token by its number",
+    "placement.grouped_and_cross_attention_agree_with_plain": "f of some of the tokens is another",
+    "placement.packed_documents_equal_separate_ones": "f mixes documents",
+}
+"""What the released code fails in the contract, for f acts along the wrong axis (``Scheme.faults``)."""
 
 
 def empty(d: int, device: torch.device | None = None) -> dict[str, Tensor]:

@@ -9,8 +9,9 @@ from typing import Any, Literal, NamedTuple
 
 from torch import Tensor
 
+from posenc.claims import Interval, Site
 from posenc.kernels.pairs import Divisible
-from posenc.scheme import Claims, Scheme, Site
+from posenc.scheme import Claims, Scheme
 
 Translation = Literal["exact", "expected", "none"]
 
@@ -64,9 +65,9 @@ def joined(name: str, parts: Sequence[Scheme], *, translation: Translation, isom
             f"the parts of {name} read the same positions, and they read {_told(parts, 'axes')} axes. Build them for "
             "as many axes, or give a model each of them with positions of its own."
         )
-    ranges = [part.claims.range for part in parts if part.claims.range is not None]
-    low, high = max((r[0] for r in ranges), default=0.0), min((r[1] for r in ranges), default=0.0)
-    if low > high:
+    common = axes.pop() if axes else None
+    limits = [_common(each) for each in zip(*(part.claims.limits(common) for part in parts), strict=True)]
+    if any(each is not None and each[0] > each[1] for each in limits):
         raise ValueError(f"no position suits all parts of {name}: they take {_told(parts, 'range')}.")
     layer, head = (any(getattr(part.claims, each) for part in parts) for each in ("per_layer", "per_head"))
     sites: frozenset[Site] = frozenset(site for part in parts for site in part.claims.sites)
@@ -74,12 +75,18 @@ def joined(name: str, parts: Sequence[Scheme], *, translation: Translation, isom
         translation=translation,
         isometric=isometric,
         learned=any(part.claims.learned for part in parts),
-        range=(low, high) if ranges else None,
-        axes=axes.pop() if axes else None,
+        range=tuple(limits) if common else limits[0],
+        axes=common,
         sites=sites,
         sharing="layer and head" if layer and head else "layer" if layer else "head" if head else "model",
         cacheable=all(part.claims.cacheable for part in parts),
     )
+
+
+def _common(intervals: Iterable[Interval | None]) -> Interval | None:
+    """What all of them hold, None for any position; its low end is above its high one where that is nothing."""
+    ends = [each for each in intervals if each is not None]
+    return (max(low for low, _ in ends), min(high for _, high in ends)) if ends else None
 
 
 def translation_of(parts: Sequence[Scheme], said: Translation | None) -> Translation:

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from posenc.claims import Interval
 from posenc.kernels.wave_vectors import Waves
 from posenc.positions import Positions
 
@@ -56,13 +57,10 @@ class Domain(NamedTuple):
         return tuple(rule == "wrap" for rule in self.outside)
 
     @property
-    def range(self) -> tuple[float, float] | None:
-        """The interval that every axis takes, or all of them together; None where they take any number."""
-        strict = [(a, b) for a, b, rule in zip(self.low, self.high, self.outside, strict=True) if rule == "error"]
-        if not strict:
-            return None
-        lows, highs = zip(*strict, strict=True)
-        return (max(lows), min(highs)) if max(lows) < min(highs) else (min(lows), max(highs))
+    def range(self) -> tuple[Interval | None, ...]:
+        """The interval of each axis; None where it takes any number."""
+        sides = zip(self.low, self.high, self.outside, strict=True)
+        return tuple((low, high) if rule == "error" else None for low, high, rule in sides)
 
     def take(self, pos: Positions) -> Points:
         """Positions as points of the unit cube. On an axis that says "error" it clamps what

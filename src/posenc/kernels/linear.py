@@ -49,12 +49,15 @@ def feed_forward(
 def eager_float32(*tensors: Tensor) -> bool:
     """Whether plain float32 tensors on a CPU are computed here and now: nothing traces, casts or batches them."""
     return (
-        not torch.compiler.is_compiling()
+        eager()
         and all(t.device.type == "cpu" and t.dtype == torch.float32 for t in tensors)
         and not torch.is_autocast_enabled("cpu")
-        and maybe_current_level() is None
-        and forward_ad._current_level < 0
     )
+
+
+def eager() -> bool:
+    """Whether things are computed here and now: nothing traces, batches or differentiates forwards."""
+    return not torch.compiler.is_compiling() and maybe_current_level() is None and forward_ad._current_level < 0
 
 
 def differentiable_gradients(

@@ -152,7 +152,7 @@ def _plainly(x: Tensor, by: Turn, back: bool) -> Tensor:
     cos, sin = by.cos_sin.to(wide).unbind(by.axis)
     sin, y = -sin if back else sin, x.to(wide)
     if by.pairing == "interleaved":
-        a, b = y.reshape(*y.shape[:-1], -1, 2).unbind(-1)
+        a, b = y.reshape(*y.shape[:-1], y.shape[-1] // 2, 2).unbind(-1)
         return torch.stack([a * cos - b * sin, b * cos + a * sin], -1).reshape(x.shape).to(x.dtype)
     a, b = y.chunk(2, -1)  # narrowed before they are joined: inductor joins wide halves by elements otherwise
     return torch.cat([(a * cos - b * sin).to(x.dtype), (b * cos + a * sin).to(x.dtype)], -1)
@@ -199,21 +199,23 @@ def _complex_parts(x: Tensor, table: Tensor, out: Tensor, back: bool) -> None:
 
 
 def _half_parts(x: Tensor, table: Tensor, out: Tensor, back: bool) -> None:
-    table = table[(None,) * (5 - table.dim())]
-    cos, sin = table[..., :1, :].expand(table.shape).flatten(-2), table[..., 1, :].contiguous()
-    narrow, spare = x.dtype != table.dtype, ()
-    for given, to, c, s in _parts(x, out, cos, sin):
-        if not narrow or not spare or spare[0].shape != given.shape:
-            y, turned = table.new_empty(2, *given.shape).unbind() if narrow else (given, to)
-            spare = (y, turned, *y.chunk(2, -1), *turned.chunk(2, -1))
-        y, turned, a, b, a_turned, b_turned = spare
-        if narrow:
-            y.copy_(given)
-        torch.mul(y, c, out=turned)
-        a_turned.addcmul_(b, s, value=1 if back else -1)
-        b_turned.addcmul_(a, s, value=-1 if back else 1)
-        if narrow:
-            to.copy_(turned)
+    cos, sin = table[(None,) * (5 - table.dim())].unbind(-2)
+    cos, of_a, of_b = torch.cat([cos, cos], -1), *((-sin, sin) if back else (sin, -sin))
+    y = t = table.new_empty(0)
+    for given, to, c, s, minus in _parts(x, out, cos, of_a, of_b):
+        if x.dtype == table.dtype:
+            (a, b), (a_turned, b_turned) = given.chunk(2, -1), to.chunk(2, -1)
+            torch.mul(given, c, out=to)
+            a_turned.addcmul_(b, minus)
+            b_turned.addcmul_(a, s)
+            continue
+        if y.shape != given.shape:
+            y, t = table.new_empty(2, *given.shape).unbind()
+        (a, b), (by_b, by_a) = y.chunk(2, -1), t.chunk(2, -1)
+        y.copy_(given)
+        torch.mul(b, minus, out=by_b)  # halves are short rows, which cost: they meet two at a time, and the rows whole
+        torch.mul(a, s, out=by_a)
+        to.copy_(t.addcmul_(y, c))
 
 
 def _parts(x: Tensor, *more: Tensor) -> Iterator[tuple[Tensor, ...]]:

@@ -11,6 +11,7 @@ computed on the CPU in float64 and kept as plain tensors, never as buffers: no c
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -24,6 +25,13 @@ CPU = torch.device("cpu")
 RELEASED = ((-0.8385, 0.5839), (-0.1927, 0.1998), (-1.0356, 0.8981))
 """c_i of the released code: the column sums of its fixed random unitary matrix, real and imaginary part."""
 RELEASED_BASE = 200.0
+
+DRAWS = ("released.drawn",)
+NO_GRAPH = {"compiling.it_compiles_whole_at_changing_lengths": "it draws from a generator, which no graph holds"}
+"""The counter of the released code's draws, and what that code fails for it (see ``Scheme.draws`` and ``faults``)."""
+
+Coefficients = Sequence[Sequence[float]]
+"""Real and imaginary part of each ``c_i``, one a wave."""
 
 
 class Phases(NamedTuple):
@@ -111,6 +119,35 @@ def layers(name: str, axes: int, extent: float, frequencies: Tensor | None, lite
     return frequencies.detach().to(CPU, torch.float64)
 
 
+def coefficients(name: str, axes: int, given: Coefficients | None, literal: object) -> tuple[tuple[float, float], ...]:
+    """``c_i`` of the n waves: given ones, the released code's where it is ``literal``, otherwise ``1 / sqrt(n)``."""
+    n = len(directions(axes))
+    if given is None:
+        return RELEASED if literal else ((n**-0.5, 0.0),) * n
+    if literal:
+        raise ValueError(f"{name}'s literal form has the coefficients of the released code. Leave `coefficients` out.")
+    try:
+        found = tuple((float(real), float(imaginary)) for real, imaginary in given)
+    except (TypeError, ValueError):
+        found = ()
+    if len(found) != n or not all(0 < math.hypot(*c) < math.inf for c in found):
+        raise ValueError(
+            f"{name} with axes={axes} sums {n} waves, and `coefficients` are as many finite pairs (real, imaginary), "
+            f"none of them 0; got {given!r}. As simplex.unitary_sums({axes}), or leave them out."
+        )
+    return found
+
+
+def unitary_sums(axes: int, seed: int = 0) -> tuple[tuple[float, float], ...]:
+    """``c_i = sum_l Q_li`` of a random unitary Q of n x n: one scale's coefficients, ``sum_i |c_i|^2 = n``.
+
+    What the released code did once, for three waves: ``RELEASED``.
+    """
+    n, generator = len(directions(axes)), torch.Generator().manual_seed(seed)
+    q, r = torch.linalg.qr(torch.randn(n, n, generator=generator, dtype=torch.complex128, device=CPU))
+    return tuple((float(c.real), float(c.imag)) for c in (q * r.diagonal().sgn()).sum(0))
+
+
 class Released(nn.Module):
     """What the released code draws: ``|omega_k| = 200^(k/d)`` at angles drawn anew at every call, apart for each side.
 
@@ -135,6 +172,10 @@ class Released(nn.Module):
         number = int(self.drawn)
         self.drawn.add_(1)
         return self.generator(number)
+
+    def now(self) -> Tensor:
+        """What the next call gives."""
+        return self() if self.once is not None else self(self.generator(int(self.drawn)))
 
     def forward(self, generator: torch.Generator | None = None) -> Tensor:
         """Wave vectors ``(sides, count, 3, 2)``."""
@@ -168,27 +209,30 @@ def turns(pos: Positions, waves: Tensor) -> Turn:
     return rotary.turns(angles(pos, waves), pos, "interleaved")
 
 
-def phases(pos: Positions, waves: Tensor, size: float = 1.0) -> Phases:
-    """``size exp(j omega . x)`` for every wave of ``(h, R, P)``."""
-    angle = angles(pos, waves)
-    return Phases((size * angle.cos()).to(pos.table_dtype), (size * angle.sin()).to(pos.table_dtype))
+def phases(pos: Positions, waves: Tensor, coefficients: Coefficients) -> Phases:
+    """``c_i exp(j omega_{i,k} . x)`` of every wave of ``(h, R, n, P)``, ``(.., h, N, R n)``; ``1 / sqrt(n)`` for tokens
+    without a place."""
+    real, imaginary = (torch.stack(part, -1).flatten(-2) for part in _terms(pos, waves, coefficients))
+    return _neutral(real, imaginary, pos, len(coefficients) ** -0.5)
 
 
-def sums(pos: Positions, waves: Tensor, coefficients: tuple[tuple[float, float], ...] | None = None) -> Phases:
-    """``g_k(x) = sum_i c_i exp(j omega_{i,k} . x)`` for waves ``(h, R, n, P)``; 1 for tokens without a place.
+def sums(pos: Positions, waves: Tensor, coefficients: Coefficients) -> Phases:
+    """``g_k(x) = sum_i c_i exp(j omega_{i,k} . x)`` for waves ``(h, R, n, P)``; 1 for tokens without a place."""
+    real, imaginary = (sum(part[1:], start=part[0]) for part in _terms(pos, waves, coefficients))
+    return _neutral(real, imaginary, pos, 1.0)
 
-    coefficients: real and imaginary part of each c_i, ``1 / sqrt(n)`` otherwise.
-    """
-    n = waves.shape[-2]
-    angle = angles(pos, waves.flatten(-3, -2)).unflatten(-1, (-1, n))
-    cos, sin, real, imaginary = angle.cos(), angle.sin(), 0.0, 0.0
-    for i, (a, b) in enumerate(coefficients or ((1 / math.sqrt(n), 0.0),) * n):
-        real = real + a * cos[..., i] - b * sin[..., i]
-        imaginary = imaginary + a * sin[..., i] + b * cos[..., i]
-    real, imaginary = torch.as_tensor(real), torch.as_tensor(imaginary)
+
+def _terms(pos: Positions, waves: Tensor, coefficients: Coefficients) -> tuple[list[Tensor], list[Tensor]]:
+    """Real and imaginary part of every wave's ``c_i exp(j omega_i . x)``, n of ``(.., h, N, R)`` each, in float64."""
+    angle = angles(pos, waves.flatten(-3, -2)).unflatten(-1, (-1, len(coefficients)))
+    each = list(zip(coefficients, angle.cos().unbind(-1), angle.sin().unbind(-1), strict=True))
+    return [a * cos - b * sin for (a, b), cos, sin in each], [a * sin + b * cos for (a, b), cos, sin in each]
+
+
+def _neutral(real: Tensor, imaginary: Tensor, pos: Positions, one: float) -> Phases:
     if pos.placed is not None:
         placed = pos.placed[..., None, :, None]
-        real, imaginary = torch.where(placed, real, 1.0), imaginary * placed
+        real, imaginary = torch.where(placed, real, one), imaginary * placed
     return Phases(real.to(pos.table_dtype), imaginary.to(pos.table_dtype))
 
 

@@ -58,11 +58,11 @@ def places(scheme: Scheme, count: int) -> Positions:
     axes = scheme.claims.axes or 1
     if "mix" in scheme.claims.sites:  # it looks at neighbours, so they stand on a full grid of about so many
         return grid(*[max(round(count ** (1 / axes)), 1)] * axes)
-    low, high = scheme.claims.range or (0.0, float(count))
-    line = torch.arange(count)
-    room = int(high - low) + 1
-    line = low + line % room if room > 8 else low + (high - low) * line / max(count, 1)
-    return Positions(line[:, None].expand(-1, axes))
+    line, columns = torch.arange(count), []
+    for low, high in (each or (0.0, float(count)) for each in scheme.claims.limits(axes)):
+        room = int(high - low) + 1
+        columns.append(low + line % room if room > 8 else low + (high - low) * line / max(count, 1))
+    return Positions(torch.stack(columns, -1))
 
 
 def _layer(scheme: Scheme, pos: Positions, q: Tensor, k: Tensor, v: Tensor, x: Tensor) -> Callable[[], Tensor]:

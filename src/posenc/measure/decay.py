@@ -44,10 +44,10 @@ def logit_by_distance(scheme: Scheme, distances: int, *, head_dim: int | None = 
     where the scheme does not reach.
     """
     count = 2 * distances + 1
-    start, step = _spread(scheme, count)
-    coords = torch.zeros(count, scheme.claims.axes or 1, dtype=torch.float64)
-    coords += start + step * distances  # the other axes in the middle
-    coords[:, 0] = start + step * torch.arange(count, dtype=torch.float64)
+    start, steps = _spread(scheme, count, scheme.claims.axes or 1)
+    coords = (start + steps * distances).repeat(count, 1)  # the other axes in the middle
+    coords[:, 0] = start[0] + steps[0] * torch.arange(count, dtype=torch.float64)
+    step = float(steps[0])
     logits = _logits(scheme, Positions(coords), distances, head_dim)
     return [
         {"distance": (key - distances) * step if step != 1 else key - distances, "logit": logits[key]}
@@ -74,17 +74,19 @@ def plane(scheme: Scheme, distances: int) -> Positions:
     if axes < 2:
         raise ValueError(f"{type(scheme).__name__} reads one axis; a plane has two. Take logit_by_distance.")
     count = 2 * distances + 1
-    start, step = _spread(scheme, count)
-    line = start + step * torch.arange(count, dtype=torch.float64)
-    coords = torch.full((count * count, axes), start + step * distances, dtype=torch.float64)
-    coords[:, :2] = torch.cartesian_prod(line, line)
+    start, steps = _spread(scheme, count, axes)
+    coords = (start + steps * distances).repeat(count * count, 1)
+    lines = start + steps * torch.arange(count, dtype=torch.float64)[:, None]
+    coords[:, :2] = torch.cartesian_prod(lines[:, 0], lines[:, 1])
     return Positions(coords)
 
 
-def _spread(scheme: Scheme, count: int) -> tuple[float, float]:
-    """Where the line starts and its step: whole positions from the range's start, or a domain in equal parts."""
-    low, high = scheme.claims.range or (0.0, float(count))
-    return low, 1.0 if _counts(low, high) else (high - low) / (count - 1)
+def _spread(scheme: Scheme, count: int, axes: int) -> tuple[Tensor, Tensor]:
+    """Where a line starts and its step, on each axis: whole positions from the range's start, or a domain in equal
+    parts."""
+    ends = [each or (0.0, float(count)) for each in scheme.claims.limits(axes)]
+    steps = [1.0 if _counts(low, high) else (high - low) / (count - 1) for low, high in ends]
+    return torch.tensor([low for low, _ in ends], dtype=torch.float64), torch.tensor(steps, dtype=torch.float64)
 
 
 def _counts(low: float, high: float) -> bool:
@@ -94,10 +96,8 @@ def _counts(low: float, high: float) -> bool:
 
 def reach(scheme: Scheme, distances: int) -> int:
     """How many distances, at most so many, a scheme's range has room for."""
-    if scheme.claims.range is None or not _counts(*scheme.claims.range):
-        return distances
-    low, high = scheme.claims.range
-    return int(min(distances, (high - low) // 2))
+    ends = [each for each in scheme.claims.limits() if each is not None and _counts(*each)]
+    return int(min([distances, *((high - low) // 2 for low, high in ends)]))
 
 
 def _logits(scheme: Scheme, everywhere: Positions, query: int, head_dim: int | None) -> list[float | None]:

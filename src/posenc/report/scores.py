@@ -18,13 +18,16 @@ KEY = (
 )
 
 
+BETTER = {True: " (higher is better)", False: " (lower is better)", None: ""}
+
+
 @dataclass(frozen=True)
 class Score:
-    """What a metric is: the title of its picture, its unit as the axis says it, and which way is better."""
+    """What a metric is: the title of its picture, its unit as the axis says it, and which way is better, if any."""
 
     title: str
     unit: str
-    higher: bool = True
+    higher: bool | None = True
     bounds: tuple[float | None, float | None] = (None, None)
     """The range that it can take, where there is one."""
     log: bool = False
@@ -51,7 +54,7 @@ def scores(
     if not columns:
         return Panel(title, (Text(("No unit of this setting has finished.",)),), caption)
     first = next(iter(columns))
-    order = _order(columns, higher=metrics[first].higher)
+    order = _order(columns, higher=metrics[first].higher is not False)
     drawn = lines or {}
     headroom = max(len(drawn.get(metric, {})) for metric in columns)
     pictures = []
@@ -65,7 +68,7 @@ def scores(
             prefix=name_for_ids(title, setting, metric),
             lines=marks,
             headroom=headroom,
-            axis_label=score.unit + (" (higher is better)" if score.higher else " (lower is better)"),
+            axis_label=score.unit + BETTER[score.higher],
             bounds=bounds,
             level=level,
             digits=max(0, min(5, 2 - math.floor(math.log10(high - low)))),

@@ -98,4 +98,4 @@ class ALiBi(Scheme):
         return per_head(torch.tensor(self.slopes, dtype=pair.dtype, device=q.device), q, "ALiBi", dim=0)
 
     def define_bias(self, at: At) -> Tensor:
-        return -self.slopes[at.head % len(self.slopes)] * (at.k_pos[at.j, 0] - at.q_pos[at.i, 0]).abs()
+        return -self.slopes[at.head.among(len(self.slopes))] * (at.k_pos[at.j, 0] - at.q_pos[at.i, 0]).abs()

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from posenc.kernels.pairs import Pairs
+from posenc.kernels.relus import relus
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, Scheme, per_head
 
@@ -89,9 +90,7 @@ class FIRE(Scheme):
         own = self._own(pair)
         share = torch.log1p(self.scales[0].abs() * pair.far().to(own.dtype)) / own[..., :, None]
         inner, outer = self.inner.to(share.dtype), per_head(self.outer, q, "FIRE", dim=1).to(share.dtype)
-        share = share.squeeze(-3) if share.dim() == 4 else share
-        hidden = torch.relu(share[..., None] * inner[0] + inner[1])
-        return pair.neutral((hidden @ outer[:-1] + outer[-1]).movedim(-1, -3))
+        return pair.neutral(relus(share.squeeze(-3) if share.dim() == 4 else share, inner, outer))
 
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
         read, own, c, inner = pair.reader(), self._own(pair), self.scales[0].abs(), self.inner
@@ -117,7 +116,7 @@ class FIRE(Scheme):
 
     def define_bias(self, at: At) -> Tensor:
         (c, s), (w1, b1), i, j = self.scales.abs(), self.inner, at.q_pos[at.i, 0], at.k_pos[at.j, 0]
-        head = at.head % self.outer.shape[1]
+        head = at.head.among(self.outer.shape[1])
         threshold = s * self.threshold
         share = torch.log(c * (j - i).abs() + 1) / torch.log(c * (i if i > threshold else threshold) + 1)
         return sum((w2 * torch.relu(w * share + b) for w, b, w2 in zip(w1, b1, self.outer[:-1, head], strict=True)),

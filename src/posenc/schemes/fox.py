@@ -108,7 +108,7 @@ class FoX(Scheme):
 
     def define_bias(self, at: At) -> Tensor:
         assert at.x is not None
-        p_i, p_j, head = at.q_pos[at.i, 0], at.k_pos[at.j, 0], at.head % len(self.weight)
+        p_i, p_j, head = at.q_pos[at.i, 0], at.k_pos[at.j, 0], at.head.among(len(self.weight))
         forgotten = at.q.new_zeros(())
         for n in range(len(at.k)):
             if bool(at.seen[at.i, n]) and p_j < at.k_pos[n, 0] <= p_i:

@@ -10,6 +10,7 @@ from one to another. The table starts as N(0, 0.02^2); one for all layers, built
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -35,8 +36,7 @@ class GraphDistance(Scheme):
     cite = """@inproceedings{ying2021do,
   title={Do Transformers Really Perform Badly for Graph Representation?},
   author={Ying, Chengxuan and Cai, Tianle and Luo, Shengjie and Zheng, Shuxin and Ke, Guolin and He, Di
-  and Shen, Yanming and Liu, Tie-Yan},
-  booktitle={NeurIPS}, year={2021}, note={arXiv:2106.05234}}"""
+  and Shen, Yanming and Liu, Tie-Yan}, booktitle={NeurIPS}, year={2021}, note={arXiv:2106.05234}}"""
     examples = (
         {"heads": 4, "edges": TREES},
         {"heads": 4, "edges": TREES, "max_distance": 2},
@@ -72,8 +72,9 @@ class GraphDistance(Scheme):
         self.table = nn.Parameter(torch.empty(max_distance + 2, heads))
         self.register_buffer("rows", torch.empty(count, count, dtype=torch.long))
         self.reset_parameters(generator)
+        even = all(a[:-1] == b[1:] for a, b in itertools.pairwise(links(self.edges, count)))  # as on a line or a ring
         self.claims = Claims(
-            translation="none",
+            translation="exact" if even else "none",
             isometric=True,
             learned=True,
             range=(0, count - 1),
@@ -121,17 +122,16 @@ class GraphDistance(Scheme):
         while end not in reached:
             wider = reached | {b for edge in self.edges for a, b in (edge, edge[::-1]) if a in reached}
             if wider == reached:
-                return self.table[-1, at.head % self.table.shape[1]]
+                return self.table[-1, at.head.among(self.table.shape[1])]
             reached, way = wider, way + 1
-        return self.table[min(way, self.max_distance), at.head % self.table.shape[1]]
+        return self.table[min(way, self.max_distance), at.head.among(self.table.shape[1])]
 
 
 def links(edges: Iterable[tuple[int, int]], count: int) -> list[list[int | None]]:
     """The number of links on the shortest way from each node to each, None where there is none."""
     near: list[set[int]] = [set() for _ in range(count)]
-    for a, b in edges:
+    for a, b in (way for edge in edges for way in (edge, edge[::-1])):
         near[a].add(b)
-        near[b].add(a)
     found: list[list[int | None]] = []
     for start in range(count):
         way: list[int | None] = [None] * count

@@ -7,9 +7,9 @@ No non-linearity stands in f, in the released code neither. Nothing of it is rel
 the first draw of f prefers no phase, and attention is relative in the mean over such draws.
 
 Source: Li et al. 2024, arXiv 2406.07049, version 2, eqs. 17 and 23; the shape of f is the released code's (github
-BoyangL1/gridpe-vision). Conventions: ``c_i = 1 / sqrt(n)``; the n = P + 1 waves of layer k are a simplex turned by a
-fixed random rotation of its own, drawn once from ``rotation_seed``; the lengths |omega_s| go round where there are more
-channels than scales; A, B, C start as torch's linear layers do.
+BoyangL1/gridpe-vision). Conventions: ``c_i = 1 / sqrt(n)`` unless given; the n = P + 1 waves of layer k are a
+simplex turned by a fixed random rotation of its own, drawn once from ``rotation_seed``; the lengths |omega_s| go round
+where there are more channels than scales; A, B, C start as torch's linear layers do.
 
 ``literal=True``: what that code runs: f is drawn anew at every ``prepare``, apart for q and k, and never trained; it
 acts along the tokens, so that A, B are N x N and every token's factor depends on all of them; fixed complex c_i,
@@ -25,7 +25,8 @@ import torch
 from torch import Tensor, nn
 
 from posenc.kernels import complex_map, simplex
-from posenc.kernels.simplex import Released
+from posenc.kernels.simplex import Coefficients, Released
+from posenc.kernels.widths import of_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -42,7 +43,8 @@ class GridDeep(Scheme):
 
     head_dim: a head's width. axes: P. extent: what the longest wave spans, in units of position. frequencies:
     ``|omega_s|`` themselves, ``(S,)``, instead of the ladder of ratio ``e^(1/P)`` from wavelength 4 up to extent.
-    rotation_seed: of the directions. literal: the released code, drawing anew, or "frozen". generator: of the first f.
+    rotation_seed: of the directions. coefficients: real and imaginary part of each c_i, as
+    ``simplex.unitary_sums(axes)``. literal: the released code, drawing anew, or "frozen". generator: of the first f.
     """
 
     cite = """@article{li2024gridpe,
@@ -55,9 +57,11 @@ class GridDeep(Scheme):
         {"head_dim": 12, "axes": 3, "extent": 30.0},
         {"head_dim": 12, "frequencies": torch.tensor([2.0, 1.0, 0.5])},
         {"head_dim": 12, "rotation_seed": 1},
+        {"head_dim": 12, "coefficients": simplex.RELEASED},
         {"head_dim": 12, "literal": "frozen"},
+        {"head_dim": 12, "rotation_seed": 1, "literal": True},
     )
-
+    draws = simplex.DRAWS
     wide = frozenset(complex_map.NAMES)  # each logit is a product of two values of f
 
     def __init__(
@@ -68,6 +72,7 @@ class GridDeep(Scheme):
         extent: float = 14.0,
         frequencies: Tensor | None = None,
         rotation_seed: int = 0,
+        coefficients: Coefficients | None = None,
         literal: bool | Literal["frozen"] = False,
         generator: torch.Generator | None = None,
     ) -> None:
@@ -76,6 +81,7 @@ class GridDeep(Scheme):
             raise ValueError(f"GridDeep needs head_dim >= 1; got {head_dim}.")
         sizes = simplex.layers("GridDeep", axes, extent, frequencies, literal)
         self.head_dim = d = head_dim
+        self.coefficients = simplex.coefficients("GridDeep", axes, coefficients, literal)
         self.waves = simplex.wave_vectors(d, axes, sizes, rotation_seed)[None]
         self.released = Released(d, d, 2, rotation_seed, frozen=literal == "frozen") if literal else None
         self.untrained: tuple[dict[str, Tensor], ...] = ()
@@ -84,6 +90,7 @@ class GridDeep(Scheme):
         for name, tensor in complex_map.empty(d).items():
             self.register_parameter(name, None if literal else nn.Parameter(tensor))
         self.reset_parameters(generator)
+        self.faults = simplex.NO_GRAPH | complex_map.ALONG_TOKENS if literal is True else {}
         self.claims = Claims(
             translation="expected" if axes == 1 and not literal else "none",
             isometric=False,
@@ -113,32 +120,26 @@ class GridDeep(Scheme):
 
     def prepare(self, pos: Positions) -> Factors:
         self._take(pos)
-        if self.released is None:
-            factor = complex_map.apply(self.f, simplex.sums(pos, self.waves))
-            return Factors(_neutral(factor, pos), _neutral(factor, pos))
-        return Factors(*(_neutral(factor, pos) for factor in self._released(pos)))
+        return Factors(*(_neutral(factor, pos) for factor in self._factors(pos)))
 
-    def _released(self, pos: Positions) -> list[Tensor]:
-        assert self.released is not None
-        if self.untrained:
-            both = simplex.sides(simplex.sums(pos, self.released(), simplex.RELEASED))
+    def _factors(self, pos: Positions) -> list[Tensor]:
+        if self.released is None:
+            return [complex_map.apply(self.f, simplex.sums(pos, self.waves, self.coefficients))] * 2
+        generator = None if self.untrained else self.released.next_generator()
+        both = simplex.sides(simplex.sums(pos, self.released(generator), self.coefficients))
+        if generator is None:
             return [complex_map.apply(f, w) for f, w in zip(self.untrained, both, strict=True)]
-        generator = self.released.next_generator()
-        both = simplex.sides(simplex.sums(pos, self.released(generator), simplex.RELEASED))
         return [complex_map.apply(complex_map.drawn(pos.count, generator), w, axis=-2) for w in both]
 
     def transform(self, x: Tensor, where: Factors, site: Literal["q", "k", "v", "o"]) -> Tensor:
-        return (x * (where.q if site == "q" else where.k)).to(x.dtype) if site in ("q", "k") else x
+        return (of_width(x, self.head_dim, "GridDeep") * getattr(where, site)).to(x.dtype) if site in ("q", "k") else x
 
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
-        n = self.waves.shape[2]
-        f, layers, c = None, self.waves[0], [n**-0.5] * n
-        if self.released is not None:
-            side = 0 if site == "q" else 1
-            f, layers, c = self.untrained[side], self.released()[side], [complex(*parts) for parts in simplex.RELEASED]
+        side, released, d = "qk".index(site), self.released, self.head_dim
+        f, layers = (self.f, self.waves[0]) if released is None else (self.untrained[side], released()[side])
+        c = [complex(*parts) for parts in self.coefficients]
         w = [torch.stack([c[i] * torch.exp(1j * (u @ p)) for i, u in enumerate(waves)]).sum() for waves in layers]
-        f = {name: tensor.to(x) for name, tensor in (f or self.f).items()}
-        d = self.head_dim
+        f = {name: tensor.to(x) for name, tensor in f.items()}
         hidden = [sum((f["A"][j, i] * w[i].real for i in range(d)), f["a"][j]) for j in range(d)]
         hidden += [sum((f["B"][j, i] * w[i].imag for i in range(d)), f["b"][j]) for j in range(d)]
         factor = [sum((f["C"][k, j] * h for j, h in enumerate(hidden)), f["c"][k]) for k in range(d)]

@@ -5,9 +5,9 @@
 Of the positional part alone the inner product is relative in the mean over places; with the cross terms to q and k
 nothing is.
 
-Source: Li et al. 2024, arXiv 2406.07049, version 2, eqs. 17 and 21. Conventions: ``c_i = 1 / sqrt(n)``; the n = P + 1
-waves of layer k are a simplex turned by a fixed random rotation of its own, drawn once from ``rotation_seed``; the
-lengths |omega_s| go round where there are more channels than scales.
+Source: Li et al. 2024, arXiv 2406.07049, version 2, eqs. 17 and 21. Conventions: ``c_i = 1 / sqrt(n)`` unless
+given; the n = P + 1 waves of layer k are a simplex turned by a fixed random rotation of its own, drawn once from
+``rotation_seed``; the lengths |omega_s| go round where there are more channels than scales.
 
 ``literal=True``: what the released code runs (github BoyangL1/gridpe-vision): the sum is added to the block's input and
 not to q and k, an embedding of width ``dim`` for every block, with fixed complex c_i, ``|omega_k| = 200^(k/dim)``, and
@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 
 from posenc.kernels import simplex
-from posenc.kernels.simplex import Phases, Released
+from posenc.kernels.simplex import Coefficients, Phases, Released
+from posenc.kernels.widths import of_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -33,7 +34,8 @@ class GridMerge(Scheme):
     head_dim: a head's width. axes: P. dim: the width of the block's input, to which the literal form adds; head_dim
     otherwise. extent: what the longest wave spans, in units of position. frequencies: ``|omega_s|`` themselves,
     ``(S,)``, instead of the ladder of ratio ``e^(1/P)`` from wavelength 4 up to extent. rotation_seed: of the
-    directions. literal: the released code, drawing anew, or "frozen".
+    directions. coefficients: real and imaginary part of each c_i, as ``simplex.unitary_sums(axes)``. literal: the
+    released code, drawing anew, or "frozen".
     """
 
     cite = """@article{li2024gridpe,
@@ -46,8 +48,11 @@ class GridMerge(Scheme):
         {"head_dim": 12, "axes": 3, "extent": 30.0},
         {"head_dim": 12, "frequencies": torch.tensor([2.0, 1.0, 0.5])},
         {"head_dim": 12, "rotation_seed": 1},
+        {"head_dim": 12, "coefficients": simplex.RELEASED},
         {"head_dim": 12, "dim": 16, "literal": "frozen"},
+        {"head_dim": 12, "rotation_seed": 1, "literal": True},
     )
+    draws = simplex.DRAWS
 
     def __init__(
         self,
@@ -58,6 +63,7 @@ class GridMerge(Scheme):
         extent: float = 14.0,
         frequencies: Tensor | None = None,
         rotation_seed: int = 0,
+        coefficients: Coefficients | None = None,
         literal: bool | Literal["frozen"] = False,
     ) -> None:
         super().__init__()
@@ -65,9 +71,11 @@ class GridMerge(Scheme):
             raise ValueError(f"GridMerge needs head_dim >= 1 and dim >= 1; got head_dim={head_dim}, dim={dim}.")
         sizes = simplex.layers("GridMerge", axes, extent, frequencies, literal)
         self.head_dim, self.dim = head_dim, dim or head_dim
+        self.coefficients = simplex.coefficients("GridMerge", axes, coefficients, literal)
         self.waves = simplex.wave_vectors(head_dim, axes, sizes, rotation_seed)[None]
         frozen = literal == "frozen"
         self.released = Released(self.dim, self.dim, 1, rotation_seed, frozen=frozen) if literal else None
+        self.faults = simplex.NO_GRAPH if literal is True else {}
         self.claims = Claims(
             translation="none",
             isometric=False,
@@ -96,23 +104,21 @@ class GridMerge(Scheme):
         """What is added: ``(.., 1, N, head_dim)``, or the literal form's rows ``(.., N, dim)``."""
         self._take(pos)
         if self.released is None:
-            return _added(simplex.sums(pos, self.waves), pos)
-        return _added(simplex.sums(pos, self.released(), simplex.RELEASED), pos).squeeze(-3)
+            return _added(simplex.sums(pos, self.waves, self.coefficients), pos)
+        return _added(simplex.sums(pos, self.released(), self.coefficients), pos).squeeze(-3)
 
     def transform(self, x: Tensor, where: Tensor, site: Literal["q", "k", "v", "o"]) -> Tensor:
-        return (x + where).to(x.dtype) if site in self.claims.sites else x
+        return (of_width(x, self.head_dim, "GridMerge") + where).to(x.dtype) if site in self.claims.sites else x
 
     def embed(self, where: Tensor) -> Tensor:
         return super().embed(where) if self.released is None else where
 
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
-        n = self.waves.shape[2]
-        return x + torch.stack([_defined(waves, p, [n**-0.5] * n) for waves in self.waves[0]])
+        return x + torch.stack([_defined(waves, p, self.coefficients) for waves in self.waves[0]])
 
     def define_embed(self, p: Tensor) -> Tensor:
         assert self.released is not None
-        c = [complex(*parts) for parts in simplex.RELEASED]
-        return torch.stack([_defined(waves, p, c) for waves in self.released()[0]])
+        return torch.stack([_defined(waves, p, self.coefficients) for waves in self.released.now()[0]])
 
 
 def _added(g: Phases, pos: Positions) -> Tensor:
@@ -120,6 +126,6 @@ def _added(g: Phases, pos: Positions) -> Tensor:
     return rows if pos.placed is None else rows * pos.placed[..., None, :, None]
 
 
-def _defined(waves: Tensor, p: Tensor, c: list) -> Tensor:
-    g = torch.stack([c[i] * torch.exp(1j * (waves[i] * p).sum()) for i in range(len(waves))]).sum()
+def _defined(waves: Tensor, p: Tensor, c: Coefficients) -> Tensor:
+    g = torch.stack([complex(*c[i]) * torch.exp(1j * (waves[i] * p).sum()) for i in range(len(waves))]).sum()
     return g.real + g.imag

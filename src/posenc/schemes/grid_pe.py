@@ -24,8 +24,9 @@ from torch import Tensor
 
 from posenc.kernels import rotary, simplex
 from posenc.kernels.rotary import Turn
+from posenc.kernels.widths import of_width
 from posenc.positions import Positions
-from posenc.scheme import Claims, Scheme
+from posenc.scheme import Claims, Head, Scheme
 
 
 class GridPE(Scheme):
@@ -112,13 +113,11 @@ class GridPE(Scheme):
         return self._turned(x, where_to.after(where_from)) if site == "k" else x
 
     def _turned(self, x: Tensor, by: Turn) -> Tensor:
-        if x.shape[-1] != self.head_dim:
-            raise ValueError(f"this GridPE is built for heads of width {self.head_dim}; these have {x.shape[-1]}.")
-        return rotary.turn(x, rotary.for_heads(by, x, "GridPE"))
+        return rotary.turn(of_width(x, self.head_dim, "GridPE"), rotary.for_heads(by, x, "GridPE"))
 
-    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
+    def define_transform(self, x: Tensor, p: Tensor, site: str, head: Head) -> Tensor:
         y = list(x)
-        for j, omega in enumerate(self.waves[head if len(self.waves) > 1 else 0]):
+        for j, omega in enumerate(self.waves[head.among(len(self.waves))]):
             angle = torch.stack([omega[axis] * p[axis] for axis in range(len(p))]).sum()
             a, b = x[2 * j], x[2 * j + 1]
             y[2 * j], y[2 * j + 1] = a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()

@@ -13,7 +13,7 @@ first of a simplex turned by a fixed random rotation of its own, drawn once from
 coefficients, ``g_k = sum_i c_i exp(j omega_{i,k} . m)`` with ``|omega_k| = 200^(k/d)``; (Re g, Im g) stand for
 (cos, sin) without being normalised, |g| from .07 to 2.7; pairs are (k, k + d/2); and the directions are drawn anew at
 every ``prepare``, apart for q and for k, so that nothing relative is left. ``"frozen"`` is the same with the first draw
-kept, and an example: most checks hold two calls against each other, which only it can pass.
+kept. The contract holds one draw while it compares two calls.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from torch import Tensor
 from posenc.kernels import rotary, simplex
 from posenc.kernels.rotary import Turn
 from posenc.kernels.simplex import Released
+from posenc.kernels.widths import of_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -56,7 +57,9 @@ class GridRotate(Scheme):
         {"head_dim": 12, "frequencies": torch.tensor([2.0, 1.0, 0.5])},
         {"head_dim": 12, "rotation_seed": 1},
         {"head_dim": 12, "literal": "frozen"},
+        {"head_dim": 12, "rotation_seed": 1, "literal": True},
     )
+    draws = simplex.DRAWS
 
     def __init__(
         self,
@@ -76,6 +79,7 @@ class GridRotate(Scheme):
         self.head_dim, self.literal = head_dim, bool(literal)
         self.waves = simplex.wave_vectors(pairs, axes, sizes, rotation_seed)[None, :, 0]
         self.released = Released(pairs, head_dim, 2, rotation_seed, frozen=literal == "frozen") if literal else None
+        self.faults = simplex.NO_GRAPH if literal is True else {}
         self.claims = Claims(
             translation="none" if literal else "exact",
             isometric=not literal,
@@ -104,7 +108,9 @@ class GridRotate(Scheme):
         return Turns(*(Turn(torch.stack(g, -2), "half") for g in both))
 
     def transform(self, x: Tensor, where: Turns, site: Literal["q", "k", "v", "o"]) -> Tensor:
-        return rotary.turn(x, where.q if site == "q" else where.k) if site in ("q", "k") else x
+        if site not in ("q", "k"):
+            return x
+        return rotary.turn(of_width(x, self.head_dim, "GridRotate"), where.q if site == "q" else where.k)
 
     def rerotate(self, x: Tensor, where_from: Turns, where_to: Turns, site: Literal["k", "v"] = "k") -> Tensor:
         if self.literal or site != "k":
@@ -120,7 +126,7 @@ class GridRotate(Scheme):
                 g = torch.exp(1j * angle)
             else:
                 a, b = k, k + pairs
-                waves = self.released()[0 if site == "q" else 1, k]
+                waves = self.released.now()[0 if site == "q" else 1, k]
                 angle = [waves[i, 0] * p[0] + waves[i, 1] * p[1] for i in range(3)]
                 g = torch.stack([complex(*simplex.RELEASED[i]) * torch.exp(1j * angle[i]) for i in range(3)]).sum()
             y[a], y[b] = x[a] * g.real - x[b] * g.imag, x[b] * g.real + x[a] * g.imag

@@ -88,7 +88,7 @@ class HashGrid(Scheme):
     def prepare(self, pos: Positions) -> Points:
         return self.domain.take(self._take(pos))
 
-    def _refuse_outside(self, pos: Positions, limits: tuple[float, float]) -> None:
+    def _refuse_outside(self, pos: Positions) -> None:
         self.domain.refuse_outside(pos, type(self).__name__)
 
     def embed(self, where: Points) -> Tensor:

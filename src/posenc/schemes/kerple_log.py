@@ -84,5 +84,5 @@ class KERPLELog(Scheme):
         return logarithmic
 
     def define_bias(self, at: At) -> Tensor:
-        r1, r2 = torch.log(1 + torch.exp(self.raw[:, at.head % self.raw.shape[1]]))
+        r1, r2 = torch.log(1 + torch.exp(self.raw[:, at.head.among(self.raw.shape[1])]))
         return -r1 * torch.log(1 + r2 * (at.k_pos[at.j, 0] - at.q_pos[at.i, 0]).abs())

@@ -87,7 +87,7 @@ class KERPLEPower(Scheme):
         return power
 
     def define_bias(self, at: At) -> Tensor:
-        raw1, raw2 = self.raw[:, at.head % self.raw.shape[1]]
+        raw1, raw2 = self.raw[:, at.head.among(self.raw.shape[1])]
         r1, r2 = torch.log(1 + torch.exp(raw1)), 2 / (1 + torch.exp(-raw2))
         far = (at.k_pos[at.j, 0] - at.q_pos[at.i, 0]).abs()
         return -r1 * far**r2 if far > 0 else torch.zeros_like(r1)

@@ -20,8 +20,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from posenc.kernels.widths import of_width
 from posenc.positions import Positions
-from posenc.scheme import Claims, Scheme, per_head
+from posenc.scheme import Claims, Head, Scheme, per_head
 
 
 class LieRE(Scheme):
@@ -106,15 +107,15 @@ class LieRE(Scheme):
         return self._turned(x, where_to @ where_from.mT) if site == "k" else x
 
     def _turned(self, x: Tensor, by: Tensor) -> Tensor:
-        by = per_head(by, x, "LieRE", dim=-5)
+        by = per_head(by, of_width(x, self.head_dim, "LieRE"), "LieRE", dim=-5)
         wide = torch.promote_types(x.dtype, by.dtype)
         rows = x.to(wide).unflatten(-1, (-1, self.block))[..., None]
         return (by.to(wide) * rows.mT).sum(-1).flatten(-2).to(x.dtype)
 
-    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
+    def define_transform(self, x: Tensor, p: Tensor, site: str, head: Head) -> Tensor:
         if site not in ("q", "k"):
             return x
-        own, entries = self.generators[head % len(self.generators)], []
+        own, entries = self.generators[head.among(len(self.generators))], []
         for number in range(self.head_dim // self.block):
             entry = iter(torch.stack([p[a] * own[a, number] for a in range(len(p))]).sum(0))
             whole = [[torch.zeros((), dtype=x.dtype)] * self.block for _ in range(self.block)]

@@ -77,7 +77,7 @@ class LogCPB(Scheme):
             translation="exact",
             isometric=True,
             learned=True,
-            range=(0, min(self.window) - 1),
+            range=tuple((0, size - 1) for size in self.window),
             axes=len(self.window),
             sites=frozenset({"bias"}),
             sharing="layer and head" if heads > 1 else "layer",
@@ -96,17 +96,12 @@ class LogCPB(Scheme):
             raise ValueError(f"this LogCPB has windows of {len(self.window)} axes, each >= 1; got {tuple(window)}.")
         other = copy.deepcopy(self)
         other.window = tuple(window)
-        other.claims = dataclasses.replace(self.claims, range=(0, min(window) - 1))
+        other.claims = dataclasses.replace(self.claims, range=tuple((0, size - 1) for size in window))
         return other
 
     def prepare(self, pos: Positions) -> Positions:
         self._whole(pos)
         return pos
-
-    def _refuse_outside(self, pos: Positions, limits: tuple[float, float]) -> None:
-        for axis, size in enumerate(self.window):  # each has its own end
-            alone = dataclasses.replace(pos, coords=pos.coords[..., axis : axis + 1], lattice=None)
-            super()._refuse_outside(alone, (0, size - 1))
 
     def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
         return Pairs(where_q, where_k)
@@ -137,7 +132,7 @@ class LogCPB(Scheme):
         return 16 * torch.sigmoid(found) if self.literal else found
 
     def define_bias(self, at: At) -> Tensor:
-        total, head = self.offset, at.head % self.outer.shape[1]
+        total, head = self.offset, at.head.among(self.outer.shape[1])
         for axis, w in enumerate(self.made_for):
             apart = at.k_pos[at.j, axis] - at.q_pos[at.i, axis]
             if self.literal:

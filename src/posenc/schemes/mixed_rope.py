@@ -18,8 +18,9 @@ from torch import Tensor, nn
 
 from posenc.frequencies import geometric
 from posenc.kernels.rotary import PAIRINGS, Pairing, Turn, channels, for_heads, turn, turns
+from posenc.kernels.widths import of_width
 from posenc.positions import Positions
-from posenc.scheme import Claims, Scheme
+from posenc.scheme import Claims, Head, Scheme
 
 
 class MixedRoPE(Scheme):
@@ -102,16 +103,18 @@ class MixedRoPE(Scheme):
         return turns(angle, pos, self.pairing)
 
     def transform(self, x: Tensor, where: Turn, site: Literal["q", "k", "v", "o"]) -> Tensor:
-        return turn(x, for_heads(where, x, "MixedRoPE")) if site in ("q", "k") else x
+        if site not in ("q", "k"):
+            return x
+        return turn(of_width(x, self.head_dim, "MixedRoPE"), for_heads(where, x, "MixedRoPE"))
 
     def rerotate(self, x: Tensor, where_from: Turn, where_to: Turn, site: Literal["k", "v"] = "k") -> Tensor:
         """``R(Theta (p' - p)) (R(Theta p) k)``."""
         return turn(x, for_heads(where_to.after(where_from), x, "MixedRoPE")) if site == "k" else x
 
-    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
+    def define_transform(self, x: Tensor, p: Tensor, site: str, head: Head) -> Tensor:
         y = list(x)
         for i, (a, b) in enumerate(channels(self.pairing, self.head_dim).tolist()):
-            angle = sum(p[axis] * self.directions[head % len(self.directions), axis, i] for axis in range(len(p)))
+            angle = sum(p[axis] * self.directions[head.among(len(self.directions)), axis, i] for axis in range(len(p)))
             cos, sin = torch.cos(torch.as_tensor(angle)), torch.sin(torch.as_tensor(angle))
             y[a], y[b] = x[a] * cos - x[b] * sin, x[b] * cos + x[a] * sin
         return torch.stack(y) if site in ("q", "k") else x

@@ -5,10 +5,10 @@
 Where a token stands it learns from its neighbours, and from the border: "zeros" outside the grid are what tells the
 corner from the middle; "replicate" tells less, and "circular" nothing.
 
-Source: Chu et al. 2021, arXiv 2102.10882, and the released code of Twins (github
-Meituan-AutoML/Twins, PosCNN): k = 3 on two axes, with bias, a residual, weights from N(0, 2 / fan_out), fan_out = k^P.
-A model calls it after the first block of each stage. Tokens without a place (class token) stay as they are and are seen
-by none. No coordinate is read, only which tokens are neighbours: positions must be a full grid.
+Source: Chu et al. 2021, arXiv 2102.10882, and the released code of Twins (github Meituan-AutoML/Twins, PosCNN): k = 3
+on two axes, with bias, a residual, weights from N(0, 2 / fan_out), fan_out = k^P. A model calls it after the first
+block of each stage. Tokens without a place (class token) stay as they are and are seen by none. No coordinate is read,
+only which tokens are neighbours: positions must be a full grid.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from posenc.kernels.widths import of_count, of_width
 from posenc.positions import Positions, readable
 from posenc.scheme import Claims, Scheme
 
@@ -116,7 +117,7 @@ class PEG(Scheme):
 
     def mix(self, x: Tensor, where: Neighbours) -> Tensor:
         if where.token is None:
-            return self._convolved(x, where.shape)
+            return self._convolved(of_count(x, math.prod(where.shape), "PEG"), where.shape)
         at = where.token[..., None].expand(len(x), -1, x.shape[-1])
         return x.scatter(1, at, self._convolved(x.gather(1, at), where.shape))
 
@@ -124,14 +125,13 @@ class PEG(Scheme):
         if 0 in shape:
             return x
         axes, side = len(shape), self.kernel // 2
-        image = x.mT.unflatten(-1, shape)
+        image = of_width(x, len(self.weight), "PEG", "tokens").mT.unflatten(-1, shape)
         for axis in range(axes) if self.padding != "zeros" else ():  # by index: any side, also longer than the grid
             places = torch.arange(-side, shape[axis] + side, device=x.device)
             places = places % shape[axis] if self.padding == "circular" else places.clamp(0, shape[axis] - 1)
             image = image.index_select(axis + 2, places)
-        weight, shift = self.weight.to(x.dtype), self.shift.to(x.dtype)
-        padding = side if self.padding == "zeros" else 0
-        out = CONVOLUTIONS[axes - 1](image, weight, shift, padding=padding, groups=len(weight))
+        weight, shift, around = self.weight.to(x.dtype), self.shift.to(x.dtype), side * (self.padding == "zeros")
+        out = CONVOLUTIONS[axes - 1](image, weight, shift, padding=around, groups=len(weight))
         return x + out.flatten(2).mT
 
     def define_mix(self, x: Tensor, pos: Positions, n: int) -> Tensor:

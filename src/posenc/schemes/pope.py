@@ -21,8 +21,9 @@ from torch.nn import functional
 
 from posenc.frequencies import geometric
 from posenc.kernels.rotary import Turn, for_heads, spread, turn, turns
+from posenc.kernels.widths import of_width
 from posenc.positions import Positions
-from posenc.scheme import Claims, Scheme
+from posenc.scheme import Claims, Head, Scheme
 
 
 class Phases(NamedTuple):
@@ -102,21 +103,21 @@ class PoPE(Scheme):
             return x
         phase = where.q if site == "q" else for_heads(where.k, x, "PoPE")
         wide = torch.promote_types(x.dtype, phase.cos_sin.dtype)
-        size = functional.softplus(x.to(wide)).unsqueeze(-2)
+        size = functional.softplus(of_width(x, self.head_dim, "PoPE").to(wide)).unsqueeze(-2)
         return (size * phase.cos_sin.to(wide)).flatten(-2).to(x.dtype)
 
     def rerotate(self, x: Tensor, where_from: Phases, where_to: Phases, site: Literal["k", "v"] = "k") -> Tensor:
         """``e^{i (s' - s) theta_c}`` times the widened key: a turn, where ``transform`` is none."""
         return turn(x, where_to.q.after(where_from.q)) if site == "k" else x
 
-    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
+    def define_transform(self, x: Tensor, p: Tensor, site: str, head: Head) -> Tensor:
         if site not in ("q", "k"):
             return x
         real, imaginary = [], []
         for c in range(self.head_dim):
             size, phase = torch.log(1 + torch.exp(x[c])), p[0] * self.theta[c]
             if site == "k":
-                phase = phase + self.delta[head % len(self.delta), c].clamp(-2 * math.pi, 0)
+                phase = phase + self.delta[head.among(len(self.delta)), c].clamp(-2 * math.pi, 0)
             real.append(size * torch.cos(phase))
             imaginary.append(size * torch.sin(phase))
         return torch.stack(real + imaginary)

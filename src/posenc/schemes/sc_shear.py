@@ -60,8 +60,7 @@ class SCShear(Scheme):
         self.readout = None if hidden is None else Readout(3, hidden)
         self.reset_parameters(generator)
         self.claims = Claims(
-            # of a place, a first readout of random weights sees inner products, which hardly change when all moves
-            translation="expected" if hidden else "none",
+            translation="none",
             isometric=hidden is None,
             learned=hidden is not None,
             range=(0, n - 1),

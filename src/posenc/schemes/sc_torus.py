@@ -64,7 +64,8 @@ class SCTorus(Scheme):
         self.readout = None if hidden is None else Readout(6, hidden)
         self.reset_parameters(generator)
         self.claims = Claims(
-            # of a place, a first readout of random weights sees inner products, which never change when all moves
+            # a first readout of random weights sees inner products in the mean, which never change when all moves:
+            # exactly if weights were normal, and of uniform ones six million draws show no difference
             translation="exact" if hidden is None else "expected",
             isometric=hidden is None,
             learned=hidden is not None,

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from posenc.frequencies import geometric
 from posenc.kernels.rotary import PAIRINGS, Pairing, Turn, channels, spread, turn, turns
+from posenc.kernels.widths import of_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -99,7 +100,7 @@ class SectionedRoPE(Scheme):
         return turns(p[..., list(self.axis_of)] * theta, pos, self.pairing)
 
     def transform(self, x: Tensor, where: Turn, site: Literal["q", "k", "v", "o"]) -> Tensor:
-        return turn(x, where) if site in ("q", "k") else x
+        return turn(of_width(x, self.head_dim, "SectionedRoPE"), where) if site in ("q", "k") else x
 
     def rerotate(self, x: Tensor, where_from: Turn, where_to: Turn, site: Literal["k", "v"] = "k") -> Tensor:
         """``R_{p' - p} (R_p k)``."""

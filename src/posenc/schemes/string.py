@@ -18,8 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from posenc.kernels.rotary import Turn, for_heads, turn, turns
+from posenc.kernels.widths import of_width
 from posenc.positions import Positions
-from posenc.scheme import Claims, Scheme, per_head
+from posenc.scheme import Claims, Head, Scheme, per_head
 
 
 class Basis(NamedTuple):
@@ -102,17 +103,17 @@ class STRING(Scheme):
         return self._turned(x, where_to.basis, where_to.by.after(where_from.by)) if site == "k" else x
 
     def _turned(self, x: Tensor, basis: Tensor, by: Turn) -> Tensor:
-        basis = per_head(basis, x, "STRING", dim=-4)[:, 0]
+        basis = per_head(basis, of_width(x, self.head_dim, "STRING"), "STRING", dim=-4)[:, 0]
         wide = torch.promote_types(x.dtype, basis.dtype)
         with torch.autocast(x.device.type, enabled=False):  # a product in half precision is no rotation
             inside = turn(x.to(wide) @ basis.to(wide), for_heads(by, x, "STRING"))
             return (inside @ basis.to(wide).mT).to(x.dtype)
 
-    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
+    def define_transform(self, x: Tensor, p: Tensor, site: str, head: Head) -> Tensor:
         if site not in ("q", "k"):
             return x
-        head, d = head % len(self.skew), self.head_dim
-        entry, one = iter(self.skew[head]), torch.eye(d, dtype=x.dtype)
+        own, d = head.among(len(self.skew)), self.head_dim
+        entry, one = iter(self.skew[own]), torch.eye(d, dtype=x.dtype)
         antisymmetric = torch.zeros_like(one)
         for i in range(d):
             for j in range(i + 1, d):
@@ -121,7 +122,7 @@ class STRING(Scheme):
         basis = (one - antisymmetric) @ torch.linalg.inv(one + antisymmetric)
         turned = list(basis.T @ x)
         for i in range(d // 2):
-            angle = torch.stack([p[a] * self.theta[head, a, i] for a in range(len(p))]).sum()
+            angle = torch.stack([p[a] * self.theta[own, a, i] for a in range(len(p))]).sum()
             u, v = turned[2 * i], turned[2 * i + 1]
             turned[2 * i] = u * torch.cos(angle) - v * torch.sin(angle)
             turned[2 * i + 1] = v * torch.cos(angle) + u * torch.sin(angle)

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from posenc.kernels import composing
 from posenc.kernels.composing import Anew, Translation, folded
 from posenc.positions import Positions
-from posenc.scheme import At, Scheme
+from posenc.scheme import At, Head, Scheme
 from posenc.schemes.causal_nope import CausalNoPE
 from posenc.schemes.learned import Learned
 from posenc.schemes.random import Random
@@ -130,7 +130,7 @@ class Sum(Scheme):
     def define_rows(self, p: Tensor) -> Tensor:
         return sum((part.define_rows(p) for part, _ in self._at("embed", self.parts)), torch.zeros(()))
 
-    def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
+    def define_transform(self, x: Tensor, p: Tensor, site: str, head: Head) -> Tensor:
         for part, _ in self._at(site, self.parts)[:: -1 if site == "o" else 1]:
             x = part.define_transform(x, p, site, head)
         return x

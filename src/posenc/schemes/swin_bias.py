@@ -10,7 +10,6 @@ starts as N(0, 0.02^2), as there; one a layer there, and built for the query hea
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -58,7 +57,7 @@ class SwinBias(Scheme):
             translation="exact",
             isometric=True,
             learned=True,
-            range=(0, min(self.window) - 1),
+            range=tuple((0, size - 1) for size in self.window),
             axes=len(self.window),
             sites=frozenset({"bias"}),
             sharing="layer and head" if heads > 1 else "layer",
@@ -72,11 +71,6 @@ class SwinBias(Scheme):
     def prepare(self, pos: Positions) -> Positions:
         self._whole(pos)
         return pos
-
-    def _refuse_outside(self, pos: Positions, limits: tuple[float, float]) -> None:
-        for axis, size in enumerate(self.window):  # each has its own end
-            alone = dataclasses.replace(pos, coords=pos.coords[..., axis : axis + 1], lattice=None)
-            super()._refuse_outside(alone, (0, size - 1))
 
     def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
         return Pairs(where_q, where_k)
@@ -100,4 +94,4 @@ class SwinBias(Scheme):
         row = 0
         for axis, size in enumerate(self.window):
             row = row * (2 * size - 1) + int(at.k_pos[at.j, axis] - at.q_pos[at.i, axis]) - (1 - size)
-        return self.table[row, at.head % self.table.shape[1]]
+        return self.table[row, at.head.among(self.table.shape[1])]

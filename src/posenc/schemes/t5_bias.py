@@ -135,4 +135,4 @@ class T5Bias(Scheme):
         exact, start = side // 2, side if self.bidirectional and distance > 0 else 0
         steps = side - exact
         passed = [s for s in range(steps) if n**steps * exact**s >= exact**steps * self.max_distance**s]
-        return self.table[start + (n if n < exact else exact + passed[-1]), at.head % heads]
+        return self.table[start + (n if n < exact else exact + passed[-1]), at.head.among(heads)]

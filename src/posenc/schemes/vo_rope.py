@@ -19,6 +19,7 @@ from torch import Tensor
 
 from posenc.frequencies import geometric
 from posenc.kernels.rotary import PAIRINGS, Pairing, Turn, channels, spread, turn, turns
+from posenc.kernels.widths import of_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -80,7 +81,9 @@ class VORoPE(Scheme):
         return turns(p * theta, pos, self.pairing)
 
     def transform(self, x: Tensor, where: Turn, site: Literal["q", "k", "v", "o"]) -> Tensor:
-        return turn(x, where, back=site == "o") if site in self.claims.sites else x
+        if site not in self.claims.sites:
+            return x
+        return turn(of_width(x, self.head_dim, "VORoPE"), where, back=site == "o")
 
     def rerotate(self, x: Tensor, where_from: Turn, where_to: Turn, site: Literal["k", "v"] = "k") -> Tensor:
         """``R_{n' - n} (R_n k)``, and cached values alike."""

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from posenc.frequencies import geometric
 from posenc.kernels.rotary import PAIRINGS, Pairing, Turn, channels, marks, spread, turn, turns
+from posenc.kernels.widths import of_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -116,7 +117,9 @@ class XPos(Scheme):
         return Sides(by.scaled(growth.to(kind)), by.scaled((1 / growth).to(kind)))
 
     def transform(self, x: Tensor, where: Sides, site: Literal["q", "k", "v", "o"]) -> Tensor:
-        return turn(x, where.q if site == "q" else where.k) if site in ("q", "k") else x
+        if site not in ("q", "k"):
+            return x
+        return turn(of_width(x, self.head_dim, "XPos"), where.q if site == "q" else where.k)
 
     def rerotate(self, x: Tensor, where_from: Sides, where_to: Sides, site: Literal["k", "v"] = "k") -> Tensor:
         """``zeta^{-(n' - n) / B} R_{n' - n}`` of the cached key."""
