@@ -92,6 +92,6 @@ STUDY = Sweep(
     claims=CLAIMS,
     belongs=presets.belongs,
     limits={
-        "quick": ("Six epochs on a sixth of the pictures: networks are still learning when they are compared.",),
+        "quick": ("Ten epochs on a sixth of the pictures: networks are still learning when they are compared.",),
     },
 )
