@@ -78,7 +78,7 @@ class Scheme(nn.Module, abc.ABC):
     """Own parameters that no cast makes narrower than float32: trained angles, which bfloat16 would round by turns."""
     conventions: ClassVar[tuple[str, ...]] = ()
     """Attributes that say how the same weights are read: a state_dict that was saved under others is refused."""
-    draws: ClassVar[tuple[str, ...]] = ()
+    draws: tuple[str, ...] = ()
     """Buffers that count, of a scheme that draws anew at every ``prepare``: at the same count it draws the same."""
     faults: Mapping[str, str] = MappingProxyType({})
     """Checks of the contract that it fails, as code does that it reproduces, and why: ``{"state.some_check": "why"}``.

@@ -193,7 +193,10 @@ def test_dropping_the_oldest_tokens_of_a_cache_is_moving_the_others(make):
         (lambda: XPos(12, math.nan), r"extent, scale_base and gamma above 0; got nan, 512"),
         (lambda: XPos(12, 60, gamma=math.inf), r"gamma above 0; got 60, 512 and inf"),
         (lambda: PoPE(12, 0), r"head_dim >= 1 and heads >= 1; got head_dim=12, heads=0"),
-        (lambda: VORoPE(12).transform(draw(1, 1, 3, 8), VORoPE(12).prepare(sequence(3)), "q"), r"turn 12 channels"),
+        (
+            lambda: VORoPE(12).transform(draw(1, 1, 3, 8), VORoPE(12).prepare(sequence(3)), "q"),
+            r"acts on heads of width 12; these have 8",
+        ),
     ],
 )
 def test_bad_input(make, sentence):

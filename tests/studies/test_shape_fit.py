@@ -179,7 +179,7 @@ def test_a_run_that_is_cut_off_goes_on_to_the_same_digit(quick, tmp_path):
             raise CutError
         return fitted.draw(step)
 
-    fit = work.Fit(fitted.field, 1, fitted.loss, fitted.evaluate, draw=draw)
+    fit = dataclasses.replace(fitted.fit, draw=draw)
     with pytest.raises(CutError):
         work.train(fit, fitted.training, seed=0, workdir=folder, checkpoint_seconds=0.0)
     outcome = work.train_unit(unit, folder, lambda *told: None)

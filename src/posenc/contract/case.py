@@ -53,9 +53,8 @@ class Held:
 
 
 def counters(scheme: Scheme) -> list[Tensor]:
-    """The buffers that count its draws; none where its options leave it nothing to draw."""
-    own = dict(scheme.named_buffers())
-    return [own[name] for name in scheme.draws if name in own]
+    """The buffers that count its draws."""
+    return [scheme.get_buffer(name) for name in scheme.draws]
 
 
 class Case:

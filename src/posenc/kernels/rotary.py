@@ -141,10 +141,8 @@ def turn(x: Tensor, by: Turn, *, back: bool = False) -> Tensor:
         return _plainly(x, by, back)
     cos, sin = table.unbind(-2)
     sin, (a, b) = -sin if back else sin, y.chunk(2, -1)
-    turned, half = y * torch.cat([cos, cos], -1), a.shape[-1]
-    turned[..., :half].addcmul_(b, sin, value=-1)
-    turned[..., half:].addcmul_(a, sin)
-    return turned.to(x.dtype)
+    turned = torch.cat([b * -sin, a * sin], -1)  # in the order of `_half_parts`, to the same last bit
+    return turned.addcmul_(y, torch.cat([cos, cos], -1)).to(x.dtype)
 
 
 def _plainly(x: Tensor, by: Turn, back: bool) -> Tensor:
@@ -201,21 +199,17 @@ def _complex_parts(x: Tensor, table: Tensor, out: Tensor, back: bool) -> None:
 def _half_parts(x: Tensor, table: Tensor, out: Tensor, back: bool) -> None:
     cos, sin = table[(None,) * (5 - table.dim())].unbind(-2)
     cos, of_a, of_b = torch.cat([cos, cos], -1), *((-sin, sin) if back else (sin, -sin))
-    y = t = table.new_empty(0)
+    narrow, y, t = x.dtype != table.dtype, table.new_empty(0), table.new_empty(0)
     for given, to, c, s, minus in _parts(x, out, cos, of_a, of_b):
-        if x.dtype == table.dtype:
-            (a, b), (a_turned, b_turned) = given.chunk(2, -1), to.chunk(2, -1)
-            torch.mul(given, c, out=to)
-            a_turned.addcmul_(b, minus)
-            b_turned.addcmul_(a, s)
-            continue
-        if y.shape != given.shape:
+        if narrow and y.shape != given.shape:
             y, t = table.new_empty(2, *given.shape).unbind()
+        y, t = (y.copy_(given), t) if narrow else (given, to)
         (a, b), (by_b, by_a) = y.chunk(2, -1), t.chunk(2, -1)
-        y.copy_(given)
         torch.mul(b, minus, out=by_b)  # halves are short rows, which cost: they meet two at a time, and the rows whole
         torch.mul(a, s, out=by_a)
-        to.copy_(t.addcmul_(y, c))
+        t.addcmul_(y, c)
+        if narrow:
+            to.copy_(t)
 
 
 def _parts(x: Tensor, *more: Tensor) -> Iterator[tuple[Tensor, ...]]:

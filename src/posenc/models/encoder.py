@@ -113,7 +113,7 @@ class Encoder(nn.Module):
             which = self.scheme_of[layer]
             scheme, where, pair = schemes[which], prepared[which], pairs[which]
             y = self._embedded(y, layer, scheme, where)
-            if layer == last and "mix" not in scheme.claims.sites:
+            if layer == last and "mix" not in scheme.claims.sites and not scheme.draws:  # it would draw twice
                 return self.head(self.norm(block.read(y, scheme, pos, where, read)))
             y = block(y, scheme, where, pair)
         return self.head(self.norm(y[torch.arange(len(y), device=y.device), read]))

@@ -59,7 +59,6 @@ class GridComplex(Scheme):
         {"head_dim": 12, "literal": "frozen"},
         {"head_dim": 12, "rotation_seed": 1, "literal": True},
     )
-    draws = simplex.DRAWS
     conventions = ("independent_waves",)
 
     def __init__(
@@ -86,6 +85,7 @@ class GridComplex(Scheme):
         self.waves = simplex.wave_vectors(head_dim, axes, sizes, rotation_seed)[None]
         self.released = Released(head_dim, head_dim, 2, rotation_seed, frozen=literal == "frozen") if literal else None
         one_wave = independent_waves or (axes == 1 and not literal)
+        self.draws = simplex.DRAWS if literal is True else ()
         self.faults = simplex.NO_GRAPH if literal is True else {}
         self.claims = Claims(
             translation="exact" if one_wave else "none",

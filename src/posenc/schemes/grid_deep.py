@@ -61,7 +61,6 @@ class GridDeep(Scheme):
         {"head_dim": 12, "literal": "frozen"},
         {"head_dim": 12, "rotation_seed": 1, "literal": True},
     )
-    draws = simplex.DRAWS
     wide = frozenset(complex_map.NAMES)  # each logit is a product of two values of f
 
     def __init__(
@@ -90,6 +89,7 @@ class GridDeep(Scheme):
         for name, tensor in complex_map.empty(d).items():
             self.register_parameter(name, None if literal else nn.Parameter(tensor))
         self.reset_parameters(generator)
+        self.draws = simplex.DRAWS if literal is True else ()
         self.faults = simplex.NO_GRAPH | complex_map.ALONG_TOKENS if literal is True else {}
         self.claims = Claims(
             translation="expected" if axes == 1 and not literal else "none",

@@ -52,7 +52,6 @@ class GridMerge(Scheme):
         {"head_dim": 12, "dim": 16, "literal": "frozen"},
         {"head_dim": 12, "rotation_seed": 1, "literal": True},
     )
-    draws = simplex.DRAWS
 
     def __init__(
         self,
@@ -75,6 +74,7 @@ class GridMerge(Scheme):
         self.waves = simplex.wave_vectors(head_dim, axes, sizes, rotation_seed)[None]
         frozen = literal == "frozen"
         self.released = Released(self.dim, self.dim, 1, rotation_seed, frozen=frozen) if literal else None
+        self.draws = simplex.DRAWS if literal is True else ()
         self.faults = simplex.NO_GRAPH if literal is True else {}
         self.claims = Claims(
             translation="none",

@@ -59,7 +59,6 @@ class GridRotate(Scheme):
         {"head_dim": 12, "literal": "frozen"},
         {"head_dim": 12, "rotation_seed": 1, "literal": True},
     )
-    draws = simplex.DRAWS
 
     def __init__(
         self,
@@ -79,6 +78,7 @@ class GridRotate(Scheme):
         self.head_dim, self.literal = head_dim, bool(literal)
         self.waves = simplex.wave_vectors(pairs, axes, sizes, rotation_seed)[None, :, 0]
         self.released = Released(pairs, head_dim, 2, rotation_seed, frozen=literal == "frozen") if literal else None
+        self.draws = simplex.DRAWS if literal is True else ()
         self.faults = simplex.NO_GRAPH if literal is True else {}
         self.claims = Claims(
             translation="none" if literal else "exact",
