@@ -16,6 +16,7 @@ from posenc.schemes.alibi import ALiBi
 from posenc.schemes.causal_nope import CausalNoPE
 from posenc.schemes.concat import Concat
 from posenc.schemes.dense_grid import DenseGrid
+from posenc.schemes.grid_rotate import GridRotate
 from posenc.schemes.laplacian import Laplacian
 from posenc.schemes.learnable_fourier import LearnableFourier
 from posenc.schemes.learned import Learned
@@ -33,6 +34,16 @@ from posenc.schemes.t5_bias import T5Bias
 
 def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+def test_a_whole_draws_what_its_parts_draw_and_fails_what_they_fail():
+    released = GridRotate(12, literal=True)
+    whole = Sum([NoPE(), Sum([released])])
+    assert whole.draws == ("parts.1.parts.0.released.drawn",)
+    assert whole.get_buffer(whole.draws[0]) is released.get_buffer("released.drawn")
+    assert whole.faults == released.faults
+    assert check(whole).ok
+    assert Sum([RoPE(12), CausalNoPE()]).draws == Scaled(Learned(12, 24), 0.5).draws == ()
 
 
 def qkv(n: int = 6, d: int = 8) -> tuple[torch.Tensor, ...]:

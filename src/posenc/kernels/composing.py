@@ -83,6 +83,12 @@ def joined(name: str, parts: Sequence[Scheme], *, translation: Translation, isom
     )
 
 
+def pass_on(whole: Scheme, parts: Mapping[str, Scheme]) -> None:
+    """A whole draws what its parts draw, and fails what they fail; parts by the names that it has them under."""
+    whole.draws = tuple(f"{name}.{buffer}" for name, part in parts.items() for buffer in part.draws)
+    whole.faults = {check: why for part in parts.values() for check, why in part.faults.items()}
+
+
 def _common(intervals: Iterable[Interval | None]) -> Interval | None:
     """What all of them hold, None for any position; its low end is above its high one where that is nothing."""
     ends = [each for each in intervals if each is not None]

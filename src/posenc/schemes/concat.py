@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from posenc.kernels.composing import Anew, Translation, joined, refuse_no_schemes, reset
+from posenc.kernels.composing import Anew, Translation, joined, pass_on, refuse_no_schemes, reset
 from posenc.positions import Positions
 from posenc.scheme import Scheme
 from posenc.schemes.learned import Learned
@@ -57,6 +57,7 @@ class Concat(Scheme):
         self.parts = nn.ModuleList(parts)
         isometric = all(part.claims.isometric for part in parts)
         self.claims = joined("Concat", parts, translation=translation, isometric=isometric)
+        pass_on(self, {f"parts.{place}": part for place, part in enumerate(parts)})
 
     def reset_parameters(self) -> None:
         """Draw the state of every part anew (also after building on the meta device)."""

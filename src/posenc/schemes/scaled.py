@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from posenc.kernels.composing import Anew, reset
+from posenc.kernels.composing import Anew, pass_on, reset
 from posenc.positions import Positions
 from posenc.scheme import At, Scheme
 from posenc.schemes.peg import PEG
@@ -61,6 +61,7 @@ class Scaled(Scheme):
         if not math.isfinite(factor) or factor == 0:
             raise ValueError(f"Scaled multiplies by a finite number other than 0; got {factor:g}. NoPE adds nothing.")
         self.scheme, self.factor, self.claims = scheme, factor, scheme.claims
+        pass_on(self, {"scheme": scheme})
 
     def reset_parameters(self) -> None:
         """Draw the scheme's state anew (also after building on the meta device)."""

@@ -3,9 +3,8 @@
     e = e^1 + e^2 + ..        b_ij = b^1_ij + b^2_ij + ..       seen_ij = seen^1_ij and seen^2_ij and ..
     q -> T^n(.. T^1(q))       the same for k, v and mix; head outputs the other way round, o -> T^1(.. T^n(o))
 
-What it claims follows from its parts, but for three cases, which the caller decides and the contract measures: two maps
-of q and k are relative together only if they commute; a bias may read the queries that another part has turned (Shaw's
-does, ALiBi's does not); rows that are summed have a product.
+What it claims follows from its parts, but for three cases, which the caller decides: two maps of q and k are relative
+only if they commute; a bias may read queries that another part turned (Shaw's, no ALiBi); summed rows have a product.
 
 Source: Heo et al. 2024, arXiv 2403.13298, whose "RoPE + APE" is the first example.
 """
@@ -63,6 +62,7 @@ class Sum(Scheme):
         isometric = even and all(part.claims.isometric for part in parts)
         self.parts = nn.ModuleList(parts)
         self.claims = composing.joined("Sum", parts, translation=translation, isometric=isometric)
+        composing.pass_on(self, {f"parts.{place}": part for place, part in enumerate(parts)})
 
     def reset_parameters(self) -> None:
         """Draw the state of every part anew (also after building on the meta device)."""

@@ -1,6 +1,6 @@
 """Do grid-cell encodings help vision transformers to tell pictures apart?
 
-    posenc run gridpe --data DIR                       a small ViT and PVT on Fashion-MNIST: a quarter of an hour
+    posenc run gridpe --data DIR                       a small ViT and PVT on Fashion-MNIST: 15 to 20 minutes
     posenc run gridpe pictures/                        the same on your own class folders
     posenc run gridpe --data DIR --panels resolution heads reach literal
     posenc run gridpe FOLDER --preset paper            ImageNet-100, the paper's models: several GPUs

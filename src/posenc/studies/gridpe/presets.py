@@ -47,8 +47,8 @@ CHANGED = Augmentation(
 
 PRESETS: Mapping[str, Preset] = {
     "quick": Preset(
-        about="a small ViT and a small PVT on 10,000 pictures of Fashion-MNIST, 3 seeds: about a quarter of an hour "
-        "on two cores",
+        about="a small ViT and a small PVT on 10,000 pictures of Fashion-MNIST, 3 seeds: a quarter to a third of an "
+        "hour on two cores (estimated from timed steps)",
         scale="10,000 pictures, a ViT of width 64 and four layers, 5 epochs; a PVT of one block a stage, 3 epochs",
         seeds=(0, 1, 2),
         panels=("accuracy", "pyramid", "curves", "rows"),
