@@ -58,7 +58,7 @@ PRESETS: Mapping[str, Preset] = {
             "epochs": {PVT: 3}, "looked_at": 500,
             "rows": ("learned", "nope", "sinusoid", "rope-axial", "gridpe",
                      *(f"grid-{name}" for name in rows.VARIANTS)),
-            "pyramid": ("pvt-o", "cpvt", "gridpe"),
+            "pyramid": ("pvt-o", "cpvt", "gridpe", "nope"),
         },
     ),
     "standard": Preset(
