@@ -12,8 +12,6 @@ the aim for Shaw is one.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import statistics
 import sys
@@ -21,21 +19,19 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_all_start_methods, get_context
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from command import begin, keep, met, options
 from encoder import peak_memory, start_memory
-from posenc import provenance
 from posenc.attention import attention, attention_weights
 from posenc.positions import sequence
 from posenc.scheme import Scheme
 from posenc.schemes import catalogue
 from posenc.schemes.nope import NoPE
 from posenc.schemes.shaw import Shaw
-from quiet import refusal
 
 WIDTH, REACH, INPUT = 64, 64, 12
 NAIVE = 1024  # tokens of the (N, N, d) form: 256 MiB a table
@@ -49,15 +45,9 @@ Attend = Callable[[Scheme, Given], Tensor]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Memory and time of biases, next to attention without one.")
-    parser.add_argument("--out", type=Path, help="write the figures to this JSON file as well")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of each comparison (default 3)")
+    parser = options("Memory and time of biases, next to attention without one.", 3)
     parser.add_argument("--tokens", type=int, default=4096, help="length at which memory is measured (default 4096)")
-    parser.add_argument("--force", action="store_true", help="time on a busy machine too")
-    chosen = parser.parse_args()
-    if trouble := refusal(chosen.force):
-        print(trouble, file=sys.stderr)
-        return 2
+    chosen = begin(parser)
     torch.set_num_threads(1)
     shaws = {
         f"Shaw, {'keys and values' if values else 'keys'}, {heads} heads": (Shaw(WIDTH, REACH, values=values), heads)
@@ -73,10 +63,7 @@ def main() -> int:
             aim = f" (aim {AIM_MATRICES:g}, {met(extra[name] <= AIM_MATRICES)})" if cases is shaws else ""
             print(f"{name}: {line}; {extra[name]:.2f} matrices a head at {chosen.tokens}{aim}", flush=True)
             found[name] = figures | {"matrices_a_head": extra[name]}
-    if chosen.out:
-        chosen.out.parent.mkdir(parents=True, exist_ok=True)
-        document = {"forced": chosen.force, "tokens": chosen.tokens, "found": found, "provenance": provenance.gather()}
-        chosen.out.write_text(json.dumps(document, indent=1) + "\n")
+    keep(chosen, tokens=chosen.tokens, found=found)
     return 0
 
 
@@ -198,10 +185,6 @@ def added(scheme: Scheme, tokens: int, heads: int) -> float:
     rest = start_memory()
     ours(scheme, given).sum().backward()
     return peak_memory() - rest
-
-
-def met(aim: bool) -> str:
-    return "met" if aim else "MISSED"
 
 
 if __name__ == "__main__":

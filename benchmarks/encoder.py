@@ -10,10 +10,8 @@ process. Peak memory is what a round adds to the process at rest.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import ctypes
-import json
 import statistics
 import sys
 import time
@@ -28,14 +26,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from command import begin, keep, met, options
 from plain import PlainEncoder, differences
-from posenc import provenance
 from posenc.models.encoder import Encoder, EncoderConfig
 from posenc.positions import sequence
 from posenc.specification import Specification, per_layer
 from posenc.studies.latin_squares.presets import PRESETS
 from posenc.training.loop import Fit, TrainingConfig, train
-from quiet import refusal
 
 Puzzles = tuple[Tensor, Tensor, Tensor]
 """Tokens, read-out tokens and answers."""
@@ -48,25 +45,16 @@ AIM_TWO_PROCESSES = 1.8
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Training throughput of the encoder, next to its baseline.")
-    parser.add_argument("--out", type=Path, help="write the figures to this JSON file as well")
-    parser.add_argument("--rounds", type=int, default=9, help="rounds of each comparison (default 9)")
+    parser = options("Training throughput of the encoder, next to its baseline.", 9)
     parser.add_argument("--seconds", type=float, default=2.0, help="length of one timing (default 2)")
-    parser.add_argument("--force", action="store_true", help="time on a busy machine too")
-    chosen = parser.parse_args()
-    if trouble := refusal(chosen.force):
-        print(trouble, file=sys.stderr)
-        return 2
+    chosen = begin(parser)
     torch.set_num_threads(1)
     found: dict[str, Any] = {name: against_baseline(name, chosen.rounds, chosen.seconds) for name in CASES}
     found["two processes"] = two_against_one(chosen.rounds, chosen.seconds)
     for name, figures in found.items():
-        met = "met" if figures["ratio"] >= figures["aim"] else "MISSED"
-        print(f"{name}: {figures['ratio']:.2f} x (aim {figures['aim']} x, {met}; rounds {figures['rounds']})")
-    if chosen.out:
-        chosen.out.parent.mkdir(parents=True, exist_ok=True)
-        document = {"forced": chosen.force, "found": found, "provenance": provenance.gather()}
-        chosen.out.write_text(json.dumps(document, indent=1) + "\n")
+        verdict = met(figures["ratio"] >= figures["aim"])
+        print(f"{name}: {figures['ratio']:.2f} x (aim {figures['aim']} x, {verdict}; rounds {figures['rounds']})")
+    keep(chosen, found=found)
     return 0
 
 

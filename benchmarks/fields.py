@@ -10,24 +10,19 @@ steps are timed in turn; what counts is the median of the rounds' ratios. A prof
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import statistics
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from posenc import provenance
+from command import begin, keep, met, options
 from posenc.kernels.levels import PRIMES, growth
 from posenc.models.field import Field, FieldConfig
 from posenc.schemes.multires_grid import MultiResolutionGrid
-from quiet import refusal
 
 RESOLUTIONS, TABLE_SIZE, FEATURES, BATCH = growth(16, 256, 16), 2**14, 2, 2**14
 AIM, TOLERANCE, GATED_STEPS = 1.6, 1e-4, 3
@@ -138,14 +133,7 @@ def profile(steps: int = 5) -> list[tuple[str, float]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Speed of a field's training step, next to a plain encoding.")
-    parser.add_argument("--out", type=Path, help="write the figures to this JSON file as well")
-    parser.add_argument("--rounds", type=int, default=15, help="rounds of the comparison (default 15)")
-    parser.add_argument("--force", action="store_true", help="time on a busy machine too")
-    chosen = parser.parse_args()
-    if trouble := refusal(chosen.force):
-        print(trouble, file=sys.stderr)
-        return 2
+    chosen = begin(options("Speed of a field's training step, next to a plain encoding.", 15, of="the comparison"))
     torch.set_num_threads(1)
     gate()
     found = compare(chosen.rounds)
@@ -155,14 +143,9 @@ def main() -> int:
     for name, each in found["milliseconds"].items():
         print(f"{name}: {each:.1f} ms a step")
     figures = found["times faster than plain"]
-    met = "met" if figures["ratio"] >= figures["aim"] else "MISSED"
-    print(f"times faster than plain: {figures['ratio']:.2f} (aim: at least {figures['aim']}, {met})")
-    load = os.getloadavg()[0]
-    print(f"load average at the end: {load:.2f}")
-    if chosen.out:
-        chosen.out.parent.mkdir(parents=True, exist_ok=True)
-        document = {"forced": chosen.force, "load": load, "found": found, "profile": dearest}
-        chosen.out.write_text(json.dumps(document | {"provenance": provenance.gather()}, indent=1) + "\n")
+    verdict = met(figures["ratio"] >= figures["aim"])
+    print(f"times faster than plain: {figures['ratio']:.2f} (aim: at least {figures['aim']}, {verdict})")
+    keep(chosen, found=found, profile=dearest)
     return 0
 
 

@@ -15,25 +15,20 @@ and writes as 64; level by level the same rows come out of 4 MiB that fit into t
 
 from __future__ import annotations
 
-import argparse
 import functools
-import json
-import os
 import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from command import begin, keep, met, options
 from encoder import peak_memory, start_memory
-from posenc import provenance
 from posenc.kernels.interpolation import interpolate
 from posenc.kernels.levels import PRIMES, growth, lay_out
-from quiet import refusal
 
 AXES, FEATURES, TABLE_SIZE, RESOLUTIONS = 3, 2, 2**19, growth(16, 2048, 16)
 TOLERANCE = 1e-5  # of the largest entry, in float32
@@ -46,28 +41,17 @@ GATHERS: dict[str, Gather] = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Speed and memory of a hash grid, next to its baselines.")
-    parser.add_argument("--out", type=Path, help="write the figures to this JSON file as well")
-    parser.add_argument("--rounds", type=int, default=9, help="rounds of each comparison (default 9)")
+    parser = options("Speed and memory of a hash grid, next to its baselines.", 9)
     parser.add_argument("--points", type=int, default=65536, help="points at a time (default 65536)")
-    parser.add_argument("--force", action="store_true", help="time on a busy machine too")
-    chosen = parser.parse_args()
-    if trouble := refusal(chosen.force):
-        print(trouble, file=sys.stderr)
-        return 2
+    chosen = begin(parser)
     torch.set_num_threads(1)
     table, x = some_table(), torch.rand(chosen.points, AXES, generator=torch.Generator().manual_seed(1))
     gate(table, x[:4096])
     found = compare(table, x, chosen.rounds)
     for name, figures in found.items():
-        met = "met" if figures["ratio"] <= figures["aim"] else "MISSED"
-        print(f"{name}: {figures['ratio']:.3f} x (aim: at most {figures['aim']} x, {met})")
-    load = os.getloadavg()[0]
-    print(f"load average at the end: {load:.2f}")
-    if chosen.out:
-        chosen.out.parent.mkdir(parents=True, exist_ok=True)
-        document = {"forced": chosen.force, "load": load, "found": found, "provenance": provenance.gather()}
-        chosen.out.write_text(json.dumps(document, indent=1) + "\n")
+        verdict = met(figures["ratio"] <= figures["aim"])
+        print(f"{name}: {figures['ratio']:.3f} x (aim: at most {figures['aim']} x, {verdict})")
+    keep(chosen, found=found)
     return 0
 
 

@@ -16,8 +16,6 @@ it. Writing into mapped memory took twice as long as ``pwrite``, and turning pic
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import shutil
 import statistics
@@ -32,26 +30,19 @@ import numpy as np
 import torch
 from PIL import Image
 
-from posenc import provenance
+from command import begin, keep, met, options
 from posenc.tasks.images.encoded import class_folders, packed
 from posenc.tasks.images.image_set import ImageSet
 from posenc.tasks.images.keeping import kept
-from quiet import refusal
 
 SIZE, BATCH, AIM = 128, 64, 0.8
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Reading a folder of pictures, next to decoding its files.")
+    parser = options("Reading a folder of pictures, next to decoding its files.", 7, of="the comparison")
     parser.add_argument("--data", type=Path, required=True, help="the folder of real data, which has caltech100/")
-    parser.add_argument("--out", type=Path, help="write the figures to this JSON file as well")
-    parser.add_argument("--rounds", type=int, default=7, help="rounds of the comparison (default 7)")
     parser.add_argument("--images", type=int, default=2000, help="pictures in the folder (default 2000)")
-    parser.add_argument("--force", action="store_true", help="time on a busy machine too")
-    chosen = parser.parse_args()
-    if trouble := refusal(chosen.force):
-        print(trouble, file=sys.stderr)
-        return 2
+    chosen = begin(parser)
     torch.set_num_threads(1)
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -62,14 +53,11 @@ def main() -> int:
     for name, figures in found.items():
         beside = ""
         if "ratio" in figures:
-            met = "met" if figures["ratio"] >= AIM else "MISSED"
+            verdict = met(figures["ratio"] >= AIM)
             clock = figures["ratio_by_the_clock"]
-            beside = f"{figures['ratio']:.2f} x the bare loop (aim {AIM}, {met}; {clock:.2f} by the clock), "
+            beside = f"{figures['ratio']:.2f} x the bare loop (aim {AIM}, {verdict}; {clock:.2f} by the clock), "
         print(f"{name}: {beside}{figures['pictures_per_second']:.0f} pictures a second")
-    if chosen.out:
-        chosen.out.parent.mkdir(parents=True, exist_ok=True)
-        document = {"forced": chosen.force, "load": os.getloadavg()[0], "images": chosen.images, "found": found}
-        chosen.out.write_text(json.dumps(document | {"provenance": provenance.gather()}, indent=1) + "\n")
+    keep(chosen, images=chosen.images, found=found)
     return 0
 
 

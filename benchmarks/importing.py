@@ -10,17 +10,12 @@ it first, and its modules of schemes when one is asked for.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import statistics
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
-from posenc import provenance
-from quiet import refusal
+from command import begin, keep, met, options
 
 AIM = 1.15
 IMPORT = "import time; began = time.process_time(); import {}; print(time.process_time() - began)"
@@ -33,25 +28,15 @@ print(float((out - 1).abs().max()))
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="What importing posenc costs, next to torch alone.")
-    parser.add_argument("--out", type=Path, help="write the figures to this JSON file as well")
-    parser.add_argument("--rounds", type=int, default=9, help="rounds of the comparison (default 9)")
-    parser.add_argument("--force", action="store_true", help="time on a busy machine too")
-    chosen = parser.parse_args()
-    if trouble := refusal(chosen.force):
-        print(trouble, file=sys.stderr)
-        return 2
+    chosen = begin(options("What importing posenc costs, next to torch alone.", 9, of="the comparison"))
     gate()
     found = compare(chosen.rounds)
-    met = "met" if found["ratio"] <= AIM else "MISSED"
+    verdict = met(found["ratio"] <= AIM)
     print(
-        f"import posenc: {found['ratio']:.3f} x import torch (aim {AIM} x, {met}); "
+        f"import posenc: {found['ratio']:.3f} x import torch (aim {AIM} x, {verdict}); "
         f"{found['posenc']:.0f} ms next to {found['torch']:.0f} ms"
     )
-    if chosen.out:
-        chosen.out.parent.mkdir(parents=True, exist_ok=True)
-        document = {"forced": chosen.force, "load": os.getloadavg()[0], "found": found}
-        chosen.out.write_text(json.dumps(document | {"provenance": provenance.gather()}, indent=1) + "\n")
+    keep(chosen, found=found)
     return 0
 
 

@@ -23,27 +23,22 @@ pairs are the other way round: complex numbers make three passes of it, and indu
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import resource
 import statistics
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from command import begin, keep, met, options
 from encoder import peak_memory, start_memory
-from posenc import provenance
 from posenc.executors import keep_freed_memory
 from posenc.positions import Positions, sequence
 from posenc.schemes.rope import RoPE
-from quiet import refusal
 
 SHAPE = (1, 16, 4096, 64)
 TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 2e-2}  # of the largest entry
@@ -63,23 +58,13 @@ SETTLED = 10  # rounds after which every way has the memory that it takes
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Turning queries and keys, next to cloning them.")
-    parser.add_argument("--out", type=Path, help="write the figures to this JSON file as well")
-    parser.add_argument("--rounds", type=int, default=15, help="rounds of the comparison (default 15)")
-    parser.add_argument("--force", action="store_true", help="time on a busy machine too")
-    chosen = parser.parse_args()
-    if trouble := refusal(chosen.force):
-        print(trouble, file=sys.stderr)
-        return 2
+    chosen = begin(options("Turning queries and keys, next to cloning them.", 15, of="the comparison"))
     torch.set_num_threads(1)
     found = compare(chosen.rounds)
     for name, figures in found.items():
-        met = "met" if figures["ratio"] <= figures["aim"] else "MISSED"
-        print(f"{name}: {figures['ratio']:.2f} clones (aim {figures['aim']}, {met}), peak {figures['peak']:.2f} clones")
-    if chosen.out:
-        chosen.out.parent.mkdir(parents=True, exist_ok=True)
-        document = {"forced": chosen.force, "load": os.getloadavg()[0], "shape": SHAPE, "found": found}
-        chosen.out.write_text(json.dumps(document | {"provenance": provenance.gather()}, indent=1) + "\n")
+        clones, peak, verdict = figures["ratio"], figures["peak"], met(figures["ratio"] <= figures["aim"])
+        print(f"{name}: {clones:.2f} clones (aim {figures['aim']}, {verdict}), peak {peak:.2f} clones")
+    keep(chosen, shape=SHAPE, found=found)
     return 0
 
 

@@ -13,23 +13,20 @@ round adds to the process at rest.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import importlib.util
-import json
 import statistics
 import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from command import begin, keep, met, options
 from encoder import peak_memory, start_memory
-from posenc import provenance
 from posenc.attention import choose
 from posenc.contract import check
 from posenc.models.pretrained import load_weights
@@ -40,7 +37,6 @@ from posenc.models.vision import VisionConfig, VisionTransformer
 from posenc.models.vit import vit
 from posenc.schemes import catalogue
 from posenc.specification import build, parse
-from quiet import refusal
 
 IMAGE, BATCH, CLASSES = 224, 8, 1000
 BASELINE = "Learned(sigma=0.02)"
@@ -50,19 +46,13 @@ PYRAMID = Options(patches="normed", tables=True)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Time and memory of vision transformers, next to their baselines.")
-    parser.add_argument("--out", type=Path, help="write the figures to this JSON file as well")
+    parser = options("Time and memory of vision transformers, next to their baselines.", 7)
     parser.add_argument("--schemes", nargs="*", help="names of posenc list; all of two axes otherwise")
     parser.add_argument("--size", default="small", help="of the ViT and of the PVT (default small)")
     parser.add_argument("--image", type=int, default=IMAGE, help=f"side of a picture (default {IMAGE})")
     parser.add_argument("--batch", type=int, default=BATCH, help=f"pictures a pass (default {BATCH})")
-    parser.add_argument("--rounds", type=int, default=7, help="rounds of each comparison (default 7)")
     parser.add_argument("--threads", type=int, default=1, help="of torch (default 1)")
-    parser.add_argument("--force", action="store_true", help="time on a busy machine too")
-    chosen = parser.parse_args()
-    if trouble := refusal(chosen.force):
-        print(trouble, file=sys.stderr)
-        return 2
+    chosen = begin(parser)
     torch.set_num_threads(chosen.threads)
     x = torch.randn(chosen.batch, 3, chosen.image, chosen.image, generator=torch.Generator().manual_seed(0))
     print(f"batch {chosen.batch} at {chosen.image} pixels, {chosen.threads} threads, float32, forward and backward")
@@ -71,11 +61,8 @@ def main() -> int:
     for name in chosen.schemes or with_two_axes(config):
         found[name] = beside_a_table(name, config, x, chosen.rounds)
     found["pvt"] = beside_pvt_v2(chosen.size, x, chosen.rounds)
-    if chosen.out:
-        chosen.out.parent.mkdir(parents=True, exist_ok=True)
-        settings = {key: getattr(chosen, key) for key in ("size", "image", "batch", "threads", "rounds")}
-        document = {"forced": chosen.force, **settings, "found": found, "provenance": provenance.gather()}
-        chosen.out.write_text(json.dumps(document, indent=1) + "\n")
+    settings = {key: getattr(chosen, key) for key in ("size", "image", "batch", "threads", "rounds")}
+    keep(chosen, **settings, found=found)
     return 0
 
 
@@ -103,9 +90,9 @@ def beside_a_table(text: str, config: VisionConfig, x: Tensor, rounds: int) -> d
     figures = in_turn(models, x, rounds)
     aim = AIMS["bias" if "bias" in scheme.claims.sites else "q"]
     backend, reason = choose(scheme)
-    met = "met" if figures["ratio"] <= aim else "MISSED"
+    verdict = met(figures["ratio"] <= aim)
     print(
-        f"{text}: {figures['ratio']:.3f} x a learned table (aim {aim:.2f}, {met}); {said(figures, 'ours')} against "
+        f"{text}: {figures['ratio']:.3f} x a learned table (aim {aim:.2f}, {verdict}); {said(figures, 'ours')} against "
         f"{said(figures, 'baseline')}; attention by {backend}: {reason}",
         flush=True,
     )

@@ -74,7 +74,7 @@ def test_memory_is_what_a_fresh_process_adds(biases):
 
 def test_figures_are_printed_and_written_with_where_they_come_from(biases, monkeypatch, tmp_path, capsys):
     out = tmp_path / "results" / "biases.json"
-    monkeypatch.setattr(biases, "refusal", lambda force: "")
+    monkeypatch.setattr("command.refusal", lambda force: "")
     monkeypatch.setattr(biases, "matrices", lambda cases, tokens: dict.fromkeys(cases, 1.5))
     monkeypatch.setattr(biases, "with_a_bias", lambda: {"ALiBi": biases.catalogue()["ALiBi"](4)})
     monkeypatch.setattr(biases, "NAIVE", 16)
@@ -82,7 +82,7 @@ def test_figures_are_printed_and_written_with_where_they_come_from(biases, monke
     monkeypatch.setattr(sys, "argv", ["biases.py", "--rounds", "1", "--out", str(out)])
     assert biases.main() == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 5
+    assert len(lines) == 6
     assert lines[0].startswith("Shaw, keys and values, 1 heads: ")
     assert lines[0].endswith("; 1.50 matrices a head at 4096 (aim 1, MISSED)")
     assert lines[4].startswith("ALiBi: ")

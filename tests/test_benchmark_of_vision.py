@@ -32,7 +32,7 @@ def test_rotations_and_trained_biases_of_two_axes_are_found(vision):
 
 def test_figures_are_printed_and_written_with_where_they_come_from(vision, monkeypatch, tmp_path, capsys):
     out = tmp_path / "results" / "vision.json"
-    monkeypatch.setattr(vision, "refusal", lambda force: "")
+    monkeypatch.setattr("command.refusal", lambda force: "")
     monkeypatch.setattr(vision, "beside_pvt_v2", lambda size, x, rounds: {"ratio": 1.0})
     monkeypatch.setattr(sys, "argv", ["vision.py", "--size", "quick", "--image", "28", "--batch", "2", "--rounds", "2",
                                       "--schemes", "swinbias", "gridpe", "--out", str(out)])  # fmt: skip

@@ -47,7 +47,7 @@ def test_every_way_with_an_aim_is_timed_behind_its_gate(rotary, monkeypatch):
 def test_figures_are_printed_and_written_with_where_they_come_from(rotary, monkeypatch, tmp_path, capsys):
     found = {"half": {"ratio": 4.0, "aim": 5.0, "peak": 1.0}, "prepare": {"ratio": 2.0, "aim": 1.2, "peak": 0.5}}
     out = tmp_path / "results" / "rotary.json"
-    monkeypatch.setattr(rotary, "refusal", lambda force: "")
+    monkeypatch.setattr("command.refusal", lambda force: "")
     monkeypatch.setattr(rotary, "compare", lambda rounds: found)
     monkeypatch.setattr(sys, "argv", ["rotary.py", "--out", str(out)])
     assert rotary.main() == 0
