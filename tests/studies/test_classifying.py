@@ -73,6 +73,26 @@ def test_pictures_that_are_gone_or_changed_are_said(tmp_path, fashion):
         picture_sets.keep(tmp_path, "cifar-10", fashion, size=None, images=None)
 
 
+def test_what_could_not_be_read_is_said_again_by_the_store(tmp_path, class_folders):
+    (class_folders / "class 0" / "torn.png").write_bytes(b"")
+    with pytest.warns(UserWarning, match="does not decode"):
+        torn = picture_sets.keep(tmp_path, class_folders, None, size=32, images=None)
+    whole = msgspec.structs.replace(torn, digest="unknown")
+    units = [
+        Unit(
+            study="x",
+            preset="quick",
+            scheme="row",
+            seed=seed,
+            work="a:b",
+            settings=msgspec.to_builtins({"pictures": p}),
+        )
+        for seed, p in enumerate((torn, torn, whole))
+    ]
+    sentence = "1 picture of own does not decode and was left out: class 0/torn.png."
+    assert picture_sets.left_out(Store(tmp_path), units) == (sentence,)
+
+
 # a unit --------------------------------------------------------------------------------------------------------------
 
 
@@ -171,6 +191,20 @@ def test_a_size_that_an_encoding_does_not_reach_is_left_out_before_anything_is_t
     assert narrow == {"x0.50": 14}
     counted = unit_of(tmp_path, fashion, vision("NoPE", msgspec.structs.replace(LITERAL, tables=True)), sides=sides)
     assert counted.settings["sides"] == {}  # a table that counts the class token is no grid
+
+
+def test_products_of_a_transformer_are_bfloat16_where_its_unit_says_so(tmp_path, fashion):
+    pictures = picture_sets.keep(tmp_path, "fashion-mnist", fashion, size=None, images=None)
+    row, training = vision("RoPE"), msgspec.structs.replace(TRAINING, epochs=1)
+    settled = [classifying.settled(r, pictures, training, Augmentation(), "cuda") for r in (row, LENET)]
+    assert [settings.get("precision") for settings in settled] == ["bfloat16", None]
+    losses = []
+    for precision in ("float32", "bfloat16"):
+        unit = unit_of(tmp_path, fashion, row, training=training)
+        unit = msgspec.structs.replace(unit, settings=unit.settings | {"precision": precision})
+        outcome = classifying.train_unit(unit, Store(tmp_path).workdir(unit.key), lambda *_: None)
+        losses += [r["value"] for r in outcome.curves if r["metric"] == "loss_train"]
+    assert losses[0] != losses[1] == pytest.approx(losses[0], rel=0.02)
 
 
 def test_roughness_is_the_mean_bend() -> None:

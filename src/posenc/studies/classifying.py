@@ -103,6 +103,8 @@ def settled(
         "augmentation": msgspec.to_builtins(augmentation),
         "device": device,
     }
+    if device.startswith("cuda") and isinstance(row, TransformerRow):
+        settings["precision"] = "bfloat16"  # of products; weights, sums and measurements stay in float32
     if not sides:
         return settings
     reached = {name: side for name, side in sides.items() if _reaches(model, side)}
@@ -247,7 +249,8 @@ def train_unit(unit: Unit, workdir: Path, report: Report) -> Outcome:
     """What a worker calls. The store is two folders above a unit's own."""
     with torch.random.fork_rng():
         made = Classifier(unit, workdir.parents[1])
-        curve = train(made.fit, made.training, seed=unit.seed, workdir=workdir, report=report)
+        precision = unit.settings.get("precision", "float32")
+        curve = train(made.fit, made.training, seed=unit.seed, workdir=workdir, report=report, precision=precision)
         return made.outcome(curve)
 
 

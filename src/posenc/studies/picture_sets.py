@@ -6,11 +6,13 @@ A store keeps the place and a digest of labels and pixels; a worker finds the pi
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
+from posenc.store import Store, Unit
 from posenc.tasks.images import Parts, find, split
 from posenc.training.checkpoint import write_whole
 
@@ -44,10 +46,11 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a store keeps of a set: where it was found, and what it is."""
+    """What a store keeps of a set: where it was found, what it is, and a sentence on what could not be read."""
 
     place: Place
     pictures: Pictures
+    left_out: str = ""
 
 
 def keep(root: Path, source: str | Path, data: Path | None, *, size: int | None, images: int | None) -> Pictures:
@@ -78,7 +81,7 @@ def keep(root: Path, source: str | Path, data: Path | None, *, size: int | None,
     )
     path = _noted(root, digest)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, msgspec.json.encode(Note(place=where, pictures=pictures)))
+    write_whole(path, msgspec.json.encode(Note(place=where, pictures=pictures, left_out=parts.note)))
     return pictures
 
 
@@ -95,6 +98,13 @@ def kept(root: Path, pictures: Pictures) -> Parts:
             "or choose another --out."
         )
     return parts
+
+
+def left_out(store: Store, units: Iterable[Unit]) -> tuple[str, ...]:
+    """A sentence on each set of these units of which some pictures could not be read."""
+    digests = dict.fromkeys(unit.settings["pictures"]["digest"] for unit in units)
+    notes = (_read(_noted(store.root, digest)) for digest in digests)
+    return tuple(note.left_out for note in notes if note is not None and note.left_out)
 
 
 def _read(path: Path) -> Note | None:

@@ -172,6 +172,7 @@ class Sweep:
     sentences on what the numbers of a preset do not say. watched: the name of a picture that a unit keeps beside its
     checkpoint while it trains, for a page to watch. scope: what verdicts on its claims hold for. belongs: whether a
     setting has a row of this label, where not all have the same; of a label that no setting has, ``settle`` says so.
+    remarks: sentences on the data of units, as what of it could not be read: said at the start and on the page.
     """
 
     def __init__(
@@ -195,12 +196,14 @@ class Sweep:
         watched: str = "",
         scope: str = "",
         belongs: Callable[[str, str], bool] = lambda setting, label: True,
+        remarks: Callable[[Store, Sequence[Unit]], Sequence[str]] = lambda store, units: (),
     ) -> None:
         self.name, self.question, self.lead, self.takes = name, question, lead, takes
         self.scales, self.plans, self.claims = presets, plans, claims
         self.work, self.settle, self.headline, self.expected = work, settle, headline, expected
         self.seconds, self.memory, self.alike = seconds, memory, alike
         self.limits, self.watched, self.scope, self.belongs = limits or {}, watched, scope, belongs
+        self.remarks = remarks
         self.presets: Mapping[str, str] = {key: preset.about for key, preset in presets.items()}
         self.asks = frozenset(key for key, preset in presets.items() if preset.asks)
         self.panels: Mapping[str, str] = {key: f"{plan.about} ({plan.shows})" for key, plan in plans.items()}
@@ -257,11 +260,12 @@ class Sweep:
 
     def announce(self, request: Request, store: Store, units: Sequence[Unit]) -> Sequence[str]:
         todo = [unit for unit in units if not store.finished(unit.key)]
+        remarks = tuple(self.remarks(store, units))
         if not self.watched or not todo:
-            return ()
+            return remarks
         shown = {unit.scheme: f"../work/{unit.key}/{self.watched}" for unit in reversed(todo)}
         path = watch(store.root / "pages" / f"{self.name}-live.html", self.question, dict(reversed(shown.items())))
-        return (f"Watch it: {path}",)
+        return (*remarks, f"Watch it: {path}")
 
     def measurements(self, request: Request, store: Store, units: Sequence[Unit]) -> list[Unit]:
         return []
@@ -339,7 +343,7 @@ class Sweep:
     def page(self, request: Request, store: Store, units: Sequence[Unit], failures: Mapping[str, str]) -> Path:
         found, names = self.found(request, store, units), self.chosen(request)
         found.folder.mkdir(parents=True, exist_ok=True)
-        limits = (*self.limits.get(request.preset, ()), *_of_one_seed(found))
+        limits = (*self.limits.get(request.preset, ()), *self.remarks(store, units), *_of_one_seed(found))
         panels = [verdict_of(found.rows, self.headline(found), self.expected(found), limits)]
         for name in names:
             panels += self.plans[name].draw(found)

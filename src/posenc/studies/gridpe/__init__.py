@@ -19,6 +19,7 @@ from posenc.report.expectations import Expected
 from posenc.studies import classifying
 from posenc.studies.gridpe import drawing, presets, rows
 from posenc.studies.gridpe.claims import CLAIMS
+from posenc.studies.picture_sets import left_out
 from posenc.studies.sweep import Found, Plan, Sweep
 
 PLANS: Mapping[str, Plan] = {
@@ -90,6 +91,7 @@ STUDY = Sweep(
     alike=classifying.alike,
     claims=CLAIMS,
     belongs=presets.belongs,
+    remarks=left_out,
     limits={
         "quick": (
             "A small ViT on a sixth of Fashion-MNIST, whose pictures are centred and of one kind: what is near the top "

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from posenc.report.expectations import Expected
 from posenc.studies import classifying
+from posenc.studies.picture_sets import left_out
 from posenc.studies.sc_pe import drawing, pictures, presets, rows
 from posenc.studies.sc_pe.claims import CLAIMS
 from posenc.studies.sweep import Found, Plan, Sweep
@@ -91,6 +92,7 @@ STUDY = Sweep(
     alike=classifying.alike,
     claims=CLAIMS,
     belongs=presets.belongs,
+    remarks=left_out,
     limits={
         "quick": ("Ten epochs on a sixth of the pictures: networks are still learning when they are compared.",),
     },

@@ -126,4 +126,6 @@ def left_out(name: str, unread: Sequence[str]) -> str:
     if not unread:
         return ""
     some = ", ".join(unread[:3]) + (", .." if len(unread) > 3 else "")
-    return f"{len(unread)} picture{'s' * (len(unread) > 1)} of {name} do not decode and were left out: {some}."
+    one = len(unread) == 1
+    what, are = ("picture", "does not decode and was") if one else ("pictures", "do not decode and were")
+    return f"{len(unread)} {what} of {name} {are} left out: {some}."

@@ -1,0 +1,135 @@
+"""The scales of the language study: how large the models are, how long they learn, how far they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from posenc.models.language import LanguageConfig
+from posenc.store import Store
+from posenc.studies import Request
+from posenc.studies.language import rows
+from posenc.studies.language.texts import find, keep
+from posenc.studies.sweep import Needs, Preset
+from posenc.tasks.recall import SPECIAL
+from posenc.training.loop import TrainingConfig
+
+TASKS = ("copy", "needle")
+KINDS = {"copy": 1, "needle": 3}
+"""How many kinds of symbols a task has."""
+
+
+def training(steps: int, batch: int, *, lr: float = 3e-3) -> TrainingConfig:
+    """AdamW with a warm-up and a cosine to zero, a look twenty times on the way. A step is an epoch."""
+    return TrainingConfig(
+        epochs=steps,
+        batch=batch,
+        lr=lr,
+        weight_decay=0.1,
+        betas=(0.9, 0.95),
+        clip=1.0,
+        warmup_steps=steps // 10,
+        decay_steps=steps,
+        evaluate_every=max(1, steps // 20),
+    )
+
+
+QUICK = {"dim": 64, "depth": 2, "heads": 4, "key_heads": 2, "hidden": 256}
+STANDARD = {"dim": 128, "depth": 4, "heads": 4, "key_heads": 2, "hidden": 512}
+
+PRESETS: Mapping[str, Preset] = {
+    "quick": Preset(
+        about="8 encodings in models of 2 layers on 64 characters, asked about up to 1,024, 3 seeds: about eight "
+        "minutes on two cores",
+        scale="2 layers of width 64, windows of 64 tokens, 700 steps of 32 windows",
+        seeds=(0, 1, 2),
+        panels=("loss", "extrapolation", "learning", "rows"),
+        asks=False,
+        own={
+            "extrapolation": rows.MAIN,
+            "window": 64,
+            "multiple": 16,
+            "targets": 2048,
+            "model": QUICK,
+            "training": training(700, 32),
+            "recall": {"window": 32, "training": training(1500, 64), "symbols": 16, "needles": 4},
+        },
+    ),
+    "standard": Preset(
+        about="23 encodings in models of 4 layers on 256 characters, asked about up to 4,096, recall, 5 seeds: about a "
+        "day on two cores",
+        scale="4 layers of width 128, windows of 256 tokens, 3,000 steps of 32 windows",
+        seeds=tuple(range(5)),
+        panels=("loss", "rotary", "extrapolation", "recall", "learning", "rows"),
+        own={
+            "extrapolation": rows.EXTRAPOLATION,
+            "window": 256,
+            "multiple": 16,
+            "targets": 2048,
+            "model": STANDARD,
+            "training": training(3000, 32, lr=1e-3),
+            "recall": {"window": 64, "training": training(6000, 64, lr=1e-3), "symbols": 16, "needles": 4},
+        },
+    ),
+}  # fmt: skip
+
+
+def of_text(*labels: Sequence[str]) -> Callable[[Request, Preset], Needs]:
+    """Rows on the text, with those that are counted beside them."""
+
+    def needs(request: Request, preset: Preset) -> Needs:
+        return {"main": (*(label for some in labels for label in some), *rows.COUNTED)}
+
+    return needs
+
+
+def of_extrapolation(request: Request, preset: Preset) -> Needs:
+    """A preset that shows it beside others shows its own rows; asked for by name, it has all."""
+    own = preset.own["extrapolation"] if request.panels is None else rows.EXTRAPOLATION
+    return {"main": (*own, *rows.COUNTED)}
+
+
+def of_recall(request: Request, preset: Preset) -> Needs:
+    return dict.fromkeys(TASKS, rows.RECALLING)
+
+
+def nothing(request: Request, preset: Preset) -> Needs:
+    return {}
+
+
+def settle(request: Request, store: Store, setting: str, label: str) -> dict[str, Any]:
+    """A unit's settings. Raises ValueError for a text that is not there or too short, and a row that does not fit."""
+    own = PRESETS[request.preset].own
+    if setting in TASKS:
+        return _recall(own, setting, label, request.device)
+    window = own["window"]
+    text = keep(store.root, find(request.source, request.data), window=window, multiple=own["multiple"])
+    settings: dict[str, Any] = {"text": msgspec.to_builtins(text), "window": window, "targets": own["targets"]}
+    if label in rows.COUNTED:
+        return {**settings, "order": rows.COUNTED[label]}
+    config = LanguageConfig(vocabulary=text.vocabulary, **own["model"])
+    settings |= _of_row(label, config, window, text.multiple * window, own["training"], request.device)
+    if label in rows.STRETCHED:
+        settings |= {"schedule": rows.STRETCHED[label], "trained_as": rows.trained_as(label)}
+    return settings
+
+
+def _recall(own: Mapping[str, Any], task: str, label: str, device: str) -> dict[str, Any]:
+    asked = own["recall"]
+    config = LanguageConfig(vocabulary=SPECIAL + KINDS[task] * asked["symbols"], **own["model"])
+    window = asked["window"]
+    told = {"name": task, "symbols": asked["symbols"], **({"needles": asked["needles"]} if task == "needle" else {})}
+    return {"task": told, "window": window, **_of_row(label, config, window, 8 * window, asked["training"], device)}
+
+
+def _of_row(
+    label: str, config: LanguageConfig, window: int, reach: int, training: TrainingConfig, device: str
+) -> dict[str, Any]:
+    row = rows.row(label, config, reach=reach)
+    try:
+        row.model(window)  # what does not fit is said now, and not after hours
+    except ValueError as error:
+        raise ValueError(f"the row {label!r} cannot be built: {error}") from None
+    return {"row": msgspec.to_builtins(row), "training": training.plain, "device": device}

@@ -1,0 +1,100 @@
+"""One unit of the language study that recalls: a model trained on made-up samples, and asked at greater lengths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+from torch import Tensor
+
+from posenc.measure.evaluating import evaluating
+from posenc.models.language import LanguageModel
+from posenc.positions import sequence
+from posenc.randomised import randomised
+from posenc.store import Outcome, Unit
+from posenc.studies.language.rows import LanguageRow
+from posenc.tasks import recall
+from posenc.training.fit import drawn
+from posenc.training.loop import At, Fit, Report, TrainingConfig, train
+
+MULTIPLES = (1, 2, 4, 8)
+"""Times the trained length at which a model is asked."""
+ASKED, LOOKED_AT, AT_ONCE = 512, 128, 64
+"""Samples in the end, while it learns, and in memory together."""
+NEVER = 2**31
+"""The step for which samples are drawn that nothing is learned from."""
+
+
+class Recaller:
+    """A model on its task: the loss of the answers of a batch, and how many are right."""
+
+    def __init__(self, unit: Unit) -> None:
+        settings = unit.settings
+        self.seed, self.device, self.window = unit.seed, settings["device"], settings["window"]
+        self.task: dict[str, Any] = settings["task"]
+        self.row = msgspec.convert(settings["row"], LanguageRow)
+        self.training = msgspec.convert(settings["training"], TrainingConfig)
+        torch.manual_seed(unit.seed)
+        self.model: LanguageModel = self.row.model(self.window).to(self.device)
+
+    def samples(self, count: int, length: int, generator: torch.Generator, *, full: bool) -> recall.Recall:
+        symbols = self.task["symbols"]
+        if self.task["name"] == "copy":
+            return recall.copy(count, length, symbols=symbols, generator=generator, full=full)
+        needles = self.task["needles"]
+        return recall.needle(count, length, needles=needles, symbols=symbols, generator=generator, full=full)
+
+    def fit(self) -> Fit:
+        return Fit(self.model, self.training.batch, self.loss, self.evaluate, draw=self.draw, loss_at=self.loss_at)
+
+    def draw(self, step: int) -> Tensor:
+        """Tokens and answers ``(B, 2, N)`` of a step, a function of the seed and the step: the same for every row."""
+        found = self.samples(self.training.batch, self.window, drawn(self.seed, step, 0), full=False)
+        return torch.stack([found.tokens, found.answers.long()], 1)
+
+    def loss_at(self, at: At, batch: Tensor) -> Tensor:
+        tokens, answers = batch.to(self.device).unbind(1)
+        return recall.loss(self.logits(tokens, at.generator()), recall.Recall(tokens, answers.bool()))
+
+    def loss(self, batch: Tensor) -> Tensor:
+        return self.loss_at(At(self.seed, 0, 0), batch)
+
+    def logits(self, tokens: Tensor, generator: torch.Generator) -> Tensor:
+        if self.row.randomised is None:
+            return self.model(tokens)
+        pos = randomised(
+            sequence(tokens.shape[1]), self.row.randomised, batch=len(tokens), generator=generator
+        )
+        return self.model(tokens, pos.to(self.device))
+
+    def evaluate(self) -> dict[str, float]:
+        return self.scored(LOOKED_AT, self.window)
+
+    def scored(self, count: int, length: int) -> dict[str, float]:
+        """Of samples as long as they can be, drawn apart from those that are learned from, alike for every row."""
+        generator = drawn(self.seed, NEVER, length)
+        found = self.samples(count, length, generator, full=True)
+        told = [recall.told(self.logits(some.to(self.device), generator)).cpu() for some in found.tokens.split(AT_ONCE)]
+        return recall.accuracy(found, torch.cat(told))
+
+    def outcome(self, curve: list[dict[str, Any]]) -> Outcome:
+        """Answers and whole samples that are right, at the trained length and beyond."""
+        with evaluating(self.model):
+            metrics = self.evaluate_at(1)
+            for multiple in MULTIPLES:
+                metrics |= {f"{name}_at_x{multiple}": value for name, value in self.evaluate_at(multiple).items()}
+        metrics["parameters"] = float(sum(p.numel() for p in self.model.parameters()))
+        weights = {name: value.detach().cpu().contiguous() for name, value in self.model.state_dict().items()}
+        return Outcome(metrics=metrics, curves=curve, weights=weights)
+
+    def evaluate_at(self, multiple: int) -> dict[str, float]:
+        return self.scored(ASKED, multiple * self.window)
+
+
+def train_unit(unit: Unit, workdir: Path, report: Report) -> Outcome:
+    with torch.random.fork_rng():
+        made = Recaller(unit)
+        curve = train(made.fit(), made.training, seed=unit.seed, workdir=workdir, report=report)
+        return made.outcome(curve)

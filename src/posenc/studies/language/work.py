@@ -1,0 +1,231 @@
+"""One unit of the language study: a causal model trained on a text, and asked about longer contexts than it knows."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from posenc.adapt.swapping import swap
+from posenc.measure.contexts import by_context, octave
+from posenc.measure.evaluating import evaluating
+from posenc.models.language import LanguageModel
+from posenc.positions import Positions, sequence
+from posenc.randomised import randomised
+from posenc.store import Outcome, Store, Unit
+from posenc.studies.language import recalling
+from posenc.studies.language.rows import LanguageRow, Schedule, stops, stretched
+from posenc.studies.language.texts import KeptText, kept
+from posenc.studies.timing import training_seconds
+from posenc.tasks import text
+from posenc.training.fit import drawn
+from posenc.training.loop import At, Fit, Report, TrainingConfig, train
+
+PAIRS_AT_ONCE = 2**24
+"""Of query and key, times heads, in memory together where nothing is trained: 64 MiB."""
+LOOKED_AT = 4096
+"""Tokens of the validation part that are told while a model learns."""
+NEVER = 2**31
+"""The step for which positions are drawn when nothing is trained."""
+
+
+class Reader:
+    """A model on its text: the loss of a batch, and what it makes of longer contexts."""
+
+    def __init__(self, unit: Unit, root: Path) -> None:
+        settings = unit.settings
+        self.unit, self.device, self.window = unit, settings["device"], settings["window"]
+        self.row = msgspec.convert(settings["row"], LanguageRow)
+        self.training = msgspec.convert(settings["training"], TrainingConfig)
+        self.parts, self.longest = parts_of(settings, root)
+        torch.manual_seed(unit.seed)
+        self.model: LanguageModel = self.row.model(self.window).to(self.device)
+
+    def fit(self) -> Fit:
+        return Fit(self.model, self.training.batch, self.loss, self.evaluate, draw=self.draw, loss_at=self.loss_at)
+
+    def draw(self, step: int) -> Tensor:
+        """Where the windows of a step start, a function of the seed and the step: the same for every row."""
+        room = len(self.parts.train) - self.window
+        return torch.randint(room, (self.training.batch,), generator=drawn(self.unit.seed, step, 0))
+
+    def loss_at(self, at: At, batch: Tensor) -> Tensor:
+        return self.losses(text.windows(self.parts.train, self.window, batch), at.generator()).mean()
+
+    def loss(self, batch: Tensor) -> Tensor:
+        return self.loss_at(At(self.unit.seed, 0, 0), batch)
+
+    def losses(self, tokens: Tensor, generator: torch.Generator) -> Tensor:
+        """``-ln p`` of each token but the first, ``(B, N - 1)``. generator: of positions, where the row draws them."""
+        tokens = tokens.to(self.device)
+        pos = positions(self.row, tokens.shape[1] - 1, len(tokens), generator, self.device)
+        logits = self.model(tokens[:, :-1], pos)
+        return functional.cross_entropy(logits.transpose(1, 2), tokens[:, 1:], reduction="none")
+
+    def in_parts(self, tokens: Tensor) -> Tensor:
+        """The same of as many windows at once as the memory should hold."""
+        generator = drawn(self.unit.seed, NEVER, 1)
+        pairs = self.row.config.heads * tokens.shape[1] ** 2
+        return torch.cat([self.losses(some, generator).cpu() for some in tokens.split(max(1, PAIRS_AT_ONCE // pairs))])
+
+    def evaluate(self) -> dict[str, float]:
+        held = self.parts.validation[: LOOKED_AT + 1]
+        return {"loss": float(self.in_parts(apart(held, self.window)).mean())}
+
+    def outcome(self, curve: list[dict[str, Any]]) -> Outcome:
+        """The loss at the trained length and by context, how far moved positions move what is told."""
+        reached = 1
+        while reached * 2 <= self.longest // self.window and not stops(self.row, self.window, reached * 2 * self.window):
+            reached *= 2
+        with evaluating(self.model):
+            metrics = {"loss": float(self.in_parts(apart(self.parts.test, self.window)).double().mean())}
+            by = by_context(
+                self.in_parts, asked(self.parts.test, self.unit.settings), reach=reached * self.window,
+                stride=self.window // 2,
+            )  # fmt: skip
+            metrics["moved"] = self.moved()
+        metrics |= at_multiples(by, self.window)
+        metrics["parameters"] = float(sum(p.numel() for p in self.model.parameters()))
+        weights = {name: value.detach().cpu().contiguous() for name, value in self.model.state_dict().items()}
+        return Outcome(metrics=metrics, curves=curve, arrays={"loss_by_context": by.numpy()}, weights=weights)
+
+    def moved(self) -> float:
+        """The mean total variation between what is told at positions ``0 .. n - 1`` and at ``n .. 2 n - 1``, of the
+        same half windows of n tokens: 0 where positions count by their differences alone."""
+        half = self.window // 2
+        tokens = apart(self.parts.test, half)[:64, :-1].to(self.device)
+        here = sequence(half, device=self.device)
+        one, other = (self.model(tokens, pos).double().softmax(-1) for pos in (here, here + half))
+        return float((one - other).abs().sum(-1).mean() / 2)
+
+
+def positions(
+    row: LanguageRow, length: int, samples: int, generator: torch.Generator, device: str = "cpu"
+) -> Positions | None:
+    """Where tokens stand: in a row, which a model takes for granted, or drawn for each sample."""
+    if row.randomised is None:
+        return None
+    return randomised(sequence(length), row.randomised, batch=samples, generator=generator).to(device)
+
+
+def parts_of(settings: dict[str, Any], root: Path) -> tuple[text.Parts, int]:
+    """The parts of a unit's text, and the longest context that they are asked about."""
+    of, window = msgspec.convert(settings["text"], KeptText), settings["window"]
+    return text.split(kept(root, of).tokens, longest=2 * window), of.multiple * window
+
+
+def apart(part: Tensor, window: int) -> Tensor:
+    """All windows of a part, one behind the other, each with the token after it."""
+    return text.windows(part, window, text.apart(len(part), window))
+
+
+def asked(part: Tensor, settings: dict[str, Any]) -> Tensor:
+    """What of the test part is told from every context: as many tokens as the settings say, after the longest one."""
+    return part[: settings["text"]["multiple"] * settings["window"] + settings["targets"] + 1]
+
+
+def at_multiples(by: Tensor, window: int) -> dict[str, float]:
+    """``loss_at_x4``: of contexts up to four times the trained length, and more than twice it; and so on."""
+    times = [2**power for power in range(int(math.log2(len(by) // window)) + 1)]
+    return {f"loss_at_x{multiple}": octave(by, multiple * window) for multiple in times}
+
+
+def train_unit(unit: Unit, workdir: Path, report: Report) -> Outcome:
+    """What a worker calls. The store is two folders above a unit's own."""
+    root = workdir.parents[1]
+    if "task" in unit.settings:
+        return recalling.train_unit(unit, workdir, report)
+    if "order" in unit.settings:
+        return counted(unit, root)
+    with torch.random.fork_rng():
+        reader = Reader(unit, root)
+        base = trained_before(unit)
+        store = Store(root, create=False) if base is not None else None
+        if base is not None and store is not None and store.finished(base.key):
+            done = store.read(base.key)  # the same training: nothing of it needs to be done twice
+            reader.model.load_state_dict(done.weights)
+            curve = done.curves
+        else:
+            curve = train(reader.fit(), reader.training, seed=unit.seed, workdir=workdir, report=report)
+        if base is not None:
+            stretch(reader)
+        return reader.outcome(curve)
+
+
+def trained_before(unit: Unit) -> Unit | None:
+    """The unit whose training this one's is, for rows that differ after it."""
+    settings = dict(unit.settings)
+    if settings.pop("schedule", None) is None:
+        return None
+    return msgspec.structs.replace(unit, scheme=settings.pop("trained_as"), settings=settings)
+
+
+def stretch(reader: Reader) -> None:
+    """Gives a trained model the frequencies of its schedule, for the longest context that it is asked about."""
+    schedule: Schedule = reader.unit.settings["schedule"]
+    assert schedule in get_args(Schedule)
+    factor = reader.longest / reader.window
+    swap(reader.model, stretched(schedule, reader.row.config.head_dim, factor=factor, trained=reader.window))
+
+
+def counted(unit: Unit, root: Path) -> Outcome:
+    """What a count tells of the very tokens that models are asked about."""
+    settings = unit.settings
+    window, ((train_, _, test), longest) = settings["window"], parts_of(settings, root)
+    found = text.count(train_, settings["text"]["vocabulary"], order=settings["order"])
+    told = test[: len(text.apart(len(test), window)) * window + 1]
+
+    def losses(tokens: Tensor) -> Tensor:
+        return torch.stack([found.losses(window) for window in tokens])
+
+    by = by_context(losses, asked(test, settings), reach=longest, stride=window // 2)
+    metrics = {"loss": float(found.losses(told).mean()), **at_multiples(by, window)}
+    return Outcome(metrics=metrics, arrays={"loss_by_context": by.numpy()})
+
+
+def alike(unit: Unit) -> Any:
+    """What decides how long a unit takes."""
+    settings = unit.settings
+    return [settings.get(name) for name in ("row", "training", "order", "task", "schedule", "text")]
+
+
+def seconds(unit: Unit, store: Store) -> float:
+    """How long a unit takes on one core: a few steps timed and counted up, and what is asked in the end."""
+    if "order" in unit.settings:
+        return 1.0
+    with torch.random.fork_rng():
+        made = recalling.Recaller(unit) if "task" in unit.settings else Reader(unit, store.root)
+        took = training_seconds(made.fit(), made.training, made.device)
+    if isinstance(made, recalling.Recaller):
+        return 1.2 * took
+    base = trained_before(unit)
+    took = 0.0 if base is not None and store.finished(base.key) else took
+    return took + _asking(made)
+
+
+def _asking(reader: Reader) -> float:
+    """Seconds, about, of the longest contexts: one window timed, the shorter ones by what their pairs take."""
+    longest = reader.longest if not stops(reader.row, reader.window, reader.longest) else reader.window
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with evaluating(reader.model):
+            window = text.windows(asked(reader.parts.test, reader.unit.settings), longest, [0])
+            began = time.process_time()
+            reader.in_parts(window)
+            took = time.process_time() - began
+    finally:
+        torch.set_num_threads(threads)
+    stride = reader.window // 2
+    return took * (len(asked(reader.parts.test, reader.unit.settings)) / stride)
+
+
+def memory(unit: Unit) -> float:
+    """Bytes of a unit's text and of the pairs that are in memory together."""
+    return 40.0 * PAIRS_AT_ONCE
