@@ -17,7 +17,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from posenc.positions import sequence
 from posenc.specification import Specification, per_layer
 from posenc.studies.latin_squares.presets import PRESETS
 from posenc.training.loop import Fit, TrainingConfig, train
+from processes import started, together
 
 Puzzles = tuple[Tensor, Tensor, Tensor]
 """Tokens, read-out tokens and answers."""
@@ -158,14 +158,7 @@ def seconds_of(run: Callable[[int], None], epochs: int) -> float:
 
 def two_against_one(rounds: int, seconds: float) -> dict[str, Any]:
     """Samples a second of two processes together over those of one, each in the training loop of the quick preset."""
-    context = get_context("spawn")
-    pipes, processes = [], []
-    for _ in range(2):
-        ours, theirs = context.Pipe()
-        processes.append(context.Process(target=serve, args=(theirs,), daemon=True))
-        processes[-1].start()
-        pipes.append(ours)
-    try:
+    with started(serve, (), ()) as pipes:
         per_epoch = together(pipes[:1], 3) / 3
         together(pipes[1:], 3)
         epochs = max(1, round(seconds / per_epoch))
@@ -173,26 +166,12 @@ def two_against_one(rounds: int, seconds: float) -> dict[str, Any]:
         for turn in range(rounds):
             alone.append(together(pipes[turn % 2 :][:1], epochs))
             both.append(together(pipes, epochs))
-    finally:
-        for process in processes:
-            process.kill()
-            process.join()
     ratios = [2 * one / two for one, two in zip(alone, both, strict=True)]
     return {
         "ratio": statistics.median(ratios),
         "aim": AIM_TWO_PROCESSES,
         "rounds": [round(ratio, 3) for ratio in ratios],
     }
-
-
-def together(pipes: list[Connection], epochs: int) -> float:
-    """Seconds until every one of these processes has trained so many epochs."""
-    began = time.perf_counter()
-    for pipe in pipes:
-        pipe.send(epochs)
-    for pipe in pipes:
-        pipe.recv()
-    return time.perf_counter() - began
 
 
 def serve(pipe: Connection) -> None:
