@@ -49,7 +49,7 @@ EXCEPTIONS: dict[str, str] = {}
 """What may break a budget, ``path`` or ``path:function``, and why in one line."""
 
 HEAVY = ("scipy", "matplotlib", "jinja2", "duckdb", "pandas", "statsmodels", "tyro", "rich")
-HEAVY += ("trimesh", "skimage", "PIL", "kornia", "pooch", "tensorboard")
+HEAVY += ("trimesh", "skimage", "PIL", "kornia", "pooch", "tensorboard", "nilearn", "nibabel", "sklearn")
 
 
 def name(path: Path) -> str:

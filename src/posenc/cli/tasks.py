@@ -10,12 +10,13 @@ from tyro.conf import Positional
 
 
 def data(
-    task: Positional[Literal["latin-squares", "fashion-mnist"]],
+    task: Positional[Literal["latin-squares", "fashion-mnist", "development-fmri", "hcp"]],
     read: Path | None = None,
     to: Path | None = None,
     train: int = 8000,
     iid: int = 1000,
     ood: int = 300,
+    subjects: int = 10,
     rule: Literal["authors", "entailment"] = "authors",
     seed: int = 0,
 ) -> int:
@@ -29,6 +30,10 @@ def data(
 
     posenc data fashion-mnist
 
+    posenc data development-fmri --to brains --subjects 20
+
+    posenc data hcp
+
     Args:
         task: Which task.
         read: A CSV file in the authors' format, to check and describe.
@@ -36,11 +41,19 @@ def data(
         train: Training puzzles.
         iid: Held-out puzzles of the same distribution.
         ood: Out-of-distribution puzzles, from which the others are kept away.
+        subjects: Subjects of development-fmri, which nilearn fetches.
         rule: What the three classes are.
         seed: The same puzzles from the same seed everywhere.
     """
     if task == "fashion-mnist":
         return _download(read, to)
+    if task == "development-fmri":
+        return _fetch(read, to, subjects)
+    if task == "hcp":
+        from posenc.tasks import brain
+
+        print(brain.HCP, end="")
+        return 0
     from posenc.tasks import latin_squares
 
     if (read is None) == (to is None):
@@ -66,4 +79,13 @@ def _download(read: Path | None, to: Path | None) -> int:
             "fashion-mnist is downloaded; to read a copy that you have, name its folder to a study: --data DIR"
         )
     print(images.fetch(images.FASHION_MNIST, to or images.cache_folder()))
+    return 0
+
+
+def _fetch(read: Path | None, to: Path | None, subjects: int) -> int:
+    from posenc.tasks import brain, images
+
+    if read is not None:
+        raise ValueError("development-fmri is fetched; to learn from images that you have: posenc run masked DIR")
+    print(brain.development_fmri(to or images.cache_folder() / "development-fmri", subjects))
     return 0

@@ -40,6 +40,24 @@ def _between(a: Tensor, b: Tensor) -> Tensor:
     return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
 
 
+def nearer(distances: Tensor, alike: Tensor) -> float:
+    """The chance that two tokens that are alike are nearer than two that are not; ties count half. 0.5: no difference.
+
+    distances, alike: ``(N, N)``, symmetric, of which the part above the diagonal is read. Raises ValueError where no
+    two tokens are alike, or all.
+    """
+    from scipy.stats import rankdata
+
+    first, second = torch.triu_indices(len(distances), len(distances), 1)
+    together = alike[first, second].numpy()
+    pairs, others = int(together.sum()), int((~together).sum())
+    if not pairs or not others:
+        raise ValueError(f"some tokens are alike and some are not; of {pairs + others} pairs {pairs} are alike.")
+    ranks = rankdata(distances[first, second].numpy())
+    farther = float(ranks[together].sum()) - pairs * (pairs + 1) / 2  # the times that the pair alike is the farther
+    return 1 - farther / (pairs * others)
+
+
 class Unrolled(NamedTuple):
     """points: ``(N, axes)``, float64. residual: the share of the squares that is left unexplained, 0 to 1."""
 

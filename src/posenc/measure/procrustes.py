@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from posenc.measure.distances import nearer, token_distances
 from posenc.measure.tables import pair_of, table_of
 
 
@@ -100,15 +101,9 @@ def same_line_auc(table: Tensor, shape: Sequence[int]) -> float:
             f"Tokens lie on one line or on none where a grid has two axes longer than 1; got shape {shape}. "
             "Pass the shape of the grid, as (4, 4)."
         )
-    from scipy.stats import rankdata
-
     coords = torch.cartesian_prod(*(torch.arange(length) for length in shape))
-    first, second = torch.triu_indices(len(p), len(p), 1)
-    on_line = ((coords[first] != coords[second]).sum(1) == 1).numpy()
-    ranks = rankdata((p[first] - p[second]).norm(dim=1).numpy())
-    lines, others = int(on_line.sum()), int((~on_line).sum())
-    farther = float(ranks[on_line].sum()) - lines * (lines + 1) / 2  # pairs in which the one on a line is the farther
-    return 1 - farther / (lines * others)
+    on_line = (coords[:, None] != coords).sum(2) == 1
+    return nearer(token_distances(p), on_line)
 
 
 def _on_grid(table: Tensor, shape: Sequence[int]) -> tuple[Tensor, tuple[int, ...]]:

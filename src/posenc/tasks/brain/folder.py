@@ -1,0 +1,152 @@
+"""A folder of brain images: which file is what, by its name, and its runs as recordings.
+
+    atlas.nii.gz, atlas.tsv           a label image and its names (.csv, .txt; *_dseg.nii.gz, *_dseg.tsv), or
+    *.dlabel.nii                      labels of grayordinates, with *midthickness*.surf.gii of both sides for places
+    networks.txt                      a network for each parcel, where names do not tell it (.tsv, .csv;
+                                      cortex_parcel_network_assignments.txt)
+    **/RUN*_bold.nii.gz               series, anywhere below; **/RUN*.dtseries.nii, **/RUN*.ptseries.nii
+    beside a series:
+    RUN_desc-confounds_timeseries.tsv fMRIPrep's confounds with their .json, or RUN_confounds.tsv, taken as it is
+    RUN_motion.txt                    six motion parameters (.tsv, .par; HCP's Movement_Regressors.txt)
+    white_matter.nii.gz, ventricles.nii.gz    masks for aCompCor, beside the series or in a folder above it
+    RUN.nii.gz                        the same run as volumes, for those masks, where the series is none
+
+RUN is the name without space-, res-, den-, desc- and bold. A run is of the subject ``sub-LABEL`` of its name or of a
+folder above it, otherwise of the first folder below this one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from posenc.tasks.brain.atlas import read_atlas
+from posenc.tasks.brain.confounds import Run
+from posenc.tasks.brain.grayordinates import grayordinates, parcellated, read_labels
+from posenc.tasks.brain.recording import FIRST_FRAMES, run_name
+from posenc.tasks.brain.volumes import parcels
+from posenc.tasks.recordings.series import Recordings
+
+VOLUMES, DENSE, PARCELLATED = (
+    ("*_bold.nii", "*_bold.nii.gz", "bold.nii", "bold.nii.gz"),
+    ("*.dtseries.nii",),
+    ("*.ptseries.nii",),
+)
+ATLASES = ("atlas*.nii", "atlas*.nii.gz", "*_dseg.nii", "*_dseg.nii.gz")
+TABLES = ("atlas*.tsv", "atlas*.csv", "atlas*.txt", "*_dseg.tsv")
+NETWORKS = ("networks.txt", "networks.tsv", "networks.csv", "cortex_parcel_network_assignments.txt")
+CONFOUNDS = (
+    "_desc-confounds_timeseries.tsv", "_desc-confounds_regressors.tsv", "_desc-reducedConfounds_regressors.tsv",
+    "_confounds.tsv", "_confounds.csv", "_confounds.txt",
+)  # fmt: skip
+MOTION = ("_motion.txt", "_motion.tsv", "_motion.par")
+HCP_MOTION = "Movement_Regressors.txt"
+
+
+def is_brain(folder: Path) -> bool:
+    """Whether a folder has brain images anywhere in it."""
+    return any(next(folder.rglob(pattern), None) is not None for pattern in ("*.nii", "*.nii.gz"))
+
+
+def read(folder: Path, *, first_frames: int = FIRST_FRAMES, drop: bool = False) -> Recordings:
+    """The runs of a folder (see above) as recordings of an atlas's parcels.
+
+    first_frames: dropped at the beginning of each run. drop: leave parcels without a signal out of all runs.
+
+    Raises ValueError, in a sentence, for a folder without an atlas or with two, a run that is there twice, confounds
+    of some runs only, and what ``parcels`` and ``grayordinates`` refuse.
+    """
+    atlas, labels = _only(folder, ATLASES, "atlas"), _only(folder, ("*.dlabel.nii",), "label file")
+    table, networks = _only(folder, TABLES, "table of the atlas's names"), _only(folder, NETWORKS, "file of networks")
+    if atlas and labels:
+        raise ValueError(
+            f"{folder} has an atlas of volumes, {atlas.name}, and of grayordinates, {labels.name}. Keep one."
+        )
+    if atlas:
+        runs = find_runs(folder, VOLUMES)
+        return parcels(runs, read_atlas(atlas, table, networks), first_frames=first_frames, drop=drop)
+    if labels:
+        surfaces = sorted(folder.glob("*midthickness*.surf.gii"))
+        known = read_labels(labels, networks)
+        return grayordinates(
+            find_runs(folder, DENSE), known, surfaces=surfaces, first_frames=first_frames, drop=drop
+        )  # fmt: skip
+    if next(folder.rglob(PARCELLATED[0]), None) is None:
+        raise ValueError(
+            f"{folder} has brain images and no atlas. Put one beside them: atlas.nii.gz with its names in atlas.tsv, "
+            "or, for .dtseries.nii, a .dlabel.nii."
+        )
+    return parcellated(find_runs(folder, PARCELLATED), networks=networks, first_frames=first_frames, drop=drop)
+
+
+def find_runs(folder: Path, patterns: Sequence[str]) -> list[Run]:
+    """The runs below a folder, in the order of their names, each with what lies there to clean it by."""
+    paths = sorted({path for pattern in patterns for path in folder.rglob(pattern)})
+    if not paths:
+        raise ValueError(f"{folder} has an atlas and no series for it: {' or '.join(patterns[:2])}. Name them so.")
+    runs: dict[tuple[Path, str], Path] = {}
+    for path in paths:
+        twice = runs.setdefault((path.parent, run_name(path)), path)
+        if twice != path:
+            raise ValueError(
+                f"{twice.name} and {path.name} are one run, {run_name(path)}, twice. Keep in {folder} the one that "
+                "lies on the atlas."
+            )
+    found = [_run(folder, path) for path in paths]
+    cleaned = [run for run in found if run.confounds or run.motion or run.white_matter or run.ventricles]
+    if cleaned and len(cleaned) < len(found):
+        without = next(run for run in found if run not in cleaned)
+        raise ValueError(
+            f"{cleaned[0].series.name} has a table of confounds or masks beside it and {without.series.name} has not. "
+            "Give all runs theirs, or none."
+        )
+    return found
+
+
+def _run(folder: Path, path: Path) -> Run:
+    name, place = run_name(path), path.parent
+    subject = _subject(folder, path)
+    white_matter, ventricles = (_mask(folder, place, what) for what in ("white_matter", "ventricles"))
+    volume = None if path.name.endswith(".nii.gz") or not (white_matter or ventricles) else place / f"{name}.nii.gz"
+    motion = [place / f"{name}{end}" for end in MOTION] + [place / HCP_MOTION]
+    return Run(
+        path,
+        name if not subject or name.startswith(subject) else f"{subject}_{name}",
+        subject,
+        _one([place / f"{name}{end}" for end in CONFOUNDS], "confounds"),
+        _one(motion, "motion parameters"),
+        white_matter,
+        ventricles,
+        volume if volume and volume.is_file() else None,
+    )
+
+
+def _subject(folder: Path, path: Path) -> str:
+    parts = path.relative_to(folder).parts
+    named = [found[0] for part in reversed(parts) if (found := re.match(r"sub-[0-9A-Za-z]+", part))]
+    return named[0] if named else parts[0] if len(parts) > 1 else ""
+
+
+def _mask(folder: Path, place: Path, what: str) -> Path | None:
+    """The nearest mask: beside a series, or in a folder above it, not above all runs'."""
+    for here in (place, *place.parents):
+        if (mask := _one([here / f"{what}.nii.gz", here / f"{what}.nii"], "masks")) is not None:
+            return mask
+        if here == folder:
+            break
+    return None
+
+
+def _one(paths: Sequence[Path], what: str) -> Path | None:
+    there = [path for path in paths if path.is_file()]
+    if len(there) > 1:
+        raise ValueError(f"{there[0]} and {there[1].name} are both {what} of one run. Keep one.")
+    return there[0] if there else None
+
+
+def _only(folder: Path, patterns: Sequence[str], what: str) -> Path | None:
+    there = sorted({path for pattern in patterns for path in folder.glob(pattern)})
+    if len(there) > 1:
+        raise ValueError(f"{folder} has more than one {what}: {', '.join(path.name for path in there)}. Keep one.")
+    return there[0] if there else None

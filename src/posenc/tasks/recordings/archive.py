@@ -1,0 +1,111 @@
+"""Recordings in one ``.npz`` file, as ``numpy.savez`` writes it.
+
+    recordings (recording, channel, time)   or (channel, time) for a single one
+    channels, modules (channel,)   names, subjects (recording,)   text, or numbers that stand for it
+    coordinates (channel, axes)
+
+All but ``recordings`` may be missing. A file that ``numpy.savez`` wrote is not compressed: its numbers lie in it end to
+end and are mapped from where they lie, so a file larger than the memory is read in parts. ``savez_compressed`` packs
+them; such a file is unpacked into memory, and refused where there is no room for it.
+"""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from posenc.tasks.recordings.series import Recordings
+from posenc.tasks.room import refuse_beyond
+
+KNOWN = ("recordings", "channels", "coordinates", "modules", "names", "subjects")
+
+
+def read(path: Path) -> Recordings:
+    """The recordings of a file. Raises ValueError for a damaged one, unknown arrays, or none named ``recordings``."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found = [Path(name).stem for name in archive.namelist()]
+            _refuse_unknown(path, found)
+            arrays = {name: _array(path, archive, name) for name in found}
+    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, struct.error) as error:
+        raise ValueError(f"{path} cannot be read ({error}). Write it again by numpy.savez.") from error
+    series = arrays["recordings"]
+    if series.ndim == 2:
+        series = series[None]
+    if series.ndim != 3 or not len(series) or series.dtype.kind not in "iuf":
+        raise ValueError(
+            f"recordings of {path.name} is an array (recording, channel, time) of real numbers; got {series.dtype} of "
+            f"shape {series.shape}. Recordings of different lengths go into a folder of .csv or .parquet."
+        )
+    coordinates = arrays.get("coordinates")
+    if coordinates is not None and coordinates.dtype.kind not in "iuf":
+        raise ValueError(f"coordinates of {path.name} are numbers, (channel, axes); got {coordinates.dtype}.")
+    modules = _texts(path, arrays, "modules")
+    return Recordings(
+        tuple(series),
+        _texts(path, arrays, "names") or tuple(f"recording {number + 1}" for number in range(len(series))),
+        _texts(path, arrays, "channels") or (),
+        None if coordinates is None else np.array(coordinates, np.float64),
+        modules,
+        _texts(path, arrays, "subjects") or (),
+    )
+
+
+def _refuse_unknown(path: Path, found: list[str]) -> None:
+    if unknown := [name for name in found if name not in KNOWN]:
+        raise ValueError(
+            f"{path.name} has {', '.join(map(repr, unknown))}, which means nothing here; the arrays of a file are "
+            f"{', '.join(KNOWN)}. Rename or leave out."
+        )
+    if "recordings" not in found:
+        raise ValueError(
+            f"{path.name} has no array 'recordings' (recording, channel, time), but {', '.join(found) or 'nothing'}. "
+            "Write it by numpy.savez(file, recordings=..)."
+        )
+
+
+def _texts(path: Path, arrays: dict[str, np.ndarray], name: str) -> tuple[str, ...] | None:
+    if name not in arrays:
+        return None
+    array = arrays[name]
+    if array.ndim != 1 or array.dtype.kind not in "iuUS":
+        raise ValueError(
+            f"{name} of {path.name} is one row of text or whole numbers; got {array.dtype} of shape {array.shape}."
+        )
+    return tuple(text.decode() if isinstance(text, bytes) else str(text) for text in array.tolist())
+
+
+def _array(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    """An array of the file: mapped where it lies, or unpacked where it is compressed."""
+    member = archive.getinfo(f"{name}.npy")
+    with archive.open(member) as file:
+        try:
+            version = np.lib.format.read_magic(file)
+            header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, by_columns, dtype = header(file)
+        except ValueError as error:
+            raise ValueError(f"{path.name} is no file of numpy.savez: {name} is no array ({error}).") from error
+        start = file.tell()
+    if dtype.hasobject:
+        raise ValueError(
+            f"{name} of {path.name} holds Python objects, which a file from elsewhere may not. "
+            "Recordings of different lengths go into a folder of .csv or .parquet."
+        )
+    if 0 in shape or member.compress_type != zipfile.ZIP_STORED:
+        refuse_beyond(
+            2 * member.file_size,
+            f"the array {name} of {path.name}",
+            "Write it by numpy.savez, uncompressed: it is then mapped.",
+        )
+        with archive.open(member) as file:
+            return np.lib.format.read_array(file, allow_pickle=False)
+    with path.open("rb") as file:
+        file.seek(member.header_offset)
+        name_length, extra_length = struct.unpack("<26xHH", file.read(30))
+    first = member.header_offset + 30 + name_length + extra_length + start
+    order = "F" if by_columns else "C"
+    return np.memmap(path, dtype, "r", first, shape or (1,), order).reshape(shape)

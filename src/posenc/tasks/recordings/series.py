@@ -1,0 +1,170 @@
+"""Recordings of many channels at once: what every reader makes and every study of them reads."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from posenc.tasks.room import refuse_beyond
+
+TOGETHER = 2**24
+"""Numbers of a recording that are looked at at once, so that one which lies on disk need not fit in memory."""
+ALIKE = 1e-12
+"""A channel is constant where its range is no more than this part of its largest number."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Recordings:
+    """Recordings of the same channels.
+
+    series: one ``(channel, time)`` array of numbers a recording, in memory or mapped from disk; times may differ.
+    names: of the recordings. channels: their names, "channel 1", .. where nobody said. coordinates: where they are,
+    ``(channel, axes)`` float64, or None. modules: the name of each channel's module, or None. subjects: of whom each
+    recording is; otherwise what ``subject_of`` reads off its name. dropped: the channels that were left out.
+
+    Raises ValueError for recordings of different channel counts, names or coordinates of another length, names that
+    occur twice, and fewer than two channels.
+    """
+
+    series: tuple[np.ndarray, ...]
+    names: tuple[str, ...]
+    channels: tuple[str, ...] = ()
+    coordinates: np.ndarray | None = None
+    modules: tuple[str, ...] | None = None
+    subjects: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _refuse_other_shapes(self.series, self.names)
+        count = len(self.series[0])
+        if not self.channels:
+            object.__setattr__(self, "channels", tuple(f"channel {number + 1}" for number in range(count)))
+        if not self.subjects:
+            object.__setattr__(self, "subjects", tuple(map(subject_of, self.names)))
+        for what, of, length, needed in (
+            ("names", "recording", len(self.names), len(self.series)),
+            ("subjects", "recording", len(self.subjects), len(self.series)),
+            ("channels", "channel", len(self.channels), count),
+            ("coordinates", "channel", count if self.coordinates is None else len(self.coordinates), count),
+            ("modules", "channel", count if self.modules is None else len(self.modules), count),
+        ):
+            if length != needed:
+                raise ValueError(f"{what} has one entry a {of}: {needed} are needed; got {length}.")
+        for what, entries in (("channels", self.channels), ("names", self.names)):
+            if twice := [entry for entry in dict.fromkeys(entries) if entries.count(entry) > 1]:
+                raise ValueError(f"{what} has {twice[0]!r} more than once. Give each a name of its own.")
+        if self.coordinates is not None and (
+            self.coordinates.ndim != 2 or not np.isfinite(self.coordinates.astype(np.float64)).all()
+        ):
+            raise ValueError(
+                f"coordinates are finite numbers, one row a channel and one column an axis; got an array of shape "
+                f"{self.coordinates.shape}. Leave them out where a channel has no place."
+            )
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+    @property
+    def frames(self) -> int:
+        """Time points of all recordings."""
+        return sum(each.shape[1] for each in self.series)
+
+    @property
+    def note(self) -> str:
+        """What was left out, in a sentence; empty where nothing was."""
+        return f"left out, for they do not vary or are not finite: {_listed(self.dropped)}." if self.dropped else ""
+
+    def take(self, index: Sequence[int]) -> Recordings:
+        """These recordings alone, in this order; the numbers are shared."""
+        return dataclasses.replace(
+            self,
+            series=tuple(self.series[number] for number in index),
+            names=tuple(self.names[number] for number in index),
+            subjects=tuple(self.subjects[number] for number in index),
+        )
+
+    def checked(self, *, drop: bool = False) -> Recordings:
+        """Itself, with every channel finite and varying in every recording.
+
+        drop: leave the other channels out of every recording and name them in ``dropped``. Without it they are a
+        ValueError that names channel and recording, and so are fewer than two channels that are left.
+        """
+        bad: dict[int, str] = {}
+        for name, series in zip(self.names, self.series, strict=True):
+            for number, reason in _unusable(series):
+                bad.setdefault(number, f"{reason} in recording {name!r}")
+        if not bad:
+            return self
+        if not drop:
+            some = [f"{self.channels[number]!r} {reason}" for number, reason in list(bad.items())[:3]]
+            more = f" and {len(bad) - 3} more" * (len(bad) > 3)
+            raise ValueError(
+                f"channels vary and are finite at every time; {', '.join(some)}{more}. Mend them, or leave them out of "
+                "every recording: drop=True"
+            )
+        return self._without(sorted(bad))
+
+    def _without(self, bad: Sequence[int]) -> Recordings:
+        kept = np.setdiff1d(np.arange(len(self.channels)), bad)
+        if len(kept) < 2:
+            raise ValueError(
+                f"{len(bad)} of {len(self.channels)} channels are constant or not finite; at least two must be left."
+            )
+        needed = sum(each.nbytes for each in self.series if isinstance(each, np.memmap))
+        refuse_beyond(needed, "a copy of recordings without some channels", "Leave them out of the file instead.")
+        return Recordings(
+            tuple(each[kept] for each in self.series),
+            self.names,
+            tuple(self.channels[number] for number in kept),
+            None if self.coordinates is None else self.coordinates[kept],
+            None if self.modules is None else tuple(self.modules[number] for number in kept),
+            self.subjects,
+            (*self.dropped, *(self.channels[number] for number in bad)),
+        )
+
+
+def subject_of(name: str) -> str:
+    """Of whom a recording is, from its name: ``sub-LABEL`` where it begins so (BIDS), otherwise the name itself."""
+    found = re.match(r"sub-[0-9A-Za-z]+", name)
+    return found[0] if found else name
+
+
+def _refuse_other_shapes(series: Sequence[np.ndarray], names: Sequence[str]) -> None:
+    if not series:
+        raise ValueError("there is no recording. Give at least one, (channel, time).")
+    for name, each in zip(names, series, strict=False):
+        if each.ndim != 2 or each.dtype.kind not in "iuf":
+            raise ValueError(
+                f"recording {name!r} is an array (channel, time) of real numbers; got {each.dtype} of shape "
+                f"{each.shape}."
+            )
+        if len(each) != len(series[0]):
+            raise ValueError(
+                f"recordings are of the same channels; {names[0]!r} has {len(series[0])} and {name!r} has {len(each)}. "
+                "Leave out the channels that not all have."
+            )
+    if len(series[0]) < 2 or min(each.shape[1] for each in series) < 2:
+        raise ValueError(
+            "recordings have at least two channels and two times each; got (channel, time) "
+            f"{min((each.shape for each in series), key=min)}. Are the axes swapped?"
+        )
+
+
+def _unusable(series: np.ndarray) -> Iterator[tuple[int, str]]:
+    """The channels that cannot be standardised, and why."""
+    step = max(1, TOGETHER // series.shape[1])
+    for start in range(0, len(series), step):
+        part = np.asarray(series[start : start + step])
+        high, low = part.max(1).astype(np.float64), part.min(1).astype(np.float64)
+        finite = np.isfinite(high) & np.isfinite(low)  # nan and infinity both show in the extremes
+        with np.errstate(invalid="ignore"):
+            constant = finite & (high - low <= ALIKE * np.maximum(abs(high), abs(low)))
+        for number in np.flatnonzero(~finite | constant):
+            yield start + int(number), "is constant" if finite[number] else "is not finite"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")

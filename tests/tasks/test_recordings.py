@@ -1,0 +1,347 @@
+"""Recordings: what they must be, how they are read, how they are divided, and the samples that they become."""
+
+import doctest
+import math
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+import torch
+
+from posenc.tasks import recordings
+from posenc.tasks.recordings import Recordings, archive, frames, in_blocks, mapping, masks, read, series, split
+
+NUMBERS = np.random.default_rng(0).normal(size=(3, 4, 50)).astype(np.float32)
+
+
+def made(**other) -> Recordings:
+    return Recordings(**{"series": tuple(NUMBERS), "names": ("a", "b", "c"), **other})
+
+
+def test_the_worked_example() -> None:
+    result = doctest.testmod(recordings)
+    assert (result.failed, result.attempted > 5) == (0, True)
+
+
+# what they are -------------------------------------------------------------------------------------------------------
+
+
+def test_what_nobody_said_is_filled_in() -> None:
+    found = made(names=("sub-01_run-1", "sub-01_run-2", "walk sub-02"))
+    assert found.channels == ("channel 1", "channel 2", "channel 3", "channel 4")
+    assert found.subjects == ("sub-01", "sub-01", "walk sub-02")
+    assert (len(found), found.frames, found.note, found.modules, found.coordinates) == (3, 150, "", None, None)
+    assert found.take([2, 0]).names == ("walk sub-02", "sub-01_run-1")
+    assert found.take([2, 0]).series[0] is found.series[2]
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"series": (NUMBERS[0], NUMBERS[1, :3], NUMBERS[2])}, "'a' has 4 and 'b' has 3. Leave out"),
+        ({"series": (NUMBERS, NUMBERS, NUMBERS)}, r"recording 'a' is an array \(channel, time\) of real numbers; got"),
+        ({"series": (NUMBERS[0].astype(complex),) * 3}, "got complex128"),
+        ({"series": (NUMBERS[0, :, :1],) * 3}, r"\(4, 1\). Are the axes swapped"),
+        ({"series": (), "names": ()}, "there is no recording"),
+        ({"names": ("a", "b")}, "names has one entry a recording: 3 are needed; got 2"),
+        ({"names": ("a", "b", "a")}, "names has 'a' more than once"),
+        ({"subjects": ("x",)}, "subjects has one entry a recording: 3 are needed; got 1"),
+        ({"channels": ("x", "y", "z")}, "channels has one entry a channel: 4 are needed; got 3"),
+        ({"channels": ("x", "y", "z", "x")}, "channels has 'x' more than once"),
+        ({"modules": tuple("12345678")}, "modules has one entry a channel: 4 are needed; got 8"),
+        ({"coordinates": np.zeros((3, 2))}, "coordinates has one entry a channel: 4 are needed; got 3"),
+        ({"coordinates": np.full((4, 2), np.nan)}, "coordinates are finite numbers, one row a channel"),
+    ],
+)
+def test_recordings_that_do_not_go_together_are_refused(other, told) -> None:
+    with pytest.raises(ValueError, match=told):
+        made(**other)
+
+
+def test_channels_that_cannot_be_standardised_are_named_or_dropped(monkeypatch) -> None:
+    monkeypatch.setattr(series, "TOGETHER", 60)  # one channel at a time
+    numbers = NUMBERS.copy()
+    numbers[1, 2, 7], numbers[2, 0] = np.nan, 5.0
+    bad = made(series=tuple(numbers), modules=tuple("wxyz"), coordinates=np.arange(8.0).reshape(4, 2))
+    with pytest.raises(
+        ValueError, match=r"'channel 3' is not finite in recording 'b', 'channel 1' is constant in rec.*'c'"
+    ):
+        bad.checked()
+    found = bad.checked(drop=True)
+    assert (found.channels, found.modules, found.dropped) == (
+        ("channel 2", "channel 4"), ("x", "z"), ("channel 1", "channel 3")
+    )  # fmt: skip
+    assert found.note == "left out, for they do not vary or are not finite: channel 1, channel 3."
+    np.testing.assert_array_equal(found.coordinates, [[2, 3], [6, 7]])
+    np.testing.assert_array_equal(found.series[2], numbers[2][[1, 3]])
+    assert made().checked(drop=True).dropped == ()
+    numbers[0, 1] = np.inf
+    with pytest.raises(ValueError, match=r"3 of 4 channels are constant or not finite; at least two must be left"):
+        made(series=tuple(numbers)).checked(drop=True)
+
+
+# files ---------------------------------------------------------------------------------------------------------------
+
+
+def test_an_npz_is_mapped_where_it_lies(tmp_path: Path) -> None:
+    path, coordinates = tmp_path / "some.npz", np.arange(12).reshape(4, 3)
+    np.savez(
+        path, recordings=NUMBERS, channels=np.array(list("wxyz")), modules=np.array([1, 1, 2, 2]),
+        coordinates=coordinates, subjects=np.array(["s1", "s1", "s2"]),
+    )  # fmt: skip
+    found = read(path)
+    assert (found.names, found.channels) == (("recording 1", "recording 2", "recording 3"), tuple("wxyz"))
+    assert (found.modules, found.subjects) == (("1", "1", "2", "2"), ("s1", "s1", "s2"))
+    np.testing.assert_array_equal(found.series, NUMBERS)
+    assert all(isinstance(each, np.memmap) for each in found.series)
+    assert found.coordinates is not None
+    assert found.coordinates.dtype == np.float64
+    np.testing.assert_array_equal(found.coordinates, coordinates)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_compressed_npz_and_one_in_the_other_order_are_the_same(tmp_path: Path, order) -> None:
+    np.savez_compressed(tmp_path / "packed.npz", recordings=np.asarray(NUMBERS, order=order))
+    np.savez(tmp_path / "plain.npz", recordings=np.asarray(NUMBERS, order=order))
+    for name in ("packed", "plain"):
+        np.testing.assert_array_equal(read(tmp_path / f"{name}.npz").series, NUMBERS)
+    np.savez(tmp_path / "single.npz", recordings=NUMBERS[0].astype(np.int16) + np.arange(50, dtype=np.int16))
+    assert len(read(tmp_path / "single.npz")) == 1
+
+
+@pytest.mark.parametrize(
+    ("arrays", "told"),
+    [
+        ({"data": NUMBERS}, "has 'data', which means nothing here; the arrays of a file are recordings, channels"),
+        ({"channels": np.arange(4)}, "has no array 'recordings'.*but channels"),
+        ({}, "has no array 'recordings'.*but nothing"),
+        ({"recordings": NUMBERS[0, 0]}, r"of real numbers; got float32 of shape \(50,\)"),
+        ({"recordings": NUMBERS.astype(str)}, "of real numbers; got <U"),
+        ({"recordings": np.array([NUMBERS[0], NUMBERS[0, :2]], object)}, "holds Python objects.*different lengths go"),
+        ({"recordings": NUMBERS, "modules": np.ones((4, 2), int)}, "modules of .* is one row of text or whole numbers"),
+        ({"recordings": NUMBERS, "coordinates": np.array(list("wxyz"))}, "coordinates of .* are numbers"),
+        ({"recordings": NUMBERS[:0]}, r"of real numbers; got float32 of shape \(0, 4, 50\)"),
+        ({"recordings": NUMBERS * np.nan}, "'channel 1' is not finite in recording 'recording 1'.* and 1 more. Mend"),
+    ],
+)
+def test_an_npz_that_holds_something_else_is_refused(tmp_path: Path, arrays, told) -> None:
+    np.savez(tmp_path / "some.npz", **arrays)
+    with pytest.raises(ValueError, match=told):
+        read(tmp_path / "some.npz")
+
+
+def test_files_that_are_damaged_missing_or_too_large_are_refused(tmp_path: Path, monkeypatch) -> None:
+    np.savez_compressed(tmp_path / "whole.npz", recordings=NUMBERS)
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "whole.npz").read_bytes()[:200])
+    with pytest.raises(ValueError, match=r"cut.npz cannot be read \(.*\). Write it again by numpy.savez"):
+        read(tmp_path / "cut.npz")
+    with pytest.raises(ValueError, match=r"there is no .*nowhere.npz. Recordings are a .npz"):
+        read(tmp_path / "nowhere.npz")
+    (tmp_path / "some.mat").write_bytes(b"MATLAB")
+    with pytest.raises(ValueError, match=r"some.mat is no recording: it is a .npz with the array 'recordings'"):
+        read(tmp_path / "some.mat")
+    monkeypatch.setattr("posenc.tasks.room.available", lambda: 1000)
+    with pytest.raises(
+        ValueError, match=r"array recordings of whole.npz needs 0.00 GiB .* uncompressed: it is then mapped"
+    ):
+        archive.read(tmp_path / "whole.npz")
+
+
+def write_tables(folder: Path, end: str) -> Path:
+    folder.mkdir()
+    for name, numbers in zip(("sub-1_b", "sub-2_a"), (NUMBERS[0], NUMBERS[1, :, :30]), strict=True):
+        lines = ["w,x,y,z", *(",".join(map(repr, row)) for row in numbers.T.tolist())]
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+        if end == ".parquet":
+            duckdb.read_csv(str(folder / f"{name}.csv")).write_parquet(str(folder / f"{name}.parquet"))
+            (folder / f"{name}.csv").unlink()
+    return folder
+
+
+@pytest.mark.parametrize("end", [".csv", ".parquet"])
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_folder_of_tables(tmp_path: Path, end, kept) -> None:
+    place = write_tables(tmp_path / "tables", end)
+    (place / "channels.csv").write_text("module,channel,x\n1,z,0.5\n1,y,1\n2,x,2\n2,w,3\n")
+    found = read(place, folder=tmp_path / "kept" if kept else None)
+    assert (found.names, found.subjects, found.channels) == (("sub-1_b", "sub-2_a"), ("sub-1", "sub-2"), tuple("wxyz"))
+    for each, numbers in zip(found.series, (NUMBERS[0], NUMBERS[1, :, :30]), strict=True):
+        np.testing.assert_allclose(each, numbers, rtol=1e-7)
+        assert isinstance(each, np.memmap) == kept
+    assert found.modules == ("2", "2", "1", "1")
+    np.testing.assert_array_equal(found.coordinates, [[3], [2], [1], [0.5]])
+    if kept:
+        assert list((tmp_path / "kept").iterdir()) == [], "what is kept has no name and leaves nothing behind"
+
+
+def test_a_csv_needs_no_names_and_may_lack_numbers(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbf1;2;3\r\n4; 5 ;6\r\n\r\n7;8;\r\n")
+    with pytest.raises(ValueError, match=r"'channel 3' is not finite in recording 'a'"):
+        read(tmp_path)
+    np.testing.assert_array_equal(read(tmp_path, drop=True).series, [[[1, 4, 7], [2, 5, 8]]])
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({}, "has no .csv or .parquet. A folder of recordings has one table a recording"),
+        ({"a.csv": ""}, "a.csv is empty"),
+        ({"a.csv": "x,y\n"}, "a.csv has a line of names and no times"),
+        ({"a.csv": "x,y\n1,2\n3,4,5\n"}, "a.csv, line 3: 3 columns stand where the first line has 2"),
+        ({"a.csv": "x,day\n1,2\n3,Mon\n"}, "a.csv, line 3: 'Mon' in column 'day' is no number. Columns are channels"),
+        ({"a.csv": "1,2\n3,?\n"}, r"a.csv, line 2: '\?' in column 2 is no number"),
+        ({"a.csv": "x,y\n1,2\n3,4\n", "b.csv": "y,x\n1,2\n3,4\n"}, "b.csv has the channel 'y' where a.csv has 'x'"),
+        ({"a.csv": "1,2\n3,4\n", "b.csv": "1,2,3\n3,4,5\n"}, "'a' has 2 and 'b' has 3"),
+        (
+            {"a.csv": ",x\n" + "".join(f"{n},{n % 3}\n" for n in range(20))},
+            r"column of a.csv, '', rises by the same step",
+        ),
+        (
+            {"a.csv": "".join(f"{n / 10},{n % 3}\n" for n in range(20))},
+            r"column of a.csv rises by the same step.* a clock",
+        ),
+        ({"a.csv": "1,2\n3,4\n", "a.parquet": "PAR1"}, "has 'a' as .csv and as .parquet"),
+        ({"a.parquet": "not a table"}, r"a.parquet cannot be read \(.*\). Write it again"),
+        ({"a.csv": "x,y\n1,2\n3,5\n", "channels.csv": "channel,x\nx,1\n"}, "no line of the channel 'y'"),
+        ({"a.csv": "x,y\n1,2\n3,5\n", "channels.csv": "channel,x\nx,1\ny,left\n"}, "x of the channel 'y' is no number"),
+        ({"a.csv": "x,y\n1,2\n3,5\n", "channels.csv": "name,x\nx,1\n"}, "channels.csv has a column 'channel'"),
+    ],
+)
+def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path, files, told) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=told):
+        read(tmp_path)
+
+
+def parquet(path: Path, query: str) -> None:
+    duckdb.sql(f"copy ({query}) to '{path}' (format parquet)")
+
+
+def test_a_parquet_of_text_is_refused_and_one_with_nulls_is_not_finite(tmp_path: Path) -> None:
+    parquet(tmp_path / "a.parquet", "select 1.5 as x, 'Mon' as day")
+    with pytest.raises(ValueError, match=r"a.parquet has object in column 'day', which is no number"):
+        read(tmp_path)
+    parquet(tmp_path / "a.parquet", "select * from (values (1.5, 1, 3.0), (null, 2, 4.0)) t(x, y, z)")
+    with pytest.raises(ValueError, match=r"'x' is not finite in recording 'a'"):
+        read(tmp_path)
+    assert read(tmp_path, drop=True).channels == ("y", "z")
+
+
+def test_tables_that_do_not_fit_in_memory_need_a_folder(tmp_path: Path, monkeypatch) -> None:
+    place = write_tables(tmp_path / "tables", ".csv")
+    monkeypatch.setattr("posenc.tasks.room.available", lambda: 1000)
+    with pytest.raises(ValueError, match=r"a folder of 2 recordings like sub-1_b.csv needs .* Name a folder to keep"):
+        read(place)
+    assert len(read(place, folder=tmp_path / "kept")) == 2
+    with pytest.raises(ValueError, match=r"0.00 GiB cannot be kept in .*a.csv/deeper"):
+        mapping.mapped(place / "sub-2_a.csv" / "deeper", (2, 2), np.dtype(np.float32))
+
+
+# the split -----------------------------------------------------------------------------------------------------------
+
+
+def test_subjects_are_held_out_whole() -> None:
+    many = Recordings(tuple(NUMBERS[number % 3] for number in range(20)), tuple(f"sub-{n // 2}_{n}" for n in range(20)))
+    drawn = set()
+    for seed in range(5):
+        found = split(many, held=0.3, seed=seed)
+        assert len(found.test) == 6
+        assert set(found.train.subjects) & set(found.test.subjects) == set()
+        assert sorted(found.train.names + found.test.names) == sorted(many.names)
+        drawn.add(found.test.names)
+    assert len(drawn) == 5
+    assert split(many, seed=3).test.names == split(many, seed=3).test.names
+    assert len(split(many, held=0.001, seed=0).test) == 2
+    assert len(split(many, held=0.999, seed=0).train) == 2
+
+
+def test_a_single_subject_is_refused_and_blocks_have_a_gap() -> None:
+    with pytest.raises(ValueError, match=r"all is of one subject, 'x', .*blocks=10, gap=20"):
+        split(made(subjects=("x",) * 3), seed=0)
+    single = Recordings((np.arange(100.0).reshape(2, 50),), ("a",))
+    found = split(single, held=0.4, seed=0, blocks=5, gap=4)
+    assert (len(found.train), len(found.test)) == (3, 2)
+    times = [each[0].tolist() for each in in_blocks(single, 5, 4).series]
+    assert times == [list(range(start, start + 6)) for start in (0, 10, 20, 30, 40)]
+    assert set(found.train.names) | set(found.test.names) == {f"a, block {number}" for number in range(1, 6)}
+    own = {
+        name: each[0, 0]
+        for part in (found.train, found.test)
+        for name, each in zip(part.names, part.series, strict=True)
+    }
+    assert own == {f"a, block {number}": 10.0 * (number - 1) for number in range(1, 6)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"blocks": 5, "gap": 2}, "these are of 3, which are held out whole. Leave blocks out"),
+        ({"held": 1.0}, "held is the share of subjects to test with, between 0 and 1; got 1"),
+        ({"blocks": 5, "subjects": "xxx"}, "a gap between them.*got blocks=5, gap=0"),
+        ({"blocks": 20, "gap": 2, "subjects": "xxx"}, "20 blocks with a gap of 2 need 78 times or more; a recording"),
+    ],
+)
+def test_a_split_that_would_not_be_honest_is_refused(asked, told) -> None:
+    subjects = tuple(asked.pop("subjects", "xyz"))
+    with pytest.raises(ValueError, match=told):
+        split(made(subjects=subjects), seed=0, **asked)
+
+
+# samples -------------------------------------------------------------------------------------------------------------
+
+
+def test_frames_are_standardised_within_each_recording(tmp_path: Path, monkeypatch) -> None:
+    some = Recordings((3 * NUMBERS[0] + 7, NUMBERS[1, :, :30] * 1e-3), ("a", "b"))
+    found = frames(some)
+    assert found.values.shape == (80, 4)
+    assert found.values.dtype == torch.float32
+    assert found.recording.tolist() == [0] * 50 + [1] * 30
+    for part, numbers in ((slice(0, 50), some.series[0]), (slice(50, 80), some.series[1])):
+        numbers = numbers.astype(np.float64)
+        expected = (numbers - numbers.mean(1, keepdims=True)) / numbers.std(1, keepdims=True)
+        np.testing.assert_allclose(found.values[part].numpy().T, expected, atol=1e-5)
+    monkeypatch.setattr("posenc.tasks.recordings.samples.TOGETHER", 60)  # in parts, on disk
+    kept = frames(some, folder=tmp_path / "kept", limit=100)
+    torch.testing.assert_close(kept.values, found.values)
+    assert isinstance(frames(some, folder=tmp_path).values, torch.Tensor)
+    monkeypatch.setattr("posenc.tasks.room.available", lambda: 100)
+    with pytest.raises(ValueError, match=r"80 frames of 4 channels needs .* Name a folder"):
+        frames(some)
+    assert len(frames(some, folder=tmp_path / "kept", limit=100)) == 80
+
+
+def test_frames_of_a_channel_that_does_not_vary_are_refused() -> None:
+    numbers = NUMBERS.copy()
+    numbers[1, 3] = 2
+    with pytest.raises(ValueError, match=r"'channel 4' has none in 'b'. Leave it out: drop=True"):
+        frames(made(series=tuple(numbers)))
+
+
+def test_frames_are_drawn_from_every_recording() -> None:
+    found = frames(Recordings((NUMBERS[0], NUMBERS[1, :, :8]), ("a", "b")))
+    at = found.drawn(10, seed=0)
+    assert torch.bincount(found.recording[at]).tolist() == [10, 8]
+    assert at.tolist() == sorted(set(at.tolist()))
+    assert found.drawn(10, seed=1).tolist() != at.tolist() == found.drawn(10, seed=0).tolist()
+    with pytest.raises(ValueError, match=r"each=0"):
+        found.drawn(0, seed=0)
+
+
+@pytest.mark.parametrize("rate", [0.15, 0.5, 0.75, 0.9])
+def test_masks_hide_an_exact_share_of_every_sample_and_each_channel_alike(rate) -> None:
+    found = masks(2000, 24, rate, seed=0)
+    hidden = round(rate * 24)
+    assert found.sum(1).unique().tolist() == [hidden]
+    spread = math.sqrt(rate * (1 - rate) / 2000)
+    assert float((found.double().mean(0) - hidden / 24).abs().max()) < 5 * spread
+    assert not torch.equal(masks(2000, 24, rate, seed=1), found)
+    assert torch.equal(masks(2000, 24, rate, seed=0), found)
+
+
+def test_a_mask_that_hides_none_or_all_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"rate=0.01 hides 0"):
+        masks(3, 24, 0.01, seed=0)
+    with pytest.raises(ValueError, match=r"rate=0.99 hides 24"):
+        masks(3, 24, 0.99, seed=0)
