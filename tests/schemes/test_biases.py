@@ -235,6 +235,7 @@ def test_a_token_without_a_place_has_no_bias_on_either_side(scheme):
         (lambda: T5Bias(4, buckets=33), r"an even number of buckets >= 4 .* got heads=4, buckets=33, max_distance=128"),
         (lambda: T5Bias(4, max_distance=8), r"a max_distance beyond the 8 exact ones; got .* max_distance=8"),
         (lambda: KERPLELog(0), r"two rates for each of its query heads, at least one; got heads=0"),
+        (lambda: KERPLELog(4, 0), r"KERPLELog reads at least one axis; got axes=0"),
         (lambda: KERPLEPower(0), r"a rate and a power for each of its query heads, at least one; got heads=0"),
         (lambda: FIRE(4, threshold=0.0), r"a positive threshold; got heads=4, hidden=32, threshold=0\. The paper's"),
         (lambda: ALiBi(4).prepare(grid(2, 2)), r"ALiBi here reads 1 axes a position; these positions have 2"),

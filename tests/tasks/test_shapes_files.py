@@ -127,7 +127,7 @@ def one_sentence(error):
 
 
 def test_a_file_of_another_kind_or_none_at_all(tmp_path):
-    with pytest.raises(ValueError, match=r"read from .obj, .ply, .stl, .npz; got shape.blend"):
+    with pytest.raises(ValueError, match=r"read from .obj, .ply, .stl, .off, .npz; got shape.blend"):
         shapes.read(tmp_path / "shape.blend")
     with pytest.raises(ValueError, match="there is no file"):
         shapes.read(tmp_path / "shape.obj")

@@ -43,8 +43,11 @@ class Pairs(NamedTuple):
         return distances(self.q, self.k, axis)
 
     def far(self) -> Tensor:
-        """``|k_pos - q_pos|`` as real numbers, shaped like ``distance``."""
-        return self.distance().abs().to(self.dtype)
+        """``|k_pos - q_pos|`` as real numbers, Euclidean on several axes, shaped like ``distance``."""
+        if self.q.axes == 1:
+            return self.distance().abs().to(self.dtype)
+        apart = torch.stack([self.distance(axis).to(self.dtype) for axis in range(self.q.axes)])
+        return torch.linalg.vector_norm(apart, dim=0)  # whose slope at 0 is 0
 
     def placed(self) -> Tensor | None:
         return both_placed(self.q, self.k)
@@ -69,6 +72,21 @@ class Pairs(NamedTuple):
             if has_k is not None:
                 placed = has_k(b, j) if placed is None else placed & has_k(b, j)
             return at_k(b, j) - at_q(b, i), placed
+
+        return read
+
+    def far_reader(self) -> Callable[[Index, Index, Index], tuple[Tensor, Tensor | None]]:
+        """``reader`` of ``far``."""
+        readers = [self.reader(axis) for axis in range(self.q.axes)]
+
+        def read(b: Index, i: Index, j: Index) -> tuple[Tensor, Tensor | None]:
+            distance, placed = readers[0](b, i, j)
+            if len(readers) == 1:
+                return distance.abs(), placed
+            square = distance.to(self.dtype).square()
+            for of_axis in readers[1:]:
+                square = square + of_axis(b, i, j)[0].to(self.dtype).square()
+            return square.sqrt(), placed
 
         return read
 

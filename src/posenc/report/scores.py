@@ -13,8 +13,8 @@ from posenc.report.page import Panel, Picture, Pictures, Table, Text
 from posenc.report.rows import BySeed, Row, decimals, interval, number, values
 
 KEY = (
-    "Each ring is one seed, the heavy tick their mean (also printed at the right), the pale bar the {level:.0%} "
-    "t-interval over seeds."
+    "Each ring is one {over}, the heavy tick their mean (also printed at the right), the pale bar the {level:.0%} "
+    "t-interval over {over}s."
 )
 
 
@@ -43,11 +43,13 @@ def scores(
     level: float = 0.95,
     title: str = "Scores by encoding",
     caption: str = "",
+    over: str = "seed",
 ) -> Panel:
     """Every seed, the mean and its t-interval, one picture a metric, best rows of the first metric first.
 
     Args:
         metrics: metric -> what it is. lines: metric -> name -> value worth a line of its own.
+        over: what the rows' ``seed`` counts, where it is not seeds.
     """
     columns = {metric: _plain(values(rows, metric, setting), setting) for metric in metrics}
     columns = {metric: found for metric, found in columns.items() if found}
@@ -76,8 +78,8 @@ def scores(
         )
         told = ", ".join(f"{row} {number(mean(list(found[row].values())), 3)}" for row in order if row in found)
         pictures.append(Picture(svg, score.title, f"{score.title}, {score.unit}, by encoding. Means: {told}."))
-    numbers = _numbers(f"{title}: the numbers", columns, metrics, order, level)
-    return Panel(title, (Pictures(tuple(pictures), KEY.format(level=level), numbers),), caption)
+    numbers = _numbers(f"{title}: the numbers", columns, metrics, order, level, over)
+    return Panel(title, (Pictures(tuple(pictures), KEY.format(level=level, over=over), numbers),), caption)
 
 
 def _plain(found: Mapping[str, BySeed], setting: str) -> dict[str, BySeed]:
@@ -121,6 +123,7 @@ def _numbers(
     metrics: Mapping[str, Score],
     order: Sequence[str],
     level: float,
+    over: str,
 ) -> Table:
     body = []
     for row in order:
@@ -134,4 +137,4 @@ def _numbers(
             reach = interval(estimate, digits) if estimate.known else "–"
             what = f"{metrics[metric].title}, {metrics[metric].unit}"
             body.append((row, what, number(estimate.mean, digits), reach, each))
-    return Table(caption, ("Encoding", "Score", "Mean", f"{level:.0%} interval", "Each seed"), tuple(body))
+    return Table(caption, ("Encoding", "Score", "Mean", f"{level:.0%} interval", f"Each {over}"), tuple(body))

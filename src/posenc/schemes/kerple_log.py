@@ -4,7 +4,8 @@
 
 Source: Chi et al. 2022, arXiv 2205.09921. Conventions: ``r = softplus(raw)`` keeps both positive, where the authors'
 public code (github chijames/KERPLE) clamps them at 0.01; before training ``r1 ~ U(0, 2)`` and ``r2 ~ U(0, 1)``, as
-there. Built for the query heads; one shared by all layers, or one a layer.
+there. Built for the query heads; one shared by all layers, or one a layer. The paper has one axis; on more,
+``|p_j - p_i|`` is Euclidean, of which this kernel is conditionally positive definite too.
 """
 
 from __future__ import annotations
@@ -21,24 +22,27 @@ LEAST = 0.01
 
 
 class KERPLELog(Scheme):
-    """``-r1 log(1 + r2 |p_j - p_i|)`` on the logits, for real positions on one axis.
+    """``-r1 log(1 + r2 |p_j - p_i|)`` on the logits, for real positions.
 
-    heads: the number of query heads, each with its own r1 and r2. generator: of the first ones.
+    heads: the number of query heads, each with its own r1 and r2. axes: P. generator: of the first ones.
     """
 
     cite = """@inproceedings{chi2022kerple,
   title={KERPLE: Kernelized Relative Positional Embedding for Length Extrapolation},
   author={Chi, Ta-Chung and Fan, Ting-Han and Ramadge, Peter J. and Rudnicky, Alexander I.},
   booktitle={NeurIPS}, year={2022}, note={arXiv:2205.09921}}"""
-    examples = ({"heads": 4}, {"heads": 1})
+    examples = ({"heads": 4}, {"heads": 1}, {"heads": 4, "axes": 3})
+    reads_keys = False
     wide = frozenset({"raw"})
 
     raw: nn.Parameter
 
-    def __init__(self, heads: int, *, generator: torch.Generator | None = None) -> None:
+    def __init__(self, heads: int, axes: int = 1, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
         if heads < 1:
             raise ValueError(f"KERPLELog has two rates for each of its query heads, at least one; got heads={heads}.")
+        if axes < 1:
+            raise ValueError(f"KERPLELog reads at least one axis; got axes={axes}. Use 1 for tokens in a row.")
         self.raw = nn.Parameter(torch.empty(2, heads))
         self.reset_parameters(generator)
         self.claims = Claims(
@@ -46,7 +50,7 @@ class KERPLELog(Scheme):
             isometric=True,
             learned=True,
             range=None,
-            axes=1,
+            axes=axes,
             sites=frozenset({"bias"}),
             sharing="head" if heads > 1 else "model",
             cacheable=True,
@@ -74,15 +78,15 @@ class KERPLELog(Scheme):
         return pair.neutral(-r1 * torch.log1p(r2 * pair.far()))
 
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
-        read, rates = pair.reader(), per_head(self.rates, q, "KERPLELog", dim=1).expand(-1, q.shape[1])
+        read, rates = pair.far_reader(), per_head(self.rates, q, "KERPLELog", dim=1).expand(-1, q.shape[1])
 
         def logarithmic(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
             distance, placed = read(b, i, j)
-            lower = score - rates[0, h] * torch.log1p(rates[1, h] * distance.abs())
+            lower = score - rates[0, h] * torch.log1p(rates[1, h] * distance)
             return lower if placed is None else torch.where(placed, lower, score)
 
         return logarithmic
 
     def define_bias(self, at: At) -> Tensor:
         r1, r2 = torch.log(1 + torch.exp(self.raw[:, at.head.among(self.raw.shape[1])]))
-        return -r1 * torch.log(1 + r2 * (at.k_pos[at.j, 0] - at.q_pos[at.i, 0]).abs())
+        return -r1 * torch.log(1 + r2 * torch.linalg.vector_norm(at.k_pos[at.j] - at.q_pos[at.i]))

@@ -4,7 +4,7 @@
     nope                               the shape of each point's neighbourhood, which says nothing of where it is
     fourier | rope-axial | rope-mixed | gridpe | liere | distance     that shape, and a scheme told where points are
     xyz                                that shape beside the coordinates themselves, no scheme
-    gridpe + xyz | rope-axial + xyz | rope-mixed + xyz                    both
+    gridpe + xyz | rope-axial + xyz    both
 
 Any scheme of the catalogue as text is a row too, as ``LieRE(block=2)``, and with `` + xyz`` after it. Rotary schemes
 count in cells, of which a cloud is 16 wide as a picture has patches; the others in radii of the cloud.
@@ -25,9 +25,12 @@ XYZ = " + xyz"
 SIGMA = 0.5
 """Of Fourier features, in cycles a radius."""
 EXTENT = 2 * CELLS
-PLAIN = ("blind", "nope", "xyz", "fourier", "rope-axial", "rope-mixed", "gridpe", "liere", "distance")
-BESIDE = ("rope-axial" + XYZ, "rope-mixed" + XYZ, "gridpe" + XYZ)
-NAMES = (*PLAIN, *BESIDE)
+PLAIN = ("blind", "nope", "xyz", "fourier", "rope-axial", "rope-mixed", "gridpe", "distance")
+BESIDE = ("rope-axial" + XYZ, "gridpe" + XYZ)
+LIE = ("liere", "rope-mixed", "nope")
+"""LieRE and its own control, blocks of 2. An exponential for every point of every cloud takes twenty times as long a
+step as the others do, so it has a panel of its own."""
+NAMES = (*PLAIN, *BESIDE, "liere")
 ROTARY = ("rope-axial", "rope-mixed", "gridpe")
 """Whose logits depend on offsets alone."""
 
@@ -76,8 +79,8 @@ def row(label: str, config: PointsConfig) -> tuple[PointsRow, PointsConfig]:
 
 
 def _refuse_unfit(model: PointClassifier) -> None:
-    for scheme in model.schemes:
-        claims = scheme.claims
+    schemes: list[Any] = list(model.schemes)
+    for claims in (scheme.claims for scheme in schemes):
         if claims.axes not in (None, 3):
             raise ValueError(f"it reads {claims.axes} axes, and a point has 3. Write axes=3 if it can.")
         if claims.range is not None or "mix" in claims.sites:
@@ -101,6 +104,6 @@ def _named(config: PointsConfig) -> dict[str, tuple[str, View, dict[str, Any]]]:
             "cells",
             {"axes": 3, "extent": EXTENT, "shortest": max(4.0, EXTENT / ratio ** (groups - 1) * (1 + 1e-9))},
         ),
-        "liere": ("LieRE", "radii", {"axes": 3, "block": 8}),
-        "distance": ("NoPE", "radii", {}),
+        "liere": ("LieRE", "radii", {"axes": 3, "block": 4}),
+        "distance": ("KERPLELog", "cells", {"axes": 3}),
     }

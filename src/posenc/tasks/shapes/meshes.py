@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 Points = NDArray[np.floating]
 Index = NDArray[np.integer]
-FORMATS = (".obj", ".ply", ".stl", ".npz")
+FORMATS = (".obj", ".ply", ".stl", ".off", ".npz")
 MARGIN = 0.1
 """Share of the unit cube that is left free on each side of a shape's longest axis."""
 
@@ -144,7 +144,7 @@ class Shape:
 
 
 def read(path: str | Path, margin: float = MARGIN) -> Shape:
-    """The shape of an OBJ, PLY or STL file, or of an ``.npz`` with arrays ``v`` and ``f``.
+    """The shape of an OBJ, PLY, STL or OFF file, or of an ``.npz`` with arrays ``v`` and ``f``.
 
     Raises ValueError, in one sentence that names the file, for one that is not there, is of another kind or broken, has
     no faces, or has vertices that are not finite; and where trimesh, which reads all but ``.npz``, is not installed.

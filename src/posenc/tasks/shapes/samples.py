@@ -129,9 +129,12 @@ def in_cells(count: int, rng: np.random.Generator) -> Points:
     return (cells.reshape(-1, 3)[chosen] + rng.random((count, 3))) / sides
 
 
-def on_surface(mesh: Mesh, count: int, rng: np.random.Generator) -> tuple[Points, Index]:
-    """``(count, 3)`` points even in area, each in its own share of it, and the faces ``(count,)`` that they are on."""
-    order = Tree(mesh).order
+def on_surface(mesh: Mesh, count: int, rng: np.random.Generator, order: Index | None = None) -> tuple[Points, Index]:
+    """``(count, 3)`` points even in area, each in its own share of it, and the faces ``(count,)`` that they are on.
+
+    order: of the faces, in which shares follow each other; by default one in which neighbours are near.
+    """
+    order = Tree(mesh).order if order is None else order
     until = np.cumsum(mesh.areas[order])
     at = (np.arange(count) + rng.random(count)) / count * until[-1]
     face = order[np.minimum(np.searchsorted(until, at, side="right"), len(order) - 1)]

@@ -1,0 +1,80 @@
+"""What the grid-cell paper claims of any number of axes, each with its number here and its control."""
+
+from __future__ import annotations
+
+from posenc.report.ledger import Claim, Quantity
+from posenc.report.quantities import difference, level_of
+from posenc.studies.points.presets import SOLIDS
+from posenc.studies.points.rows import XYZ
+
+PAPER = "arXiv 2406.07049"
+GRID = "gridpe"
+
+
+def _ahead(a: str, b: str, metric: str = "accuracy") -> Quantity:
+    return Quantity(f"{a} - {b}, {metric}", difference(metric, a, b, SOLIDS), low=0.0)
+
+
+def _within(label: str, metric: str, low: float, high: float) -> Quantity:
+    return Quantity(f"{label}, {metric}", level_of(metric, label, SOLIDS), low=low, high=high)
+
+
+CLAIMS = (
+    Claim(
+        name="grid codes serve three axes as they do two",
+        source=f"{PAPER}, abstract",
+        quote="GridPE provides a unifying framework for positional encoding in arbitrary high-dimensional spaces",
+        about="In three dimensions a model with GridPE tells shapes, and pieces in another arrangement, that one "
+        "without an encoding cannot.",
+        quantities=(_ahead(GRID, "nope"), _ahead(GRID, "nope", "accuracy_arranged")),
+        control="Without an encoding the pairs of equal pieces are at chance, or the neighbourhoods give them away; "
+        "and a model that is told nothing is at chance altogether.",
+        controls=(
+            _within("nope", "accuracy_arranged", 0.35, 0.65),
+            _within("blind", "accuracy", -0.01, 0.12),
+        ),
+        panel=f"Accuracy: {SOLIDS}",
+        command="posenc run points",
+    ),
+    Claim(
+        name="grid codes are ahead of other rotary ones in three dimensions",
+        source=f"{PAPER}, version 3, point clouds",
+        quote="GridPE .850 .905 .856 .572, RoPE .846 .905 .851 .526 at 256, 512, 1,024 and 2,048 points",
+        about="Beside coordinates as features, and alone, GridPE is ahead of an axial rotary encoding at twice the "
+        "trained number of points.",
+        quantities=(
+            _ahead(GRID + XYZ, "rope-axial" + XYZ, "accuracy_x2"),
+            _ahead(GRID, "rope-axial", "accuracy_x2"),
+        ),
+        control="A lead at the trained number already says nothing of other numbers: of its own accuracy there it "
+        "keeps a larger part.",
+        controls=(_ahead(GRID + XYZ, "rope-axial" + XYZ, "kept_x2"), _ahead(GRID, "rope-axial", "kept_x2")),
+        panel=f"Other numbers of points: {SOLIDS}",
+        command="posenc run points",
+    ),
+    Claim(
+        name="grid codes beside coordinates carry over to more points",
+        source=f"{PAPER}, version 3, point clouds",
+        quote="at 1,024 points after training at 512: GridPE .856, xyz .827",
+        about="At twice the trained number of points GridPE beside the coordinates is ahead of the coordinates alone.",
+        quantities=(_ahead(GRID + XYZ, "xyz", "accuracy_x2"),),
+        control="Any rotary encoding may do that: axial RoPE beside the coordinates would have to stay behind it. And "
+        "coordinates alone have to be of use, or they are no measure.",
+        controls=(_ahead(GRID + XYZ, "rope-axial" + XYZ, "accuracy_x2"), _ahead("xyz", "nope", "accuracy_x2")),
+        panel=f"Other numbers of points: {SOLIDS}",
+        command="posenc run points",
+    ),
+    Claim(
+        name="grid codes do not see where a cloud stands",
+        source=f"{PAPER}, section on positional encoding",
+        quote="grid cell-inspired encodings that inherently support extrapolation to higher dimensions and maintain "
+        "translational invariance",
+        about="A cloud that is moved by one of its radii, which none was while the model learned, has the same logits "
+        "up to rounding.",
+        quantities=(_within(GRID, "change_moved_1", -1e-3, 1e-3), _ahead(GRID, "xyz", "accuracy_moved_1")),
+        control="The move has to matter to a model that reads coordinates, or it is too small to show anything.",
+        controls=(Quantity("xyz, change_moved_1", level_of("change_moved_1", "xyz", SOLIDS), low=0.1),),
+        panel=f"Moved clouds: {SOLIDS}",
+        command="posenc run points",
+    ),
+)

@@ -1,0 +1,208 @@
+"""The numbers of the points study as panels: accuracy, other numbers of points, moved and turned clouds, the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from posenc.measure.statistics import mean, t_interval
+from posenc.report.ink import FIRST, QUIET, canvas, name_for_ids, styled, themed
+from posenc.report.lines import lines
+from posenc.report.page import Panel, Picture, Pictures, Table, Text
+from posenc.report.rows import NO_BREAK, BySeed, interval, number
+from posenc.report.scores import Score, scores
+from posenc.studies.classified_panels import empty, of, scheme_text, there
+from posenc.studies.points import rows, work
+from posenc.studies.points.presets import ANY, SPOT
+from posenc.studies.points.published import COUNTS, PRINTED, SOURCE
+from posenc.studies.sweep import Found, plain_label
+
+PAIRS = {
+    "accuracy_arranged": ("Of the same pieces", "told apart in pairs"),
+    "accuracy_mirrored": ("Mirror images", "told apart in pairs"),
+}
+NO_SPOT = "Spot was not at hand (--data DIR with mesh/spot.npz), so her parts were not run."
+
+
+def settings(found: Found, *, spot: bool = False, turned: bool = False) -> list[str]:
+    """The settings of a panel in which something has finished."""
+    run = there(found, found.settings)
+    return [name for name in run if (name == SPOT) == spot and name.endswith(ANY) == turned]
+
+
+def classes(found: Found, setting: str) -> int:
+    return next(unit.settings["model"]["classes"] for unit in found.units if unit.setting == setting)
+
+
+def accuracy(found: Found) -> list[Panel]:
+    return _accuracies(found, settings(found)) or empty("Accuracy")
+
+
+def of_spot(found: Found) -> list[Panel]:
+    return _accuracies(found, settings(found, spot=True)) or [Panel("Accuracy: spot", (Text((NO_SPOT,)),))]
+
+
+def any_way(found: Found) -> list[Panel]:
+    """Clouds that were turned in any way while a model learned, too."""
+    names = settings(found, turned=True)
+    return [*_accuracies(found, names), *_lines_of_points(found, names)] or empty("Accuracy: turned any way")
+
+
+def _accuracies(found: Found, names: Sequence[str]) -> list[Panel]:
+    panels = []
+    for name in names:
+        count = classes(found, name)
+        metrics = {"accuracy": Score(f"All {count} classes", "accuracy", True, (0.0, 1.0))}
+        marks = {"accuracy": {"chance": 1 / count}}
+        for metric, (title, noun) in PAIRS.items():
+            if of(found, metric, name):
+                metrics[metric] = Score(title, noun, True, (0.0, 1.0))
+                marks[metric] = {"chance": 0.5}
+        caption = (
+            "Held-out clouds, with as many points as those that were learned from. blind carries nothing at all; nope "
+            "knows the shape of every neighbourhood, and not where it is."
+        )
+        panels.append(
+            scores(found.rows, metrics=metrics, setting=name, lines=marks, title=f"Accuracy: {name}", caption=caption)
+        )
+    return panels
+
+
+def points(found: Found) -> list[Panel]:
+    """SPEC: version 3's table, accuracy at other numbers of points than the trained one."""
+    names = settings(found)
+    return [*_lines_of_points(found, names), *_printed()] if names else empty("Other numbers of points")
+
+
+def _lines_of_points(found: Found, names: Sequence[str]) -> list[Panel]:
+    panels = []
+    for name in names:
+        trained = next(unit.settings["points"] for unit in found.units if unit.setting == name)
+        series: dict[str, dict[float, BySeed]] = {}
+        for ratio in work.RATIOS:
+            metric = "accuracy" if ratio == 1 else f"accuracy_x{ratio:g}"
+            for label, seeds in of(found, metric, name).items():
+                series.setdefault(label, {})[float(round(ratio * trained))] = seeds
+        panels.append(
+            lines(
+                {label: series[label] for label in _best_first(found, name) if label in series},
+                title=f"Other numbers of points: {name}",
+                x_label="points of a cloud",
+                y_label="accuracy",
+                chance=1 / classes(found, name),
+                log_x=True,
+                note=f"Trained at {trained}.",
+            )
+        )
+    return panels
+
+
+def _printed() -> list[Panel]:
+    body = tuple((label, *(number(value, 3) for value in values)) for label, values in PRINTED.items())
+    columns = ("Encoding", *(f"{count:,} points" for count in COUNTS))
+    note = f"{SOURCE}. Single runs of another model on other clouds: compare orders, not numbers."
+    return [Panel("As printed", (Table("Accuracy after training at 512 points", columns, body, note),))]
+
+
+def moved(found: Found) -> list[Panel]:
+    """What a move and a turn change, as accuracy and as a change of the logits."""
+    panels = []
+    for name in settings(found):
+        series: dict[str, dict[float, BySeed]] = {}
+        for length in (0.0, *work.MOVES):
+            metric = f"accuracy_moved_{length:g}" if length else "accuracy"
+            for label, seeds in of(found, metric, name).items():
+                series.setdefault(label, {})[length] = seeds
+        panels.append(
+            lines(
+                {label: series[label] for label in _best_first(found, name) if label in series},
+                title=f"Moved clouds: {name}",
+                x_label="moved by, in radii of a cloud",
+                y_label="accuracy",
+                chance=1 / classes(found, name),
+                note="No cloud was moved while a model learned.",
+            )
+        )
+        seen = [row for row in found.rows if not str(row["scheme"]).startswith("blind")]  # which nothing changes
+        told = {
+            "change_moved_1": Score("Moved by one radius", "change of logits", False, (0.0, None)),
+            "change_turned": Score("Turned any way", "change of logits", False, (0.0, None)),
+            "accuracy_turned": Score("Turned any way", "accuracy", True, (0.0, 1.0)),
+        }
+        caption = (
+            "The change is that of the logits, in their own spread over classes and clouds: 0 where nothing is seen of "
+            "it, up to rounding."
+        )
+        panels.append(
+            scores(seen, metrics=told, setting=name, title=f"What a move and a turn change: {name}", caption=caption)
+        )
+    return panels or empty("Moved clouds")
+
+
+def _best_first(found: Found, name: str) -> list[str]:
+    by_label = of(found, "accuracy", name)
+    return sorted(by_label, key=lambda label: (-mean(list(by_label[label].values())), label))
+
+
+def what_is_seen(found: Found) -> list[Panel]:
+    """One held-out cloud of each class, as it stands before it is turned."""
+    panels = []
+    for name in [*settings(found), *settings(found, spot=True)]:
+        unit = next(unit for unit in found.done if unit.setting == name)
+        data, count = unit.settings["data"], unit.settings["points"]
+        made = "folder" not in data
+        parts = work.clouds(found.store.root, {**data, "train": 1, "test": 1} if made else data, unit.seed)
+        test, pictures, body = parts.test, [], []
+        for number_, title in enumerate(test.classes):
+            cloud = test.points[int((test.labels == number_).nonzero()[0])][:count].numpy()
+            pictures.append(Picture(_drawn(cloud, f"{name}-{title}"), title, f"{count} points of one cloud: {title}."))
+            many = [
+                data[part] if made else int((getattr(parts, part).labels == number_).sum())
+                for part in ("train", "test")
+            ]
+            body.append((title, *map(str, many)))
+        key = f"{count} points of one cloud of each class, seen from above one side; what is further back is paler."
+        notes = [Text(test.notes)] if test.notes else []
+        table = Table("Clouds of each class", ("Class", "To learn from", "Held out"), tuple(body))
+        panels.append(Panel(f"The clouds: {name}", (Pictures(tuple(pictures), key, table, "tiny"), *notes)))
+    return panels or empty("The clouds")
+
+
+def _drawn(cloud: np.ndarray, name: str) -> str:
+    x, y, z = cloud.astype(float).T
+    across, up, depth = (x - y) / np.sqrt(2), 0.9 * z + 0.44 * (x + y) / np.sqrt(2), (x + y) / np.sqrt(2)
+    with styled():
+        figure, axes = canvas(110, 110, 2, 2, 2, 2)
+        for far, colour in ((True, QUIET), (False, FIRST)):
+            here = (depth > 0) == far
+            axes.scatter(across[here], up[here], s=4, color=colour, linewidths=0, alpha=0.6 if far else 0.9)
+        axes.set_xlim(-1.05, 1.05)
+        axes.set_ylim(-1.05, 1.05)
+        axes.axis("off")
+        return themed(figure, name_for_ids("cloud", name))
+
+
+def what_rows_are(found: Found) -> list[Panel]:
+    """What each row is, and how many numbers it trains."""
+    carried = {"none": "nothing", "shape": "neighbourhood", "xyz": "neighbourhood and coordinates"}
+    panels = []
+    for name in there(found, found.settings):
+        counts, body = of(found, "parameters", name), []
+        for label in found.labels(name):
+            unit = next(u for u in found.units if u.setting == name and plain_label(u) == label)
+            row = msgspec.convert(unit.settings["row"], rows.PointsRow)
+            told = scheme_text({"scheme": row.scheme, "options": row.options})
+            trained = sorted({round(value) for value in counts.get(label, {}).values()})
+            cells = (told, row.view, carried[row.features])
+            body.append((label, *cells, " to ".join(f"{n:,}" for n in trained) or "not run"))
+        columns = ("Row", "Scheme", "Unit of positions", "What tokens carry", "Trained numbers")
+        panels.append(Panel(f"The rows: {name}", (Table("What each row is", columns, tuple(body), prose=True),)))
+    return panels or empty("The rows")
+
+
+def size(seeds: BySeed) -> str:
+    """A mean with its interval, for a sentence."""
+    found = t_interval(list(seeds.values()))
+    return f"{number(found.mean, 3)}{NO_BREAK}{interval(found, 3)}"

@@ -1,0 +1,193 @@
+"""One unit of the points study: draw its clouds, train a row's model on them, score it on clouds that it never saw."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from posenc.models.points import PointsConfig
+from posenc.store import Outcome, Store, Unit
+from posenc.studies.points.rows import PointsRow
+from posenc.studies.timing import training_seconds
+from posenc.tasks import points as task
+from posenc.tasks.shapes import read
+from posenc.training.checkpoint import write_whole
+from posenc.training.fit import drawn
+from posenc.training.loop import At, Fit, Report, TrainingConfig, train
+
+RATIOS = (0.5, 1, 2, 4)
+"""Numbers of points that a model is asked about, as parts of the number that it was trained at."""
+MOVES = (0.25, 1.0, 4.0)
+"""Lengths of a move, in radii of a cloud."""
+AT_ONCE = 2**23
+"""Pairs of points in memory together where no gradient is taken."""
+TOGETHER = 64
+"""Clouds at once, at the most."""
+TEST, TURN = 2**20, 2**20 + 1
+"""Parts of a seed's chance, which no step of a training has."""
+
+
+def cloud_path(root: Path, data: Mapping[str, Any]) -> Path:
+    """Where a store keeps the clouds of a folder of meshes."""
+    digest = hashlib.sha256(msgspec.json.encode(dict(data), order="sorted")).hexdigest()[:16]
+    return root / "data" / f"points-{digest}.npz"
+
+
+def keep_folder(root: Path, folder: Path, data: Mapping[str, Any]) -> task.Parts:
+    """The clouds of a folder, in the store after the first time. Raises ValueError for a folder that has none."""
+    path = cloud_path(root, data)
+    if not path.exists():
+        print(f"Drawing points of the meshes of {folder}; this is done once for a store.")
+        task.save(task.read_folder(folder, data["points"], per_class=data["most"]), path)
+    return task.load(path)
+
+
+def keep_mesh(root: Path, path: Path) -> str:
+    """Puts Spot's mesh into a store's folder of data; returns the digest that finds it there."""
+    read(path)
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    if not (kept := _mesh(root, digest)).exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(kept, content)
+    return digest
+
+
+def _mesh(root: Path, digest: str) -> Path:
+    return root / "data" / f"mesh-{digest}.npz"
+
+
+def clouds(root: Path, data: Mapping[str, Any], seed: int) -> task.Parts:
+    """The clouds of a unit: made for its seed, or those of the store's folder.
+
+    Raises ValueError where what they were made from is no longer in the store.
+    """
+    if "folder" in data:
+        if not (path := cloud_path(root, data)).exists():
+            raise ValueError(f"the clouds are no longer at {path}. Run the same command again.")
+        return task.load(path)
+    sizes = ((data["train"], 2 * seed), (data["test"], 2 * seed + 1))
+    if "mesh" not in data:
+        return task.Parts(*(task.solids(many, data["points"], seed=own) for many, own in sizes))
+    if not (path := _mesh(root, data["mesh"])).exists():
+        raise ValueError(f"the mesh is no longer at {path}. Run the same command again.")
+    shape = read(path)
+    mesh = type(shape.mesh)(shape.placement.back(shape.mesh.vertices), shape.mesh.faces)
+    return task.Parts(*(task.spot_parts(mesh, many, data["points"], seed=own) for many, own in sizes))
+
+
+class Trained:
+    """A model and its clouds: the loss of a batch, and scores."""
+
+    def __init__(self, unit: Unit, root: Path) -> None:
+        settings, self.unit, self.root = unit.settings, unit, root
+        self.device = settings["device"]
+        self.row = msgspec.convert(settings["row"], PointsRow)
+        self.training = msgspec.convert(settings["training"], TrainingConfig)
+        self.seen = task.Seen(settings["points"], settings["turned"], settings["noise"])
+        torch.manual_seed(unit.seed)
+        self.model = self.row.model(msgspec.convert(settings["model"], PointsConfig)).to(self.device)
+
+    @cached_property
+    def parts(self) -> task.Parts:
+        return clouds(self.root, self.unit.settings["data"], self.unit.seed)
+
+    def fit(self) -> Fit:
+        return Fit(self.model, len(self.parts.train), self.loss, self.evaluate, loss_at=self.loss_at)
+
+    def loss(self, batch: Tensor) -> Tensor:
+        return self.loss_at(At(0, 0, 0), batch)
+
+    def loss_at(self, at: At, batch: Tensor) -> Tensor:
+        learned = self.parts.train
+        found = self._logits(task.draw(learned, batch, self.seen, at.generator()))
+        return functional.cross_entropy(found, learned.labels[batch].to(self.device))
+
+    def _logits(self, points: Tensor) -> Tensor:
+        points = points.to(self.device)
+        return self.model(task.tokens(points, self.row.features), task.positions(points, self.row.view))
+
+    def logits(self, points: Tensor) -> Tensor:
+        """``(M, C)`` of any number of clouds, on the CPU."""
+        some = max(1, min(TOGETHER, AT_ONCE // points.shape[1] ** 2))
+        return torch.cat([self._logits(part).cpu() for part in points.split(some)])
+
+    def held_out(self, seen: task.Seen) -> Tensor:
+        """Points of the clouds that it never saw, the same for every row of a seed; a move changes nothing else."""
+        test = self.parts.test
+        return task.draw(test, torch.arange(len(test)), seen, drawn(self.unit.seed, TEST, 0))
+
+    def evaluate(self) -> dict[str, float]:
+        found, labels = self.logits(self.held_out(self.seen)), self.parts.test.labels
+        return {"accuracy": task.accuracy(found, labels), "loss": float(functional.cross_entropy(found, labels))}
+
+    @torch.no_grad()
+    def outcome(self, curve: list[dict[str, Any]]) -> Outcome:
+        """Scores at the trained number of points and at others, of moved clouds and of turned ones."""
+        self.model.eval()
+        test, still = self.parts.test, self.held_out(self.seen)
+        known = self.logits(still)
+        metrics = self.evaluate()
+        for name, pairs in (("arranged", task.ARRANGED), ("mirrored", task.MIRRORED)):
+            if {label for pair in pairs for label in pair} <= set(test.classes):
+                metrics[f"accuracy_{name}"] = task.accuracy_within(known, test.labels, test.classes, pairs)
+        for ratio in RATIOS:
+            count = round(ratio * self.seen.points)
+            if ratio != 1 and count <= test.most:
+                found = self.logits(self.held_out(self.seen._replace(points=count)))
+                told = metrics[f"accuracy_x{ratio:g}"] = task.accuracy(found, test.labels)
+                metrics[f"kept_x{ratio:g}"] = told / metrics["accuracy"] if metrics["accuracy"] else math.nan
+        for length in MOVES:
+            found = self.logits(self.held_out(self.seen._replace(moved=length)))
+            metrics[f"accuracy_moved_{length:g}"] = task.accuracy(found, test.labels)
+            metrics[f"change_moved_{length:g}"] = task.change(known, found)
+        rotation = task.rotations(len(test), "any", drawn(self.unit.seed, TURN, 0))
+        found = self.logits(still @ rotation.mT)
+        metrics |= {"accuracy_turned": task.accuracy(found, test.labels), "change_turned": task.change(known, found)}
+        metrics["parameters"] = float(sum(p.numel() for p in self.model.parameters() if p.requires_grad))
+        weights = {name: value.detach().cpu().contiguous() for name, value in self.model.state_dict().items()}
+        return Outcome(metrics=metrics, curves=curve, arrays={}, weights=weights)
+
+
+def train_unit(unit: Unit, workdir: Path, report: Report) -> Outcome:
+    """What a worker calls. The store is two folders above a unit's own."""
+    with torch.random.fork_rng():
+        trained = Trained(unit, workdir.parents[1])
+        curve = train(trained.fit(), trained.training, seed=unit.seed, workdir=workdir, report=report)
+        return trained.outcome(curve)
+
+
+def seconds(unit: Unit, store: Store) -> float:
+    """The time of one unit on one core of this machine: a few timed steps, and as much a cloud for what is asked of it
+    afterwards, by the pairs of points that it has."""
+    with torch.random.fork_rng():
+        trained = Trained(unit, store.root)
+        fit = trained.fit()
+        training = training_seconds(fit, trained.training, trained.device)
+    each = training / (trained.training.epochs * fit.per_epoch(trained.training.batch) * trained.training.batch)
+    asked = 3 + len(MOVES) + trained.training.epochs / trained.training.evaluate_every
+    asked += sum(ratio**2 for ratio in RATIOS)
+    return training + each / 3 * asked * len(trained.parts.test)
+
+
+def memory(unit: Unit) -> float:
+    """Bytes that a unit takes, about."""
+    return memory_of(unit.settings)
+
+
+def memory_of(settings: Mapping[str, Any]) -> float:
+    """Bytes of the clouds, and of what a step keeps of each point and each pair of points for its gradient."""
+    model, batch, points = settings["model"], settings["training"]["batch"], settings["points"]
+    clouds_ = 12.0 * settings["data"]["points"] * settings["clouds"]
+    of_pairs = batch * points**2 * (8 * model["heads"] * model["depth"] + 12)
+    of_points = batch * points * model["depth"] * (12 * model["dim"] + 4 * model["hidden"])
+    return clouds_ + 4.0 * max(of_pairs + of_points, AT_ONCE * (model["heads"] + 8))
