@@ -64,9 +64,7 @@ class Recaller:
     def logits(self, tokens: Tensor, generator: torch.Generator) -> Tensor:
         if self.row.randomised is None:
             return self.model(tokens)
-        pos = randomised(
-            sequence(tokens.shape[1]), self.row.randomised, batch=len(tokens), generator=generator
-        )
+        pos = randomised(sequence(tokens.shape[1]), self.row.randomised, batch=len(tokens), generator=generator)
         return self.model(tokens, pos.to(self.device))
 
     def evaluate(self) -> dict[str, float]:

@@ -34,6 +34,8 @@ PUBLISHED: Mapping[str, float] = {
 """The nine settings of queries, keys, values and outputs that turn -> the loss that Su 2025 prints of each (kexue.fm,
 archives/10862), of models like Llama with 10^9 parameters."""
 RELATIVE = ("rope", "qkvo-rope", "vo-rope", "nope")
+STILL = 1e-3
+"""Predictions that move by less, in total variation, when all positions move are those of a relative encoding."""
 STRETCHED: Mapping[str, Schedule] = {"rope, linear": "linear", "rope, ntk": "ntk", "rope, yarn": "yarn"}
 """Rows that are trained as "rope" and asked with other frequencies."""
 EXTRAPOLATION = (
@@ -71,6 +73,10 @@ ABOUT: Mapping[str, str] = {
 }
 
 
+FEWEST = 32
+"""Of T5's buckets, half are of one distance each: a shorter largest distance has no room for the others."""
+
+
 class LanguageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A model and its schemes. turns: layer l takes turn ``l mod n``. randomised: from how many positions those of a
     window are drawn, or None for positions in a row."""
@@ -79,20 +85,23 @@ class LanguageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     turns: tuple[Specification, ...]
     randomised: int | None = None
 
-    def model(self, window: int) -> LanguageModel:
-        """The untrained model for a trained window of so many tokens. Raises ValueError where a scheme does not fit."""
-        known = {
+    def known(self, window: int) -> dict[str, Any]:
+        """Constructor arguments of schemes that follow from the model and the trained window."""
+        return {
             "dim": self.config.dim,
             "heads": self.config.heads,
             "head_dim": self.config.head_dim,
             "axes": 1,
             "max_len": window,
-            "max_distance": window,
+            "max_distance": max(window, FEWEST),
             "npos_max": window,
             "threshold": float(window),
             "extent": float(window),
         }
-        made = [per_layer(turn, known) for turn in self.turns]
+
+    def model(self, window: int) -> LanguageModel:
+        """The untrained model for a trained window of so many tokens. Raises ValueError where a scheme does not fit."""
+        made = [per_layer(turn, self.known(window)) for turn in self.turns]
         return LanguageModel(self.config, made[0] if len(made) == 1 else layers.layers(*made))
 
 
@@ -159,9 +168,8 @@ def stops(row: LanguageRow, window: int, longest: int) -> str:
     """Why a row cannot read so many tokens, in its scheme's own sentence; empty where it can."""
     if row.randomised is not None:
         return ""
-    known: dict[str, Any] = {"dim": 2, "heads": 1, "head_dim": 2, "axes": 1, "max_len": window, "extent": 1.0}
     for turn in row.turns:
-        made = build(turn, {**known, "npos_max": window, "max_distance": window})
+        made = build(turn, row.known(window))
         try:
             made.prepare(sequence(longest))
         except ValueError as error:

@@ -49,7 +49,9 @@ def keep(root: Path, path: Path, *, window: int, multiple: int) -> KeptText:
     target = _path(root, digest)
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, msgspec.msgpack.encode([found.unit, "".join(found.vocabulary), found.tokens.numpy().tobytes()]))
+        write_whole(
+            target, msgspec.msgpack.encode([found.unit, "".join(found.vocabulary), found.tokens.numpy().tobytes()])
+        )
     return KeptText(digest=digest, unit=found.unit, vocabulary=len(found.vocabulary), multiple=multiple)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -20,8 +21,9 @@ from posenc.positions import Positions, sequence
 from posenc.randomised import randomised
 from posenc.store import Outcome, Store, Unit
 from posenc.studies.language import recalling
-from posenc.studies.language.rows import LanguageRow, Schedule, stops, stretched
+from posenc.studies.language.rows import STILL, LanguageRow, Schedule, stops, stretched
 from posenc.studies.language.texts import KeptText, kept
+from posenc.studies.language.writing import can_write, tokens_a_second, written
 from posenc.studies.timing import training_seconds
 from posenc.tasks import text
 from posenc.training.fit import drawn
@@ -81,7 +83,9 @@ class Reader:
     def outcome(self, curve: list[dict[str, Any]]) -> Outcome:
         """The loss at the trained length and by context, how far moved positions move what is told."""
         reached = 1
-        while reached * 2 <= self.longest // self.window and not stops(self.row, self.window, reached * 2 * self.window):
+        while reached * 2 <= self.longest // self.window and not stops(
+            self.row, self.window, reached * 2 * self.window
+        ):
             reached *= 2
         with evaluating(self.model):
             metrics = {"loss": float(self.in_parts(apart(self.parts.test, self.window)).double().mean())}
@@ -90,10 +94,21 @@ class Reader:
                 stride=self.window // 2,
             )  # fmt: skip
             metrics["moved"] = self.moved()
+            said = self.say(metrics, reached)
         metrics |= at_multiples(by, self.window)
+        metrics["relative"] = float(metrics["moved"] < STILL)
         metrics["parameters"] = float(sum(p.numel() for p in self.model.parameters()))
         weights = {name: value.detach().cpu().contiguous() for name, value in self.model.state_dict().items()}
-        return Outcome(metrics=metrics, curves=curve, arrays={"loss_by_context": by.numpy()}, weights=weights)
+        return Outcome(metrics=metrics, curves=curve, arrays={"loss_by_context": by.numpy(), **said}, weights=weights)
+
+    def say(self, metrics: dict[str, float], reached: int) -> dict[str, np.ndarray]:
+        """What the model goes on with, and into the metrics how fast; nothing of positions that are drawn."""
+        if self.row.randomised is not None or not can_write(self.model):
+            return {}
+        half, test = self.window // 2, self.parts.test.long()
+        for name, multiple in {"tokens_a_second": 1, "tokens_a_second_far": reached}.items():
+            metrics[name] = tokens_a_second(self.model, test[: multiple * self.window])
+        return {"written": written(self.model, test[:half], half, self.unit.seed).numpy()}
 
     def moved(self) -> float:
         """The mean total variation between what is told at positions ``0 .. n - 1`` and at ``n .. 2 n - 1``, of the

@@ -1,0 +1,98 @@
+"""Recall: what copies and needles are made of, and that right answers, and no others, score."""
+
+import doctest
+
+import pytest
+import torch
+
+from posenc.tasks import recall
+
+SYMBOLS = 6
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def test_the_worked_example() -> None:
+    result = doctest.testmod(recall)
+    assert (result.failed, result.attempted > 3) == (0, True)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_copy_says_everything_again_after_the_bar(full: bool) -> None:
+    found, lengths = recall.copy(200, 14, symbols=SYMBOLS, generator=generator(), full=full), set()
+    for tokens, answers in zip(found.tokens.tolist(), found.answers.tolist(), strict=True):
+        n = tokens.index(recall.BAR)
+        assert tokens[:n] == tokens[n + 1 : 2 * n + 1]
+        assert all(recall.SPECIAL <= token < recall.SPECIAL + SYMBOLS for token in tokens[:n])
+        assert set(tokens[2 * n + 1 :]) <= {recall.PAD}
+        assert answers == [n < place <= 2 * n for place in range(14)]
+        lengths.add(n)
+    assert lengths == ({6} if full else {1, 2, 3, 4, 5, 6})
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_needle_is_found_once_and_asked_for_once(full: bool) -> None:
+    found, haystacks = recall.needle(200, 24, needles=3, symbols=SYMBOLS, generator=generator(), full=full), set()
+    keys = range(recall.SPECIAL, recall.SPECIAL + SYMBOLS)
+    for tokens, answers in zip(found.tokens.tolist(), found.answers.tolist(), strict=True):
+        bar = tokens.index(recall.BAR)
+        haystack, asked = tokens[:bar], tokens[bar + 1 : bar + 7]
+        held = {haystack[n]: haystack[n + 1] for n in range(bar) if haystack[n] in keys}
+        assert len(held) == sum(token in keys for token in haystack) == 3
+        assert dict(zip(asked[::2], asked[1::2], strict=True)) == held
+        assert [place for place, answer in enumerate(answers) if answer] == [bar + 2, bar + 4, bar + 6]
+        fillers = [token for token in haystack if token >= recall.SPECIAL + 2 * SYMBOLS]
+        assert len(fillers) == bar - 6
+        assert set(tokens[bar + 7 :]) <= {recall.PAD}
+        haystacks.add(bar)
+    assert haystacks == ({17} if full else set(range(6, 18)))
+
+
+def test_needles_lie_everywhere_and_are_asked_for_in_any_order() -> None:
+    found = recall.needle(4000, 24, needles=2, symbols=SYMBOLS, generator=generator(), full=True)
+    is_key = (found.tokens >= recall.SPECIAL) & (found.tokens < recall.SPECIAL + SYMBOLS)
+    share = is_key[:, :18].double().mean(0)
+    middle = share[1:17]
+    assert float(middle.min()) > 0.6 * float(middle.max())
+    first = found.tokens[:, :18].gather(1, is_key[:, :18].double().argmax(1, keepdim=True))
+    assert 0.45 < float((first[:, 0] == found.tokens[:, 20]).double().mean()) < 0.55
+
+
+def test_the_same_seed_makes_the_same_samples() -> None:
+    copies = [recall.copy(4, 20, symbols=SYMBOLS, generator=generator(seed)).tokens for seed in (0, 0, 1)]
+    hays = [recall.needle(4, 20, needles=2, symbols=SYMBOLS, generator=generator(seed)).tokens for seed in (0, 0, 1)]
+    for one, same, other in (copies, hays):
+        assert torch.equal(one, same)
+        assert not torch.equal(one, other)
+
+
+def test_only_answers_count_and_a_sample_is_right_when_all_are() -> None:
+    found = recall.copy(8, 11, symbols=SYMBOLS, generator=generator(), full=True)
+    told = torch.where(found.answers, found.tokens, -1)  # wrong everywhere else
+    assert recall.accuracy(found, told) == {"accuracy": 1.0, "whole": 1.0}
+    told[:2, 6] = -1
+    assert recall.accuracy(found, told) == {"accuracy": pytest.approx(1 - 2 / 40), "whole": 0.75}
+
+
+def test_logits_tell_the_token_after_their_own() -> None:
+    found = recall.copy(8, 11, symbols=SYMBOLS, generator=generator())
+    ahead = torch.nn.functional.one_hot(found.tokens.roll(-1, 1), recall.SPECIAL + SYMBOLS).float() * 50
+    assert float(recall.loss(ahead, found)) < 1e-6
+    assert recall.accuracy(found, recall.told(ahead))["accuracy"] == 1
+    here = torch.nn.functional.one_hot(found.tokens, recall.SPECIAL + SYMBOLS).float() * 50
+    assert recall.accuracy(found, recall.told(here))["accuracy"] < 0.5
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: recall.copy(1, 2, symbols=4, generator=generator()), "a length of at least 3 and 2 symbols"),
+        (lambda: recall.needle(1, 8, needles=2, symbols=4, generator=generator()), "a length of at least 9"),
+        (lambda: recall.needle(1, 99, needles=5, symbols=4, generator=generator()), "as many different keys"),
+    ],
+)
+def test_what_does_not_fit_is_said_in_a_sentence(make, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        make()

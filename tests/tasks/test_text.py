@@ -1,0 +1,143 @@
+"""Text as a task: reading characters and bytes, parts that do not overlap, windows, and what counting tells."""
+
+import doctest
+import gzip
+import math
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+
+from posenc.tasks import text
+
+
+def test_the_worked_example() -> None:
+    result = doctest.testmod(text)
+    assert (result.failed, result.attempted > 5) == (0, True)
+
+
+# reading -------------------------------------------------------------------------------------------------------------
+
+
+def test_characters_are_numbered_by_code_point_and_said_again(tmp_path: Path) -> None:
+    said = "naïve 漢字 🙂\r\nline"
+    path = tmp_path / "mine.txt"
+    path.write_bytes(said.encode())
+    found = text.read(path)
+    assert found.say(found.tokens) == said
+    assert found.vocabulary == tuple(sorted(set(said)))
+    assert len(found.tokens) == len(said)
+
+
+def test_a_mark_of_the_byte_order_is_no_character(tmp_path: Path) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_bytes("\ufeffab".encode())
+    assert text.read(path).vocabulary == ("a", "b")
+
+
+def test_bytes_are_read_where_the_name_says_so_or_the_caller(tmp_path: Path) -> None:
+    content = bytes(range(256)) + "ü".encode()
+    for name in ("mine.bin", "mine.txt"):
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "mine.bin.gz").write_bytes(gzip.compress(content))
+    told = [text.read(tmp_path / name) for name in ("mine.bin", "mine.bin.gz")]
+    for found in (*told, text.read(tmp_path / "mine.txt", "bytes")):
+        assert found.tokens.tolist() == list(content)
+        assert (len(found.vocabulary), found.unit) == (256, "bytes")
+        assert found.say(found.tokens[-2:]) == "ü"
+
+
+def test_a_packed_text_is_unpacked_and_found_in_a_folder_of_data(tmp_path: Path) -> None:
+    (tmp_path / "text").mkdir()
+    path = tmp_path / f"{text.FILE}.gz"
+    path.write_bytes(gzip.compress(b"to be"))
+    assert text.find(tmp_path) == path
+    found = text.read(path)
+    assert found.say(found.tokens) == "to be"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("mine.txt", b"", "is empty; a text has at least"),
+        ("mine.txt", b"ab\xff", r"is not UTF-8: byte 2 is 0xff. To read it as bytes, .* ends in .bin, as mine.bin"),
+        ("mine.txt.gz", b"no gzip", r"mine.txt.gz cannot be read: Not a gzipped file"),
+        ("mine.txt.gz", gzip.compress(b"long enough to be cut" * 9)[:-12], "cannot be read"),
+    ],
+)
+def test_what_is_no_text_is_said_in_a_sentence(tmp_path: Path, name: str, content: bytes, sentence: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=sentence):
+        text.read(tmp_path / name)
+
+
+def test_a_folder_and_a_missing_file_are_no_text(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is a folder"):
+        text.read(tmp_path)
+    with pytest.raises(ValueError, match=r"none.txt is not there"):
+        text.read(tmp_path / "none.txt")
+    with pytest.raises(ValueError, match=r"holds no text: .*posenc run language my_text.txt"):
+        text.find(tmp_path)
+
+
+# parts and windows ---------------------------------------------------------------------------------------------------
+
+
+def test_parts_follow_each_other_and_share_nothing() -> None:
+    tokens = torch.arange(1000, dtype=torch.int32)
+    parts = text.split(tokens, longest=49)
+    assert torch.equal(torch.cat(tuple(parts)), tokens)
+    assert [len(part) for part in parts] == [900, 50, 50]
+    with pytest.raises(
+        ValueError, match=r"50 are held out to report, and that takes at least 51. Bring a text of 1,02"
+    ):
+        text.split(tokens, longest=50)
+
+
+def test_windows_are_tokens_in_a_row_with_the_one_after() -> None:
+    part = torch.arange(10, dtype=torch.int32)
+    assert text.windows(part, 3, [0, 6]).tolist() == [[0, 1, 2, 3], [6, 7, 8, 9]]
+    for start in (-1, 7):
+        with pytest.raises(ValueError, match=rf"starts from 0 to 6 in a part of 10; got {start}"):
+            text.windows(part, 3, [start])
+
+
+@pytest.mark.parametrize("length", [3, 4, 9])
+def test_windows_apart_tell_each_token_once(length: int) -> None:
+    part = torch.arange(10, dtype=torch.int32)
+    told = text.windows(part, length, text.apart(len(part), length))[:, 1:].flatten().tolist()
+    assert told == list(range(1, 9 // length * length + 1))
+
+
+# counting ------------------------------------------------------------------------------------------------------------
+
+
+def test_counts_are_those_of_the_formula() -> None:
+    train = torch.tensor([0, 1, 0, 1, 0, 2, 0, 1], dtype=torch.int32)  # of 5 kinds: 3 and 4 never come
+    singles, pairs = Counter(train.tolist()), Counter(zip(train[:-1].tolist(), train[1:].tolist(), strict=True))
+
+    def alone(b: int) -> float:
+        return (singles[b] + 1) / (8 + 5)
+
+    def after(a: int, b: int) -> float:
+        kinds, times = sum(x == a for x, _ in pairs), sum(n for (x, _), n in pairs.items() if x == a)
+        return (pairs[a, b] + kinds * alone(b)) / (times + kinds) if times else alone(b)
+
+    asked = torch.tensor([0, 1, 2, 0, 3, 4, 1, 1], dtype=torch.int32)
+    told = [text.count(train, 5, order=order).losses(asked).tolist() for order in (1, 2)]
+    steps = list(zip(asked[:-1].tolist(), asked[1:].tolist(), strict=True))
+    assert told[0] == pytest.approx([-math.log(alone(b)) for _, b in steps], abs=1e-12)
+    assert told[1] == pytest.approx([-math.log(after(a, b)) for a, b in steps], abs=1e-12)
+    for a in range(5):
+        assert math.fsum(after(a, b) for b in range(5)) == pytest.approx(1)
+
+
+@pytest.mark.data
+def test_shakespeare_is_1_1_million_characters_of_65_kinds(data_folder: Path) -> None:
+    found = text.read(text.find(data_folder))
+    assert (len(found.tokens), len(found.vocabulary)) == (1_115_394, 65)
+    parts = text.split(found.tokens, longest=4096)
+    unigram, bigram = (float(text.count(parts.train, 65, order=k).losses(parts.test).mean()) for k in (1, 2))
+    assert 3.2 < unigram < 3.5
+    assert 2.4 < bigram < 2.6
