@@ -1,7 +1,7 @@
 """The encoder as one would write it from torch's own layers: the baseline that is timed, and the reference that is
 compared with.
 
-It computes the whole last layer, and reads one token off its end. Encodings are rows added to the tokens.
+It computes the whole last layer, and reads some tokens off its end. Encodings are rows added to the tokens.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from posenc.models.encoder import Encoder, EncoderConfig
+from posenc.models.encoder import Blocks, EncoderConfig
 
 ACTIVATIONS = {"relu": functional.relu, "gelu": functional.gelu}
 
@@ -43,25 +43,42 @@ class PlainEncoder(nn.Module):
 
     def forward(self, x: Tensor, index: Tensor, probe: Tensor) -> Tensor:
         """x: ``(B, N, channels)``; index: the table row of each token, ``(N,)``; probe: ``(B,)``. Logits."""
-        y = self.tokens(x)
-        if not self.tables:
-            y = self.encoder(y)
-        elif self.config.placement == "input":
-            y = self.encoder(y + self.tables[0][index])
-        else:
-            for number, layer in enumerate(self.encoder.layers):
-                y = layer(y + self.tables[min(number, len(self.tables) - 1)][index])
-            y = y if self.encoder.norm is None else self.encoder.norm(y)
+        y = self.through(self.tokens(x), index)
         read = probe if self.config.read_out == "probe" else torch.full_like(probe, x.shape[1] - 1)
         return self.head(y[torch.arange(len(y), device=y.device), read])
 
-    def take(self, encoder: Encoder) -> None:
-        """The weights of an ``Encoder``."""
+    def through(self, y: Tensor, index: Tensor) -> Tensor:
+        """All layers, of all tokens."""
+        if not self.tables:
+            return self.encoder(y)
+        if self.config.placement == "input":
+            return self.encoder(y + self.tables[0][index])
+        for number, layer in enumerate(self.encoder.layers):
+            y = layer(y + self.tables[min(number, len(self.tables) - 1)][index])
+        return y if self.encoder.norm is None else self.encoder.norm(y)
+
+    def take(self, encoder: Blocks) -> None:
+        """The weights of a model of ours."""
         own = dict(self.named_parameters())
         with torch.no_grad():
             for name, value in encoder.named_parameters():
                 if plain_name(name, self.config) in own:
                     own[plain_name(name, self.config)].copy_(value)
+
+
+class PlainMasked(PlainEncoder):
+    """``MaskedEncoder`` the same way: a prediction of every token, those of the hidden ones read off the end."""
+
+    def __init__(self, config: EncoderConfig, *, tables: int, max_len: int) -> None:
+        super().__init__(config, tables=tables, max_len=max_len)
+        self.hidden_token = nn.Parameter(torch.zeros(config.dim))
+
+    def forward(self, x: Tensor, index: Tensor, probe: Tensor) -> Tensor:
+        """x: ``(B, N, F)``; index: the table row of each token; probe: the hidden tokens, ``(B, M)``. Predictions
+        ``(B, M, F)``."""
+        away = torch.zeros(x.shape[:2], dtype=torch.bool).scatter(1, probe, True)[..., None]
+        every = self.head(self.through(torch.where(away, self.hidden_token, self.tokens(x)), index))
+        return every.gather(1, probe[..., None].expand(-1, -1, every.shape[-1]))
 
 
 def plain_layer(config: EncoderConfig) -> nn.TransformerEncoderLayer:
@@ -112,7 +129,7 @@ def plain_name(name: str, config: EncoderConfig) -> str:
     return f"encoder.norm.{rest}" if kind == "norm" else name
 
 
-def differences(encoder: Encoder, plain: PlainEncoder, ours: Tensor, theirs: Tensor) -> dict[str, float]:
+def differences(encoder: Blocks, plain: PlainEncoder, ours: Tensor, theirs: Tensor) -> dict[str, float]:
     """The largest difference of the logits and of every gradient, by name, over the largest entry of the plain one.
 
     Both losses must have been through ``backward``. A missing gradient counts as zero.

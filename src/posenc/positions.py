@@ -112,14 +112,12 @@ class Positions:
         return Positions(self.coords[..., tokens, :], placed)
 
     def take(self, index: Tensor) -> Positions:
-        """The position of one token a sample, ``index`` of shape ``(B,)``: what a read-out token's query needs."""
+        """The positions of one token a sample, ``index (B,)``, or of several, ``(B, M)``: those of a read-out's queries."""
+        index = index[:, None] if index.dim() == 1 else index
         coords, placed = self.coords, self.placed
-        if coords.dim() == 3:
-            coords = coords.gather(1, index[:, None, None].expand(-1, 1, self.axes))
-        else:
-            coords = coords[index][:, None]
+        coords = coords.gather(1, index[..., None].expand(-1, -1, self.axes)) if coords.dim() == 3 else coords[index]
         if placed is not None:
-            placed = placed.gather(1, index[:, None]) if placed.dim() == 2 else placed[index][:, None]
+            placed = placed.gather(1, index) if placed.dim() == 2 else placed[index]
         return Positions(coords, placed)
 
     def to(self, device: torch.device | str) -> Positions:

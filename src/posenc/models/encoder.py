@@ -74,8 +74,8 @@ class EncoderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return self.dim // self.heads
 
 
-class Encoder(nn.Module):
-    """Tokens ``(B, N, channels)`` at positions to logits ``(B, classes)`` of one token a sample.
+class Blocks(nn.Module):
+    """Token embedding, blocks and last norm with a scheme a layer, and a head: all of an encoder but what it reads out.
 
     schemes: a factory ``layer -> Scheme``; returning the same scheme shares it.
     """
@@ -100,6 +100,22 @@ class Encoder(nn.Module):
             refuse_width(scheme, dim=self.config.dim, head_dim=self.config.head_dim, model="encoder")
         self.schemes = nn.ModuleList(unique).train(self.training)
         self.scheme_of = scheme_of
+
+    def _prepare(self, pos: Positions) -> tuple[list[Any], list[Where], list[Pair]]:
+        schemes: list[Any] = list(self.schemes)
+        prepared = [scheme.prepare(pos) for scheme in schemes]
+        return schemes, prepared, [scheme.relate(w, w) for scheme, w in zip(schemes, prepared, strict=True)]
+
+    def _embedded(self, y: Tensor, layer: int, scheme: Scheme, where: Where) -> Tensor:
+        if "embed" in scheme.claims.sites and (layer == 0 or self.config.placement == "every_block"):
+            y = y + scheme.embed(where).to(y.dtype)
+            if self.config.encoding_dropout:
+                y = functional.dropout(y, self.config.encoding_dropout, self.training)
+        return y
+
+
+class Encoder(Blocks):
+    """Tokens ``(B, N, channels)`` at positions to logits ``(B, classes)`` of one token a sample."""
 
     def forward(
         self, x: Float[Tensor, "B N channels"], pos: Positions, probe: Int[Tensor, "B"]
@@ -134,18 +150,6 @@ class Encoder(nn.Module):
             if layer + 1 < len(blocks):
                 y = block(y, scheme, where, pair)
         return torch.stack(maps)
-
-    def _prepare(self, pos: Positions) -> tuple[list[Any], list[Where], list[Pair]]:
-        schemes: list[Any] = list(self.schemes)
-        prepared = [scheme.prepare(pos) for scheme in schemes]
-        return schemes, prepared, [scheme.relate(w, w) for scheme, w in zip(schemes, prepared, strict=True)]
-
-    def _embedded(self, y: Tensor, layer: int, scheme: Scheme, where: Where) -> Tensor:
-        if "embed" in scheme.claims.sites and (layer == 0 or self.config.placement == "every_block"):
-            y = y + scheme.embed(where).to(y.dtype)
-            if self.config.encoding_dropout:
-                y = functional.dropout(y, self.config.encoding_dropout, self.training)
-        return y
 
 
 class Block(nn.Module):
@@ -199,6 +203,22 @@ class Block(nn.Module):
         else:
             a = self._attend_folded(x_read, x, scheme, where_q, pair)
         return self._after(z_read, a.flatten(1))
+
+    def some(self, z: Tensor, scheme: Scheme, pos: Positions, where: Where, index: Tensor) -> Tensor:
+        """What ``forward`` gives at the tokens ``index (B, M)`` of each sample, ``(B, M, dim)``: only their queries and
+        feed-forwards are computed."""
+        x = self.norm1(z) if self.config.norm == "pre" else z
+        rows = index + torch.arange(len(z), device=z.device)[:, None] * z.shape[1]
+        z_some, x_some = (t.flatten(0, 1)[rows] for t in (z, x))
+        where_q, pair = where, None  # which nothing reads, unless
+        if scheme.claims.sites - {"embed", "mix"}:
+            where_q = scheme.prepare(pos.take(index))
+            pair = scheme.relate(where_q, where)
+        dim, weight, bias = self.config.dim, self.qkv.weight, self.qkv.bias
+        (q,) = self._heads(linear(x_some, weight[:dim], _cut(bias, 0, dim)), 1)
+        k, v = self._heads(linear(x, weight[dim:], _cut(bias, dim, 3 * dim)), 2)
+        a = attend(q, k, v, scheme, where_q, where, pair, kept=scheme.keep(x, where))
+        return self._after(z_some, a.transpose(1, 2).flatten(2))
 
     def _attend_folded(self, x_read: Tensor, x: Tensor, scheme: Scheme, where_q: Where, pair: Pair) -> Tensor:
         """One query against keys that no scheme touches: ``q . (W_K x_j) = (W_K^T q) . x_j`` and

@@ -166,7 +166,8 @@ class Sweep:
 
     name, question, lead: of the study; the lead opens its page. takes: what file of the user's it is about. presets,
     plans: scales and panels by name. work: "module:function" that trains a unit. settle: a unit's settings, plain
-    JSON, from (request, store, setting, label), with its data in the store; raises ValueError for what cannot be run.
+    JSON, from (request, store, setting, label), with its data in the store; None for a row that its data has no place
+    for; raises ValueError for what cannot be run.
     headline: what the rows say, in one sentence. expected: differences named beforehand. seconds, memory: of one unit,
     on one core; asked before a long preset starts, once for all units of which ``alike`` says the same. limits:
     sentences on what the numbers of a preset do not say. watched: the name of a picture that a unit keeps beside its
@@ -184,7 +185,7 @@ class Sweep:
         presets: Mapping[str, Preset],
         plans: Mapping[str, Plan],
         work: str,
-        settle: Callable[[Request, Store, str, str], dict[str, Any]],
+        settle: Callable[[Request, Store, str, str], dict[str, Any] | None],
         headline: Callable[[Found], str],
         seconds: Callable[[Unit, Store], float],
         takes: str = "",
@@ -218,6 +219,8 @@ class Sweep:
         for setting, labels in self.wanted(request).items():
             for label in labels:
                 settings = self.settle(request, store, setting, label)
+                if settings is None:
+                    continue
                 for seed in request.seeds or preset.seeds:
                     unit = Unit(
                         study=self.name,
