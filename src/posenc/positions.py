@@ -112,7 +112,7 @@ class Positions:
         return Positions(self.coords[..., tokens, :], placed)
 
     def take(self, index: Tensor) -> Positions:
-        """The positions of one token a sample, ``index (B,)``, or of several, ``(B, M)``: those of a read-out's queries."""
+        """The positions of one token a sample, ``index (B,)``, or of several, ``(B, M)``: of what is read out."""
         index = index[:, None] if index.dim() == 1 else index
         coords, placed = self.coords, self.placed
         coords = coords.gather(1, index[..., None].expand(-1, -1, self.axes)) if coords.dim() == 3 else coords[index]

@@ -185,7 +185,7 @@ def test_a_store_keeps_recordings_once_split_by_subject(tmp_path, monkeypatch, f
 def test_a_single_recording_is_refused_with_a_way_out(tmp_path, monkeypatch):
     np.savez(tmp_path / "one.npz", recordings=np.random.default_rng(0).normal(size=(1, 5, 60)))
     request = studies.Request(preset="quick", source=tmp_path / "one.npz")
-    with pytest.raises(ValueError, match=r"nothing unseen is left to test with. Cut it yourself, with a gap between"):
+    with pytest.raises(ValueError, match=r"nothing unseen is left to test with. Add recordings of others, or cut it"):
         masked.STUDY.plan(request, Store(tmp_path / "runs"))
 
 

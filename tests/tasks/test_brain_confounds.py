@@ -141,6 +141,10 @@ def test_the_first_frame_has_no_derivative(tmp_path):
     assert found[0, 1] == 0
     assert np.array_equal(found[1:], first[1:])
     assert kept.tolist() == list(range(FRAMES))
+    first[5, 0] = np.nan  # the first frame that is kept, which is not the first
+    write(table, first)
+    with pytest.raises(ValueError, match=r"no number in column 1 of frame 6"):
+        confounds.regressors(brain.Run(tmp_path / "a_bold.nii.gz", confounds=table), FRAMES, 5)
     assert confounds.regressors(brain.Run(tmp_path / "a_bold.nii.gz"), FRAMES, 5)[0] is None
 
 

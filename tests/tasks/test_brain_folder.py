@@ -57,6 +57,13 @@ def test_runs_know_their_subjects(tmp_path, places, names, subjects):
     assert [run.subject for run in runs] == subjects
 
 
+def test_runs_beside_folders_of_subjects_do_not_part_them(tmp_path):
+    save(labels(), tmp_path / "atlas.nii.gz")
+    for place in ("100307/REST1_bold.nii", "100307/REST2_bold.nii", "pilot_bold.nii"):
+        save(volumes(chance(1).normal(size=(PARCELS, 20))), tmp_path / place)
+    assert brain.read(tmp_path).subjects == ("100307", "100307", "pilot")
+
+
 def test_what_lies_beside_a_run_is_found(tmp_path):
     place = tmp_path / "sub-1" / "func"
     place.mkdir(parents=True)

@@ -182,12 +182,21 @@ GLASSER = [f"{side}_{i}_ROI" for side in "RL" for i in range(180)]
 def test_cab_np_goes_by_hemisphere(tmp_path):
     """The file has the left side first and the labels may have the right one first: numbers follow the sides."""
     numbers = chance(1).integers(1, 13, 360)
-    (tmp_path / "a.txt").write_text("\n".join(map(str, numbers)) + "\n")
-    found = brain.read_networks(tmp_path / "a.txt", GLASSER)
+    path = tmp_path / "cortex_parcel_network_assignments.txt"
+    path.write_text("\n".join(map(str, numbers)) + "\n")
+    found = brain.read_networks(path, GLASSER)
     assert found == tuple(brain.CAB_NP[i - 1] for i in [*numbers[180:], *numbers[:180]])
-    swapped = brain.read_networks(tmp_path / "a.txt", [*GLASSER[180:], *GLASSER[:180]])
+    swapped = brain.read_networks(path, [*GLASSER[180:], *GLASSER[:180]])
     assert swapped == tuple(brain.CAB_NP[i - 1] for i in numbers)
-    assert brain.read_networks(tmp_path / "a.txt", [f"parcel {i}" for i in range(360)]) == swapped
+    assert brain.read_networks(path, [f"parcel {i}" for i in range(360)]) == swapped
+    other = path.rename(
+        tmp_path / "networks.txt"
+    )  # the user's own, in the atlas's order, or CAB-NP's under another name
+    with pytest.raises(
+        ValueError, match=r"networks.txt has 360 numbers, and does not say whether .* Name CAB-NP's cort"
+    ):
+        brain.read_networks(other, GLASSER)
+    assert brain.read_networks(other, [*GLASSER[180:], *GLASSER[:180]]) == swapped
 
 
 @pytest.mark.parametrize(
@@ -219,6 +228,8 @@ def test_networks_of_a_file(tmp_path):
     assert brain.read_networks(path, ["a", "b"]) == ("DMN", "Vis")
     with pytest.raises(ValueError, match=r"tells no network of 'c', one of 1"):
         brain.read_networks(path, ["a", "c"])
+    path.write_text('"name","network"\n"b","Vis"\n"a","DMN"\n')  # as R writes it
+    assert brain.read_networks(path, ["a", "b"]) == ("DMN", "Vis")
     path.write_text("Vis\nDMN\n")
     assert brain.read_networks(path, ["a", "b"]) == ("Vis", "DMN")
     path.write_text("3\n14\n")

@@ -2,6 +2,7 @@
 
 import doctest
 import math
+import zipfile
 from pathlib import Path
 
 import duckdb
@@ -9,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from posenc.cli import main
 from posenc.tasks import recordings
-from posenc.tasks.recordings import Recordings, archive, frames, in_blocks, mapping, masks, read, series, split
+from posenc.tasks.recordings import Recordings, archive, frames, in_blocks, mapping, masks, read, series, split, write
 
 NUMBERS = np.random.default_rng(0).normal(size=(3, 4, 50)).astype(np.float32)
 
@@ -50,6 +52,7 @@ def test_what_nobody_said_is_filled_in() -> None:
         ({"channels": ("x", "y", "z")}, "channels has one entry a channel: 4 are needed; got 3"),
         ({"channels": ("x", "y", "z", "x")}, "channels has 'x' more than once"),
         ({"modules": tuple("12345678")}, "modules has one entry a channel: 4 are needed; got 8"),
+        ({"modules": ("x", "", "x", "y")}, "each channel has a module, and 'channel 2' has none. Give those"),
         ({"coordinates": np.zeros((3, 2))}, "coordinates has one entry a channel: 4 are needed; got 3"),
         ({"coordinates": np.full((4, 2), np.nan)}, "coordinates are finite numbers, one row a channel"),
     ],
@@ -119,6 +122,10 @@ def test_a_compressed_npz_and_one_in_the_other_order_are_the_same(tmp_path: Path
         ({"recordings": NUMBERS[0, 0]}, r"of real numbers; got float32 of shape \(50,\)"),
         ({"recordings": NUMBERS.astype(str)}, "of real numbers; got <U"),
         ({"recordings": np.array([NUMBERS[0], NUMBERS[0, :2]], object)}, "holds Python objects.*different lengths go"),
+        (
+            {"recordings": NUMBERS, "channels": np.array(list("wxyz"), object)},
+            r"Write it as text: channels=numpy.array\(",
+        ),
         ({"recordings": NUMBERS, "modules": np.ones((4, 2), int)}, "modules of .* is one row of text or whole numbers"),
         ({"recordings": NUMBERS, "coordinates": np.array(list("wxyz"))}, "coordinates of .* are numbers"),
         ({"recordings": NUMBERS[:0]}, r"of real numbers; got float32 of shape \(0, 4, 50\)"),
@@ -136,6 +143,10 @@ def test_files_that_are_damaged_missing_or_too_large_are_refused(tmp_path: Path,
     (tmp_path / "cut.npz").write_bytes((tmp_path / "whole.npz").read_bytes()[:200])
     with pytest.raises(ValueError, match=r"cut.npz cannot be read \(.*\). Write it again by numpy.savez"):
         read(tmp_path / "cut.npz")
+    with zipfile.ZipFile(tmp_path / "other.npz", "w") as other:
+        other.writestr("recordings", "1,2,3")
+    with pytest.raises(ValueError, match=r"other.npz is no file of numpy.savez: recordings is no array"):
+        read(tmp_path / "other.npz")
     with pytest.raises(ValueError, match=r"there is no .*nowhere.npz. Recordings are a .npz"):
         read(tmp_path / "nowhere.npz")
     (tmp_path / "some.mat").write_bytes(b"MATLAB")
@@ -182,6 +193,12 @@ def test_a_csv_needs_no_names_and_may_lack_numbers(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read(tmp_path, drop=True).series, [[[1, 4, 7], [2, 5, 8]]])
 
 
+def test_channels_csv_names_the_columns_of_tables_that_do_not(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1,2\n4,5\n7,9\n")
+    (tmp_path / "channels.csv").write_text("channel,module\nV1,vis\nA1,aud\n")
+    assert (read(tmp_path).channels, read(tmp_path).modules) == (("V1", "A1"), ("vis", "aud"))
+
+
 @pytest.mark.parametrize(
     ("files", "told"),
     [
@@ -189,6 +206,7 @@ def test_a_csv_needs_no_names_and_may_lack_numbers(tmp_path: Path) -> None:
         ({"a.csv": ""}, "a.csv is empty"),
         ({"a.csv": "x,y\n"}, "a.csv has a line of names and no times"),
         ({"a.csv": "x,y\n1,2\n3,4,5\n"}, "a.csv, line 3: 3 columns stand where the first line has 2"),
+        ({"a.csv": "x,y,z\n1,2,3\n4,5,6\n7\n"}, "a.csv, line 4: 1 columns stand where the first line has 3"),
         ({"a.csv": "x,day\n1,2\n3,Mon\n"}, "a.csv, line 3: 'Mon' in column 'day' is no number. Columns are channels"),
         ({"a.csv": "1,2\n3,?\n"}, r"a.csv, line 2: '\?' in column 2 is no number"),
         ({"a.csv": "x,y\n1,2\n3,4\n", "b.csv": "y,x\n1,2\n3,4\n"}, "b.csv has the channel 'y' where a.csv has 'x'"),
@@ -235,6 +253,8 @@ def test_tables_that_do_not_fit_in_memory_need_a_folder(tmp_path: Path, monkeypa
     with pytest.raises(ValueError, match=r"a folder of 2 recordings like sub-1_b.csv needs .* Name a folder to keep"):
         read(place)
     assert len(read(place, folder=tmp_path / "kept")) == 2
+    monkeypatch.delattr("os.posix_fallocate", raising=False)  # as on macOS
+    assert len(read(place, folder=tmp_path / "kept")) == 2
     with pytest.raises(ValueError, match=r"0.00 GiB cannot be kept in .*a.csv/deeper"):
         mapping.mapped(place / "sub-2_a.csv" / "deeper", (2, 2), np.dtype(np.float32))
 
@@ -265,13 +285,57 @@ def test_a_single_subject_is_refused_and_blocks_have_a_gap() -> None:
     assert (len(found.train), len(found.test)) == (3, 2)
     times = [each[0].tolist() for each in in_blocks(single, 5, 4).series]
     assert times == [list(range(start, start + 6)) for start in (0, 10, 20, 30, 40)]
-    assert set(found.train.names) | set(found.test.names) == {f"a, block {number}" for number in range(1, 6)}
+    assert set(found.train.names) | set(found.test.names) == {f"block {number} of a" for number in range(1, 6)}
     own = {
         name: each[0, 0]
         for part in (found.train, found.test)
         for name, each in zip(part.names, part.series, strict=True)
     }
-    assert own == {f"a, block {number}": 10.0 * (number - 1) for number in range(1, 6)}
+    assert own == {f"block {number} of a": 10.0 * (number - 1) for number in range(1, 6)}
+
+
+def test_what_is_written_is_read_again(tmp_path) -> None:
+    about = {"modules": tuple("wxyz"), "coordinates": np.arange(8.0).reshape(4, 2)}
+    once = made(names=("sub-01_a", "sub-01_b", "c"), **about)
+    for place in ("whole.npz", "tables"):
+        write(once, tmp_path / place)
+        again = read(tmp_path / place)
+        assert (again.channels, again.modules) == (once.channels, once.modules)
+        assert np.array_equal(again.coordinates, once.coordinates)
+        of = dict(zip(again.names, zip(again.subjects, again.series, strict=True), strict=True))
+        for name, subject, numbers in zip(once.names, once.subjects, once.series, strict=True):
+            assert of[name][0] == subject
+            assert np.array_equal(of[name][1], numbers)
+    with pytest.raises(ValueError, match=r"whole.npz is there already"):
+        write(once, tmp_path / "whole.npz")
+    uneven = made(series=(NUMBERS[0], NUMBERS[1, :, :20], NUMBERS[2]))
+    with pytest.raises(ValueError, match=r"from 20 to 50 times. Write a folder of tables: --to .*uneven"):
+        write(uneven, tmp_path / "uneven.npz")
+    write(uneven, tmp_path / "uneven")
+    assert [each.shape for each in read(tmp_path / "uneven").series] == [(4, 50), (4, 20), (4, 50)]
+
+
+def called(*words: object) -> int:
+    with pytest.raises(SystemExit) as leaving:
+        main(["data", "recordings", *map(str, words)])
+    return int(leaving.value.code or 0)
+
+
+def test_recordings_are_mended_at_the_terminal(tmp_path, capsys) -> None:
+    numbers = NUMBERS.copy()
+    numbers[1, 2] = 3.0
+    np.savez(tmp_path / "mine.npz", recordings=numbers)
+    assert called("--read", tmp_path / "mine.npz") == 2
+    assert "'channel 3' is constant in recording 'recording 2'" in capsys.readouterr().err
+    whole, one = tmp_path / "whole.npz", tmp_path / "one.npz"
+    assert called("--read", tmp_path / "mine.npz", "--drop", "--to", whole) == 0
+    assert '"left out": [\n    "channel 3"\n  ]' in capsys.readouterr().out
+    assert read(whole).channels == ("channel 1", "channel 2", "channel 4")
+    np.savez(one, recordings=NUMBERS[0])
+    pieces = tmp_path / "pieces.npz"
+    assert called("--read", one, "--blocks", 4, "--gap", 2, "--to", pieces) == 0
+    assert len(split(read(pieces), seed=0).test) == 1
+    assert called() == 2
 
 
 @pytest.mark.parametrize(
@@ -312,9 +376,10 @@ def test_frames_are_standardised_within_each_recording(tmp_path: Path, monkeypat
     assert len(frames(some, folder=tmp_path / "kept", limit=100)) == 80
 
 
-def test_frames_of_a_channel_that_does_not_vary_are_refused() -> None:
-    numbers = NUMBERS.copy()
-    numbers[1, 3] = 2
+@pytest.mark.parametrize("level", [2.0, 0.1])  # the second has a mean that is not itself
+def test_frames_of_a_channel_that_does_not_vary_are_refused(level) -> None:
+    numbers = NUMBERS.astype(np.float64)
+    numbers[1, 3] = level
     with pytest.raises(ValueError, match=r"'channel 4' has none in 'b'. Leave it out: drop=True"):
         frames(made(series=tuple(numbers)))
 

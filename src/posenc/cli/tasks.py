@@ -10,13 +10,16 @@ from tyro.conf import Positional
 
 
 def data(
-    task: Positional[Literal["latin-squares", "fashion-mnist", "development-fmri", "hcp"]],
+    task: Positional[Literal["latin-squares", "fashion-mnist", "recordings", "development-fmri", "hcp"]],
     read: Path | None = None,
     to: Path | None = None,
     train: int = 8000,
     iid: int = 1000,
     ood: int = 300,
     subjects: int = 10,
+    drop: bool = False,
+    blocks: int | None = None,
+    gap: int = 20,
     rule: Literal["authors", "entailment"] = "authors",
     seed: int = 0,
 ) -> int:
@@ -30,18 +33,25 @@ def data(
 
     posenc data fashion-mnist
 
+    posenc data recordings --read mine.npz --drop --to whole.npz
+
+    posenc data recordings --read one_long.npz --blocks 10 --gap 20 --to pieces.npz
+
     posenc data development-fmri --to brains --subjects 20
 
     posenc data hcp
 
     Args:
         task: Which task.
-        read: A CSV file in the authors' format, to check and describe.
+        read: What you have, to check and describe: puzzles as CSV in the authors' format, recordings.
         to: Where to save what is made; for what is downloaded a folder, otherwise $POSENC_CACHE or the system's cache.
         train: Training puzzles.
         iid: Held-out puzzles of the same distribution.
         ood: Out-of-distribution puzzles, from which the others are kept away.
         subjects: Subjects of development-fmri, which nilearn fetches.
+        drop: Leave the channels of recordings out that are constant or not finite.
+        blocks: Cut recordings of one subject into so many pieces, for there is nothing unseen to test with.
+        gap: Times that are left out between two pieces.
         rule: What the three classes are.
         seed: The same puzzles from the same seed everywhere.
     """
@@ -49,6 +59,8 @@ def data(
         return _download(read, to)
     if task == "development-fmri":
         return _fetch(read, to, subjects)
+    if task == "recordings":
+        return _recordings(read, to, drop, blocks, gap)
     if task == "hcp":
         from posenc.tasks import brain
 
@@ -68,6 +80,31 @@ def data(
     latin_squares.save(made, to)
     print(json.dumps(made.manifest, indent=2))
     print(to)
+    return 0
+
+
+def _recordings(path: Path | None, to: Path | None, drop: bool, blocks: int | None, gap: int) -> int:
+    from posenc.tasks import recordings
+
+    if path is None:
+        raise ValueError("say what to read: posenc data recordings --read FILE")
+    found = recordings.read(path, drop=drop)
+    if blocks is not None:
+        found = recordings.in_blocks(found, blocks, gap)
+    times = sorted({each.shape[1] for each in found.series})
+    told = {
+        "recordings": len(found),
+        "subjects": len(set(found.subjects)),
+        "channels": len(found.channels),
+        "times": times[0] if len(times) == 1 else [times[0], times[-1]],
+        "modules": None if found.modules is None else len(set(found.modules)),
+        "coordinates": None if found.coordinates is None else found.coordinates.shape[1],
+        "left out": list(found.dropped),
+    }
+    print(json.dumps(told, indent=2))
+    if to is not None:
+        recordings.write(found, to)
+        print(to)
     return 0
 
 

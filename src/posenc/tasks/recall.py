@@ -16,6 +16,8 @@ multi-query associative recall, Arora et al. 2023, arXiv 2312.04927, with filler
 (True, [6, 7, 8, 9, 10])
 >>> accuracy(one, one.tokens)
 {'accuracy': 1.0, 'whole': 1.0}
+>>> all(half.bincount() < 2), round(bag(one), 3)  # (1/5 + 1/4 + 1/3 + 1/2 + 1) / 5 where none comes twice
+(False, 0.0)
 """
 
 from __future__ import annotations
@@ -111,3 +113,13 @@ def accuracy(recall: Recall, told: Int64[Tensor, "B N"]) -> dict[str, float]:
     right = (told == recall.tokens) & recall.answers
     whole = (right == recall.answers).all(1)
     return {"accuracy": float(right.sum() / recall.answers.sum()), "whole": float(whole.double().mean())}
+
+
+def bag(recall: Recall) -> float:
+    """The accuracy of whoever knows what the answers of a sample are and not in which order: ``mean max_s c_s / c``,
+    with c_s of the c answers that are left being the symbol s. Reading in order is more than this."""
+    shares = []
+    for tokens, answers in zip(*recall, strict=True):
+        left = functional.one_hot(tokens[answers]).flip(0).cumsum(0).double()
+        shares.append(left.amax(1) / left.sum(1))
+    return float(torch.cat(shares).mean())

@@ -22,10 +22,6 @@ TOGETHER = 2**24
 """Numbers that are written, or counted into a digest, at once."""
 NEAREST = 6
 """Channels that each is joined to in the graph of their coordinates."""
-SINGLE = (
-    "Cut it yourself, with a gap between the pieces, and give it as a folder or array of several: "
-    "posenc.tasks.recordings.in_blocks(recordings, blocks=10, gap=20) does."
-)
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,12 +63,7 @@ def as_found(place: Path) -> str:
 
 
 def _fill(root: Path, folder: Path, recordings: Recordings, held: float, each: int, seed: int) -> None:
-    try:
-        parts = split(recordings, held=held, seed=seed)
-    except ValueError as error:
-        if "one subject" not in str(error):
-            raise
-        raise ValueError(f"{str(error).split(', so that')[0]}: nothing unseen is left to test with. {SINGLE}") from None
+    parts = split(recordings, held=held, seed=seed)
     folder.mkdir(parents=True, exist_ok=True)
     train, test = (frames(part, folder=root / "data") for part in (parts.train, parts.test))
     asked = test.drawn(each, seed=seed)

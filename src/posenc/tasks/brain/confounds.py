@@ -193,8 +193,8 @@ def _number(cell: str) -> float | None:
 def _cut(path: Path, frames: int, kept: np.ndarray) -> np.ndarray:
     table = read_table(path)
     _refuse_other_length(path, len(table), frames)
+    table[0, np.isnan(table[0])] = 0  # a run's first frame has no derivative, which is written n/a
     table = table[kept]
-    table[0] = np.nan_to_num(table[0])  # the first frame has no derivative, which is written n/a
     if not np.isfinite(table).all():
         row, column = np.argwhere(~np.isfinite(table))[0]
         raise ValueError(

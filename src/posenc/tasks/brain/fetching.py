@@ -29,8 +29,10 @@ The Human Connectome Project's data are open to everybody who accepts its terms;
 1. Young adults: https://www.humanconnectome.org/study/hcp-young-adult
    Register there, and accept the "WU-Minn HCP Consortium Open Access Data Use Terms". Family structure and the like
    need the Restricted Data Use Terms besides; this study needs neither.
-2. Take resting-state runs as grayordinates: rfMRI_REST*_Atlas_MSMAll_hp2000_clean.dtseries.nii, and beside each its
-   Movement_Regressors.txt. Take one .dtseries.nii a run.
+2. Take resting-state runs as grayordinates, one .dtseries.nii a run, and beside each its Movement_Regressors.txt:
+   rfMRI_REST*_Atlas_MSMAll_hp2000_clean.dtseries.nii, which ICA-FIX has cleaned already; or, as arXiv 2406.08272,
+   rfMRI_REST*_Atlas_MSMAll.dtseries.nii, minimally preprocessed, with rfMRI_REST*.nii.gz beside it and masks
+   white_matter.nii.gz and ventricles.nii.gz for aCompCor.
 3. Glasser's 360 parcels as a .dlabel.nii: https://balsa.wustl.edu/study/RVVG, under BALSA's terms.
 4. CAB-NP's networks, cortex_parcel_network_assignments.txt: https://github.com/ColeLab/ColeAnticevicNetPartition,
    under the terms of its LICENSE.
@@ -42,7 +44,7 @@ Put the .dlabel.nii and the networks into one folder, the runs below it, and: po
 def development_fmri(folder: Path, subjects: int = 10) -> Path:
     """Runs of nilearn's development set with Schaefer's atlas, in a folder that ``read`` takes as it is.
 
-    subjects: 1 to 155, children and adults in proportion. Raises ValueError where nilearn is missing, the number is
+    subjects: 2 to 155, children and adults in proportion. Raises ValueError where nilearn is missing, the number is
     another, or the network or the disk refuses.
     """
     if not 2 <= subjects <= 155:

@@ -24,6 +24,7 @@ from pathlib import Path
 from posenc.tasks.brain.atlas import read_atlas
 from posenc.tasks.brain.confounds import Run
 from posenc.tasks.brain.grayordinates import grayordinates, parcellated, read_labels
+from posenc.tasks.brain.networks import CAB_NP_FILE
 from posenc.tasks.brain.recording import FIRST_FRAMES, run_name
 from posenc.tasks.brain.volumes import parcels
 from posenc.tasks.recordings.series import Recordings
@@ -35,7 +36,7 @@ VOLUMES, DENSE, PARCELLATED = (
 )
 ATLASES = ("atlas*.nii", "atlas*.nii.gz", "*_dseg.nii", "*_dseg.nii.gz")
 TABLES = ("atlas*.tsv", "atlas*.csv", "atlas*.txt", "*_dseg.tsv")
-NETWORKS = ("networks.txt", "networks.tsv", "networks.csv", "cortex_parcel_network_assignments.txt")
+NETWORKS = ("networks.txt", "networks.tsv", "networks.csv", CAB_NP_FILE)
 CONFOUNDS = (
     "_desc-confounds_timeseries.tsv", "_desc-confounds_regressors.tsv", "_desc-reducedConfounds_regressors.tsv",
     "_confounds.tsv", "_confounds.csv", "_confounds.txt",

@@ -5,7 +5,7 @@ one entry a line in the order of the parcels, or a table with the columns ``name
 
 CAB-NP's own ``cortex_parcel_network_assignments.txt`` has 360 whole numbers, Glasser's left hemisphere first, while
 Glasser's own label file numbers the right one first. Where names of parcels tell the hemispheres apart, the numbers go
-by them.
+by them; numbers in a file of another name, where that would move them, are refused.
 
 Sources: Schaefer et al. 2018, Cerebral Cortex 28, 3095; CAB-NP, Ji et al. 2019, NeuroImage 185, 35.
 """
@@ -21,6 +21,7 @@ from posenc.tasks import simulated_brain
 
 CAB_NP = tuple(simulated_brain.NETWORKS)
 """CAB-NP's networks 1 to 12."""
+CAB_NP_FILE = "cortex_parcel_network_assignments.txt"
 GLASSER = 360
 NAMED = (r"\d+Networks_[LR]H_([A-Za-z]+)", r"(.+)-\d+_(?:[LR]|LR)-[A-Za-z]+$")
 SIDES = (r"([LR])_", r".*_([LR])(?:_ROI)?$", r".*_([LR])-Ctx$", r"(?:\d+Networks_)?([LR])H_")
@@ -53,7 +54,7 @@ def read_networks(path: Path, names: Sequence[str]) -> tuple[str, ...]:
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} cannot be read as text ({error}).") from error
     divider = "\t" if lines and "\t" in lines[0] else ","
-    header = [cell.strip().lower() for cell in lines[0].split(divider)] if lines else []
+    header = [cell.strip().lower() for cell in next(csv.reader(lines[:1], delimiter=divider), [])]
     if "network" in header and "name" in header:
         told = {
             row[header.index("name")].strip(): row[header.index("network")].strip()
@@ -70,8 +71,14 @@ def read_networks(path: Path, names: Sequence[str]) -> tuple[str, ...]:
         )
     if not all(re.fullmatch(r"\d+", line) for line in lines):
         return tuple(lines)
-    if len(lines) == GLASSER:
-        lines = _by_side(lines, names)
+    if len(lines) == GLASSER and (sided := _by_side(lines, names)) != lines:
+        if path.name != CAB_NP_FILE:
+            raise ValueError(
+                f"{path} has {GLASSER} numbers, and does not say whether they go as the atlas does or, as CAB-NP's, "
+                f"with the left side first. Name CAB-NP's {CAB_NP_FILE}; give others as a table with the columns name "
+                "and network."
+            )
+        lines = sided
     known = len(lines) == GLASSER and all(1 <= int(line) <= len(CAB_NP) for line in lines)
     return tuple(CAB_NP[int(line) - 1] if known else f"network {int(line)}" for line in lines)
 

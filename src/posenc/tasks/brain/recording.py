@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from posenc.tasks.brain.confounds import Run
-from posenc.tasks.recordings.series import Recordings
+from posenc.tasks.recordings.series import Recordings, subject_of
 
 FIRST_FRAMES = 5
 """Frames dropped at the beginning of a run, before the scanner is steady."""
@@ -40,17 +40,15 @@ def assembled(
     if not runs:
         raise ValueError("there is no run to read. Give at least one image.")
     called = [run.name or run_name(run.series) for run in runs]
-    found = Recordings(
-        tuple(series), tuple(called), names, coordinates, networks, tuple(run.subject for run in runs) if all(
-            run.subject for run in runs
-        ) else ()
-    )  # fmt: skip
+    subjects = tuple(run.subject or subject_of(name) for run, name in zip(runs, called, strict=True))
+    found = Recordings(tuple(series), tuple(called), names, coordinates, networks, subjects)
     if not drop:
         for name, each in zip(called, series, strict=True):
             silent = [names[number] for number in np.flatnonzero(~(each.std(1) > 0))]
             if silent:
                 raise ValueError(
                     f"{len(silent)} of {len(names)} parcels of {where} have no signal in {name}, as {silent[0]}: they "
-                    "lie outside what was scanned. Take an atlas without them, or leave them out of all runs: drop=True"
+                    "lie outside what was scanned. Take an atlas without them, or leave them out of all runs, "
+                    "drop=True: posenc data recordings --read FOLDER --drop --to WHOLE.npz"
                 )
     return found.checked(drop=drop)

@@ -27,6 +27,7 @@ from posenc.tasks.recordings.reading import read
 from posenc.tasks.recordings.samples import Frames, frames, masks
 from posenc.tasks.recordings.series import Recordings, subject_of
 from posenc.tasks.recordings.splitting import Split, in_blocks, split
+from posenc.tasks.recordings.writing import write
 
 __all__ = [
     "NEAREST",
@@ -42,4 +43,5 @@ __all__ = [
     "ridge",
     "split",
     "subject_of",
+    "write",
 ]

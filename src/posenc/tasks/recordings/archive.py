@@ -81,7 +81,10 @@ def _texts(path: Path, arrays: dict[str, np.ndarray], name: str) -> tuple[str, .
 
 def _array(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray:
     """An array of the file: mapped where it lies, or unpacked where it is compressed."""
-    member = archive.getinfo(f"{name}.npy")
+    try:
+        member = archive.getinfo(f"{name}.npy")
+    except KeyError as error:
+        raise ValueError(f"{path.name} is no file of numpy.savez: {name} is no array (no {name}.npy in it).") from error
     with archive.open(member) as file:
         try:
             version = np.lib.format.read_magic(file)
@@ -91,10 +94,12 @@ def _array(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray:
             raise ValueError(f"{path.name} is no file of numpy.savez: {name} is no array ({error}).") from error
         start = file.tell()
     if dtype.hasobject:
-        raise ValueError(
-            f"{name} of {path.name} holds Python objects, which a file from elsewhere may not. "
+        fix = (
             "Recordings of different lengths go into a folder of .csv or .parquet."
+            if name == "recordings"
+            else f"Write it as text: {name}=numpy.array({name}, str)."
         )
+        raise ValueError(f"{name} of {path.name} holds Python objects, which a file from elsewhere may not. {fix}")
     if 0 in shape or member.compress_type != zipfile.ZIP_STORED:
         refuse_beyond(
             2 * member.file_size,

@@ -22,7 +22,8 @@ def mapped(folder: Path, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
             # reserved at once: a full disk found later, through mapped memory, would end the process
-            os.posix_fallocate(file.fileno(), 0, needed)
+            if hasattr(os, "posix_fallocate"):  # macOS has none
+                os.posix_fallocate(file.fileno(), 0, needed)
             return np.memmap(file, dtype, "r+", shape=shape)
     except OSError as error:
         raise ValueError(

@@ -26,7 +26,7 @@ class Recordings:
     recording is; otherwise what ``subject_of`` reads off its name. dropped: the channels that were left out.
 
     Raises ValueError for recordings of different channel counts, names or coordinates of another length, names that
-    occur twice, and fewer than two channels.
+    occur twice, a channel without a module where others have one, and fewer than two channels.
     """
 
     series: tuple[np.ndarray, ...]
@@ -56,6 +56,11 @@ class Recordings:
         for what, entries in (("channels", self.channels), ("names", self.names)):
             if twice := [entry for entry in dict.fromkeys(entries) if entries.count(entry) > 1]:
                 raise ValueError(f"{what} has {twice[0]!r} more than once. Give each a name of its own.")
+        if self.modules is not None and "" in self.modules:
+            raise ValueError(
+                f"each channel has a module, and {self.channels[self.modules.index('')]!r} has none. Give those that "
+                "belong to none a module of their own, as 'none', or leave the modules out."
+            )
         if self.coordinates is not None and (
             self.coordinates.ndim != 2 or not np.isfinite(self.coordinates.astype(np.float64)).all()
         ):
@@ -103,7 +108,7 @@ class Recordings:
             more = f" and {len(bad) - 3} more" * (len(bad) > 3)
             raise ValueError(
                 f"channels vary and are finite at every time; {', '.join(some)}{more}. Mend them, or leave them out of "
-                "every recording: drop=True"
+                "every recording, drop=True: posenc data recordings --read FILE --drop --to WHOLE.npz"
             )
         return self._without(sorted(bad))
 

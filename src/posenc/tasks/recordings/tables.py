@@ -4,7 +4,7 @@ A first line of a ``.csv`` that is not all numbers names the channels; commas, s
 is a number that is not there; a first column that only counts the times is refused. Recordings are named after their
 files, which may differ in length, and ``sub-LABEL`` at the beginning of a name says of whom it is. A file
 ``channels.csv`` among them, if there is one, tells what is known of the channels: columns ``channel, module, x, y, z``,
-any of which but the first may be missing.
+any of which but the first may be missing. It names the columns, in its order, of tables that do not.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def read(place: Path, folder: Path | None = None) -> Recordings:
                 )
         _refuse_others(path, names, files[0], first)
         series.append(numbers if folder is None else _kept(numbers, folder))
-    coordinates, modules = _about(place / ABOUT, first) if (place / ABOUT).is_file() else (None, None)
-    return Recordings(tuple(series), tuple(stems), first, coordinates, modules)
+    channels, coordinates, modules = _about(place / ABOUT, first) if (place / ABOUT).is_file() else (first, None, None)
+    return Recordings(tuple(series), tuple(stems), channels, coordinates, modules)
 
 
 def _refuse_clock(path: Path, names: tuple[str, ...], first: np.ndarray) -> None:
@@ -94,10 +94,15 @@ def _csv(path: Path) -> Table:
         raise ValueError(f"{path.name} has a line of names and no times. Each further line is one time.")
     numbers = np.empty((len(rows) - bool(names), len(rows[0])))
     for row, cells in enumerate(rows[bool(names) :]):
+        line = row + 1 + bool(names)
+        if len(cells) != len(rows[0]):  # numpy would put a lone cell into every column
+            raise ValueError(
+                f"{path.name}, line {line}: {len(cells)} columns stand where the first line has {len(rows[0])}."
+            )
         try:
             numbers[row] = cells
         except ValueError:
-            _refuse_cells(path, row + 1 + bool(names), cells, names, len(rows[0]))
+            _refuse_cells(path, line, cells, names)
             numbers[row] = [cell.strip() or "nan" for cell in cells]
     return names, np.ascontiguousarray(numbers.T)
 
@@ -129,9 +134,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _refuse_cells(path: Path, line: int, cells: list[str], names: tuple[str, ...], columns: int) -> None:
-    if len(cells) != columns:
-        raise ValueError(f"{path.name}, line {line}: {len(cells)} columns stand where the first line has {columns}.")
+def _refuse_cells(path: Path, line: int, cells: list[str], names: tuple[str, ...]) -> None:
     for number, cell in enumerate(cells):
         if not _is_number(cell):
             column = repr(names[number]) if names else str(number + 1)
@@ -164,8 +167,9 @@ def _parquet(path: Path) -> Table:
 READERS: Mapping[str, Callable[[Path], Table]] = {".csv": _csv, ".parquet": _parquet}
 
 
-def _about(path: Path, channels: tuple[str, ...]) -> tuple[np.ndarray | None, tuple[str, ...] | None]:
-    """Coordinates and modules of the channels, where the file has them."""
+def _about(path: Path, channels: tuple[str, ...]) -> tuple[tuple[str, ...], np.ndarray | None, tuple[str, ...] | None]:
+    """The channels, which the file names in their order where the tables do not; their coordinates and modules, where
+    the file has them."""
     names, *rows = _rows(path)
     names = [name.strip().lower() for name in names]
     if "channel" not in names or any(len(row) != len(names) for row in rows):
@@ -182,4 +186,4 @@ def _about(path: Path, channels: tuple[str, ...]) -> tuple[np.ndarray | None, tu
             )
     places = [[float(table[channel][axis].strip() or "nan") for axis in axes] for channel in channels]
     modules = tuple(table[channel]["module"].strip() for channel in channels) if "module" in names else None
-    return (np.array(places) if axes else None), modules
+    return channels, (np.array(places) if axes else None), modules

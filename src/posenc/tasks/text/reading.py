@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import sys
+import zlib
 from pathlib import Path
 from typing import Literal
 
@@ -20,7 +22,7 @@ FILE = "text/tinyshakespeare.txt"
 BYTES = ".bin"
 """A file of this ending is read as bytes, whatever is in it."""
 ROOM = 24
-"""Bytes of memory, about, for one of text, while its characters are sorted."""
+"""Bytes of memory, about, for one of text, while its characters are numbered."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,7 +65,7 @@ def read(path: Path, unit: Unit | None = None) -> Text:
     refuse_beyond(path.stat().st_size * ROOM, f"reading {path}", "Cut the file.")
     try:
         content = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{path} cannot be read: {error}.") from error
     if not content:
         raise ValueError(f"{path} is empty; a text has at least a few windows of characters.")
@@ -84,8 +86,10 @@ def tokenise(text: str) -> Text:
     if not text:
         raise ValueError("this text is empty; a text has at least a few windows of characters.")
     points = np.frombuffer(text.encode("utf-32-le", errors="surrogatepass"), dtype="<u4")
-    known, tokens = np.unique(points, return_inverse=True)
-    return Text(torch.from_numpy(tokens.astype(np.int32)), tuple(map(chr, known.tolist())), "characters")
+    known = np.zeros(sys.maxunicode + 1, bool)
+    known[points] = True
+    tokens = (np.cumsum(known, dtype=np.int32) - 1)[points]
+    return Text(torch.from_numpy(tokens), tuple(map(chr, np.flatnonzero(known).tolist())), "characters")
 
 
 def _of_bytes(content: bytes) -> Text:
