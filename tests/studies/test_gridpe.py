@@ -163,6 +163,8 @@ def test_from_plan_to_page_and_on_after_a_stop(tmp_path, fashion, small):
         assert said in page
     assert "ViT: " in " ".join(STUDY.verdict(request, store, units))
     assert {u.key for u in STUDY.stored(studies.Request(preset="quick", data=fashion), store)} == {u.key for u in units}
+    told = studies.Request(preset="quick", data=fashion, panels=["accuracy", "rows"])  # the last needs no run
+    assert {u.setting for u in STUDY.stored(told, store)} == {"main"}
 
 
 def test_every_panel_of_everything(tmp_path, fashion, small):

@@ -218,8 +218,7 @@ class Sweep:
         found: dict[str, Unit] = {}
         for setting, labels in self.wanted(request).items():
             for label in labels:
-                settings = self.settle(request, store, setting, label)
-                if settings is None:
+                if (settings := self.settle(request, store, setting, label)) is None:
                     continue
                 for seed in request.seeds or preset.seeds:
                     unit = Unit(
@@ -289,15 +288,21 @@ class Sweep:
                 f"them: posenc run {self.name} {request.source} --preset {request.preset} --out {store.root}"
             )
         found = same or found
+        (scheme, seed), times = Counter((unit.scheme, unit.seed) for unit in found).most_common(1)[0]
+        if times > 1:
+            raise ValueError(
+                f"{store.root} holds {times} results of {scheme}, seed {seed}: of other data, devices or versions. "
+                f"Name what the page is about, posenc report {self.name} PATH or --data DIR, or keep them apart: --out"
+            )
         if not request.panels and request.source is None:
             return found
         needed = self.wanted(request)
         shown = [unit for unit in found if unit.setting in needed]
-        for name in request.panels or ():
-            if name == ALL:
-                continue
+        for name in (each for each in request.panels or () if each != ALL):
             settings = self.plans[name].needs(request, self.scales[request.preset])
-            if not any(unit.setting in settings and plain_label(unit) in settings[unit.setting] for unit in found):
+            if settings and not any(
+                unit.setting in settings and plain_label(unit) in settings[unit.setting] for unit in found
+            ):
                 raise ValueError(
                     f"the panel {name} needs runs that {store.root} lacks. "
                     f"Make them: {command} --panels {name} --out {store.root}"
@@ -305,19 +310,19 @@ class Sweep:
         return shown
 
     def _same(self, request: Request, store: Store, found: Sequence[Unit]) -> list[Unit]:
-        """The units that this request would make today: a store may hold another picture's, and older ones."""
+        """The units that this request would make today, not another picture's; without data, those it cannot settle."""
         settled: dict[tuple[str, str, str], dict[str, Any] | None] = {}
 
         def today(unit: Unit) -> bool:
             cell = (unit.setting, plain_label(unit), unit.settings.get("device", "cpu"))
             if cell not in settled:
                 try:
-                    asked = dataclasses.replace(request, device=cell[2])
-                    settled[cell] = self.settle(asked, store, *cell[:2])
+                    settled[cell] = self.settle(dataclasses.replace(request, device=cell[2]), store, *cell[:2])
                 except (ValueError, KeyError):  # no data at hand, or a row or setting that is no more
                     settled[cell] = None
-            settings = settled[cell]
-            return settings is not None and msgspec.structs.replace(unit, settings=settings).key == unit.key
+            if (settings := settled[cell]) is None:
+                return request.source is None and request.data is None
+            return msgspec.structs.replace(unit, settings=settings).key == unit.key
 
         return [unit for unit in found if today(unit)]
 
