@@ -290,6 +290,8 @@ def caches(source: str, path: str) -> list[str]:
     """Functions that remember: a cache of the module, whose key forgets what it was not told of."""
     tree = ast.parse(source)
     named = {dotted(node) for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute)}
+    taken = {alias.asname or alias.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for alias in n.names}
+    named = {what for what in named if "." in what or what in taken}  # a variable of that name remembers nothing
     return [f"{path} keeps a cache ({what})." for what in sorted(named) if re.search(r"(^|\.)(lru_)?cache$", what)]
 
 

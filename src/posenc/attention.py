@@ -20,6 +20,7 @@ from torch.nn import functional
 
 from posenc.kernels import dense, parts
 from posenc.kernels.pairs import Divisible
+from posenc.kernels.seen import Seen
 from posenc.kernels.widths import of_width
 from posenc.positions import Positions, as_positions, readable
 from posenc.scheme import Pair, Scheme, Where
@@ -124,12 +125,13 @@ def attend(
     pair: Pair,
     *,
     kept: Tensor | None = None,
-    mask: Tensor | None = None,
+    mask: Tensor | Seen | None = None,
     scale: float | None = None,
     backend: Backend = "auto",
     keys_ready: bool = False,
 ) -> Tensor:
-    """``attention`` on prepared positions. ``keys_ready``: k and v come from a cache, as transformed."""
+    """``attention`` on prepared positions. ``keys_ready``: k and v come from a cache, as transformed. A mask may be a
+    rule, ``Seen``, which is never whole where a bias is not, and no mask at all where it says no more than causal."""
     _refuse_mask(mask)
     if q.shape[1] % k.shape[1]:
         raise ValueError(
@@ -151,8 +153,10 @@ def attend(
         out = _in_parts(_eager, q * scale, k, v, scheme, pair, kept, mask)
     elif backend == "sdpa" and "bias" in scheme.claims.sites:
         out = _in_parts(_biased, q * scale, k, v, scheme, pair, kept, mask)
+    elif backend == "sdpa" and isinstance(mask, Seen) and "mask" not in scheme.claims.sites and mask.triangular:
+        out = functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=_grouped(q, k))
     elif backend == "sdpa":
-        out = _sdpa(q, k, v, _both(scheme.mask(pair), mask), scale)
+        out = _sdpa(q, k, v, _both(scheme.mask(pair), _rows(mask, slice(None), q)), scale)
     else:
         raise ValueError(f"attention runs on 'auto', 'sdpa', 'flex' or 'eager'; got backend={backend!r}.")
     return scheme.transform(out, where_q, "o")
@@ -198,16 +202,16 @@ def attention_weights(
 
 def _in_parts(
     run: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None,
-    mask: Tensor | None,
+    mask: Tensor | Seen | None,
 ) -> Tensor:  # fmt: skip
     """``run`` on some queries at a time, where there are many and the scheme's pair divides."""
     pairs = q.shape[0] * q.shape[1] * q.shape[2] * k.shape[2]
-    if not (readable(q) and isinstance(pair, Divisible) and pairs > PAIRS_WHOLE):
-        return run(q, k, v, scheme, pair, kept, mask)  # a traced graph, too, is whole
+    if not (readable(q) and pairs > PAIRS_WHOLE and isinstance(pair, Divisible)):
+        return run(q, k, v, scheme, pair, kept, _rows(mask, slice(None), q))  # a traced graph, too, is whole
 
     def some(q: Tensor, k: Tensor, v: Tensor, more: tuple[Pair, Tensor | None], at: slice) -> Tensor:
         pair, kept = more
-        return run(q, k, v, scheme, pair.queries(at), kept, None if mask is None else mask[..., at, :])
+        return run(q, k, v, scheme, pair.queries(at), kept, _rows(mask, at, q))
 
     step = max(QUERIES_AT_ONCE, q.shape[2] * PAIRS_AT_ONCE // pairs)
     return parts.in_parts(some, step, q, k, v, (pair, kept), tuple(scheme.parameters()))
@@ -227,7 +231,7 @@ def _biased(
 ) -> Tensor:
     """SDPA with a dense additive mask; q already carries the scale, as a bias reads it."""
     seen = _both(scheme.mask(pair), mask)
-    bias = scheme.bias(q, _spread(k, q), kept, pair, seen)
+    bias = scheme.bias(q, _spread(k, q) if scheme.reads_keys else k, kept, pair, seen)
     if bias is not None:
         wide = bias.dtype == torch.float32 and q.device.type == "cpu"  # there half precision takes a float32 mask
         bias = bias if wide and q.dtype.itemsize < 4 else bias.to(q.dtype)
@@ -238,11 +242,21 @@ def _biased(
 def _sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float) -> Tensor:
     if mask is None and dense.pays(q, k, v):
         return dense.attention(q, k, v, scale)
+    if mask is not None and mask.dim() == 3:  # else SDPA takes its slow way, with the weights of all samples in memory
+        mask = mask[None]
+    if q.shape[2] == 1 and _grouped(q, k):  # one query: those that share a key are as several, which is faster
+        groups, keys = k.shape[1:3]
+        if mask is not None and mask.dim() == 4 and mask.shape[1] > 1:
+            mask = mask.reshape(len(mask), groups, -1, keys)
+        out = functional.scaled_dot_product_attention(
+            q.reshape(len(q), groups, -1, q.shape[-1]), k, v, mask, scale=scale
+        )
+        return out.reshape(len(q), q.shape[1], 1, v.shape[-1])
     return functional.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=_grouped(q, k))
 
 
 def _flex(
-    q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, mask: Tensor | None
+    q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, mask: Tensor | Seen | None
 ) -> Tensor:
     name = type(scheme).__name__
     if mask is not None:
@@ -267,6 +281,13 @@ def _spread(kv: Tensor, q: Tensor) -> Tensor:
     return kv if kv.shape[1] == q.shape[1] else kv.repeat_interleave(q.shape[1] // kv.shape[1], 1)
 
 
+def _rows(mask: Tensor | Seen | None, at: slice, q: Tensor) -> Tensor | None:
+    """A mask for some of the queries."""
+    if isinstance(mask, Seen):
+        return mask.rows(q.device, at)
+    return None if mask is None else mask[..., at, :]
+
+
 def _both(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     return b if a is None else a if b is None else a & b
 
@@ -281,8 +302,10 @@ def _refuse_idle(scheme: Scheme) -> None:
         )
 
 
-def _refuse_mask(mask: Tensor | None) -> None:
+def _refuse_mask(mask: Tensor | Seen | None) -> None:
     """A number is added by SDPA where it should hide, and of three axes the first would be taken for heads."""
+    if isinstance(mask, Seen):
+        return
     if mask is not None and mask.dtype != torch.bool:
         raise ValueError(f"`mask` is True where a query may look at a key; got {mask.dtype}. Write mask.bool().")
     if mask is not None and mask.dim() not in (2, 4):

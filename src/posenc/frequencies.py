@@ -20,6 +20,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from jaxtyping import Float64
@@ -96,7 +97,7 @@ def yarn(
     alpha: float = 1.0,
     beta: float = 32.0,
     attention_factor: float | None = None,
-    literal: bool = False,
+    literal: bool | Literal["unrounded"] = False,
 ) -> Frequencies:
     """``theta_i' = (1 - g_i) theta_i / s + g_i theta_i``, ``g_i = clip((r_i - alpha) / (beta - alpha), 0, 1)``.
 
@@ -105,13 +106,17 @@ def yarn(
     ``0.1 ln s + 1``. Peng et al. 2023, arXiv 2309.00071, eqs. 18 to 22.
 
     factor: s. trained: L. attention_factor: another one. literal: the authors' code (github jquesnelle/yarn) instead,
-    whose ramp is linear in i, between the i that turn beta and alpha times rounded down and up.
+    whose ramp is linear in i, between the i that turn beta and alpha times rounded down and up; "unrounded": between
+    those themselves, as models with ``truncate=False`` have it.
     """
     theta, s = geometric(count, base=base), _stretch(factor)
     _whole("trained", trained)
     if not 0 < alpha < beta:
         raise ValueError(f"YaRN's ramp rises from alpha to beta turns, 0 < alpha < beta; got {alpha:g} and {beta:g}.")
-    keep = _ramp_of_the_code(count, trained, base, alpha, beta) if literal else _ramp(theta, trained, alpha, beta)
+    if literal:
+        keep = _ramp_of_the_code(count, trained, base, (alpha, beta), rounded=literal != "unrounded")
+    else:
+        keep = _ramp(theta, trained, alpha, beta)
     told = 0.1 * math.log(s) + 1 if attention_factor is None else attention_factor
     return Frequencies((1 - keep) * theta / s + keep * theta, told)
 
@@ -168,12 +173,14 @@ def _ramp(theta: Tensor, trained: int, low: float, high: float) -> Tensor:
     return ((trained * theta / (2 * math.pi) - low) / (high - low)).clamp(0, 1)
 
 
-def _ramp_of_the_code(count: int, trained: int, base: float, alpha: float, beta: float) -> Tensor:
+def _ramp_of_the_code(count: int, trained: int, base: float, bounds: tuple[float, float], *, rounded: bool) -> Tensor:
     def pair_that_turns(times: float) -> float:
         return count * math.log(trained / (times * 2 * math.pi)) / math.log(base)
 
-    first = max(math.floor(pair_that_turns(beta)), 0)
-    last = min(math.ceil(pair_that_turns(alpha)), 2 * count - 1)
+    last, first = (pair_that_turns(times) for times in bounds)
+    if rounded:
+        first, last = math.floor(first), math.ceil(last)
+    first, last = max(first, 0), min(last, 2 * count - 1)
     width = last - first if last != first else 0.001
     return 1 - ((torch.arange(count, dtype=torch.float64) - first) / width).clamp(0, 1)
 

@@ -78,6 +78,8 @@ class Scheme(nn.Module, abc.ABC):
     """Own parameters that no cast makes narrower than float32: trained angles, which bfloat16 would round by turns."""
     conventions: ClassVar[tuple[str, ...]] = ()
     """Attributes that say how the same weights are read: a state_dict that was saved under others is refused."""
+    reads_keys: bool = True
+    """Whether ``bias`` looks at k; where it does not, key heads are not repeated for the queries that share them."""
     draws: tuple[str, ...] = ()
     """Buffers that count, of a scheme that draws anew at every ``prepare``: at the same count it draws the same."""
     faults: Mapping[str, str] = MappingProxyType({})

@@ -28,6 +28,9 @@ ROTATIONS = [
     {"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 16},
     {"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 16,
      "beta_fast": 8.0, "beta_slow": 2.0, "mscale": 2.0, "mscale_all_dim": 0.5},
+    {"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 16, "truncate": False,
+     "beta_fast": 4.0},
+    {"rope_type": "proportional", "rope_theta": 500.0, "factor": 2.0, "partial_rotary_factor": 0.25},
     {"rope_type": "longrope", "rope_theta": 500.0, "short_factor": [1.0, 1.1, 1.2, 1.5, 2.0, 3.0, 4.0, 5.0],
      "long_factor": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], "original_max_position_embeddings": 16},
 ]  # fmt: skip
@@ -50,15 +53,71 @@ def test_a_llama_with_its_own_rotation_says_the_same(rotation, length):
     torch.testing.assert_close(logits(model, length), before, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("name", ["Llama", "Mistral", "Qwen2", "Qwen3", "Phi", "StableLm", "Granite", "Olmo2"])
-def test_others_of_its_kind(name):
+def generated(model, prompt, count=20):
+    """The likeliest tokens and the logits that they were taken by, through transformers' own cache."""
+    options = {"max_new_tokens": count, "do_sample": False, "pad_token_id": 0, "eos_token_id": None}
+    out = model.generate(prompt, **options, output_logits=True, return_dict_in_generate=True)
+    return out.sequences, torch.stack(out.logits, 1)
+
+
+@pytest.mark.parametrize("rotation", ROTATIONS, ids=lambda r: r["rope_type"])
+def test_generation_with_their_cache_says_the_same(rotation):
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
-    config = getattr(transformers, f"{name}Config")(**SMALL, pad_token_id=0)
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SMALL, rope_parameters=rotation)).eval()
+    prompt = torch.arange(1, 21)[None]  # 0 is padding, which nobody sees
+    before = generated(model, prompt)
+    said, by = generated(llama(model, length=40), prompt)
+    assert torch.equal(said, before[0])
+    torch.testing.assert_close(by, before[1], atol=1e-5, rtol=0)
+    torch.testing.assert_close(model(said).logits[:, 19:-1], by, atol=1e-5, rtol=0)
+
+
+def test_cached_keys_stay_right_where_their_own_schedule_changes_under_them():
+    """Beyond its training length a dynamic rotation turns new keys otherwise than those it has cached."""
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    rotation = {"rope_type": "dynamic", "rope_theta": 500.0, "factor": 4.0}
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SMALL, rope_parameters=rotation)).eval()
+
+    def stale(model):
+        said, by = generated(model, torch.arange(60)[None] % 49 + 1)
+        return float((model(said).logits[:, 59:-1] - by).detach().abs().max())
+
+    assert stale(model) > 1e-4  # prefill and decoding differ
+    assert stale(llama(model, length=80)) < 1e-5
+
+
+def test_every_kind_of_rotation_that_the_library_has_is_read():
+    utilities = pytest.importorskip("transformers.modeling_rope_utils")
+    assert {rotation["rope_type"] for rotation in ROTATIONS} == {"default", *utilities.ROPE_INIT_FUNCTIONS}
+
+
+HALVES = ("Llama", "Mistral", "Qwen2", "Qwen3", "Phi", "Phi3", "StableLm", "Granite", "Olmo2", "Gemma", "GPTNeoX")
+PAIRS = ("Cohere", "Cohere2", "Glm", "Glm4", "Helium", "Ernie4_5")
+
+
+@pytest.mark.parametrize("name", [*HALVES, *PAIRS])
+def test_others_of_its_kind_whichever_channels_they_turn_together(name):
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{name}Config")(**SMALL, head_dim=16, pad_token_id=0)
     model = getattr(transformers, f"{name}ForCausalLM")(config).eval()
     before = logits(model, 20)
     llama(model)
     torch.testing.assert_close(logits(model, 20), before, atol=1e-5, rtol=0)
+    kinds = {module.kind.pairs for module in model.modules() if hasattr(module, "kind")}
+    assert kinds == {"interleaved" if name in PAIRS else "half"}
+
+
+@pytest.mark.parametrize("rotation", ROTATIONS, ids=lambda r: r["rope_type"])
+def test_interleaved_pairs_under_every_rotation(rotation):
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.CohereConfig(**SMALL, rope_parameters=rotation, pad_token_id=0)
+    model = transformers.CohereForCausalLM(config).eval()
+    before = logits(model, 60)
+    torch.testing.assert_close(logits(llama(model, length=60), 60), before, atol=1e-5, rtol=0)
 
 
 def test_the_old_spelling_and_generation_with_a_cache():
@@ -77,13 +136,20 @@ def test_the_old_spelling_and_generation_with_a_cache():
     torch.testing.assert_close(other, logits(wanted, 20), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("name", ["Gemma3Text", "GptOss"])
-def test_what_is_not_of_its_kind_is_refused(name):
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("Gemma3Text", r"has a rotation for each of \w+, \w+; one for all is adapted here"),
+        ("GPTJ", r"GPTJForCausalLM has no part called `rotary_emb`, so this is no model of Llama's kind"),
+        ("GptOss", r"gives the two channels of a pair different numbers|makes no cosines"),
+    ],
+)
+def test_what_is_not_of_its_kind_is_refused(name, sentence):
     transformers = pytest.importorskip("transformers")
     small = {name: value for name, value in SMALL.items() if name != "vocab_size"}
     config = getattr(transformers, f"{name}Config")(**small, vocab_size=50)
     kind = {"Gemma3Text": "Gemma3ForCausalLM"}.get(name, f"{name}ForCausalLM")
-    with pytest.raises(ValueError, match=r"has a rotation for each of|truncate=False has another ramp"):
+    with pytest.raises(ValueError, match=sentence):
         llama(getattr(transformers, kind)(config))
 
 

@@ -4,6 +4,7 @@ transformers itself is an oracle of test_adapted_libraries.py.
 """
 
 import math
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -104,6 +105,53 @@ def test_far_positions_are_those_of_the_formula_where_float32_is_not():
     torch.testing.assert_close(sin[0, 0, 4:].double(), angle.sin(), atol=1e-6, rtol=0)
 
 
+class Pairs(Speaker):
+    """The same of interleaved pairs, whose cosines come twice each, as Cohere's, or in halves, as GLM's."""
+
+    def forward(self, x, position_ids):
+        q, k, v = (t.unflatten(-1, (2, 8)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        q, k = in_pairs(q, k, *self.rotary_emb(x, position_ids))
+        return nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+class Twice(TheirRotary):
+    def forward(self, x, position_ids):
+        cos, sin = super().forward(x, position_ids)
+        return tuple(t[..., : t.shape[-1] // 2].repeat_interleave(2, -1) for t in (cos, sin))
+
+
+def in_pairs(q, k, cos, sin, unsqueeze_dim=1):
+    """Interleaved pairs, from cosines in either order: those of a model tell which it is by themselves."""
+    d = cos.shape[-1]
+    halves = bool((cos[..., : d // 2] == cos[..., d // 2 :]).all())
+    cos, sin = (t[..., : d // 2] if halves else t[..., ::2] for t in (cos[:, None], sin[:, None]))
+
+    def turn(t):
+        a, b = t[..., :d:2], t[..., 1:d:2]
+        return torch.cat([torch.stack([a * cos - b * sin, b * cos + a * sin], -1).flatten(-2), t[..., d:]], -1)
+
+    return turn(q), turn(k)
+
+
+@pytest.mark.parametrize("rotary", [TheirRotary, Twice])
+@pytest.mark.parametrize("part", [1.0, 0.5])
+def test_which_channels_turn_together_is_found_by_trying(monkeypatch, rotary, part):
+    monkeypatch.setitem(vars(sys.modules[Pairs.__module__]), "apply_rotary_pos_emb", in_pairs)
+    d = int(8 * part)
+    model = Pairs(rotary(theta(500.0, d)), config(partial_rotary_factor=part, rope_theta=500.0))
+    x, ids = torch.randn(1, 7, 16), torch.arange(7)[None]
+    before = model(x, ids)
+    llama(model)
+    assert (model.rotary_emb.scheme.pairing, model.rotary_emb.kind.pairs) == ("interleaved", "interleaved")
+    torch.testing.assert_close(model(x, ids), before, atol=1e-5, rtol=1e-5)
+    llama(model, RoPE(d, of=8, base=20.0))
+    other = Pairs(rotary(theta(20.0, d)))
+    other.load_state_dict(model.state_dict(), strict=False)
+    torch.testing.assert_close(model(x, ids), other(x, ids), atol=1e-5, rtol=1e-5)
+    with pytest.raises(ValueError, match=rf"turns channels 2i and 2i \+ 1 of {d} .* pairing=\"interleaved\"\)"):
+        llama(model, RoPE(d, of=8, pairing="half"))
+
+
 LAMBDAS = [1.0, 1.5, 2.0, 4.0]
 
 
@@ -130,6 +178,17 @@ LAMBDAS = [1.0, 1.5, 2.0, 4.0]
             None,
             yarn(4, factor=4.0, trained=64, base=500.0, beta=16, literal=True,
                  attention_factor=(0.2 * math.log(4) + 1) / (0.05 * math.log(4) + 1)),
+        ),
+        (
+            {"rope_type": "yarn", "factor": None, "original_max_position_embeddings": 16, "truncate": False},
+            None,
+            yarn(4, factor=4.0, trained=16, base=500.0, literal="unrounded"),
+        ),
+        ({"rope_type": "proportional", "factor": 2.0}, None, theta(500.0) / 2),
+        (
+            {"rope_type": "proportional", "partial_rotary_factor": 0.5},
+            None,
+            theta(500.0) * torch.tensor([1.0, 1.0, 0.0, 0.0]),
         ),
         (
             {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": LAMBDAS,
@@ -170,6 +229,11 @@ def test_every_kind_of_rotation_in_both_spellings(spelling, inside, length, want
         ),
         ({"rope_parameters": {"rope_theta": 1e4, "factor": 2.0}}, r"of the kind 'default' has no 'factor'"),
         ({"rope_parameters": {"rope_theta": 1e4, "rope_type": "linear"}}, r"of the kind 'linear' needs 'factor'"),
+        ({"rope_parameters": {"rope_theta": 1e4, "rope_type": "yarn"}}, r"of the kind 'yarn' needs 'factor'"),
+        (
+            {"rope_parameters": {"rope_theta": 1e4, "rope_type": "llama3", "rope_thetas": 2}},
+            r"of the kind 'llama3' has no 'rope_thetas': whether it matters is not known",
+        ),
         (
             {"rope_parameters": {"full_attention": {"rope_theta": 1e4}, "sliding_attention": {"rope_theta": 1e4}}},
             r"has a rotation for each of full_attention, sliding_attention; one for all is adapted here",
@@ -189,10 +253,6 @@ def test_every_kind_of_rotation_in_both_spellings(spelling, inside, length, want
         (
             {"rope_theta": 1e4, "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
             r"kind 'dynamic' depends on how long the text is: pass length=\.\., of the longest one",
-        ),
-        (
-            {"rope_theta": 1e4, "rope_scaling": {"rope_type": "yarn", "factor": 2.0, "truncate": False}},
-            r"truncate=False has another ramp",
         ),
     ],
 )

@@ -197,3 +197,10 @@ class NotCausal(FoX):
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
         at_q, at_k = running_sums(self._given(kept), pair)
         return pair.neutral(at_q[..., :, None] - at_k[..., None, :])
+
+
+class CountsKeysItSaysItDoesNotRead(CoPE):
+    """A bias that says it does not look at keys is given those of the key heads, not repeated for its queries."""
+
+    caught_by = "placement.grouped_and_cross_attention_agree_with_plain"
+    reads_keys = False

@@ -6,19 +6,22 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from posenc.frequencies import Frequencies, dynamic_ntk, geometric, linear, llama3, longrope, yarn
+from posenc.kernels.rotary import Pairing
 from posenc.schemes.rope import RoPE
 
 TRAINED = "original_max_position_embeddings"
 
 
-def configured(config: Any, *, length: int | None = None) -> RoPE:
+def configured(config: Any, *, length: int | None = None, pairing: Pairing = "half") -> RoPE:
     """The rotation that a transformers configuration describes, old spelling (``rope_theta``, ``rope_scaling``) or new
     (``rope_parameters``).
 
     length: of the longest text that will be read, which "dynamic" and "longrope" need: their frequencies depend on it.
+    pairing: which channels the model turns together, which no configuration says; ``llama`` finds out by trying.
     Raises ValueError for a kind or a key that is not known, by name; nothing is skipped or assumed.
     """
     if config is None:
@@ -26,18 +29,22 @@ def configured(config: Any, *, length: int | None = None) -> RoPE:
     head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     given = _rope_parameters(config)
     kind, base, part = given.pop("rope_type"), given.pop("rope_theta"), given.pop("partial_rotary_factor", None)
-    turning = int(head * (1.0 if part is None else part))
+    part = 1.0 if part is None else part
+    turning = head if kind == "proportional" else int(head * part)
     if kind not in READERS:
         raise ValueError(
             f"the rotation {kind!r} is none of {', '.join(READERS)}. Build it yourself: llama(model, RoPE({turning}, "
-            'frequencies=.., pairing="half")).'
+            f'frequencies=.., pairing="{pairing}")).'
         )
     needed, optional, read = READERS[kind]
+    by_length = "factor" in given and given["factor"] is None
     given = {name: value for name, value in given.items() if value is not None}
     extended = getattr(config, "max_position_embeddings", None)
     trained = given.pop(TRAINED, None) or getattr(config, TRAINED, None) or extended
     extended = extended or trained
     given |= {} if trained is None else {TRAINED: trained}
+    if kind == "yarn" and by_length and trained and extended:
+        given["factor"] = extended / trained
     strange = sorted(set(given) - {*needed, *optional, TRAINED})
     missing = sorted(set(needed) - set(given))
     if strange or missing:
@@ -51,8 +58,8 @@ def configured(config: Any, *, length: int | None = None) -> RoPE:
             f"a rotation of the kind {kind!r} depends on how long the text is: pass length=.., of the longest one. "
             "Keys that are cached stay right only under one length."
         )
-    rope = read(turning // 2, float(base), given, {"trained": trained, "extended": extended, "length": length})
-    return RoPE(turning, of=head, frequencies=rope, pairing="half")
+    known = {"trained": trained, "extended": extended, "length": length, "part": part}
+    return RoPE(turning, of=head, frequencies=read(turning // 2, float(base), given, known), pairing=pairing)
 
 
 def _rope_parameters(config: Any) -> dict[str, Any]:
@@ -79,8 +86,6 @@ def _rope_parameters(config: Any) -> dict[str, Any]:
 
 
 def _yarn(count: int, base: float, given: dict[str, Any], known: dict[str, Any]) -> Frequencies:
-    if not given.get("truncate", True):
-        raise ValueError("a yarn rotation with truncate=False has another ramp, which is not known here.")
     factor = given["factor"]
     told = given.get("attention_factor")
     if told is None and given.get("mscale") and given.get("mscale_all_dim"):
@@ -88,8 +93,14 @@ def _yarn(count: int, base: float, given: dict[str, Any], known: dict[str, Any])
     alpha, beta = given.get("beta_slow", 1.0), given.get("beta_fast", 32.0)
     return yarn(
         count, factor=factor, trained=known["trained"], base=base, alpha=alpha, beta=beta, attention_factor=told,
-        literal=True,
+        literal=True if given.get("truncate", True) else "unrounded",
     )  # fmt: skip
+
+
+def _proportional(count: int, base: float, given: dict[str, Any], known: dict[str, Any]) -> Tensor:
+    """The fastest of the whole head's frequencies, and pairs that stand still for the rest."""
+    still = torch.arange(count) >= int(known["part"] * 2 * count // 2)
+    return linear(count, factor=given.get("factor", 1.0), base=base).masked_fill(still, 0.0)
 
 
 def _longrope(count: int, base: float, given: dict[str, Any], known: dict[str, Any]) -> Frequencies:
@@ -125,6 +136,7 @@ READERS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Reader]] = {
         ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate"),
         _yarn,
     ),
+    "proportional": ((), ("factor",), _proportional),
     "longrope": (("short_factor", "long_factor", TRAINED), ("factor", "attention_factor"), _longrope),
 }  # fmt: skip
 """For each kind: the keys that it needs, those that it may have, and what they mean."""

@@ -1,8 +1,15 @@
-"""Models of transformers that turn queries and keys by cosines and sines of one ``rotary_emb``: Llama and others."""
+"""Models of transformers that turn queries and keys by cosines and sines of one ``rotary_emb``: Llama and others.
+
+Two things differ among them, and both are measured, not read off a name: which channels turn together (the model's own
+``apply_rotary_pos_emb`` is tried), and whether the cosines come as ``(c_0 c_1 .. c_0 c_1 ..)`` or ``(c_0 c_0 c_1 c_1
+..)`` (its ``rotary_emb`` is asked). Llama has halves and the first, GLM interleaved pairs and the first, Cohere
+interleaved pairs and the second.
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import sys
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +20,17 @@ from posenc.positions import sequence
 from posenc.scheme import Scheme
 
 Model = TypeVar("Model", bound=nn.Module)
+Layout = Literal["half", "interleaved"]
+STRANGE = (TypeError, AttributeError, KeyError, IndexError, RuntimeError, ValueError)
+"""What the functions of a model of another kind may raise when they are tried."""
+
+
+class Kind(NamedTuple):
+    """turning: how many channels turn. pairs: which of them together. numbers: in which order cosines come."""
+
+    turning: int
+    pairs: Layout
+    numbers: Layout
 
 
 class Rotary(nn.Module):
@@ -21,69 +39,130 @@ class Rotary(nn.Module):
     Positions are counted in float64, where theirs lose a thousandth of a turn after a hundred thousand tokens.
     """
 
-    def __init__(self, scheme: Scheme, turning: int) -> None:
+    def __init__(self, scheme: Scheme, kind: Kind) -> None:
         super().__init__()
-        self.scheme, self.turning = scheme, turning
+        self.scheme, self.kind, self.turning = scheme, kind, kind.turning
         _refuse_other_turns(self)
 
     def forward(self, x: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
         where, d = self.scheme.prepare(sequence(position_ids)), self.turning
         # what becomes of a head that is 1 in the first of each two channels that turn together, and 0 elsewhere
-        probe = (torch.arange(self.scheme.head_width or d, device=position_ids.device) < d // 2).to(torch.float32)
+        ones = torch.ones(d // 2, device=position_ids.device)
+        probe = nn.functional.pad(_joined(ones, torch.zeros_like(ones), self.kind.pairs), (0, self._width - d))
         turned = self.scheme.transform(probe.expand(len(position_ids), 1, position_ids.shape[-1], -1), where, "q")
-        cos, sin = turned[:, 0, :, :d].to(x.dtype).chunk(2, -1)
-        return torch.cat([cos, cos], -1), torch.cat([sin, sin], -1)
+        cos, sin = _pairs(turned[:, 0, :, :d].to(x.dtype), self.kind.pairs)
+        return _joined(cos, cos, self.kind.numbers), _joined(sin, sin, self.kind.numbers)
+
+    @property
+    def _width(self) -> int:
+        return self.scheme.head_width or self.turning
 
 
 def llama(model: Model, scheme: Scheme | None = None, *, length: int | None = None) -> Model:
     """A transformers model whose blocks take cosines and sines from ``rotary_emb`` (Llama and its like) gets a scheme.
 
-    scheme: one that turns channels i and i + d/2 of q and k alike, as ``RoPE(d, pairing="half")``; by default that of
-    the model's own configuration, ``configured(model.config, length=length)``, which leaves its logits as they are.
+    scheme: one that turns the channels that turn together there, of q and k alike, as ``RoPE(d, pairing="half")`` for
+    Llama and ``RoPE(d)`` for Cohere; by default that of the model's own configuration, ``configured(model.config,
+    length=length)``, which leaves its logits as they are.
     """
     places = [module for module in model.modules() if isinstance(getattr(module, "rotary_emb", None), nn.Module)]
     if not places:
         raise ValueError(
             f"{type(model).__name__} has no part called `rotary_emb`, so this is no model of Llama's kind."
         )
-    if scheme is None:
-        scheme = configured(getattr(model, "config", None), length=length)
-    made = [Rotary(scheme, _turning(module)) for module in places]
+    config = getattr(model, "config", None)
+    rope = configured(config, length=length) if scheme is None else scheme  # what it does not know, it says first
+    kinds = [_kind(module) for module in places]
+    if scheme is None and kinds[0].pairs != rope.pairing:
+        rope = configured(config, length=length, pairing=kinds[0].pairs)
+    made = [Rotary(rope, kind) for kind in kinds]
     for module, rotary in zip(places, made, strict=True):
         module.rotary_emb = rotary.train(module.training)
     return model
 
 
-def _turning(module: Any) -> int:
-    """The channels that a model turns, from what its rotary embedding returns."""
+def _kind(module: Any) -> Kind:
     first = next(module.parameters())
     try:
-        cos, _ = module.rotary_emb(first.new_zeros(1, 1, 1), torch.zeros(1, 1, dtype=torch.long, device=first.device))
-    except (TypeError, AttributeError, KeyError, IndexError, RuntimeError, ValueError) as error:
+        ids = torch.tensor([[0, 1, 5]], device=first.device)
+        cos, sin = module.rotary_emb(first.new_zeros(1, 3, 1), ids)
+        cos, sin = cos.detach().float().cpu(), sin.detach().float().cpu()
+        d = cos.shape[-1]
+        halves = torch.equal(*cos.chunk(2, -1)) and torch.equal(*sin.chunk(2, -1))
+        twos = torch.equal(cos[..., 0::2], cos[..., 1::2]) and torch.equal(sin[..., 0::2], sin[..., 1::2])
+    except STRANGE as error:
         raise ValueError(
             f"the `rotary_emb` of {type(module).__name__} makes no cosines and sines of tokens and position ids alone "
             f"({error}), so it is not of Llama's kind."
         ) from error
-    return cos.shape[-1]
+    if not halves and not twos:
+        raise ValueError(
+            f"the `rotary_emb` of {type(module).__name__} gives the two channels of a pair different numbers, so it is "
+            "not of Llama's kind."
+        )
+    numbers: Layout = "half" if halves else "interleaved"
+    return Kind(d, _pairs_of(module, d, numbers), numbers)
+
+
+def _pairs_of(module: Any, d: int, numbers: Layout) -> Layout:
+    """The channels that the model turns together, by trying its ``apply_rotary_pos_emb``; Llama's where it has none."""
+    homes = (vars(sys.modules.get(kind.__module__, object)) for kind in type(module).__mro__)
+    tried = next((home["apply_rotary_pos_emb"] for home in homes if "apply_rotary_pos_emb" in home), None)
+    generator = torch.Generator().manual_seed(0)
+    q, k = torch.randn(2, 1, 1, 3, d, generator=generator)
+    angle = torch.rand(1, 3, d // 2, generator=generator)
+    cos, sin = (_joined(t, t, numbers) for t in (angle.cos(), angle.sin()))
+    layouts: tuple[Layout, ...] = ("half", "interleaved")
+    try:
+        found = None if tried is None else tried(q, k, cos, sin)
+        logits = None if found is None else found[0] @ found[1].mT  # it may return channels in another order
+    except STRANGE:
+        logits = None
+    for pairs in layouts:
+        own = _turned(q, angle[:, None], pairs) @ _turned(k, angle[:, None], pairs).mT
+        if logits is not None and logits.shape == own.shape and torch.allclose(logits, own, atol=1e-4):
+            return pairs
+    return "half"
+
+
+def _turned(x: Tensor, angle: Tensor, pairs: Layout) -> Tensor:
+    a, b = _pairs(x, pairs)
+    return _joined(a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin(), pairs)
+
+
+def _pairs(x: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
+    """The first and second channels of each pair."""
+    if layout == "half":
+        a, b = x.chunk(2, -1)
+        return a, b
+    return x[..., 0::2], x[..., 1::2]
+
+
+def _joined(a: Tensor, b: Tensor, layout: Layout) -> Tensor:
+    return torch.cat([a, b], -1) if layout == "half" else torch.stack([a, b], -1).flatten(-2)
 
 
 def _refuse_other_turns(rotary: Rotary) -> None:
     """Compares the scheme's map with the one that such a model makes of its cosines and sines."""
-    scheme, d = rotary.scheme, rotary.turning
+    scheme, (d, pairs, numbers) = rotary.scheme, rotary.kind
     refuse_sites(scheme, {"q", "k"}, "a model of Llama's kind turns q and k")
     width = scheme.head_width or d
     generator = torch.Generator().manual_seed(0)
-    x, ids = torch.randn(1, 4, 3, width, generator=generator), torch.tensor([[0, 1, 7]])
+    x, ids = torch.randn(1, 4, 3, max(width, d), generator=generator), torch.tensor([[0, 1, 7]])
     device = next((t.device for t in (*scheme.parameters(), *scheme.buffers())), torch.device("cpu"))
     x, ids = x.to(device), ids.to(device)
-    with torch.no_grad():
-        where, (cos, sin) = scheme.prepare(sequence(ids)), rotary(x, ids)
-        a, b = x[..., :d].chunk(2, -1)
-        turned = torch.cat([x[..., :d] * cos[:, None] + torch.cat([-b, a], -1) * sin[:, None], x[..., d:]], -1)
-        same = [torch.allclose(scheme.transform(x, where, site), turned, atol=1e-5) for site in ("q", "k")]
+    same = [False]
+    if width >= d:
+        with torch.no_grad():
+            where, told = scheme.prepare(sequence(ids)), rotary(x, ids)
+            (cos, _), (sin, _) = (_pairs(t[:, None], numbers) for t in told)
+            a, b = _pairs(x[..., :d], pairs)
+            turned = torch.cat([_joined(a * cos - b * sin, b * cos + a * sin, pairs), x[..., d:]], -1)
+            same = [torch.allclose(scheme.transform(x, where, site), turned, atol=1e-5) for site in ("q", "k")]
     if not all(same):
+        together = f"i and i + {d // 2}" if pairs == "half" else "2i and 2i + 1"
         raise ValueError(
-            f"a model of Llama's kind turns channels i and i + {d // 2} of {d} by one angle for q and k and all heads, "
-            f"and this {type(scheme).__name__} maps them otherwise. For RoPE write RoPE({d}, of={width}, "
-            'pairing="half").'
+            f"this model turns channels {together} of {d} by one angle for q and k and all heads, and this "
+            f"{type(scheme).__name__} maps them otherwise. For RoPE write RoPE({d}, of={max(width, d)}, "
+            f'pairing="{pairs}").'
         )

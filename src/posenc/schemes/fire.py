@@ -41,6 +41,7 @@ class FIRE(Scheme):
         {"heads": 4, "threshold": 8.0, "hidden": 8},
         {"heads": 1, "threshold": 4.0},
     )
+    reads_keys = False
     wide = frozenset({"scales"})
 
     scales: nn.Parameter

@@ -47,6 +47,7 @@ class LogCPB(Scheme):
         {"heads": 4, "window": (24, 26), "hidden": 8, "literal": True},
         {"heads": 1, "window": (24,), "hidden": 4},
     )
+    reads_keys = False
     conventions = ("literal",)
 
     inner: nn.Parameter

@@ -40,6 +40,7 @@ class SwinBias(Scheme):
         {"heads": 4, "window": (26, 24)},
         {"heads": 1, "window": (24,)},
     )
+    reads_keys = False
 
     table: nn.Parameter
 

@@ -63,6 +63,7 @@ class T5Bias(Scheme):
         {"heads": 4, "buckets": 8, "max_distance": 12, "bidirectional": False},
         {"heads": 1},
     )
+    reads_keys = False
     conventions = ("bidirectional",)
 
     table: nn.Parameter
