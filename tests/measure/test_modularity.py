@@ -147,6 +147,7 @@ def test_pair_auc_counts_pairs() -> None:
         (lambda: pair_auc(weights(), list("abcdefgh")), "of 28 pairs 0 are alike"),
         (lambda: similarity(torch.ones(4, 4).fill_diagonal_(0)), "equally far from each other"),
         (lambda: adjusted_rand([0, 1], [0, 1, 1]), "each of 2 tokens belongs to one module; got 3"),
+        (lambda: adjusted_rand([0], [0]), "partitions agree on pairs of tokens; got 1 of them"),
         (lambda: found_modules(weights(), neighbours=8), "8 tokens have 1 to 7 neighbours each; got neighbours=8"),
     ],
 )  # fmt: skip

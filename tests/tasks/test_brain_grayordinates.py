@@ -189,12 +189,8 @@ def test_cab_np_goes_by_hemisphere(tmp_path):
     swapped = brain.read_networks(path, [*GLASSER[180:], *GLASSER[:180]])
     assert swapped == tuple(brain.CAB_NP[i - 1] for i in numbers)
     assert brain.read_networks(path, [f"parcel {i}" for i in range(360)]) == swapped
-    other = path.rename(
-        tmp_path / "networks.txt"
-    )  # the user's own, in the atlas's order, or CAB-NP's under another name
-    with pytest.raises(
-        ValueError, match=r"networks.txt has 360 numbers, and does not say whether .* Name CAB-NP's cort"
-    ):
+    other = path.rename(tmp_path / "networks.txt")  # the user's own in the atlas's order, or CAB-NP's renamed
+    with pytest.raises(ValueError, match=r"networks.txt has 360 numbers, and does not say whether .* Name CAB-NP's"):
         brain.read_networks(other, GLASSER)
     assert brain.read_networks(other, [*GLASSER[180:], *GLASSER[:180]]) == swapped
 

@@ -85,6 +85,23 @@ def test_logits_tell_the_token_after_their_own() -> None:
     assert recall.accuracy(found, recall.told(here))["accuracy"] < 0.5
 
 
+@pytest.mark.parametrize("make", ["copy", "needle"])
+def test_a_bag_names_the_commonest_of_the_answers_that_are_left(make: str) -> None:
+    found = (
+        recall.copy(40, 13, symbols=4, generator=generator())
+        if make == "copy"
+        else recall.needle(40, 24, needles=4, symbols=SYMBOLS, generator=generator())
+    )
+    shares = []
+    for tokens, answers in zip(found.tokens, found.answers, strict=True):
+        left = tokens[answers].tolist()
+        while left:
+            shares.append(max(left.count(symbol) for symbol in left) / len(left))
+            left.pop(0)
+    assert recall.bag(found) == pytest.approx(sum(shares) / len(shares))
+    assert recall.bag(recall.copy(9, 3, symbols=4, generator=generator())) == 1  # the only one that there is
+
+
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [

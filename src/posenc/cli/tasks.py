@@ -66,6 +66,12 @@ def data(
 
         print(brain.HCP, end="")
         return 0
+    return _puzzles(read, to, (train, iid, ood), rule, seed)
+
+
+def _puzzles(
+    read: Path | None, to: Path | None, sizes: tuple[int, int, int], rule: Literal["authors", "entailment"], seed: int
+) -> int:
     from posenc.tasks import latin_squares
 
     if (read is None) == (to is None):
@@ -76,7 +82,7 @@ def data(
         print(f"{read}: {len(puzzles)} puzzles, each with one answer: {counts}, digest {puzzles.digest()[:16]}")
         return 0
     assert to is not None
-    made = latin_squares.generate(train, iid, ood, seed=seed, rule=rule)
+    made = latin_squares.generate(*sizes, seed=seed, rule=rule)
     latin_squares.save(made, to)
     print(json.dumps(made.manifest, indent=2))
     print(to)

@@ -143,10 +143,12 @@ def adjusted_rand(a: Modules, b: Modules) -> float:
     """How far two partitions agree beyond chance: 1 where they are the same, about 0 for unrelated ones.
 
     ``(s - e) / (m - e)``, s the pairs together in both, e its mean over permutations, m the mean of the pairs together
-    in either. Raises ValueError for partitions of different lengths.
+    in either. Raises ValueError for partitions of different lengths, and of fewer than two tokens.
     """
     first, second = numbered(a), numbered(b)
     _refuse_other_length(len(second), len(first))
+    if len(first) < 2:
+        raise ValueError(f"partitions agree on pairs of tokens; got {len(first)} of them. Two at least are needed.")
     table = torch.zeros(int(first.max()) + 1, int(second.max()) + 1, dtype=torch.float64)
     table.index_put_((first, second), torch.ones(len(first), dtype=torch.float64), accumulate=True)
     both, one, other = (float((n * (n - 1) / 2).sum()) for n in (table, table.sum(1), table.sum(0)))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 450, 165
 LOW, HIGH = (-100, -140, -90), (100, 100, 120)
 """Millimetres within which a head lies in a template's space."""
-SIZE = 900.0
+SIZE = 7200.0
 """Square points of all markers together, at most 22 each."""
 
 
@@ -96,7 +96,7 @@ def _drawn(coordinates: np.ndarray, modules: Sequence[str], look: dict[str, Look
             own = coordinates[[each == module for each in modules]]
             if len(own):
                 display.add_markers(
-                    own, colour, min(SIZE / len(coordinates) * 8, 22), marker=shape, alpha=0.85, linewidths=0
+                    own, colour, min(SIZE / len(coordinates), 22), marker=shape, alpha=0.85, linewidths=0
                 )
         return themed(figure, name_for_ids(prefix))
 

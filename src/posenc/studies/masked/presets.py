@@ -87,7 +87,11 @@ def kept(request: Request, store: Store) -> str:
     made: dict[str, Any] = own["simulated"]
 
     def make() -> Recordings:
-        return simulated_brain.simulate(seed=SIMULATION_SEED, **made) if source is None else read(source)
+        return (
+            simulated_brain.simulate(seed=SIMULATION_SEED, **made)
+            if source is None
+            else read(source, folder=store.root / "data")
+        )
 
     told = repr((made, SIMULATION_SEED)) if source is None else keeping.as_found(source)
     return keeping.keep(store.root, told, make, held=HELD, each=own["each"], seed=SPLIT_SEED)

@@ -219,5 +219,5 @@ def seconds_of(unit: Unit, store_root: Path) -> float:
 
 def _archive(arrays: dict[str, np.ndarray]) -> bytes:
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
+    np.savez(buffer, **arrays)
     return buffer.getvalue()

@@ -105,7 +105,7 @@ def save(parts: Parts, path: str | Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.stem}.{os.getpid()}.partial.npz")
     try:
-        np.savez(partial, allow_pickle=False, **arrays)
+        np.savez(partial, **arrays)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

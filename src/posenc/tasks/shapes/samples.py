@@ -176,7 +176,7 @@ def save(pool: Pool, path: str | Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.stem}.{os.getpid()}.partial.npz")
     try:
-        np.savez(partial, allow_pickle=False, **arrays)
+        np.savez(partial, **arrays)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
