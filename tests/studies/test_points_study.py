@@ -168,11 +168,16 @@ def test_a_stopped_unit_goes_on_to_the_same_last_digit(tmp_path: Path, small: pr
     assert all(torch.equal(again.weights[name], value) for name, value in whole.weights.items())
 
 
-def test_the_estimate_is_of_this_machine(tmp_path: Path, small: presets.Preset) -> None:
+def test_the_estimate_is_of_this_machine(
+    tmp_path: Path, small: presets.Preset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = Store(tmp_path)
     units = STUDY.plan(studies.Request(preset="quick", schemes=["nope"], seeds=[0]), store)
+    drawn, real = [], work.clouds
+    monkeypatch.setattr(work, "clouds", lambda *a: drawn.append(real(*a)) or drawn[-1])
     found = STUDY.estimate(units, store, 2)
     assert 0 < found.seconds < 60
+    assert [(len(parts.train), len(parts.test)) for parts in drawn] == [(14, 14)], "one batch of them is enough"
     assert 2**20 < found.memory_bytes < 2**32
 
 
@@ -208,6 +213,15 @@ def test_spots_parts_are_run_where_her_mesh_is(tmp_path: Path, data_folder: Path
     next((tmp_path / "runs" / "data").glob("mesh-*.npz")).unlink()
     with pytest.raises(ValueError, match="the mesh is no longer at"):
         work.clouds(store.root, unit.settings["data"], 0)
+
+
+def test_a_row_that_nobody_has_is_said_before_meshes_are_read(
+    tmp_path: Path, folder: Path, small: presets.Preset
+) -> None:
+    store = Store(tmp_path / "runs")
+    with pytest.raises(ValueError, match="Did you mean gridpe"):
+        STUDY.plan(studies.Request(preset="quick", schemes=["nope", "grid"], source=folder), store)
+    assert not list((tmp_path / "runs").rglob("points-*.npz"))
 
 
 def test_clouds_that_are_turned_any_way_are_another_setting(tmp_path: Path, small: presets.Preset) -> None:

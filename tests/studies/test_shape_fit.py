@@ -328,8 +328,11 @@ def test_a_page_shows_the_mesh_that_it_is_asked_about(quick, tmp_path):
         ValueError, match=r"no results of shape-fit --preset quick about .*b\.ply.* posenc run shape-fit"
     ):
         STUDY.stored(asked(other, panels=["fit"]), store)
+    quick.own["steps"] = 3  # as if a later posenc trained longer: what is there is shown
+    assert [unit.key for unit in STUDY.stored(studies.Request(preset="quick"), store)] == [units[0].key]
+    quick.own["steps"] = 2
     _, more = ran(asked(other, **wanted), tmp_path)
     for path, (unit,) in ((one, units), (other, more)):
         assert [found.key for found in STUDY.stored(asked(path), store)] == [unit.key]
-    quick.own["steps"] = 3  # as if a later posenc trained longer: what is there is shown
-    assert len(STUDY.stored(studies.Request(preset="quick"), store)) == 2
+    with pytest.raises(ValueError, match=r"holds 2 results of dense, seed 0: .* posenc report shape-fit PATH"):
+        STUDY.stored(studies.Request(preset="quick"), store)

@@ -79,7 +79,6 @@ class LanguageModel(nn.Module):
     def __init__(self, config: LanguageConfig, schemes: Callable[[int], Scheme]) -> None:
         super().__init__()
         self.config = config
-        self.place(schemes)
         self.tokens = nn.Embedding(config.vocabulary, config.dim)
         nn.init.normal_(self.tokens.weight, std=config.dim**-0.5)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.depth))
@@ -89,6 +88,7 @@ class LanguageModel(nn.Module):
             self.head.weight = self.tokens.weight
         else:
             nn.init.normal_(self.head.weight, std=SIGMA)
+        self.place(schemes)  # last: models of one seed differ in their schemes alone
 
     def place(self, schemes: Callable[[int], Scheme]) -> None:
         """Gives every layer its scheme, in the place of what was there. Raises ValueError, with the model as it was,

@@ -11,8 +11,8 @@ from posenc.report.page import Panel, Table, Text
 from posenc.report.panels import accuracy_by_scheme, learning_curves
 from posenc.report.rows import BySeed, values
 from posenc.store import Unit
+from posenc.studies.found import Found, plain_label
 from posenc.studies.picture_sets import Pictures
-from posenc.studies.sweep import Found, plain_label
 
 FEW_CLASSES = 5
 """With so many classes or fewer, the right one is always among the first five."""

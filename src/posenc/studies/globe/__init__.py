@@ -21,8 +21,9 @@ import msgspec
 from posenc.store import Store
 from posenc.studies import Request
 from posenc.studies.field_rows import memory_of
+from posenc.studies.found import Preset
 from posenc.studies.globe import drawing, maps, presets, rows, work
-from posenc.studies.sweep import Needs, Plan, Preset, Sweep
+from posenc.studies.sweep import Needs, Plan, Sweep
 from posenc.tasks.globe import FILE
 from posenc.tasks.room import refuse_beyond
 

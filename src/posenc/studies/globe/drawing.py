@@ -13,9 +13,9 @@ from posenc.report.lines import lines
 from posenc.report.page import Panel, Table, Text
 from posenc.report.rows import NO_BREAK, BySeed, capital, interval, listed, number, values
 from posenc.report.scores import scores
+from posenc.studies.found import Found, plain_label
 from posenc.studies.globe.presets import CURVES, EVERYWHERE, SETTINGS, Setting, settings
 from posenc.studies.globe.rows import NAMES, PICTURES, PLANAR, SPHERICAL, GlobeRow
-from posenc.studies.sweep import Found, plain_label
 from posenc.tasks.globe import BAND, BANDS
 
 COUNTERPARTS = (

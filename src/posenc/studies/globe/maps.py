@@ -14,9 +14,9 @@ from torch import Tensor
 from posenc.report.page import Panel, Picture, Pictures, Table, Text
 from posenc.report.pixels import error_map, picture
 from posenc.report.rows import number
+from posenc.studies.found import Found
 from posenc.studies.globe.presets import EVERYWHERE, SETTINGS, SHOWN, settings
 from posenc.studies.globe.work import Target, Trained, restored, target_of
-from posenc.studies.sweep import Found
 from posenc.tasks.globe import Field, Labels
 
 Pixels = NDArray[np.float64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from posenc.report.scores import Score
-from posenc.studies.sweep import Found, Preset
+from posenc.studies.found import Found, Preset
 from posenc.training.loop import TrainingConfig
 
 MOST = 40

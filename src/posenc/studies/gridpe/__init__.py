@@ -17,10 +17,11 @@ from collections.abc import Mapping, Sequence
 
 from posenc.report.expectations import Expected
 from posenc.studies import classifying
+from posenc.studies.found import Found
 from posenc.studies.gridpe import drawing, presets, rows
 from posenc.studies.gridpe.claims import CLAIMS
 from posenc.studies.picture_sets import left_out
-from posenc.studies.sweep import Found, Plan, Sweep
+from posenc.studies.sweep import Plan, Sweep
 
 PLANS: Mapping[str, Plan] = {
     "accuracy": Plan(

@@ -24,9 +24,9 @@ from posenc.studies.classified_panels import (
     there,
     what_rows_are,
 )
+from posenc.studies.found import Found, plain_label
 from posenc.studies.gridpe import published, rows
 from posenc.studies.gridpe.presets import BLOCK, OF_PHOTOGRAPHS, PHOTOGRAPHS, PVT, PVT_PHOTOGRAPHS, SCALES
-from posenc.studies.sweep import Found, plain_label
 
 TITLES = {"main": "", PHOTOGRAPHS: ", photographs", PVT: "", PVT_PHOTOGRAPHS: ", photographs"}
 KINDS = {"main": ": ViT", PHOTOGRAPHS: ": ViT, photographs", PVT: ": PVT", PVT_PHOTOGRAPHS: ": PVT, photographs"}

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from posenc.store import Store
 from posenc.studies import Request
 from posenc.studies.classifying import settled, to_zero
+from posenc.studies.found import Preset
 from posenc.studies.gridpe import rows
 from posenc.studies.picture_sets import keep
-from posenc.studies.sweep import Needs, Preset
+from posenc.studies.sweep import Needs
 from posenc.tasks.images import IMAGENET, Augmentation
 from posenc.training.config import Plateau
 from posenc.training.loop import TrainingConfig

@@ -18,11 +18,12 @@ from collections.abc import Sequence
 
 from posenc.report.expectations import Expected
 from posenc.report.rows import number
+from posenc.studies.found import Found
 from posenc.studies.image_fit import drawing, rows, work
 from posenc.studies.image_fit.choosing import choose
 from posenc.studies.image_fit.claims import CLAIMS
 from posenc.studies.image_fit.presets import PRESETS, SHIFTED, fitted, mapped, over, settle, sized
-from posenc.studies.sweep import Found, Plan, Sweep
+from posenc.studies.sweep import Plan, Sweep
 
 PLANS = {
     "fit": Plan(

@@ -16,10 +16,10 @@ from posenc.report.page import Panel, Table, Text
 from posenc.report.pixels import album
 from posenc.report.rows import interval, number, values
 from posenc.report.scores import Score, scores
+from posenc.studies.found import Found, plain_label
 from posenc.studies.image_fit import rows
 from posenc.studies.image_fit.choosing import HELD, Choice, choose
 from posenc.studies.image_fit.presets import SHIFT, SHIFTED, SUFFIX, SWEEP, kind_of
-from posenc.studies.sweep import Found, plain_label
 
 PSNR = "psnr"
 SCORE = Score("PSNR", "dB")

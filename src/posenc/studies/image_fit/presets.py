@@ -11,9 +11,10 @@ import numpy as np
 from posenc.store import Store
 from posenc.studies import Request
 from posenc.studies.field_rows import Budget, memory_of
+from posenc.studies.found import Preset
 from posenc.studies.image_fit import rows, work
 from posenc.studies.image_fit.choosing import CHOSEN_ON, HELD
-from posenc.studies.sweep import Needs, Preset
+from posenc.studies.sweep import Needs
 from posenc.tasks import pictures
 from posenc.tasks.room import refuse_beyond
 

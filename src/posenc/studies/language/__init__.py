@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from posenc.report.expectations import Expected
+from posenc.studies.found import Found
 from posenc.studies.language import drawing, presets, rows, work
 from posenc.studies.language.claims import CLAIMS
-from posenc.studies.sweep import Found, Plan, Sweep
+from posenc.studies.sweep import Plan, Sweep
 
 PLANS: Mapping[str, Plan] = {
     "loss": Plan(

@@ -15,11 +15,11 @@ from posenc.report.page import Panel, Source, Table
 from posenc.report.rows import BySeed, interval, listed, number, signed
 from posenc.report.scores import Score, scores
 from posenc.studies.classified_panels import empty, named, of, scheme_text, there
+from posenc.studies.found import Found, plain_label
 from posenc.studies.language import rows
 from posenc.studies.language.recalling import MULTIPLES
 from posenc.studies.language.rows import COUNTED, LanguageRow, stops
 from posenc.studies.language.texts import KeptText, kept
-from posenc.studies.sweep import Found, plain_label
 
 MAIN = "main"
 LOSS = Score("At the trained length", "loss in nats", higher=False)
@@ -178,13 +178,21 @@ def recall(found: Found) -> list[Panel]:
         by = {m: of(found, f"accuracy_at_x{m}", task) for m in MULTIPLES}
         first, labels = units[0].settings, dict.fromkeys(plain_label(unit) for unit in units)
         window, symbols = first["window"], first["task"]["symbols"]
-        series = {x: {float(m * window): by[m].get(x, {}) for m in MULTIPLES} for x in labels}
+        series = {x: {float(m * window): by[m][x] for m in MULTIPLES if x in by[m]} for x in labels}
         whole = [_whole(found, task, label) for label in labels]
+        bags = {m: of(found, f"bag_at_x{m}", task) for m in MULTIPLES}
+        bag = {
+            float(m * window): (mean([x for seeds in bags[m].values() for x in seeds.values()]), 0.0)
+            for m in MULTIPLES
+            if bags[m]
+        }
         columns = ("Row", *(f"{m} x" for m in MULTIPLES))
         table = Table("Samples with every answer right", columns, tuple(whole), "Means over seeds.")
         panel = lines(
             series, title=title, x_label="tokens of a sample", y_label="answers that are right", log_x=True,
-            chance=1 / symbols, note=f"Trained on samples of up to {window} tokens.",
+            chance=1 / symbols, under={"a bag of the answers": bag},
+            note=f"Trained on samples of up to {window} tokens. A bag knows which answers a sample has and not in what "
+            "order, and names the commonest of those that are left.",
         )  # fmt: skip
         panels.append(Panel(panel.title, (*panel.blocks, table), about))
     return panels or empty("Recall")
@@ -290,8 +298,10 @@ def headline(found: Found) -> str:
         right = {x: mean(list(seeds.values())) for x, seeds in of(found, "accuracy_at_x2", task).items()}
         best = max(right, key=lambda label: (right[label], label), default="")
         if best:
+            bag = of(found, "bag_at_x2", task).get(best)
+            beside = f", a bag of the answers {number(mean(list(bag.values())))}" if bag else ""
             told.append(
-                f"{RECALLED[task][0]} at twice the trained length: {best} is right most, {number(right[best])}."
+                f"{RECALLED[task][0]} at twice the trained length: {best} is right most, {number(right[best])}{beside}."
             )
     return " ".join(told) or "Nothing can be said yet: no unit has finished."
 

@@ -10,9 +10,10 @@ import msgspec
 from posenc.models.language import LanguageConfig
 from posenc.store import Store
 from posenc.studies import Request
-from posenc.studies.language import rows
+from posenc.studies.found import Preset
+from posenc.studies.language import recalling, rows
 from posenc.studies.language.texts import find, keep
-from posenc.studies.sweep import Needs, Preset
+from posenc.studies.sweep import Needs
 from posenc.tasks.recall import SPECIAL
 from posenc.training.loop import TrainingConfig
 
@@ -122,9 +123,9 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
 def _recall(own: Mapping[str, Any], task: str, label: str, device: str) -> dict[str, Any]:
     asked = own["recall"]
     config = LanguageConfig(vocabulary=SPECIAL + KINDS[task] * asked["symbols"], **asked["model"])
-    window = asked["window"]
+    window, reach = asked["window"], recalling.MULTIPLES[-1] * asked["window"]
     told = {"name": task, "symbols": asked["symbols"], **({"needles": asked["needles"]} if task == "needle" else {})}
-    return {"task": told, "window": window, **_of_row(label, config, window, 8 * window, asked["training"], device)}
+    return {"task": told, "window": window, **_of_row(label, config, window, reach, asked["training"], device)}
 
 
 def _of_row(

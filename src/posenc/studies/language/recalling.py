@@ -14,7 +14,7 @@ from posenc.models.language import LanguageModel
 from posenc.positions import sequence
 from posenc.randomised import randomised
 from posenc.store import Outcome, Unit
-from posenc.studies.language.rows import LanguageRow
+from posenc.studies.language.rows import LanguageRow, stops
 from posenc.tasks import recall
 from posenc.training.fit import drawn
 from posenc.training.loop import At, Fit, Report, TrainingConfig, train
@@ -68,27 +68,33 @@ class Recaller:
         return self.model(tokens, pos.to(self.device))
 
     def evaluate(self) -> dict[str, float]:
-        return self.scored(LOOKED_AT, self.window)
+        return recall.accuracy(*self.told(LOOKED_AT, self.window))
 
-    def scored(self, count: int, length: int) -> dict[str, float]:
-        """Of samples as long as they can be, drawn apart from those that are learned from, alike for every row."""
+    def told(self, count: int, length: int) -> tuple[recall.Recall, Tensor]:
+        """Samples as long as they can be, drawn apart from those that are learned from, alike for every row, and what
+        the model tells of them."""
         generator = drawn(self.seed, NEVER, length)
         found = self.samples(count, length, generator, full=True)
         told = [recall.told(self.logits(some.to(self.device), generator)).cpu() for some in found.tokens.split(AT_ONCE)]
-        return recall.accuracy(found, torch.cat(told))
+        return found, torch.cat(told)
 
     def outcome(self, curve: list[dict[str, Any]]) -> Outcome:
-        """Answers and whole samples that are right, at the trained length and beyond."""
+        """Answers and whole samples that are right, at the trained length and beyond, as far as the row can read."""
+        metrics: dict[str, float] = {}
         with evaluating(self.model):
-            metrics = self.evaluate_at(1)
             for multiple in MULTIPLES:
-                metrics |= {f"{name}_at_x{multiple}": value for name, value in self.evaluate_at(multiple).items()}
+                if stops(self.row, self.window, multiple * self.window):
+                    break
+                found = self.evaluate_at(multiple)
+                metrics |= found if multiple == 1 else {}
+                metrics |= {f"{name}_at_x{multiple}": value for name, value in found.items()}
         metrics["parameters"] = float(sum(p.numel() for p in self.model.parameters()))
         weights = {name: value.detach().cpu().contiguous() for name, value in self.model.state_dict().items()}
         return Outcome(metrics=metrics, curves=curve, weights=weights)
 
     def evaluate_at(self, multiple: int) -> dict[str, float]:
-        return self.scored(ASKED, multiple * self.window)
+        found, told = self.told(ASKED, multiple * self.window)
+        return recall.accuracy(found, told) | {"bag": recall.bag(found)}
 
 
 def train_unit(unit: Unit, workdir: Path, report: Report) -> Outcome:

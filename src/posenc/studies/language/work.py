@@ -90,9 +90,11 @@ class Reader:
         with evaluating(self.model):
             metrics = {"loss": float(self.in_parts(apart(self.parts.test, self.window)).double().mean())}
             by = by_context(
-                self.in_parts, asked(self.parts.test, self.unit.settings), reach=reached * self.window,
+                self.in_parts,
+                asked(self.parts.test, self.unit.settings, reached * self.window),
+                reach=reached * self.window,
                 stride=self.window // 2,
-            )  # fmt: skip
+            )
             metrics["moved"] = self.moved()
             said = self.say(metrics, reached)
         metrics |= at_multiples(by, self.window)
@@ -140,9 +142,11 @@ def apart(part: Tensor, window: int) -> Tensor:
     return text.windows(part, window, text.apart(len(part), window))
 
 
-def asked(part: Tensor, settings: dict[str, Any]) -> Tensor:
-    """What of the test part is told from every context: as many tokens as the settings say, after the longest one."""
-    return part[: settings["text"]["multiple"] * settings["window"] + settings["targets"] + 1]
+def asked(part: Tensor, settings: dict[str, Any], reach: int) -> Tensor:
+    """What of the test part is told from contexts up to ``reach``: as many tokens as the settings say, after the
+    longest context that any row is asked about, so that a row that stops before tells the same ones."""
+    longest = settings["text"]["multiple"] * settings["window"]
+    return part[longest - reach : longest + settings["targets"] + 1]
 
 
 def at_multiples(by: Tensor, window: int) -> dict[str, float]:
@@ -199,7 +203,7 @@ def counted(unit: Unit, root: Path) -> Outcome:
     def losses(tokens: Tensor) -> Tensor:
         return torch.stack([found.losses(window) for window in tokens])
 
-    by = by_context(losses, asked(test, settings), reach=longest, stride=window // 2)
+    by = by_context(losses, asked(test, settings, longest), reach=longest, stride=window // 2)
     metrics = {"loss": float(found.losses(told).mean()), **at_multiples(by, window)}
     return Outcome(metrics=metrics, arrays={"loss_by_context": by.numpy()})
 
@@ -231,14 +235,15 @@ def _asking(reader: Reader) -> float:
     torch.set_num_threads(1)
     try:
         with evaluating(reader.model):
-            window = text.windows(asked(reader.parts.test, reader.unit.settings), longest, [0])
+            told = asked(reader.parts.test, reader.unit.settings, longest)
+            window = text.windows(told, longest, [0])
             began = time.process_time()
             reader.in_parts(window)
             took = time.process_time() - began
     finally:
         torch.set_num_threads(threads)
     stride = reader.window // 2
-    return took * (len(asked(reader.parts.test, reader.unit.settings)) / stride)
+    return took * len(told) / stride
 
 
 def memory(unit: Unit) -> float:

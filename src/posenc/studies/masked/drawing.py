@@ -15,6 +15,7 @@ from posenc.report.page import Panel, Table, Text
 from posenc.report.rows import interval, listed, number, signed, values
 from posenc.report.scores import Score, scores
 from posenc.store import Store, Unit
+from posenc.studies.found import Found, plain_label
 from posenc.studies.masked import keeping
 from posenc.studies.masked.claims import ERROR
 from posenc.studies.masked.presets import MAIN, RATES, TESTED
@@ -22,7 +23,6 @@ from posenc.studies.masking import drawing
 from posenc.studies.masking.drawing import Known
 from posenc.studies.masking.rows import BASELINES
 from posenc.studies.masking.work import error_at
-from posenc.studies.sweep import Found, plain_label
 
 POSITIONS = "positions.csv"
 UNIT = "mean squared error in units of a channel's variance"

@@ -10,10 +10,11 @@ import msgspec
 from posenc.models.encoder import EncoderConfig
 from posenc.store import Store
 from posenc.studies import Request
+from posenc.studies.found import Preset
 from posenc.studies.masked import keeping
 from posenc.studies.masking.rows import BASELINES, LEARNED, PLACED, UNTOLD, refuse_unfit, row
 from posenc.studies.masking.work import Task, settled
-from posenc.studies.sweep import Needs, Preset
+from posenc.studies.sweep import Needs
 from posenc.tasks import simulated_brain
 from posenc.tasks.recordings import Recordings, read
 from posenc.training.loop import TrainingConfig

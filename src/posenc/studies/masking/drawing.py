@@ -20,9 +20,9 @@ from posenc.report.page import Panel, Text, write_text
 from posenc.report.rows import BySeed, Row, finite, number, values
 from posenc.report.scores import Score, scores
 from posenc.store import Unit
+from posenc.studies.found import Found, plain_label
 from posenc.studies.masking.rows import LEARNED
 from posenc.studies.masking.work import error_at
-from posenc.studies.sweep import Found, plain_label
 
 SHOWN = (*LEARNED, "random", "1d-fixed", "2d-fixed")
 """Rows whose arrangement a page draws, where they were run."""

@@ -13,13 +13,13 @@ from posenc.report.page import Panel, Text
 from posenc.report.rows import listed, number, p_value, values
 from posenc.report.scores import Score, scores
 from posenc.store import Unit
+from posenc.studies.found import Found
 from posenc.studies.masking import drawing
 from posenc.studies.masking.drawing import Known
 from posenc.studies.masking.rows import BASELINES
 from posenc.studies.masking.work import error_at
 from posenc.studies.nmar.presets import TASK
 from posenc.studies.nmar.work import EXCESS
-from posenc.studies.sweep import Found
 from posenc.tasks.nmar import NMAR, diverges_at, simulate
 
 MODULES = "Modules in the learned tables"

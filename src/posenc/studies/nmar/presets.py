@@ -11,9 +11,10 @@ from posenc.models.encoder import EncoderConfig
 from posenc.positions import sequence
 from posenc.store import Store
 from posenc.studies import Request
+from posenc.studies.found import Preset
 from posenc.studies.masking.rows import BASELINES, LEARNED, refuse_unfit, row
 from posenc.studies.masking.work import Task, settled
-from posenc.studies.sweep import Needs, Preset
+from posenc.studies.sweep import Needs
 from posenc.tasks.nmar import NMAR
 from posenc.training.loop import TrainingConfig
 

@@ -12,11 +12,11 @@ from posenc.report.layouts import layouts
 from posenc.report.page import Panel
 from posenc.report.rows import number, values
 from posenc.report.scores import Score, scores
+from posenc.studies.found import Found
 from posenc.studies.masking import drawing
 from posenc.studies.masking.rows import BASELINES
 from posenc.studies.permuted.claims import ERROR
 from posenc.studies.permuted.presets import MAIN_RATE, grid_shape, order_of
-from posenc.studies.sweep import Found
 
 NEAR = "True neighbours found"
 

@@ -12,11 +12,12 @@ import torch
 from posenc.models.encoder import EncoderConfig
 from posenc.store import Store, Unit
 from posenc.studies import Request
+from posenc.studies.found import Preset
 from posenc.studies.masking import work as masking
 from posenc.studies.masking.rows import BASELINES, LEARNED, refuse_unfit, row
 from posenc.studies.masking.work import Task, settled
 from posenc.studies.picture_sets import Pictures, keep
-from posenc.studies.sweep import Needs, Preset
+from posenc.studies.sweep import Needs
 from posenc.tasks.patches import Patches, permuted
 from posenc.training.loop import TrainingConfig
 

@@ -20,10 +20,11 @@ from collections.abc import Mapping, Sequence
 from posenc.measure.statistics import mean
 from posenc.report.expectations import Expected
 from posenc.studies.classified_panels import of
+from posenc.studies.found import Found
 from posenc.studies.points import drawing, presets, rows, work
 from posenc.studies.points.claims import CLAIMS
 from posenc.studies.points.presets import ANY, LIMITS, PRESETS, SPOT
-from posenc.studies.sweep import Found, Plan, Sweep
+from posenc.studies.sweep import Plan, Sweep
 
 PLANS: Mapping[str, Plan] = {
     "accuracy": Plan(

@@ -14,10 +14,10 @@ from posenc.report.page import Panel, Picture, Pictures, Table, Text
 from posenc.report.rows import NO_BREAK, BySeed, interval, number
 from posenc.report.scores import Score, scores
 from posenc.studies.classified_panels import empty, of, scheme_text, there
+from posenc.studies.found import Found, plain_label
 from posenc.studies.points import rows, work
 from posenc.studies.points.presets import ANY, SPOT
 from posenc.studies.points.published import COUNTS, PRINTED, SOURCE
-from posenc.studies.sweep import Found, plain_label
 
 PAIRS = {
     "accuracy_arranged": ("Of the same pieces", "told apart in pairs"),

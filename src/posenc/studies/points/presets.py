@@ -10,8 +10,9 @@ import msgspec
 from posenc.models.points import PointsConfig
 from posenc.store import Store
 from posenc.studies import Request
+from posenc.studies.found import Preset
 from posenc.studies.points import rows, work
-from posenc.studies.sweep import Needs, Preset
+from posenc.studies.sweep import Needs
 from posenc.tasks import points as task
 from posenc.tasks.room import refuse_beyond
 from posenc.training.loop import TrainingConfig
@@ -98,6 +99,7 @@ def spot_at(request: Request) -> Path | None:
 def settle(request: Request, store: Store, setting: str, label: str) -> dict[str, Any]:
     """A unit's settings. Raises ValueError for clouds or a row that cannot be."""
     own = PRESETS[request.preset].own
+    _refuse_rows(request)
     data, classes, learned, held = _data(request, store, setting.removesuffix(ANY))
     config = PointsConfig(channels=1, classes=classes, **own["model"])
     row, config = rows.row(label, config)
@@ -125,6 +127,13 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
         needed = work.memory_of(settings)
         refuse_beyond(needed, f"training {label}", "Ask for fewer points or a smaller batch.")
     return settings
+
+
+def _refuse_rows(request: Request) -> None:
+    """Raises ValueError for a row asked for by name that cannot be, before the meshes of a folder are read."""
+    config = PointsConfig(channels=1, classes=2, **PRESETS[request.preset].own["model"])
+    for label in request.schemes or ():
+        rows.row(label, config)
 
 
 def _data(request: Request, store: Store, name: str) -> tuple[dict[str, Any], int, int, int]:

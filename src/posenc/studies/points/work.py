@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
 from collections.abc import Mapping
@@ -171,12 +172,24 @@ def seconds(unit: Unit, store: Store) -> float:
     afterwards, by the pairs of points that it has."""
     with torch.random.fork_rng():
         trained = Trained(unit, store.root)
-        fit = trained.fit()
+        learned, held = _few_drawn(trained)
+        fit = dataclasses.replace(trained.fit(), samples=learned)
         training = training_seconds(fit, trained.training, trained.device)
     each = training / (trained.training.epochs * fit.per_epoch(trained.training.batch) * trained.training.batch)
     asked = 3 + len(MOVES) + trained.training.epochs / trained.training.evaluate_every
     asked += sum(ratio**2 for ratio in RATIOS)
-    return training + each / 3 * asked * len(trained.parts.test)
+    return training + each / 3 * asked * held
+
+
+def _few_drawn(trained: Trained) -> tuple[int, int]:
+    """How many clouds are learned from and held out, having drawn no more than one batch of those that are made."""
+    settings, root = trained.unit.settings, trained.root
+    data, classes = settings["data"], settings["model"]["classes"]
+    if "folder" in data:
+        return len(trained.parts.train), len(trained.parts.test)
+    few = {**data, "train": min(data["train"], -(-trained.training.batch // classes)), "test": 1}
+    trained.parts = clouds(root, few, trained.unit.seed)
+    return classes * data["train"], classes * data["test"]
 
 
 def memory(unit: Unit) -> float:

@@ -20,9 +20,9 @@ from posenc.studies.classified_panels import (
     there,
     what_rows_are,
 )
+from posenc.studies.found import Found
 from posenc.studies.sc_pe import rows
 from posenc.studies.sc_pe.presets import CIFAR, TRANSFORMER
-from posenc.studies.sweep import Found
 
 TITLES = {"main": "", CIFAR: ", CIFAR-10"}
 ALL_TITLES = {**TITLES, TRANSFORMER: ": the transformer"}

@@ -14,10 +14,10 @@ from posenc.report.page import Block, Panel, Table, Text
 from posenc.report.pixels import album
 from posenc.specification import build, parse
 from posenc.studies.classified_panels import accuracies, empty, pictures_of, there
+from posenc.studies.found import Found
 from posenc.studies.picture_sets import kept
 from posenc.studies.sc_pe import rows
 from posenc.studies.sc_pe.drawing import TITLES
-from posenc.studies.sweep import Found
 
 TOKENS, WIDTHS, DROPPED = 10, (4, 2048), 0.1
 """Of the note's Fig. 1."""

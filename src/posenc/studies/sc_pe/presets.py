@@ -9,9 +9,10 @@ from typing import Any
 from posenc.store import Store
 from posenc.studies import Request
 from posenc.studies.classifying import settled, to_zero
+from posenc.studies.found import Preset
 from posenc.studies.picture_sets import keep
 from posenc.studies.sc_pe import rows
-from posenc.studies.sweep import Needs, Preset
+from posenc.studies.sweep import Needs
 from posenc.tasks.images import PLACES, Augmentation
 from posenc.training.loop import TrainingConfig
 

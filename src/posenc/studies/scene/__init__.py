@@ -18,11 +18,12 @@ from collections.abc import Sequence
 
 from posenc.report.expectations import Expected
 from posenc.report.rows import number
+from posenc.studies.found import Found
 from posenc.studies.scene import drawing, presets, work
 from posenc.studies.scene.claims import CLAIMS
 from posenc.studies.scene.presets import PRESETS
 from posenc.studies.scene.rows import FOURIER, SMALL
-from posenc.studies.sweep import Found, Plan, Sweep
+from posenc.studies.sweep import Plan, Sweep
 
 PLANS = {
     "encodings": Plan(

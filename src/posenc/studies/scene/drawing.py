@@ -12,9 +12,9 @@ from posenc.report.page import Panel, Picture, Pictures, Table, Text
 from posenc.report.pixels import album, embedded, error_map
 from posenc.report.rows import number, values
 from posenc.report.scores import Score, scores
+from posenc.studies.found import Found
 from posenc.studies.scene import rows, turning, work
 from posenc.studies.scene.presets import BLIND, OTHER
-from posenc.studies.sweep import Found
 from posenc.tasks.scenes import Scene
 
 INSIDE, WHOLE, ALIKE = "psnr_mask", "psnr", "ssim"

@@ -12,8 +12,9 @@ from posenc.models.radiance import RadianceConfig, surroundings
 from posenc.store import Store
 from posenc.studies import Request
 from posenc.studies.field_rows import Budget
+from posenc.studies.found import Preset
 from posenc.studies.scene import rows, work
-from posenc.studies.sweep import Needs, Preset
+from posenc.studies.sweep import Needs
 from posenc.tasks import scenes
 from posenc.tasks.room import refuse_beyond
 

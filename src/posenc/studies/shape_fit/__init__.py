@@ -19,10 +19,11 @@ from collections.abc import Sequence
 
 from posenc.report.expectations import Expected
 from posenc.report.rows import number
+from posenc.studies.found import Found
 from posenc.studies.shape_fit import drawing, rows, work
 from posenc.studies.shape_fit.claims import CLAIMS
 from posenc.studies.shape_fit.presets import EIKONAL, MAIN, OCCUPANCY, PRESETS, over, settle, slopes
-from posenc.studies.sweep import Found, Plan, Sweep
+from posenc.studies.sweep import Plan, Sweep
 
 PLANS = {
     "fit": Plan(

@@ -15,10 +15,10 @@ from posenc.report.page import Panel, Table, Text
 from posenc.report.pixels import album
 from posenc.report.rows import Row, number, values
 from posenc.report.scores import Score, scores
+from posenc.studies.found import Found
 from posenc.studies.shape_fit import rows
 from posenc.studies.shape_fit.presets import EIKONAL, MAIN, NORMALS, OCCUPANCY, TERMS
 from posenc.studies.shape_fit.work import Truth, kept_points, truth
-from posenc.studies.sweep import Found
 from posenc.tasks import shapes as task
 
 CHAMFER = "chamfer"

@@ -11,8 +11,9 @@ import msgspec
 from posenc.store import Store
 from posenc.studies import Request
 from posenc.studies.field_rows import Budget
+from posenc.studies.found import Preset
 from posenc.studies.shape_fit import rows, work
-from posenc.studies.sweep import Needs, Preset
+from posenc.studies.sweep import Needs
 from posenc.tasks.room import refuse_beyond
 from posenc.tasks.shapes import Sizes, Terms
 

@@ -217,7 +217,7 @@ def seconds_of(unit: Unit, store_root: Path) -> float:
         return training_seconds(fitted.fit, fitted.training, fitted.device) + scoring
 
 
-def _archive(arrays: dict[str, np.ndarray]) -> bytes:
+def _archive(arrays: dict[str, Any]) -> bytes:
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     return buffer.getvalue()

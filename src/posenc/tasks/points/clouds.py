@@ -7,6 +7,7 @@ import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -98,7 +99,7 @@ def _generators(seed: int, number: int, count: int) -> list[np.random.Generator]
 def save(parts: Parts, path: str | Path) -> None:
     """Write both parts as one ``.npz``, beside its place and then renamed, so that no worker meets half of one."""
     path = Path(path)
-    arrays = {"format": np.array(FORMAT), "classes": np.array(parts.train.classes)}
+    arrays: dict[str, Any] = {"format": np.array(FORMAT), "classes": np.array(parts.train.classes)}
     arrays |= {"name": np.array(parts.train.name), "notes": np.array([*parts.train.notes, *parts.test.notes], str)}
     for name, part in (("train", parts.train), ("test", parts.test)):
         arrays |= {f"{name}_points": part.points.numpy(), f"{name}_labels": part.labels.numpy()}

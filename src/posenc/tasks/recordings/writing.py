@@ -6,6 +6,7 @@ import csv
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def _archive(recordings: Recordings, path: Path) -> None:
             f"a .npz is one array, and these recordings have from {min(lengths)} to {max(lengths)} times. Write a "
             f"folder of tables: --to {path.stem.removesuffix('.part')}"
         )
-    arrays = {
+    arrays: dict[str, Any] = {
         "recordings": np.stack(recordings.series),
         "channels": np.array(recordings.channels),
         "names": np.array(recordings.names),

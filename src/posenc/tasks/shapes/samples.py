@@ -16,7 +16,7 @@ import json
 import os
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -168,7 +168,7 @@ def save(pool: Pool, path: str | Path) -> None:
     path = Path(path)
     shape = pool.shape
     told = {"name": shape.name, "notes": shape.notes, "scale": shape.placement.scale, "shift": shape.placement.shift}
-    arrays = {"v": shape.mesh.vertices, "f": shape.mesh.faces, "format": np.array(FORMAT)}
+    arrays: dict[str, Any] = {"v": shape.mesh.vertices, "f": shape.mesh.faces, "format": np.array(FORMAT)}
     arrays["shape"] = np.frombuffer(json.dumps(told).encode(), np.uint8)
     arrays |= {"surface": pool.surface.numpy(), "normals": pool.normals.numpy()}
     for name in PARTS:

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from posenc import runner, studies
+from posenc.measure.contexts import by_context
 from posenc.models.language import LanguageConfig
 from posenc.report.expectations import Expected
 from posenc.report.ledger import judge_claim
@@ -209,9 +210,54 @@ def test_recall_is_trained_and_asked_at_greater_lengths(tmp_path: Path, small: p
         assert found["accuracy"] == found["accuracy_at_x1"]
         for multiple in recalling.MULTIPLES:
             assert 0 <= found[f"whole_at_x{multiple}"] <= found[f"accuracy_at_x{multiple}"] <= 1
+        if unit.setting == "copy":  # there is more to copy, and a bag of more tells less
+            assert 0 < found["bag_at_x8"] < found["bag_at_x1"] < 1
     page = STUDY.page(request, store, units, {}).read_text()
     assert "Samples with every answer right" in page
+    assert "a bag of the answers" in page
     assert "Copying at twice the trained length" in " ".join(STUDY.verdict(request, store, units))
+
+
+def test_a_row_that_stops_recalls_as_far_as_it_reads(tmp_path: Path, small: presets.Preset) -> None:
+    store = Store(tmp_path / "runs")
+    request = studies.Request(preset="quick", panels=["recall"], schemes=["learned"])
+    units = run(request, store)
+    for unit in units:
+        found = store.read(unit.key).metrics
+        assert "accuracy_at_x1" in found
+        assert "accuracy_at_x2" not in found
+    assert "Copying" in STUDY.page(request, store, units, {}).read_text()
+
+
+def test_a_page_without_a_text_is_of_the_only_one_and_never_of_two(
+    tmp_path: Path, mine: Path, small: presets.Preset
+) -> None:
+    store, other = Store(tmp_path / "runs"), tmp_path / "other.txt"
+    other.write_text("the quick brown fox jumps over the lazy dog. " * 60)
+    asked = {"preset": "quick", "panels": ["loss", "recall"], "schemes": ["nope"]}
+    units = run(studies.Request(**asked, source=mine), store)
+    alone = STUDY.stored(studies.Request(preset="quick"), store)
+    assert {unit.key for unit in alone} == {unit.key for unit in units}, "recall needs no text, which hides no text"
+    run(studies.Request(**asked, source=other), store)
+    with pytest.raises(ValueError, match=r"holds 2 results of nope, seed 0: .* posenc report language PATH"):
+        STUDY.stored(studies.Request(preset="quick"), store)
+    assert {unit.key for unit in STUDY.stored(studies.Request(**asked, source=mine), store)} == {
+        unit.key for unit in units
+    }
+
+
+def test_a_row_that_stops_tells_the_tokens_that_others_tell() -> None:
+    settings = {"window": 8, "targets": 20, "text": {"multiple": 4}}
+    far, near = (
+        by_context(
+            lambda tokens: tokens[:, 1:].float(),
+            work.asked(torch.arange(100, dtype=torch.int32), settings, reach),
+            reach=reach,
+            stride=4,
+        )
+        for reach in (32, 8)
+    )
+    assert near.tolist() == far[:8].tolist()
 
 
 def test_a_stopped_unit_goes_on_to_the_same_last_digit(tmp_path: Path, mine: Path, small: presets.Preset) -> None:
@@ -326,6 +372,17 @@ def test_reading_on_is_refuted_by_a_model_that_reads_nothing() -> None:
     blind = _stored(dict.fromkeys(short, 2.5), "loss_at_x1") + _stored(dict.fromkeys(short, 2.5), "loss")
     blind += _stored({"alibi": 2.5, "sinusoid": 3.0, "rope": 3.0, "bigram": 2.4}, "loss_at_x8")
     assert judge_claim(claim, blind).verdict == "not upheld"
+
+
+def test_copying_on_is_refuted_by_rows_that_never_copied_and_by_a_bag() -> None:
+    (claim,) = (claim for claim in CLAIMS if claim.name == "no encoding generalises in length")
+    labels = ("nope", "sinusoid", "rope", "alibi", "t5")
+    for learned, bag, verdict in ((0.97, 0.2, "upheld"), (0.5, 0.2, "not upheld"), (0.97, 0.7, "not upheld")):
+        found = _stored({"nope": 0.97, **dict.fromkeys(labels[1:], learned)}, "accuracy")
+        found += _stored({"nope": 0.6, **dict.fromkeys(labels[1:], 0.3)}, "accuracy_at_x2")
+        found += [{**row, "value": bag} for row in _stored({"nope": bag}, "bag_at_x2")]
+        copied = [{**row, "setting": "copy", "scheme": f"{row['scheme']}, copy"} for row in found]
+        assert judge_claim(claim, copied).verdict == verdict
 
 
 def test_every_claim_speaks_of_rows_and_panels_that_there_are() -> None:
