@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from posenc.cli.ranks import team_of
+from posenc.cli.ranks import end, team_of
 from posenc.executors import follow
 from posenc.perform import Reporter
 from posenc.runner import pick, run
@@ -111,4 +111,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end(main())

@@ -17,6 +17,9 @@ import msgspec
 from posenc.scheme import Scheme
 from posenc.schemes import catalogue
 
+FARTHER = 0.25
+"""How much less alike than the nearest name another one may be and still be meant."""
+
 
 class Specification(msgspec.Struct, frozen=True):
     """A scheme's class name and the constructor arguments that somebody chose."""
@@ -63,7 +66,9 @@ def find(name: str) -> type[Scheme]:
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     """The sentence for a name that nobody has: the nearest known ones, or where all encodings are."""
     plain = {_plain(other): other for other in known}
-    near = [plain[match] for match in difflib.get_close_matches(_plain(name), plain, 3, 0.5)]
+    found = difflib.get_close_matches(_plain(name), plain, 3, 0.5)
+    alike = [difflib.SequenceMatcher(None, match, _plain(name)).ratio() for match in found]
+    near = [plain[match] for match, ratio in zip(found, alike, strict=True) if ratio > max(alike) - FARTHER]
     hint = f" Did you mean {' or '.join(near)}?" if near else " posenc list shows all." if kind == "encoding" else ""
     return f"there is no {kind} {name!r}.{hint}"
 

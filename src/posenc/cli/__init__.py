@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import tyro
 
 import posenc
-from posenc.cli import atlas, bench, show, tasks, workbench
+from posenc.cli import atlas, bench, ranks, show, tasks, workbench
 
 app = tyro.extras.SubcommandApp()
 for command in (workbench.run, workbench.report, workbench.results):
@@ -39,6 +39,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except (ValueError, ImportError, OSError) as error:
         print(f"posenc: {error}", file=sys.stderr)
         sys.exit(2)
+    ranks.end(int(status or 0))
     sys.exit(int(status or 0))
 
 

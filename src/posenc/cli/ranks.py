@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,6 +23,15 @@ def team_of(device: str) -> Iterator[Team]:
         team.leave()
         raise
     team.leave()
+
+
+def end(status: int) -> None:
+    """Ends a process that torchrun started at once: while the interpreter is taken down, a thread of torch's may still
+    ask for its lock, and a run that is over would end as one that crashed (pytorch #190489)."""
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
 
 
 def _joined(device: str) -> Team:
