@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from command import begin, keep, met, options
+from posenc.executors import keep_freed_memory
 from posenc.models.lenet import LeNet, LeNetConfig
 from posenc.training.loop import Fit, TrainingConfig, train
 from processes import started, together
@@ -62,8 +63,9 @@ def compare(rounds: int, pictures: int) -> dict[str, Any]:
 
 
 def serve(pipe: Connection, threads: int, pictures: int) -> None:
-    """A process of its own with so many threads."""
+    """A process of its own with so many threads, set up as those of a study are."""
     torch.set_num_threads(threads)
+    keep_freed_memory()
     fit = some_fit(pictures)
     while True:
         train(fit, training(pipe.recv()), seed=0)

@@ -111,8 +111,9 @@ class LeNet(nn.Module):
         self._refuse(x)
         over = self.over()
         x = x if over is None else x * over
-        x = functional.max_pool2d(functional.relu(self.conv1(x)), 2)
-        x = functional.max_pool2d(functional.relu(self.conv2(x)), 2).flatten(1)
+        # the larger of two, then relu: the same numbers and gradients as the other way round, from a quarter of them
+        x = functional.relu(functional.max_pool2d(self.conv1(x), 2))
+        x = functional.relu(functional.max_pool2d(self.conv2(x), 2)).flatten(1)
         beside = self._beside()
         x = x if beside is None else torch.cat([x, beside.to(x.dtype).expand(len(x), -1)], 1)
         return self.fc3(functional.relu(self.fc2(functional.relu(self.fc1(x)))))
