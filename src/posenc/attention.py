@@ -38,6 +38,10 @@ PAIRS_WHOLE, PAIRS_AT_ONCE, QUERIES_AT_ONCE = 2**22, 2**18, 64
 together beyond, where a scheme's pair divides; and of how many queries at least, since fewer are slow."""
 
 
+Made = dict[str, Tensor]
+"""What layers that share a scheme need to make once."""
+
+
 class Choice(NamedTuple):
     """Which way attention goes, and why."""
 
@@ -129,9 +133,11 @@ def attend(
     scale: float | None = None,
     backend: Backend = "auto",
     keys_ready: bool = False,
+    made: Made | None = None,
 ) -> Tensor:
     """``attention`` on prepared positions. ``keys_ready``: k and v come from a cache, as transformed. A mask may be a
-    rule, ``Seen``, which is never whole where a bias is not, and no mask at all where it says no more than causal."""
+    rule, ``Seen``, which is never whole where a bias is not, and no mask at all where it says no more than causal.
+    ``made``: one for all layers of a forward pass that have this scheme and pair, which then share its bias."""
     _refuse_mask(mask)
     if q.shape[1] % k.shape[1]:
         raise ValueError(
@@ -150,9 +156,9 @@ def attend(
     if backend == "flex":
         out = _flex(q * scale, k, v, scheme, pair, kept, mask)
     elif backend == "eager":
-        out = _in_parts(_eager, q * scale, k, v, scheme, pair, kept, mask)
+        out = _in_parts(_eager, q * scale, k, v, scheme, pair, kept, mask, made)
     elif backend == "sdpa" and "bias" in scheme.claims.sites:
-        out = _in_parts(_biased, q * scale, k, v, scheme, pair, kept, mask)
+        out = _in_parts(_biased, q * scale, k, v, scheme, pair, kept, mask, made)
     elif backend == "sdpa" and isinstance(mask, Seen) and "mask" not in scheme.claims.sites and mask.triangular:
         out = functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=_grouped(q, k))
     elif backend == "sdpa":
@@ -184,13 +190,13 @@ def attend_openly(
 
 
 def attention_weights(
-    q: Tensor, k: Tensor, scheme: Scheme, pair: Pair, *, kept: Tensor | None = None, mask: Tensor | None = None
-) -> Float[Tensor, "B H Q K"]:
+    q: Tensor, k: Tensor, scheme: Scheme, pair: Pair, *, kept: Tensor | None = None, mask: Tensor | None = None,
+    made: Made | None = None,
+) -> Float[Tensor, "B H Q K"]:  # fmt: skip
     """The softmax of the logits, from transformed q and k, q already scaled; float32 inside for half precision."""
-    k = _spread(k, q)
-    logits = q @ k.transpose(-1, -2)
+    logits = _of_groups(q, k.transpose(-1, -2))
     seen = _both(scheme.mask(pair), mask)
-    bias = scheme.bias(q, k, kept, pair, seen)
+    bias = _bias(q, k, scheme, pair, kept, seen, made)
     if bias is not None:
         logits = logits + bias
     wide = torch.float32 if logits.dtype in (torch.float16, torch.bfloat16) else logits.dtype
@@ -202,41 +208,63 @@ def attention_weights(
 
 def _in_parts(
     run: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None,
-    mask: Tensor | Seen | None,
+    mask: Tensor | Seen | None, made: Made | None = None,
 ) -> Tensor:  # fmt: skip
     """``run`` on some queries at a time, where there are many and the scheme's pair divides."""
     pairs = q.shape[0] * q.shape[1] * q.shape[2] * k.shape[2]
     if not (readable(q) and pairs > PAIRS_WHOLE and isinstance(pair, Divisible)):
-        return run(q, k, v, scheme, pair, kept, _rows(mask, slice(None), q))  # a traced graph, too, is whole
+        return run(q, k, v, scheme, pair, kept, _rows(mask, slice(None), q), made)  # a traced graph, too, is whole
 
     def some(q: Tensor, k: Tensor, v: Tensor, more: tuple[Pair, Tensor | None], at: slice) -> Tensor:
         pair, kept = more
-        return run(q, k, v, scheme, pair.queries(at), kept, _rows(mask, at, q))
+        return run(q, k, v, scheme, pair.queries(at), kept, _rows(mask, at, q), None)
 
     step = max(QUERIES_AT_ONCE, q.shape[2] * PAIRS_AT_ONCE // pairs)
     return parts.in_parts(some, step, q, k, v, (pair, kept), tuple(scheme.parameters()))
 
 
 def _eager(
-    q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, mask: Tensor | None
-) -> Tensor:
-    weights = attention_weights(q, k, scheme, pair, kept=kept, mask=mask)
-    out = weights @ _spread(v, q)
+    q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, mask: Tensor | None,
+    made: Made | None,
+) -> Tensor:  # fmt: skip
+    weights = attention_weights(q, k, scheme, pair, kept=kept, mask=mask, made=made)
+    out = _of_groups(weights, v)
     extra = scheme.value_bias(weights, pair)
     return out if extra is None else out + extra
 
 
 def _biased(
-    q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, mask: Tensor | None
-) -> Tensor:
+    q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, mask: Tensor | None,
+    made: Made | None,
+) -> Tensor:  # fmt: skip
     """SDPA with a dense additive mask; q already carries the scale, as a bias reads it."""
     seen = _both(scheme.mask(pair), mask)
-    bias = scheme.bias(q, _spread(k, q) if scheme.reads_keys else k, kept, pair, seen)
+    bias = _bias(q, k, scheme, pair, kept, seen, made)
     if bias is not None:
         wide = bias.dtype == torch.float32 and q.device.type == "cpu"  # there half precision takes a float32 mask
         bias = bias if wide and q.dtype.itemsize < 4 else bias.to(q.dtype)
         seen = bias if seen is None else bias.masked_fill(~seen, -torch.inf)
     return _sdpa(q, k, v, seen, 1.0)
+
+
+def _bias(
+    q: Tensor, k: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, seen: Tensor | None, made: Made | None
+) -> Tensor | None:
+    """A scheme's bias, which layers make once where nothing but the pair decides it."""
+    if made is not None and "bias" in made:
+        return made["bias"]
+    bias = scheme.bias(q, _spread(k, q) if "k" in scheme.bias_reads else k, kept, pair, seen)
+    if made is not None and bias is not None and not scheme.bias_reads:
+        made["bias"] = bias
+    return bias
+
+
+def _of_groups(a: Tensor, b: Tensor) -> Tensor:
+    """``a (B, H, Q, n) @ b (B, G, n, m)``: queries that share a key head are as several, and no key is copied."""
+    if a.shape[1] == b.shape[1]:
+        return a @ b
+    rows = a.unflatten(1, (b.shape[1], -1)).flatten(2, 3)
+    return (rows @ b).unflatten(2, (-1, a.shape[2])).flatten(1, 2)
 
 
 def _sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float) -> Tensor:

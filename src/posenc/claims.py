@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal, TypeGuard, cast, get_args
 
+Read = Literal["q", "k", "kept"]
+"""What a bias may look at besides where the pair stands."""
 Site = Literal["embed", "q", "k", "v", "o", "bias", "value_bias", "mask", "mix"]
 SITES: tuple[Site, ...] = get_args(Site)
 Interval = tuple[float, float]

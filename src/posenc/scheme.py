@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from posenc.claims import Claims as Claims
-from posenc.claims import Interval
+from posenc.claims import Interval, Read
 from posenc.claims import Site as Site
 from posenc.positions import Positions, readable
 
@@ -78,8 +78,9 @@ class Scheme(nn.Module, abc.ABC):
     """Own parameters that no cast makes narrower than float32: trained angles, which bfloat16 would round by turns."""
     conventions: ClassVar[tuple[str, ...]] = ()
     """Attributes that say how the same weights are read: a state_dict that was saved under others is refused."""
-    reads_keys: bool = True
-    """Whether ``bias`` looks at k; where it does not, key heads are not repeated for the queries that share them."""
+    bias_reads: frozenset[Read] = frozenset({"q", "k", "kept"})
+    """What ``bias`` looks at besides the pair, q for more than its heads and dtype. Without k, key heads are not
+    repeated for the queries that share them; without any, layers that share the scheme share its bias."""
     draws: tuple[str, ...] = ()
     """Buffers that count, of a scheme that draws anew at every ``prepare``: at the same count it draws the same."""
     faults: Mapping[str, str] = MappingProxyType({})
@@ -270,9 +271,9 @@ class Scheme(nn.Module, abc.ABC):
             self._refuse_outside(pos)
         return pos
 
-    def _whole(self, pos: Positions) -> None:
-        """Refuses positions between the rows of a table."""
-        self._take(pos)
+    def _whole(self, pos: Positions) -> Positions:
+        """The positions, taken; refuses those between the rows of a table."""
+        pos = self._take(pos)
         if pos.coords.is_floating_point() and readable(pos.coords):
             coords = _placed(pos)
             between = coords != coords.round()
@@ -281,6 +282,7 @@ class Scheme(nn.Module, abc.ABC):
                     f"{type(self).__name__} counts in whole positions; position {coords[between][0].item():g} lies "
                     "between two. Round them, or use a scheme for real positions: posenc list"
                 )
+        return pos
 
     def _rows(self, pos: Positions) -> Tensor:
         """Whole positions on one axis as row numbers ``(.., N)``."""

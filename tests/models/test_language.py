@@ -50,6 +50,21 @@ def test_it_is_its_formula(tied):
     assert (model.head.weight is model.tokens.weight) is tied
 
 
+def test_a_bias_that_layers_share_is_made_once_and_is_everybodys(monkeypatch):
+    model, tokens = model_of(T5Bias(4, bidirectional=False)).requires_grad_(True), some_tokens(2, 7)
+    seen, found = [], {}
+    bias = T5Bias.bias
+    monkeypatch.setattr(T5Bias, "bias", lambda self, *given: seen.append(1) or bias(self, *given))
+    for reads in (frozenset(), T5Bias.__base__.bias_reads):
+        monkeypatch.setattr(T5Bias, "bias_reads", reads)
+        logits, count = model(tokens), len(seen)
+        loss = functional.cross_entropy(logits.flatten(0, 1), tokens.flatten())
+        found[bool(reads)] = logits, *torch.autograd.grad(loss, list(model.parameters()))
+        assert count == (1 + len(model.blocks) if reads else 1)
+    for once, always in zip(found[False], found[True], strict=True):
+        same(once, always)
+
+
 @pytest.mark.parametrize("name", catalogue())
 def test_no_token_sees_a_later_one_and_all_see_an_earlier_one(name):
     for options in catalogue()[name].examples[:1]:

@@ -199,8 +199,15 @@ class NotCausal(FoX):
         return pair.neutral(at_q[..., :, None] - at_k[..., None, :])
 
 
+class LooksAtQueriesUnsaid(CoPE):
+    """A bias that says it looks at nothing is made once for all layers that share it: all would have the first's."""
+
+    caught_by = "claims.what_its_bias_reads_is_as_said"
+    bias_reads = frozenset()
+
+
 class CountsKeysItSaysItDoesNotRead(CoPE):
     """A bias that says it does not look at keys is given those of the key heads, not repeated for its queries."""
 
     caught_by = "placement.grouped_and_cross_attention_agree_with_plain"
-    reads_keys = False
+    bias_reads = frozenset({"q"})

@@ -240,6 +240,15 @@ def test_fmriprep_gives_the_same_64_and_its_cosines(tmp_path):
     assert 6 not in confounds.regressors(run, 120, 5)[1]
 
 
+@pytest.mark.parametrize("beside", ["motion", "white_matter", "ventricles"])
+def test_what_would_count_twice_beside_fmriprep_is_refused(tmp_path, beside):
+    fmriprep(tmp_path)
+    table = tmp_path / "sub-01_task-rest_desc-confounds_timeseries.tsv"
+    run = brain.Run(tmp_path / "sub-01_bold.nii.gz", confounds=table, **{beside: tmp_path / "more.nii.gz"})
+    with pytest.raises(ValueError, match=r"is fMRIPrep's and has .* of its own, so more.nii.gz would count .* twice"):
+        confounds.regressors(run, FRAMES, 5)
+
+
 def test_fmriprep_without_its_words_is_refused(tmp_path):
     fmriprep(tmp_path)
     table = tmp_path / "sub-01_task-rest_desc-confounds_timeseries.tsv"

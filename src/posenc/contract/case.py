@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from posenc.attention import Backend, attend_at
-from posenc.claims import Range, by_axis
+from posenc.claims import Claims, Range, by_axis
 from posenc.positions import Positions, grid
 from posenc.scheme import Scheme, Where
 
@@ -102,8 +102,8 @@ class Case:
             vars(scheme)["prepare"] = Held(scheme)
         return scheme
 
-    @property
-    def claims(self):
+    @functools.cached_property
+    def claims(self) -> Claims:
         return self.make(randomise=False).claims
 
     @functools.cached_property

@@ -86,7 +86,7 @@ def joined(name: str, parts: Sequence[Scheme], *, translation: Translation, isom
 def pass_on(whole: Scheme, parts: Mapping[str, Scheme]) -> None:
     """A whole draws what its parts draw, and fails what they fail; parts by the names that it has them under."""
     whole.draws = tuple(f"{name}.{buffer}" for name, part in parts.items() for buffer in part.draws)
-    whole.reads_keys = any(part.reads_keys for part in parts.values() if "bias" in part.claims.sites)
+    whole.bias_reads = frozenset().union(*(part.bias_reads for part in parts.values() if "bias" in part.claims.sites))
     whole.faults = {check: why for part in parts.values() for check, why in part.faults.items()}
 
 

@@ -158,6 +158,6 @@ def _placed(scheme: Scheme, pos: Positions, everywhere: Positions) -> Placed:
     """A scheme's view of new tokens, and of all keys if something in it asks where they stand."""
     where = scheme.prepare(pos)
     if not scheme.claims.sites & {"bias", "value_bias", "mask"}:
-        return Placed(scheme, where, None, None, pos.placed)
+        return Placed(scheme, where, None, None, pos.placed, {})
     keys = scheme.prepare(everywhere)
-    return Placed(scheme, where, keys, scheme.relate(where, keys), pos.placed)
+    return Placed(scheme, where, keys, scheme.relate(where, keys), pos.placed, {})

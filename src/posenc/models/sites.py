@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from posenc.attention import Made
 from posenc.positions import Positions
 from posenc.scheme import Pair, Scheme, Where
 from posenc.schemes.nope import NoPE
@@ -145,21 +146,23 @@ def places(
 
 
 class Placed(NamedTuple):
-    """A scheme with what it prepared for one forward pass: for queries, for keys, and for their pairs."""
+    """A scheme with what it prepared for one forward pass: for queries, for keys, and for their pairs; and
+    what the layers that have it made already."""
 
     scheme: Scheme
     queries: Where
     keys: Where
     pair: Pair
     placed: Tensor | None
+    made: Made
 
     @classmethod
     def at(cls, scheme: Scheme, queries: Positions, keys: Positions | None) -> Placed:
         """keys: None where they stand where the queries do."""
         where = scheme.prepare(queries)
         if keys is None:
-            return cls(scheme, where, where, scheme.relate(where, where), queries.placed)
+            return cls(scheme, where, where, scheme.relate(where, where), queries.placed, {})
         if not scheme.claims.sites - {"embed", "mix"}:  # nothing in it asks where keys stand
-            return cls(scheme, where, where, None, queries.placed)
+            return cls(scheme, where, where, None, queries.placed, {})
         where_k = scheme.prepare(keys)
-        return cls(scheme, where, where_k, scheme.relate(where, where_k), queries.placed)
+        return cls(scheme, where, where_k, scheme.relate(where, where_k), queries.placed, {})

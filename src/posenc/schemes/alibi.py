@@ -52,7 +52,7 @@ class ALiBi(Scheme):
   author={Press, Ofir and Smith, Noah A. and Lewis, Mike},
   booktitle={ICLR}, year={2022}, note={arXiv:2108.12409}}"""
     examples = ({"heads": 4}, {"heads": 4, "slopes": released_slopes(12)[6:10]}, {"heads": 1})
-    reads_keys = False
+    bias_reads = frozenset()
     conventions = ("slopes",)
 
     def __init__(self, heads: int, *, slopes: Sequence[float] | Tensor | None = None) -> None:

@@ -33,6 +33,7 @@ class CoPE(Scheme):
   author={Golovneva, Olga and Wang, Tianlu and Weston, Jason and Sukhbaatar, Sainbayar},
   journal={arXiv:2405.18719}, year={2024}}"""
     examples = ({"head_dim": 12, "npos_max": 8}, {"head_dim": 12, "npos_max": 2})
+    bias_reads = frozenset({"q", "k"})
 
     table: nn.Parameter
 

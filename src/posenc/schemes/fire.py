@@ -41,7 +41,7 @@ class FIRE(Scheme):
         {"heads": 4, "threshold": 8.0, "hidden": 8},
         {"heads": 1, "threshold": 4.0},
     )
-    reads_keys = False
+    bias_reads = frozenset()
     wide = frozenset({"scales"})
 
     scales: nn.Parameter

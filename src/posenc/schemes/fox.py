@@ -32,7 +32,7 @@ class FoX(Scheme):
   author={Lin, Zhixuan and Nikishin, Evgenii and He, Xu Owen and Courville, Aaron},
   booktitle={ICLR}, year={2025}, note={arXiv:2503.02130}}"""
     examples = ({"dim": 12, "heads": 4}, {"dim": 12, "heads": 1})
-    reads_keys = False
+    bias_reads = frozenset({"kept"})
 
     weight: nn.Parameter
     offset: nn.Parameter

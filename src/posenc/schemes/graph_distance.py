@@ -42,6 +42,7 @@ class GraphDistance(Scheme):
         {"heads": 4, "edges": TREES, "max_distance": 2},
         {"heads": 1, "edges": TREES, "nodes": 25},
     )
+    bias_reads = frozenset()
 
     table: nn.Parameter
     rows: Tensor
@@ -92,8 +93,7 @@ class GraphDistance(Scheme):
         self.rows.copy_(torch.tensor(rows, device="cpu"))
 
     def prepare(self, pos: Positions) -> Positions:
-        self._whole(pos)
-        return pos
+        return self._whole(pos)
 
     def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
         return Pairs(where_q, where_k)

@@ -32,7 +32,7 @@ class KERPLELog(Scheme):
   author={Chi, Ta-Chung and Fan, Ting-Han and Ramadge, Peter J. and Rudnicky, Alexander I.},
   booktitle={NeurIPS}, year={2022}, note={arXiv:2205.09921}}"""
     examples = ({"heads": 4}, {"heads": 1}, {"heads": 4, "axes": 3})
-    reads_keys = False
+    bias_reads = frozenset()
     wide = frozenset({"raw"})
 
     raw: nn.Parameter

@@ -47,7 +47,7 @@ class LogCPB(Scheme):
         {"heads": 4, "window": (24, 26), "hidden": 8, "literal": True},
         {"heads": 1, "window": (24,), "hidden": 4},
     )
-    reads_keys = False
+    bias_reads = frozenset()
     conventions = ("literal",)
 
     inner: nn.Parameter
@@ -101,8 +101,7 @@ class LogCPB(Scheme):
         return other
 
     def prepare(self, pos: Positions) -> Positions:
-        self._whole(pos)
-        return pos
+        return self._whole(pos)
 
     def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
         return Pairs(where_q, where_k)

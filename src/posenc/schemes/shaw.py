@@ -40,6 +40,7 @@ class Shaw(Scheme):
         {"head_dim": 12, "max_distance": 20},
         {"head_dim": 12, "max_distance": 4, "literal": True},
     )
+    bias_reads = frozenset({"q"})
     conventions = ("literal",)
 
     keys: nn.Parameter
@@ -63,9 +64,7 @@ class Shaw(Scheme):
         shape, values = (2 * max_distance + 1, head_dim), values and not literal
         self.keys, self.values = nn.Parameter(torch.empty(shape)), nn.Parameter(torch.empty(shape)) if values else None
         self.reset_parameters(generator)
-        sites: set[Site] = {"bias"}
-        sites |= {"value_bias"} if values else set()
-        sites |= {"mask"} if literal else set()
+        sites: set[Site] = {"bias", *(["value_bias"] if values else []), *(["mask"] if literal else [])}
         self.claims = Claims(
             translation="exact",
             isometric=True,
@@ -90,8 +89,7 @@ class Shaw(Scheme):
         return self.keys.shape[1]
 
     def prepare(self, pos: Positions) -> Positions:
-        self._whole(pos)
-        return pos
+        return self._whole(pos)
 
     def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
         return Pairs(where_q, where_k)

@@ -40,7 +40,7 @@ class SwinBias(Scheme):
         {"heads": 4, "window": (26, 24)},
         {"heads": 1, "window": (24,)},
     )
-    reads_keys = False
+    bias_reads = frozenset()
 
     table: nn.Parameter
 
@@ -70,8 +70,7 @@ class SwinBias(Scheme):
         nn.init.normal_(self.table, std=SIGMA, generator=generator)
 
     def prepare(self, pos: Positions) -> Positions:
-        self._whole(pos)
-        return pos
+        return self._whole(pos)
 
     def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
         return Pairs(where_q, where_k)

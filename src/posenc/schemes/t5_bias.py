@@ -63,7 +63,7 @@ class T5Bias(Scheme):
         {"heads": 4, "buckets": 8, "max_distance": 12, "bidirectional": False},
         {"heads": 1},
     )
-    reads_keys = False
+    bias_reads = frozenset()
     conventions = ("bidirectional",)
 
     table: nn.Parameter
@@ -106,8 +106,7 @@ class T5Bias(Scheme):
         nn.init.normal_(self.table, std=SIGMA, generator=generator)
 
     def prepare(self, pos: Positions) -> Positions:
-        self._whole(pos)
-        return pos
+        return self._whole(pos)
 
     def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
         return Pairs(where_q, where_k)

@@ -127,8 +127,9 @@ def _reaching(found: Found, labels: Sequence[str], window: int) -> Table:
         last = by[multiples[-1]].get(label)
         rise = paired_difference(last, by[1][label]) if last else None
         said = "–" if rise is None else f"{signed(rise.mean, SAID)}{' ' + interval(rise, SAID) if rise.known else ''}"
-        body.append((label, *cells, said))
-    columns = ("Row", *(f"{m} x" for m in multiples), f"Rise from 1 x to {multiples[-1]} x")
+        body.append((label, *cells, *([said] if multiples[1:] else [])))
+    columns = ("Row", *(f"{m} x" for m in multiples))
+    columns += (f"Rise from 1 x to {multiples[-1]} x",) if multiples[1:] else ()
     note = (
         "Means over seeds. A sinusoid has a row for every position, and none of those beyond the trained window was "
         "ever met in training; a learned table has no row there, and refuses. Rows with linear, ntk and yarn are the "

@@ -92,10 +92,17 @@ def regressors(run: Run, frames: int, first: int) -> tuple[np.ndarray | None, np
     """What is regressed out of a run, ``(kept, k)`` or None, and the frames that are kept, of all ``frames``.
 
     A table of fMRIPrep also says which more of the first frames are not steady; they are dropped too. Raises
-    ValueError for a table of another length and for masks without volumes.
+    ValueError for a table of another length, for masks without volumes, and for masks or motion beside fMRIPrep's
+    table, which has its own.
     """
     kept = np.arange(first, frames)
     if run.confounds is not None and run.confounds.name.endswith(FMRIPREP):
+        beside = [path.name for path in (run.motion, run.white_matter, run.ventricles) if path is not None]
+        if beside:
+            raise ValueError(
+                f"{run.confounds} is fMRIPrep's and has motion and aCompCor of its own, so {' and '.join(beside)} "
+                "would count the same noise twice. Take them away, or the table."
+            )
         return _of_fmriprep(run.confounds, run.series, frames, kept)
     parts = []
     if run.confounds is not None:
