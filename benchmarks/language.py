@@ -14,6 +14,7 @@ One thread, float32, rounds in turn; what counts is the median of the rounds' ra
 
 from __future__ import annotations
 
+import copy
 import math
 import statistics
 import sys
@@ -69,14 +70,14 @@ def main() -> int:
 def decode(rounds: int, config: LanguageConfig = DECODING, context: int = CONTEXT) -> dict[str, float]:
     """Seconds of one step with each scheme over those with NoPE, the weights the same. Raises ValueError where a step
     does not say what the full pass says."""
-    schemes = {"NoPE": NoPE(), **sequential(config, context)}
-    model = LanguageModel(config, lambda layer: schemes["NoPE"]).eval()
+    schemes = {name: as_claimed(scheme) for name, scheme in {"NoPE": NoPE(), **sequential(config, context)}.items()}
+    model = LanguageModel(config, schemes["NoPE"]).eval()
     text = torch.randint(config.vocabulary, (1, context + 1), generator=torch.Generator().manual_seed(0))
     caches = {name: filled(name, model, scheme, text) for name, scheme in schemes.items()}
     seconds: dict[str, list[float]] = {name: [] for name in schemes}
     for turn in range(-2, rounds):
         for name in list(schemes)[:: 1 if turn % 2 else -1]:
-            model.place(lambda layer, name=name: schemes[name])
+            model.place(schemes[name])
             cache = caches[name]
             cache.drop(cache.count - 1, cache.count)
             took = seconds_of(lambda cache=cache: extend(model, text[:, -1:], cache, pos=sequence(1, start=context)))
@@ -85,9 +86,15 @@ def decode(rounds: int, config: LanguageConfig = DECODING, context: int = CONTEX
     return {name: ratio(seconds[name], seconds["NoPE"]) for name in schemes if name != "NoPE"}
 
 
-def filled(name: str, model: LanguageModel, scheme: Scheme, text: Tensor) -> Cache:
+def as_claimed(scheme: Scheme) -> Callable[[int], Scheme]:
+    """The same for all layers, or one a layer, as it claims to be."""
+    made: dict[int, Scheme] = {}
+    return lambda layer: made.setdefault(layer, copy.deepcopy(scheme)) if scheme.claims.per_layer else scheme
+
+
+def filled(name: str, model: LanguageModel, schemes: Callable[[int], Scheme], text: Tensor) -> Cache:
     """A cache of all of a text, whose last step gave the logits of the full pass."""
-    model.place(lambda layer: scheme)
+    model.place(schemes)
     cache = Cache(room=text.shape[1])
     extend(model, text[:, :-1], cache)
     step = extend(model, text[:, -1:], cache)[:, -1]
