@@ -100,7 +100,7 @@ def test_a_scheme_as_text_is_a_row_and_what_none_is_is_said_in_a_sentence() -> N
             rows.row(label, CONFIG)
 
 
-@pytest.mark.parametrize("name", ["quick", "standard"])
+@pytest.mark.parametrize("name", ["quick", "standard", "paper"])
 def test_the_rows_of_every_preset_can_be_built_and_its_claims_and_printed_numbers_name_them(name: str) -> None:
     config = PointsConfig(channels=1, classes=14, **presets.PRESETS[name].own["model"])
     for label in rows.NAMES:

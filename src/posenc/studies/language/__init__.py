@@ -103,6 +103,7 @@ STUDY = Sweep(
             "Models of a hundred thousand parameters, still learning when they are compared; intervals are over seeds "
             "on one text.",
         ),
-        "standard": ("Models of a million parameters on one text; intervals are over seeds, not over texts.",),
+        "standard": ("Models of a hundred thousand parameters on one text; intervals are over seeds, not over texts.",),
+        "paper": ("Models of a million parameters on one text; intervals are over seeds, not over texts.",),
     },
 )

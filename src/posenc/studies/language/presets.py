@@ -38,11 +38,12 @@ def training(steps: int, batch: int, *, lr: float = 3e-3) -> TrainingConfig:
 
 
 QUICK = {"dim": 64, "depth": 2, "heads": 4, "key_heads": 2, "hidden": 256}
-STANDARD = {"dim": 128, "depth": 4, "heads": 4, "key_heads": 2, "hidden": 512}
+LARGER = {"dim": 128, "depth": 4, "heads": 4, "key_heads": 2, "hidden": 512}
 
 RECALL = {"model": QUICK, "window": 32, "training": training(1500, 64), "symbols": 64, "needles": 6}
 """With many symbols few come twice in a sample, and the last one tells where to read on."""
 
+PANELS = ("loss", "rotary", "extrapolation", "recall", "writing", "learning", "rows")
 PRESETS: Mapping[str, Preset] = {
     "quick": Preset(
         about="8 encodings in models of 2 layers on 64 characters, asked about up to 512, 3 seeds: about six "
@@ -62,17 +63,32 @@ PRESETS: Mapping[str, Preset] = {
         },
     ),
     "standard": Preset(
-        about="23 encodings in models of 4 layers on 256 characters, asked about up to 4,096, recall, 5 seeds: about "
-        "half a day on two cores",
-        scale="4 layers of width 128, windows of 256 tokens, 1,500 steps of 16 windows",
+        about="23 encodings in models of 2 layers on 256 characters, asked about up to 4,096, recall, 5 seeds: about "
+        "two hours on two cores",
+        scale="2 layers of width 64, windows of 256 tokens, 1,000 steps of 16 windows",
         seeds=tuple(range(5)),
-        panels=("loss", "rotary", "extrapolation", "recall", "writing", "learning", "rows"),
+        panels=PANELS,
         own={
             "extrapolation": rows.EXTRAPOLATION,
             "window": 256,
             "multiple": 16,
             "targets": 2048,
-            "model": STANDARD,
+            "model": QUICK,
+            "training": training(1000, 16),
+            "recall": RECALL,
+        },
+    ),
+    "paper": Preset(
+        about="the same in models of 4 layers of width 128: about half a day on two cores",
+        scale="4 layers of width 128, windows of 256 tokens, 1,500 steps of 16 windows",
+        seeds=tuple(range(5)),
+        panels=PANELS,
+        own={
+            "extrapolation": rows.EXTRAPOLATION,
+            "window": 256,
+            "multiple": 16,
+            "targets": 2048,
+            "model": LARGER,
             "training": training(1500, 16, lr=2e-3),
             "recall": RECALL | {"training": training(3000, 64)},
         },
