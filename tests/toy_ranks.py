@@ -111,4 +111,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    end(main())
+    status = main()
+    end(status)
+    sys.exit(status)
