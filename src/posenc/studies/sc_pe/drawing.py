@@ -9,8 +9,11 @@ from posenc.measure.statistics import mean, paired_difference, t_interval
 from posenc.report.lines import lines
 from posenc.report.page import Panel, Table
 from posenc.report.rows import BySeed, interval, number, signed
+from posenc.report.scores import Score, scores
 from posenc.store import Unit
 from posenc.studies.classified_panels import (
+    LEARNED,
+    METRICS,
     accuracies,
     convergence,
     empty,
@@ -42,6 +45,8 @@ CROSSED = (
     ("code", "plain", "the rows, both at the usual rate"),
     ("plain-slow", "plain", "the rate alone"),
 )
+CLOSE = {name: Score(METRICS[name], "accuracy", bounds=(0, 1)) for name in LEARNED}
+"""Accuracies that differ by less than an axis from chance to 1 would show."""
 LEVEL = 0.9
 """Of intervals that say whether two rows are alike: two one-sided tests at 5%."""
 
@@ -54,7 +59,10 @@ def beside(found: Found) -> list[Panel]:
         "else. A constant is that bias said plainly."
     )
     for setting in there(found, list(TITLES)):
-        panel = accuracies(found, rows.BESIDE, setting, f"Beside the features{TITLES[setting]}", caption)
+        panel = scores(
+            named(found.rows, setting, rows.BESIDE), metrics=CLOSE, setting=setting,
+            title=f"Beside the features{TITLES[setting]}", caption=caption,
+        )  # fmt: skip
         panels.append(Panel(panel.title, (*panel.blocks, *_differences(found, setting, DECIDES)), panel.caption))
         panels.append(convergence(found, rows.BESIDE, setting, f"As they learn{TITLES[setting]}"))
     return panels or empty("Beside the features")
