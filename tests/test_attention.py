@@ -82,6 +82,19 @@ def test_values_may_have_another_width():
         close(attention(q, k, v, scheme=NoPE(), q_pos=sequence(5), backend=backend), plain(q, k, v))
 
 
+@pytest.mark.parametrize("queries", [300, 1])
+@pytest.mark.parametrize("width", [8, 12, 4, 20])
+@pytest.mark.parametrize("masked", [False, True])
+def test_many_values_of_another_width_are_weighed_as_any(queries, width, masked):
+    """Those up to half as wide as keys are widened with zeros on a CPU, so that a fused kernel takes them."""
+    q, k, v = draw(2, 4, queries, 16), draw(2, 2, 300, 16, seed=8), draw(2, 2, 300, width, seed=9).requires_grad_()
+    mask = draw(queries, 300) < 0.5 if masked else None
+    out = attention(q, k, v, scheme=NoPE(), q_pos=sequence(queries), k_pos=sequence(300), mask=mask)
+    want = plain(q, k.repeat_interleave(2, 1), v.repeat_interleave(2, 1), mask)
+    close(out, want)
+    close(*(torch.autograd.grad(y.square().sum(), v)[0] for y in (out, want)))
+
+
 @pytest.mark.parametrize("backend", ["auto", "sdpa", "eager"])
 @pytest.mark.parametrize("scheme", [NoPE(), RoPE(4), Shaw(4, 3, values=False), Shaw(4, 3, literal=True)], ids=str)
 def test_a_query_that_sees_no_key_gets_zeros_and_passes_no_nan_back(scheme, backend):

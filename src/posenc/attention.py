@@ -270,6 +270,9 @@ def _of_groups(a: Tensor, b: Tensor) -> Tensor:
 def _sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float) -> Tensor:
     if mask is None and dense.pays(q, k, v):
         return dense.attention(q, k, v, scale)
+    narrow = q.shape[-1] - v.shape[-1]
+    if 0 < narrow <= v.shape[-1] and q.device.type == "cpu" and q.shape[2] > 1:  # there its fused kernel has one width
+        return _sdpa(q, k, functional.pad(v, (0, narrow)), mask, scale)[..., :-narrow]
     if mask is not None and mask.dim() == 3:  # else SDPA takes its slow way, with the weights of all samples in memory
         mask = mask[None]
     if q.shape[2] == 1 and _grouped(q, k):  # one query: those that share a key are as several, which is faster

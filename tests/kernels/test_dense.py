@@ -45,7 +45,8 @@ def test_second_derivatives_are_right() -> None:
 @pytest.mark.parametrize(
     ("why", "change"),
     [
-        ("many keys", lambda q, k, v: (q, k.repeat(1, 1, 9, 1), v.repeat(1, 1, 9, 1))),
+        ("many keys", lambda q, k, v: (q, k.repeat(1, 1, 9, 1), k.repeat(1, 1, 9, 1))),
+        ("very many keys", lambda q, k, v: (q, k.repeat(1, 1, 37, 1), v.repeat(1, 1, 37, 1))),
         ("another dtype", lambda q, k, v: (q.double(), k.double(), v.double())),
         ("grouped heads", lambda q, k, v: (q, k[:, :1], v[:, :1])),
         ("no token", lambda q, k, v: (q[:, :, :0], k, v)),
@@ -54,6 +55,9 @@ def test_second_derivatives_are_right() -> None:
 def test_it_pays_only_where_it_was_measured(why: str, change) -> None:
     assert dense.pays(*qkv())
     assert not dense.pays(*change(*qkv())), why
+    q, k, v = qkv(keys=dense.MOST_UNLIKE)
+    assert dense.pays(q, k, v)  # SDPA has no fused way with narrower values
+    assert not dense.pays(q, k, k)
 
 
 def test_it_leaves_autocast_and_functional_transforms_alone() -> None:

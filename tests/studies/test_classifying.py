@@ -17,6 +17,7 @@ from posenc.specification import parse
 from posenc.store import Store, Unit
 from posenc.studies import classifying, picture_sets
 from posenc.studies.classifying import Classifier, ConvolutionRow, TransformerRow
+from posenc.studies.other_sizes import accuracy_at
 from posenc.tasks.images import Augmentation, score
 from posenc.training.config import Plateau
 from posenc.training.loop import TrainingConfig, train
@@ -31,10 +32,11 @@ def vision(scheme: str, options: Options | None = None) -> TransformerRow:
     return TransformerRow(config=config, scheme=parse(scheme))
 
 
-def unit_of(root: Path, data: Path, row: classifying.Row, *, seed: int = 0, training=TRAINING, **own) -> Unit:
+def unit_of(
+    root: Path, data: Path, row: classifying.Row, *, seed: int = 0, training=TRAINING, augmentation=None
+) -> Unit:
     pictures = picture_sets.keep(root, "fashion-mnist", data, size=None, images=None)
-    augmentation = own.pop("augmentation", Augmentation())
-    settings = classifying.settled(row, pictures, training, augmentation, "cpu", **own)
+    settings = classifying.settled(row, pictures, training, augmentation or Augmentation(), "cpu")
     return Unit(study="x", preset="quick", setting="main", scheme="row", seed=seed, work="a:b", settings=settings)
 
 
@@ -170,27 +172,31 @@ def test_what_was_released_draws_anew_and_equations_do_not(tmp_path, fashion):
             assert torch.equal(made.model(x), made.model(x)) is not redraws, scheme
 
 
-def test_other_sizes_and_attention_are_measured(tmp_path, fashion):
-    unit = unit_of(tmp_path, fashion, vision("GridPE(extent=4.0)"), sides={"x1.00": 28, "x2.00": 56}, looked_at=10)
-    outcome = Classifier(unit, tmp_path).outcome([])
+def test_attention_is_measured(tmp_path, fashion):
+    outcome = Classifier(unit_of(tmp_path, fashion, vision("GridPE(extent=4.0)")), tmp_path).outcome([])
     metrics, stages = outcome.metrics, outcome.arrays
-    assert metrics["accuracy_at_x1.00"] in [n / 10 for n in range(11)]
-    assert metrics["kept_at_x2.00"] == pytest.approx(metrics["accuracy_at_x2.00"] / metrics["accuracy"], nan_ok=True)
     assert stages["distance"].shape == stages["entropy"].shape == (2, 2)
     assert 0 < metrics["attention_distance"] < 3 * math.sqrt(2)
     assert 0 < metrics["attention_entropy"] <= math.log2(17)
     assert math.isnan(metrics["roughness"])
 
 
-def test_a_size_that_an_encoding_does_not_reach_is_left_out_before_anything_is_trained(tmp_path, fashion):
-    sides = {"x0.50": 14, "x2.00": 56, "odd": 30}
-    reached = unit_of(tmp_path, fashion, vision("RoPE"), sides=sides).settings["sides"]
-    assert reached == {"x0.50": 14, "x2.00": 56}
-    project = Options(project=(8,))
-    narrow = unit_of(tmp_path, fashion, vision("SCPE(n=4)", project), sides=sides).settings["sides"]
-    assert narrow == {"x0.50": 14}
-    counted = unit_of(tmp_path, fashion, vision("NoPE", msgspec.structs.replace(LITERAL, tables=True)), sides=sides)
-    assert counted.settings["sides"] == {}  # a table that counts the class token is no grid
+def sizes_of(tmp_path, fashion, row):
+    """Accuracy at half, the same and twice the size, by ten pictures."""
+    made = Classifier(unit_of(tmp_path, fashion, row), tmp_path)
+    made.model.eval()
+    return [accuracy_at(made, made.some(10), scale) for scale in (0.5, 1.0, 2.0)]
+
+
+def test_other_sizes_are_asked_about_where_an_encoding_reaches(tmp_path, fashion):
+    tenths = [n / 10 for n in range(11)]
+    assert all(told in tenths for told in sizes_of(tmp_path, fashion, vision("RoPE")))
+    *reached, beyond = sizes_of(tmp_path, fashion, vision("SCPE(n=4)", Options(project=(8,))))
+    assert all(told in tenths for told in reached)
+    assert beyond is None
+    # a table that counts the class token is no grid
+    counted = sizes_of(tmp_path, fashion, vision("NoPE", msgspec.structs.replace(LITERAL, tables=True)))
+    assert counted[0] is counted[2] is None
 
 
 def test_products_of_a_transformer_are_bfloat16_where_its_unit_says_so(tmp_path, fashion):

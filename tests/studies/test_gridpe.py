@@ -13,6 +13,7 @@ from posenc.models import vit as vits
 from posenc.models.stage import StageConfig
 from posenc.report.ledger import judge_claim
 from posenc.store import Store
+from posenc.studies import other_sizes
 from posenc.studies.classifying import Classifier
 from posenc.studies.gridpe import CLAIMS, PLANS, STUDY, drawing, presets, published, rows
 from posenc.studies.picture_sets import Pictures
@@ -39,6 +40,9 @@ def small(monkeypatch):
 def run(request, store):
     units = STUDY.plan(request, store)
     report = runner.run(units, store, runner.InProcess(), emit=lambda event: None)
+    assert report.exit_code == 0, report.failed
+    asked = STUDY.measurements(request, store, units)
+    report = runner.run(asked, store, runner.InProcess(), emit=lambda event: None)
     assert report.exit_code == 0, report.failed
     return units
 
@@ -155,8 +159,7 @@ def test_from_plan_to_page_and_on_after_a_stop(tmp_path, fashion, small):
     assert all(store.read(key).timing == stored.timing for key, stored in before.items())
     metrics = store.read(units[0].key).metrics
     assert metrics.keys() >= {"accuracy", "accuracy_top5", "accuracy_per_class", "accuracy_train", "loss", "parameters"}
-    assert {f"accuracy_at_{name}" for name in presets.SCALES} <= metrics.keys()
-    assert not any(name.startswith("accuracy_at") for name in store.read(units[-1].key).metrics)
+    assert not STUDY.measurements(request, store, units)  # no panel of these shows other sizes
     page = STUDY.page(request, store, units, {}).read_text()
     for said in ("How they converge: PVT", "Beside the published table", "The rows: ViT", "60 pictures to learn from",
                  "gridpe", "Not measured", "Loss of a PVT by encoding"):  # fmt: skip
@@ -185,6 +188,44 @@ def test_every_panel_of_everything(tmp_path, fashion, small):
     shutil.rmtree(fashion)  # what is stored is drawn without the pictures
     again = STUDY.page(request, store, STUDY.stored(request, store), {}).read_text()
     assert again.count("<svg") == page.count("<svg")
+
+
+def test_other_sizes_are_asked_of_trained_models_once_and_for_the_panel_that_shows_them(tmp_path, fashion, small):
+    store = Store(tmp_path / "runs")
+    request = studies.Request(preset="quick", schemes=["gridpe", "grid-deep"], data=fashion)
+    trained = run(request, store)
+    before = {unit.key: store.read(unit.key).timing for unit in trained}
+    assert not any(row["metric"].startswith("accuracy_at") for row in store.results())
+    shown = dataclasses.replace(request, panels=["resolution"])
+    page = STUDY.page(shown, store, run(shown, store), {}).read_text()
+    assert "Which part is kept" in page
+    assert all(store.read(key).timing == timing for key, timing in before.items())  # nothing was trained again
+    rows_ = {(row["scheme"], row["metric"]): row for row in store.results() if "_at_x" in row["metric"]}
+    assert {scheme for scheme, _ in rows_} == {"gridpe"}  # the panel has no other of these
+    assert {metric for _, metric in rows_} == {f"{kind}_at_{name}" for kind in ("accuracy", "kept")
+                                               for name in presets.SCALES}  # fmt: skip
+    told = {row["metric"]: row["value"] for row in store.results() if row["scheme"] == "gridpe"}
+    assert told["kept_at_x1.14"] == pytest.approx(told["accuracy_at_x1.14"] / told["accuracy"])
+    (unit,) = STUDY.measurements(shown, store, trained)
+    assert unit.setting == "main"
+    assert unit.settings["trained"] in before
+    again = STUDY.stored(shown, store)
+    # what measures is no row of its own
+    assert {each.key for each in again} == {each.key for each in trained if each.setting == "main"}
+        each.key for each in trained if each.setting == "main"
+    ]  # what measures is no row of its own
+
+
+def test_at_its_own_size_a_model_says_what_it_said(tmp_path, fashion, small):
+    store = Store(tmp_path / "runs")
+    request = studies.Request(preset="quick", panels=["accuracy"], schemes=["learned"], data=fashion)
+    trained = run(request, store)
+    (unit,) = other_sizes.measurements(trained, store, {"x1.00": 1.0, "x9.00": 9.0}, looked_at=None)
+    report = runner.run([unit], store, runner.InProcess(), emit=lambda event: None)
+    assert report.exit_code == 0
+    found = store.read(unit.key).metrics
+    assert found["accuracy_at_x1.00"] == store.read(trained[0].key).metrics["accuracy"]
+    assert found["kept_at_x1.00"] == 1.0
 
 
 def test_a_folder_of_ones_own(tmp_path, class_folders, small):

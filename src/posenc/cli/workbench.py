@@ -158,14 +158,14 @@ def _agreed(found: Any, store: Any, units: Any, device: str, yes: bool) -> bool:
 
 
 def _measure(found: Any, request: Any, store: Any, units: Any) -> int:
-    """Brings the measurements of trained units into the store: on the CPU, whatever they were trained on."""
+    """Brings the measurements of trained units into the store: on the CPU, unless their settings name a device."""
     from posenc import runner
 
     wanted = found.measurements(request, store, units)
     if all(store.finished(unit.key) for unit in wanted):
         return 0
     print(f"Measuring {len(wanted)} trained models.")
-    return runner.run(wanted, store, runner.pick("cpu")).exit_code
+    return runner.run(wanted, store, runner.pick(wanted[0].settings.get("device", "cpu"))).exit_code
 
 
 def results(

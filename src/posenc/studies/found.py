@@ -34,12 +34,13 @@ class Preset:
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """What a page is drawn from: the request, its scale, its trained units and their rows."""
+    """What a page is drawn from: the request, its scale, its trained units, those that measure them, and their rows."""
 
     request: Request
     preset: Preset
     store: Store
     units: Sequence[Unit]
+    measured: Sequence[Unit] = ()
 
     @cached_property
     def done(self) -> list[Unit]:
@@ -47,7 +48,7 @@ class Found:
 
     @cached_property
     def rows(self) -> list[Row]:
-        return self.store.results(keys={unit.key for unit in self.units})
+        return self.store.results(keys={unit.key for unit in (*self.units, *self.measured)})
 
     @cached_property
     def curves(self) -> list[Row]:

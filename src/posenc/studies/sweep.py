@@ -30,14 +30,23 @@ ALL = "all"
 WORKER_BYTES = 0.5 * 2**30  # torch and its libraries in one process
 
 
+def _nothing(request: Request, preset: Preset, store: Store, units: Sequence[Unit]) -> Sequence[Unit]:
+    return ()
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A panel: what it is about, which figure or table of a publication it shows, what it needs, how it is drawn."""
+    """A panel: what it is about, which figure or table of a publication it shows, what it needs, how it is drawn.
+
+    measured: the units that measure what was trained for it, of those that are finished; their rows stand in the store
+    under the same labels.
+    """
 
     about: str
     shows: str
     needs: Callable[[Request, Preset], Needs]
     draw: Callable[[Found], list[Panel]]
+    measured: Callable[[Request, Preset, Store, Sequence[Unit]], Sequence[Unit]] = _nothing
 
 
 def _of_one_seed(found: Found) -> tuple[str, ...]:
@@ -163,7 +172,9 @@ class Sweep:
         return (*remarks, f"Watch it: {path}")
 
     def measurements(self, request: Request, store: Store, units: Sequence[Unit]) -> list[Unit]:
-        return []
+        preset = self.scales[request.preset]
+        asked = [self.plans[name].measured(request, preset, store, units) for name in self.chosen(request)]
+        return list({unit.key: unit for some in asked for unit in some}.values())
 
     def stored(self, request: Request, store: Store) -> list[Unit]:
         refuse_preset(self, request.preset)
@@ -241,7 +252,9 @@ class Sweep:
         )
 
     def found(self, request: Request, store: Store, units: Sequence[Unit]) -> Found:
-        return Found(request, self.scales[request.preset], store, units)
+        return Found(
+            request, self.scales[request.preset], store, units, measured=self.measurements(request, store, units)
+        )
 
     def page(self, request: Request, store: Store, units: Sequence[Unit], failures: Mapping[str, str]) -> Path:
         found, names = self.found(request, store, units), self.chosen(request)

@@ -8,11 +8,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from posenc.store import Store
+from posenc.store import Store, Unit
 from posenc.studies import Request
 from posenc.studies.classifying import settled, to_zero
-from posenc.studies.found import Preset
+from posenc.studies.found import Preset, plain_label
 from posenc.studies.gridpe import rows
+from posenc.studies.other_sizes import measurements
 from posenc.studies.picture_sets import keep
 from posenc.studies.sweep import Needs
 from posenc.tasks.images import IMAGENET, Augmentation
@@ -34,6 +35,7 @@ SCALES: Mapping[str, float] = {
 
 SMALL = TrainingConfig(epochs=5, batch=64, lr=3e-3, weight_decay=0.05, evaluate_every=1)
 """All but the paper's trainings end in a cosine, after a warm-up; see ``classifying.to_zero``."""
+SHORT = replace(SMALL, epochs=4, lr=4e-3)
 PLAIN = Augmentation()
 RELEASED = TrainingConfig(
     epochs=200, batch=32, lr=1e-4, evaluate_every=1,
@@ -48,15 +50,15 @@ CHANGED = Augmentation(
 
 PRESETS: Mapping[str, Preset] = {
     "quick": Preset(
-        about="a small ViT and a small PVT on 10,000 pictures of Fashion-MNIST, 3 seeds: a quarter to a third of an "
-        "hour on two cores (estimated from timed steps)",
-        scale="10,000 pictures, a ViT of width 64 and four layers, 5 epochs; a PVT of one block a stage, 3 epochs",
+        about="a small ViT and a small PVT on 10,000 pictures of Fashion-MNIST, 3 seeds: a quarter of an hour on two "
+        "cores",
+        scale="10,000 pictures, a ViT of width 64 and four layers, 4 epochs; a PVT of one block a stage, 2 epochs",
         seeds=(0, 1, 2),
         panels=("accuracy", "pyramid", "curves", "rows"),
         asks=False,
         own={
-            "images": 10_000, "vit": (SMALL, PLAIN), "pvt": (SMALL, PLAIN), "sizes": {"vit": "quick", "pvt": "micro"},
-            "epochs": {PVT: 3}, "looked_at": 500,
+            "images": 10_000, "vit": (SHORT, PLAIN), "pvt": (SMALL, PLAIN), "sizes": {"vit": "quick", "pvt": "micro"},
+            "epochs": {PVT: 2}, "looked_at": 500,
             "rows": ("learned", "nope", "sinusoid", "rope-axial", "gridpe",
                      *(f"grid-{name}" for name in rows.VARIANTS)),
             "pyramid": ("pvt-o", "cpvt", "gridpe", "nope"),
@@ -104,6 +106,13 @@ def pyramid(request: Request, preset: Preset) -> Needs:
 
 def both(request: Request, preset: Preset) -> Needs:
     return {**chosen_rows("rows", rows.CLEAN)(request, preset), **pyramid(request, preset)}
+
+
+def asked_of_other_sizes(request: Request, preset: Preset, store: Store, units: Sequence[Unit]) -> list[Unit]:
+    """The measurements of the panel of other sizes."""
+    shown = chosen_rows("resolution", rows.RESIZED)(request, preset)
+    trained = [unit for unit in units if plain_label(unit) in shown.get(unit.setting, ())]
+    return measurements(trained, store, SCALES, preset.own["looked_at"])
 
 
 def nothing(request: Request, preset: Preset) -> Needs:
@@ -155,6 +164,4 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
     training = replace(training, epochs=own.get("epochs", {}).get(setting, training.epochs))
     training = training if training.plateau is not None else to_zero(training, pictures)
     row = rows.row(block, label, pictures, own["sizes"][block], PATCH.get(setting))
-    side, patch = pictures.shape[1], row.config.stages[0].patch
-    others = {name: round(side * scale / patch) * patch for name, scale in SCALES.items()} if block == "vit" else {}
-    return settled(row, pictures, training, augmentation, request.device, sides=others, looked_at=own["looked_at"])
+    return settled(row, pictures, training, augmentation, request.device)
