@@ -212,8 +212,6 @@ def test_other_sizes_are_asked_of_trained_models_once_and_for_the_panel_that_sho
     again = STUDY.stored(shown, store)
     # what measures is no row of its own
     assert {each.key for each in again} == {each.key for each in trained if each.setting == "main"}
-        each.key for each in trained if each.setting == "main"
-    ]  # what measures is no row of its own
 
 
 def test_at_its_own_size_a_model_says_what_it_said(tmp_path, fashion, small):
