@@ -35,7 +35,7 @@ SCALES: Mapping[str, float] = {
 
 SMALL = TrainingConfig(epochs=5, batch=64, lr=3e-3, weight_decay=0.05, evaluate_every=1)
 """All but the paper's trainings end in a cosine, after a warm-up; see ``classifying.to_zero``."""
-SHORT = replace(SMALL, epochs=4, lr=4e-3)
+SHORT = replace(SMALL, epochs=4, batch=32, lr=2e-3)
 PLAIN = Augmentation()
 RELEASED = TrainingConfig(
     epochs=200, batch=32, lr=1e-4, evaluate_every=1,
