@@ -109,7 +109,7 @@ def test_what_is_measured_is_what_the_pictures_say(tmp_path, fashion):
     assert found["loss"] == pytest.approx(told["loss"], rel=1e-5)
     assert found.keys() == {"accuracy", "accuracy_top5", "accuracy_per_class", "loss", "accuracy_train"}
     assert made.looked() == found  # so few pictures are all asked about
-    few = msgspec.structs.replace(made.pictures, train=10_000, test=10_000)
+    few = msgspec.structs.replace(made.pictures, train=20_000, test=10_000)
     assert classifying.asked_about(few) == 1000
 
 
