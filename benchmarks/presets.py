@@ -80,7 +80,7 @@ def one(name: str, store: Path, folder: Path, data: Path | None) -> dict[str, An
 
 def posenc(*arguments: str) -> str:
     """What the command prints. Raises ValueError with the end of what it said where it fails."""
-    command = [sys.executable, "-c", "from posenc.cli import main; main()", *arguments]
+    command = [str(Path(sys.executable).with_name("posenc")), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     if done.returncode:
         raise ValueError(f"posenc {' '.join(arguments[:2])} failed: {(done.stderr or done.stdout).strip()[-300:]}")
