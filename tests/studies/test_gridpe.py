@@ -348,7 +348,7 @@ def test_two_steps_on_fashion_mnist(tmp_path, data_folder):
     unit, *_ = STUDY.plan(asked, store)
     made = Classifier(unit, store.root)
     assert (made.pictures.train, made.pictures.test, made.pictures.shape) == (10_000, 10_000, (1, 28, 28))
-    steps, losses = made.training.epochs * 157, []
+    steps, losses = made.training.epochs * made.fit.per_epoch(made.training.batch), []
     assert made.training.decay_steps == steps
 
     def two(at, batch):

@@ -5,7 +5,6 @@ a row = a model and its encoding; with it go how fast it learns and how its pict
 
 from __future__ import annotations
 
-import functools
 import math
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +24,7 @@ from posenc.specification import Specification, build
 from posenc.store import Outcome, Store, Unit
 from posenc.studies.picture_sets import Pictures, kept
 from posenc.studies.timing import training_seconds
-from posenc.tasks.images import Augment, Augmentation, ImageSet, Parts, score
+from posenc.tasks.images import Augment, Augmentation, ImageSet, score
 from posenc.training.loop import At, Fit, Report, TrainingConfig, train
 
 CHUNK = 128
@@ -122,7 +121,7 @@ class Classifier:
         self.pictures = msgspec.convert(settings["pictures"], Pictures)
         self.row: Row = msgspec.convert(settings["row"], Row)
         self.training = msgspec.convert(settings["training"], TrainingConfig)
-        self.parts = _parts(root, self.pictures)
+        self.parts = kept(root, self.pictures)
         augmentation = msgspec.convert(settings["augmentation"], Augmentation)
         self.augment = Augment(augmentation, self.pictures.classes)
         torch.manual_seed(unit.seed)
@@ -198,12 +197,6 @@ class Classifier:
         return {
             name: np.array([row[name] for row in of_heads]).reshape(len(maps), -1) for name in ("distance", "entropy")
         }
-
-
-@functools.lru_cache(maxsize=1)
-def _parts(root: Path, pictures: Pictures) -> Parts:
-    """A worker's next unit mostly has the same pictures."""
-    return kept(root, pictures)
 
 
 def asked_about(pictures: Pictures) -> int:
