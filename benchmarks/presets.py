@@ -1,6 +1,7 @@
 """How long the quick presets take, as somebody runs them: from nothing to a page, on every core.
 
-    python benchmarks/presets.py nmar permuted own --data DIR --out results/presets-cpu.json
+    python benchmarks/presets.py nmar own --out results/presets-recordings-cpu.json
+    python benchmarks/presets.py permuted gridpe --data DIR --stores KEPT --out FIGURES.json
 
 Each is ``posenc run`` in a process of its own with an empty store; its time is the clock's, beside it the processors'
 (of all its workers), the loads before and after, and what part of the cores' time was used. ``own`` is an array such as

@@ -24,11 +24,7 @@ def measurements(units: Sequence[Unit], store: Store, scales: Mapping[str, float
     trained one. looked_at: by how many of the held-out pictures, None for all."""
     return [
         Unit(
-            study=unit.study,
-            preset=unit.preset,
-            setting=unit.setting,
-            scheme=unit.scheme,
-            seed=unit.seed,
+            **unit.labels,
             work=f"{__name__}:measure_unit",
             settings={
                 "trained": unit.key,
