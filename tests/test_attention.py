@@ -108,6 +108,25 @@ def test_a_query_that_sees_no_key_gets_zeros_and_passes_no_nan_back(scheme, back
     assert all(bool(t.grad.isfinite().all()) for t in (q, k, v))
 
 
+def test_one_query_that_sees_no_key_gets_zeros_also_from_values_of_another_width():
+    q, k, v = draw(2, 4, 1, 6), draw(2, 2, 9, 6, seed=8), draw(2, 2, 9, 3, seed=9)
+    mask = torch.tensor([True, False])[:, None, None, None].expand(2, 1, 1, 9)
+    out = attention(q, k, v, scheme=NoPE(), q_pos=sequence(1), k_pos=sequence(9), mask=mask)
+    close(out[0], plain(q[:1], k[:1].repeat_interleave(2, 1), v[:1].repeat_interleave(2, 1))[0])
+    assert out[1].abs().max() == 0
+
+
+@pytest.mark.parametrize("queries", [1, 3])
+def test_a_bias_that_reads_keys_reads_those_that_queries_share(queries):
+    """CoPE counts with q k^T: for one query in another order of products than for several."""
+    scheme = CoPE(4, 5).double()
+    torch.nn.init.normal_(scheme.table, generator=torch.Generator().manual_seed(1))
+    q, (k, v) = draw(2, 4, queries, 4), draw(2, 2, 2, 9, 4, seed=8)
+    given = {"scheme": scheme, "q_pos": sequence(queries, start=9 - queries), "k_pos": sequence(9)}
+    spread = [t.repeat_interleave(2, 1) for t in (k, v)]
+    close(attention(q, k, v, **given), attention(q, *spread, **given, backend="eager"))
+
+
 @pytest.mark.parametrize("backend", ["auto", "eager"])
 @pytest.mark.parametrize("scheme", SCHEMES.values(), ids=SCHEMES)
 @pytest.mark.parametrize("heads", [1, 2])

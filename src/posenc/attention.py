@@ -19,6 +19,7 @@ from torch._C._functorch import maybe_current_level
 from torch.nn import functional
 
 from posenc.kernels import dense, parts
+from posenc.kernels.groups import logits_of_groups, of_groups
 from posenc.kernels.pairs import Divisible
 from posenc.kernels.seen import Seen
 from posenc.kernels.widths import of_width
@@ -194,16 +195,21 @@ def attention_weights(
     made: Made | None = None,
 ) -> Float[Tensor, "B H Q K"]:  # fmt: skip
     """The softmax of the logits, from transformed q and k, q already scaled; float32 inside for half precision."""
-    logits = _of_groups(q, k.transpose(-1, -2))
+    logits = logits_of_groups(q, k)
     seen = _both(scheme.mask(pair), mask)
     bias = _bias(q, k, scheme, pair, kept, seen, made)
     if bias is not None:
         logits = logits + bias
+    return _softmax(logits, seen).to(q.dtype)
+
+
+def _softmax(logits: Tensor, seen: Tensor | None) -> Tensor:
+    """Over the keys that a query sees, in float32 or wider."""
     wide = torch.float32 if logits.dtype in (torch.float16, torch.bfloat16) else logits.dtype
     if seen is None:
-        return logits.softmax(-1, dtype=wide).to(q.dtype)
+        return logits.softmax(-1, dtype=wide)
     weights = logits.masked_fill(~seen, -torch.inf).softmax(-1, dtype=wide)
-    return weights.masked_fill(~seen, 0).to(q.dtype)  # a query that sees no key: zeros, not NaN, as SDPA has it
+    return weights.masked_fill(~seen, 0)  # a query that sees no key: zeros, not NaN, as SDPA has it
 
 
 def _in_parts(
@@ -228,7 +234,7 @@ def _eager(
     made: Made | None,
 ) -> Tensor:  # fmt: skip
     weights = attention_weights(q, k, scheme, pair, kept=kept, mask=mask, made=made)
-    out = _of_groups(weights, v)
+    out = of_groups(weights, v)
     extra = scheme.value_bias(weights, pair)
     return out if extra is None else out + extra
 
@@ -253,25 +259,19 @@ def _bias(
     """A scheme's bias, which layers make once where nothing but the pair decides it."""
     if made is not None and "bias" in made:
         return made["bias"]
-    bias = scheme.bias(q, _spread(k, q) if "k" in scheme.bias_reads else k, kept, pair, seen)
+    bias = scheme.bias(q, k, kept, pair, seen)
     if made is not None and bias is not None and not scheme.bias_reads:
         made["bias"] = bias
     return bias
 
 
-def _of_groups(a: Tensor, b: Tensor) -> Tensor:
-    """``a (B, H, Q, n) @ b (B, G, n, m)``: queries that share a key head are as several, and no key is copied."""
-    if a.shape[1] == b.shape[1]:
-        return a @ b
-    rows = a.unflatten(1, (b.shape[1], -1)).flatten(2, 3)
-    return (rows @ b).unflatten(2, (-1, a.shape[2])).flatten(1, 2)
-
-
 def _sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float) -> Tensor:
     if mask is None and dense.pays(q, k, v):
         return dense.attention(q, k, v, scale)
-    narrow = q.shape[-1] - v.shape[-1]
-    if 0 < narrow <= v.shape[-1] and q.device.type == "cpu" and q.shape[2] > 1:  # there its fused kernel has one width
+    narrow = q.shape[-1] - v.shape[-1] if q.device.type == "cpu" else 0  # there its fused kernel has one width
+    if narrow and q.shape[2] == 1 and (mask is None or mask.dtype == torch.bool):  # and its plain way copies all keys
+        return of_groups(_softmax(logits_of_groups(q * scale, k), mask).to(v.dtype), v)
+    if 0 < narrow <= v.shape[-1] and q.shape[2] > 1:
         return _sdpa(q, k, functional.pad(v, (0, narrow)), mask, scale)[..., :-narrow]
     if mask is not None and mask.dim() == 3:  # else SDPA takes its slow way, with the weights of all samples in memory
         mask = mask[None]
@@ -305,11 +305,6 @@ def _grouped(q: Tensor, k: Tensor) -> bool:
     if q.shape[1] == k.shape[1]:  # noqa: SIM103
         return False
     return True
-
-
-def _spread(kv: Tensor, q: Tensor) -> Tensor:
-    """Each key head repeated for the query heads that share it."""
-    return kv if kv.shape[1] == q.shape[1] else kv.repeat_interleave(q.shape[1] // kv.shape[1], 1)
 
 
 def _rows(mask: Tensor | Seen | None, at: slice, q: Tensor) -> Tensor | None:

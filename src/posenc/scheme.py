@@ -79,8 +79,8 @@ class Scheme(nn.Module, abc.ABC):
     conventions: ClassVar[tuple[str, ...]] = ()
     """Attributes that say how the same weights are read: a state_dict that was saved under others is refused."""
     bias_reads: frozenset[Read] = frozenset({"q", "k", "kept"})
-    """What ``bias`` looks at besides the pair, q for more than its heads and dtype. Without k, key heads are not
-    repeated for the queries that share them; without any, layers that share the scheme share its bias."""
+    """What ``bias`` looks at besides the pair, q for more than its heads and dtype. Without any, layers that share the
+    scheme share its bias."""
     draws: tuple[str, ...] = ()
     """Buffers that count, of a scheme that draws anew at every ``prepare``: at the same count it draws the same."""
     faults: Mapping[str, str] = MappingProxyType({})
@@ -188,8 +188,9 @@ class Scheme(nn.Module, abc.ABC):
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pair, seen: Tensor | None) -> Tensor | None:
         """What is added to the logits, broadcastable to ``(B, H, Q, K)``.
 
-        ``q`` carries the softmax scale, ``k`` is as a cache holds it; ``seen`` is the scheme's mask and the caller's
-        together, for a bias that counts keys.
+        ``q`` carries the softmax scale; ``k`` is as a cache holds it, with the heads of keys, which several of q's may
+        share (``posenc.kernels.groups.logits_of_groups``); ``seen`` is the scheme's mask and the caller's together, for
+        a bias that counts keys.
         """
         return None
 

@@ -288,6 +288,16 @@ def test_the_first_tokens_may_stay_when_others_go():
         cache.drop(5, 9)
 
 
+def test_the_newest_tokens_go_without_a_copy_of_the_others():
+    model, tokens = model_of(RoPE(12), depth=1), some_tokens(1, 12)
+    cache = in_runs(model, tokens, [10])[1]
+    before = cache.layers[0].k.memory.clone()
+    cache.drop(7, 10)
+    assert torch.equal(cache.layers[0].k.memory, before)
+    assert (cache.count, cache.layers[0].k.begin) == (7, 0)
+    same(extend(model, tokens[:, 7:], cache), model(tokens)[:, 7:], atol=1e-6)
+
+
 # sampling -----------------------------------------------------------------------------------------------------------
 
 

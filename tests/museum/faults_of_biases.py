@@ -206,8 +206,10 @@ class LooksAtQueriesUnsaid(CoPE):
     bias_reads = frozenset()
 
 
-class CountsKeysItSaysItDoesNotRead(CoPE):
-    """A bias that says it does not look at keys is given those of the key heads, not repeated for its queries."""
+class SharesKeysInAnotherOrder(CoPE):
+    """Heads 0 and 1 of queries share the first head of keys, as attention has it; here heads 0 and 2 do."""
 
     caught_by = "placement.grouped_and_cross_attention_agree_with_plain"
-    bias_reads = frozenset({"q"})
+
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
+        return super().bias(q, k.repeat(1, q.shape[1] // k.shape[1], 1, 1), kept, pair, seen)

@@ -96,7 +96,17 @@ def test_padding_forgets_nothing():
 
 
 @pytest.mark.parametrize("inclusive", [False, True])
-@pytest.mark.parametrize("places", [[[3, 0, 2, 2, 0, 7]], [[5] * 6], [[1, 2, 1, 3, 3, 0], [4, 4, 0, 1, 2, 0]], [[0]]])
+@pytest.mark.parametrize(
+    "places",
+    [
+        [[0, 1, 4, 5, 9, 11]],
+        [[0, 2, 3], [4, 5, 9]],
+        [[3, 0, 2, 2, 0, 7]],
+        [[5] * 6],
+        [[1, 2, 1, 3, 3, 0], [4, 4, 0, 1, 2, 0]],
+        [[0]],
+    ],
+)
 def test_sums_of_what_stands_after_a_key(places, inclusive):
     at = torch.tensor(places)
     pos, values = Positions(at[..., None]), draw(len(at), 2, 3, at.shape[1])

@@ -41,9 +41,9 @@ class Growing:
     def first(self, count: int) -> Tensor | None:
         return None if self.memory is None else self.memory.narrow(self.dim, self.begin, count)
 
-    def drop(self, start: int, stop: int) -> None:
-        """Forgets some; those before them move up, which are none if the oldest go."""
-        if self.memory is None:
+    def drop(self, start: int, stop: int, count: int) -> None:
+        """Forgets some of ``count``; those before them move up, which are none if the oldest or the newest go."""
+        if self.memory is None or stop == count:
             return
         if start:
             before = self.memory.narrow(self.dim, self.begin, start).clone()
@@ -173,7 +173,7 @@ class Cache:
         if not 0 <= start <= stop <= self.count:
             raise ValueError(f"this cache holds tokens 0 to {self.count - 1}; {start} to {stop - 1} cannot be dropped.")
         for part in (self.coords, self.placed, self.documents, *(p for held in self.layers for p in held.parts())):
-            part.drop(start, stop)
+            part.drop(start, stop, self.count)
         self.counted(start - stop)
 
     def move(self, model: Any, pos: Positions | None = None) -> None:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from posenc.kernels.groups import logits_of_groups
 from posenc.kernels.pairs import Pairs, sums_from
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, Scheme
@@ -77,7 +78,7 @@ class CoPE(Scheme):
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
         wide = torch.promote_types(q.dtype, torch.float32)  # half precision cannot count to a thousand
         placed, seen = pair.placed(), pair.before() if seen is None else seen & pair.before()
-        gates = torch.sigmoid((q @ k.transpose(-1, -2)).to(wide)).where(seen if placed is None else seen & placed, 0)
+        gates = torch.sigmoid(logits_of_groups(q, k).to(wide)).where(seen if placed is None else seen & placed, 0)
         count = sums_from(gates, pair, inclusive=True).clamp(max=len(self.table) - 1)
         whole = count.detach().floor()
         of_table = functional.pad(q @ self.table.T.to(q.dtype), (0, 1)).to(wide)  # above the last row nothing is read
