@@ -21,7 +21,7 @@ from torch.nn import functional
 from posenc.kernels import dense, parts
 from posenc.kernels.groups import logits_of_groups, of_groups
 from posenc.kernels.pairs import Divisible
-from posenc.kernels.seen import Seen
+from posenc.kernels.seen import Seen, hides
 from posenc.kernels.widths import of_width
 from posenc.positions import Positions, as_positions, readable
 from posenc.scheme import Pair, Scheme, Where
@@ -249,7 +249,7 @@ def _biased(
     if bias is not None:
         wide = bias.dtype == torch.float32 and q.device.type == "cpu"  # there half precision takes a float32 mask
         bias = bias if wide and q.dtype.itemsize < 4 else bias.to(q.dtype)
-        seen = bias if seen is None else bias.masked_fill(~seen, -torch.inf)
+        seen = bias if seen is None or not hides(seen) else bias.masked_fill(~seen, -torch.inf)
     return _sdpa(q, k, v, seen, 1.0)
 
 

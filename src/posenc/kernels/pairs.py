@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from posenc.kernels.seen import hides
 from posenc.positions import Positions, readable
 
 Index = Tensor
@@ -62,6 +63,14 @@ class Pairs(NamedTuple):
         """True where the key stands at or before the query, or one of them has no place."""
         seen, placed = self.distance() <= 0, self.placed()
         return seen if placed is None else seen | ~placed
+
+    def of_seen_before(self, values: Tensor, seen: Tensor | None, *, placed: bool = False) -> Tensor:
+        """``values (.., Q, K)``, 0 for keys that stand after the query or that it may not see (nor, ``placed``, one
+        of them without a place)."""
+        counted = self.before() if seen is None else seen & self.before()
+        has = self.placed() if placed else None
+        counted = counted if has is None else counted & has
+        return values.where(counted, 0) if hides(counted) else values
 
     def reader(self, axis: int = 0) -> Callable[[Index, Index, Index], tuple[Tensor, Tensor | None]]:
         """A function of ``(b, i, j)`` for FlexAttention: one pair's distance, and whether both have a place."""

@@ -24,7 +24,7 @@ def relus(
     s: Float[Tensor, "*B Q K"], inner: Float[Tensor, "2 hidden"], outer: Float[Tensor, "hidden_and_1 H"]
 ) -> Float[Tensor, "*B H Q K"]:
     """``f_h(s)``: ``inner`` is w and b, ``outer`` the rows of v and then c. Second derivatives take the plain way."""
-    few = s.numel() * inner.shape[1] <= _part(s) and torch.is_grad_enabled()
+    few = s.numel() * inner.shape[1] <= _part(s)
     if not eager() or few or is_legacy_batchedtensor(s):
         return plain(s, inner, outer)
     return _Relus.apply(s, inner, outer)

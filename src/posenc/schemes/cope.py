@@ -77,8 +77,7 @@ class CoPE(Scheme):
 
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
         wide = torch.promote_types(q.dtype, torch.float32)  # half precision cannot count to a thousand
-        placed, seen = pair.placed(), pair.before() if seen is None else seen & pair.before()
-        gates = torch.sigmoid(logits_of_groups(q, k).to(wide)).where(seen if placed is None else seen & placed, 0)
+        gates = pair.of_seen_before(torch.sigmoid(logits_of_groups(q, k).to(wide)), seen, placed=True)
         count = sums_from(gates, pair, inclusive=True).clamp(max=len(self.table) - 1)
         whole = count.detach().floor()
         of_table = functional.pad(q @ self.table.T.to(q.dtype), (0, 1)).to(wide)  # above the last row nothing is read

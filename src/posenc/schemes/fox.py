@@ -87,8 +87,7 @@ class FoX(Scheme):
 
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
         forgotten = per_head(self._given(kept)[:, :, None], q, "FoX")
-        forgotten = forgotten.where(pair.before() if seen is None else seen & pair.before(), 0)
-        return pair.neutral(sums_from(forgotten, pair, inclusive=False))
+        return pair.neutral(sums_from(pair.of_seen_before(forgotten, seen), pair, inclusive=False))
 
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
         read, heads = pair.reader(), q.shape[1]
