@@ -130,6 +130,9 @@ def test_expected_differences_are_judged_by_their_intervals():
     panel = verdict_of(table, "A headline.", [Expected("psnr", "multires", "none")], ["A limit."])
     assert panel.blocks[0].headline
     assert isinstance(panel.blocks[1], Findings)
+    assert panel.blocks[1].intro.startswith("1 of 1 held. 95%")
+    partly = [Expected("psnr", "multires", "none"), Expected("psnr", "multires", "siren")]
+    assert verdict_of(table, "A headline.", partly, []).blocks[1].intro.startswith("1 of 1 held, 1 not measured.")
 
 
 def test_over_several_settings_a_pair_is_a_setting():

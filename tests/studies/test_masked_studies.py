@@ -133,7 +133,8 @@ def test_recordings_from_a_file_to_page_and_places(tmp_path, monkeypatch, file):
     for said in ("Errors on unseen recordings", "Errors by recording", "recording ", "Modules in the learned tables",
                  "station 3", "valley 2", "positions.csv", "Modules found without being named", "Tree: "):  # fmt: skip
         assert said in found
-    with (tmp_path / "runs" / "pages" / "positions.csv").open() as places:
+    (beside,) = (tmp_path / "runs" / "pages").glob(f"masked-quick-{file.stem}-positions.csv")
+    with beside.open() as places:
         lines = list(csv.DictReader(places))
     assert list(lines[0]) == ["scheme", "seed", "channel", "module", "x", "y", "z"]
     assert {(line["scheme"], line["seed"]) for line in lines} >= {("learned-0.1", "0"), ("learned-1", "1")}

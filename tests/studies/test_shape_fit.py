@@ -120,7 +120,7 @@ def test_a_mesh_is_learned_shown_and_written(quick, tmp_path):
     assert "https://" not in text
     assert len(text) < 1_000_000
     assert "brick.obj went into the unit cube by x = 0.266667 y" in text
-    written = shapes.read(found.folder / "shape-fit-quick-brick-main-dense.ply")
+    written = shapes.read(found.beside("main-dense.ply"))
     low, high = (written.placement.back(corner) for corner in written.mesh.box)
     np.testing.assert_allclose(low, [8.5, 9, 9.5], atol=0.4)  # where the file's own shape is
     np.testing.assert_allclose(high, [11.5, 11, 10.5], atol=0.4)

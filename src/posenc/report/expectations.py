@@ -63,7 +63,9 @@ def verdict_of(
     """The first panel of a page: one sentence, what was expected beforehand, what the numbers do not say."""
     findings = judged(rows, expected)
     held = sum(finding.tone == "yes" for finding in findings)
-    told = f"{number(held, 0)} of {len(findings)} held. 95% t-intervals of paired differences, not corrected."
+    absent = sum(finding.tone == "absent" for finding in findings)
+    told = f"{number(held, 0)} of {len(findings) - absent} held{f', {absent} not measured' if absent else ''}."
+    told += " 95% t-intervals of paired differences, not corrected."
     blocks: list[Text | Findings] = [Text((headline,), headline=True)]
     if findings:
         blocks.append(Findings("Differences expected beforehand", told, findings))

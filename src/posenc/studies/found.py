@@ -41,6 +41,8 @@ class Found:
     store: Store
     units: Sequence[Unit]
     measured: Sequence[Unit] = ()
+    page: str = "page"
+    """The page's file, without its ending."""
 
     @cached_property
     def done(self) -> list[Unit]:
@@ -91,6 +93,10 @@ class Found:
                     seeds = read.setdefault(plain_label(unit), {}).setdefault(mark, {})
                     seeds[unit.seed] = (mark if limit else spent, value)
         return {label: _timed(marks.values()) for label, marks in read.items()}
+
+    def beside(self, name: str) -> Path:
+        """A file that goes with the page, and is named after it: a store has several pages."""
+        return self.folder / f"{self.page}-{name}"
 
     @property
     def folder(self) -> Path:

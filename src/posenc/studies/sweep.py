@@ -253,7 +253,12 @@ class Sweep:
 
     def found(self, request: Request, store: Store, units: Sequence[Unit]) -> Found:
         return Found(
-            request, self.scales[request.preset], store, units, measured=self.measurements(request, store, units)
+            request,
+            self.scales[request.preset],
+            store,
+            units,
+            measured=self.measurements(request, store, units),
+            page=self._file(request, self.chosen(request)),
         )
 
     def page(self, request: Request, store: Store, units: Sequence[Unit], failures: Mapping[str, str]) -> Path:
@@ -269,7 +274,7 @@ class Sweep:
         asked = f" --panels {' '.join(names)}" if request.panels else ""
         about = f" {request.source.name}" if request.source else ""
         return write_page(
-            found.folder / f"{self._file(request, names)}.html",
+            found.folder / f"{found.page}.html",
             title=self.question,
             lead=f"{self.lead} Scale: {found.preset.scale}.",
             panels=panels,

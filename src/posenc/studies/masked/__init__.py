@@ -7,7 +7,8 @@
 
 A file holds ``recordings`` (recording, channel, time) and may hold ``channels``, ``coordinates``, ``modules``; a folder
 has one .csv or .parquet a recording, or brain images with an atlas. Channels are hidden and predicted from the others,
-one time point a sample; whole recordings are kept to test with. ``positions.csv`` beside the page has the arrangement.
+one time point a sample; whole recordings are kept to test with. ``..-positions.csv`` beside the page, and named after
+it, has the arrangement.
 
 Source: arXiv 2406.08272, section 3.4 and Figs. 4, 5, A11 to A13.
 """

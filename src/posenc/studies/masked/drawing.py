@@ -138,7 +138,7 @@ def maps(found: Found) -> list[Panel]:
     if not rows:
         return panels
     found.folder.mkdir(parents=True, exist_ok=True)
-    path = drawing.write_positions(found.folder / POSITIONS, found, known)
+    path = drawing.write_positions(found.beside(POSITIONS), found, known)
     told = f"Every place is in {path.name} beside this page, three axes a channel, a line a channel, row and seed."
     panels[0] = Panel(panels[0].title, (Text((told,)), *panels[0].blocks), panels[0].caption)
     there = about(found, rows[0][1])

@@ -156,9 +156,9 @@ def turntable(found: Found, setting: str, label: str, scene: Scene) -> Panel:
     unit = found.first(setting, label)
     assert unit is not None, "a row with a score has a finished unit"
     frames = turning.frames(work.restore(unit, scene, found.store.read(unit.key).weights), turning.FRAMES, turning.SIDE)
-    name = f"scene-{found.request.preset}-{setting}-turntable.png"
+    beside = found.beside(f"{setting}-turntable.png")
     try:
-        turning.write(found.folder / name, frames)
+        turning.write(beside, frames)
         small = turning.gif(frames)
     except ValueError as error:
         return Panel(title, (Text((str(error),)),))
@@ -167,7 +167,7 @@ def turntable(found: Found, setting: str, label: str, scene: Scene) -> Panel:
     )
     rowed = Table("The numbers", ("Frames", "A turn"), ((str(len(frames)), "from as far and as high as the cameras"),))
     return Panel(
-        title, (Pictures((picture,), f"With every frame and colour, beside this page: {name}.", rowed, "small"),)
+        title, (Pictures((picture,), f"With every frame and colour, beside this page: {beside.name}.", rowed, "small"),)
     )
 
 

@@ -307,11 +307,9 @@ def files(found: Found, setting: str, labels: Sequence[str]) -> Panel:
         if not len(arrays["faces"]):
             continue
         mesh = task.Mesh(shape.placement.back(arrays["vertices"]), arrays["faces"])
-        name = (
-            _file_name(f"shape-fit-{found.request.preset}-{shape.name.rpartition('.')[0]}-{setting}-{label}") + ".ply"
-        )
-        task.write(mesh, found.folder / name)
-        body.append((label, name, f"{len(mesh.faces):,}"))
+        beside = found.beside(_file_name(f"{setting}-{label}") + ".ply")
+        task.write(mesh, beside)
+        body.append((label, beside.name, f"{len(mesh.faces):,}"))
     told = f"{shape.name} went into the unit cube by {shape.placement}; the surfaces, of the lowest seed, are back in "
     told += f"its own coordinates. {' '.join(shape.notes)}"
     table = Table("Meshes beside this page", ("Encoding", "File", "Faces"), tuple(body))
