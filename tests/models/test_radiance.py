@@ -231,6 +231,15 @@ def test_only_so_many_places_are_asked():
     assert len(model(origin, direction, most=1).colour) == 1
 
 
+def test_a_second_pass_asks_no_more_and_looks_along_the_same_rays_first():
+    model = small(samples=6, fine=6)
+    origin, direction = rays(30)
+    whole, part = model(origin, direction), model(origin, direction, most=100)
+    assert part.points <= 100 < part.points + 2 * 12
+    assert torch.allclose(part.opacity, whole.opacity[: len(part.opacity)])
+    assert len(model(origin, direction, most=1).colour) == 1
+
+
 def test_an_empty_cell_is_not_asked_and_a_full_one_is():
     model = small(samples=64)
     assert model.occupancy is not None

@@ -179,6 +179,7 @@ def test_the_page_shows_truth_predictions_errors_depth_and_a_turning_picture(tmp
     text = page.read_text()
     for words in (">How near<", ">Sharper with time<", ">Views that were held out<", ">Depth<",
                   ">From all around<", ">Spherical harmonics of the direction<",
+                  ">Where along a ray the field is asked<", "multires with importance samples without cells",
                   "How fast the features should turn", "data:image/gif;base64,"):  # fmt: skip
         assert words in text, words
     assert len(text) < 1_000_000

@@ -108,13 +108,14 @@ class Radiance(nn.Module):
         """
         near, far = crossing(origin, direction)
         edges = sections(near, far, self.config.samples)
-        if self.config.fine:
-            edges = self._finer(origin, direction, edges, generator)
         places, inside = self._places(origin, direction, edges, generator)
-        rays = len(origin)
-        if most is not None:
-            rays = max(1, int((inside.sum(-1).cumsum(0) <= most).sum()))
-            edges, places, inside, direction = edges[:rays], places[:rays], inside[:rays], direction[:rays]
+        if self.config.fine:
+            rays = _rays(inside, None if most is None else most * self.config.samples // self._sections)
+            origin, direction, edges = origin[:rays], direction[:rays], edges[:rays]
+            edges = self._finer(edges, places[:rays], inside[:rays])
+            places, inside = self._places(origin, direction, edges, generator)
+        rays = _rays(inside, most)
+        edges, places, inside, direction = edges[:rays], places[:rays], inside[:rays], direction[:rays]
         ray, section = inside.nonzero(as_tuple=True)
         around = self._around(direction)
         density, h = self.density(places[ray, section])
@@ -160,12 +161,16 @@ class Radiance(nn.Module):
         inside = length > 0
         return places, inside if self.occupancy is None else inside & self.occupancy(places)
 
+    @property
+    def _sections(self) -> int:
+        """Of a ray, when it is looked along."""
+        return self.config.samples + self.config.fine
+
     @torch.no_grad()
     def _finer(
-        self, origin: Tensor, direction: Tensor, edges: Tensor, generator: torch.Generator | None
+        self, edges: Tensor, places: Float[Tensor, "R N 3"], inside: Bool[Tensor, "R N"]
     ) -> Float[Tensor, "R M1"]:
-        """The edges, and among them those of ``fine`` more sections, dense where the first pass finds weight."""
-        places, inside = self._places(origin, direction, edges, generator)
+        """The edges, and among them those of ``fine`` more sections, dense where a place in each finds weight."""
         density = torch.zeros_like(places[..., 0])
         density[inside], _ = self.density(places[inside])
         weight, _ = weights(density, edges.diff(dim=-1))
@@ -217,6 +222,11 @@ class Occupancy(nn.Module):
         fresh[number] = self.decay * self.level[number]
         self.level.copy_(fresh.scatter_reduce(0, number, found.to(fresh.dtype), "amax"))
         self.occupied.copy_(self.level >= self.level.mean().clamp(max=self.threshold))
+
+
+def _rays(inside: Bool[Tensor, "R N"], most: int | None) -> int:
+    """How many rays, the first ones, have no more places together; at least one."""
+    return len(inside) if most is None else max(1, int((inside.sum(-1).cumsum(0) <= most).sum()))
 
 
 def surroundings(config: RadianceConfig) -> int:

@@ -3,7 +3,7 @@
     posenc run scene                               about seven minutes on two cores, nothing to download
     posenc run scene --data DIR                    the same with the cow Spot instead of a torus
     posenc run scene lego/                         your own: a folder with transforms.json and its pictures
-    posenc run scene --preset standard             nine encodings, 300 seconds each; sigma, directions: two hours
+    posenc run scene --preset standard             nine encodings, 150 seconds each; directions, samples, sigma
 
 A radiance field learns density and colour from pictures of one thing, and is asked for views from where no picture was
 taken. Expected: grids above Fourier features with as many parameters in the same time, those above bare coordinates.
@@ -37,6 +37,12 @@ PLANS = {
         shows="arXiv 2003.08934, Table 2",
         needs=presets.directions,
         draw=drawing.directions,
+    ),
+    "samples": Plan(
+        about="where along a ray the field is asked: occupied cells, importance samples, everywhere",
+        shows="arXiv 2003.08934, section 5.2; arXiv 2201.05989, appendix E",
+        needs=presets.samples,
+        draw=drawing.samples,
     ),
     "sigma": Plan(
         about="Gaussian features from slow to fast, on another solid",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from posenc.report.ledger import Claim, Quantity
 from posenc.report.quantities import Paired, Sides, across, difference
 from posenc.report.rows import Row
-from posenc.studies.scene.presets import BLIND, OTHER
+from posenc.studies.scene.presets import BLIND, OTHER, parted
 from posenc.studies.scene.rows import FOURIER, SMALL
 
 NOTES = "seed note 002 on positional encodings"
@@ -16,7 +16,7 @@ INSIDE = "psnr_mask"
 
 def scenes_of(rows: Sequence[Row]) -> list[str]:
     """The scenes whose encodings were compared."""
-    named = sorted({str(row["setting"]) for row in rows if not str(row["setting"]).endswith(BLIND)})
+    named = sorted({name for row in rows for name, variant in [parted(str(row["setting"]))] if not variant})
     return [name for name in named if name != OTHER] or named
 
 

@@ -14,7 +14,7 @@ from posenc.report.rows import number, values
 from posenc.report.scores import Score, scores
 from posenc.studies.found import Found
 from posenc.studies.scene import rows, turning, work
-from posenc.studies.scene.presets import BLIND, OTHER
+from posenc.studies.scene.presets import BLIND, OTHER, SAMPLED, parted
 from posenc.tasks.scenes import Scene
 
 INSIDE, WHOLE, ALIKE = "psnr_mask", "psnr", "ssim"
@@ -32,7 +32,7 @@ WORST = 0.25
 
 def subjects(found: Found) -> list[str]:
     """The scenes whose encodings were compared; the one that sigma is chosen on only where it is the only one."""
-    plain = [name for name in found.settings if not name.endswith(BLIND)]
+    plain = [name for name in found.settings if not parted(name)[1]]
     return [name for name in plain if name != OTHER] or plain
 
 
@@ -172,22 +172,37 @@ def turntable(found: Found, setting: str, label: str, scene: Scene) -> Panel:
 
 
 def directions(found: Found) -> list[Panel]:
+    return _variants(
+        found,
+        ("", BLIND),
+        "Spherical harmonics of the direction",
+        "With them a colour may change with the side that it is seen from, as a highlight does; without, every place "
+        "has one colour.",
+    )
+
+
+def samples(found: Found) -> list[Panel]:
+    return _variants(
+        found,
+        SAMPLED,
+        "Where along a ray the field is asked",
+        "As many sections of each ray, and as many seconds. multires asks where the grid of cells says that something "
+        "was found; without cells everywhere. With importance samples half of the sections are even and the others lie "
+        "where those find weight, as arXiv 2003.08934 has it with two networks, and without cells.",
+    )
+
+
+def _variants(found: Found, variants: Sequence[str], title: str, caption: str) -> list[Panel]:
     panels = []
     for setting in subjects(found):
         told = []
         for row in found.rows:
-            for name, end in ((setting, ""), (setting + BLIND, BLIND)):
+            for variant in variants:
+                name = setting + variant
                 if row["setting"] == name and row["scheme"].removesuffix(f", {name}") == "multires":
-                    told.append({**row, "scheme": f"multires{end}", "setting": "main"})
-        panels.append(
-            scores(
-                told,
-                metrics={name: SCORES[name] for name in (INSIDE, WHOLE)},
-                title=_title(found, "Spherical harmonics of the direction", setting),
-                caption="With them a colour may change with the side that it is seen from, as a highlight does; "
-                "without, every place has one colour.",
-            )
-        )
+                    told.append({**row, "scheme": f"multires{variant}", "setting": "main"})
+        shown = {name: SCORES[name] for name in (INSIDE, WHOLE)}
+        panels.append(scores(told, metrics=shown, title=_title(found, title, setting), caption=caption))
     return panels
 
 

@@ -21,6 +21,11 @@ from posenc.tasks.room import refuse_beyond
 SPOT, OTHER = "spot", "torus"
 """The solid that is reported, and the one on which sigma and the rates are chosen."""
 BLIND = " without directions"
+UNCELLED, IMPORTANT, NERF = " without cells", " with importance samples", " with importance samples without cells"
+"""Of a setting's name: which part of the field's surroundings is another, as ``_changed`` has it."""
+SAMPLED = ("", UNCELLED, IMPORTANT, NERF)
+VARIANTS = (BLIND, NERF, IMPORTANT, UNCELLED)
+"""The longer before those that they end in."""
 RENDERED = {"train": 40, "held": 8, "side": 100, "fine": 3}
 
 PRESETS = {
@@ -36,12 +41,13 @@ PRESETS = {
         },
     ),
     "standard": Preset(
-        about="one scene, nine encodings x 3 seeds, 300 seconds each, sigma and directions besides: two hours",
-        scale="40 views of 100 x 100 pixels, or your own of up to 400; 300 seconds of training on one core a field",
+        about="one scene, nine encodings x 3 seeds, 150 seconds each, directions, samples and sigma besides: an hour "
+        "and a quarter on two cores",
+        scale="40 views of 100 x 100 pixels, or your own of up to 400; 150 seconds of training on one core a field",
         seeds=(0, 1, 2),
-        panels=("encodings", "directions", "sigma"),
+        panels=("encodings", "directions", "samples", "sigma"),
         own={
-            "longest": 400, "held": 8, "seconds": 300.0, "parameters": 360_000, "rays": 2048, "points": 2**14,
+            "longest": 400, "held": 8, "seconds": 150.0, "parameters": 360_000, "rays": 2048, "points": 2**14,
             "samples": 96, "cells": 48, "coarsest": 8, "finest": 128, "levels": 8,
         },
     ),
@@ -64,6 +70,27 @@ def directions(request: Request, preset: Preset) -> Needs:
     return {subject(request): ("multires",), subject(request) + BLIND: ("multires",)}
 
 
+def samples(request: Request, preset: Preset) -> Needs:
+    return {subject(request) + variant: ("multires",) for variant in SAMPLED}
+
+
+def parted(setting: str) -> tuple[str, str]:
+    """A setting's scene, and what is another there, which may be nothing."""
+    variant = next((variant for variant in VARIANTS if setting.endswith(variant)), "")
+    return setting.removesuffix(variant), variant
+
+
+def _changed(config: RadianceConfig, variant: str) -> RadianceConfig:
+    """With colours of places alone; or half of its sections even and half where those find weight; or asked in every
+    section, whether or not anything is thought to be there."""
+    change: dict[str, Any] = {"views": False} if variant == BLIND else {}
+    if variant in (IMPORTANT, NERF):
+        change |= {"samples": config.samples // 2, "fine": config.samples - config.samples // 2}
+    if variant in (UNCELLED, NERF):
+        change |= {"cells": 0}
+    return msgspec.structs.replace(config, **change)
+
+
 def sigmas(request: Request, preset: Preset) -> Needs:
     return {OTHER: tuple(rows.OF_SIGMA)}
 
@@ -71,11 +98,11 @@ def sigmas(request: Request, preset: Preset) -> Needs:
 def settle(request: Request, store: Store, setting: str, label: str) -> dict[str, Any]:
     """A unit's settings, with its scene in the store. Raises ValueError for a scene or a row that cannot be."""
     own = PRESETS[request.preset].own
-    arguments, make = _scene(request, setting.removesuffix(BLIND))
+    name, variant = parted(setting)
+    arguments, make = _scene(request, name)
     scene = work.keep(store.root, arguments, make)
-    config = RadianceConfig(
-        background=scene.background, samples=own["samples"], cells=own["cells"], views=not setting.endswith(BLIND)
-    )
+    config = RadianceConfig(background=scene.background, samples=own["samples"], cells=own["cells"])
+    config = _changed(config, variant)
     budget = Budget(
         axes=3,
         outputs=1 + config.features,
