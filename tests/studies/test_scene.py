@@ -59,15 +59,21 @@ def test_the_quick_plan_is_six_rows_by_three_seeds_of_about_equal_size(tmp_path,
     assert STUDY.estimate(units, Store(tmp_path), 2).seconds <= 600
 
 
-def test_the_standard_plan_has_sigma_on_the_other_solid_and_a_blind_row(tmp_path, tiny):
+def test_the_standard_plan_has_sigma_on_the_other_solid_a_blind_row_and_other_samples(tmp_path, tiny):
     units = planned(tmp_path, preset="standard", seeds=[0])
     assert {unit.scheme for unit in units if unit.setting == "torus without directions"} == {
         "multires, torus without directions"
     }
     of_sigma = {unit.settings["row"]["options"].get("sigma") for unit in units if unit.setting == "torus"}
     assert set(rows.SIGMAS) <= of_sigma
-    views_of = {unit.setting: unit.settings["radiance"]["views"] for unit in units}
-    assert views_of == {"torus": True, "torus without directions": False}
+    told = {unit.setting: {"views": True, "fine": 0, **unit.settings["radiance"]} for unit in units}
+    assert {name: (known["views"], known["samples"], known["fine"], known["cells"]) for name, known in told.items()} == {
+        "torus": (True, 8, 0, 4),
+        "torus without directions": (False, 8, 0, 4),
+        "torus without cells": (True, 8, 0, 0),
+        "torus with importance samples": (True, 4, 4, 4),
+        "torus with importance samples without cells": (True, 4, 4, 0),
+    }
     assert rows.FOURIER in rows.OF_SIGMA
 
 
