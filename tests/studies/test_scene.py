@@ -8,11 +8,13 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 import torch
 
 from posenc import runner, studies
+from posenc.models.radiance import RadianceConfig
 from posenc.report.ledger import judge_claims
 from posenc.store import Store, Unit
 from posenc.studies.scene import STUDY, presets, rows, turning, work
@@ -66,8 +68,8 @@ def test_the_standard_plan_has_sigma_on_the_other_solid_a_blind_row_and_other_sa
     }
     of_sigma = {unit.settings["row"]["options"].get("sigma") for unit in units if unit.setting == "torus"}
     assert set(rows.SIGMAS) <= of_sigma
-    told = {unit.setting: {"views": True, "fine": 0, **unit.settings["radiance"]} for unit in units}
-    assert {name: (known["views"], known["samples"], known["fine"], known["cells"]) for name, known in told.items()} == {
+    told = {unit.setting: msgspec.convert(unit.settings["radiance"], RadianceConfig) for unit in units}
+    assert {name: (known.views, known.samples, known.fine, known.cells) for name, known in told.items()} == {
         "torus": (True, 8, 0, 4),
         "torus without directions": (False, 8, 0, 4),
         "torus without cells": (True, 8, 0, 0),
