@@ -28,7 +28,7 @@ import numpy as np
 from command import begin, keep, met, options
 from posenc.provenance import cores
 
-MINUTES = {"nmar": 2, "permuted": 5, "own": 4, "language": 10, "gridpe": 15}
+MINUTES = {"nmar": 2, "permuted": 5, "own": 4, "image-fit": 4, "scene": 10, "language": 10, "gridpe": 15}
 """A study, or ``own``, and what its quick preset may take on two cores."""
 FOUND = 0.8
 """The least adjusted Rand index of ``own``'s modules."""
