@@ -51,7 +51,7 @@ PRESETS = {
     ),
     "standard": Preset(
         about="10 rows on 2,100 clouds of 192 points, upright and turned any way, Spot's parts, 3 seeds: "
-        "an hour on two cores (estimated from timed steps)",
+        "an hour and a half on two cores",
         scale="two layers of width 48, 660 steps, 192 points a cloud, asked about 96 to 768",
         seeds=(0, 1, 2),
         panels=("accuracy", "points", "moved", "any", "spot", "clouds", "rows"),
