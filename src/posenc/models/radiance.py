@@ -110,7 +110,8 @@ class Radiance(nn.Module):
         edges = sections(near, far, self.config.samples)
         places, inside = self._places(origin, direction, edges, generator)
         if self.config.fine:
-            rays = _rays(inside, None if most is None else most * self.config.samples // self._sections)
+            share = self.config.samples / (self.config.samples + self.config.fine)  # of the places asked in the end
+            rays = _rays(inside, None if most is None else int(most * share))
             origin, direction, edges = origin[:rays], direction[:rays], edges[:rays]
             edges = self._finer(edges, places[:rays], inside[:rays])
             places, inside = self._places(origin, direction, edges, generator)
@@ -160,11 +161,6 @@ class Radiance(nn.Module):
         places = (origin[:, None] + (edges[:, :-1] + part * length)[..., None] * direction[:, None]).clamp(0, 1)
         inside = length > 0
         return places, inside if self.occupancy is None else inside & self.occupancy(places)
-
-    @property
-    def _sections(self) -> int:
-        """Of a ray, when it is looked along."""
-        return self.config.samples + self.config.fine
 
     @torch.no_grad()
     def _finer(
