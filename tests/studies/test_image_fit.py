@@ -212,7 +212,7 @@ def test_the_standard_preset_chooses_sigma_on_four_and_reports_on_the_others(tmp
     assert len(cells) == 7 + 10
     sigmas = set(rows.OF_SIGMA)
     for name in names:
-        mappings = sigmas if name in choosing.CHOSEN_ON else sigmas | set(rows.MAPPINGS)
+        mappings = sigmas if name in choosing.CHOSEN_ON else {*rows.MAPPINGS, *rows.NEAR}
         assert cells[name + choosing.HELD] == mappings
     assert all(cells[name] == {*rows.SIX, *rows.NEAR} for name in names[:7])
     quick = STUDY.plan(dataclasses.replace(request, preset="quick", panels=["held-out"]), Store(tmp_path / "quick"))
@@ -227,6 +227,7 @@ def test_sigma_is_chosen_on_some_photographs_and_reported_on_others():
     others = at("moon", gaussian_5=20.0, gaussian_10=30.0, posenc=25.0) + at("page", gaussian_5=21.0, gaussian_10=30.0)
     chosen = choosing.choose(on + others)
     assert chosen.label == "gaussian-5"  # though 10 is better on those that are reported
+    assert choosing.choose([*at("astronaut", gaussian_1=40.0), *at("coffee", gaussian_1=40.0), *on, *others]) == chosen
     assert chosen.on == ("astronaut held-out", "coffee held-out")
     assert chosen.reported == ("moon held-out", "page held-out")
     assert "gaussian-5: the best on pixels not learned, in the mean of astronaut, coffee" in chosen.words

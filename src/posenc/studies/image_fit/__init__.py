@@ -22,7 +22,7 @@ from posenc.studies.found import Found
 from posenc.studies.image_fit import drawing, rows, work
 from posenc.studies.image_fit.choosing import choose
 from posenc.studies.image_fit.claims import CLAIMS
-from posenc.studies.image_fit.presets import PRESETS, SHIFTED, fitted, mapped, over, settle, sized
+from posenc.studies.image_fit.presets import PRESETS, SHIFTED, fitted, mapped, over, settle, sized, swept
 from posenc.studies.sweep import Plan, Sweep
 
 PLANS = {
@@ -41,7 +41,7 @@ PLANS = {
     "sigma": Plan(
         about="Gaussian features from slow to fast",
         shows="arXiv 2006.10739, Fig. 3",
-        needs=over("held", tuple(rows.OF_SIGMA)),
+        needs=swept,
         draw=drawing.sigma,
     ),
     "sizes": Plan(

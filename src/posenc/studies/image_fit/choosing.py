@@ -36,8 +36,8 @@ class Choice(NamedTuple):
 def choose(rows: Sequence[Row]) -> Choice:
     """From what is stored: the best sigma on those of ``CHOSEN_ON`` that were run, where others are left to report on.
 
-    Where none are left, or fewer than two sigmas were run on all of them, it is the authors' own, and everything is
-    reported on.
+    It is one of those that were run on others too. Where none are left, or fewer than two sigmas were run on all of
+    them, it is the authors' own, and everything is reported on.
     """
     held = tuple(dict.fromkeys(str(row["setting"]) for row in rows if str(row["setting"]).endswith(HELD)))
     on = tuple(name + HELD for name in CHOSEN_ON if name + HELD in held)
@@ -45,10 +45,11 @@ def choose(rows: Sequence[Row]) -> Choice:
     if not on or not others:
         return Choice(AUTHORS, (), held)
     reached = {setting: values(rows, "psnr", setting) for setting in on}
+    elsewhere = {str(row["scheme"]).removesuffix(f", {row['setting']}") for row in rows if row["setting"] in others}
     means = {
         label: mean([mean(list(found[f"{label}, {setting}"].values())) for setting, found in reached.items()])
         for label in OF_SIGMA
-        if all(f"{label}, {setting}" in found for setting, found in reached.items())
+        if label in elsewhere and all(f"{label}, {setting}" in found for setting, found in reached.items())
     }
     if len(means) < 2:
         return Choice(AUTHORS, (), others)

@@ -96,13 +96,25 @@ def fitted(request: Request, preset: Preset) -> Needs:
 
 
 def mapped(request: Request, preset: Preset) -> Needs:
-    """The mappings on each picture; where sigma is chosen on some of them, all sigmas, and the others on the rest."""
+    """The mappings on each picture; where sigma is chosen on some of them, all sigmas, and near ones on the rest."""
+    on, others = _divided(request, preset)
+    if not on:
+        return dict.fromkeys(others, rows.MAPPINGS)
+    return dict.fromkeys(on, tuple(rows.OF_SIGMA)) | dict.fromkeys(others, (*rows.MAPPINGS, *rows.NEAR))
+
+
+def swept(request: Request, preset: Preset) -> Needs:
+    """Every sigma on the pictures that it is chosen on; where none is chosen, on all."""
+    on, others = _divided(request, preset)
+    return dict.fromkeys(on or others, tuple(rows.OF_SIGMA))
+
+
+def _divided(request: Request, preset: Preset) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Settings that sigma is chosen on, and those that are reported on; all are reported on where none is left."""
     every = subjects(request, preset, "held")
-    on = [setting for setting in every if setting.removesuffix(HELD) in CHOSEN_ON]
-    if not on or len(on) == len(every):
-        return dict.fromkeys(every, rows.MAPPINGS)
-    sigmas = tuple(rows.OF_SIGMA)
-    return {setting: sigmas if setting in on else (*rows.MAPPINGS, *sigmas) for setting in every}
+    on = tuple(setting for setting in every if setting.removesuffix(HELD) in CHOSEN_ON)
+    others = tuple(setting for setting in every if setting not in on)
+    return (on, others) if others else ((), every)
 
 
 def sized(preset: Preset) -> tuple[str, ...]:
