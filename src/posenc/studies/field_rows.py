@@ -12,6 +12,8 @@ network.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,6 +26,8 @@ from posenc.models.field import Field, FieldConfig, network_size, within
 LEVELS, COARSEST, FEATURES = 16, 16, 2
 FREQUENCIES = 128
 """Directions of Fourier features: 256 numbers."""
+INSTANT_NGP: Mapping[str, Any] = MappingProxyType({"lr": 1e-2, "betas": (0.9, 0.99), "eps": 1e-15, "optimiser": "adam"})
+"""Arguments of a ``TrainingConfig``: Adam as Müller et al. set it, for grids and for the networks behind them."""
 COPIES = 8
 """Of each parameter, while it is trained."""
 GRIDS = {"dense", "hash", "multires", "multires-nearest", "multires-smoothstep"}
