@@ -15,7 +15,7 @@ from posenc.models.language import LanguageConfig
 from posenc.report.expectations import Expected
 from posenc.report.ledger import judge_claim
 from posenc.store import Store
-from posenc.studies.language import PLANS, STUDY, presets, recalling, rows, work
+from posenc.studies.language import PLANS, STUDY, presets, recalling, rows, stretching, work
 from posenc.studies.language.claims import CLAIMS
 from posenc.studies.language.texts import keep
 
@@ -99,7 +99,7 @@ def test_layers_take_turns_and_schemes_as_text_are_rows() -> None:
     model = rows.row("rope and nope", deep, reach=32).model(WINDOW)
     assert ["q" in model.unique_schemes[n].claims.sites for n in model.scheme_of] == [True, True, True, False] * 2
     assert rows.row("KERPLEPower", CONFIG, reach=32).turns[0].scheme == "KERPLEPower"
-    assert rows.row("Sinusoid(base=100.0), randomised", CONFIG, reach=32).randomised == 32
+    assert rows.row("Sinusoid(base=100.0), randomised", CONFIG, reach=32).randomised == 64
     with pytest.raises(ValueError, match=r"there is no row 'rop, yarn'. Did you mean rope, yarn"):
         rows.row("rop, yarn", CONFIG, reach=32)
 
@@ -188,8 +188,8 @@ def test_a_stretched_row_is_the_trained_one_with_other_frequencies(
     store, apart = Store(tmp_path / "runs"), Store(tmp_path / "apart")
     request = studies.Request(preset="quick", source=mine, schemes=["rope", "rope, yarn"])
     alone = run(dataclasses.replace(request, schemes=["rope, yarn"]), apart)
-    trainings, real = [], work.train
-    monkeypatch.setattr(work, "train", lambda *a, **k: trainings.append(a) or real(*a, **k))
+    trainings, real = [], stretching.train
+    monkeypatch.setattr(stretching, "train", lambda *a, **k: trainings.append(a) or real(*a, **k))
     plain, yarn = run(request, store)
     assert len(trainings) == 1, "the second row found the first one's training"
     one, other = store.read(plain.key), store.read(yarn.key)
@@ -260,6 +260,46 @@ def test_a_row_that_stops_tells_the_tokens_that_others_tell() -> None:
     assert near.tolist() == far[:8].tolist()
 
 
+def test_drawn_positions_lie_as_far_apart_as_those_of_a_text_of_each_length(
+    tmp_path: Path, mine: Path, small: presets.Preset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, reach = Store(tmp_path / "runs"), MULTIPLE * WINDOW
+    (unit,) = STUDY.plan(studies.Request(preset="quick", source=mine, schemes=["rope, randomised"]), store)
+    reader = work.Reader(unit, store.root)
+    whole, read = reader.parts.test[None, : reach + 1].long(), []
+    real = work.positions
+    monkeypatch.setattr(work, "positions", lambda *args: read.append(real(*args)) or read[-1])
+    generator = torch.Generator().manual_seed(0)
+    one, other = (reader.by_octave(whole, generator) for _ in range(2))
+    assert one.shape == (1, reach)
+    lengths = [pos.coords.shape[1] for pos in read]
+    assert lengths == [WINDOW, 2 * WINDOW, reach] * 2
+    assert not torch.equal(read[0].coords, read[3].coords), "each window has a draw of its own"
+    for pos in read:
+        assert int(pos.coords.max()) < rows.SPREAD * reach
+        assert bool((pos.coords[0, :, 0].diff() > 0).all())
+        assert not torch.equal(pos.coords[0, :, 0].diff(), torch.ones(pos.coords.shape[1] - 1)), (
+            "nor do any stand in a row"
+        )
+    at = reader.model(whole[:, : 2 * WINDOW], read[1]).detach().log_softmax(-1)
+    told = -at.gather(2, whole[:, 1 : 2 * WINDOW + 1, None])[0, :, 0]
+    assert one[0, WINDOW : 2 * WINDOW].tolist() == pytest.approx(told[WINDOW:].tolist(), abs=1e-5)
+    assert not torch.equal(one, other)
+
+
+def test_stretched_rows_recall_with_the_weights_of_rope(
+    tmp_path: Path, small: presets.Preset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, made, real = Store(tmp_path / "runs"), [], stretching.stretched
+    monkeypatch.setattr(stretching, "stretched", lambda *a, **known: made.append(known) or real(*a, **known))
+    request = studies.Request(preset="quick", panels=["recall"], schemes=["rope", "rope, linear"])
+    done = {unit.scheme: store.read(unit.key) for unit in run(request, store)}
+    plain, linear = done["rope, copy"], done["rope, linear, copy"]
+    assert all(torch.equal(plain.weights[name], value) for name, value in linear.weights.items())
+    window = small.own["recall"]["window"]
+    assert made == [{"factor": recalling.MULTIPLES[-1], "trained": window}] * 2
+
+
 def test_a_stopped_unit_goes_on_to_the_same_last_digit(tmp_path: Path, mine: Path, small: presets.Preset) -> None:
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", source=mine, schemes=["rope, randomised"])
@@ -273,7 +313,7 @@ def test_a_stopped_unit_goes_on_to_the_same_last_digit(tmp_path: Path, mine: Pat
     reader, stopped = work.Reader(unit, store.root), store.root / "units" / "b"
     stopped.mkdir(parents=True)
     with pytest.raises(KeyboardInterrupt):
-        work.train(reader.fit(), reader.training, seed=0, workdir=stopped, report=stop, checkpoint_seconds=0.0)
+        stretching.train(reader.fit(), reader.training, seed=0, workdir=stopped, report=stop, checkpoint_seconds=0.0)
     again = work.train_unit(unit, stopped, lambda *_: None)
     assert again.metrics == whole.metrics
     assert all(torch.equal(again.weights[name], value) for name, value in whole.weights.items())

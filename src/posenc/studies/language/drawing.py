@@ -24,8 +24,6 @@ from posenc.studies.language.texts import KeptText, kept
 MAIN = "main"
 LOSS = Score("At the trained length", "loss in nats", higher=False)
 TITLES = {MAIN: "", "copy": ": copying", "needle": ": needles"}
-SHORTEST = 8
-"""Tokens of the shortest contexts that are drawn."""
 SAID = 3
 """Decimals of a loss."""
 
@@ -89,7 +87,7 @@ def extrapolation(found: Found) -> list[Panel]:
         log_x=True,
         under={"bigram": counted},
         note=f"Trained on windows of {window} tokens. Each point is of contexts of more than half as many "
-        f"tokens, and up to as many; from {window} on, all points are of the same tokens told.",
+        f"tokens, and up to as many, and all are of the same tokens told.",
     )
     table = _reaching(found, labels, window)
     caption = (
@@ -100,12 +98,12 @@ def extrapolation(found: Found) -> list[Panel]:
 
 
 def _by_context(found: Found, label: str) -> dict[float, BySeed]:
-    """Contexts up to -> seed -> loss, by octaves."""
+    """Contexts up to -> seed -> loss, by octaves from the trained length on: shorter contexts are of fewer tokens."""
     points: dict[float, BySeed] = {}
     for unit in found.done:
         if unit.setting == MAIN and plain_label(unit) == label:
             told = found.store.arrays(unit.key)["loss_by_context"]
-            upper = SHORTEST
+            upper = int(unit.settings["window"])
             while upper <= len(told):
                 points.setdefault(float(upper), {})[unit.seed] = float(told[upper // 2 : upper].mean())
                 upper *= 2

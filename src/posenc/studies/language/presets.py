@@ -130,10 +130,7 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
     if label in rows.COUNTED:
         return {**settings, "order": rows.COUNTED[label]}
     config = LanguageConfig(vocabulary=text.vocabulary, **own["model"])
-    settings |= _of_row(label, config, window, text.multiple * window, own["training"], request.device)
-    if label in rows.STRETCHED:
-        settings |= {"schedule": rows.STRETCHED[label], "trained_as": rows.trained_as(label)}
-    return settings
+    return settings | _of_row(label, config, window, text.multiple * window, own["training"], request.device)
 
 
 def _recall(own: Mapping[str, Any], task: str, label: str, device: str) -> dict[str, Any]:
@@ -152,4 +149,7 @@ def _of_row(
         row.model(window)  # what does not fit is said now, and not after hours
     except ValueError as error:
         raise ValueError(f"the row {label!r} cannot be built: {error}") from None
-    return {"row": msgspec.to_builtins(row), "training": training.plain, "device": device}
+    found = {"row": msgspec.to_builtins(row), "training": training.plain, "device": device}
+    if label in rows.STRETCHED:
+        found |= {"schedule": rows.STRETCHED[label], "trained_as": rows.trained_as(label)}
+    return found

@@ -15,9 +15,10 @@ from posenc.positions import sequence
 from posenc.randomised import randomised
 from posenc.store import Outcome, Unit
 from posenc.studies.language.rows import LanguageRow, stops
+from posenc.studies.language.stretching import learned, stretch
 from posenc.tasks import recall
 from posenc.training.fit import drawn
-from posenc.training.loop import At, Fit, Report, TrainingConfig, train
+from posenc.training.loop import At, Fit, Report, TrainingConfig
 
 MULTIPLES = (1, 2, 4, 8)
 """Times the trained length at which a model is asked."""
@@ -100,5 +101,6 @@ class Recaller:
 def train_unit(unit: Unit, workdir: Path, report: Report) -> Outcome:
     with torch.random.fork_rng():
         made = Recaller(unit)
-        curve = train(made.fit(), made.training, seed=unit.seed, workdir=workdir, report=report)
+        curve = learned(unit, made.model, made.fit(), workdir.parents[1], workdir, report)
+        stretch(unit, made.model, made.row, MULTIPLES[-1], made.window)
         return made.outcome(curve)

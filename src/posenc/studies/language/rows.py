@@ -42,7 +42,9 @@ EXTRAPOLATION = (
     "nope", "learned", "sinusoid", "rope", "xpos", "alibi", "t5", "kerple", "fire", "cope", "rope and nope",
     "sinusoid, randomised", "rope, randomised", *STRETCHED,
 )  # fmt: skip
-RECALLING = ("nope", "sinusoid", "rope", "vo-rope", "alibi", "t5", "fire", "cope", "rope, randomised")
+RECALLING = (*EXTRAPOLATION, "vo-rope")
+SPREAD = 2
+"""Positions are drawn from so many times the longest context: from no more, the longest would stand in a row again."""
 
 ABOUT: Mapping[str, str] = {
     "unigram": "counted: how often each token comes",
@@ -65,8 +67,8 @@ ABOUT: Mapping[str, str] = {
     "fire": "a small network of the distance, as a part of the query's position",
     "cope": "distance counted in keys that a query lets through",
     "rope and nope": "rope in three layers of four, nothing in the last; in every other layer of fewer",
-    "sinusoid, randomised": "trained and asked at positions drawn in order from all that are asked",
-    "rope, randomised": "trained and asked at positions drawn in order from all that are asked",
+    "sinusoid, randomised": f"trained and asked at positions drawn in order from {SPREAD} times the longest context",
+    "rope, randomised": f"trained and asked at positions drawn in order from {SPREAD} times the longest context",
     "rope, linear": "rope, its frequencies after training all divided by as much as the context grows",
     "rope, ntk": "rope, its slow frequencies after training slowed most (NTK-aware)",
     "rope, yarn": "rope, its slow frequencies after training slowed, the fast ones kept, logits sharper (YaRN)",
@@ -130,7 +132,7 @@ def row(label: str, config: LanguageConfig, *, reach: int) -> LanguageRow:
         },
     }
     plain = label.removesuffix(", randomised")
-    randomised = reach if plain != label else None
+    randomised = SPREAD * reach if plain != label else None
     if plain in named:
         return LanguageRow(config=config, turns=named[plain], randomised=randomised)
     try:
@@ -142,8 +144,8 @@ def row(label: str, config: LanguageConfig, *, reach: int) -> LanguageRow:
 
 
 def belongs(setting: str, label: str) -> bool:
-    """Whether a setting has a row of this label: what is counted is counted in a text, what is stretched is a text."""
-    return setting == "main" or label not in (*COUNTED, *STRETCHED)
+    """Whether a setting has a row of this label: what is counted is counted in a text."""
+    return setting == "main" or label not in COUNTED
 
 
 def trained_as(label: str) -> str:

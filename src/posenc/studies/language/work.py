@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,7 +14,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from posenc.adapt.swapping import swap
 from posenc.measure.contexts import by_context, octave
 from posenc.measure.evaluating import evaluating
 from posenc.models.language import LanguageModel
@@ -21,13 +21,14 @@ from posenc.positions import Positions, sequence
 from posenc.randomised import randomised
 from posenc.store import Outcome, Store, Unit
 from posenc.studies.language import recalling
-from posenc.studies.language.rows import STILL, LanguageRow, Schedule, stops, stretched
+from posenc.studies.language.rows import STILL, LanguageRow, stops
+from posenc.studies.language.stretching import learned, stretch, trained_before
 from posenc.studies.language.texts import KeptText, kept
 from posenc.studies.language.writing import can_write, tokens_a_second, written
 from posenc.studies.timing import training_seconds
 from posenc.tasks import text
 from posenc.training.fit import drawn
-from posenc.training.loop import At, Fit, Report, TrainingConfig, train
+from posenc.training.loop import At, Fit, Report, TrainingConfig
 
 PAIRS_AT_ONCE = 2**24
 """Of query and key, times heads, in memory together where nothing is trained: 64 MiB."""
@@ -70,11 +71,22 @@ class Reader:
         logits = self.model(tokens[:, :-1], pos)
         return functional.cross_entropy(logits.transpose(1, 2), tokens[:, 1:], reduction="none")
 
-    def in_parts(self, tokens: Tensor) -> Tensor:
+    def in_parts(self, tokens: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """The same of as many windows at once as the memory should hold."""
-        generator = drawn(self.unit.seed, NEVER, 1)
+        generator = drawn(self.unit.seed, NEVER, 1) if generator is None else generator
         pairs = self.row.config.heads * tokens.shape[1] ** 2
         return torch.cat([self.losses(some, generator).cpu() for some in tokens.split(max(1, PAIRS_AT_ONCE // pairs))])
+
+    def by_octave(self, tokens: Tensor, generator: torch.Generator) -> Tensor:
+        """The same; where positions are drawn, each octave of contexts is told from a text that ends with it, so that
+        its positions lie as far apart as those of a text of that length."""
+        if self.row.randomised is None:
+            return self.in_parts(tokens, generator)
+        told, longest = [tokens.new_zeros(len(tokens), 0)], tokens.shape[1] - 1
+        while (known := sum(part.shape[1] for part in told)) < longest:
+            length = min(max(self.window, 2 * known), longest)
+            told.append(self.in_parts(tokens[:, : length + 1], generator)[:, known:])
+        return torch.cat(told, 1)
 
     def evaluate(self) -> dict[str, float]:
         held = self.parts.validation[: LOOKED_AT + 1]
@@ -90,7 +102,7 @@ class Reader:
         with evaluating(self.model):
             metrics = {"loss": float(self.in_parts(apart(self.parts.test, self.window)).double().mean())}
             by = by_context(
-                self.in_parts,
+                partial(self.by_octave, generator=drawn(self.unit.seed, NEVER, 2)),
                 asked(self.parts.test, self.unit.settings, reached * self.window),
                 reach=reached * self.window,
                 stride=self.window // 2,
@@ -164,33 +176,9 @@ def train_unit(unit: Unit, workdir: Path, report: Report) -> Outcome:
         return counted(unit, root)
     with torch.random.fork_rng():
         reader = Reader(unit, root)
-        base = trained_before(unit)
-        store = Store(root, create=False) if base is not None else None
-        if base is not None and store is not None and store.finished(base.key):
-            done = store.read(base.key)  # the same training: nothing of it needs to be done twice
-            reader.model.load_state_dict(done.weights)
-            curve = done.curves
-        else:
-            curve = train(reader.fit(), reader.training, seed=unit.seed, workdir=workdir, report=report)
-        if base is not None:
-            stretch(reader)
+        curve = learned(unit, reader.model, reader.fit(), root, workdir, report)
+        stretch(unit, reader.model, reader.row, reader.longest / reader.window, reader.window)
         return reader.outcome(curve)
-
-
-def trained_before(unit: Unit) -> Unit | None:
-    """The unit whose training this one's is, for rows that differ after it."""
-    settings = dict(unit.settings)
-    if settings.pop("schedule", None) is None:
-        return None
-    return msgspec.structs.replace(unit, scheme=settings.pop("trained_as"), settings=settings)
-
-
-def stretch(reader: Reader) -> None:
-    """Gives a trained model the frequencies of its schedule, for the longest context that it is asked about."""
-    schedule: Schedule = reader.unit.settings["schedule"]
-    assert schedule in get_args(Schedule)
-    factor = reader.longest / reader.window
-    swap(reader.model, stretched(schedule, reader.row.config.head_dim, factor=factor, trained=reader.window))
 
 
 def counted(unit: Unit, root: Path) -> Outcome:
@@ -221,11 +209,9 @@ def seconds(unit: Unit, store: Store) -> float:
     with torch.random.fork_rng():
         made = recalling.Recaller(unit) if "task" in unit.settings else Reader(unit, store.root)
         took = training_seconds(made.fit(), made.training, made.device)
-    if isinstance(made, recalling.Recaller):
-        return 1.2 * took
     base = trained_before(unit)
-    took = 0.0 if base is not None and store.finished(base.key) else took
-    return took + _asking(made)
+    learning = 0.0 if base is not None and store.finished(base.key) else took
+    return learning + (0.2 * took if isinstance(made, recalling.Recaller) else _asking(made))
 
 
 def _asking(reader: Reader) -> float:
