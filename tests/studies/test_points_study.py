@@ -86,6 +86,20 @@ def test_every_row_reads_points_and_only_those_that_claim_so_see_where_a_cloud_i
     assert seen == (label in ("xyz", "fourier", "liere", *rows.BESIDE))
 
 
+def test_the_control_is_told_nothing_of_where_points_are() -> None:
+    row, config = rows.row(rows.ELSEWHERE, CONFIG)
+    model = row.model(config).eval()
+    for moved in (torch.zeros(3), torch.tensor([0.5, -1.0, 2.0])):
+        clouds = torch.rand(2, 20, 3) + moved
+        places = task.positions(clouds, row.view).coords
+        assert torch.equal(places[0], places[1])
+        assert bool((places.norm(dim=-1) <= task.CELLS).all())
+    tokens = torch.rand(1, 20, row.model(config).config.channels).expand(2, -1, -1)
+    told = model(tokens, task.positions(clouds, row.view))
+    assert torch.equal(told[0], told[1]), "tokens alike, clouds apart: nothing tells them apart"
+    assert rows.row("gridpe", CONFIG)[0].options == row.options
+
+
 def test_a_scheme_as_text_is_a_row_and_what_none_is_is_said_in_a_sentence() -> None:
     row, config = rows.row("LieRE(block=2, axes=3) + xyz", CONFIG)
     assert (row.scheme, row.features, config.channels) == ("LieRE", "xyz", 7)

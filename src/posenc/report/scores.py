@@ -134,7 +134,9 @@ def _numbers(
             estimate: Estimate = t_interval(list(seeds.values()), level)
             digits = decimals(estimate.high - estimate.low) if estimate.known else 3
             each = ", ".join(f"{seed}: {number(seeds[seed], digits)}" for seed in sorted(seeds))
-            reach = interval(estimate, digits) if estimate.known else "–"
+            least, most = metrics[metric].bounds
+            within = (-math.inf if least is None else least, math.inf if most is None else most)
+            reach = interval(estimate, digits, within) if estimate.known else "–"
             what = f"{metrics[metric].title}, {metrics[metric].unit}"
             body.append((row, what, number(estimate.mean, digits), reach, each))
     return Table(caption, ("Encoding", "Score", "Mean", f"{level:.0%} interval", f"Each {over}"), tuple(body))

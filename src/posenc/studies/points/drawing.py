@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import msgspec
@@ -23,6 +24,10 @@ PAIRS = {
     "accuracy_arranged": ("Of the same pieces", "told apart in pairs"),
     "accuracy_mirrored": ("Mirror images", "told apart in pairs"),
 }
+ONE_COW = (
+    "Clouds are of one cow, those to learn from and those held out alike, about other points of her: this is "
+    "interpolation."
+)
 NO_SPOT = "Spot was not at hand (--data DIR with mesh/spot.npz), so her parts were not run."
 
 
@@ -41,7 +46,10 @@ def accuracy(found: Found) -> list[Panel]:
 
 
 def of_spot(found: Found) -> list[Panel]:
-    return _accuracies(found, settings(found, spot=True)) or [Panel("Accuracy: spot", (Text((NO_SPOT,)),))]
+    panels = _accuracies(found, settings(found, spot=True))
+    return [dataclasses.replace(panel, caption=f"{ONE_COW} {panel.caption}".strip()) for panel in panels] or [
+        Panel("Accuracy: spot", (Text((NO_SPOT,)),))
+    ]
 
 
 def any_way(found: Found) -> list[Panel]:
@@ -203,6 +211,6 @@ def what_rows_are(found: Found) -> list[Panel]:
 
 
 def size(seeds: BySeed) -> str:
-    """A mean with its interval, for a sentence."""
+    """A mean accuracy with its interval, for a sentence."""
     found = t_interval(list(seeds.values()))
-    return f"{number(found.mean, 3)}{NO_BREAK}{interval(found, 3)}"
+    return f"{number(found.mean, 3)}{NO_BREAK}{interval(found, 3, within=(0.0, 1.0))}"

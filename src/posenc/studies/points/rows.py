@@ -5,6 +5,7 @@
     fourier | rope-axial | rope-mixed | gridpe | liere | distance     that shape, and a scheme told where points are
     xyz                                that shape beside the coordinates themselves, no scheme
     gridpe + xyz | rope-axial + xyz    both
+    gridpe, fixed places               that shape, and GridPE told places that all clouds share
 
 Any scheme of the catalogue as text is a row too, as ``LieRE(block=2)``, and with `` + xyz`` after it. Rotary schemes
 count in cells, of which a cloud is 16 wide as a picture has patches; the others in radii of the cloud.
@@ -27,10 +28,11 @@ SIGMA = 0.5
 EXTENT = 2 * CELLS
 PLAIN = ("blind", "nope", "xyz", "fourier", "rope-axial", "rope-mixed", "gridpe", "distance")
 BESIDE = ("rope-axial" + XYZ, "gridpe" + XYZ)
+ELSEWHERE = "gridpe, fixed places"
 LIE = ("liere", "rope-mixed", "nope")
 """LieRE and its own control, blocks of 2. An exponential for every point of every cloud takes twenty times as long a
 step as the others do, so it has a panel of its own."""
-NAMES = (*PLAIN, *BESIDE, "liere")
+NAMES = (*PLAIN, *BESIDE, ELSEWHERE, "liere")
 ROTARY = ("rope-axial", "rope-mixed", "gridpe")
 """Whose logits depend on offsets alone."""
 
@@ -91,6 +93,9 @@ def _named(config: PointsConfig) -> dict[str, tuple[str, View, dict[str, Any]]]:
     """Name to scheme, unit of positions and options."""
     groups = config.dim // config.heads // 8  # of four waves, eight channels
     ratio = math.exp(1 / 3)
+    # the longest wave spans the cloud, and the shortest is what the head's width leaves, four cells at the least
+    shortest = max(4.0, EXTENT / ratio ** (groups - 1) * (1 + 1e-9))
+    grid = {"axes": 3, "extent": EXTENT, "shortest": shortest}
     return {
         "blind": ("NoPE", "radii", {}),
         "nope": ("NoPE", "radii", {}),
@@ -98,12 +103,8 @@ def _named(config: PointsConfig) -> dict[str, tuple[str, View, dict[str, Any]]]:
         "fourier": ("FourierFeatures", "radii", {"dim": 64, "axes": 3, "sigma": SIGMA}),
         "rope-axial": ("AxialRoPE", "cells", {"axes": 3}),
         "rope-mixed": ("MixedRoPE", "cells", {"axes": 3}),
-        # the longest wave spans the cloud, and the shortest is what the head's width leaves, four cells at the least
-        "gridpe": (
-            "GridPE",
-            "cells",
-            {"axes": 3, "extent": EXTENT, "shortest": max(4.0, EXTENT / ratio ** (groups - 1) * (1 + 1e-9))},
-        ),
+        "gridpe": ("GridPE", "cells", grid),
+        ELSEWHERE: ("GridPE", "fixed", grid),
         "liere": ("LieRE", "radii", {"axes": 3, "block": 4}),
         "distance": ("KERPLELog", "cells", {"axes": 3}),
     }

@@ -14,7 +14,8 @@ from posenc.tasks.points.clouds import Clouds
 
 Turned = Literal["not", "z", "any"]
 """How a cloud is turned: not at all, about the upright axis, or in any way, evenly."""
-View = Literal["radii", "cells"]
+View = Literal["radii", "cells", "fixed"]
+"""Where tokens stand: at their points, counted in radii of a cloud or in cells, or at places that all clouds share."""
 Features = Literal["none", "shape", "xyz"]
 CELLS = 8.0
 """Cells to a radius: a cloud is then as wide as a picture of 16 x 16 patches, which rotary frequencies are made for."""
@@ -69,7 +70,11 @@ def rotations(count: int, turned: Turned, generator: torch.Generator) -> Float[T
 
 
 def positions(points: Float[Tensor, "B N 3"], view: View) -> Positions:
-    """Where tokens stand: at their points, in radii of a cloud or in cells."""
+    """Where tokens stand. Places that all clouds share are drawn once in a ball of a cloud's radius, in cells."""
+    if view == "fixed":
+        draw = torch.randn(points.shape[1], 5, generator=torch.Generator().manual_seed(0))  # of a 5-sphere, three
+        places = CELLS * draw[:, :3] / draw.norm(dim=1, keepdim=True)
+        return Positions(places.to(points).expand(len(points), -1, -1))
     return Positions(points * CELLS if view == "cells" else points)
 
 
