@@ -11,7 +11,15 @@ from posenc.export import as_csv
 from posenc.report.document import markdown
 from posenc.report.ledger import Claim, Quantity, judge_claim, judge_claims, ledger
 from posenc.report.page import Findings, Table, render_page
-from posenc.report.quantities import change, correlation_with, difference, equivalent, level_of, rank_correlation
+from posenc.report.quantities import (
+    change,
+    correlation_with,
+    difference,
+    equivalent,
+    level_of,
+    rank_agreement,
+    rank_correlation,
+)
 from posenc.report.rows import read_csv
 
 
@@ -141,6 +149,19 @@ def test_rank_correlations_over_schemes_by_hand():
     assert judged.verdict == "cannot be told"
     assert "5 of 6 encodings" in judged.readings[0].measured.replace("\u00a0", " ")
     assert judged.seeds == "2"
+
+
+def test_rank_agreement_is_of_each_seed_by_hand():
+    order = dict(zip("abcde", range(5), strict=True))
+    rows = rows_of(a=(0.2, 1.0), b=(0.1, 2.0), c=(0.4, 3.0), d=(0.3, 4.0), e=(0.5, 5.0))
+    found = rank_agreement("score", order)(rows)
+    assert found is not None
+    assert (found.mean, found.n) == (pytest.approx(0.9), 2)  # 0.8 and 1
+    assert rank_agreement("score", {**order, "gone": 9})(rows) is None
+    norms = dict(zip("abcde", ((1, 1), (2, 2), (3, 4), (5, 5), (4, 3)), strict=True))
+    partial = rank_agreement("score", order, "norm")(rows + rows_of(metric="norm", **norms))
+    assert partial is not None
+    assert partial.mean == pytest.approx((0.26 / math.sqrt(0.19 * 0.64) + 1) / 2)
 
 
 def test_p_values_need_five_seeds_and_are_corrected_over_the_ledger():

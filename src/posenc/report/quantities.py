@@ -6,6 +6,7 @@ averages over both unawares; here they are found by their label and the setting.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -158,6 +159,32 @@ def rank_correlation(
 def correlation_with(metric: str, parameter: Mapping[str, float], setting: str = "main") -> Ranked:
     """Spearman's ρ between a parameter of the schemes (scheme -> number) and their means of a metric."""
     return Ranked(tuple(parameter), (metric,), setting, dict(parameter))
+
+
+def rank_agreement(
+    metric: str, parameter: Mapping[str, float], given: str | None = None, setting: str = "main"
+) -> Callable[[Sequence[Row]], Estimate | None]:
+    """The mean over seeds of Spearman's ρ between a parameter of the schemes (scheme -> number) and one seed's values
+    of a metric: where the schemes are all that there are, the interval asks what another seed would tell.
+
+    given: partial, with that metric of the seed held. None where a scheme of `parameter` was not run.
+    """
+
+    def estimate(rows: Sequence[Row]) -> Estimate | None:
+        from posenc.measure.inference import partial_spearman, spearman
+
+        columns = [_labelled(rows, name, setting) for name in (metric, given) if name is not None]
+        if any(scheme not in column for column in columns for scheme in parameter):
+            return None
+        shared = set.intersection(*({*column[scheme]} for column in columns for scheme in parameter))
+        told = []
+        for seed in sorted(shared):
+            sides = [[column[scheme][seed] for scheme in parameter] for column in columns]
+            x = list(parameter.values())
+            told.append(partial_spearman(x, *sides).rho if given else spearman(x, *sides).rho)
+        return t_interval(told) if told and all(map(math.isfinite, told)) else None
+
+    return estimate
 
 
 def _labelled(rows: Sequence[Row], metric: str, setting: str) -> dict[str, BySeed]:

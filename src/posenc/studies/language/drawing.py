@@ -12,6 +12,7 @@ import torch
 from posenc.measure.statistics import mean, paired_difference, t_interval
 from posenc.report.lines import lines
 from posenc.report.page import Panel, Source, Table
+from posenc.report.quantities import rank_agreement
 from posenc.report.rows import BySeed, interval, listed, number, signed
 from posenc.report.scores import Score, scores
 from posenc.studies.classified_panels import empty, named, of, scheme_text, there
@@ -159,10 +160,20 @@ def rotary(found: Found) -> list[Panel]:
                 str(sorted(here, key=lambda x: rows.PUBLISHED[x]).index(label) + 1),
             )
         )
+    agreed = rank_agreement("loss", rows.ORDER)(found.rows)
+    told = (
+        ""
+        if agreed is None
+        else (
+            f" Spearman's ρ with the published order, mean over seeds: {number(agreed.mean)} "
+            f"{interval(agreed, within=(-1.0, 1.0))}."
+        )
+    )
     columns = ("Row", "Relative", "Predictions moved by", "Loss here", "Published", "Rank here", "Rank published")
     note = (
         "Published: Su 2025, kexue.fm/archives/10862, one run each of a model with 10^9 parameters: compare the order, "
         "not the size. Predictions moved by: the mean total variation when all positions move by half a window."
+        f"{told}"
     )
     return [Panel(title, (*panel.blocks, Table("Beside the published losses", columns, tuple(body), note)))]
 

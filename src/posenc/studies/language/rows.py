@@ -33,6 +33,8 @@ PUBLISHED: Mapping[str, float] = {
 }
 """The nine settings of queries, keys, values and outputs that turn -> the loss that Su 2025 prints of each (kexue.fm,
 archives/10862), of models like Llama with 10^9 parameters."""
+ORDER: Mapping[str, float] = {**PUBLISHED, "vo-rope": PUBLISHED["k-rope"]}
+"""The published order, in which keys alone and values with outputs are as one (2.769 and 2.770)."""
 RELATIVE = ("rope", "qkvo-rope", "vo-rope", "nope")
 STILL = 1e-3
 """Predictions that move by less, in total variation, when all positions move are those of a relative encoding."""
