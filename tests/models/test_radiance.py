@@ -294,6 +294,13 @@ def test_a_thin_fog_is_not_forgotten():
     assert 0 < float(grid.occupied.float().mean()) < 0.8
 
 
+def test_cells_are_as_empty_whether_or_not_a_second_pass_has_half_of_the_sections():
+    whole, parted = small(samples=12), small(samples=6, fine=6)
+    assert whole.occupancy is not None
+    assert parted.occupancy is not None
+    assert whole.occupancy.threshold == parted.occupancy.threshold == pytest.approx(0.12)
+
+
 def test_occupancy_is_saved_with_the_weights():
     model, other = small(), small()
     assert model.occupancy is not None

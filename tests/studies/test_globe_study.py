@@ -191,7 +191,7 @@ def test_a_store_does_not_need_the_folder_of_data_again(tmp_path: Path, earth: P
     outcome = work.train_unit(unit, store.workdir(unit.key), lambda *_: None)
     assert outcome.metrics["accuracy"] > 0.3
     with pytest.raises(ValueError, match="is not there; it holds Natural Earth"):
-        work.target_of(tmp_path, unit.settings["data"])
+        work.target_of(tmp_path, unit)
 
 
 def test_a_stopped_unit_goes_on_to_the_same_last_digit(tmp_path: Path, small: presets.Preset) -> None:
@@ -216,6 +216,17 @@ def test_seeds_draw_their_own_places_and_rows_of_a_seed_share_them(tmp_path: Pat
     lon = {(unit.scheme, unit.seed): work.Trained(unit, tmp_path).samples.train.lon for unit in units}
     assert torch.equal(lon["xyz, field", 0], lon["none, field", 0])
     assert not torch.equal(lon["xyz, field", 0], lon["xyz, field", 1])
+
+
+def test_seeds_have_their_own_field_and_none_the_one_that_was_chosen_by(tmp_path: Path, small: presets.Preset) -> None:
+    units = STUDY.plan(studies.Request(preset="quick", schemes=["xyz", "none"]), Store(tmp_path))
+    fields = {(unit.scheme, unit.seed): work.target_of(tmp_path, unit) for unit in units}
+    chosen_by = task.random_field(4, 2.0, seed=0)
+    lon, lat = task.beside(task.ELSEWHERE)
+    told = {cell: field.at(lon, lat) for cell, field in fields.items()}
+    assert torch.equal(told["xyz, field", 0], told["none, field", 0])
+    assert not torch.equal(told["xyz, field", 0], told["xyz, field", 1])
+    assert not any(torch.equal(each, chosen_by.at(lon, lat)) for each in told.values())
 
 
 def test_the_estimate_is_of_this_machine(tmp_path: Path, small: presets.Preset) -> None:

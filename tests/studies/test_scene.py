@@ -207,6 +207,31 @@ def test_a_page_before_anything_has_finished(tmp_path, tiny):
     assert "Nothing can be said yet" in page.read_text()
 
 
+@pytest.mark.parametrize("side", [100, 400])
+def test_rays_that_are_asked_while_it_trains_come_through_every_row_and_column(side):
+    blank = torch.zeros(8, side, side, 3, dtype=torch.uint8)
+    asked = work.strewn(scenes.Views(blank, torch.zeros(8, 4, 4), torch.zeros(8, 9), ("",) * 8))
+    assert 0.9 * work.ASKED < len(asked) <= work.ASKED
+    assert len((asked % side).unique()) == side
+    assert len((asked // side % side).unique()) > 0.9 * side
+    assert (asked // side**2).unique().tolist() == list(range(8))
+
+
+def test_scoring_takes_as_long_as_there_are_rays_and_sections(tmp_path, tiny):
+    (unit,) = planned(tmp_path, schemes=["multires"], seeds=[0])
+    own = {name: value for name, value in unit.settings["training"].items() if name != "epochs"}
+
+    def scoring(scene: dict | None = None, radiance: dict | None = None) -> float:
+        changes = {"scene": {**unit.settings["scene"], **(scene or {})}, "training": {**own, "seconds": 100.0}}
+        changes["radiance"] = {**unit.settings["radiance"], **(radiance or {})}
+        return work.seconds_of(msgspec.structs.replace(unit, settings={**unit.settings, **changes})) - 110
+
+    small, large = (scoring({"side": side, "held": 8}, {"samples": 96}) for side in (100, 400))
+    assert 10 < large / small <= 16
+    assert scoring({"side": 400, "held": 8}, {"samples": 48, "fine": 48}) == large
+    assert scoring({"side": 400, "held": 8}, {"samples": 96, "cells": 0}) > 2 * large
+
+
 def folder_of(root: Path, frames: int = 9) -> Path:
     """A scene as a user has it: pictures with alpha, and where they were taken from."""
     image = pytest.importorskip("PIL.Image")

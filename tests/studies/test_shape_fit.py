@@ -152,6 +152,22 @@ def test_what_is_stored_is_what_the_field_says(quick, tmp_path):
     assert stored.arrays["film"].shape == (11, 16, 16, 3)  # before the first step and at each tenth
 
 
+def test_slopes_are_measured_all_over_the_shape(quick, tmp_path, monkeypatch):
+    quick.own["sizes"] = shapes.Sizes(uniform=400, near=600, surface=400, held=4000)
+    monkeypatch.setattr(work, "ASKED", 200)
+    store = Store(tmp_path / "runs")
+    (unit,) = STUDY.plan(asked(mesh_file(tmp_path), schemes=["dense"], seeds=[0], panels=["fit"]), store)
+    fitted, measured = work.Fitted(unit, store.root, None), []
+    monkeypatch.setattr(work.task, "slopes", lambda field, points: measured.append(points) or points)
+    fitted.eikonal_error()
+    held = fitted.pool.held
+    near = held.points[held.distance.abs() < 0.1]
+    assert 200 <= len(measured[0]) < 400 < len(near)
+    for place in (0.1, 0.5, 0.9):
+        torch.testing.assert_close(measured[0].quantile(place, dim=0), near.quantile(place, dim=0), atol=0.1, rtol=0)
+    assert unit.settings["asked"] == 200
+
+
 def test_a_run_repeats_and_seeds_differ(quick, tmp_path):
     quick.own["steps"] = 5
     request = asked(mesh_file(tmp_path), schemes=["multires-smoothstep"], panels=["slopes"])

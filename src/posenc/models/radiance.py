@@ -62,6 +62,11 @@ class RadianceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
                 f"cells={self.cells}, first={self.first:g}."
             )
 
+    @property
+    def per_ray(self) -> int:
+        """Sections of a ray in the end, those of the second pass too."""
+        return self.samples + self.fine
+
 
 class Seen(NamedTuple):
     """What rays see: ``colour (R, 3)``, how much of it lies in the cube, ``opacity (R,)``, and the mean ``depth (R,)``
@@ -91,7 +96,7 @@ class Radiance(nn.Module):
         around = self.directions.out_dim
         self.colour = _two_layers(config.features + around * config.views, config.width)
         self.sky = _two_layers(around, config.width // 2 or 1) if config.background == "learned" else None
-        self.occupancy = Occupancy(config.cells, config.samples) if config.cells else None
+        self.occupancy = Occupancy(config.cells, config.per_ray) if config.cells else None
 
     def forward(
         self,
@@ -110,7 +115,7 @@ class Radiance(nn.Module):
         edges = sections(near, far, self.config.samples)
         places, inside = self._places(origin, direction, edges, generator)
         if self.config.fine:
-            share = self.config.samples / (self.config.samples + self.config.fine)  # of the places asked in the end
+            share = self.config.samples / self.config.per_ray  # of the places asked in the end
             rays = _rays(inside, None if most is None else int(most * share))
             origin, direction, edges = origin[:rays], direction[:rays], edges[:rays]
             edges = self._finer(edges, places[:rays], inside[:rays])
@@ -181,7 +186,7 @@ class Radiance(nn.Module):
 class Occupancy(nn.Module):
     """Which of ``cells^3`` cells of the cube may hold something: those where density was found lately.
 
-        level <- max(level decay, sigma(p)),  p random in the cell;    occupied: level >= min(0.01 samples, mean level)
+        level <- max(level decay, sigma(p)),  p random in the cell;    occupied: level >= min(0.01 per_ray, mean level)
 
     Looked at anew for some cells at a time: an eighth of all, and as many of those that are occupied. All are at first.
     """
@@ -189,9 +194,9 @@ class Occupancy(nn.Module):
     level: Tensor
     occupied: Tensor
 
-    def __init__(self, cells: int, samples: int, decay: float = 0.8) -> None:
+    def __init__(self, cells: int, per_ray: int, decay: float = 0.8) -> None:
         super().__init__()
-        self.cells, self.decay, self.threshold = cells, decay, 0.01 * samples
+        self.cells, self.decay, self.threshold = cells, decay, 0.01 * per_ray
         self.register_buffer("level", torch.full((cells**3,), self.threshold / decay))
         self.register_buffer("occupied", torch.ones(cells**3, dtype=torch.bool))
 

@@ -43,7 +43,7 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
     """A unit's settings."""
     own = presets.PRESETS[request.preset].own
     if setting == "field":
-        data = {"target": setting, "degree": own["degree"], "power": own["power"], "seed": presets.FIELD_SEED}
+        data = {"target": setting, "degree": own["degree"], "power": own["power"], "first": presets.FIRST_FIELD}
         outputs = 1
     else:
         assert request.data is not None

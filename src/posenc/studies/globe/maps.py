@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import colorsys
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from posenc.report.pixels import error_map, picture
 from posenc.report.rows import number
 from posenc.studies.found import Found
 from posenc.studies.globe.presets import EVERYWHERE, SETTINGS, SHOWN, settings
-from posenc.studies.globe.work import Target, Trained, restored, target_of
+from posenc.studies.globe.work import Target, Trained, restored
 from posenc.tasks.globe import Field, Labels
 
 Pixels = NDArray[np.float64]
@@ -145,12 +145,14 @@ def maps(found: Found) -> list[Panel]:
         if not rows:
             panels.append(Panel(title, (Text(("No unit of this setting has finished.",)),)))
             continue
-        places, target = grid("whole"), _target(found, setting)
-        truth = _over(true_colours(target, places), None)
-        pictures = [picture(truth, "The truth", f"The truth, {SETTINGS[setting].title}.", NO_ERROR)]
+        places, every = grid("whole"), _trained(found, setting, rows)
+        pictures = [
+            picture(_over(true_colours(target, places), None), name, f"{name}, {SETTINGS[setting].title}.", NO_ERROR)
+            for name, target in _truths(every).items()
+        ]
         body = []
-        for label, trained in _trained(found, setting, rows).items():
-            told = at(predicted(trained), places)
+        for label, trained in every.items():
+            told, target = at(predicted(trained), places), trained.target
             error = wrong(target, told, places)
             if told.dim() == 3:  # what is told where nothing was asked means nothing
                 told = told.where(error.isfinite()[..., None], torch.nan)
@@ -160,8 +162,8 @@ def maps(found: Found) -> list[Panel]:
             body.append((label, size))
         key = (
             "Plate carrée, north at the top, the date line at both sides. Above what is told: "
-            f"{_scale(target)} Below the error, from black, none, to white, {WORST} {SETTINGS[setting].unit} and more. "
-            f"Seed {_seed(found, setting, rows)}; trained and held-out places alike."
+            f"{_scale(every)} Below the error, from black, none, to white, {WORST} {SETTINGS[setting].unit} and more. "
+            f"Seed {_seeds(every)}; trained and held-out places alike."
         )
         table = Table("Error over the pixels of the map, its mean by area", ("Encoding", "Error"), tuple(body))
         panels.append(Panel(title, (Pictures(tuple(pictures), key, table, "wide"),)))
@@ -188,19 +190,21 @@ def _views(found: Found, setting: str, regions: tuple[str, ...]) -> list[Panel]:
     rows = shown(found, setting)
     if not rows:
         return [Panel(title, (Text(("No unit of this setting has finished.",)),))]
-    target = _target(found, setting)
-    trained = _trained(found, setting, rows)
+    every = _trained(found, setting, rows)
     pictures: list[Picture] = []
     body: list[tuple[str, ...]] = []
     for region in regions:
         places = grid(region)
         where = "" if at_seam else f", {region}"
-        pictures.append(picture(true_colours(target, places), f"The truth{where}", f"The truth{where}.", NO_ERROR))
-        for label, each in trained.items():
+        pictures += [
+            picture(true_colours(target, places), f"{name}{where}", f"{name}{where}.", NO_ERROR)
+            for name, target in _truths(every).items()
+        ]
+        for label, each in every.items():
             told = at(predicted(each), places)
-            size = number(_mean(wrong(target, told, places), places, flat=at_seam), 3)
+            size = number(_mean(wrong(each.target, told, places), places, flat=at_seam), 3)
             pictures.append(
-                picture(coloured(target, told), f"{label}{where}", f"{label}{where}: mean error {size}.", size)
+                picture(coloured(each.target, told), f"{label}{where}", f"{label}{where}: mean error {size}.", size)
             )
             body.append((label, region, size))
     key = (
@@ -210,7 +214,7 @@ def _views(found: Found, setting: str, regions: tuple[str, ...]) -> list[Panel]:
         else f"Lambert's equal-area projection within {CAP:g} degrees of each pole, the date line running straight up "
         "from it. Rays from a pole are the encoding's own: the truth has none."
     )
-    key += f" In colours: {_scale(target)} Below each: the mean error in it. Seed {_seed(found, setting, rows)}."
+    key += f" In colours: {_scale(every)} Below each: the mean error in it. Seed {_seeds(every)}."
     table = Table("Mean error in each view", ("Encoding", "View", "Mean error"), tuple(body))
     return [Panel(title, (Pictures(tuple(pictures), key, table, "tiny"),))]
 
@@ -222,22 +226,25 @@ def _mean(error: Tensor, places: Grid, *, flat: bool = True) -> float:
     return float((error[known] * weights[known]).sum() / weights[known].sum())
 
 
-def _target(found: Found, setting: str) -> Target:
-    unit = next(unit for unit in found.done if unit.setting == setting)
-    return target_of(found.store.root, unit.settings["data"])
-
-
 def _trained(found: Found, setting: str, rows: list[str]) -> dict[str, Trained]:
     firsts = {label: found.first(setting, label) for label in rows}
     return {label: restored(unit, found.store) for label, unit in firsts.items() if unit is not None}
 
 
-def _seed(found: Found, setting: str, rows: list[str]) -> str:
-    seeds = {unit.seed for label in rows if (unit := found.first(setting, label))}
-    return " or ".join(map(str, sorted(seeds)))
+def _truths(every: Mapping[str, Trained]) -> dict[str, Target]:
+    """What was there, by its title: of each seed its own field, where the rows' lowest seeds differ."""
+    targets = {trained.unit.seed: trained.target for trained in every.values()}
+    if len(targets) == 1 or any(isinstance(target, Labels) for target in targets.values()):
+        return {"The truth": next(iter(targets.values()))}
+    return {f"The truth of seed {seed}": targets[seed] for seed in sorted(targets)}
 
 
-def _scale(target: Target) -> str:
+def _seeds(every: Mapping[str, Trained]) -> str:
+    return " or ".join(map(str, sorted({trained.unit.seed for trained in every.values()})))
+
+
+def _scale(every: Mapping[str, Trained]) -> str:
+    target = next(iter(every.values())).target
     if isinstance(target, Field):
         return "blue is −2.5 standard deviations of the field, white its mean, red +2.5."
     if target.classes == 2:

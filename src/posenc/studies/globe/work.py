@@ -44,10 +44,11 @@ def _kept(root: Path, digest: str) -> Path:
     return root / "data" / f"globe-{digest}.npz"
 
 
-def target_of(root: Path, data: dict[str, Any]) -> Target:
-    """What a unit's data asks of a place."""
+def target_of(root: Path, unit: Unit) -> Target:
+    """What a unit is asked of a place: every seed has a field of its own."""
+    data = unit.settings["data"]
     if data["target"] == "field":
-        return task.random_field(data["degree"], data["power"], seed=data["seed"])
+        return task.random_field(data["degree"], data["power"], seed=data["first"] + unit.seed)
     raster = task.read(_kept(root, data["raster"]))
     return task.land_or_sea(raster) if data["target"] == "land" else task.largest_countries(raster, data["most"])
 
@@ -59,7 +60,7 @@ class Trained:
         settings, self.device = unit.settings, unit.settings["device"]
         self.row = msgspec.convert(settings["row"], GlobeRow)
         self.training = msgspec.convert(settings["training"], TrainingConfig)
-        self.target, self.unit = target_of(root, settings["data"]), unit
+        self.target, self.unit = target_of(root, unit), unit
         torch.manual_seed(unit.seed)
         self.model: Field = self.row.field.field().to(self.device)
 

@@ -8,7 +8,7 @@ import msgspec
 
 from posenc.models.field import FieldConfig
 from posenc.studies import field_rows
-from posenc.studies.field_rows import Budget, FieldRow
+from posenc.studies.field_rows import INSTANT_NGP, Budget, FieldRow
 from posenc.training.loop import TrainingConfig
 
 FOURIER = "gaussian-2"
@@ -19,6 +19,7 @@ ROWS = ("none", FOURIER, FOURIER + SMALL, "dense", "hash", "multires")
 MORE = ("positional", "gaussian-4", "gaussian-8")
 SIGMAS = (1.0, 2.0, 4.0, 8.0, 16.0)
 OF_SIGMA = {f"gaussian-{sigma:g}": sigma for sigma in SIGMAS}
+WIDE_RATE = 3e-3
 
 
 def row(label: str, budget: Budget) -> FieldRow:
@@ -47,16 +48,10 @@ def training(found: FieldRow, own: dict[str, Any]) -> TrainingConfig:
     """
     wide = found.network.width > FieldConfig(outputs=1).width
     return TrainingConfig(
+        **{**INSTANT_NGP, **({"lr": WIDE_RATE} if wide else {})},
         epochs=own.get("steps") or 1_000_000,
         batch=own["rays"],
-        lr=WIDE_RATE if wide else RATE,
-        optimiser="adam",
-        betas=(0.9, 0.99),
-        eps=1e-15,
         ema=0.95,
         seconds=None if own.get("steps") else own["seconds"],
         evaluate_every=max(1, (own.get("steps") or 1) // 4),
     )
-
-
-RATE, WIDE_RATE = 1e-2, 3e-3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,15 +21,15 @@ from posenc.studies.field_rows import FieldRow
 from posenc.tasks import scenes
 from posenc.tasks.scenes import Scene, Views
 from posenc.training.fit import drawn
-from posenc.training.loop import Fit, Report, TrainingConfig, train
+from posenc.training.loop import MOMENTS, Fit, Report, TrainingConfig, train
 
 NOW = "now.png"
 LOOK_EVERY = 16
 """Steps between two looks at the occupancy of the cells."""
 WATCHED, ASKED = 40, 1024
 """Pixels a side of the view that is watched, and rays that are asked, each time a training is measured."""
-SCORING = 3.0
-"""Seconds, about, of measuring and scoring a small network."""
+SCORING, UNCELLED = 2e-7, 5
+"""Seconds, about, that a small network takes for a section of a ray; how many times as long if all are asked."""
 AT_ONCE = 2**16
 """Places that are asked at once where no gradient is taken."""
 
@@ -84,7 +85,7 @@ class Trained:
         torch.manual_seed(unit.seed)
         self.model = build(settings).to(self.device)
         self.scene = scene.to(self.device)
-        self.asked = torch.arange(0, scene.held.pixels, -(-scene.held.pixels // ASKED))
+        self.asked = strewn(scene.held)
 
     def draw(self, step: int) -> Tensor:
         """The number of the step, and those of its rays."""
@@ -109,7 +110,7 @@ class Trained:
     @torch.no_grad()
     def look(self, views: Views, number: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Colours ``(R, 3)``, depths and opacities ``(R,)`` of rays, on the CPU."""
-        parts = number.to(self.device).split(max(1, AT_ONCE // self.model.config.samples))
+        parts = number.to(self.device).split(max(1, AT_ONCE // self.model.config.per_ray))
         seen = [self.model(*self.scene.rays(views, part)) for part in parts]
         found = [
             torch.cat([getattr(one, name) for one in seen]).cpu().numpy() for name in ("colour", "depth", "opacity")
@@ -166,6 +167,14 @@ class Trained:
         return Outcome(metrics=metrics, curves=curve, arrays=arrays, weights=weights)
 
 
+def strewn(views: Views) -> Tensor:
+    """About ``ASKED`` rays of all views, in even steps that come through every column."""
+    step = -(-views.pixels // ASKED)
+    while math.gcd(step, views.shape[1]) > 1:
+        step += 1
+    return torch.arange(0, views.pixels, step)
+
+
 def train_unit(unit: Unit, workdir: Path, report: Report) -> Outcome:
     """What a worker calls. The store is two folders above a unit's own."""
     scene = kept(workdir.parents[1], unit.settings["scene"])
@@ -190,7 +199,10 @@ def restore(unit: Unit, scene: Scene, weights: Mapping[str, Tensor]) -> Trained:
 def seconds_of(unit: Unit) -> float:
     """How long a unit takes on one core: its limit, and what measuring and scoring take besides."""
     training, width = unit.settings["training"], unit.settings["row"]["network"]["width"]
-    scoring = SCORING * max(1.0, width / 64) ** 2  # a wide network is asked as often, and each time costs more
+    scene, config = unit.settings["scene"], msgspec.convert(unit.settings["radiance"], RadianceConfig)
+    rays = scene["held"] * scene["side"] ** 2 + len(MOMENTS) * (ASKED + WATCHED**2)
+    section = SCORING * (1 if config.cells else UNCELLED) * max(1.0, width / 64) ** 2  # a wide network costs more
+    scoring = section * config.per_ray * rays
     return 1.1 * training["seconds"] + scoring if training.get("seconds") else 0.1 * training["epochs"] + scoring
 
 

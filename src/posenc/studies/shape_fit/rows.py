@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from posenc.studies import field_rows
-from posenc.studies.field_rows import Budget, FieldRow
+from posenc.studies.field_rows import INSTANT_NGP, Budget, FieldRow
 from posenc.training.loop import TrainingConfig
 
 GAUSSIAN = "gaussian-2"
@@ -28,17 +28,14 @@ def row(label: str, budget: Budget) -> FieldRow:
 
 
 def training(found: FieldRow, steps: int, batch: int) -> TrainingConfig:
-    """How a row trains: the same steps and batches for every row, by Adam with instant-ngp's betas and eps.
+    """How a row trains: the same steps and batches for every row, by instant-ngp's Adam.
 
     Rates fall to 0 along a cosine from those of `RATES`.
     """
     return TrainingConfig(
+        **{**INSTANT_NGP, "lr": RATES.get(found.scheme, RATE)},
         epochs=steps,
         batch=batch,
-        lr=RATES.get(found.scheme, RATE),
-        optimiser="adam",
-        betas=(0.9, 0.99),
-        eps=1e-15,
         decay_steps=steps,
         evaluate_every=max(1, steps // 10),
     )

@@ -29,13 +29,13 @@ WATCHED, FRAME, FRAMES = 24, 72, 16
 """While it trains: vertices an axis and pixels a side of what is looked at, and how many such pictures are kept."""
 
 ASKED = 4096
-"""Held-out points that are asked while it trains, and whose slopes are measured."""
+"""Held-out points, about, that are asked while it trains, and whose slopes are measured."""
 
 SIDE, ACROSS, SPREAD = 256, 128, 10_000
 """Pixels of a picture and of a cross-section; points on each surface that the distance between two is taken from."""
 
-SCORING = 6.0
-"""Seconds, about, that a quick unit takes besides its training."""
+SCORING, VERTEX = 3.0, 8e-6
+"""Seconds, about, that a unit takes besides its training, and that asking it at one vertex of the lattice takes."""
 
 
 def keep_points(root: Path, source: Path, sizes: task.Sizes) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class Fitted:
     def __init__(self, unit: Unit, root: Path, folder: Path | None) -> None:
         settings = unit.settings
         self.seed, self.folder, self.device = unit.seed, folder, settings["device"]
-        self.resolution = settings["resolution"]
+        self.resolution, self.asked = settings["resolution"], settings["asked"]
         self.terms = msgspec.convert(settings["loss"], task.Terms)
         self.training = msgspec.convert(settings["training"], TrainingConfig)
         pool = kept_points(root, settings["points"])
@@ -133,10 +133,9 @@ class Fitted:
         return scores
 
     def evaluate(self) -> dict[str, float]:
-        every = max(1, len(self.pool.boxed.points) // ASKED)
         if self.folder is not None:
             self._film(self.folder)
-        return self.told(task.Known(*(part[::every] for part in self.pool.boxed)))
+        return self.told(task.Known(*(spread(part, self.asked) for part in self.pool.boxed)))
 
     def surface(self, resolution: int) -> task.Mesh | None:
         """The zero level, by marching cubes."""
@@ -160,7 +159,7 @@ class Fitted:
     def eikonal_error(self) -> float:
         """The mean of ``| |grad f| - 1 |`` at held-out points nearer to the surface than the distance is cut."""
         held = self.pool.held
-        near = held.points[held.distance.abs() < self.terms.clamp][:ASKED]
+        near = spread(held.points[held.distance.abs() < self.terms.clamp], self.asked)
         return float((task.slopes(self, near).norm(dim=-1) - 1).abs().mean())
 
     def outcome(self, curve: list[dict[str, Any]]) -> Outcome:
@@ -189,6 +188,11 @@ class Fitted:
         return Outcome(metrics=metrics, curves=curve, arrays=arrays, weights=weights)
 
 
+def spread(parts: Tensor, count: int) -> Tensor:
+    """About ``count`` of what stands in an order of space, from all over it."""
+    return parts[:: max(1, len(parts) // count)]
+
+
 def train_unit(unit: Unit, workdir: Path, report: Report) -> Outcome:
     """What a worker calls. The store is two folders above a unit's own."""
     with torch.random.fork_rng():
@@ -209,7 +213,7 @@ def memory(unit: Unit) -> float:
 
 def seconds_of(unit: Unit, store_root: Path) -> float:
     """How long a unit takes on one core: its limit, or a few steps timed and counted up; and its scoring."""
-    training, scoring = unit.settings["training"], SCORING * (unit.settings["resolution"] / 64) ** 3
+    training, scoring = unit.settings["training"], SCORING + VERTEX * unit.settings["resolution"] ** 3
     if training.get("seconds"):
         return training["seconds"] + scoring
     with torch.random.fork_rng():
