@@ -179,9 +179,9 @@ def rank_agreement(
         shared = set.intersection(*({*column[scheme]} for column in columns for scheme in parameter))
         told = []
         for seed in sorted(shared):
-            sides = [[column[scheme][seed] for scheme in parameter] for column in columns]
+            y, *held = ([column[scheme][seed] for scheme in parameter] for column in columns)
             x = list(parameter.values())
-            told.append(partial_spearman(x, *sides).rho if given else spearman(x, *sides).rho)
+            told.append(partial_spearman(x, y, held[0]).rho if held else spearman(x, y).rho)
         return t_interval(told) if told and all(map(math.isfinite, told)) else None
 
     return estimate
