@@ -48,6 +48,18 @@ def test_bytes_are_read_where_the_name_says_so_or_the_caller(tmp_path: Path) -> 
         assert found.say(found.tokens[-2:]) == "ü"
 
 
+def test_the_name_that_is_advised_for_bytes_is_read_as_bytes(tmp_path: Path) -> None:
+    content = b"ab\xff" * 9
+    for name, packed in (("mine.txt", content), ("mine.txt.gz", gzip.compress(content)), ("mine", content)):
+        (tmp_path / name).write_bytes(packed)
+        with pytest.raises(ValueError, match="is not UTF-8") as said:
+            text.read(tmp_path / name)
+        advised = tmp_path / str(said.value).split(", as ")[1].split(";")[0]
+        (tmp_path / name).rename(advised)
+        found = text.read(advised)
+        assert (bytes(found.tokens.tolist()), found.unit) == (content, "bytes"), name
+
+
 def test_a_packed_text_is_unpacked_and_found_in_a_folder_of_data(tmp_path: Path) -> None:
     (tmp_path / "text").mkdir()
     path = tmp_path / f"{text.FILE}.gz"

@@ -61,7 +61,8 @@ def read(path: Path, unit: Unit | None = None) -> Text:
     if not path.is_file():
         raise ValueError(f"a text is one file; {path} is {'a folder' if path.is_dir() else 'not there'}.")
     packed = path.suffix == ".gz"
-    unit = unit or ("bytes" if path.with_suffix("" if packed else path.suffix).suffix == BYTES else "characters")
+    plain, ending = (path.with_suffix(""), f"{BYTES}.gz") if packed else (path, BYTES)
+    unit = unit or ("bytes" if plain.suffix == BYTES else "characters")
     refuse_beyond(path.stat().st_size * ROOM, f"reading {path}", "Cut the file.")
     try:
         content = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
@@ -77,7 +78,7 @@ def read(path: Path, unit: Unit | None = None) -> Text:
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path} is not UTF-8: byte {error.start} is 0x{error.object[error.start]:02x}. To read it as bytes, give "
-            f"it a name that ends in {BYTES}, as {path.with_suffix(BYTES).name}; or save it as UTF-8."
+            f"it a name that ends in {ending}, as {plain.stem}{ending}; or save it as UTF-8."
         ) from None
 
 
