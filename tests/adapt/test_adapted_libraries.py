@@ -110,6 +110,25 @@ def test_others_of_its_kind_whichever_channels_they_turn_together(name):
     assert kinds == {"interleaved" if name in PAIRS else "half"}
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "turning"),
+    [
+        ("GPTNeoX", {"rotary_pct": 0.5, "rotary_emb_base": 20}, 8),
+        ("MiniMaxM2", {"rotary_dim": 8, "head_dim": 16, "num_local_experts": 2, "num_experts_per_tok": 1}, 8),
+        ("Falcon", {"alibi": False, "num_kv_heads": 4}, 16),
+        ("SmolLM3", {"no_rope_layers": [1, 0]}, 16),
+    ],
+)
+def test_what_others_call_the_same(name, options, turning):
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{name}Config")(**SMALL, **options, pad_token_id=0)
+    model = getattr(transformers, f"{name}ForCausalLM")(config).eval()
+    before = logits(model, 20)
+    torch.testing.assert_close(logits(llama(model), 20), before, atol=1e-5, rtol=0)
+    assert {module.turning for module in model.modules() if hasattr(module, "kind")} == {turning}
+
+
 @pytest.mark.parametrize("rotation", ROTATIONS, ids=lambda r: r["rope_type"])
 def test_interleaved_pairs_under_every_rotation(rotation):
     transformers = pytest.importorskip("transformers")
@@ -151,6 +170,33 @@ def test_what_is_not_of_its_kind_is_refused(name, sentence):
     kind = {"Gemma3Text": "Gemma3ForCausalLM"}.get(name, f"{name}ForCausalLM")
     with pytest.raises(ValueError, match=sentence):
         llama(getattr(transformers, kind)(config))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "sentence"),
+    [
+        ("Llama", {"rope_ratio": 50}, r"says rope_ratio=50: whether it matters is not known"),
+        ("Llama", {"rotary_pct": 0.25}, r"turns 16 channels by other angles than its configuration describes"),
+        ("Falcon", {"alibi": True}, r"says rotary=False, and rotary is true where a model turns queries and keys"),
+        (
+            "GraniteSWA",
+            {"layer_rope_theta": [1e4, 20.0]},
+            r"says layer_rope_theta=\[.*: whether it matters is not known",
+        ),
+    ],
+)
+def test_what_would_turn_otherwise_than_its_own_is_refused(name, options, sentence):
+    transformers = pytest.importorskip("transformers")
+    config = getattr(transformers, f"{name}Config")(**SMALL, **options, pad_token_id=0)
+    with pytest.raises(ValueError, match=sentence):
+        llama(getattr(transformers, f"{name}ForCausalLM")(config))
+
+
+def test_a_model_that_does_not_ask_the_part_that_would_be_replaced_is_refused():
+    transformers = pytest.importorskip("transformers")
+    model = transformers.GraniteSWAForCausalLM(transformers.GraniteSWAConfig(**SMALL, pad_token_id=0))
+    with pytest.raises(ValueError, match=r"turns by model\.rotary_embs\.0 too, beside its `rotary_emb`"):
+        llama(model, RoPE(16, pairing="half"))
 
 
 @pytest.mark.parametrize(

@@ -3,60 +3,16 @@
 transformers itself is an oracle of test_adapted_libraries.py.
 """
 
-import math
 import sys
-from types import SimpleNamespace
 
 import pytest
 import torch
+from speaker import Speaker, TheirRotary, config, theta
 from torch import nn
 
-from posenc.adapt import configured, llama
-from posenc.frequencies import llama3, longrope, yarn
+from posenc.adapt import llama
 from posenc.schemes.rope import RoPE
 from posenc.schemes.shaw import Shaw
-
-
-class TheirRotary(nn.Module):
-    """Cosines and sines as transformers' models make them: float32, halves."""
-
-    def __init__(self, theta: torch.Tensor, scaling: float = 1.0) -> None:
-        super().__init__()
-        self.register_buffer("inv_freq", theta.float(), persistent=False)
-        self.scaling = scaling
-
-    def forward(self, x, position_ids):
-        angle = position_ids[..., None].float() * self.inv_freq
-        angle = torch.cat([angle, angle], -1)
-        return (angle.cos() * self.scaling).to(x.dtype), (angle.sin() * self.scaling).to(x.dtype)
-
-
-class Speaker(nn.Module):
-    """One causal block that turns the first ``d`` channels of its heads by what its ``rotary_emb`` says."""
-
-    def __init__(self, rotary: nn.Module, config: SimpleNamespace | None = None) -> None:
-        super().__init__()
-        self.rotary_emb, self.config = rotary, config
-        self.qkv = nn.Linear(16, 48)
-
-    def forward(self, x, position_ids):
-        q, k, v = (t.unflatten(-1, (2, 8)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
-        cos, sin = (t[:, None] for t in self.rotary_emb(x, position_ids))
-        d = cos.shape[-1]
-
-        def turn(t):
-            a, b = t[..., :d].chunk(2, -1)
-            return torch.cat([t[..., :d] * cos + torch.cat([-b, a], -1) * sin, t[..., d:]], -1)
-
-        return nn.functional.scaled_dot_product_attention(turn(q), turn(k), v, is_causal=True)
-
-
-def config(**options) -> SimpleNamespace:
-    return SimpleNamespace(**{"hidden_size": 16, "num_attention_heads": 2, "max_position_embeddings": 64} | options)
-
-
-def theta(base: float, d: int = 8) -> torch.Tensor:
-    return base ** -(torch.arange(0, d, 2, dtype=torch.float64) / d)
 
 
 @pytest.mark.parametrize(
@@ -152,113 +108,62 @@ def test_which_channels_turn_together_is_found_by_trying(monkeypatch, rotary, pa
         llama(model, RoPE(d, of=8, pairing="half"))
 
 
-LAMBDAS = [1.0, 1.5, 2.0, 4.0]
+@pytest.mark.parametrize("told", [{"rope_theta": 20.0}, {"rope_theta": 500.0, "rotary_pct": 0.5}])
+def test_a_model_that_turns_otherwise_than_its_configuration_says_is_refused_and_left_as_it_is(told):
+    theirs = TheirRotary(theta(500.0))
+    model = Speaker(theirs, config(**told))
+    with pytest.raises(ValueError, match=r"turns 8 channels by other angles than its configuration describes"):
+        llama(model)
+    assert model.rotary_emb is theirs
+    llama(model, RoPE(8, base=500.0, pairing="half"))
 
 
-@pytest.mark.parametrize(
-    ("inside", "length", "wanted"),
-    [
-        ({"rope_type": "linear", "factor": 4.0}, None, theta(500.0) / 4),
-        # theta_i of the base 500 (8 / 4 ...)^(d / (d - 2)): factor 2 at length 128 of 64 is s = 2 * 2 - 1 = 3
-        ({"rope_type": "dynamic", "factor": 2.0}, 128, theta(500.0 * 3 ** (8 / 6))),
-        ({"rope_type": "dynamic", "factor": 2.0}, 60, theta(500.0)),
-        (
-            {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-             "original_max_position_embeddings": 32},
-            None,
-            llama3(4, factor=8.0, trained=32, base=500.0),
-        ),
-        (
-            {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16},
-            None,
-            yarn(4, factor=4.0, trained=16, base=500.0, literal=True),
-        ),
-        (
-            {"type": "yarn", "factor": 4.0, "mscale": 2.0, "mscale_all_dim": 0.5, "beta_fast": 16, "truncate": True},
-            None,
-            yarn(4, factor=4.0, trained=64, base=500.0, beta=16, literal=True,
-                 attention_factor=(0.2 * math.log(4) + 1) / (0.05 * math.log(4) + 1)),
-        ),
-        (
-            {"rope_type": "yarn", "factor": None, "original_max_position_embeddings": 16, "truncate": False},
-            None,
-            yarn(4, factor=4.0, trained=16, base=500.0, literal="unrounded"),
-        ),
-        ({"rope_type": "proportional", "factor": 2.0}, None, theta(500.0) / 2),
-        (
-            {"rope_type": "proportional", "partial_rotary_factor": 0.5},
-            None,
-            theta(500.0) * torch.tensor([1.0, 1.0, 0.0, 0.0]),
-        ),
-        (
-            {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": LAMBDAS,
-             "original_max_position_embeddings": 16},
-            40,
-            longrope(LAMBDAS, trained=16, extended=64, base=500.0),
-        ),
-        (
-            {"rope_type": "longrope", "short_factor": LAMBDAS, "long_factor": [9.0] * 4, "factor": 8.0,
-             "original_max_position_embeddings": 16},
-            10,
-            longrope(LAMBDAS, trained=16, extended=128, base=500.0),
-        ),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("spelling", ["old", "new"])
-def test_every_kind_of_rotation_in_both_spellings(spelling, inside, length, wanted):
-    if spelling == "old":
-        found = configured(config(rope_theta=500.0, rope_scaling=inside), length=length)
-    else:
-        found = configured(config(rope_parameters={"rope_theta": 500.0, **inside}), length=length)
-    assert found.theta == pytest.approx(getattr(wanted, "theta", wanted).tolist(), rel=1e-12)
-    assert found.attention_factor == pytest.approx(getattr(wanted, "attention_factor", 1.0))
-    assert found.pairing == "half"
+def test_a_model_goes_back_from_another_scheme_to_its_own():
+    model = Speaker(TheirRotary(theta(500.0)), config(rope_theta=500.0))
+    x, ids = torch.randn(1, 7, 16), torch.arange(7)[None]
+    before = model(x, ids)
+    llama(llama(model, RoPE(8, base=20.0, pairing="half")))
+    torch.testing.assert_close(model(x, ids), before, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({}, r"has no rope_theta, the base of its frequencies: 10000 would be a guess"),
-        (
-            {"rope_theta": 1e4, "rope_scaling": {"rope_type": "su", "factor": 2}},
-            r"rotation 'su' is none of default, lin",
-        ),
-        (
-            {"rope_theta": 1e4, "rope_scaling": {"type": "linear", "factor": 2, "mrope_section": [1, 2]}},
-            r"a rotation of the kind 'linear' has no 'mrope_section': whether it matters is not known",
-        ),
-        ({"rope_parameters": {"rope_theta": 1e4, "factor": 2.0}}, r"of the kind 'default' has no 'factor'"),
-        ({"rope_parameters": {"rope_theta": 1e4, "rope_type": "linear"}}, r"of the kind 'linear' needs 'factor'"),
-        ({"rope_parameters": {"rope_theta": 1e4, "rope_type": "yarn"}}, r"of the kind 'yarn' needs 'factor'"),
-        (
-            {"rope_parameters": {"rope_theta": 1e4, "rope_type": "llama3", "rope_thetas": 2}},
-            r"of the kind 'llama3' has no 'rope_thetas': whether it matters is not known",
-        ),
-        (
-            {"rope_parameters": {"full_attention": {"rope_theta": 1e4}, "sliding_attention": {"rope_theta": 1e4}}},
-            r"has a rotation for each of full_attention, sliding_attention; one for all is adapted here",
-        ),
-        (
-            {"rope_theta": 1e4, "rope_parameters": {"rope_theta": 500.0}},
-            r"this configuration says rope_theta=10000\.0 and, inside, 500\.0\. Keep one of them",
-        ),
-        (
-            {"rope_scaling": {"type": "linear", "factor": 2.0}, "rope_parameters": {"rope_theta": 500.0}},
-            r"rope_parameters and rope_scaling of this configuration differ",
-        ),
-        (
-            {"rope_theta": 1e4, "rope_scaling": {"type": "linear", "rope_type": "yarn", "factor": 2.0}},
-            r"rope_type and type of this configuration differ: linear, yarn",
-        ),
-        (
-            {"rope_theta": 1e4, "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
-            r"kind 'dynamic' depends on how long the text is: pass length=\.\., of the longest one",
-        ),
-    ],
-)
-def test_a_configuration_that_is_not_understood_is_refused_by_name(options, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        configured(config(**options))
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_frequencies_that_a_model_has_rounded_are_still_its_own(dtype):
+    model = llama(Speaker(TheirRotary(theta(500.0)), config(rope_theta=500.0)).to(dtype))
+    assert model.rotary_emb.scheme.theta == pytest.approx(theta(500.0).tolist())
+    with pytest.raises(ValueError, match="by other angles"):
+        llama(Speaker(TheirRotary(theta(20.0)), config(rope_theta=500.0)).to(dtype))
+
+
+def test_a_model_with_more_rotations_than_would_be_replaced_is_refused():
+    model = Speaker(TheirRotary(theta(500.0)), config(rope_theta=500.0))
+    model.others = nn.ModuleList([TheirRotary(theta(20.0))])
+    with pytest.raises(ValueError, match=r"Speaker turns by others\.0 too, beside its `rotary_emb`"):
+        llama(model, RoPE(8, pairing="half"))
+
+
+class Growing(TheirRotary):
+    """Turns more slowly as soon as it was asked about a long text, as dynamic rotations do, until a short one comes."""
+
+    def forward(self, x, position_ids):
+        longest = int(position_ids.max()) + 1
+        if longest > 64:
+            self.inv_freq = theta(500.0 * (2 * longest / 64 - 1) ** (8 / 6)).float()
+        elif longest < 64:
+            self.inv_freq = theta(500.0).float()
+        return super().forward(x, position_ids)
+
+
+def test_a_model_that_remembers_long_texts_is_asked_without_leaving_a_trace():
+    dynamic = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 500.0}
+    model = Speaker(Growing(theta(500.0)), config(rope_parameters=dynamic))
+    x, ids = torch.randn(1, 128, 16), torch.arange(128)[None]
+    before = model(x, ids)
+    slow = model.rotary_emb.inv_freq.clone()
+    with pytest.raises(ValueError, match=r"turns channels i and i \+ 4"):
+        llama(model, RoPE(8))
+    assert torch.equal(model.rotary_emb.inv_freq, slow)
+    llama(model, length=128)
+    torch.testing.assert_close(model(x, ids), before, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

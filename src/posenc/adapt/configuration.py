@@ -9,11 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from posenc.adapt.keys import INSIDE, TRAINED, checked, refuse_strange, said
 from posenc.frequencies import Frequencies, dynamic_ntk, geometric, linear, llama3, longrope, yarn
 from posenc.kernels.rotary import Pairing
 from posenc.schemes.rope import RoPE
-
-TRAINED = "original_max_position_embeddings"
 
 
 def configured(config: Any, *, length: int | None = None, pairing: Pairing = "half") -> RoPE:
@@ -26,8 +25,9 @@ def configured(config: Any, *, length: int | None = None, pairing: Pairing = "ha
     """
     if config is None:
         raise ValueError("this model has no `config` to read its rotation from. Pass the scheme: llama(model, scheme).")
-    head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    given = _rope_parameters(config)
+    refuse_strange(config)
+    head = _head_dim(config)
+    given = _rope_parameters(config, head)
     kind, base, part = given.pop("rope_type"), given.pop("rope_theta"), given.pop("partial_rotary_factor", None)
     part = 1.0 if part is None else part
     turning = head if kind == "proportional" else int(head * part)
@@ -39,8 +39,8 @@ def configured(config: Any, *, length: int | None = None, pairing: Pairing = "ha
     needed, optional, read = READERS[kind]
     by_length = "factor" in given and given["factor"] is None
     given = {name: value for name, value in given.items() if value is not None}
-    extended = getattr(config, "max_position_embeddings", None)
-    trained = given.pop(TRAINED, None) or getattr(config, TRAINED, None) or extended
+    extended = said(config, "max_position_embeddings")
+    trained = given.pop(TRAINED, None) or said(config, TRAINED) or extended
     extended = extended or trained
     given |= {} if trained is None else {TRAINED: trained}
     if kind == "yarn" and by_length and trained and extended:
@@ -62,27 +62,53 @@ def configured(config: Any, *, length: int | None = None, pairing: Pairing = "ha
     return RoPE(turning, of=head, frequencies=read(turning // 2, float(base), given, known), pairing=pairing)
 
 
-def _rope_parameters(config: Any) -> dict[str, Any]:
-    """Both spellings as one dictionary, ``rope_type`` and ``rope_theta`` in it."""
-    new, old = getattr(config, "rope_parameters", None), getattr(config, "rope_scaling", None)
+def _head_dim(config: Any) -> int:
+    told, width, heads = (said(config, name) for name in ("head_dim", "hidden_size", "num_attention_heads"))
+    if told is None and (width is None or heads is None):
+        raise ValueError(
+            "this configuration does not say how wide a head is: it has neither head_dim nor both hidden_size and "
+            "num_attention_heads. For a model of several parts pass the configuration of the one that turns."
+        )
+    return int(told or width // heads)
+
+
+def _rope_parameters(config: Any, head: int) -> dict[str, Any]:
+    """Every spelling as one dictionary, ``rope_type`` and ``rope_theta`` in it."""
+    given = _dictionary(config)
+    outside = {
+        "rope_theta": ("rope_theta", 1), "rotary_emb_base": ("rope_theta", 1),
+        "partial_rotary_factor": ("partial_rotary_factor", 1), "rotary_pct": ("partial_rotary_factor", 1),
+        "rotary_dim": ("partial_rotary_factor", head),
+    }  # fmt: skip
+    for name, (key, whole) in outside.items():
+        value = said(config, name)
+        if value is not None and given.get(key) is None:
+            given[key] = value / whole
+        elif value is not None and given[key] != value / whole:
+            raise ValueError(
+                f"this configuration says {name}={value} and, elsewhere, {key}={given[key]}. Keep one of them."
+            )
+    if given.get("rope_theta") is None:
+        raise ValueError("this configuration has no rope_theta, the base of its frequencies: 10000 would be a guess.")
+    return given
+
+
+def _dictionary(config: Any) -> dict[str, Any]:
+    """``rope_parameters`` or ``rope_scaling``, under ``rope_type`` what either spelling says."""
+    new, old = said(config, "rope_parameters"), said(config, "rope_scaling")
     given = dict(new or old or {})
+    for name in INSIDE.keys() & given.keys():
+        checked(name, given[name], INSIDE[name])
     if any(isinstance(value, Mapping) for value in given.values()):
         raise ValueError(
             f"this configuration has a rotation for each of {', '.join(given)}; one for all is adapted here."
         )
     if new and old and dict(new) != dict(old):
         raise ValueError("rope_parameters and rope_scaling of this configuration differ. Keep one of them.")
-    kinds = {given.pop(name) for name in ("rope_type", "type") if name in given}
+    kinds = {given.pop(name) for name in ("rope_type", "type") if name in given} - {None}
     if len(kinds) > 1:
         raise ValueError(f"rope_type and type of this configuration differ: {', '.join(sorted(kinds))}. Keep one.")
-    given["rope_type"] = kinds.pop() if kinds else "default"
-    for name in ("rope_theta", "partial_rotary_factor"):
-        outside = getattr(config, name, None)
-        if outside is not None and given.setdefault(name, outside) != outside:
-            raise ValueError(f"this configuration says {name}={outside} and, inside, {given[name]}. Keep one of them.")
-    if given.get("rope_theta") is None:
-        raise ValueError("this configuration has no rope_theta, the base of its frequencies: 10000 would be a guess.")
-    return given
+    return given | {"rope_type": kinds.pop() if kinds else "default"}
 
 
 def _yarn(count: int, base: float, given: dict[str, Any], known: dict[str, Any]) -> Frequencies:

@@ -8,7 +8,9 @@ interleaved pairs and the second.
 
 from __future__ import annotations
 
+import copy
 import sys
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import torch
@@ -18,11 +20,16 @@ from posenc.adapt.configuration import configured
 from posenc.adapt.door import refuse_sites
 from posenc.positions import sequence
 from posenc.scheme import Scheme
+from posenc.schemes.rope import RoPE
 
 Model = TypeVar("Model", bound=nn.Module)
 Layout = Literal["half", "interleaved"]
 STRANGE = (TypeError, AttributeError, KeyError, IndexError, RuntimeError, ValueError)
 """What the functions of a model of another kind may raise when they are tried."""
+NEAR = (0, 1, 5)
+"""Positions that a model is asked about."""
+ROUNDED = 8
+"""Roundings, of an angle of 1 rad, that lie between two ways to compute it."""
 
 
 class Kind(NamedTuple):
@@ -64,6 +71,9 @@ def llama(model: Model, scheme: Scheme | None = None, *, length: int | None = No
     scheme: one that turns the channels that turn together there, of q and k alike, as ``RoPE(d, pairing="half")`` for
     Llama and ``RoPE(d)`` for Cohere; by default that of the model's own configuration, ``configured(model.config,
     length=length)``, which leaves its logits as they are.
+
+    Raises ValueError for a model that is not of Llama's kind, for one with more rotations than one, and, without a
+    scheme, for one that turns by other angles than its configuration describes.
     """
     places = [module for module in model.modules() if isinstance(getattr(module, "rotary_emb", None), nn.Module)]
     if not places:
@@ -73,20 +83,31 @@ def llama(model: Model, scheme: Scheme | None = None, *, length: int | None = No
     config = getattr(model, "config", None)
     rope = configured(config, length=length) if scheme is None else scheme  # what it does not know, it says first
     kinds = [_kind(module) for module in places]
-    if scheme is None and kinds[0].pairs != rope.pairing:
+    _refuse_other_rotations(model, places)
+    if scheme is None:
         rope = configured(config, length=length, pairing=kinds[0].pairs)
+        for module, kind in zip(places, kinds, strict=True):
+            _refuse_other_angles(module, kind, rope, length or NEAR[-1] + 1)
     made = [Rotary(rope, kind) for kind in kinds]
     for module, rotary in zip(places, made, strict=True):
         module.rotary_emb = rotary.train(module.training)
     return model
 
 
+def _refuse_other_rotations(model: nn.Module, places: list[Any]) -> None:
+    found = [module.rotary_emb for module in places]
+    kinds = {type(rotary) for rotary in found}
+    more = [name for name, part in model.named_modules() if type(part) in kinds and not any(part is f for f in found)]
+    if more:
+        raise ValueError(
+            f"{type(model).__name__} turns by {more[0]} too, beside its `rotary_emb`, and would go on to turn by it. "
+            "Models with one rotation for all layers are adapted here."
+        )
+
+
 def _kind(module: Any) -> Kind:
-    first = next(module.parameters())
     try:
-        ids = torch.tensor([[0, 1, 5]], device=first.device)
-        cos, sin = module.rotary_emb(first.new_zeros(1, 3, 1), ids)
-        cos, sin = cos.detach().float().cpu(), sin.detach().float().cpu()
+        cos, sin = _told(module, NEAR)
         d = cos.shape[-1]
         halves = torch.equal(*cos.chunk(2, -1)) and torch.equal(*sin.chunk(2, -1))
         twos = torch.equal(cos[..., 0::2], cos[..., 1::2]) and torch.equal(sin[..., 0::2], sin[..., 1::2])
@@ -102,6 +123,35 @@ def _kind(module: Any) -> Kind:
         )
     numbers: Layout = "half" if halves else "interleaved"
     return Kind(d, _pairs_of(module, d, numbers), numbers)
+
+
+def _told(module: Any, *texts: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Its cosines and sines of the last text's positions. A copy is asked, as some remember how long a text was."""
+    rotary, device = copy.deepcopy(module.rotary_emb), next(module.parameters()).device
+    with torch.no_grad():
+        said = [rotary(torch.zeros(1, len(ids), 1, device=device), torch.tensor([ids], device=device)) for ids in texts]
+    cos, sin = said[-1]
+    return cos.cpu(), sin.cpu()
+
+
+def _refuse_other_angles(module: Any, kind: Kind, rope: RoPE, length: int) -> None:
+    """Compares a model's own cosines and sines, of a text of that length, with those of its configuration."""
+    if isinstance(module.rotary_emb, Rotary):  # a second scheme in its place may well be another
+        return
+    ids = [*(place for place in NEAR if place < length), length - 1]
+    theirs = torch.stack(_told(module, NEAR, ids))  # after a short text nothing is left of a longer one
+    if kind.turning == rope.head_dim:
+        at = torch.tensor([ids])
+        ours = torch.stack(Rotary(rope, kind)(torch.zeros(1), at))
+        kept = [torch.float32, *(t.dtype for t in (theirs, *module.rotary_emb.buffers()) if t.is_floating_point())]
+        allowed = ROUNDED * max(torch.finfo(dtype).eps for dtype in kept) * (1 + at[..., None])
+        if bool(((ours - theirs).abs() <= allowed).all()):
+            return
+    raise ValueError(
+        f"the `rotary_emb` of {type(module).__name__} turns {kind.turning} channels by other angles than its "
+        "configuration describes, so something there is not known here. Build the scheme that turns as the model does "
+        f'and pass it: llama(model, RoPE({kind.turning}, .., pairing="{kind.pairs}")).'
+    )
 
 
 def _pairs_of(module: Any, d: int, numbers: Layout) -> Layout:
