@@ -61,7 +61,7 @@ def test_the_quick_plan_is_six_rows_by_three_seeds_of_about_equal_size(tmp_path,
     assert STUDY.estimate(units, Store(tmp_path), 2).seconds <= 600
 
 
-def test_the_standard_plan_has_sigma_on_the_other_solid_a_blind_row_and_other_samples(tmp_path, tiny):
+def test_the_standard_plan_has_sigma_on_the_other_solid_blind_rows_a_matte_twin_and_other_samples(tmp_path, tiny):
     units = planned(tmp_path, preset="standard", seeds=[0])
     assert {unit.scheme for unit in units if unit.setting == "torus without directions"} == {
         "multires, torus without directions"
@@ -72,11 +72,22 @@ def test_the_standard_plan_has_sigma_on_the_other_solid_a_blind_row_and_other_sa
     assert {name: (known.views, known.samples, known.fine, known.cells) for name, known in told.items()} == {
         "torus": (True, 8, 0, 4),
         "torus without directions": (False, 8, 0, 4),
+        "torus without highlights": (True, 8, 0, 4),
+        "torus without highlights or directions": (False, 8, 0, 4),
         "torus without cells": (True, 8, 0, 0),
         "torus with importance samples": (True, 4, 4, 4),
         "torus with importance samples without cells": (True, 4, 4, 0),
     }
     assert rows.FOURIER in rows.OF_SIGMA
+    matte = {unit.setting for unit in units if unit.settings["scene"].get("shine") == 0}
+    assert matte == {"torus without highlights", "torus without highlights or directions"}
+    assert len(list((tmp_path / "data").iterdir())) == 2
+
+
+@pytest.mark.parametrize("panels", [["sigma"], ["encodings", "sigma"]])
+def test_a_torus_is_called_a_makeshift_only_where_something_else_was_asked_for(tmp_path, tiny, capsys, panels):
+    planned(tmp_path, panels=panels)
+    assert ("rendering a torus instead" in capsys.readouterr().out) is (panels != ["sigma"])
 
 
 def test_a_unit_from_end_to_end(tmp_path, tiny):
@@ -309,8 +320,15 @@ def test_the_claims_follow_the_intervals():
     small = rows.FOURIER + rows.SMALL
     means = {"multires": 27.0, "hash": 26.0, "dense": 25.5, small: 22.0, rows.FOURIER: 21.0, "none": 18.0}
     table = [row for label, mean in means.items() for row in made_up(label, [mean, mean + 0.1, mean - 0.1])]
-    table += made_up("multires", [25.0, 25.1, 24.9], "spot without directions")
+    for setting, mean in (("without directions", 25.0), ("without highlights", 28.0),
+                          ("without highlights or directions", 27.9)):  # fmt: skip
+        table += made_up("multires", [mean, mean + 0.1, mean - 0.2], f"spot {setting}")
     assert [each.verdict for each in judge_claims(CLAIMS, table)] == ["upheld"] * len(CLAIMS)
+    matte = "spot without highlights or directions"
+    as_much = [row for row in table if row["setting"] != matte] + made_up("multires", [25.5, 25.6, 25.3], matte)
+    (told,) = [each for each in judge_claims(CLAIMS, as_much) if each.claim.name.startswith("colour depends")]
+    assert told.verdict == "not upheld"
+    assert "the control how much more directions bring" in told.because
     table = [row for row in table if not row["scheme"].startswith(("multires, spot", "hash"))]
     behind = [*table, *made_up("multires", [21.5, 21.6, 21.4]), *made_up("hash", [20.0, 20.1, 19.9])]
     verdicts = {each.claim.name.split(" suit")[0]: each for each in judge_claims(CLAIMS, behind)}

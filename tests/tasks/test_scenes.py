@@ -164,8 +164,9 @@ def test_the_sky_differs_by_direction_and_the_paint_by_place():
     assert solids.sky(around).min() >= 0
     assert solids.paint(around).max() <= 1
     eye = np.array([0.0, 0.0, 1.0])
-    same = [solids.lit(np.zeros(3), solids_half(), towards) for towards in (eye, -eye)]
-    assert np.abs(same[0] - same[1]).max() > 0.05  # the highlight moves with the eye
+    for shine, moved in ((scenes.torus().shine, True), (0.0, False)):  # the highlight moves with the eye
+        same = [solids.lit(np.zeros(3), solids_half(), towards, shine) for towards in (eye, -eye)]
+        assert bool(np.abs(same[0] - same[1]).max() > 0.05) is moved
 
 
 def solids_half() -> np.ndarray:

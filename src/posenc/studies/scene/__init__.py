@@ -3,7 +3,7 @@
     posenc run scene                               about seven minutes on two cores, nothing to download
     posenc run scene --data DIR                    the same with the cow Spot instead of a torus
     posenc run scene lego/                         your own: a folder with transforms.json and its pictures
-    posenc run scene --preset standard             nine encodings, 150 seconds each; directions, samples, sigma
+    posenc run scene --preset standard             eight encodings, 150 seconds each; directions, samples, sigma
 
 A radiance field learns density and colour from pictures of one thing, and is asked for views from where no picture was
 taken. Expected: grids above Fourier features with as many parameters in the same time, those above bare coordinates.

@@ -20,11 +20,11 @@ from posenc.tasks.room import refuse_beyond
 
 SPOT, OTHER = "spot", "torus"
 """The solid that is reported, and the one on which sigma and the rates are chosen."""
-BLIND = " without directions"
+BLIND, MATTE, MATTE_BLIND = " without directions", " without highlights", " without highlights or directions"
 UNCELLED, IMPORTANT, NERF = " without cells", " with importance samples", " with importance samples without cells"
-"""Of a setting's name: which part of the field's surroundings is another, as ``_changed`` has it."""
-SAMPLED = ("", UNCELLED, IMPORTANT, NERF)
-VARIANTS = (BLIND, NERF, IMPORTANT, UNCELLED)
+"""Of a setting's name: what is another in the scene (its highlights), or in the field's surroundings (``_changed``)."""
+SEEN, SAMPLED = ("", BLIND, MATTE, MATTE_BLIND), ("", UNCELLED, IMPORTANT, NERF)
+VARIANTS = (BLIND, MATTE_BLIND, MATTE, NERF, IMPORTANT, UNCELLED)
 """The longer before those that they end in."""
 RENDERED = {"train": 40, "held": 8, "side": 100, "fine": 3}
 
@@ -41,7 +41,7 @@ PRESETS = {
         },
     ),
     "standard": Preset(
-        about="one scene, nine encodings x 3 seeds, 150 seconds each, directions, samples and sigma besides: an hour "
+        about="one scene, eight encodings x 3 seeds, 150 seconds each, directions, samples and sigma besides: an hour "
         "and a quarter on two cores",
         scale="40 views of 100 x 100 pixels, or your own of up to 400; 150 seconds of training on one core a field",
         seeds=(0, 1, 2),
@@ -67,7 +67,9 @@ def encodings(request: Request, preset: Preset) -> Needs:
 
 
 def directions(request: Request, preset: Preset) -> Needs:
-    return {subject(request): ("multires",), subject(request) + BLIND: ("multires",)}
+    """With directions and without, and the same of a matte twin where the scene is rendered here."""
+    variants = SEEN if request.source is None else ("", BLIND)
+    return {subject(request) + variant: ("multires",) for variant in variants}
 
 
 def samples(request: Request, preset: Preset) -> Needs:
@@ -83,7 +85,7 @@ def parted(setting: str) -> tuple[str, str]:
 def _changed(config: RadianceConfig, variant: str) -> RadianceConfig:
     """With colours of places alone; or half of its sections even and half where those find weight; or asked in every
     section, whether or not anything is thought to be there."""
-    change: dict[str, Any] = {"views": False} if variant == BLIND else {}
+    change: dict[str, Any] = {"views": False} if variant in (BLIND, MATTE_BLIND) else {}
     if variant in (IMPORTANT, NERF):
         change |= {"samples": config.samples // 2, "fine": config.samples - config.samples // 2}
     if variant in (UNCELLED, NERF):
@@ -99,7 +101,7 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
     """A unit's settings, with its scene in the store. Raises ValueError for a scene or a row that cannot be."""
     own = PRESETS[request.preset].own
     name, variant = parted(setting)
-    arguments, make = _scene(request, name)
+    arguments, make = _scene(request, name, matte=variant in (MATTE, MATTE_BLIND))
     scene = work.keep(store.root, arguments, make)
     config = RadianceConfig(background=scene.background, samples=own["samples"], cells=own["cells"])
     config = _changed(config, variant)
@@ -125,7 +127,7 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
     return settings
 
 
-def _scene(request: Request, name: str) -> tuple[dict[str, Any], Callable[[], scenes.Scene]]:
+def _scene(request: Request, name: str, *, matte: bool) -> tuple[dict[str, Any], Callable[[], scenes.Scene]]:
     """What decides a scene, plain JSON, and how it is made or read."""
     own = PRESETS[request.preset].own
     if request.source is not None and name != OTHER:
@@ -134,12 +136,14 @@ def _scene(request: Request, name: str) -> tuple[dict[str, Any], Callable[[], sc
     mesh = _mesh(request) if name != OTHER else None
     solid = scenes.torus() if mesh is None else scenes.spot(mesh)
 
+    solid = solid._replace(shine=0.0) if matte else solid
+
     def render() -> scenes.Scene:
-        if _mesh(request) is None:
+        if request.source is None and _mesh(request) is None and list(request.panels or ()) != ["sigma"]:
             print("Spot is not at hand (--data DIR with mesh/spot.npz); rendering a torus instead.")
         return scenes.make(solid, **RENDERED)
 
-    return {"solid": solid.name, "mesh": solid.digest, **RENDERED}, render
+    return {"solid": solid.name, "mesh": solid.digest, **({"shine": 0} if matte else {}), **RENDERED}, render
 
 
 def _mesh(request: Request) -> Path | None:

@@ -16,8 +16,8 @@ FOURIER = "gaussian-2"
 SMALL = "-small"
 SMALL_DIM = 96
 ROWS = ("none", FOURIER, FOURIER + SMALL, "dense", "hash", "multires")
-MORE = ("positional", "gaussian-4", "gaussian-8")
-SIGMAS = (1.0, 2.0, 4.0, 8.0, 16.0)
+MORE = ("positional", "gaussian-4")
+SIGMAS = (1.0, 2.0, 4.0, 8.0)
 OF_SIGMA = {f"gaussian-{sigma:g}": sigma for sigma in SIGMAS}
 WIDE_RATE = 3e-3
 

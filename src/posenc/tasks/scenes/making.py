@@ -102,7 +102,7 @@ class Easel:
         point = (weight * self.solid.vertices[corner]).sum(1)
         normal = (weight * self.normal[corner]).sum(1)
         normal = normal / np.maximum(np.linalg.norm(normal, axis=-1, keepdims=True), 1e-12)
-        colour[hit] = lit(point, normal, -unit[hit])
+        colour[hit] = lit(point, normal, -unit[hit], self.solid.shine)
         parts = (self.side, self.fine, self.side, self.fine)
         coarse, covered = colour.reshape(*parts, 3).mean((1, 3)), hit.reshape(parts).mean((1, 3))
         return np.round(coarse * 255).astype(np.uint8), covered >= 0.5

@@ -18,12 +18,16 @@ Array = NDArray[np.float64]
 
 
 class Solid(NamedTuple):
-    """A closed mesh of triangles, outward counter-clockwise, within the cube [-1, 1]^3 about its middle."""
+    """A closed mesh of triangles, outward counter-clockwise, within the cube [-1, 1]^3 about its middle.
+
+    shine: how strong the lamps' highlights are on it; 0 is matte, each of its places then has one colour.
+    """
 
     name: str
     vertices: Array
     faces: NDArray[np.int64]
     digest: str
+    shine: float = 0.35
 
 
 def spot(path: str | Path) -> Solid:
@@ -103,16 +107,22 @@ LIGHTS: tuple[tuple[tuple[float, float, float], tuple[float, float, float]], ...
 """Direction to a lamp far away, and its colour."""
 
 
-def lit(points: Array, normal: Array, towards_eye: Array, colour: Callable[[Array], Array] = paint) -> Array:
+def lit(
+    points: Array,
+    normal: Array,
+    towards_eye: Array,
+    shine: float,
+    colour: Callable[[Array], Array] = paint,
+) -> Array:
     """Blinn-Phong: ``c (a + sum_k l_k max(n . w_k, 0)) + s sum_k l_k max(n . h_k, 0)^24``; h_k halfway to the eye."""
-    base, shine = 0.22 * np.ones(3), np.zeros(3)
+    base, bright = 0.22 * np.ones(3), np.zeros(3)
     for towards, lamp in LIGHTS:
         w = np.array(towards) / np.linalg.norm(towards)
         half = towards_eye + w
         half = half / np.maximum(np.linalg.norm(half, axis=-1, keepdims=True), 1e-12)
         base = base + np.maximum(normal @ w, 0)[..., None] * lamp
-        shine = shine + 0.35 * (np.maximum((normal * half).sum(-1), 0) ** 24)[..., None] * lamp
-    return np.clip(colour(points) * base + shine, 0, 1)
+        bright = bright + shine * (np.maximum((normal * half).sum(-1), 0) ** 24)[..., None] * lamp
+    return np.clip(colour(points) * base + bright, 0, 1)
 
 
 def _step(value: Array, at: float, width: float) -> Array:
