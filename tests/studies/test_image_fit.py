@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from posenc import runner, studies
@@ -17,6 +20,7 @@ from posenc.studies import field_rows
 from posenc.studies.field_rows import Budget, FieldRow
 from posenc.studies.image_fit import STUDY, choosing, claims, drawing, presets, rows, work
 from posenc.tasks import pictures
+from posenc.training.loop import train
 
 
 @pytest.fixture
@@ -39,7 +43,7 @@ def quick(monkeypatch):
         "fit": {"steps": 24, "batch": 64},
         "photographs": 1,
         "held": {"longest": 128, "parameters": 9000, "steps": 16, "batch": 64, "photographs": 2},
-        "sizes": {"steps": 8, "batch": 64, "parameters": (8000, 9000)},
+        "sizes": {"steps": 8, "batch": 64, "parameters": (8000, 9000), "smaller": (8000,)},
     }
     small = dataclasses.replace(presets.PRESETS["quick"], own=own, seeds=(0, 1))
     monkeypatch.setitem(presets.PRESETS, "quick", small)
@@ -54,11 +58,13 @@ def ran(request, tmp_path):
     return store, units
 
 
-def test_the_quick_plan_is_six_rows_by_three_seeds(photo, tmp_path):
+def test_the_quick_plan_is_six_rows_in_three_sizes_by_three_seeds(photo, tmp_path):
     units = STUDY.plan(studies.Request(preset="quick", source=photo), Store(tmp_path / "runs"))
-    assert [unit.scheme for unit in units[::3]] == list(rows.SIX)
-    assert len(units) == 18
-    assert {unit.setting for unit in units} == {"main"}
+    smaller = [f"{label}@{size}, main sizes" for size in presets.SMALLER for label in rows.SIX]
+    assert [unit.scheme for unit in units[::3]] == [*rows.SIX, *smaller]
+    assert len(units) == 3 * 18
+    one = STUDY.plan(studies.Request(preset="quick", source=photo, schemes=["dense"]), Store(tmp_path / "runs"))
+    assert {unit.setting for unit in one} == {"main"}
 
 
 @pytest.mark.parametrize("axes", [2, 3])
@@ -71,11 +77,33 @@ def test_rows_are_about_as_large_as_they_may_be(label, axes):
     assert field.scheme.claims.axes == axes
 
 
-@pytest.mark.parametrize("label", ["dense", "hash"])
-def test_grids_of_one_level_meet_their_budget(label):
-    for parameters in (5_000, 60_000, 1_000_000):
-        count = field_rows.row(label, Budget(2, 3, parameters, 512)).field().parameter_count
-        assert 0.8 * parameters < count <= parameters
+@pytest.mark.parametrize("label", ["dense", "hash", "multires"])
+@pytest.mark.parametrize("finest", [64, 512])
+def test_grids_meet_their_budget_and_are_no_finer_than_allowed(label, finest):
+    for parameters in (15_000, 60_000, 1_000_000):
+        row = field_rows.row(label, Budget(2, 3, parameters, finest))
+        assert 0.75 * parameters < row.field().parameter_count <= parameters
+        assert max(row.options.get("resolutions", [row.options.get("resolution")])) <= finest
+
+
+def test_scales_are_named_or_follow_the_picture():
+    budget = Budget(2, 3, 60_000, 64, released=8.0)
+    found = {label: field_rows.row(label, budget).options["sigma"] for label in ("posenc", "posenc-32", "gaussian-5")}
+    assert found == {"posenc": 8.0, "posenc-32": 32.0, "gaussian-5": 5.0}
+    with pytest.raises(ValueError, match=r"'posenc-x' should name posenc by its scale, as posenc-10; 'x' is no number"):
+        field_rows.row("posenc-x", budget)
+
+
+def test_rates_are_those_of_the_authors_and_the_rest_is_shared():
+    budget, own = Budget(2, 3, 60_000, 64), {"steps": 8, "batch": 64}
+    found = {
+        label: rows.training(label, rows.row(label, budget), own) for label in (*rows.MAPPINGS, "siren", "none@15000")
+    }
+    rates = {label: training.lr for label, training in found.items()}
+    assert rates["none"] == rates["basic"] == rates["multires"] == rates["dense"] == rates["none@15000"] == 1e-2
+    assert rates["posenc"] == rates["gaussian-10"] == 1e-3
+    assert rates["siren"] == 1e-4
+    assert all((each.betas, each.eps, each.batch) == ((0.9, 0.99), 1e-15, 64) for each in found.values())
 
 
 def test_rows_that_nobody_has_are_refused_with_the_nearest():
@@ -132,6 +160,72 @@ def test_what_is_stored_of_a_fit_is_what_the_field_says(quick, photo, tmp_path):
     assert (truth.reshape(24, 32, 3).numpy() * 255 == pictures.read(photo)).all()
 
 
+def test_levels_open_by_the_step_and_a_resumed_fit_ends_the_same(quick, tmp_path):
+    photo = tmp_path / "wide.png"
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 96), dtype=np.uint8)).save(photo)
+    request = studies.Request(
+        preset="quick", source=photo, panels=["held-out"], schemes=["multires-coarse-to-fine"], seeds=[0]
+    )
+    store = Store(tmp_path / "runs")
+    (unit,) = STUDY.plan(request, store)
+
+    def fit(stop_after: int, folder: Path | None = None) -> work.Fitted:
+        def report(step: int, *_: object) -> None:
+            if step >= stop_after:
+                raise InterruptedError
+
+        fitted = work.Fitted(unit, store.root, folder)
+        with contextlib.suppress(InterruptedError):
+            train(fitted.fit, fitted.training, seed=0, workdir=folder, report=report, checkpoint_steps=1)
+        return fitted
+
+    first, early, whole = (fit(stop).field.state_dict() for stop in (0, 2, 99))
+    rows_of_level = [level.rows for level in fit(0).field.scheme.levels]
+    moved = [
+        bool((a != b).any())
+        for a, b in zip(*(each["scheme.table"].split(rows_of_level) for each in (first, early)), strict=True)
+    ]
+    assert moved == sorted(moved, reverse=True)
+    assert moved[0]
+    assert not moved[-1]
+    folder = tmp_path / "resumed"
+    folder.mkdir()
+    fit(6, folder)
+    resumed = fit(99, folder)
+    assert resumed.opened is None
+    assert all(torch.equal(value, whole[name]) for name, value in resumed.field.state_dict().items())
+
+
+def test_rows_that_cannot_open_their_levels_are_refused(quick, photo, tmp_path):
+    store = Store(tmp_path / "runs")
+    limited = dataclasses.replace(quick, own=quick.own | {"fit": {"seconds": 1.0}})
+    with pytest.raises(ValueError, match="'multires-coarse-to-fine' opens its levels by the step, and this fit is lim"):
+        rows.training("multires-coarse-to-fine", rows.row("multires", Budget(2, 3, 9000, 16)), limited.own["fit"])
+    request = studies.Request(preset="quick", source=photo, panels=["held-out"], schemes=["dense-coarse-to-fine"])
+    with pytest.raises(ValueError, match="'dense-coarse-to-fine' should be a grid of several levels"):
+        STUDY.plan(request, store)
+
+
+def test_of_a_large_picture_a_part_is_scored_and_waves_stay_small(tmp_path, monkeypatch):
+    y, x = np.mgrid[0:4000, 0:5000]
+    path = tmp_path / "large.png"
+    Image.fromarray(((x + y) // 40).astype(np.uint8)).save(path, compress_level=1)
+    own = presets.PRESETS["standard"].own | {"parameters": 5000, "fit": {"steps": 3, "batch": 2**12}}
+    monkeypatch.setitem(presets.PRESETS, "standard", dataclasses.replace(presets.PRESETS["standard"], own=own))
+    request = studies.Request(preset="standard", source=path, panels=["fit"], schemes=["dense"], seeds=[0])
+    store, units = ran(request, tmp_path)
+    found = store.read(units[0].key).metrics
+    assert found["parameters"] > 300_000  # 5,000 for each 512 x 512 pixels
+    assert 5 < found["psnr"] < 40
+    (waves,) = STUDY.plan(dataclasses.replace(request, schemes=["gaussian-10"]), store)
+    assert 18_000 < msgspec.convert(waves.settings["row"], FieldRow).field().parameter_count <= 20_000
+    assert max(store.arrays(units[0].key)["picture"].shape) <= work.KEPT
+    told, _ = STUDY.announce(request, store, [waves])
+    assert "Of the picture of 5,000 x 4,000 pixels 1,048,576 are scored" in told
+    spent = STUDY.estimate(units, store, 1).seconds
+    assert 0 < spent < 120
+
+
 def test_seeds_differ_and_runs_repeat(quick, photo, tmp_path):
     request = studies.Request(preset="quick", source=photo, schemes=["multires"], seeds=[0, 1])
     store, units = ran(request, tmp_path / "a")
@@ -183,8 +277,8 @@ def test_an_estimate_is_made_before_a_long_preset(photo, tmp_path):
     store = Store(tmp_path / "runs")
     units = STUDY.plan(studies.Request(preset="standard", source=photo, panels=["fit"]), store)
     estimate = STUDY.estimate(units, store, 2)
-    assert estimate.runs == 24
-    assert estimate.seconds == pytest.approx(24 * 1.2 * 120 / 2)
+    assert estimate.runs == 18  # nothing is chosen on a single picture, so that one sigma is enough
+    assert 18 * 120 / 2 < estimate.seconds < 1.1 * 18 * 120 / 2
     assert estimate.memory_bytes > 2 * 2**29  # two processes, and what they train
 
 
@@ -195,7 +289,7 @@ def test_units_that_are_alike_are_timed_once(photo, tmp_path, monkeypatch):
     units = STUDY.plan(studies.Request(preset="standard", source=photo, panels=["held-out"]), store)
     assert len(units) == 3 * len(rows.MAPPINGS)
     assert STUDY.estimate(units, store, 2).seconds == pytest.approx(5.0 * len(units) / 2)
-    assert len(asked) == len(rows.MAPPINGS)
+    assert len(asked) == len(rows.MAPPINGS) - 1  # a step takes as long whichever levels are open
 
 
 def test_the_standard_preset_chooses_sigma_on_four_and_reports_on_the_others(tmp_path):
@@ -210,9 +304,10 @@ def test_the_standard_preset_chooses_sigma_on_four_and_reports_on_the_others(tmp
     for unit in STUDY.plan(request, Store(tmp_path / "runs")):
         cells.setdefault(unit.setting, set()).add(unit.scheme.removesuffix(f", {unit.setting}"))
     assert len(cells) == 7 + 10
-    sigmas = set(rows.OF_SIGMA)
+    chosen_among = {*rows.SCALES, rows.AUTHORS, *rows.NEAR}
     for name in names:
-        mappings = sigmas if name in choosing.CHOSEN_ON else {*rows.MAPPINGS, *rows.NEAR}
+        reported = {*rows.MAPPINGS, *chosen_among} - {"posenc"}
+        mappings = {*rows.OF_SIGMA, *rows.SCALES} if name in choosing.CHOSEN_ON else reported
         assert cells[name + choosing.HELD] == mappings
     assert all(cells[name] == {*rows.SIX, *rows.NEAR} for name in names[:7])
     quick = STUDY.plan(dataclasses.replace(request, preset="quick", panels=["held-out"]), Store(tmp_path / "quick"))
@@ -223,17 +318,25 @@ def test_sigma_is_chosen_on_some_photographs_and_reported_on_others():
     def at(picture: str, **reached: float) -> list[dict]:
         return rows_of({name.replace("_", "-"): value for name, value in reached.items()}, f"{picture} held-out")
 
-    on = at("astronaut", gaussian_5=24.0, gaussian_10=22.0) + at("coffee", gaussian_5=20.0, gaussian_10=21.0)
-    others = at("moon", gaussian_5=20.0, gaussian_10=30.0, posenc=25.0) + at("page", gaussian_5=21.0, gaussian_10=30.0)
+    on = at("astronaut", gaussian_5=24.0, gaussian_10=22.0, posenc_16=20.0, posenc_32=21.0)
+    on += at("coffee", gaussian_5=20.0, gaussian_10=21.0, posenc_16=20.0, posenc_32=21.0)
+    others = at("moon", gaussian_5=20.0, gaussian_10=30.0, posenc_16=23.0, posenc_32=25.0)
+    others += at("page", gaussian_5=21.0, gaussian_10=30.0)
     chosen = choosing.choose(on + others)
-    assert chosen.label == "gaussian-5"  # though 10 is better on those that are reported
-    assert choosing.choose([*at("astronaut", gaussian_1=40.0), *at("coffee", gaussian_1=40.0), *on, *others]) == chosen
+    assert chosen.label("gaussian") == "gaussian-5"  # though 10 is better on those that are reported
+    assert chosen.label("posenc") == "posenc-32"
+    assert chosen.label("basic") == "basic"
+    assert "gaussian-10" in chosen.rejected
+    wider = choosing.choose([*at("astronaut", gaussian_50=40.0), *at("coffee", gaussian_50=40.0), *on, *others])
+    assert wider.label("gaussian") == "gaussian-5"
+    assert "Of the whole sweep gaussian-50 is better there, 40.10 dB to 22.10, but was not run on" in wider.words
     assert chosen.on == ("astronaut held-out", "coffee held-out")
     assert chosen.reported == ("moon held-out", "page held-out")
-    assert "gaussian-5: the best on pixels not learned, in the mean of astronaut, coffee" in chosen.words
-    assert choosing.choose(on).label == rows.AUTHORS  # nothing is left to report on
+    assert "gaussian-5: the best of 5 and 10 on pixels not learned, in the mean of astronaut and coffee" in chosen.words
+    assert choosing.choose(on).label("gaussian") == rows.AUTHORS  # nothing is left to report on
     assert choosing.choose(on).reported == chosen.on
-    assert choosing.choose(at("astronaut", gaussian_5=24.0) + others).label == rows.AUTHORS  # one alone is no choice
+    one_alone = choosing.choose(at("astronaut", gaussian_5=24.0) + others)
+    assert (one_alone.label("gaussian"), one_alone.on) == (rows.AUTHORS, ())
     assert choosing.choose(others).reported == chosen.reported
     order = next(claim for claim in claims.CLAIMS if claim.name.startswith("Gaussian above"))
     found = judge_claim(order, on + others)
@@ -245,7 +348,7 @@ def test_sigma_is_chosen_on_some_photographs_and_reported_on_others():
 
 def test_a_field_that_fits_into_no_memory_is_refused(quick, photo, tmp_path):
     request = studies.Request(preset="quick", source=photo, schemes=["DenseGrid(axes=2, resolution=40000)"])
-    with pytest.raises(ValueError, match=r"fitting DenseGrid\(.*\) needs \d+\.\d\d GiB of memory, and .* are free"):
+    with pytest.raises(ValueError, match=r"fitting DenseGrid\(.*\).* needs \d+\.\d\d GiB of memory, and .* are free"):
         STUDY.plan(request, Store(tmp_path / "runs"))
 
 

@@ -147,6 +147,19 @@ def test_a_batch_has_one_pixel_in_each_cell(shape):
         assert len({(r // 8, c // 8) for r, c in zip(row.tolist(), column.tolist(), strict=True)}) == 64
 
 
+@pytest.mark.parametrize("protocol", ["all", "held-out"])
+def test_a_part_of_what_is_scored_is_strewn_over_the_picture(protocol):
+    shape = (90, 60, 1)
+    some, whole = pictures.sampled(shape, protocol, 100), pictures.scored(shape, protocol)
+    assert whole.shape == pictures.asked(shape, protocol)
+    assert set(some.tolist()) < set(whole.reshape(-1).tolist())
+    assert len(set(some.tolist())) == len(some) > 80
+    assert (some == pictures.sampled(shape, protocol, 100)).all()
+    rows, columns = np.divmod(some, shape[1])
+    assert abs(rows.mean() - 44.5) < 3
+    assert abs(columns.mean() - 29.5) < 3
+
+
 def test_psnr_is_minus_ten_log_ten_of_the_squared_error():
     truth = torch.full((10, 3), 0.5)
     assert pictures.psnr(truth + 0.1, truth) == pytest.approx(20.0, abs=1e-4)

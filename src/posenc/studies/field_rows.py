@@ -1,13 +1,13 @@
 """The rows of studies that fit a field: an encoding and a network behind it, of about as many numbers as allowed.
 
-    none | basic | positional | posenc | gaussian-SIGMA | siren
+    none | basic | positional | posenc | posenc-SCALE | gaussian-SIGMA | siren
     dense | hash | multires | multires-nearest | multires-smoothstep
 
 positional has 1, 2, 4, .. cycles as NeRF does; posenc is the mapping of that name in the code of arXiv 2006.10739, 128
-frequencies an axis up to 63 cycles. A row spends its budget where its paper does: Fourier features and SIREN on the
-width of the network (three hidden layers), grids on their table, with a network of two layers of 64. Any scheme of the
-catalogue as text, such as ``MultiResolutionGrid(axes=2, table_size=4096)``, is taken as it stands, with the grids'
-network.
+frequencies an axis up to SCALE - 1 cycles. A row spends its budget where its paper does: Fourier features and SIREN on
+the width of the network (three hidden layers), grids on their table, with a network of two layers of 64; dense and
+multires, once they have a row for every vertex as fine as they may be, on longer rows. Any scheme of the catalogue as
+text, such as ``MultiResolutionGrid(axes=2, table_size=4096)``, is taken as it stands, with the grids' network.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Budget(NamedTuple):
     """What every row of a comparison shares. axes: P. outputs: numbers at a point. parameters: at most so many.
 
     finest: the cells an axis of the finest level of a grid, and the most cycles of the positional mapping. output: of
-    the network. coarsest, levels: of a grid of several levels.
+    the network. coarsest, levels: of a grid of several levels. released: the scale of posenc where its label names
+    none; its authors' is for pictures of which 256 pixels a side are learned.
     """
 
     axes: int
@@ -48,6 +49,7 @@ class Budget(NamedTuple):
     output: str = "none"
     coarsest: int = COARSEST
     levels: int = LEVELS
+    released: float = 64.0
 
 
 class FieldRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +84,7 @@ def row(label: str, budget: Budget) -> FieldRow:
     name = label.lower()
     if name in GRIDS:
         return _grid(name, budget)
-    if name in NAMES or name.startswith("gaussian-"):
+    if name in NAMES or name.startswith(("gaussian-", "posenc-")):
         return _waves(name, {"none": "Coordinates", "siren": "SIREN"}.get(name, "FourierFeatures"), budget)
     try:
         found = specification.parse(label)
@@ -115,14 +117,15 @@ def _waves(name: str, scheme: str, budget: Budget) -> FieldRow:
         octaves = max(1, budget.finest.bit_length())  # 1, 2, 4, .. cycles up to `finest`
         inputs = 2 * axes * octaves
         options |= {"dim": inputs, "directions": "positional", "sigma": float(2**octaves)}
-    elif name == "posenc":
+    elif name.startswith("posenc"):
         inputs = 2 * axes * FREQUENCIES
-        options |= {"dim": inputs, "directions": "released", "sigma": 64.0}
+        scale = budget.released if name == "posenc" else _number_in(name)
+        options |= {"dim": inputs, "directions": "released", "sigma": scale}
     elif name == "siren":
         changes |= {"activation": "sine"}
         inputs = 0
     else:
-        options |= {"dim": inputs, "sigma": _sigma(name)}
+        options |= {"dim": inputs, "sigma": _number_in(name)}
 
     def count(width: int) -> int:
         network = _network(budget, width=width, **changes)
@@ -134,43 +137,53 @@ def _waves(name: str, scheme: str, budget: Budget) -> FieldRow:
     return _row(scheme, budget, options, width=width, **changes)
 
 
-def _sigma(name: str) -> float:
-    text = name.removeprefix("gaussian-")
+def _number_in(name: str) -> float:
+    kind, _, text = name.partition("-")
+    what = {"gaussian": "Gaussian features by their standard deviation", "posenc": "posenc by its scale"}[kind]
     try:
         return float(text)
     except ValueError:
-        raise ValueError(
-            f"{name!r} should name Gaussian features by their standard deviation, as gaussian-10; {text!r} is no "
-            "number."
-        ) from None
+        raise ValueError(f"{name!r} should name {what}, as {kind}-10; {text!r} is no number.") from None
 
 
 def _grid(name: str, budget: Budget) -> FieldRow:
     axes, finest, features = budget.axes, budget.finest, FEATURES
     network = _network(budget)
-    resolutions = growth(min(budget.coarsest, finest), finest, budget.levels if finest > budget.coarsest else 1)
-    options: dict[str, Any] = {}
     if name == "dense":
-        room = budget.parameters - network_size(features, network)
-        side = within(max(room, features * 2**axes), lambda n: features * (n + 1) ** axes)
-        return _row("DenseGrid", budget, {"resolution": side})
+        return _dense(budget, network)
     if name == "hash":
         room = budget.parameters - network_size(features, network)
         # four to eight features a row, so that the budget is met more closely than by powers of two alone
         size = 2 ** max(1, (max(room, 8) // 4).bit_length() - 1)
         features = max(1, within(budget.parameters, lambda f: f * size + network_size(f, network)))
         return _row("HashGrid", budget, {"resolution": finest, "features": features, "table_size": size})
-    options |= {"resolutions": list(resolutions), "features": features}
+    resolutions = growth(min(budget.coarsest, finest), finest, budget.levels if finest > budget.coarsest else 1)
+    unhashed = min(24, ((finest + 1) ** axes - 1).bit_length())
 
-    def count(power: int) -> int:
-        levels = lay_out(resolutions, axes, table_size=2**power, convention="paper", periodic=(False,) * axes)
+    def count(power: int, features: int = FEATURES) -> int:
+        size = 2 ** min(power, unhashed)
+        levels = lay_out(resolutions, axes, table_size=size, convention="paper", periodic=(False,) * axes)
         return features * (levels[-1].first + levels[-1].rows) + network_size(features * len(levels), network)
 
-    power = min(24, within(budget.parameters, lambda p: count(min(p, 24)), least=3))
-    options |= {"table_size": 2**power}
+    power = min(unhashed, within(budget.parameters, count, least=min(3, unhashed)))
+    if power == unhashed:
+        features = within(budget.parameters, lambda f: count(power, f), least=FEATURES)
+    options: dict[str, Any] = {"resolutions": list(resolutions), "features": features, "table_size": 2**power}
     if name != "multires":
         options |= {"interpolation": name.removeprefix("multires-")}
     return _row("MultiResolutionGrid", budget, options)
+
+
+def _dense(budget: Budget, network: FieldConfig) -> FieldRow:
+    """As fine as the budget allows and no finer than other grids; what is then left makes its rows longer."""
+    axes = budget.axes
+    room = max(budget.parameters - network_size(FEATURES, network), FEATURES * 2**axes)
+    side = min(budget.finest, within(room, lambda n: FEATURES * (n + 1) ** axes))
+    options: dict[str, Any] = {"resolution": side}
+    if side == budget.finest:
+        longer = within(budget.parameters, lambda f: f * (side + 1) ** axes + network_size(f, network), least=FEATURES)
+        options |= {"features": longer}
+    return _row("DenseGrid", budget, options)
 
 
 def _tried(found: FieldRow, label: str) -> FieldRow:

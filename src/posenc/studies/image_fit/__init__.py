@@ -20,9 +20,21 @@ from posenc.report.expectations import Expected
 from posenc.report.rows import number
 from posenc.studies.found import Found
 from posenc.studies.image_fit import drawing, rows, work
-from posenc.studies.image_fit.choosing import choose
+from posenc.studies.image_fit.choosing import GAUSSIAN, POSENC, choose
 from posenc.studies.image_fit.claims import CLAIMS
-from posenc.studies.image_fit.presets import PRESETS, SHIFTED, fitted, mapped, over, settle, sized, swept
+from posenc.studies.image_fit.presets import (
+    PRESETS,
+    SHIFTED,
+    belongs,
+    fitted,
+    mapped,
+    over,
+    remarks,
+    settle,
+    sized,
+    smaller,
+    swept,
+)
 from posenc.studies.sweep import Plan, Sweep
 
 PLANS = {
@@ -31,6 +43,12 @@ PLANS = {
         shows="arXiv 2201.05989, section 5.1",
         needs=fitted,
         draw=drawing.fit,
+    ),
+    "parameters": Plan(
+        about="PSNR against parameters for each encoding, after equal times",
+        shows="arXiv 2201.05989, Fig. 2 for pictures",
+        needs=smaller,
+        draw=drawing.parameters,
     ),
     "held-out": Plan(
         about="even pixels learned, odd ones asked",
@@ -81,11 +99,13 @@ def expected(found: Found) -> Sequence[Expected]:
     named: list[Expected] = []
     choice = choose(found.rows)
     if fits:
-        gaussian = choice.label if choice.label in found.labels(fits[0]) else rows.AUTHORS
+        chosen = choice.label(GAUSSIAN)
+        gaussian = chosen if chosen in found.labels(fits[0]) else rows.AUTHORS
         pairs = (("multires", gaussian), ("multires", "positional"), (gaussian, "none"))
         named += [Expected("psnr", a, b, settings=tuple(fits), unit="dB") for a, b in pairs]
     if held:
-        pairs = ((choice.label, "posenc"), ("posenc", "basic"), ("basic", "none"))
+        gaussian, posenc = choice.label(GAUSSIAN), choice.label(POSENC)
+        pairs = ((gaussian, posenc), (posenc, "basic"), ("basic", "none"))
         named += [Expected("psnr", a, b, settings=choice.reported or tuple(held), unit="dB") for a, b in pairs]
     return named
 
@@ -103,9 +123,11 @@ STUDY = Sweep(
     expected=expected,
     seconds=lambda unit, store: work.seconds_of(unit, store.root),
     memory=work.memory,
-    alike=lambda unit: (unit.settings["row"], unit.settings["training"]),
+    alike=lambda unit: tuple(unit.settings[name] for name in ("row", "training", "size")),
     claims=CLAIMS,
     watched=work.NOW,
+    belongs=belongs,
+    remarks=remarks,
     limits={
         "quick": (
             "What is reached in so many seconds depends on the machine; the order of steps per second is what carries "

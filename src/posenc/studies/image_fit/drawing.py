@@ -18,7 +18,7 @@ from posenc.report.rows import interval, number, values
 from posenc.report.scores import Score, scores
 from posenc.studies.found import Found, plain_label
 from posenc.studies.image_fit import rows
-from posenc.studies.image_fit.choosing import HELD, Choice, choose
+from posenc.studies.image_fit.choosing import GAUSSIAN, HELD, Choice, choose
 from posenc.studies.image_fit.presets import SHIFT, SHIFTED, SUFFIX, SWEEP, kind_of
 
 PSNR = "psnr"
@@ -44,7 +44,7 @@ def fit(found: Found) -> list[Panel]:
             "learned and all are asked. Grids take many cheap steps, networks of waves few dear ones.",
         )
         panels += [
-            dataclasses.replace(near, blocks=(*near.blocks, parameters(found, setting))),
+            dataclasses.replace(near, blocks=(*near.blocks, sizes_of(found, setting))),
             lines(
                 _compared(found, found.over_time(setting, PSNR)),
                 title=f"Sharper with time{about}",
@@ -60,7 +60,7 @@ def fit(found: Found) -> list[Panel]:
     return [*panels, sooner(found, of_kind(found, "fit"))]
 
 
-def parameters(found: Found, setting: str) -> Table:
+def sizes_of(found: Found, setting: str) -> Table:
     """How large each field is, and how its numbers are spent."""
     body = []
     for label in reached(found, setting):
@@ -115,7 +115,7 @@ def sooner(found: Found, settings: Sequence[str]) -> Panel:
 
 def _compared(found: Found, by_label: Mapping[str, Points]) -> dict[str, Points]:
     """What is compared in one picture: of the Gaussian features those with the chosen sigma, where they were fitted."""
-    chosen = choose(found.rows).label
+    chosen = choose(found.rows).label(GAUSSIAN)
     kept = next((label for label in (chosen, rows.AUTHORS) if label in by_label), "")
     return {label: one for label, one in by_label.items() if not kept or label == kept or label not in rows.OF_SIGMA}
 
@@ -210,7 +210,7 @@ PUBLISHED = {"none": 19.323, "basic": 21.716, "posenc": 24.947, rows.AUTHORS: 25
 
 def held_out(found: Found) -> list[Panel]:
     choice, panels = choose(found.rows), []
-    shown = [choice.label if label == rows.AUTHORS else label for label in rows.MAPPINGS]
+    shown = [choice.label(GAUSSIAN) if label == rows.AUTHORS else label for label in rows.MAPPINGS]
     if len(choice.reported) > 1:
         panels.append(Panel("Held out", (_over_pictures(found, choice, shown),), choice.words))
     for setting in choice.reported:
@@ -236,7 +236,7 @@ def _over_pictures(found: Found, choice: Choice, shown: Sequence[str]) -> Table:
         if not means:
             continue
         estimate = t_interval(list(means.values()))
-        published = PUBLISHED.get(rows.AUTHORS if label == choice.label else label)
+        published = PUBLISHED.get(rows.AUTHORS if label == choice.label(GAUSSIAN) else label)
         each = ", ".join(f"{name} {number(value)}" for name, value in means.items())
         told = "–" if published is None else number(published)
         body.append((label, number(estimate.mean), interval(estimate), each, told))
@@ -344,6 +344,10 @@ def _hashed(options: Mapping[str, object]) -> str:
     size = int(options["table_size"])  # pyright: ignore[reportArgumentType]
     levels = lay_out(resolutions, 2, table_size=size, convention="paper", periodic=(False, False))
     return f"{sum(level.hashed for level in levels)} of {len(levels)}"
+
+
+def parameters(found: Found) -> list[Panel]:
+    return []
 
 
 def interpolation(found: Found) -> list[Panel]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from posenc.store import Store
+from posenc.provenance import cores
+from posenc.store import Store, Unit
 from posenc.studies import Request
-from posenc.studies.field_rows import Budget, memory_of
+from posenc.studies.field_rows import Budget, FieldRow, memory_of
 from posenc.studies.found import Preset
 from posenc.studies.image_fit import rows, work
 from posenc.studies.image_fit.choosing import CHOSEN_ON, HELD
-from posenc.studies.sweep import Needs
+from posenc.studies.sweep import WORKER_BYTES, Needs
 from posenc.tasks import pictures
 from posenc.tasks.room import refuse_beyond
 
@@ -22,39 +24,44 @@ SWEEP, SHIFTED = "sizes", "shifted"
 SHIFT = 100.0
 """How far places are moved, in pictures."""
 QUICK_PICTURE = "astronaut"
+CROSSING = (8_000, 15_000, 60_000, 240_000, 960_000)
+SMALLER = (15_000, 60_000)
+OPEN_BY = 0.5
+"""The part of its steps after which a row from coarse to fine has all its levels."""
 
 SUFFIX = {"fit": "", "held": HELD, SWEEP: f" {SWEEP}", SHIFTED: f" {SHIFTED}"}
 """What a setting's name ends in, by the kind of panel it belongs to."""
 
 PRESETS = {
     "quick": Preset(
-        about="one picture of up to 512 pixels a side, six encodings x 3 seeds, 12 seconds each: three minutes",
-        scale="pictures of up to 512 pixels a side; 12 seconds of training on one core for each fit",
+        about="one picture of up to 512 pixels a side, six encodings in three sizes x 3 seeds, up to 10 seconds each: "
+        "three minutes",
+        scale="pictures of up to 512 pixels a side; 10 seconds of training on one core for each fit",
         seeds=(0, 1, 2),
-        panels=("fit",),
+        panels=("fit", "parameters"),
         asks=False,
         own={
             "longest": 512,
             "parameters": 240_000,
-            "fit": {"seconds": 12.0},
+            "fit": {"seconds": 10.0},
             "photographs": 1,
-            "held": {"longest": 128, "parameters": 40_000, "steps": 1000, "photographs": 2},
-            "sizes": {"seconds": 6.0, "parameters": (8_000, 15_000, 60_000, 240_000)},
+            "held": {"longest": 128, "parameters": 40_000, "steps": 1000, "batch": 2**12, "photographs": 2},
+            "sizes": {"seconds": 3.5, "parameters": CROSSING, "smaller": SMALLER},
         },
     ),
     "standard": Preset(
-        about="seven photographs or your own in full, 120 seconds a fit; held out: sigma chosen on four, the rest on "
+        about="seven photographs or your own in full, 120 seconds a fit; held out: scales chosen on four, the rest on "
         "six more: seven hours on two cores",
         scale="pictures in full; 120 seconds of training on one core for each fit",
         seeds=(0, 1, 2),
-        panels=("fit", "held-out", "sigma", "sizes", "interpolation", "shifted"),
+        panels=("fit", "parameters", "held-out", "sigma", "sizes", "interpolation", "shifted"),
         own={
             "longest": None,
             "parameters": 240_000,
             "fit": {"seconds": 120.0},
             "photographs": 7,
-            "held": {"longest": 256, "parameters": 240_000, "steps": 1000, "photographs": 10},
-            "sizes": {"seconds": 60.0, "parameters": (8_000, 15_000, 60_000, 240_000, 960_000)},
+            "held": {"longest": 256, "parameters": 120_000, "steps": 1000, "batch": 2**12, "photographs": 10},
+            "sizes": {"seconds": 60.0, "parameters": CROSSING, "smaller": SMALLER},
         },
     ),
 }
@@ -91,16 +98,33 @@ def over(kind: str, labels: Labels) -> Callable[[Request, Preset], Needs]:
 
 
 def fitted(request: Request, preset: Preset) -> Needs:
-    """Every pixel learned: the six rows, and at longer scales the sigmas that held-out pixels may choose."""
-    return dict.fromkeys(subjects(request, preset, "fit"), (*rows.SIX, *(rows.NEAR if preset.asks else ())))
+    """Every pixel learned: the six rows, and the sigmas that held-out pixels may choose where they do."""
+    chosen = preset.asks and _divided(request, preset)[0]
+    return dict.fromkeys(subjects(request, preset, "fit"), (*rows.SIX, *(rows.NEAR if chosen else ())))
+
+
+def belongs(setting: str, label: str) -> bool:
+    """Rows of their usual size are not fitted anew among the sizes."""
+    return kind_of(setting) != SWEEP or "@" in label or label.startswith("multires-")
+
+
+def smaller(request: Request, preset: Preset) -> Needs:
+    """The six rows in smaller sizes, and as they are fitted."""
+    settings = subjects(request, preset, SWEEP)
+    plain = [setting.removesuffix(SUFFIX[SWEEP]) for setting in settings]
+    sizes = tuple(f"{label}@{size}" for size in preset.own["sizes"]["smaller"] for label in rows.SIX)
+    return dict.fromkeys(settings, sizes) | dict.fromkeys(plain, rows.SIX)
 
 
 def mapped(request: Request, preset: Preset) -> Needs:
-    """The mappings on each picture; where sigma is chosen on some of them, all sigmas, and near ones on the rest."""
+    """The mappings on each picture; where scales are chosen on some, all of them there, and what may be chosen here."""
     on, others = _divided(request, preset)
     if not on:
         return dict.fromkeys(others, rows.MAPPINGS)
-    return dict.fromkeys(on, tuple(rows.OF_SIGMA)) | dict.fromkeys(others, (*rows.MAPPINGS, *rows.NEAR))
+    reported = [label for label in rows.MAPPINGS if label != "posenc"]
+    return dict.fromkeys(on, (*rows.OF_SIGMA, *rows.SCALES)) | dict.fromkeys(
+        others, (*reported, *rows.SCALES, *rows.NEAR)
+    )
 
 
 def swept(request: Request, preset: Preset) -> Needs:
@@ -135,21 +159,52 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
         raise ValueError(f"a picture of {pixels.shape[1]} x {pixels.shape[0]} has no odd pixels to hold out.")
     parameters = preset.own["parameters"] if kind == SWEEP else own.get("parameters", preset.own["parameters"])
     if longest is None and not held:
-        parameters = round(parameters * max(1.0, pixels.shape[0] * pixels.shape[1] / 512**2))
-    budget = Budget(2, pixels.shape[2], parameters, max(2, max(pixels.shape[:2]) // 2))
+        area = math.prod(pixels.shape[:2])
+        parameters = round(parameters * max(1.0, (area if rows.grows(label) else min(area, work.MANY)) / 512**2))
+    protocol: pictures.Protocol = "held-out" if held else "all"
+    budget = Budget(
+        axes=2,
+        outputs=pixels.shape[2],
+        parameters=parameters,
+        finest=max(2, max(pixels.shape[:2]) // 2),
+        released=max(2.0, max(pictures.learned(pixels.shape, protocol)) / 4),
+    )
     row = rows.row(label, budget)
-    training = rows.training(row, own)
+    training = rows.training(label, row, own)
     if request.device == "cpu":
-        needed = memory_of(row, max(training.batch, work.CHUNK))
-        refuse_beyond(needed, f"fitting {label}", "Ask for a smaller table or network, or make the picture smaller.")
+        _refuse_large(label, row, training.batch, len(request.seeds or preset.seeds))
     moved = {"shift": SHIFT} if kind == SHIFTED else {}
-    return moved | {
+    opened = {"open_by": OPEN_BY} if rows.opens(label) else {}
+    return {
+        **moved,
+        **opened,
         "picture": work.keep_picture(store.root, pixels),
-        "protocol": "held-out" if held else "all",
+        "size": list(pixels.shape[:2]),
+        "protocol": protocol,
         "row": msgspec.to_builtins(row),
         "training": training.plain,
         "device": request.device,
     }
+
+
+def _refuse_large(label: str, row: FieldRow, batch: int, seeds: int) -> None:
+    """Fits of a row run beside each other, one of a seed on each core."""
+    beside = min(seeds, cores())
+    needed = beside * (WORKER_BYTES + memory_of(row, max(batch, work.CHUNK)))
+    times = "" if beside == 1 else f" {beside} times at once"
+    fix = "Ask for a smaller table or network, make the picture smaller, or run one seed alone: --seeds 0."
+    refuse_beyond(needed, f"fitting {label}{times}", fix)
+
+
+def remarks(store: Store, units: Sequence[Unit]) -> tuple[str, ...]:
+    """What is not done of a large picture in full."""
+    sizes = {tuple(unit.settings.get("size", ())) for unit in units}
+    return tuple(
+        f"Of the picture of {width:,} x {height:,} pixels {work.MANY:,} are scored, one drawn in each of as many equal "
+        "cells; all may be learned. Grids grow with the picture, networks of waves only up to one of so many pixels: "
+        "a step of theirs takes time in proportion."
+        for height, width in sorted(size for size in sizes if math.prod(size) > work.MANY)
+    )
 
 
 def _pixels(request: Request, name: str, size: int) -> np.ndarray:

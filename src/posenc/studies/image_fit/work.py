@@ -1,9 +1,11 @@
-"""One unit of the image study: build a row's field, fit it to one picture, score every pixel."""
+"""One unit of the image study: build a row's field, fit it to one picture, score every pixel, or of many a part."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
+import time
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from posenc.kernels.domain import coarse_to_fine
 from posenc.models.field import Field
 from posenc.report.pixels import png
 from posenc.store import Outcome, Unit
@@ -20,12 +23,14 @@ from posenc.studies.field_rows import FieldRow, memory_of
 from posenc.studies.image_fit.rows import L2
 from posenc.studies.timing import training_seconds
 from posenc.tasks import pictures
-from posenc.training.loop import Fit, Report, TrainingConfig, train
+from posenc.training.loop import MOMENTS, At, Fit, Report, TrainingConfig, train
 
 NOW = "now.png"
-CHUNK, THUMB, SHOWN, KEPT = 2**14, 128, 2048, 384
+CHUNK, THUMB, SHOWN, KEPT = 2**14, 128, 1024, 384
 """Pixels asked at once; the longest side of what is looked at while it trains, of what pictures and spectra are made
 of in the end, and of what a unit keeps."""
+MANY = 2**20
+"""Pixels beyond which a picture is large: so many are scored, one drawn in each of as many equal cells."""
 
 
 def keep_picture(root: Path, pixels: np.ndarray) -> str:
@@ -55,18 +60,29 @@ class Fitted:
     def __init__(self, unit: Unit, root: Path, folder: Path | None) -> None:
         settings = unit.settings
         self.seed, self.protocol, self.folder = unit.seed, settings["protocol"], folder
-        self.shift = settings.get("shift", 0.0)
+        self.shift, self.open_by = settings.get("shift", 0.0), settings.get("open_by", 0.0)
+        self.opened: Tensor | None = None  # all levels
         self.picture = kept_picture(root, settings["picture"])
         self.training = msgspec.convert(settings["training"], TrainingConfig)
         torch.manual_seed(unit.seed)
         self.device = settings["device"]
-        self.field: Field = msgspec.convert(settings["row"], FieldRow).field().to(self.device)
+        row = msgspec.convert(settings["row"], FieldRow)
+        self.field: Field = row.field().to(self.device)
+        self.levels = len(row.options.get("resolutions", ()))
         self.weights = [layer.weight for layer in self.field.layers if isinstance(layer, nn.Linear)]
-        self.asked = self._grid(THUMB)
+        self.whole = pictures.asked(self.picture.shape, self.protocol)
+        self.seen = self._grid(THUMB)
 
     @property
     def fit(self) -> Fit:
-        return Fit(self.field, self.training.batch, self.loss, self.evaluate, draw=self.draw)
+        return Fit(
+            self.field,
+            self.training.batch,
+            self.loss,
+            self.evaluate,
+            draw=self.draw,
+            loss_at=self.loss_at if self.open_by else None,
+        )
 
     def _grid(self, most: int) -> np.ndarray:
         """An even grid of the pixels that are scored, at most `most` a side."""
@@ -77,9 +93,15 @@ class Fitted:
         batch = pictures.stratified(self.picture.shape, self.protocol, self.training.batch, self.seed, step)
         return torch.from_numpy(batch)
 
+    def loss_at(self, at: At, batch: Tensor) -> Tensor:
+        """With the levels that are open at this step, which are then looked at too."""
+        progress = (at.step + 1) / (self.open_by * self.training.epochs)
+        self.opened = coarse_to_fine(progress, self.levels) if progress < 1 else None
+        return self.loss(batch)
+
     def loss(self, batch: Tensor) -> Tensor:
         x, truth = self.tensors(batch.numpy())
-        wrong = (self.field(x.to(self.device)) - truth.to(self.device)).square().mean()
+        wrong = (self.field(x.to(self.device), self.opened) - truth.to(self.device)).square().mean()
         return wrong + 0.5 * L2 * sum((w.square().sum() for w in self.weights), start=wrong.new_zeros(()))
 
     def tensors(self, pixels: np.ndarray) -> tuple[Tensor, Tensor]:
@@ -92,12 +114,12 @@ class Fitted:
         said, truth = [], []
         for part in np.array_split(pixels, max(1, -(-len(pixels) // CHUNK))):
             x, value = self.tensors(part)
-            said.append(self.field(x.to(self.device)).cpu())
+            said.append(self.field(x.to(self.device), self.opened).cpu())
             truth.append(value)
         return torch.cat(said), torch.cat(truth)
 
     def evaluate(self) -> dict[str, float]:
-        said, truth = self.at(self.asked.reshape(-1))
+        said, truth = self.at(self.seen.reshape(-1))
         if self.folder is not None:
             self._film(said)
         return {"psnr": pictures.psnr(said, truth)}
@@ -105,10 +127,22 @@ class Fitted:
     def _film(self, said: Tensor) -> None:
         """Adds a frame beside the checkpoint, and the picture as it stands for somebody who watches."""
         assert self.folder is not None
-        frame = said.reshape(*self.asked.shape, -1).clamp(0, 1).mul(255).round().byte().numpy()
+        frame = said.reshape(*self.seen.shape, -1).clamp(0, 1).mul(255).round().byte().numpy()
         frames = [*self.film()[-15:], frame]
         _write(self.folder / "film.npy", lambda file: np.save(file, np.stack(frames)))
         _write(self.folder / NOW, lambda file: file.write(png(_shown(frame))))
+
+    @torch.no_grad()
+    def asking_seconds(self) -> float:
+        """About what is spent on looking at it while it trains and on scoring it, on one core."""
+        clock = time.process_time if self.device == "cpu" else time.perf_counter
+        grid, few = self._grid(SHOWN), self.seen.reshape(-1)[: CHUNK // 4]
+        self.at(few)  # warms up
+        began = clock()
+        self.at(few)
+        each = (clock() - began) / len(few)
+        scored = 0 if grid.shape == self.whole else min(MANY, math.prod(self.whole))
+        return each * (grid.size + scored + (len(MOMENTS) + 1) * self.seen.size)
 
     def film(self) -> list[np.ndarray]:
         path = None if self.folder is None else self.folder / "film.npy"
@@ -116,9 +150,11 @@ class Fitted:
 
     @torch.no_grad()
     def score(self) -> float:
-        """PSNR over every scored pixel, a piece of the picture at a time."""
-        total, count = 0.0, 0
-        for part in pictures.parts(self.picture.shape, self.protocol, CHUNK):
+        """PSNR over the scored pixels, a piece of the picture at a time."""
+        shape, total, count = self.picture.shape, 0.0, 0
+        few = math.prod(self.whole) <= MANY
+        every = pictures.parts(shape, self.protocol, CHUNK)
+        for part in every if few else [pictures.sampled(shape, self.protocol, MANY)]:
             said, truth = self.at(part)
             total += (said.clamp(0, 1) - truth).double().square().sum().item()
             count += truth.numel()
@@ -127,14 +163,15 @@ class Fitted:
     @torch.no_grad()
     def outcome(self, curve: list[dict[str, Any]]) -> Outcome:
         """The score; the picture as it came out (of a large one every so many-th pixel), its error, their spectra."""
+        grid = self._grid(SHOWN)
+        said, truth = self.at(grid.reshape(-1))
         metrics = {
-            "psnr": self.score(),
+            "psnr": pictures.psnr(said, truth) if grid.shape == self.whole else self.score(),
             "parameters": float(self.field.parameter_count),
             "steps": float(curve[-1]["epoch"]),
             "training_seconds": next((r["value"] for r in reversed(curve) if r["metric"] == "seconds"), 0.0),
+            **looks(curve, self.training.seconds),
         }
-        grid = self._grid(SHOWN)
-        said, truth = self.at(grid.reshape(-1))
         came = said.clamp(0, 1).reshape(*grid.shape, -1).numpy()
         wrong = came - truth.reshape(*grid.shape, -1).numpy()
         arrays = {
@@ -164,13 +201,24 @@ def memory(unit: Unit) -> float:
 
 
 def seconds_of(unit: Unit, store_root: Path) -> float:
-    """How long a unit takes on one core: its limit, or a few steps timed and counted up."""
-    training = unit.settings["training"]
-    if training.get("seconds"):
-        return 1.2 * training["seconds"]
+    """How long a unit takes on one core: its limit, or a few steps timed and counted up; and asking what it learned."""
     with torch.random.fork_rng():
         fitted = Fitted(unit, store_root, None)
-        return training_seconds(fitted.fit, fitted.training, fitted.device)
+        limit = fitted.training.seconds
+        return (limit or training_seconds(fitted.fit, fitted.training, fitted.device)) + fitted.asking_seconds()
+
+
+def looks(curve: list[dict[str, Any]], limit: float | None) -> dict[str, float]:
+    """``psnr@PART``: on the grid of pixels that is looked at, after such a part of the time of a limited training."""
+    found: dict[str, float] = {}
+    at: dict[int, dict[str, float]] = {}
+    for row in curve:
+        at.setdefault(row["epoch"], {})[row["metric"]] = row["value"]
+    for look in at.values():
+        if limit and look.get("seconds") and "psnr" in look:
+            part = min(MOMENTS, key=lambda part: abs(part * limit - look["seconds"]))
+            found[f"psnr@{part:g}"] = look["psnr"]
+    return found
 
 
 def _write(path: Path, write: Any) -> None:

@@ -27,8 +27,8 @@ from torch import Tensor
 from posenc.tasks.pictures.reading import photos, read, reduced
 
 __all__ = [
-    "Protocol", "decibels", "learned", "parts", "photos", "places", "psnr", "radial_spectrum", "read", "reduced",
-    "scored", "stratified", "tensors", "values",
+    "Protocol", "asked", "decibels", "learned", "parts", "photos", "places", "psnr", "radial_spectrum", "read",
+    "reduced", "sampled", "scored", "stratified", "tensors", "values",
 ]  # fmt: skip
 
 Protocol = Literal["all", "held-out"]
@@ -52,6 +52,11 @@ def values(picture: np.ndarray, pixels: np.ndarray) -> np.ndarray:
 def learned(shape: Shape, protocol: Protocol) -> Shape:
     """Height and width of the grid of learned pixels: all of them, or those of even rows and columns."""
     return tuple(shape[:2]) if protocol == "all" else ((shape[0] + 1) // 2, (shape[1] + 1) // 2)
+
+
+def asked(shape: Shape, protocol: Protocol) -> Shape:
+    """Height and width of the grid of scored pixels: all of them, or those of odd rows and columns."""
+    return tuple(shape[:2]) if protocol == "all" else (shape[0] // 2, shape[1] // 2)
 
 
 def scored(shape: Shape, protocol: Protocol, every: int = 1) -> np.ndarray:
@@ -80,16 +85,28 @@ def stratified(shape: Shape, protocol: Protocol, batch: int, seed: int, step: in
 
     A function of (seed, step) alone. ``(a b,)`` numbers with ``a b <= batch``, as square as the picture allows.
     """
-    height, width = learned(shape, protocol)
-    rows = max(1, min(height, round(math.sqrt(batch * height / width))))
-    columns = max(1, min(width, batch // rows))
-    draw = np.random.Generator(np.random.Philox(key=[seed, step]))
-    row = ((np.arange(rows)[:, None] + draw.random((rows, columns))) * (height / rows)).astype(np.int64)
-    column = ((np.arange(columns) + draw.random((rows, columns))) * (width / columns)).astype(np.int64)
-    row, column = np.minimum(row, height - 1), np.minimum(column, width - 1)
+    row, column = _one_a_cell(learned(shape, protocol), batch, np.random.Philox(key=[seed, step]))
     if protocol == "held-out":
         row, column = 2 * row, 2 * column
     return (row * shape[1] + column).reshape(-1)
+
+
+def sampled(shape: Shape, protocol: Protocol, most: int) -> np.ndarray:
+    """Of the scored pixels one in each of about `most` equal cells: the same whoever asks."""
+    row, column = _one_a_cell(asked(shape, protocol), most, np.random.Philox(key=most))
+    if protocol == "held-out":
+        row, column = 2 * row + 1, 2 * column + 1
+    return (row * shape[1] + column).reshape(-1)
+
+
+def _one_a_cell(shape: Shape, most: int, bits: np.random.BitGenerator) -> tuple[np.ndarray, np.ndarray]:
+    height, width = shape
+    rows = max(1, min(height, round(math.sqrt(most * height / width))))
+    columns = max(1, min(width, most // rows))
+    draw = np.random.Generator(bits)
+    row = ((np.arange(rows)[:, None] + draw.random((rows, columns))) * (height / rows)).astype(np.int64)
+    column = ((np.arange(columns) + draw.random((rows, columns))) * (width / columns)).astype(np.int64)
+    return np.minimum(row, height - 1), np.minimum(column, width - 1)
 
 
 def psnr(found: Tensor, truth: Tensor) -> float:
