@@ -25,6 +25,8 @@ def blocks(language: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("code", [pytest.param(code, id=where) for where, code in blocks("python")])
 def test_a_block_runs(code: str, tmp_path: Path) -> None:
+    if "from transformers import" in code:  # what posenc adapts it does not need
+        pytest.importorskip("transformers")
     path = tmp_path / "readme_block.py"
     path.write_text(code)
     spec = importlib.util.spec_from_file_location("readme_block", path)

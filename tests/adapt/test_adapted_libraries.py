@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from posenc.adapt import llama, vision_transformer
+from posenc.frequencies import yarn
 from posenc.positions import Positions, grid
 from posenc.schemes.rope import RoPE
 from posenc.schemes.sinusoid import Sinusoid
@@ -91,6 +92,33 @@ def test_cached_keys_stay_right_where_their_own_schedule_changes_under_them():
 def test_every_kind_of_rotation_that_the_library_has_is_read():
     utilities = pytest.importorskip("transformers.modeling_rope_utils")
     assert {rotation["rope_type"] for rotation in ROTATIONS} == {"default", *utilities.ROPE_INIT_FUNCTIONS}
+
+
+def test_a_model_of_a_folder_is_stretched_as_the_library_stretches_it(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    rotation = {"rope_type": "default", "rope_theta": 500.0}
+    made = transformers.LlamaConfig(**SMALL, rope_parameters=rotation, bos_token_id=None, eos_token_id=None)
+    transformers.LlamaForCausalLM(made).save_pretrained(tmp_path)
+
+    def loaded(**options):
+        return transformers.AutoModelForCausalLM.from_pretrained(tmp_path, **options).eval()
+
+    before = logits(loaded(), 100)
+    own = llama(loaded())
+    torch.testing.assert_close(logits(own, 100), before, atol=1e-5, rtol=0)
+
+    stretched = {"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 64}
+    wanted = logits(loaded(rope_parameters=stretched), 100)
+    frequencies = yarn(8, factor=4.0, trained=64, base=500.0, literal=True)
+    longer = RoPE(16, frequencies=frequencies, pairing="half")
+    torch.testing.assert_close(logits(llama(own, longer), 100), wanted, atol=1e-5, rtol=0)
+    assert float((wanted - before).abs().max()) > 1e-3
+
+    own.save_pretrained(tmp_path / "again")
+    again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "again").eval()
+    torch.testing.assert_close(logits(again, 100), before, atol=1e-5, rtol=0)  # the schedule is not written
+    torch.testing.assert_close(logits(llama(again, longer), 100), wanted, atol=1e-5, rtol=0)
 
 
 HALVES = ("Llama", "Mistral", "Qwen2", "Qwen3", "Phi", "Phi3", "StableLm", "Granite", "Olmo2", "Gemma", "GPTNeoX")
