@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import msgspec
 import numpy as np
@@ -17,7 +20,8 @@ from posenc import runner, studies
 from posenc.models.radiance import RadianceConfig
 from posenc.report.ledger import judge_claims
 from posenc.store import Store, Unit
-from posenc.studies.scene import STUDY, presets, rows, turning, work
+from posenc.studies.found import Found
+from posenc.studies.scene import STUDY, drawing, presets, rows, turning, work
 from posenc.studies.scene.claims import CLAIMS
 from posenc.tasks import room, scenes
 from posenc.tasks.scenes import views
@@ -190,7 +194,7 @@ def test_the_page_shows_truth_predictions_errors_depth_and_a_turning_picture(tmp
     own = {**OWN, "steps": 2}
     for name in ("quick", "standard"):
         monkeypatch.setitem(presets.PRESETS, name, dataclasses.replace(presets.PRESETS[name], own=own))
-    store, request = Store(tmp_path), studies.Request(preset="quick", panels=["all"], seeds=[0])
+    store, request = Store(tmp_path), studies.Request(preset="standard", panels=["all"], seeds=[0])
     units = STUDY.plan(request, store)
     report = runner.run(units, store, runner.InProcess(), stream=io.StringIO())
     assert report.exit_code == 0, str(report)
@@ -199,8 +203,11 @@ def test_the_page_shows_truth_predictions_errors_depth_and_a_turning_picture(tmp
     for words in (">How near<", ">Sharper with time<", ">Views that were held out<", ">Depth<",
                   ">From all around<", ">Spherical harmonics of the direction<",
                   ">Where along a ray the field is asked<", "multires with importance samples without cells",
-                  "How fast the features should turn", "data:image/gif;base64,"):  # fmt: skip
+                  "How fast the features should turn", "data:image/gif;base64,", "In the panel above alone: ",
+                  "multires without highlights or directions", "on the torus at the quick scale"):  # fmt: skip
         assert words in text, words
+    curves = drawing.compared(STUDY.found(request, store, units), "torus")
+    assert set(curves) == set(rows.ROWS)
     assert len(text) < 1_000_000
     (turn,) = page.parent.glob("*-turntable.png")
     with image.open(turn) as opened:
@@ -209,6 +216,29 @@ def test_the_page_shows_truth_predictions_errors_depth_and_a_turning_picture(tmp
     told = STUDY.verdict(request, store, units)
     assert "torus:" in told[0]
     assert "comes nearest, PSNR on the object" in told[0]
+
+
+def test_a_sweep_says_whether_the_comparisons_sigma_is_the_best():
+    other = {1.0: {0: 20.0}, 2.0: {0: 21.0}, 4.0: {0: 21.5}}
+    assert drawing._chosen(other).endswith("It is not the best here: 4 is, by 0.50 dB.")
+    assert drawing._chosen({1.0: {0: 20.0}, 2.0: {0: 21.0}}).endswith("the best here too.")
+    assert drawing._chosen({}).endswith("at the quick scale.")
+
+
+def test_the_results_that_are_kept_hold_the_bar_of_the_first_full_run():
+    kept = Path(__file__).parents[2] / "results" / "scene-quick.csv"
+    with kept.open() as file:
+        found = [row for row in csv.DictReader(file) if row["metric"] == "psnr_mask" and "multires" in row["scheme"]]
+    assert len(found) >= 3
+    assert np.mean([float(row["value"]) for row in found]) >= drawing.BARS["quick", "spot"] - drawing.SLACK
+
+
+@pytest.mark.parametrize(("level", "word"), [(28.5, "28.50: held."), (27.0, "27.00: not held: more than 0.5 dB less.")])
+def test_a_page_says_whether_the_bar_is_held(level, word):
+    table = made_up("multires", [level, level])
+    found = SimpleNamespace(rows=table, request=studies.Request(preset="quick"))
+    assert drawing.bar(cast(Found, found), "spot").endswith(word)
+    assert drawing.bar(cast(Found, found), "torus") == ""
 
 
 def test_a_page_before_anything_has_finished(tmp_path, tiny):

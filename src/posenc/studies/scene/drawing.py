@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from posenc.measure.statistics import mean
-from posenc.report.lines import lines
+from posenc.report.lines import MOST_IN_ONE_PICTURE, Points, lines
 from posenc.report.page import Panel, Picture, Pictures, Table, Text
 from posenc.report.pixels import album, embedded, error_map
-from posenc.report.rows import number, values
+from posenc.report.rows import listed, number, values
 from posenc.report.scores import Score, scores
 from posenc.studies.found import Found
 from posenc.studies.scene import rows, turning, work
-from posenc.studies.scene.presets import BLIND, OTHER, SAMPLED, parted
+from posenc.studies.scene.presets import OTHER, SAMPLED, SEEN, SPOT, parted
 from posenc.tasks.scenes import Scene
 
 INSIDE, WHOLE, ALIKE = "psnr_mask", "psnr", "ssim"
@@ -24,6 +24,10 @@ SCORES = {
     ALIKE: Score("Structural similarity", "of 1", bounds=(None, 1.0)),
     "steps": Score("Steps in the same time", "steps"),
 }
+BARS = {("quick", SPOT): 28.77}
+"""PSNR on the object that multires reached, mean over seeds, in the first full run of a preset: scene-quick.csv."""
+SLACK = 0.5
+"""Decibels below it that a machine which takes fewer steps in the same time may stay."""
 SHOWN = 3
 """Held-out views that a page shows."""
 WORST = 0.25
@@ -62,31 +66,57 @@ def encodings(found: Found) -> list[Panel]:
         panels += [
             near(found, setting),
             lines(
-                found.over_time(setting, headline_metric(found, setting)),
+                compared(found, setting),
                 title=_title(found, "Sharper with time", setting),
                 x_label="seconds of training on one core",
                 y_label="PSNR in dB",
                 bounds=None,
                 log_x=True,
-                note="Asked of some rays of every held-out view, on the object where it is known.",
+                note="Asked of some rays of every held-out view, on the object where it is known."
+                + _left_out(found, setting),
             ),
             *pictures_of(found, setting),
         ]
     return panels
 
 
+def compared(found: Found, setting: str) -> dict[str, Points]:
+    """Curves that one picture can hold: of the quick scale's rows, then of the best."""
+    order = reached(found, setting)
+    chosen = sorted(order, key=lambda label: label not in rows.ROWS)[:MOST_IN_ONE_PICTURE]
+    over_time = found.over_time(setting, headline_metric(found, setting))
+    return {label: over_time[label] for label in order if label in chosen and label in over_time}
+
+
+def _left_out(found: Found, setting: str) -> str:
+    others = [label for label in reached(found, setting) if label not in compared(found, setting)]
+    return f" In the panel above alone: {listed(others)}." if others else ""
+
+
+def bar(found: Found, setting: str) -> str:
+    """Whether what the first full run of this scale reached is reached again."""
+    mark, now = BARS.get((found.request.preset, setting)), reached(found, setting).get("multires")
+    if mark is None or now is None:
+        return ""
+    held = "held" if now >= mark - SLACK else f"not held: more than {SLACK:g} dB less"
+    told = f" The first full run at this scale had {number(mark)} dB on the object for multires, this one {number(now)}"
+    return f"{told}: {held}."
+
+
 def near(found: Found, setting: str) -> Panel:
     known = [row for row in found.rows if row["setting"] == setting]
+    mark = BARS.get((found.request.preset, setting))
     panel = scores(
         known,
         metrics=SCORES
         if headline_metric(found, setting) == INSIDE
         else {k: v for k, v in SCORES.items() if k != INSIDE},
         setting=setting,
+        lines={INSIDE: {"first full run, multires": mark}} if mark else None,
         title=_title(found, "How near", setting),
         caption="Every encoding has about as many parameters (but the one called small) and the same seconds of one "
         "core. Scored on every pixel of views from where no picture was taken for training. What instant-ngp calls a "
-        "hash encoding is multires here; hash is its finest level alone.",
+        f"hash encoding is multires here; hash is its finest level alone.{bar(found, setting)}",
     )
     return Panel(panel.title, (*panel.blocks, parameters(found, setting)), panel.caption)
 
@@ -134,7 +164,7 @@ def pictures_of(found: Found, setting: str) -> list[Panel]:
         "knows; what came out, and below it how far off that "
         f"is, from black for nothing to white for {WORST:g} in the mean of the colours."
     )
-    views = album(shown, key=key, notes=notes, size="wide")
+    views = album(shown, key=key, notes=notes, size="wide", photographs=True)
     deep = album(depths, key="How far the field thinks the surface is: near is bright, black is nothing. Nobody told "
                  "it.", size="wide")  # fmt: skip
     return [
@@ -174,10 +204,11 @@ def turntable(found: Found, setting: str, label: str, scene: Scene) -> Panel:
 def directions(found: Found) -> list[Panel]:
     return _variants(
         found,
-        ("", BLIND),
+        SEEN,
         "Spherical harmonics of the direction",
         "With them a colour may change with the side that it is seen from, as a highlight does; without, every place "
-        "has one colour.",
+        "has one colour. Without highlights the same solid is rendered matte: nothing on it changes with the side, and "
+        "what directions bring there they bring otherwise. It is another scene, so that only differences compare.",
     )
 
 
@@ -186,9 +217,11 @@ def samples(found: Found) -> list[Panel]:
         found,
         SAMPLED,
         "Where along a ray the field is asked",
-        "As many sections of each ray, and as many seconds. multires asks where the grid of cells says that something "
-        "was found; without cells everywhere. With importance samples half of the sections are even and the others lie "
-        "where those find weight, as arXiv 2003.08934 has it with two networks, and without cells.",
+        "As many sections of each ray and as many seconds of training; views are rendered the same way. multires asks "
+        "where the grid of cells says that something was found; without cells everywhere. With importance samples half "
+        "of the sections are even, and a first pass through the same field, which takes time too, says where the "
+        "others lie; arXiv 2003.08934 has a second network for that, and no cells. A step has as many rays as bring "
+        "about the same number of places, so that asking at fewer places of a ray is learning from more rays.",
     )
 
 
@@ -201,7 +234,7 @@ def _variants(found: Found, variants: Sequence[str], title: str, caption: str) -
                 name = setting + variant
                 if row["setting"] == name and row["scheme"].removesuffix(f", {name}") == "multires":
                     told.append({**row, "scheme": f"multires{variant}", "setting": "main"})
-        shown = {name: SCORES[name] for name in (INSIDE, WHOLE)}
+        shown = {name: SCORES[name] for name in (INSIDE, WHOLE, "steps")}
         panels.append(scores(told, metrics=shown, title=_title(found, title, setting), caption=caption))
     return panels
 
@@ -221,9 +254,21 @@ def sigma(found: Found) -> list[Panel]:
             y_label="PSNR on the object, dB",
             bounds=None,
             log_x=True,
-            caption=f"Gaussian features on the other solid, the {OTHER}: what the comparison's sigma was chosen by.",
+            caption=f"Gaussian features on the other solid, the {OTHER}. {_chosen(points)}",
         )
     ]
+
+
+def _chosen(points: Points) -> str:
+    """Whether the comparison's sigma is the best of a sweep."""
+    mean_at = {x: mean(list(seeds.values())) for x, seeds in points.items()}
+    best, sigma = max(mean_at, key=mean_at.__getitem__, default=None), rows.OF_SIGMA[rows.FOURIER]
+    told = f"The comparison has {rows.FOURIER}, chosen among a few at the quick scale"
+    if best is None or sigma not in mean_at:
+        return f"{told}."
+    if best == sigma:
+        return f"{told}: the best here too."
+    return f"{told}. It is not the best here: {best:g} is, by {number(mean_at[best] - mean_at[sigma])} dB."
 
 
 def _row(pictures: np.ndarray) -> np.ndarray:

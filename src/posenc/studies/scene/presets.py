@@ -42,7 +42,7 @@ PRESETS = {
     ),
     "standard": Preset(
         about="one scene, eight encodings x 3 seeds, 150 seconds each, directions, samples and sigma besides: an hour "
-        "and a quarter on two cores",
+        "and a half on two cores",
         scale="40 views of 100 x 100 pixels, or your own of up to 400; 150 seconds of training on one core a field",
         seeds=(0, 1, 2),
         panels=("encodings", "directions", "samples", "sigma"),

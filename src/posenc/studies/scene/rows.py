@@ -12,7 +12,7 @@ from posenc.studies.field_rows import INSTANT_NGP, Budget, FieldRow
 from posenc.training.loop import TrainingConfig
 
 FOURIER = "gaussian-2"
-"""Sigma, cycles a side of the cube, is the best of ``OF_SIGMA`` on the other solid."""
+"""Sigma, cycles a side of the cube, was the best of a few on the other solid at the quick scale."""
 SMALL = "-small"
 SMALL_DIM = 96
 ROWS = ("none", FOURIER, FOURIER + SMALL, "dense", "hash", "multires")
