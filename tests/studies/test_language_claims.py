@@ -2,6 +2,7 @@
 
 import math
 
+from posenc import studies
 from posenc.report.expectations import Expected
 from posenc.report.ledger import judge_claim
 from posenc.studies.language import PLANS, STUDY, rows
