@@ -5,14 +5,18 @@ import sys
 import pytest
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from posenc.attention import attention
+from posenc.attention import attend, attention
+from posenc.kernels.seen import Seen
 from posenc.positions import Positions, sequence
 from posenc.schemes.alibi import ALiBi
 from posenc.schemes.cope import CoPE
 from posenc.schemes.fire import FIRE
 from posenc.schemes.fox import FoX
 from posenc.schemes.kerple_power import KERPLEPower
+from posenc.schemes.pope import PoPE
 from posenc.schemes.shaw import Shaw
 
 
@@ -106,3 +110,38 @@ def test_half_precision_gets_a_bias_that_is_not_rounded():
     out = attention(q, k, v, scheme=scheme, q_pos=sequence(1, start=n), k_pos=sequence(n))
     exact = torch.softmax(-0.001 * (n - torch.arange(n)).double(), 0).view(-1, 4).sum(0)
     torch.testing.assert_close(out[0, 0, 0].double(), exact, atol=1e-3, rtol=0)
+
+
+class Largest(TorchDispatchMode):
+    """Of all tensors that are made under it."""
+
+    numel = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        for t in pytree.tree_leaves(made):
+            self.numel = max(self.numel, t.numel() if isinstance(t, Tensor) else 0)
+        return made
+
+
+@pytest.mark.parametrize("groups", [4, 2])
+def test_a_causal_pass_of_keys_wider_than_values_makes_no_weights(groups):
+    """Widened keys, which SDPA's fused kernel on a CPU takes beside values of their width alone."""
+    scheme, count = PoPE(8, groups, initial="uniform").double(), 120
+    given = draw(1, 4, count, 8), draw(1, groups, count, 8, seed=8), draw(1, groups, count, 8, seed=9)
+    found = []
+    for mask in (Seen(count, count), Seen(count, count).rows(given[0].device)):
+        inputs = [t.clone().requires_grad_() for t in given]
+        where = scheme.prepare(sequence(count))
+        with Largest() as largest:
+            out = attend(*inputs, scheme, where, where, None, mask=mask)
+            grads = torch.autograd.grad((out * draw(*out.shape)).sum(), [*inputs, scheme.delta])
+        if isinstance(mask, Seen):
+            assert largest.numel < count**2
+        found.append([out, *grads])
+    for a, b in zip(*found, strict=True):
+        close(a, b)
+    q, k, v = (t[:, :, :1] for t in given)
+    where = scheme.prepare(sequence(1))
+    same = attend(q, k, v, scheme, where, where, None, mask=Seen(1, 1))
+    close(same, v.repeat_interleave(4 // groups, 1))

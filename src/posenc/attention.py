@@ -161,7 +161,7 @@ def attend(
     elif backend == "sdpa" and "bias" in scheme.claims.sites:
         out = _in_parts(_biased, q * scale, k, v, scheme, pair, kept, mask, made)
     elif backend == "sdpa" and isinstance(mask, Seen) and "mask" not in scheme.claims.sites and mask.triangular:
-        out = functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=_grouped(q, k))
+        out = _sdpa(q, k, v, None, scale, causal=True)
     elif backend == "sdpa":
         out = _sdpa(q, k, v, _both(scheme.mask(pair), _rows(mask, slice(None), q)), scale)
     else:
@@ -265,14 +265,15 @@ def _bias(
     return bias
 
 
-def _sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float) -> Tensor:
-    if mask is None and dense.pays(q, k, v):
+def _sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, *, causal: bool = False) -> Tensor:
+    """causal: the mask of as many queries as keys that SDPA knows by itself, where no other is given."""
+    if mask is None and not causal and dense.pays(q, k, v):
         return dense.attention(q, k, v, scale)
     narrow = q.shape[-1] - v.shape[-1] if q.device.type == "cpu" else 0  # there its fused kernel has one width
     if narrow and q.shape[2] == 1 and (mask is None or mask.dtype == torch.bool):  # and its plain way copies all keys
         return of_groups(_softmax(logits_of_groups(q * scale, k), mask).to(v.dtype), v)
     if 0 < narrow <= v.shape[-1] and q.shape[2] > 1:
-        return _sdpa(q, k, functional.pad(v, (0, narrow)), mask, scale)[..., :-narrow]
+        return _sdpa(q, k, functional.pad(v, (0, narrow)), mask, scale, causal=causal)[..., :-narrow]
     if mask is not None and mask.dim() == 3:  # else SDPA takes its slow way, with the weights of all samples in memory
         mask = mask[None]
     if q.shape[2] == 1 and _grouped(q, k):  # one query: those that share a key are as several, which is faster
@@ -283,7 +284,9 @@ def _sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float) ->
             q.reshape(len(q), groups, -1, q.shape[-1]), k, v, mask, scale=scale
         )
         return out.reshape(len(q), q.shape[1], 1, v.shape[-1])
-    return functional.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=_grouped(q, k))
+    return functional.scaled_dot_product_attention(
+        q, k, v, mask, is_causal=causal, scale=scale, enable_gqa=_grouped(q, k)
+    )
 
 
 def _flex(
