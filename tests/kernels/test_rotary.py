@@ -61,6 +61,20 @@ def test_parts_make_the_whole(parts, pairing, before):
         assert torch.equal(low, x.bfloat16()), layout
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_one_vector_for_several_turns_takes_no_parts(parts, pairing, dtype):
+    """Nor do turns of another number of tokens, of which a part would be left as it lay in memory."""
+    for before in [(B, 1, N), (B, H, N)]:
+        by = table(before, pairing)
+        for shape in [(1, H, N, D), (1, H, 1, D), (B, 1, N, D)]:
+            x = draw(*shape).to(dtype)
+            torch.testing.assert_close(turn(x, by).double(), oracle(x.double(), by, False), atol=1e-5, rtol=1e-5)
+    for tokens in (N - 1, N + 1):
+        with pytest.raises(RuntimeError, match=r"must match|not broadcastable|at non-singleton"):
+            turn(draw(B, H, N, D).to(dtype), table((B, 1, tokens), pairing))
+
+
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own, on the way to jvp
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_parts_have_every_derivative(monkeypatch, pairing):

@@ -157,8 +157,12 @@ def _plainly(x: Tensor, by: Turn, back: bool) -> Tensor:
 
 
 def _takes_passes(x: Tensor, by: Turn) -> bool:
-    """Whether many numbers on a CPU need more than the one pass of a complex product, and x alone has a gradient."""
+    """Whether many numbers on a CPU need more than the one pass of a complex product, none of them is made for several
+    turns, and x alone has a gradient."""
     if x.device.type != "cpu" or x.dim() != 4 or x.numel() < SEVERAL or forward_ad._current_level >= 0:
+        return False
+    of_turns, of_x = by.cos_sin.shape[-3::-1], x.shape[-2::-1]
+    if len(of_turns) > 3 or any(own not in (1, whole) for own, whole in zip(of_turns, of_x, strict=False)):
         return False
     if torch.is_grad_enabled() and by.cos_sin.requires_grad:
         return False
