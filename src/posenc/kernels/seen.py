@@ -21,7 +21,8 @@ class Seen:
     """The rule, and the tensors that it reads, of the order Q + K.
 
     queries, keys: how many there are; query ``i`` is key ``keys - queries + i``. document: of each key, ``(K,)`` or
-    ``(B, K)``. real: False for padding, shaped alike. window: how many tokens a query sees, itself among them.
+    ``(B, K)``, no two of one number. real: False for padding, shaped alike. window: how many tokens a query sees,
+    itself among them.
     """
 
     queries: int
@@ -54,6 +55,14 @@ class Seen:
         if self.real is not None:
             seen = seen & self.real[..., None, :]
         return seen[:, None] if seen.dim() == 3 else seen
+
+
+def begins(numbers: Tensor, before: Tensor | None = None) -> Tensor:
+    """True at each token ``(.., N)`` of another number than the one before it, which is ``before (.., 1)`` at first.
+
+    Its running sum numbers documents by their order, so that a number that comes back is another document's.
+    """
+    return numbers.diff(dim=-1, prepend=numbers[..., :1] if before is None else before) != 0
 
 
 def hides(mask: Tensor) -> bool:

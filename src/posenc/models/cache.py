@@ -3,24 +3,21 @@
 Memory is taken ahead and doubled when it is full, so a step copies nothing that is there, and dropping the oldest
 tokens moves nothing. A cache knows which schemes made it: keys that were made with another scheme, another schedule of
 frequencies or other trained numbers are refused; ``move`` makes them those of the new one, where ``rerotate`` can.
+Keys that other weights of the model made are refused too; what is written through ``.data`` passes unseen.
 """
 
 from __future__ import annotations
 
-import hashlib
-import itertools
-import pickle
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from posenc.kernels.seen import begins
+from posenc.models.makers import Maker, Written, layers_of, marks, refuse_unfaithful, weights_of
 from posenc.positions import Positions
 from posenc.scheme import Scheme
-
-MOVED = 1e-4
-"""How far, in a vector of length sqrt(D), a moved key may be from one made there: less than a float32 angle is off."""
 
 
 class Growing:
@@ -57,7 +54,7 @@ class Growing:
 
     def _taken(self, new: Tensor, count: int, wanted: int) -> Tensor:
         """More memory, for both dtypes and for as many samples as either has."""
-        old = self.first(count)
+        old = self.first(count) if count else None
         shape, dtype = _beside(new, self.dim), new.dtype
         if old is not None:
             shape = tuple(torch.broadcast_shapes(_beside(old, self.dim), shape))
@@ -104,6 +101,7 @@ class Cache:
         self.count, self.room = 0, room
         self.layers: list[Held] = []
         self.makers: list[Maker] = []
+        self.weights = Written([])
         self.coords, self.placed, self.documents = Growing(-2, room), Growing(-1, room), Growing(-1, room)
 
     @property
@@ -114,8 +112,14 @@ class Cache:
             raise ValueError("this cache holds no tokens yet. Fill it: extend(model, tokens, cache)")
         return Positions(coords, self.placed.first(self.count))
 
-    def serve(self, schemes: Sequence[Scheme]) -> None:
-        """Takes the schemes of a model's layers for those that make its keys, or refuses them (ValueError)."""
+    @property
+    def samples(self) -> int:
+        """How many samples its tokens are of; 0 where there are none."""
+        return len(_whole(self.layers[0].k, self.count)) if self.count else 0
+
+    def serve(self, schemes: Sequence[Scheme], weights: Sequence[Tensor]) -> None:
+        """Takes the schemes of a model's layers, and its weights, for those that make its keys, or refuses them
+        (ValueError)."""
         for scheme in schemes:
             if not scheme.claims.cacheable or scheme.draws:
                 why = "draws anew at every pass" if scheme.draws else "does not claim to be cacheable"
@@ -133,14 +137,32 @@ class Cache:
             same = before is not None and before[0] is maker.scheme and before[1] is scheme
             if self.count and not same and not maker.is_like(scheme):
                 raise ValueError(
-                    f"layer {layer} has {_short(scheme)}, and the {self.count} keys of this cache were made with "
-                    f"{maker.told(scheme)}. Move them, cache.move(model), or begin a new Cache()."
+                    f"layer {layer} has {type(scheme).__name__}, and the {self.count} keys of this cache were made "
+                    f"with {maker.told(scheme)}. Move them, cache.move(model), or begin a new Cache()."
                 )
+        if marks(weights) != self.weights.marks:
+            self._refuse_other(weights)
+            self.weights = Written(weights)
         if not self.count:
             self.makers = [Maker(s) for s in schemes]
 
+    def _refuse_other(self, weights: Sequence[Tensor]) -> None:
+        if self.count and not self.weights.equal(weights):
+            raise ValueError(
+                f"the {self.count} keys of this cache were made with other weights of the model: another model's, or "
+                "they were written to since, as by an optimiser's step. Read the text again into a new Cache()."
+            )
+
+    def refuse_samples(self, what: str, samples: int) -> None:
+        """Raises ValueError for another number of samples than it holds, where it holds any."""
+        if self.samples not in (0, samples):
+            raise ValueError(
+                f"this cache holds {self.samples} samples and {what} came for {samples}. Give them for "
+                f"{self.samples}, or begin a new Cache()."
+            )
+
     def remember(self, pos: Positions, documents: Tensor | None) -> tuple[Positions, Tensor | None]:
-        """Where all tokens stand with the next ones, and of which document they are; they stay once counted."""
+        """Where all tokens stand with the next ones, and in which run of one document; they stay once counted."""
         count, more = self.count, pos.count
         coords, placed = self.coords.put(pos.coords, count), pos.placed
         if placed is not None or self.placed.memory is not None:
@@ -148,19 +170,23 @@ class Cache:
                 self.placed.put(torch.ones(count, dtype=torch.bool, device=coords.device), 0)
             full = torch.ones(more, dtype=torch.bool, device=coords.device)
             placed = self.placed.put(full if placed is None else placed, count)
-        if documents is not None or self.documents.memory is not None:
-            if count and self.documents.memory is None:
-                self.documents.put(torch.zeros(count, dtype=torch.long, device=coords.device), 0)
-            last = self.last_document()
-            same = torch.zeros(1, dtype=torch.long, device=coords.device) if last is None else last
-            documents = self.documents.put(same.expand(*same.shape[:-1], more) if documents is None else documents,
-                                           count)  # fmt: skip
-        return Positions(coords, placed), documents
+        if documents is None and self.documents.memory is None:
+            return Positions(coords, placed), None
+        if count and self.documents.memory is None:
+            self.documents.put(torch.zeros(2, count, dtype=torch.long, device=coords.device), 0)
+        number, run = self.last_document(coords.device).unbind(-2)
+        documents = number if documents is None else documents
+        rows = torch.broadcast_shapes(number.shape[:-1], documents.shape[:-1])
+        documents, number = documents.expand(*rows, more), number.expand(*rows, 1)
+        both = torch.stack([documents, run + begins(documents, number).cumsum(-1)], -2)
+        return Positions(coords, placed), self.documents.put(both, count)[..., 1, :]
 
-    def last_document(self) -> Tensor | None:
-        """The document of the last token, ``(1,)`` or ``(B, 1)``: of tokens that did not say, 0."""
+    def last_document(self, device: torch.device) -> Tensor:
+        """Of the last token's document its number and its run, ``(2, 1)`` or ``(B, 2, 1)``; 0 where none was said."""
         held = self.documents.first(self.count)
-        return None if held is None or not self.count else held[..., -1:]
+        if held is None or not self.count:
+            return torch.zeros(2, 1, dtype=torch.long, device=device)
+        return held[..., -1:]
 
     def counted(self, more: int) -> None:
         """The next tokens stay."""
@@ -179,44 +205,65 @@ class Cache:
     def move(self, model: Any, pos: Positions | None = None) -> None:
         """Keys and values as if each layer had made them with the model's present scheme, at ``pos``.
 
-        pos: where the tokens stand from now on; by default where they stood. What a layer read stays what it was, so
-        this is exact for a first layer, and for the others given what the layers before them said. Raises ValueError,
-        with the cache as it was, where a scheme cannot.
+        pos: where the tokens stand from now on; by default where they stood. Tokens without a place stay so unless it
+        says which have one. What a layer read stays what it was, so this is exact for a first layer, and for the others
+        given what the layers before them said. Raises ValueError, with the cache as it was, where a scheme cannot.
         """
         here, schemes = self.pos, layers_of(model)
-        there = here if pos is None else Positions(pos.coords, pos.placed if here.placed is None else here.placed)
+        for rows in () if pos is None else (pos.coords[..., 0], pos.placed):
+            if rows is not None and rows.dim() == 2 and len(rows) > 1:
+                self.refuse_samples("positions", len(rows))
+        there = here if pos is None else Positions(pos.coords, here.placed if pos.placed is None else pos.placed)
         if there.count != self.count or len(schemes) != len(self.layers):
             raise ValueError(
                 f"this cache holds {self.count} tokens of {len(self.layers)} layers; got {there.count} positions and "
                 f"{len(schemes)} layers. Give a position for each token, and the model that filled it."
             )
+        self._refuse_other(weights_of(model))
         made = []
         for held, maker, scheme in zip(self.layers, self.makers, schemes, strict=True):
             k, v = _whole(held.k, self.count), _whole(held.v, self.count)
             if there is here and maker.is_like(scheme):
                 made.append((k, v))
                 continue
-            maker.refuse_unfit(scheme, held)
+            maker.refuse_unfit(scheme, keeps=held.kept is not None)
             before, after = maker.scheme.prepare(here), scheme.prepare(there)
-            refuse_unfaithful(maker.scheme, scheme, before, after, (*k.shape[1:3], model.config.head_dim))
+            x = torch.randn(*k.shape[:3], model.config.head_dim, generator=torch.Generator().manual_seed(0))
+            refuse_unfaithful(maker.scheme, scheme, before, after, x.to(k.device))
             made.append((scheme.rerotate(k, before, after, "k"), scheme.rerotate(v, before, after, "v")))
         for held, (k, v) in zip(self.layers, made, strict=True):
             held.k.put(k, 0)
             held.v.put(v, 0)
         self.coords.put(there.coords, 0)
+        if there.placed is not None:
+            self.placed.put(there.placed, 0)
         self.makers = [Maker(scheme) for scheme in schemes]
 
     @classmethod
     def joined(cls, caches: Sequence[Cache]) -> Cache:
         """Fragments that were read apart, one after the other, each where it stood: ``move`` gives them new places.
 
-        What is said after them sees all; they never saw each other. Raises ValueError where other schemes made them.
+        What is said after them sees all; they never saw each other. Raises ValueError where other schemes or weights
+        made them, where they are of other samples, and where they hold documents, which see themselves alone.
         """
         if not caches or not all(cache.count for cache in caches):
             raise ValueError("caches are joined where there is at least one, and each holds tokens. Leave out others.")
+        if any(cache.documents.memory is not None for cache in caches):
+            raise ValueError(
+                "what is said after caches that are joined sees all that they hold, and one of these holds documents, "
+                "which see themselves alone. Read each text into a cache of its own, without `documents`."
+            )
+        several = sorted({cache.samples for cache in caches} - {1})
+        if len(several) > 1:
+            raise ValueError(
+                f"caches are joined of as many samples each; these hold {', '.join(map(str, several))}. Read every "
+                "fragment for all samples, or once for all of them."
+            )
         joined = cls(room=2 * sum(cache.count for cache in caches))
         for cache in caches:
-            joined.serve([maker.scheme for maker in cache.makers])
+            own = [maker.scheme for maker in cache.makers], cache.weights.tensors
+            cache.serve(*own)  # a scheme or weights that were changed since are not those that made its keys
+            joined.serve(*own)
             for new, held in zip(joined.layers, cache.layers, strict=True):
                 kept = None if held.kept is None else held.kept.first(held.count)
                 new.extended(_whole(held.k, held.count), _whole(held.v, held.count), kept)
@@ -225,115 +272,7 @@ class Cache:
         return joined
 
 
-class Maker:
-    """The scheme that made a layer's keys, and what it was when it did."""
-
-    def __init__(self, scheme: Scheme) -> None:
-        self.scheme, self.values, self.versions = scheme, plain(scheme), versions(scheme)
-        self.fingerprint = fingerprint(scheme)
-
-    def is_like(self, scheme: Scheme) -> bool:
-        """Whether it makes the same keys: the same untouched object, else one of the same numbers."""
-        if scheme is self.scheme and self._untouched():
-            return True
-        return fingerprint(scheme) == self.fingerprint
-
-    def _untouched(self) -> bool:
-        now, numbers = plain(self.scheme), versions(self.scheme)
-        alike = now.keys() == self.values.keys() and all(value is self.values[name] for name, value in now.items())
-        return alike and numbers == self.versions
-
-    def told(self, scheme: Scheme) -> str:
-        """What it is, beside one that is not like it."""
-        if type(scheme) is not type(self.scheme):
-            return _short(self.scheme)
-        now = plain(scheme)
-        other = [name for name, value in self.values.items() if _bytes(now.get(name)) != _bytes(value)]
-        return f"another {_short(scheme)}, of another {other[0].strip('.') if other else 'state'}"
-
-    def refuse_unfit(self, scheme: Scheme, held: Held) -> None:
-        """Raises ValueError unless its keys can become those of a scheme by ``rerotate`` alone."""
-        name = _short(self.scheme)
-        if scheme is self.scheme and fingerprint(scheme) != self.fingerprint:
-            raise ValueError(
-                f"this {name} was changed after it made the keys of the cache, and what it was is lost. Begin a new "
-                "Cache(); to change a schedule, place new schemes: model.place(lambda layer: ..)."
-            )
-        if type(scheme) is not type(self.scheme):
-            raise ValueError(f"keys of {name} cannot become keys of {_short(scheme)}. Begin a new Cache().")
-        if "embed" in scheme.claims.sites:
-            raise ValueError(
-                f"{name} adds rows to the tokens, so positions are in all that was made of them and cached keys cannot "
-                "be moved. Begin a new Cache(), or choose a scheme that acts in attention."
-            )
-        if held.kept is not None and _tensors(scheme) != _tensors(self.scheme):
-            raise ValueError(f"what this {name} kept of each token was made by other weights. Begin a new Cache().")
-
-
-def refuse_unfaithful(old: Scheme, new: Scheme, before: Any, after: Any, shape: tuple[int, ...]) -> None:
-    """Raises ValueError unless vectors ``(G, K, D)`` that are moved are those that would be made."""
-    device = next((t.device for t in (*new.parameters(), *new.buffers())), torch.device("cpu"))
-    x = torch.randn(1, *shape, generator=torch.Generator().manual_seed(0)).to(device)
-    for site in ("k", "v"):
-        try:
-            moved = new.rerotate(old.transform(x, before, site), before, after, site)
-            wanted = new.transform(x, after, site)
-            same = moved.shape == wanted.shape and torch.allclose(moved, wanted, atol=MOVED, rtol=MOVED)
-        except RuntimeError:
-            same = False
-        if not same:
-            raise ValueError(
-                f"keys of this {_short(old)} cannot become keys of the other by a turn: they differ in more than "
-                "frequencies. Begin a new Cache()."
-            )
-
-
-def layers_of(model: Any) -> list[Scheme]:
-    """The scheme of each layer of a language model."""
-    return [model.unique_schemes[which] for which in model.scheme_of]
-
-
-def fingerprint(scheme: Scheme) -> str:
-    """A hash of what the keys that it makes depend on: its kind, its numbers and its tensors."""
-    digest = hashlib.sha256(type(scheme).__qualname__.encode())
-    for name, value in sorted(plain(scheme).items()):
-        digest.update(name.encode() + b"=" + _bytes(value))
-    digest.update(_tensors(scheme))
-    return digest.hexdigest()
-
-
-def plain(scheme: Scheme) -> dict[str, Any]:
-    """Everything that it and its parts were built with, but tensors: ``name.attribute`` to value."""
-    return {
-        f"{name}.{attribute}": value
-        for name, part in scheme.named_modules()
-        for attribute, value in vars(part).items()
-        if not attribute.startswith("_") and attribute not in ("training", "claims", "prepare")
-    }
-
-
-def versions(scheme: Scheme) -> list[tuple[int, int]]:
-    """Each tensor, and how often it was written to."""
-    return [(id(t), -1 if t.is_inference() else t._version) for t in (*scheme.parameters(), *scheme.buffers())]
-
-
-def _tensors(scheme: Scheme) -> bytes:
-    digest = hashlib.sha256()
-    for name, t in itertools.chain(scheme.named_parameters(), scheme.named_buffers()):
-        digest.update(f"{name}{t.dtype}{tuple(t.shape)}".encode())
-        digest.update(t.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-    return digest.digest()
-
-
-def _bytes(value: Any) -> bytes:
-    return pickle.dumps(value)
-
-
 def _whole(part: Growing, count: int) -> Tensor:
     held = part.first(count)
     assert held is not None
     return held
-
-
-def _short(scheme: Scheme) -> str:
-    return type(scheme).__name__

@@ -9,7 +9,8 @@ and the smaller residual projections of Radford et al. 2019 (GPT-2); Ainslie et 
 queries). Conventions: layer norm, which is one fused operation on every device; no biases but in the feed-forward.
 
 Causal by the order of tokens: token i sees tokens up to i, whatever their positions. A token without a place is
-padding, which nobody sees. Documents that are packed into one row see themselves alone.
+padding, which nobody sees. Documents that are packed into one row see themselves alone; a document is a run of tokens
+of one number, and a number that comes back is another one.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from torch.nn import functional
 
 from posenc.attention import attend
 from posenc.kernels.linear import feed_forward, linear
-from posenc.kernels.seen import Seen
+from posenc.kernels.seen import Seen, begins
 from posenc.models.cache import Held
 from posenc.models.sites import Placed, refuse_width, shared
 from posenc.positions import Positions, readable, sequence
@@ -112,11 +113,13 @@ class LanguageModel(nn.Module):
         documents: Int[Tensor, "*b N"] | None = None,
     ) -> Float[Tensor, "B N vocabulary"]:
         """pos: of the tokens; in a row from 0 by default, anew in every document. documents: which one each token is
-        of, ``(N,)`` or ``(B, N)``. Raises ValueError where they are not of as many tokens and samples."""
+        of, ``(N,)`` or ``(B, N)``, anew in every run of one number. Raises ValueError where they are not of as many
+        tokens and samples."""
+        refuse_unfit(self.config, tokens, pos, documents)
         if pos is None:
             pos = sequence(tokens.shape[-1], device=tokens.device) if documents is None else restarting(documents)
-        refuse_unfit(self.config, tokens, pos, documents)
-        seen = Seen(pos.count, pos.count, documents, pos.placed, self.config.window)
+        document = None if documents is None else begins(documents).cumsum(-1)
+        seen = Seen(pos.count, pos.count, document, pos.placed, self.config.window)
         return self.through(tokens, [Placed.at(scheme, pos, None) for scheme in self.unique_schemes], seen)
 
     def through(
@@ -173,8 +176,7 @@ class Block(nn.Module):
 def restarting(documents: Int[Tensor, "*b N"]) -> Positions:
     """0, 1, 2, .. anew in every run of tokens of one document."""
     at = torch.arange(documents.shape[-1], device=documents.device).expand(documents.shape)
-    new = documents.diff(dim=-1, prepend=documents[..., :1]) != 0
-    return Positions((at - at.where(new, 0).cummax(-1).values)[..., None])
+    return Positions((at - at.where(begins(documents), 0).cummax(-1).values)[..., None])
 
 
 def left_padded(texts: Sequence[Int[Tensor, "_"]], *, filler: int = 0) -> tuple[Int[Tensor, "B N"], Positions]:
@@ -187,16 +189,18 @@ def left_padded(texts: Sequence[Int[Tensor, "_"]], *, filler: int = 0) -> tuple[
     return tokens, Positions(at.clamp(min=0)[..., None], at >= 0).to(tokens.device)
 
 
-def refuse_unfit(config: LanguageConfig, tokens: Tensor, pos: Positions, documents: Tensor | None) -> None:
+def refuse_unfit(config: LanguageConfig, tokens: Tensor, pos: Positions | None, documents: Tensor | None) -> None:
     """Raises ValueError for tokens of another vocabulary, and for positions or documents of other tokens."""
     if tokens.dim() != 2:
         raise ValueError(f"tokens have shape (B, N), samples by tokens; got {tuple(tokens.shape)}. Write tokens[None]?")
     count = tokens.shape[1]
+    places = count if pos is None else pos.count
     numbers = count if documents is None else documents.shape[-1]
-    if pos.count != count or numbers != count:
-        other = f"{pos.count} positions" if pos.count != count else f"{numbers} numbers of documents"
+    if places != count or numbers != count:
+        other = f"{places} positions" if places != count else f"{numbers} numbers of documents"
         raise ValueError(f"there are {count} tokens a sample and {other}. Give one for each token.")
-    for name, t in (("positions", pos.coords[..., 0]), ("`placed`", pos.placed), ("`documents`", documents)):
+    coords, placed = (None, None) if pos is None else (pos.coords[..., 0], pos.placed)
+    for name, t in (("positions", coords), ("`placed`", placed), ("`documents`", documents)):
         if t is not None and t.dim() == 2 and len(t) not in (1, len(tokens)):
             raise ValueError(f"there are {len(tokens)} samples and {name} of {len(t)}. Give one row, or {len(tokens)}.")
     if tokens.numel() and tokens.device.type == "cpu" and readable(tokens):
