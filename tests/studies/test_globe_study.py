@@ -153,6 +153,10 @@ def test_without_an_earth_the_field_is_run_and_the_page_says_so(tmp_path: Path, 
         assert f"{title}: a smooth random field" in page
     assert "harmonics below fourier in rmse_poles" in page
     assert "Not measured" in page  # the hash grids were not asked for
+    field = work.target_of(tmp_path, units[0])
+    assert isinstance(field, task.Field)
+    assert field.share(rows.DEGREE) == 1  # the small preset's field is no finer
+    assert "100% of the variance lies in the span of what the row harmonics reads" in page
     folder_without = studies.Request(preset="quick", data=tmp_path)
     assert {unit.setting for unit in STUDY.plan(folder_without, store)} == {"field"}
 
@@ -236,6 +240,25 @@ def test_the_estimate_is_of_this_machine(tmp_path: Path, small: presets.Preset) 
     found = STUDY.estimate(units, store, 2)
     assert 0 < found.seconds < 60
     assert torch.get_num_threads() == threads
+
+
+def test_an_error_by_latitude_is_the_mean_of_north_and_south(tmp_path: Path, small: presets.Preset) -> None:
+    store = Store(tmp_path / "runs")
+    request = studies.Request(preset="quick", schemes=["xyz"], seeds=[0])
+    units = run(request, store)
+    errors = store.arrays(units[0].key)["error_by_latitude"]
+    bands = drawing._bands(STUDY.found(request, store, units), "field", "xyz")
+    assert list(bands) == [5.0, 15.0, 25.0, 35.0, 45.0, 55.0, 65.0, 75.0, 85.0]
+    assert bands[5.0][0] == pytest.approx(errors[8:10].mean())
+    assert bands[85.0][0] == pytest.approx((errors[0] + errors[17]) / 2)
+
+
+def test_truths_are_those_of_the_seeds_that_are_shown(tmp_path: Path, small: presets.Preset) -> None:
+    store = Store(tmp_path / "runs")
+    parts = [run(studies.Request(preset="quick", schemes=[s], seeds=[n]), store) for s, n in (("hash", 0), ("none", 1))]
+    page = STUDY.page(studies.Request(preset="quick"), store, [unit for part in parts for unit in part], {}).read_text()
+    assert ">The truth of seed 0<" in page
+    assert ">The truth of seed 1<" in page
 
 
 # pictures ------------------------------------------------------------------------------------------------------------

@@ -139,6 +139,14 @@ def test_the_field_has_mean_0_and_variance_1_on_the_sphere_and_one_value_at_a_po
     assert not torch.equal(field.coefficients, globe.random_field(12, 2.0, seed=1).coefficients)
 
 
+def test_a_field_says_how_much_of_it_lies_in_the_span_of_the_coarse_harmonics() -> None:
+    field = globe.random_field(12, 2.0, seed=4)
+    lon, lat = globe.draw(field.asked, 60000, generator())
+    coarse = globe.Field(field.coefficients[:16])
+    assert field.share(3) == pytest.approx(float(coarse.at(lon, lat).var()), abs=0.03)
+    assert (field.share(0), field.share(12)) == (0, 1)
+
+
 def test_a_larger_power_makes_a_smoother_field() -> None:
     lat = torch.zeros(2000, dtype=torch.float64)
     lon = torch.linspace(-180, 180, 2000, dtype=torch.float64)
@@ -204,6 +212,15 @@ def test_regions_hold_what_they_are_called() -> None:
     assert float((samples.poles.lat > 0).float().mean()) == 0.5
     field = globe.random_field(4, 2.0, seed=0)
     torch.testing.assert_close(samples.poles.target.double(), field.at(samples.poles.lon, samples.poles.lat))
+
+
+def test_regions_are_caps_and_a_strip() -> None:
+    cells = globe.regions()
+    share = {name: float((globe.row_areas()[:, None] * mask).sum()) for name, mask in cells.items()}
+    assert share["poles"] == pytest.approx(1 - math.cos(math.radians(10)))
+    assert share["date_line"] == pytest.approx(10 / 360)
+    assert float(globe.draw(cells["poles"], 200, generator())[1].abs().min()) > 80
+    assert float(globe.draw(cells["date_line"], 200, generator())[0].abs().min()) > 175
 
 
 def test_places_of_a_question_lie_where_it_is_asked_and_seeds_differ() -> None:

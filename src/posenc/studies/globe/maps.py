@@ -15,23 +15,23 @@ from posenc.report.page import Panel, Picture, Pictures, Table, Text
 from posenc.report.pixels import error_map, picture
 from posenc.report.rows import number
 from posenc.studies.found import Found
-from posenc.studies.globe.presets import EVERYWHERE, SETTINGS, SHOWN, settings
+from posenc.studies.globe.presets import SETTINGS, SHOWN, settings
 from posenc.studies.globe.work import Target, Trained, restored
 from posenc.tasks.globe import Field, Labels
 
 Pixels = NDArray[np.float64]
 Grid = tuple[Tensor, Tensor]  # longitudes and latitudes (H, W) in degrees, nan outside
 
-STEP = 2.0
+STEP = 2.5
 STRIP, REACH = 30.0, 60.0  # degrees: half of the strip's width, and how far from the equator it reaches
-CAP, ACROSS = 30.0, 120  # degrees from the pole at the edge of a polar view, and its pixels
+CAP, ACROSS = 30.0, 96  # degrees from the pole at the edge of a polar view, and its pixels
 WORST = 0.5
 """Where the colour of an error ends: in standard deviations of the field, or in missing probability."""
 COLOURS = 16
 """Steps of a scale: more make larger files and are hardly seen."""
 LOW, MIDDLE, HIGH = (33, 90, 165), (245, 245, 240), (180, 40, 40)
 SEA, LAND = (190, 215, 235), (120, 105, 60)
-GAP = 4
+GAP, BETWEEN = 2, 0.5
 NO_ERROR = "–"
 
 
@@ -111,6 +111,12 @@ def wrong(target: Target, told: Tensor, places: Grid) -> Tensor:
     return missing.where(truth >= 0, torch.nan)
 
 
+def _none_of(target: Target, places: Grid) -> Tensor:
+    """No error ``(H, W)``, nan where nothing is asked."""
+    truth = at(target.at, places)
+    return torch.zeros_like(truth).where(truth.isfinite() if isinstance(target, Field) else truth >= 0, torch.nan)
+
+
 def _ramp(t: Tensor, stops: tuple[tuple[int, int, int], ...]) -> Pixels:
     """Colours along equidistant stops, in steps."""
     place = (t.nan_to_num(0.5).clamp(0, 1) * COLOURS).round().numpy() / COLOURS * (len(stops) - 1)
@@ -118,10 +124,14 @@ def _ramp(t: Tensor, stops: tuple[tuple[int, int, int], ...]) -> Pixels:
     return np.stack([np.interp(place, along, [stop[c] / 255 for stop in stops]) for c in range(3)], -1)
 
 
-def _over(above: Pixels, below: Pixels | None) -> Pixels:
-    """Two pictures with a gap between them; nothing below the first where there is no second, but room for it."""
-    gap = np.zeros((GAP, *above.shape[1:]))
-    return np.concatenate([above, gap, np.zeros_like(above) if below is None else below])
+def _over(above: Pixels, below: Pixels) -> Pixels:
+    """Two pictures with a gap between them."""
+    return np.concatenate([above, np.full((GAP, *above.shape[1:]), BETWEEN), below])
+
+
+def _drawn(pixels: Pixels, title: str, alt: str, note: str) -> Picture:
+    """Where no pixel is clear, in few colours and no more: half as large a file."""
+    return picture(pixels[..., :3] if pixels[..., 3].all() else pixels, title, alt, note)
 
 
 def _errors(found: Tensor) -> Pixels:
@@ -147,7 +157,7 @@ def maps(found: Found) -> list[Panel]:
             continue
         places, every = grid("whole"), _trained(found, setting, rows)
         pictures = [
-            picture(_over(true_colours(target, places), None), name, f"{name}, {SETTINGS[setting].title}.", NO_ERROR)
+            _drawn(_over(true_colours(target, places), _errors(_none_of(target, places))), name, f"{name}.", NO_ERROR)
             for name, target in _truths(every).items()
         ]
         body = []
@@ -158,7 +168,7 @@ def maps(found: Found) -> list[Panel]:
                 told = told.where(error.isfinite()[..., None], torch.nan)
             size = f"mean {number(_mean(error, places), 3)}, largest {number(float(error[error.isfinite()].max()), 2)}"
             pixels = _over(coloured(target, told), _errors(error))
-            pictures.append(picture(pixels, label, f"What {label} tells, and where it is wrong: {size}.", size))
+            pictures.append(_drawn(pixels, label, f"What {label} tells, and where it is wrong: {size}.", size))
             body.append((label, size))
         key = (
             "Plate carrée, north at the top, the date line at both sides. Above what is told: "
@@ -173,14 +183,20 @@ def maps(found: Found) -> list[Panel]:
 def seam(found: Found) -> list[Panel]:
     """The strip around the date line, continued across it."""
     return [
-        panel for setting in settings(found) if setting in EVERYWHERE for panel in _views(found, setting, ("strip",))
+        panel
+        for setting in settings(found)
+        if SETTINGS[setting].everywhere
+        for panel in _views(found, setting, ("strip",))
     ]
 
 
 def poles(found: Found) -> list[Panel]:
     """Both poles from above."""
     return [
-        p for setting in settings(found) if setting in EVERYWHERE for p in _views(found, setting, ("north", "south"))
+        p
+        for setting in settings(found)
+        if SETTINGS[setting].everywhere
+        for p in _views(found, setting, ("north", "south"))
     ]
 
 
@@ -197,14 +213,14 @@ def _views(found: Found, setting: str, regions: tuple[str, ...]) -> list[Panel]:
         places = grid(region)
         where = "" if at_seam else f", {region}"
         pictures += [
-            picture(true_colours(target, places), f"{name}{where}", f"{name}{where}.", NO_ERROR)
+            _drawn(true_colours(target, places), f"{name}{where}", f"{name}{where}.", NO_ERROR)
             for name, target in _truths(every).items()
         ]
         for label, each in every.items():
             told = at(predicted(each), places)
             size = number(_mean(wrong(each.target, told, places), places, flat=at_seam), 3)
             pictures.append(
-                picture(coloured(each.target, told), f"{label}{where}", f"{label}{where}: mean error {size}.", size)
+                _drawn(coloured(each.target, told), f"{label}{where}", f"{label}{where}: mean error {size}.", size)
             )
             body.append((label, region, size))
     key = (

@@ -13,8 +13,6 @@ MOST = 40
 FIRST_FIELD = 1000
 """Seed s is asked about the field of seed 1000 + s: what was chosen by the field of seed 0 is reported of others."""
 TARGETS = ("field", "land", "countries")
-EVERYWHERE = ("field", "land")
-"""What is asked at every place: what has an error at every latitude and in every view."""
 SHOWN = ("none", "fourier", "hash", "sphere-c-plus", "hash-xyz", "harmonics")
 """Rows whose pictures a page shows."""
 CURVES = ("fourier", "hash", "sphere-c-plus", "sphere-m", "hash-xyz", "harmonics")
@@ -22,31 +20,34 @@ CURVES = ("fourier", "hash", "sphere-c-plus", "sphere-m", "hash-xyz", "harmonics
 
 
 class Setting(NamedTuple):
-    """A question: its title, what is measured, how that is better, and the unit of an error in a picture."""
+    """A question: its title, what is measured, how that is better, the unit of an error in a picture, and whether it
+    is asked at every place."""
 
     title: str
     metric: str
     higher: bool
     noun: str
     unit: str
+    everywhere: bool = True
 
     def scores(self) -> dict[str, Score]:
         bounds = (0.0, 1.0) if self.higher else (0.0, None)
         jumps = "total variation" if self.higher else "standard deviations"
-        regions = {"": "Everywhere", "_poles": "Within 10° of a pole", "_date_line": "Within 5° of the date line"}
+        regions = {"": "Everywhere", "_poles": "Within 10° of a pole"}
+        regions |= {"_date_line": "Within 5° of the date line"} if self.everywhere else {}
         found = {
             f"{self.metric}{where}": Score(title, self.noun, self.higher, bounds, log=not self.higher)
             for where, title in regions.items()
         }
-        most = 1.0 if self.higher else None
-        return {**found, "jump_date_line": Score("Jump across the date line", jumps, False, (0.0, most))}
+        jump = Score("Jump across the date line", jumps, False, (0.0, 1.0 if self.higher else None))
+        return {**found, **({"jump_date_line": jump} if self.everywhere else {})}
 
 
 SETTINGS = {
     "field": Setting("a smooth random field", "rmse", False, "rmse in standard deviations", "standard deviations"),
     "land": Setting("land or sea", "accuracy", True, "accuracy", "of probability"),
     "countries": Setting(
-        f"the {MOST} largest countries", "accuracy", True, "mean accuracy of a country", "of probability"
+        f"the {MOST} largest countries", "accuracy", True, "mean accuracy of a country", "of probability", False
     ),
 }
 
@@ -58,11 +59,11 @@ def settings(found: Found) -> list[str]:
 
 PANELS = ("scores", "latitude", "maps", "seam", "poles", "rows")
 LIMITS = (
-    "The field is isotropic: no place of it is harder than another, so that what is lost at a pole or at the date line "
-    "the encoding loses. It reaches to a finer degree than the spherical harmonics of the row do.",
+    "Fields are isotropic and each seed has one of its own: over fields no place is harder than another, so that what "
+    "is lost at a pole or at the date line the encoding loses. One field is not alike everywhere; how much it varies "
+    "in each region, and how much of it the row of harmonics can say outright, stands under the scores.",
     "Land near the poles is Antarctica, Greenland and sea, hence nearly all of one class, and near the date line it is "
-    "little but sea; of the 40 countries only Antarctica, Russia and a few others reach there. Most of the countries' "
-    "jump along the date line is at sea, where they were not asked for.",
+    "little but sea; of the 40 countries only Antarctica, Russia and a few others reach there.",
     "Held-out places lie in cells of about one degree between trained ones: this is interpolation.",
 )
 
@@ -88,8 +89,8 @@ PRESETS = {
         asks=False,
         own=_own(
             limits=(
-                "How fine an encoding may be and the learning rate were chosen on seed 100, which is not shown, among "
-                "four and two: one choice for all rows and questions.",
+                "How fine an encoding may be and the learning rate were chosen among four and two: one choice for all "
+                "rows and questions, on places and a field that are not shown, and on the same Earth.",
             )
         ),
     ),

@@ -44,6 +44,8 @@ NAMES = (*PLANAR, *SPHERICAL, *PICTURES)
 
 LEVELS, COARSEST, FINEST = 8, 4, 32
 """Of a hash grid at detail 1: cells between the poles, twice as many around; as many an axis in xyz."""
+DEGREE = 7
+"""Of the spherical harmonics, whatever the detail: 64 numbers."""
 SIGMA, R_MIN = 0.5, 0.1
 """Of Fourier features in cycles a radian, and the shortest lambda in radians, at detail 1."""
 
@@ -128,7 +130,7 @@ def _named(detail: float, parameters: int) -> dict[str, tuple[str, View, dict[st
         "sphere-m": ("SphereM", "lonlat", {"scales": 12, **short}),
         "sphere-m-plus": ("SphereMPlus", "lonlat", {"scales": 8, **short}),
         "sphere-dfs": ("SphereDFS", "lonlat", {"scales": 4, **short}),
-        "harmonics": ("SphericalHarmonics", "lonlat", {"degree": 7}),
+        "harmonics": ("SphericalHarmonics", "lonlat", {"degree": DEGREE}),
         "sc-pe": ("SCPE", "picture", {"n": PICTURE}),
         "sc-shear": ("SCShear", "picture", {"n": PICTURE}),
         "sc-torus": ("SCTorus", "picture", {"n": PICTURE}),

@@ -23,7 +23,7 @@ True
 from __future__ import annotations
 
 from posenc.tasks.globe.fields import Field, random_field
-from posenc.tasks.globe.places import BAND, BANDS, PICTURE, Places, Samples, cells, draw, sample, split, views
+from posenc.tasks.globe.places import BAND, BANDS, PICTURE, Places, Samples, cells, draw, regions, sample, split, views
 from posenc.tasks.globe.raster import FILE, Labels, Raster, cell_of, land_or_sea, largest_countries, read, row_areas
 from posenc.tasks.globe.scores import DATE_LINE, ELSEWHERE, accuracy, beside, jump, loss, rmse
 
@@ -50,6 +50,7 @@ __all__ = [
     "loss",
     "random_field",
     "read",
+    "regions",
     "rmse",
     "row_areas",
     "sample",

@@ -2,8 +2,8 @@
 
     f = sum_{l=1}^{L} sum_{|m|<=l} c_lm Y_lm,    c_lm ~ N(0, (l+1)^-p),  scaled so that f has mean 0 and variance 1
 
-Isotropic: in distribution it does not change under any rotation, so no place of the sphere is harder than another, and
-what an encoding loses at a pole or at the date line it loses by itself.
+Isotropic: in distribution it does not change under any rotation, so over fields no place of the sphere is harder than
+another, and what an encoding loses at a pole or at the date line it loses by itself. One field is not alike everywhere.
 """
 
 from __future__ import annotations
@@ -34,6 +34,11 @@ class Field:
     @property
     def asked(self) -> Bool[Tensor, "360 720"]:
         return torch.ones(ROWS, COLUMNS, dtype=torch.bool)
+
+    def share(self, degree: int) -> float:
+        """How much of the variance lies in the span of the harmonics up to a degree."""
+        power = self.coefficients.square()
+        return float(power[: (degree + 1) ** 2].sum() / power.sum())
 
     def at(self, lon: Lon, lat: Lat) -> Float64[Tensor, "N"]:
         """The field at places in degrees."""

@@ -123,6 +123,16 @@ def draw(within: Bool[Tensor, "360 720"], count: int, generator: torch.Generator
     )
 
 
+def regions() -> dict[str, Bool[Tensor, "360 720"]]:
+    """The raster cells of what has numbers of its own: the caps about the poles, the strip about the date line."""
+    row, column = torch.arange(ROWS)[:, None], torch.arange(COLUMNS)[None]
+    cap, edge = POLES * PER_DEGREE, DATE_LINE * PER_DEGREE
+    return {
+        "poles": ((row < cap) | (row >= ROWS - cap)).expand(ROWS, COLUMNS),
+        "date_line": ((column < edge) | (column >= COLUMNS - edge)).expand(ROWS, COLUMNS),
+    }
+
+
 def sample(target: Target, *, train: int, held: int, band: int, seed: int) -> Samples:
     """The places of a seed: ``train`` to train on, ``held`` held out everywhere and as many near the date line, and
     ``band`` in each of the 18 bands of latitude.
@@ -134,10 +144,7 @@ def sample(target: Target, *, train: int, held: int, band: int, seed: int) -> Sa
     generator = torch.Generator().manual_seed(seed)
     out = split(generator)
     asked = target.asked
-    row, column = torch.arange(ROWS)[:, None], torch.arange(COLUMNS)
-    edge = DATE_LINE * PER_DEGREE
-    near = ((column < edge) | (column >= COLUMNS - edge)).expand(ROWS, COLUMNS)
-    northward = BANDS - 1 - row // (BAND * PER_DEGREE)
+    northward = BANDS - 1 - torch.arange(ROWS)[:, None] // (BAND * PER_DEGREE)
 
     def places(within: Tensor, count: int) -> Places:
         lon, lat = draw(within & asked, count, generator)
@@ -150,5 +157,5 @@ def sample(target: Target, *, train: int, held: int, band: int, seed: int) -> Sa
         places(~out, train),
         places(out, held),
         tuple(places(out & (northward == number), band) for number in range(BANDS)),
-        places(out & near, held),
+        places(out & regions()["date_line"], held),
     )
