@@ -202,9 +202,9 @@ def test_the_page_shows_truth_predictions_errors_depth_and_a_turning_picture(tmp
     text = page.read_text()
     for words in (">How near<", ">Sharper with time<", ">Views that were held out<", ">Depth<",
                   ">From all around<", ">Spherical harmonics of the direction<",
-                  ">Where along a ray the field is asked<", "multires with importance samples without cells",
+                  ">Where along a ray the field is asked<", "importance + cells",
                   "How fast the features should turn", "data:image/gif;base64,", "In the panel above alone: ",
-                  "multires without highlights or directions", "on the torus at the quick scale"):  # fmt: skip
+                  "matte, without", "on the torus at the quick scale"):  # fmt: skip
         assert words in text, words
     curves = drawing.compared(STUDY.found(request, store, units), "torus")
     assert set(curves) == set(rows.ROWS)
@@ -216,13 +216,6 @@ def test_the_page_shows_truth_predictions_errors_depth_and_a_turning_picture(tmp
     told = STUDY.verdict(request, store, units)
     assert "torus:" in told[0]
     assert "comes nearest, PSNR on the object" in told[0]
-
-
-def test_a_sweep_says_whether_the_comparisons_sigma_is_the_best():
-    other = {1.0: {0: 20.0}, 2.0: {0: 21.0}, 4.0: {0: 21.5}}
-    assert drawing._chosen(other).endswith("It is not the best here: 4 is, by 0.50 dB.")
-    assert drawing._chosen({1.0: {0: 20.0}, 2.0: {0: 21.0}}).endswith("the best here too.")
-    assert drawing._chosen({}).endswith("at the quick scale.")
 
 
 def test_the_results_that_are_kept_hold_the_bar_of_the_first_full_run():

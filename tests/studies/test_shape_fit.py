@@ -116,7 +116,8 @@ def test_a_mesh_is_learned_shown_and_written(quick, tmp_path):
                   "While it trains", "The surfaces as files", "The eikonal term", "Inside or outside",
                   "How fast the features should turn"):  # fmt: skip
         assert title in text
-    assert text.count("data:image/png;base64") == 2 + 2 + 1 + 2 + 2  # shapes, cuts, films, with the term, occupancy
+    # shapes, cuts, films, with the term, occupancy
+    assert len(re.findall("data:image/(?:png|webp);base64", text)) == 2 + 2 + 1 + 2 + 2
     assert "https://" not in text
     assert len(text) < 1_000_000
     assert "brick.obj went into the unit cube by x = 0.266667 y" in text
@@ -234,6 +235,12 @@ def test_truth_is_kept_and_what_marching_cubes_loses_is_small(quick, tmp_path):
 
 
 # pictures ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_scale_says_what_was_chosen_on_what_is_reported():
+    assert set(STUDY.limits) == set(presets.PRESETS)
+    assert all("chosen on Spot" in " ".join(sentences) for sentences in STUDY.limits.values())
+    assert set(rows.COMPARED) < set(rows.FIT)
 
 
 def test_a_section_shows_sides_and_levels():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from posenc.report.page import Panel, Picture, Pictures, Table, Text
 from posenc.report.pixels import album, embedded, error_map
 from posenc.report.rows import listed, number, values
 from posenc.report.scores import Score, scores
+from posenc.studies.beforehand import standing
 from posenc.studies.found import Found
 from posenc.studies.scene import rows, turning, work
-from posenc.studies.scene.presets import OTHER, SAMPLED, SEEN, SPOT, parted
+from posenc.studies.scene.presets import BLIND, IMPORTANT, MATTE, MATTE_BLIND, NERF, OTHER, SPOT, UNCELLED, parted
 from posenc.tasks.scenes import Scene
 
 INSIDE, WHOLE, ALIKE = "psnr_mask", "psnr", "ssim"
@@ -204,36 +205,37 @@ def turntable(found: Found, setting: str, label: str, scene: Scene) -> Panel:
 def directions(found: Found) -> list[Panel]:
     return _variants(
         found,
-        SEEN,
+        {"": "with directions", BLIND: "without", MATTE: "matte, with", MATTE_BLIND: "matte, without"},
         "Spherical harmonics of the direction",
         "With them a colour may change with the side that it is seen from, as a highlight does; without, every place "
-        "has one colour. Without highlights the same solid is rendered matte: nothing on it changes with the side, and "
-        "what directions bring there they bring otherwise. It is another scene, so that only differences compare.",
+        "has one colour. On the same solid rendered matte nothing changes with the side, and what directions bring "
+        "there they bring otherwise; it is another scene, so that only differences compare. The encoding is multires.",
     )
 
 
 def samples(found: Found) -> list[Panel]:
     return _variants(
         found,
-        SAMPLED,
+        {"": "occupied cells", UNCELLED: "everywhere", IMPORTANT: "importance + cells", NERF: "importance alone"},
         "Where along a ray the field is asked",
-        "As many sections of each ray and as many seconds of training; views are rendered the same way. multires asks "
-        "where the grid of cells says that something was found; without cells everywhere. With importance samples half "
-        "of the sections are even, and a first pass through the same field, which takes time too, says where the "
-        "others lie; arXiv 2003.08934 has a second network for that, and no cells. A step has as many rays as bring "
-        "about the same number of places, so that asking at fewer places of a ray is learning from more rays.",
+        "As many sections of each ray and as many seconds of training; views are rendered the same way. The encoding "
+        "is multires, on the other panels asked in the cells where something was found. Importance: half of the "
+        "sections are even, and a first pass through the same field, which takes time too, says where the others lie; "
+        "arXiv 2003.08934 has a second network for that, and no cells. A step has as many rays as bring about the same "
+        "number of places, so that asking at fewer places of a ray is learning from more rays.",
     )
 
 
-def _variants(found: Found, variants: Sequence[str], title: str, caption: str) -> list[Panel]:
+def _variants(found: Found, names: Mapping[str, str], title: str, caption: str) -> list[Panel]:
+    """multires in the variants of a setting, by what they are called here."""
     panels = []
     for setting in subjects(found):
         told = []
         for row in found.rows:
-            for variant in variants:
-                name = setting + variant
-                if row["setting"] == name and row["scheme"].removesuffix(f", {name}") == "multires":
-                    told.append({**row, "scheme": f"multires{variant}", "setting": "main"})
+            for variant, name in names.items():
+                where = setting + variant
+                if row["setting"] == where and row["scheme"].removesuffix(f", {where}") == "multires":
+                    told.append({**row, "scheme": name, "setting": "main"})
         shown = {name: SCORES[name] for name in (INSIDE, WHOLE, "steps")}
         panels.append(scores(told, metrics=shown, title=_title(found, title, setting), caption=caption))
     return panels
@@ -254,21 +256,10 @@ def sigma(found: Found) -> list[Panel]:
             y_label="PSNR on the object, dB",
             bounds=None,
             log_x=True,
-            caption=f"Gaussian features on the other solid, the {OTHER}. {_chosen(points)}",
+            caption=f"Gaussian features on the other solid, the {OTHER}. The comparison has {rows.FOURIER}, chosen "
+            f"among a few at the quick scale{standing(points, rows.OF_SIGMA[rows.FOURIER], higher=True)}.",
         )
     ]
-
-
-def _chosen(points: Points) -> str:
-    """Whether the comparison's sigma is the best of a sweep."""
-    mean_at = {x: mean(list(seeds.values())) for x, seeds in points.items()}
-    best, sigma = max(mean_at, key=mean_at.__getitem__, default=None), rows.OF_SIGMA[rows.FOURIER]
-    told = f"The comparison has {rows.FOURIER}, chosen among a few at the quick scale"
-    if best is None or sigma not in mean_at:
-        return f"{told}."
-    if best == sigma:
-        return f"{told}: the best here too."
-    return f"{told}. It is not the best here: {best:g} is, by {number(mean_at[best] - mean_at[sigma])} dB."
 
 
 def _row(pictures: np.ndarray) -> np.ndarray:

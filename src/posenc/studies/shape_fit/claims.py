@@ -63,8 +63,8 @@ CLAIMS = (
             Quantity(f"{name} - none, intersection over union", difference("iou", name, "none"), low=0.0)
             for name in (GAUSSIAN, "positional")
         ),
-        control="The sigma was chosen on this kind of task. With the sigma that its authors name for shapes, 12, the "
-        "features should serve too.",
+        control="The sigma was chosen on the shape that is reported. With 12, the sigma that its authors name for "
+        "shapes, the features should serve too.",
         controls=(
             Quantity("gaussian-12 - none, intersection over union", difference("iou", "gaussian-12", "none"), low=0.0),
         ),

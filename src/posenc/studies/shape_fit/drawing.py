@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from posenc.measure.statistics import mean
-from posenc.report.lines import Points, lines
-from posenc.report.page import Panel, Table, Text
+from posenc.report.lines import MOST_IN_ONE_PICTURE, Points, lines
+from posenc.report.page import Panel, Pictures, Table, Text
 from posenc.report.pixels import album
-from posenc.report.rows import Row, number, values
+from posenc.report.rows import Row, listed, number, values
 from posenc.report.scores import Score, scores
+from posenc.studies.beforehand import standing
 from posenc.studies.found import Found
 from posenc.studies.shape_fit import rows
 from posenc.studies.shape_fit.presets import EIKONAL, MAIN, NORMALS, OCCUPANCY, TERMS
@@ -89,7 +90,7 @@ def slopes(found: Found) -> list[Panel]:
     )
     key = "Lowest seed; below, the Chamfer distance in thousandths of the diagonal. Noise of the slope shows as grain."
     title = "Surfaces with and without the term"
-    return [panel, Panel(title, (album(shown, key=key, notes=notes, size="wide"),) if shown else (_NOTHING,))]
+    return [panel, Panel(title, (_surfaces(shown, notes, key) if shown else _NOTHING,))]
 
 
 def _short(label: str, setting: str) -> str:
@@ -119,8 +120,9 @@ def sigma(found: Found) -> list[Panel]:
             bounds=None,
             log_x=True,
             note=A_THOUSANDTH,
-            caption=f"The row of the other panels is {rows.GAUSSIAN}; the authors' sigma for shapes is 12, with wider "
-            "networks and longer trainings (arXiv 2006.10739).",
+            caption=f"The other panels have {rows.GAUSSIAN}, chosen on Spot at the quick scale"
+            f"{standing(series['gaussian'], rows.OF_SIGMA[rows.GAUSSIAN], higher=False)}. The authors' sigma for "
+            "shapes is 12, with wider networks and longer trainings (arXiv 2006.10739).",
         )
     ]
 
@@ -201,15 +203,19 @@ def _sizes(found: Found, setting: str) -> Table:
 
 def _against_time(found: Found, setting: str, title: str, metric: str, y_label: str) -> Panel:
     """Errors as powers of ten, for they differ by as much; of an intersection over union, what it lacks of 1."""
-    labels = [label for label in reached(found, setting, metric) if label not in rows.OF_SIGMA or label in rows.FIT]
+    order = [label for label in reached(found, setting, metric) if label not in rows.OF_SIGMA or label in rows.FIT]
+    labels = sorted(order, key=lambda label: label not in rows.COMPARED)[:MOST_IN_ONE_PICTURE]
+    others = [label for label in order if label not in labels]
     over_time, share = found.over_time(setting, metric), metric == "iou"
     series: Mapping[str, Points] = {
         label: {
             moment: {seed: math.log10(max(1 - value if share else value, TINY)) for seed, value in seeds.items()}
             for moment, seeds in over_time.get(label, {}).items()
         }
-        for label in labels
+        for label in order
+        if label in labels
     }
+    note = "On held-out points of the shape's box." + ("" if share else f" {A_THOUSANDTH}")
     return lines(
         series,
         title=title,
@@ -217,7 +223,7 @@ def _against_time(found: Found, setting: str, title: str, metric: str, y_label: 
         y_label=y_label,
         bounds=None,
         log_x=True,
-        note="On held-out points of the shape's box." + ("" if share else f" {A_THOUSANDTH}"),
+        note=note + (f" In the panel above alone: {listed(others)}." if others else ""),
     )
 
 
@@ -248,7 +254,11 @@ def pictures(found: Found, setting: str, title: str, labels: Sequence[str]) -> P
     key = (
         "The zero level of each field, by marching cubes, lowest seed; Chamfer distance in thousandths of the diagonal."
     )
-    return Panel(title, (album(shown, key=key, notes=notes, size="wide"),))
+    return Panel(title, (_surfaces(shown, notes, key),))
+
+
+def _surfaces(shown: Mapping[str, np.ndarray], notes: Mapping[str, str], key: str) -> Pictures:
+    return album(shown, key=key, notes=notes, size="wide", photographs=True)
 
 
 def sections(found: Found, setting: str, title: str, labels: Sequence[str]) -> Panel:
@@ -292,7 +302,7 @@ def film(found: Found, setting: str, title: str, labels: Sequence[str]) -> Panel
         strips[label] = np.concatenate([frames[i] for i in keep], 1)
         notes[label] = "from the first weights to the last"
     key = "The surface when it was measured, taken out more coarsely than in the end; an empty frame has none."
-    block = album(strips, key=key, notes=notes, largest=800, size="wide") if strips else _NOTHING
+    block = album(strips, key=key, notes=notes, largest=800, size="wide", photographs=True) if strips else _NOTHING
     return Panel(title, (block,))
 
 
