@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from posenc.provenance import cores
+from posenc.report.rows import listed
 from posenc.store import Store, Unit
 from posenc.studies import Request
 from posenc.studies.field_rows import Budget, FieldRow, memory_of
@@ -51,7 +52,7 @@ PRESETS = {
     ),
     "standard": Preset(
         about="seven photographs or your own in full, 120 seconds a fit; held out: scales chosen on four, the rest on "
-        "six more: seven hours on two cores",
+        "six more: six hours on two cores",
         scale="pictures in full; 120 seconds of training on one core for each fit",
         seeds=(0, 1, 2),
         panels=("fit", "parameters", "held-out", "sigma", "sizes", "interpolation", "shifted"),
@@ -197,9 +198,13 @@ def _refuse_large(label: str, row: FieldRow, batch: int, seeds: int) -> None:
 
 
 def remarks(store: Store, units: Sequence[Unit]) -> tuple[str, ...]:
-    """What is not done of a large picture in full."""
+    """What is not done of a large picture in full; which pictures had a part in a choice."""
     sizes = {tuple(unit.settings.get("size", ())) for unit in units}
-    return tuple(
+    settings = dict.fromkeys(unit.setting for unit in units)
+    twice = [name for name in CHOSEN_ON if {name, name + HELD} <= settings.keys()]
+    reported = any(kind_of(name) == "held" and name.removesuffix(HELD) not in CHOSEN_ON for name in settings)
+    known = (f"Of the photographs that are fitted, {listed(twice)} had a part in choosing the scales.",)
+    return (known if twice and reported else ()) + tuple(
         f"Of the picture of {width:,} x {height:,} pixels {work.MANY:,} are scored, one drawn in each of as many equal "
         "cells; all may be learned. Grids grow with the picture, networks of waves only up to one of so many pixels: "
         "a step of theirs takes time in proportion."

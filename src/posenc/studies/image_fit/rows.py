@@ -19,6 +19,7 @@ OF_SIGMA = {f"gaussian-{sigma:g}": sigma for sigma in SIGMAS}
 SCALES = ("posenc-16", "posenc-32", "posenc-64")
 """What the scale of posenc is chosen among; where it is not, half of what the learned pixels can hold."""
 GRIDS = ("dense", "hash", "multires")
+WAVES = ("none", "basic", "positional", "posenc", "gaussian", "siren")
 OPENING = "-coarse-to-fine"
 MAPPINGS = ("none", "basic", "posenc", AUTHORS, *GRIDS, f"multires{OPENING}")
 INTERPOLATIONS = ("multires-nearest", "multires", "multires-smoothstep")
@@ -40,6 +41,11 @@ def row(label: str, budget: Budget) -> FieldRow:
     if opens(label) and "resolutions" not in found.options:
         raise ValueError(f"{label!r} should be a grid of several levels, as multires{OPENING}.")
     return found
+
+
+def is_wave(label: str) -> bool:
+    """Whether a row is a network of waves, or of none, by its name."""
+    return label.partition("-")[0] in WAVES
 
 
 def grows(label: str) -> bool:
