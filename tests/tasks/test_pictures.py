@@ -21,7 +21,7 @@ def saved(path, pixels, **options):
     return path
 
 
-def sixteen(path, pixels):
+def sixteen(path, pixels, exif=b""):
     """A 16-bit RGB PNG by hand."""
 
     def chunk(name, data):
@@ -30,7 +30,8 @@ def sixteen(path, pixels):
     height, width, channels = pixels.shape
     lines = b"".join(b"\0" + row.astype(">u2").tobytes() for row in pixels)
     head = struct.pack(">IIBBBBB", width, height, 16, {1: 0, 3: 2}[channels], 0, 0, 0)
-    parts = [chunk(b"IHDR", head), chunk(b"IDAT", zlib.compress(lines)), chunk(b"IEND", b"")]
+    told = [chunk(b"eXIf", exif)] if exif else []
+    parts = [chunk(b"IHDR", head), *told, chunk(b"IDAT", zlib.compress(lines)), chunk(b"IEND", b"")]
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
     return path
 
@@ -60,6 +61,50 @@ def test_tiff_is_read_deep(tmp_path):
     tifffile.imwrite(tmp_path / "real.tiff", deep.astype(np.float32), photometric="rgb")
     with pytest.raises(ValueError, match="pixels of type float32; 8 or 16 bits are read"):
         pictures.read(tmp_path / "real.tiff")
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_every_format_is_turned_alike(tmp_path, orientation):
+    import tifffile
+
+    exif = Image.Exif()
+    exif[reading.ORIENTATION] = orientation
+    expected = pictures.read(saved(tmp_path / "eight.png", COLOURS, exif=exif))  # by Pillow
+    deep = COLOURS.astype(np.uint16) * 257
+    turned = pictures.read(sixteen(tmp_path / "deep.png", deep, exif.tobytes().removeprefix(b"Exif\0\0")))
+    assert (turned == expected.astype(np.uint16) * 257).all()
+    tags = [(reading.ORIENTATION, "H", 1, orientation, True)]
+    tifffile.imwrite(tmp_path / "turned.tiff", COLOURS, photometric="rgb", extratags=tags)
+    assert (pictures.read(tmp_path / "turned.tiff") == expected).all()
+
+
+def test_a_tiff_whose_white_is_zero_is_no_negative(tmp_path):
+    import tifffile
+
+    grey = COLOURS[..., 0]
+    for name, pixels in (("eight", grey), ("deep", grey.astype(np.uint16) * 257)):
+        top = np.iinfo(pixels.dtype).max
+        tifffile.imwrite(tmp_path / f"{name}.tiff", top - pixels, photometric="miniswhite")
+        assert (pictures.read(tmp_path / f"{name}.tiff")[..., 0] == pixels).all()
+
+
+@pytest.mark.parametrize("kept", [26, 30, 33, 60])
+def test_a_deep_picture_that_was_cut_short_is_refused(tmp_path, kept):
+    path = sixteen(tmp_path / "cut.png", COLOURS.astype(np.uint16))
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(ValueError, match=r"cut\.png does not decode as a picture \("):
+        pictures.read(path)
+
+
+@pytest.mark.parametrize("kept", [26, 60, 200])
+def test_a_tiff_that_was_cut_short_is_refused(tmp_path, kept):
+    import tifffile
+
+    path = tmp_path / "cut.tiff"
+    tifffile.imwrite(path, COLOURS, photometric="rgb")
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(ValueError, match=r"cut\.tiff does not decode as a picture \("):
+        pictures.read(path)
 
 
 def test_alpha_stays_where_it_says_something(tmp_path):

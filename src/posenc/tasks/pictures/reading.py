@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ EXTRA = "pip install 'posenc[fields]'"
 RGB = "the inks of a press: save it as RGB, with ImageMagick: convert IN -colorspace sRGB OUT.png"
 PLAIN = {"1": "L", "P": "RGBA", "PA": "RGBA", "La": "LA", "RGBa": "RGBA", "I;16B": "I;16", "I;16L": "I;16"}
 """Pillow's modes that another one says as well."""
+ORIENTATION = 274
 SHARE = 0.5
 """A picture may take this part of the machine's memory, twice over while it is decoded."""
 
@@ -78,26 +81,36 @@ def reduced(pixels: np.ndarray, longest: int) -> np.ndarray:
     return np.rint(blocks.mean((1, 3), dtype=np.float64)).astype(pixels.dtype)
 
 
-def _pillow(path: Path) -> np.ndarray:
-    Image, ImageOps = _pil()
+class RefusalError(ValueError):
+    """A picture that decodes and is not taken, in a sentence of ours."""
+
+
+@contextmanager
+def _decoding(path: Path) -> Iterator[None]:
+    """Whatever a decoder raises of a file, in one sentence; Pillow warns above 89 megapixels, memory decides here."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns above 89 megapixels; memory is what decides here
-            with Image.open(path) as opened:
-                _refuse_large(path, opened.width, opened.height, len(opened.getbands()))
-                if opened.mode == "CMYK":
-                    raise ValueError(f"{path} is CMYK, {RGB}")
-                turned = ImageOps.exif_transpose(opened)
-                mode = PLAIN.get(turned.mode, turned.mode)
-                if mode not in ("L", "LA", "RGB", "RGBA", "I;16"):
-                    mode = "RGB"
-                return np.asarray(turned if turned.mode == mode else turned.convert(mode))
-    except ValueError:
+            warnings.simplefilter("ignore")
+            yield
+    except RefusalError:
         raise
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+    except Exception as error:
         raise ValueError(
             f"{path} does not decode as a picture ({_short(error)}). PNG, JPEG, WebP and TIFF do."
         ) from error
+
+
+def _pillow(path: Path) -> np.ndarray:
+    Image, ImageOps = _pil()
+    with _decoding(path), Image.open(path) as opened:
+        _refuse_large(path, opened.width, opened.height, len(opened.getbands()))
+        if opened.mode == "CMYK":
+            raise RefusalError(f"{path} is CMYK, {RGB}")
+        turned = ImageOps.exif_transpose(opened)
+        mode = PLAIN.get(turned.mode, turned.mode)
+        if mode not in ("L", "LA", "RGB", "RGBA", "I;16"):
+            mode = "RGB"
+        return np.asarray(turned if turned.mode == mode else turned.convert(mode))
 
 
 def _sixteen_bits(path: Path) -> np.ndarray:
@@ -106,12 +119,11 @@ def _sixteen_bits(path: Path) -> np.ndarray:
         import imagecodecs
     except ImportError as error:
         raise ValueError(f"{path} has 16 bits a colour, which needs imagecodecs: {EXTRA}") from error
-    with Image.open(path) as opened:
-        _refuse_large(path, opened.width, opened.height, 2 * len(opened.getbands()))
-    try:
-        return imagecodecs.png_decode(path.read_bytes())
-    except Exception as error:
-        raise ValueError(f"{path} does not decode as a picture ({_short(error)}).") from error
+    with _decoding(path):
+        with Image.open(path) as opened:
+            _refuse_large(path, opened.width, opened.height, 2 * len(opened.getbands()))
+            orientation = opened.getexif().get(ORIENTATION, 1)
+        return _turned(imagecodecs.png_decode(path.read_bytes()), orientation)
 
 
 def _tiff(path: Path) -> np.ndarray:
@@ -119,28 +131,35 @@ def _tiff(path: Path) -> np.ndarray:
         import tifffile
     except ImportError as error:
         raise ValueError(f"{path} is a TIFF, which needs tifffile: {EXTRA}") from error
-    try:
-        with tifffile.TiffFile(path) as held:
-            page: Any = held.pages[0]
-            _refuse_large(path, page.imagewidth, page.imagelength, page.samplesperpixel * page.bitspersample // 8)
-            if page.photometric == tifffile.PHOTOMETRIC.SEPARATED:
-                raise ValueError(f"{path} is CMYK, {RGB}")
-            pixels = page.asarray()
-    except ValueError:
-        raise
-    except Exception as error:
-        raise ValueError(f"{path} does not decode as a picture ({_short(error)}).") from error
+    with _decoding(path), tifffile.TiffFile(path) as held:
+        page: Any = held.pages[0]
+        _refuse_large(path, page.imagewidth, page.imagelength, page.samplesperpixel * page.bitspersample // 8)
+        if page.photometric == tifffile.PHOTOMETRIC.SEPARATED:
+            raise RefusalError(f"{path} is CMYK, {RGB}")
+        pixels = _turned(page.asarray(), page.tags.valueof(ORIENTATION, 1))
+        white_is_zero = page.photometric == tifffile.PHOTOMETRIC.MINISWHITE
     if pixels.dtype not in (np.uint8, np.uint16):
         raise ValueError(f"{path} has pixels of type {pixels.dtype}; 8 or 16 bits are read. Convert it first.")
+    if white_is_zero:
+        grey = pixels if pixels.ndim == 2 else pixels[..., :1]
+        grey[...] = np.iinfo(pixels.dtype).max - grey
     return pixels
+
+
+def _turned(pixels: np.ndarray, orientation: int) -> np.ndarray:
+    """Pixels as a camera stored them, ``(H, W, ..)``, as they are to be seen: EXIF and TIFF, tag 274."""
+    upright = pixels.swapaxes(0, 1) if orientation in (5, 6, 7, 8) else pixels
+    down = -1 if orientation in (3, 4, 7, 8) else 1
+    across = -1 if orientation in (2, 3, 6, 7) else 1
+    return np.array(upright[::down, ::across])
 
 
 def _refuse_large(path: Path, width: int, height: int, bytes_a_pixel: int) -> None:
     if not width or not height:
-        raise ValueError(f"{path} has no pixels: {width} x {height}.")
+        raise RefusalError(f"{path} has no pixels: {width} x {height}.")
     needed, memory = 2 * width * height * bytes_a_pixel, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > SHARE * memory:
-        raise ValueError(
+        raise RefusalError(
             f"{path} is {width} x {height}: decoding it takes about {needed / 2**30:.1f} GiB, and this machine has "
             f"{memory / 2**30:.1f}. Make it smaller first, or fit a part of it."
         )
