@@ -19,7 +19,7 @@ from posenc.studies import field_rows
 from posenc.studies.field_rows import Budget, FieldRow
 from posenc.studies.image_fit import STUDY, choosing, claims, comparing, fitting, held_out, presets, rows, work
 from posenc.tasks import pictures
-from posenc.training.loop import train
+from posenc.training.loop import MOMENTS, train
 
 
 @pytest.fixture
@@ -311,6 +311,11 @@ def test_an_estimate_is_made_before_a_long_preset(photo, tmp_path):
     assert estimate.runs == 18  # nothing is chosen on a single picture, so that one sigma is enough
     assert 18 * 120 / 2 < estimate.seconds < 1.1 * 18 * 120 / 2
     assert estimate.memory_bytes > 2 * 2**29  # two processes, and what they train
+
+
+@pytest.mark.parametrize("preset", presets.PRESETS.values(), ids=list(presets.PRESETS))
+def test_smaller_rows_train_until_a_moment_at_which_the_others_are_looked_at(preset):
+    assert preset.own["sizes"]["seconds"] / preset.own["fit"]["seconds"] in MOMENTS
 
 
 def test_units_that_are_alike_are_timed_once(photo, tmp_path, monkeypatch):
