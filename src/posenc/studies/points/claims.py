@@ -24,8 +24,8 @@ CLAIMS = (
         name="grid codes serve three axes",
         source=f"{PAPER}, abstract",
         quote="GridPE provides a unifying framework for positional encoding in arbitrary high-dimensional spaces",
-        about="In three dimensions, the first for which neither a plane nor a line serves, a model with GridPE tells "
-        "shapes, and pieces in another arrangement, that one without an encoding cannot.",
+        about="In three dimensions a model with GridPE tells shapes, and pieces in another arrangement, that one "
+        "without an encoding cannot. Other numbers of axes stand in no study: tests hold the formula for them.",
         quantities=(_ahead(GRID, "nope"), _ahead(GRID, "nope", "accuracy_arranged")),
         control="It is the places that help, and not what GridPE adds to a model: told places that all clouds share, "
         "it must lose as much. And without an encoding the pairs of equal pieces are at chance, or the neighbourhoods "
