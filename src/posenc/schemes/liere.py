@@ -9,7 +9,7 @@ StanfordMIMI/LieRE), which is meant for positions in [0, 1]; ``scale`` is that b
 On one axis ``R(m)^T R(n) = R(n - m)``. On more axes the generators do not commute and logits are no function of the
 distance, which the measured claim says too; 2 x 2 blocks commute always, and are MixedRoPE. Every head has its own
 generators, and they are kept in float32 whatever the model is cast to. The exponentials cost ``O(h N d block^2)`` in
-float64, once a forward pass; blocks of 8 keep that small.
+float64, once a forward pass; blocks of up to 4 have a closed form, which takes a seventh of the time.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from posenc.kernels.exponential import exponential
 from posenc.kernels.widths import of_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Head, Scheme, per_head
@@ -97,7 +98,7 @@ class LieRE(Scheme):
         coords = pos.precise() if pos.placed is None else pos.precise() * pos.placed[..., None]
         coords = coords.unsqueeze(-3)[..., None, None]  # (.., 1, N, P, 1, 1)
         upper = (coords * self.generators.double()[:, None]).sum(-3)
-        return skew(upper, self.block).matrix_exp().to(pos.table_dtype)
+        return exponential(upper, self.block).to(pos.table_dtype)
 
     def transform(self, x: Tensor, where: Tensor, site: Literal["q", "k", "v", "o"]) -> Tensor:
         return self._turned(x, where) if site in ("q", "k") else x
@@ -125,11 +126,3 @@ class LieRE(Scheme):
                     whole[j][i] = -whole[i][j]
             entries.append(torch.stack([torch.stack(row) for row in whole]))
         return torch.block_diag(*entries).matrix_exp() @ x
-
-
-def skew(upper: Tensor, size: int) -> Tensor:
-    """Skew matrices ``(.., size, size)`` from the entries above their diagonals, row by row."""
-    i, j = torch.triu_indices(size, size, 1, device=upper.device).unbind()
-    flat = upper.new_zeros(*upper.shape[:-1], size * size).index_copy(-1, i * size + j, upper)
-    whole = flat.unflatten(-1, (size, size))
-    return whole - whole.mT
