@@ -1,6 +1,6 @@
 """Which encoding tells shapes from points that stand anywhere?
 
-    posenc run points                              about seven minutes on two cores, nothing to download
+    posenc run points                              about nine minutes on two cores, nothing to download
     posenc run points --panels accuracy spot --data DIR        with the parts of Spot of the data folder
     posenc run points FOLDER                       your own meshes, as ModelNet40's: CLASS/train/*.off, CLASS/test/*.off
     posenc run points --preset standard --yes      192 points, turned any way too: two hours
@@ -50,12 +50,6 @@ PLANS: Mapping[str, Plan] = {
         shows="the project's own",
         needs=presets.turned,
         draw=drawing.any_way,
-    ),
-    "liere": Plan(
-        about="LieRE beside what it is with blocks of 2: some ten minutes a run",
-        shows="the project's own",
-        needs=presets.of_lie,
-        draw=drawing.moved,
     ),
     "spot": Plan(about="parts of the cow Spot", shows="the project's own", needs=presets.of_spot, draw=drawing.of_spot),
     "clouds": Plan(

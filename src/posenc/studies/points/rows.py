@@ -29,10 +29,10 @@ EXTENT = 2 * CELLS
 PLAIN = ("blind", "nope", "xyz", "fourier", "rope-axial", "rope-mixed", "gridpe", "distance")
 BESIDE = ("rope-axial" + XYZ, "gridpe" + XYZ)
 ELSEWHERE = "gridpe, fixed places"
-LIE = ("liere", "rope-mixed", "nope")
-"""LieRE and its own control, blocks of 2. An exponential for every point of every cloud takes twenty times as long a
-step as the others do, so it has a panel of its own."""
-NAMES = (*PLAIN, *BESIDE, ELSEWHERE, "liere")
+LIE = "liere"
+"""Takes three times as long a step as the others do, and so is asked upright alone. MixedRoPE is its control, blocks of
+2."""
+NAMES = (*PLAIN, *BESIDE, ELSEWHERE, LIE)
 ROTARY = ("rope-axial", "rope-mixed", "gridpe")
 """Whose logits depend on offsets alone."""
 
