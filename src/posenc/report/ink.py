@@ -7,10 +7,12 @@ date, the machine or a random number.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, cast
+from xml.etree import ElementTree
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +57,8 @@ STYLE = {
 
 
 def themed(figure: Figure, prefix: str) -> str:
-    """The figure as an `<svg>` for a page: roles for colours, the page's font, ids under `prefix`, no metadata."""
+    """The figure as an `<svg>` for a page: roles for colours, the page's font, nothing that is not seen, ids that no
+    other `prefix` has."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Type": None, "Format": None})
     svg = buffer.getvalue()
@@ -71,12 +74,29 @@ def themed(figure: Figure, prefix: str) -> str:
     svg = re.sub(r"font-family: [^;\"]*;? ?", "", svg)
     for stand_in, colour in PAGE_COLOURS.items():
         svg = svg.replace(stand_in, colour)
-    referred = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
-    svg = re.sub(r' id="([^"]*)"', lambda found: f' id="{prefix}-{found[1]}"' if found[1] in referred else "", svg)
-    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}-", svg)
+    own = "p" + hashlib.blake2s(prefix.encode(), digest_size=5).hexdigest()
+    referred = list(dict.fromkeys(re.findall(r'(?:href="#|url\(#)([^")]+)', svg)))
+    named = {name: f"{own}-{number}" for number, name in enumerate(referred)}
+    svg = re.sub(r' id="([^"]*)"', lambda found: f' id="{named[found[1]]}"' if found[1] in named else "", svg)
+    svg = re.sub(r'(href="#|url\(#)([^")]+)', lambda found: found[1] + named[found[2]], svg)
     # a thousandth of a pixel is more than anybody sees; words stay as they are
     svg = re.sub(r' (?:d|x|y|points)="[^"]*"', lambda found: re.sub(r"(\.\d{3})\d+", r"\1", found[0]), svg)
-    return re.sub(r"\s*\n\s*", "\n", svg).strip()
+    svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
+    drawn = ElementTree.fromstring(svg)
+    _drop_idle(drawn)
+    return re.sub(r"\s*\n\s*", "\n", ElementTree.tostring(drawn, "unicode")).strip()
+
+
+def _drop_idle(node: ElementTree.Element) -> None:
+    """Takes out groups that say nothing, leaving what is in them, and shapes that nobody sees."""
+    kept: list[ElementTree.Element] = []
+    for child in node:
+        _drop_idle(child)
+        if child.tag == "g" and not child.attrib:
+            kept += child
+        elif child.tag != "path" or "id" in child.attrib or child.get("style") != "fill: none":
+            kept.append(child)
+    node[:] = kept
 
 
 def name_for_ids(*parts: str) -> str:
