@@ -63,8 +63,8 @@ PRESETS: Mapping[str, Preset] = {
         },
     ),
     "standard": Preset(
-        about="23 encodings in models of 2 layers on 256 characters, asked about up to 4,096, recall, 5 seeds: two "
-        "and a half hours on two cores (estimated from timed steps)",
+        about="23 encodings in models of 2 layers on 256 characters, asked about up to 4,096, recall, 5 seeds: three "
+        "hours on two cores",
         scale="2 layers of width 64, windows of 256 tokens, 1,000 steps of 16 windows",
         seeds=tuple(range(5)),
         panels=PANELS,
