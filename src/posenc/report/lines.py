@@ -162,7 +162,7 @@ def _frame(axes: Axes, frame: Frame, *, labelled: bool) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(6 if labelled else 2))
     axes.yaxis.set_major_locator(MaxNLocator(5 if labelled else 2))
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda value, _: f"{value:.4g}".replace("-", "−"))
+        axis.set_major_formatter(lambda value, _: _at(value).replace("-", "−"))
     axes.tick_params(length=3)
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
@@ -256,6 +256,11 @@ def _cut(estimate: Estimate, frame: Frame) -> tuple[float, float]:
     return (max(estimate.low, frame.bounds[0]), min(estimate.high, frame.bounds[1]))
 
 
+def _at(value: float) -> str:
+    """A number of an axis, in digits that are read at a glance."""
+    return f"{value:.4g}" if abs(value) < 1e4 else f"{float(f'{value:.3g}'):,.0f}"
+
+
 def _apart(numbers: Sequence[float], log_x: bool, most: int) -> list[float]:
     """The numbers that can carry a label: the ends, and between them those far enough from the last one kept."""
     scale = math.log if log_x else float
@@ -288,7 +293,7 @@ def _key(series: Mapping[str, Points], under: Mapping[str, Printed], frame: Fram
         key += f" Grey, laid under: {listed(list(under))}, mean and one sd either way."
     key += f" Dotted: guessing, {number(frame.chance)}." if frame.chance is not None else ""
     if not together:
-        ends = f"{frame.x[0]:g} to {frame.x[-1]:g}{', on a logarithmic axis' if frame.log_x else ''}"
+        ends = f"{_at(frame.x[0])} to {_at(frame.x[-1])}{', on a logarithmic axis' if frame.log_x else ''}"
         key = f"{capital(frame.y_label)} against {frame.x_label}, {ends}. {key}"
     return key
 
