@@ -115,3 +115,15 @@ def test_no_runs_are_said_and_zero_has_no_logarithm():
     assert isinstance(lines({"a": {}}, **DRAWN).blocks[0], Text)
     with pytest.raises(ValueError, match=r"above 0; got 0\. Use log_x=False"):
         lines({"a": flat(0.5)}, log_x=True, **DRAWN)
+
+
+def test_large_numbers_of_an_axis_are_read_at_a_glance():
+    points = {x: {0: 1.0, 1: 2.0} for x in (14_663.0, 53_960.0, 239_871.0)}
+    (block,) = lines(
+        {"a": points}, title="Sizes", x_label="parameters", y_label="PSNR in dB", bounds=None, log_x=True
+    ).blocks
+    assert isinstance(block, Pictures)
+    svg = block.pictures[0].svg
+    assert ">14,700<" in svg
+    assert ">240,000<" in svg
+    assert "e+" not in svg

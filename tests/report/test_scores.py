@@ -9,7 +9,7 @@ from PIL import Image
 
 from posenc.report.expectations import Expected, judged, verdict_of
 from posenc.report.figures import dots
-from posenc.report.page import Findings, render_page
+from posenc.report.page import Findings, Pictures, render_page
 from posenc.report.pixels import album, embedded, error_map, picture, png, smaller
 from posenc.report.quantities import across
 from posenc.report.scores import Score, scores
@@ -154,3 +154,12 @@ def test_the_page_to_watch_names_its_files(tmp_path):
     assert 'src="../work/1/now.png"' in text
     assert "a &lt;b&gt;" in text
     assert "refresh" in text
+
+
+def test_an_interval_stays_where_its_quantity_can_be():
+    table = rows("accuracy", {"a": [0.4, 0.9, 1.0]})
+    panel = scores(table, metrics={"accuracy": Score("Accuracy", "of 1", True, (0.0, 1.0))})
+    (block,) = panel.blocks
+    assert isinstance(block, Pictures)
+    (row,) = block.numbers.rows
+    assert re.search(r"[^\d]1(\.0+)?\]$", row[3]), "cut at 1, where t would reach beyond"

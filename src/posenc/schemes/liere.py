@@ -9,7 +9,7 @@ StanfordMIMI/LieRE), which is meant for positions in [0, 1]; ``scale`` is that b
 On one axis ``R(m)^T R(n) = R(n - m)``. On more axes the generators do not commute and logits are no function of the
 distance, which the measured claim says too; 2 x 2 blocks commute always, and are MixedRoPE. Every head has its own
 generators, and they are kept in float32 whatever the model is cast to. The exponentials cost ``O(h N d block^2)`` in
-float64, once a forward pass; blocks of up to 4 have a closed form, which takes a seventh of the time.
+float64, once a forward pass; blocks of up to 4 have a closed form: of 4, a seventh of the time.
 """
 
 from __future__ import annotations

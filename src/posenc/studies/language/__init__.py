@@ -1,6 +1,6 @@
 """Which encoding tells the next character best, and which still does where the text is longer than any it knew?
 
-    posenc run language my_text.txt                     your own text: about six minutes
+    posenc run language my_text.txt                     your own text: about four minutes
     posenc run language --data DIR                      tiny-shakespeare
     posenc run language --data DIR --panels rotary --seeds 0 1 2 3 4        nine ways to turn, against a published order
     posenc run language --data DIR --panels extrapolation                   sixteen ways to read on

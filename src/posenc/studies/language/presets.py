@@ -46,7 +46,7 @@ RECALL = {"model": QUICK, "window": 32, "training": training(1500, 64), "symbols
 PANELS = ("loss", "rotary", "extrapolation", "recall", "writing", "learning", "rows")
 PRESETS: Mapping[str, Preset] = {
     "quick": Preset(
-        about="8 encodings in models of 2 layers on 64 characters, asked about up to 512, 3 seeds: about six "
+        about="8 encodings in models of 2 layers on 64 characters, asked about up to 512, 3 seeds: about four "
         "minutes on two cores",
         scale="2 layers of width 64, windows of 64 tokens, 600 steps of 32 windows",
         seeds=(0, 1, 2),
