@@ -9,6 +9,7 @@ from PIL import Image
 
 from posenc.report.expectations import Expected, judged, verdict_of
 from posenc.report.figures import dots
+from posenc.report.labels import CHARACTER
 from posenc.report.page import Findings, Pictures, render_page
 from posenc.report.pixels import album, embedded, error_map, picture, png, smaller
 from posenc.report.quantities import across
@@ -163,3 +164,12 @@ def test_an_interval_stays_where_its_quantity_can_be():
     assert isinstance(block, Pictures)
     (row,) = block.numbers.rows
     assert re.search(r"[^\d]1(\.0+)?\]$", row[3]), "cut at 1, where t would reach beyond"
+
+
+@pytest.mark.parametrize("name", ["a-name-of-eighteen", "multires-coarse-to-fine"])
+def test_long_names_stay_inside_the_picture_and_leave_the_axis_its_length(name):
+    svg = dots({name: {0: 0.5}}, [name], prefix="p", lines={})
+    size, end = re.search(rf'font-size: ([\d.]+)px; text-anchor: end[^>]* x="([\d.]+)"[^>]*>{name}<', svg).groups()
+    assert CHARACTER * float(size) * len(name) <= float(end)
+    low, high = re.search(r'<path d="M ([\d.]+) [\d.]+ +L ([\d.]+) ', svg).groups()
+    assert float(high) - float(low) == pytest.approx(360 - 132 - 40)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from posenc.measure.statistics import Estimate, mean, t_interval
 from posenc.report.ink import COLOURS, GRID, INK, QUIET, Colour, canvas, styled, themed
+from posenc.report.labels import CHARACTER
 from posenc.report.rows import BySeed, number
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def dots(
     if log and not bounds[0] > 0:
         raise ValueError(f"A logarithmic axis needs numbers above 0; got bounds {bounds}. Use log=False.")
     row, top, bottom = 23, 15 * (len(lines) if headroom is None else headroom) + 6, 40
-    left, right, width = min(132, max(52, 12 + 7 * max(map(len, order)))), 40, 360
+    left, right = min(200, max(52, 10 + round(12 * CHARACTER * max(map(len, order))))), 40
+    width = 360 + max(0, left - 132)  # long names widen the picture and leave the axis its length
     height = top + row * len(order) + bottom
     with styled():
         figure, axes = canvas(width, height, left, right, top, bottom)
