@@ -141,6 +141,15 @@ def test_finer_sections_lie_where_the_weight_is():
     assert torch.allclose(found[1], torch.linspace(0, 1, 9), atol=1e-6)  # nothing known: even
 
 
+def test_a_second_pass_has_as_many_sections_as_it_says():
+    model = small(samples=6, fine=5)
+    origin, direction = torch.full((3, 3), 0.5), torch.eye(3)
+    edges = sections(torch.zeros(3), torch.full((3,), 0.5), 6)
+    places, inside = model._places(origin, direction, edges, None)
+    assert model._finer(edges, places, inside).shape == (3, model.config.per_ray + 1)
+    assert model.config.per_ray == 11
+
+
 def test_a_second_pass_sees_a_thin_wall_better():
     """A wall of thickness 0.03 at x = 0.63 with a density of 50 takes away 1 - exp(-1.5) of the light."""
 

@@ -123,7 +123,7 @@ def test_detail_makes_encodings_finer_alike() -> None:
     assert fine["fourier"]["sigma"] == 2 * coarse["fourier"]["sigma"]
     assert fine["sphere-m"]["r_min"] == coarse["sphere-m"]["r_min"] / 2
     assert fine["hash-xyz"]["resolutions"][-1] == 2 * coarse["hash-xyz"]["resolutions"][-1]
-    assert fine["harmonics"] == coarse["harmonics"]
+    assert (coarse["harmonics"], fine["harmonics"]) == ({"degree": rows.DEGREE}, {"degree": 15})
     whole = fine["sphere-c-plus-whole"]
     assert [1 / (whole["r_min"] * 2**s) for s in range(whole["scales"])] == [16, 8, 4, 2, 1]
 
@@ -157,6 +157,7 @@ def test_without_an_earth_the_field_is_run_and_the_page_says_so(tmp_path: Path, 
     assert isinstance(field, task.Field)
     assert field.share(rows.DEGREE) == 1  # the small preset's field is no finer
     assert "100% of the variance lies in the span of what the row harmonics reads" in page
+    assert "harmonics below fourier in jump_date_line" in page
     folder_without = studies.Request(preset="quick", data=tmp_path)
     assert {unit.setting for unit in STUDY.plan(folder_without, store)} == {"field"}
 

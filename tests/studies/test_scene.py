@@ -20,10 +20,11 @@ from posenc import runner, studies
 from posenc.models.radiance import RadianceConfig
 from posenc.report.ledger import judge_claims
 from posenc.store import Store, Unit
+from posenc.studies.field_rows import Budget
 from posenc.studies.found import Found
 from posenc.studies.scene import STUDY, drawing, presets, rows, turning, work
 from posenc.studies.scene.claims import CLAIMS
-from posenc.tasks import room, scenes
+from posenc.tasks import room, scenes, shapes
 from posenc.tasks.scenes import views
 from posenc.training import checkpoint
 
@@ -47,20 +48,22 @@ def planned(root: Path, **asked: object) -> list[Unit]:
     return STUDY.plan(studies.Request(**{"preset": "quick", **asked}), Store(root))
 
 
-def test_the_quick_plan_is_six_rows_by_three_seeds_of_about_equal_size(tmp_path, monkeypatch):
+def test_the_quick_plan_is_seven_rows_by_three_seeds_of_about_equal_size(tmp_path, monkeypatch):
     monkeypatch.setattr(presets, "RENDERED", {"train": 4, "held": 2, "side": 12, "fine": 1})
     units = planned(tmp_path)
     assert {unit.scheme for unit in units} == {f"{label}, torus" for label in rows.ROWS}
-    assert len({unit.key for unit in units}) == len(units) == 18
+    assert len({unit.key for unit in units}) == len(units) == 21
     assert [unit.key for unit in planned(tmp_path)] == [unit.key for unit in units]
     assert len(list((tmp_path / "data").iterdir())) == 1
     sizes = {}
     for unit in units[::3]:
         with torch.device("meta"):
             sizes[unit.scheme.removesuffix(", torus")] = work.build(unit.settings).parameter_count
-    small = sizes.pop(rows.FOURIER + rows.SMALL)
+    small = [sizes.pop(label + rows.SMALL) for label in (rows.FOURIER, "none")]
     assert all(0.88 * 78_000 <= size <= 78_000 for size in sizes.values()), sizes
-    assert small < 20_000
+    assert max(small) < 20_000
+    depths = {unit.scheme: unit.settings["row"]["network"]["depth"] for unit in units}
+    assert {depth for name, depth in depths.items() if "small" in name or "multires" in name} == {1}
     assert {unit.settings["training"]["seconds"] for unit in units} == {36.0}
     assert STUDY.estimate(units, Store(tmp_path), 2).seconds <= 600
 
@@ -86,6 +89,33 @@ def test_the_standard_plan_has_sigma_on_the_other_solid_blind_rows_a_matte_twin_
     matte = {unit.setting for unit in units if unit.settings["scene"].get("shine") == 0}
     assert matte == {"torus without highlights", "torus without highlights or directions"}
     assert len(list((tmp_path / "data").iterdir())) == 2
+
+
+@pytest.mark.parametrize(("finest", "highest"), [(128, 32), (8, 8)])
+def test_the_positional_row_turns_no_faster_than_pictures_can_show(finest, highest):
+    found = rows.row("positional", Budget(3, 16, 40_000, finest))
+    assert found.options["sigma"] == 2 * highest  # 1, 2, 4, .. cycles up to half of it
+
+
+def test_a_page_is_drawn_again_without_what_it_is_of(tmp_path, tiny):
+    store, folder = Store(tmp_path / "store"), folder_of(tmp_path)
+    wanted = {"panels": ["encodings", "sigma"], "schemes": [rows.FOURIER], "seeds": [0]}
+    units = STUDY.plan(studies.Request(preset="quick", source=folder, **wanted), store)
+    assert {unit.setting for unit in units} == {"ring", "torus"}
+    assert runner.run(units, store, runner.InProcess(), stream=io.StringIO()).exit_code == 0
+    data = tmp_path / "data"
+    (data / "mesh").mkdir(parents=True)
+    vertices, faces = shapes.cuboid(1, 2, 3)
+    np.savez(data / "mesh" / "spot.npz", v=vertices, f=faces)
+    for elsewhere in (None, data):
+        stored = STUDY.stored(studies.Request(preset="quick", data=elsewhere), store)
+        assert {unit.key for unit in stored} == {unit.key for unit in units}
+    spot = STUDY.plan(studies.Request(preset="quick", data=data, **wanted), store)
+    assert runner.run(spot, store, runner.InProcess(), stream=io.StringIO()).exit_code == 0
+    with_spot = STUDY.stored(studies.Request(preset="quick", data=data), store)
+    assert {unit.setting for unit in with_spot} == {"spot", "torus"}
+    without = STUDY.stored(studies.Request(preset="quick"), store)
+    assert {unit.setting for unit in without} == {"ring", "spot", "torus"}
 
 
 @pytest.mark.parametrize("panels", [["sigma"], ["encodings", "sigma"]])
@@ -207,7 +237,7 @@ def test_the_page_shows_truth_predictions_errors_depth_and_a_turning_picture(tmp
                   "matte, without", "on the torus at the quick scale"):  # fmt: skip
         assert words in text, words
     curves = drawing.compared(STUDY.found(request, store, units), "torus")
-    assert set(curves) == set(rows.ROWS)
+    assert set(curves) == set(rows.COMPARED)
     assert len(text) < 1_000_000
     (turn,) = page.parent.glob("*-turntable.png")
     with image.open(turn) as opened:
@@ -314,7 +344,7 @@ def test_what_does_not_fit_in_memory_is_refused_with_the_number(tmp_path, tiny, 
     ("label", "message"),
     [
         ("multiress", "there is no encoding 'multiress'.*multires"),
-        ("dense-small", "'dense-small' names no Gaussian features"),
+        ("dense-small", "'dense-small' names no waves and no bare coordinates; .* as gaussian-2-small or none-small"),
         ("Shaw(4)", "."),
         ("DenseGrid(axes=2, resolution=4)", "."),
     ],
@@ -341,7 +371,15 @@ def made_up(scheme: str, values: list[float], setting: str = "spot") -> list[dic
 
 def test_the_claims_follow_the_intervals():
     small = rows.FOURIER + rows.SMALL
-    means = {"multires": 27.0, "hash": 26.0, "dense": 25.5, small: 22.0, rows.FOURIER: 21.0, "none": 18.0}
+    means = {
+        "multires": 27.0,
+        "hash": 26.0,
+        "dense": 25.5,
+        small: 22.0,
+        rows.FOURIER: 21.0,
+        "none": 18.0,
+        "none-small": 18.5,
+    }
     table = [row for label, mean in means.items() for row in made_up(label, [mean, mean + 0.1, mean - 0.1])]
     for setting, mean in (("without directions", 25.0), ("without highlights", 28.0),
                           ("without highlights or directions", 27.9)):  # fmt: skip

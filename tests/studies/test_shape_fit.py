@@ -103,7 +103,7 @@ def test_a_mesh_is_learned_shown_and_written(quick, tmp_path):
     store, units = ran(request, tmp_path)
     found = STUDY.found(request, store, units)
     metrics = store.read(next(u.key for u in units if u.scheme == "dense")).metrics
-    expected = {"iou", "iou_box", "chamfer", "sdf_error", "normal_error", "eikonal_error", "parameters", "seconds"}
+    expected = {"iou", "faces", "chamfer", "sdf_error", "normal_error", "eikonal_error", "parameters", "seconds"}
     assert set(metrics) == expected
     assert metrics["iou"] > 0.7
     assert metrics["chamfer"] < 0.05
@@ -143,7 +143,9 @@ def test_what_is_stored_is_what_the_field_says(quick, tmp_path):
     with torch.no_grad():
         f = fitted(fitted.pool.held.points)
     truth = fitted.pool.held
-    assert shapes.iou(f < 0, truth.inside) == stored.metrics["iou"]
+    whole = shapes.iou(f < 0, truth.inside)  # by the points of the cube alone, so by few that are inside
+    inside = truth.inside.float().mean().item()
+    assert stored.metrics["iou"] == pytest.approx(whole, abs=3 * (inside * len(f)) ** -0.5)
     wrong = (f.clamp(-0.1, 0.1) - truth.distance.clamp(-0.1, 0.1)).abs().mean() / fitted.shape.mesh.diagonal
     assert wrong.item() == pytest.approx(stored.metrics["sdf_error"], rel=1e-5)
     surface = fitted.surface(20)
@@ -151,6 +153,36 @@ def test_what_is_stored_is_what_the_field_says(quick, tmp_path):
     np.testing.assert_allclose(surface.vertices, stored.arrays["vertices"], atol=1e-6)
     assert shapes.apart(surface, fitted.shape.mesh, 200).chamfer == pytest.approx(stored.metrics["chamfer"], rel=1e-6)
     assert stored.arrays["film"].shape == (11, 16, 16, 3)  # before the first step and at each tenth
+
+
+def test_what_is_enclosed_is_reckoned_in_volumes(quick, tmp_path, monkeypatch):
+    quick.own["sizes"] = shapes.Sizes(uniform=400, near=600, surface=400, held=8000)
+    store = Store(tmp_path / "runs")
+    (unit,) = STUDY.plan(asked(mesh_file(tmp_path), schemes=["dense"], seeds=[0], panels=["fit"]), store)
+    fitted = work.Fitted(unit, store.root, None)
+    low, high = (torch.tensor(corner, dtype=torch.float32) for corner in fitted.shape.mesh.box)
+    brick, slab = float((high - low).prod()), float(high[2] - low[2])
+
+    def filled(part):  # this much of each cell of the brick along x, and a slab as thick as it through the whole cube
+        inside = {"half": lambda p: p[:, 0] < (low + high)[0] / 2, "slab": lambda p: torch.ones(len(p)).bool()}[part]
+        return lambda p: torch.where(inside(p) & (p[:, 2] > low[2]) & (p[:, 2] < high[2]), -1.0, 1.0)
+
+    for part, share in (("half", 0.5 * brick / (brick + 0.5 * (slab - brick))), ("slab", brick / slab)):
+        monkeypatch.setattr(work.Fitted, "__call__", lambda self, p, part=part: filled(part)(p))
+        assert fitted.iou() == pytest.approx(share, rel=0.03)
+
+
+def test_a_foam_is_counted_and_not_kept(quick, tmp_path, monkeypatch):
+    monkeypatch.setattr(work.task, "FOAM", 10)
+    request = asked(mesh_file(tmp_path), schemes=["dense"], panels=["fit"], seeds=[0])
+    quick.own["steps"] = 100
+    store, units = ran(request, tmp_path)
+    stored = store.read(units[0].key)
+    assert stored.metrics["faces"] > 10
+    assert not len(stored.arrays["faces"])
+    text = STUDY.page(request, store, units, {}).read_text()
+    assert "not kept: foam, noise in every cell" in text
+    assert f"{stored.metrics['faces']:,.0f}" in text
 
 
 def test_slopes_are_measured_all_over_the_shape(quick, tmp_path, monkeypatch):

@@ -226,6 +226,10 @@ def test_a_wrong_file_is_told(tmp_path, content, message):
     [
         ({"aabb_scale": 0}, r"transforms\.json: `scale` and `aabb_scale` .* above 0 .* got aabb_scale 0\."),
         ({"offset": [1, 2]}, r"transforms\.json: .* `offset` one or three numbers; got offset \[1, 2\]"),
+        (
+            {"train_filenames": ["images/0001.png", "images/0002.png"], "val_filenames": ["images/0002.png"]},
+            r"transforms\.json has 'images/0002\.png' among .* held out.* in one of train_filenames and val_f",
+        ),
         ({"test_filenames": ["images/9.png"]}, r"transforms\.json divides its .* has no frame 'images/9"),
         ({"fl_x": None, "fl_y": None}, r"frame 1 .*: neither it nor its file says fl_x above 0, or camera_angle_x"),
     ],

@@ -236,6 +236,7 @@ def test_intersection_over_union():
     assert shapes.iou(a, a) == 1.0
     assert shapes.iou(a, ~a) == 0.0
     assert shapes.iou(a & ~a, a & ~a) == 1.0
+    assert shapes.iou(a, b, torch.tensor([3.0, 1, 1, 1, 100])) == pytest.approx(2 / 6)
 
 
 def test_equal_surfaces_are_not_apart_and_moved_ones_are_by_how_far():
@@ -250,6 +251,22 @@ def test_equal_surfaces_are_not_apart_and_moved_ones_are_by_how_far():
     missing = Mesh(ball().vertices, ball().faces[ball().corners[:, :, 2].max(1) <= 0.5])
     assert shapes.apart(missing, ball(), points=500).chamfer > 0.02  # what lacks counts as what is too much
     assert shapes.apart(ball(), box(0.48), points=500).normal_error > 10
+
+
+def test_a_foam_is_as_far_away_as_by_a_tree_of_all_of_it(monkeypatch):
+    values = np.random.default_rng(0).standard_normal((24, 24, 24))
+    foam, truth = shapes.marching_cubes(values), ball(32)
+    assert foam is not None
+    place, _ = surfaces.on_surface(truth, 50, np.random.default_rng(1))
+    near = surfaces._near(foam, place)
+    assert len(near.faces) < 0.8 * len(foam.faces)
+    (d, face), (known, same) = (Tree(mesh).distance(place) for mesh in (near, foam))
+    np.testing.assert_array_equal(d, known)
+    np.testing.assert_array_equal(near.faces[face], foam.faces[same])
+    whole = shapes.apart(foam, truth, points=3000)
+    monkeypatch.setattr(surfaces, "FOAM", 10)
+    assert shapes.apart(foam, truth, points=3000) == pytest.approx(whole, rel=0.03)  # other points of the same foam
+    assert shapes.apart(truth, truth, points=500).chamfer < 1e-12
 
 
 def test_marching_cubes_gives_a_closed_surface_outward():

@@ -180,7 +180,7 @@ class Radiance(nn.Module):
             torch.cat(pair, -1) for pair in ((weight[:, :1], weight[:, :-1]), (weight[:, 1:], weight[:, -1:]))
         )
         wide = (torch.maximum(weight, before) + torch.maximum(weight, after)) / 2
-        return torch.cat([edges, resampled(edges, wide, self.config.fine)[:, 1:-1]], -1).sort(-1).values
+        return torch.cat([edges, resampled(edges, wide, self.config.fine + 1)[:, 1:-1]], -1).sort(-1).values
 
 
 class Occupancy(nn.Module):

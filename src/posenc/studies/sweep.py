@@ -186,6 +186,8 @@ class Sweep:
                 f"Make them: {command} --out {store.root}"
             )
         same = self._same(request, store, found)
+        if request.source is None and not self._shared(request, same) and not self._shared(request, found):
+            same = []  # what matches stands beside results about something else, that a request without it cannot name
         if request.source is not None and not same:
             raise ValueError(
                 f"{store.root} holds no results of {self.name} --preset {request.preset} about {request.source}. Make "
@@ -212,6 +214,12 @@ class Sweep:
                     f"Make them: {command} --panels {name} --out {store.root}"
                 )
         return shown
+
+    def _shared(self, request: Request, units: Sequence[Unit]) -> bool:
+        """Whether any of the units is of a setting that the first panel of the preset needs for this request."""
+        preset = self.scales[request.preset]
+        needed = self.plans[preset.panels[0]].needs(request, preset)
+        return any(unit.setting in needed for unit in units)
 
     def _same(self, request: Request, store: Store, found: Sequence[Unit]) -> list[Unit]:
         """The units that this request would make today, not another picture's; without data, those it cannot settle."""

@@ -46,7 +46,8 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
         data = {"target": setting, "degree": own["degree"], "power": own["power"], "first": presets.FIRST_FIELD}
         outputs = 1
     else:
-        assert request.data is not None
+        if request.data is None or not _has_raster(request):
+            raise ValueError(f"land and countries need --data DIR with {FILE.as_posix()}.")
         data = {"target": setting, "raster": work.keep_raster(store.root, request.data / FILE)}
         outputs = 2 if setting == "land" else presets.MOST
         data |= {"most": presets.MOST} if setting == "countries" else {}

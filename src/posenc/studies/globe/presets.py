@@ -103,7 +103,10 @@ PRESETS = {
             parameters=2**16,
             detail=2.0,
             degree=32,
-            limits=("Encodings are twice as fine as at the quick preset, without a search for the best.",),
+            limits=(
+                "Encodings that have a finest detail are twice as fine as at the quick preset, and so are the fields, "
+                "without a search for the best; bare coordinates and pixels on an octant have none.",
+            ),
             places={"train": 40_000, "held": 20_000, "band": 1_000},
             training=TrainingConfig(epochs=60, batch=1024, lr=1e-2, optimiser="adam", decay_steps=2400),
         ),

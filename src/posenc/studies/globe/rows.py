@@ -4,10 +4,11 @@
     xyz | fourier-xyz | hash-xyz                                              the unit vector
     sphere-c | sphere-c-plus | sphere-m | sphere-m-plus | sphere-dfs          Sphere2Vec
     sphere-c-plus-whole                                                       with whole 1/lambda, so without a seam
-    harmonics                                                                 spherical harmonics up to degree 7
+    harmonics                                                                 spherical harmonics up to degree 7, or 15
     sc-pe | sc-shear | sc-torus                                               a map's pixels on an octant, and mended
 
-About 64 numbers an encoding (where its definition has no number of its own), two hidden layers as wide as the budget
+About 64 numbers an encoding at detail 1 (where its definition has no number of its own; harmonics have no finer detail
+without more numbers), two hidden layers as wide as the budget
 allows. Any scheme of the catalogue as text is taken too, as ``SphereC(scales=4)``; one of three axes gets the vector.
 """
 
@@ -45,7 +46,7 @@ NAMES = (*PLANAR, *SPHERICAL, *PICTURES)
 LEVELS, COARSEST, FINEST = 8, 4, 32
 """Of a hash grid at detail 1: cells between the poles, twice as many around; as many an axis in xyz."""
 DEGREE = 7
-"""Of the spherical harmonics, whatever the detail: 64 numbers."""
+"""Of the spherical harmonics at detail 1: 64 numbers, and 256 at detail 2."""
 SIGMA, R_MIN = 0.5, 0.1
 """Of Fourier features in cycles a radian, and the shortest lambda in radians, at detail 1."""
 
@@ -130,7 +131,7 @@ def _named(detail: float, parameters: int) -> dict[str, tuple[str, View, dict[st
         "sphere-m": ("SphereM", "lonlat", {"scales": 12, **short}),
         "sphere-m-plus": ("SphereMPlus", "lonlat", {"scales": 8, **short}),
         "sphere-dfs": ("SphereDFS", "lonlat", {"scales": 4, **short}),
-        "harmonics": ("SphericalHarmonics", "lonlat", {"degree": DEGREE}),
+        "harmonics": ("SphericalHarmonics", "lonlat", {"degree": max(0, round((DEGREE + 1) * detail) - 1)}),
         "sc-pe": ("SCPE", "picture", {"n": PICTURE}),
         "sc-shear": ("SCShear", "picture", {"n": PICTURE}),
         "sc-torus": ("SCTorus", "picture", {"n": PICTURE}),

@@ -82,9 +82,9 @@ def encodings(found: Found) -> list[Panel]:
 
 
 def compared(found: Found, setting: str) -> dict[str, Points]:
-    """Curves that one picture can hold: of the quick scale's rows, then of the best."""
+    """Curves that one picture can hold: of the rows that are compared over time, then of the best."""
     order = reached(found, setting)
-    chosen = sorted(order, key=lambda label: label not in rows.ROWS)[:MOST_IN_ONE_PICTURE]
+    chosen = sorted(order, key=lambda label: label not in rows.COMPARED)[:MOST_IN_ONE_PICTURE]
     over_time = found.over_time(setting, headline_metric(found, setting))
     return {label: over_time[label] for label in order if label in chosen and label in over_time}
 

@@ -30,7 +30,7 @@ RENDERED = {"train": 40, "held": 8, "side": 100, "fine": 3}
 
 PRESETS = {
     "quick": Preset(
-        about="one scene, six encodings x 3 seeds, 36 seconds each: seven minutes on two cores",
+        about="one scene, seven rows x 3 seeds, 36 seconds each: eight minutes on two cores",
         scale="40 views of 100 x 100 pixels, or your own as small; 36 seconds of training on one core a field",
         seeds=(0, 1, 2),
         panels=("encodings",),
@@ -41,7 +41,7 @@ PRESETS = {
         },
     ),
     "standard": Preset(
-        about="one scene, eight encodings x 3 seeds, 150 seconds each, directions, samples and sigma besides: an hour "
+        about="one scene, nine rows x 3 seeds, 150 seconds each, directions, samples and sigma besides: an hour "
         "and a half on two cores",
         scale="40 views of 100 x 100 pixels, or your own of up to 400; 150 seconds of training on one core a field",
         seeds=(0, 1, 2),
@@ -98,7 +98,10 @@ def sigmas(request: Request, preset: Preset) -> Needs:
 
 
 def settle(request: Request, store: Store, setting: str, label: str) -> dict[str, Any]:
-    """A unit's settings, with its scene in the store. Raises ValueError for a scene or a row that cannot be."""
+    """A unit's settings, with its scene in the store. Raises ValueError for a scene or a row that cannot be.
+
+    A setting of another request, as a report meets it in a store, is such a scene where what it is of is not at hand.
+    """
     own = PRESETS[request.preset].own
     name, variant = parted(setting)
     arguments, make = _scene(request, name, matte=variant in (MATTE, MATTE_BLIND))
@@ -134,6 +137,8 @@ def _scene(request: Request, name: str, *, matte: bool) -> tuple[dict[str, Any],
         folder, how = request.source, {"side": own["longest"], "held": own["held"]}
         return {"files": scenes.digest(folder, **how), **how}, lambda: scenes.read(folder, **how)
     mesh = _mesh(request) if name != OTHER else None
+    if name not in (SPOT, OTHER) or (name == SPOT and mesh is None):
+        raise ValueError(f"the scene {name!r} is not at hand: name its folder, or, for {SPOT!r}, give --data DIR.")
     solid = scenes.torus() if mesh is None else scenes.spot(mesh)
 
     solid = solid._replace(shine=0.0) if matte else solid

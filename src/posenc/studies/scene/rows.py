@@ -1,4 +1,5 @@
-"""The rows of the scene study: those of every field, and ``gaussian-SIGMA-small``, waves behind the grids' network."""
+"""The rows of the scene study: those of every field, and ``gaussian-SIGMA-small`` and ``none-small``, waves and bare
+coordinates behind the grids' network."""
 
 from __future__ import annotations
 
@@ -15,11 +16,15 @@ FOURIER = "gaussian-2"
 """Sigma, cycles a side of the cube, was the best of a few on the other solid at the quick scale."""
 SMALL = "-small"
 SMALL_DIM = 96
-ROWS = ("none", FOURIER, FOURIER + SMALL, "dense", "hash", "multires")
+ROWS = ("none", FOURIER, "none" + SMALL, FOURIER + SMALL, "dense", "hash", "multires")
+COMPARED = tuple(label for label in ROWS if label != "none" + SMALL)
+"""What one picture shows over time."""
 MORE = ("positional", "gaussian-4")
 SIGMAS = (1.0, 2.0, 4.0, 8.0)
 OF_SIGMA = {f"gaussian-{sigma:g}": sigma for sigma in SIGMAS}
 WIDE_RATE = 3e-3
+CYCLES = 32
+"""Of the positional mapping at most, along each side of the cube: pictures of 100 pixels can hold about 43."""
 
 
 def row(label: str, budget: Budget) -> FieldRow:
@@ -27,6 +32,8 @@ def row(label: str, budget: Budget) -> FieldRow:
 
     Raises ValueError with the nearest name for a label that nobody has, and where the budget is too small for it.
     """
+    if label.lower() == "positional":
+        budget = budget._replace(finest=min(budget.finest, CYCLES))
     if not label.endswith(SMALL):
         found = field_rows.row(label, budget)
         deep = found.network.depth == FieldConfig(outputs=1).depth
@@ -34,10 +41,13 @@ def row(label: str, budget: Budget) -> FieldRow:
             msgspec.structs.replace(found, network=msgspec.structs.replace(found.network, depth=1)) if deep else found
         )
     large = field_rows.row(label.removesuffix(SMALL), budget)
-    if "sigma" not in large.options:
-        raise ValueError(f"{label!r} names no Gaussian features; a small row is one of them, as {FOURIER}{SMALL}.")
-    options = {**large.options, "dim": SMALL_DIM}
-    network = FieldConfig(outputs=budget.outputs, output=budget.output)  # type: ignore[arg-type]
+    if "sigma" not in large.options and large.scheme != "Coordinates":
+        raise ValueError(
+            f"{label!r} names no waves and no bare coordinates; a small row is one of them, as {FOURIER}{SMALL} or "
+            f"none{SMALL}."
+        )
+    options = {**large.options, **({"dim": SMALL_DIM} if large.options else {})}
+    network = FieldConfig(outputs=budget.outputs, output=budget.output, depth=1)  # type: ignore[arg-type]
     return FieldRow(scheme=large.scheme, axes=budget.axes, options=options, network=network)
 
 

@@ -75,7 +75,8 @@ CLAIMS = (
         name="Gaussian above positional above basic above none, for shapes",
         source="arXiv 2006.10739, Table 1, 3D shape; numbers from memory, not checked against the paper",
         quote="shape IoU .864/.892/.960/.973 (none, basic, positional, Gaussian)",
-        about="Fields of occupancy with these mappings enclose more of the right volume in this order.",
+        about="Fields of occupancy with these mappings enclose more of the right volume in this order. The Gaussian "
+        "features have the sigma chosen for the distance; those with their authors' sigma of 12 are shown beside them.",
         quantities=tuple(
             Quantity(f"{a} - {b}, intersection over union", difference("iou", a, b, OCCUPANCY), low=0.0)
             for a, b in ((GAUSSIAN, "positional"), ("positional", "basic"), ("basic", "none"))

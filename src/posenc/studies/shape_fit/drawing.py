@@ -79,6 +79,11 @@ def slopes(found: Found) -> list[Panel]:
         for label in (label for label in _best_first(found, setting, both) if label in both):
             name = _short(label, setting)
             shown[name], notes[name] = _flat(found.arrays(setting, label)["picture"]), _told(found, setting, label)
+    normals = (
+        f" With normals, {TERMS[NORMALS].normals:g} times the mean of 1 − cos(grad f, n) on the surface besides."
+        if NORMALS in found.settings
+        else ""
+    )
     panel = scores(
         together,
         metrics={name: METRICS[name] for name in STEEP},
@@ -86,7 +91,7 @@ def slopes(found: Found) -> list[Panel]:
         caption=f"The slope of a distance is 1: {TERMS[EIKONAL].eikonal:g} times the mean of (|grad f| − 1)² over free "
         "points of the cube is added to the loss. It is trained through the encoding's second derivatives, which takes "
         "time. Between vertices, linear interpolation has a slope that jumps from cell to cell; smooth interpolation "
-        "is flat at every vertex.",
+        "is flat at every vertex." + normals,
     )
     key = "Lowest seed; below, the Chamfer distance in thousandths of the diagonal. Noise of the slope shows as grain."
     title = "Surfaces with and without the term"
@@ -313,8 +318,11 @@ def files(found: Found, setting: str, labels: Sequence[str]) -> Panel:
         return Panel(title, (_NOTHING,))
     body, shape = [], kept_points(found.store.root, found.units[0].settings["points"]).shape
     for label in order:
-        arrays = found.arrays(setting, label)
+        arrays, unit = found.arrays(setting, label), found.first(setting, label)
         if not len(arrays["faces"]):
+            faces = 0.0 if unit is None else found.store.read(unit.key).metrics["faces"]
+            if faces:
+                body.append((label, "not kept: foam, noise in every cell", f"{faces:,.0f}"))
             continue
         mesh = task.Mesh(shape.placement.back(arrays["vertices"]), arrays["faces"])
         beside = found.beside(_file_name(f"{setting}-{label}") + ".ply")

@@ -37,7 +37,7 @@ PRESETS = {
         asks=False,
         own={
             "parameters": 36_000, "finest": 64, "coarsest": 8, "levels": 8,
-            "steps": 1000, "batch": 2048, "resolution": 64, "sizes": Sizes(),
+            "steps": 1000, "batch": 2048, "resolution": 64, "sizes": Sizes(held=1 << 17),
         },
     ),
     "standard": Preset(
@@ -49,7 +49,7 @@ PRESETS = {
         own={
             "parameters": 92_000, "finest": 128, "coarsest": 8, "levels": 12,
             "steps": 2000, "batch": 4096, "resolution": 128,
-            "sizes": Sizes(uniform=1 << 17, near=1 << 18, surface=1 << 17, held=1 << 16),
+            "sizes": Sizes(uniform=1 << 17, near=1 << 18, surface=1 << 17, held=1 << 18),
         },
     ),
 }  # fmt: skip

@@ -37,6 +37,9 @@ SIDE, ACROSS, SPREAD = 256, 128, 10_000
 SCORING, VERTEX = 3.0, 8e-6
 """Seconds, about, that a unit takes besides its training, and that asking it at one vertex of the lattice takes."""
 
+VERTEX_BYTES = 1500
+"""Bytes that scoring takes for one vertex of the lattice, at most: where the field is noise, and its surface foam."""
+
 
 def keep_points(root: Path, source: Path, sizes: task.Sizes) -> dict[str, Any]:
     """Puts the points of a mesh's file into a store, unless they are there; their file's name and what the mesh is.
@@ -132,6 +135,17 @@ class Fitted:
             scores["sdf_error"] = float(wrong) / self.shape.mesh.diagonal
         return scores
 
+    def iou(self) -> float:
+        """In the whole cube: points of the shape's box stand for its volume, those outside of it for the rest."""
+        low, high = (torch.as_tensor(corner, dtype=torch.float32) for corner in self.shape.mesh.box)
+        held, boxed = self.pool.held, self.pool.boxed
+        within = ((held.points.cpu() >= low) & (held.points.cpu() <= high)).all(-1)
+        beyond = task.Known(*(part.cpu()[~within] for part in held))
+        box = float((high - low).prod())
+        volume = [torch.full((len(p),), v / max(len(p), 1)) for p, v in ((boxed.points, box), (beyond.points, 1 - box))]
+        inside = [task.sample_field(self, part.points.to(self.device)).cpu() < 0 for part in (boxed, beyond)]
+        return task.iou(torch.cat(inside), torch.cat([boxed.inside.cpu(), beyond.inside]), torch.cat(volume))
+
     def evaluate(self) -> dict[str, float]:
         if self.folder is not None:
             self._film(self.folder)
@@ -165,24 +179,26 @@ class Fitted:
     def outcome(self, curve: list[dict[str, Any]]) -> Outcome:
         """Every score of the finished field, its surface, its picture and its cross-section."""
         self.field.eval()
-        boxed, mesh = self.told(self.pool.boxed), self.surface(self.resolution)
-        metrics = self.told(self.pool.held) | {f"{name}_box": value for name, value in boxed.items() if name == "iou"}
+        mesh = self.surface(self.resolution)
+        metrics = self.told(self.pool.held) | {"iou": self.iou()}
         if self.terms.kind == "distance":
             metrics["eikonal_error"] = self.eikonal_error()
         apart = None if mesh is None else task.apart(mesh, self.shape.mesh, SPREAD)
         metrics |= {"chamfer": float("nan"), "normal_error": float("nan")} if apart is None else apart._asdict()
         metrics |= {
             "parameters": float(self.field.parameter_count),
+            "faces": 0.0 if mesh is None else float(len(mesh.faces)),
             "seconds": next((r["value"] for r in reversed(curve) if r["metric"] == "seconds"), 0.0),
         }
         plane = torch.from_numpy(task.slice_points(ACROSS).astype(np.float32)).to(self.device)
         section = task.sample_field(self, plane).cpu().reshape(ACROSS, ACROSS).numpy()
+        kept = None if mesh is None or len(mesh.faces) > task.FOAM else mesh
         arrays = {
             "picture": task.render(mesh, SIDE),
             "section": section.astype(np.float16),
             "film": np.stack(self.film() or [np.zeros((1, 1, 3), np.uint8)]),
-            "vertices": np.zeros((0, 3), np.float32) if mesh is None else mesh.vertices.astype(np.float32),
-            "faces": np.zeros((0, 3), np.int32) if mesh is None else mesh.faces.astype(np.int32),
+            "vertices": np.zeros((0, 3), np.float32) if kept is None else kept.vertices.astype(np.float32),
+            "faces": np.zeros((0, 3), np.int32) if kept is None else kept.faces.astype(np.int32),
         }
         weights = {name: value.detach().cpu().contiguous() for name, value in self.field.state_dict().items()}
         return Outcome(metrics=metrics, curves=curve, arrays=arrays, weights=weights)
@@ -207,8 +223,9 @@ def asked(row: FieldRow, batch: int) -> float:
 
 
 def memory(unit: Unit) -> float:
-    """Bytes that a unit takes, about."""
-    return asked(msgspec.convert(unit.settings["row"], FieldRow), unit.settings["training"]["batch"])
+    """Bytes that a unit takes, about: while it trains, or while its surface is scored."""
+    training = asked(msgspec.convert(unit.settings["row"], FieldRow), unit.settings["training"]["batch"])
+    return max(training, VERTEX_BYTES * unit.settings["resolution"] ** 3)
 
 
 def seconds_of(unit: Unit, store_root: Path) -> float:

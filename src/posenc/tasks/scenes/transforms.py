@@ -189,6 +189,12 @@ def _divide(
         lost = [name for name in (*kept, *rest) if name not in {frame.written for frame in train}]
         if lost:
             raise ValueError(f"{path.name} divides its frames by name and has no frame {lost[0]!r}.")
+        if twice := sorted({*kept} & {*rest}):
+            raise ValueError(
+                f"{path.name} has {twice[0]!r} among the frames to train on and among those held out, so that what is "
+                f"known would be asked. Name it in one of train_filenames and {'test' if named.get('test') else 'val'}"
+                "_filenames."
+            )
         chosen = [frame for frame in train if frame.written in set(kept)], [f for f in train if f.written in set(rest)]
     else:
         in_order = sorted(train, key=lambda frame: frame.written)

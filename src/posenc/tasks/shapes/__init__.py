@@ -38,6 +38,7 @@ from posenc.tasks.shapes.meshes import (
 from posenc.tasks.shapes.rendering import render
 from posenc.tasks.shapes.samples import Batch, Known, Pool, Sizes, draw, load, make_pool, save
 from posenc.tasks.shapes.surfaces import (
+    FOAM,
     Apart,
     apart,
     distance_on_lattice,
@@ -50,6 +51,7 @@ from posenc.tasks.shapes.surfaces import (
 
 __all__ = [
     "CLAMP",
+    "FOAM",
     "FORMATS",
     "MARGIN",
     "Apart",

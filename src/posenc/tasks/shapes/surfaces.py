@@ -1,6 +1,6 @@
 """From a field back to a surface, and how far that surface is from the true one.
 
-    IoU       |A and B| / |A or B| of what is inside, over points drawn evenly
+    IoU       |A and B| / |A or B| of what is inside, over points that stand for known shares of the cube
     Chamfer   (mean_{a on A} d(a, B) + mean_{b on B} d(b, A)) / 2, in diagonals of the true shape's box
     normals   the mean angle, both ways too, between the faces at a and at the point nearest to it
 
@@ -27,6 +27,9 @@ Field = Callable[[Tensor], Tensor]
 
 RUN = 1 << 15
 
+FOAM = 1 << 20
+"""Faces above which a surface is no surface of anything, but noise in every cell of the lattice."""
+
 
 class Apart(NamedTuple):
     """How far two surfaces are apart: ``chamfer`` in diagonals, ``normal_error`` in degrees."""
@@ -35,10 +38,14 @@ class Apart(NamedTuple):
     normal_error: float
 
 
-def iou(inside: Tensor, truly: Tensor) -> float:
-    """Intersection over union of two sets of points, given as truth values ``(N,)``; 1 where both are empty."""
-    either = int((inside | truly).sum())
-    return int((inside & truly).sum()) / either if either else 1.0
+def iou(inside: Tensor, truly: Tensor, volume: Tensor | None = None) -> float:
+    """Intersection over union of two sets of points, given as truth values ``(N,)``; 1 where both are empty.
+
+    volume: ``(N,)``, what each point stands for; all the same by default.
+    """
+    share = torch.ones(len(inside), dtype=torch.float64) if volume is None else volume.double()
+    both, either = (share.to(part.device)[part].sum().item() for part in (inside & truly, inside | truly))
+    return both / either if either else 1.0
 
 
 def lattice(resolution: int) -> Tensor:
@@ -100,10 +107,27 @@ def apart(mesh: Mesh, truth: Mesh, points: int = 10_000, seed: int = 0) -> Apart
 
 
 def _one_way(a: Mesh, b: Mesh, points: int, rng: np.random.Generator) -> tuple[float, float]:
-    place, face = on_surface(a, points, rng)
-    d, nearest = Tree(b).distance(place)
-    cosine = np.abs(np.einsum("ni,ni->n", a.normals[face], b.normals[nearest]))
+    in_turn = np.arange(len(a.faces)) if len(a.faces) > FOAM else None
+    place, face = on_surface(a, points, rng, in_turn)
+    near = _near(b, place) if len(b.faces) > FOAM else b
+    d, nearest = Tree(near).distance(place)
+    cosine = np.abs(np.einsum("ni,ni->n", a.normals[face], near.normals[nearest]))
     return float(d.mean()), float(np.degrees(np.arccos(np.clip(cosine, 0, 1))).mean())
+
+
+def _near(mesh: Mesh, points: Points) -> Mesh:
+    """The part of a mesh that holds what is nearest to each of the points: no tree is made of what is further off.
+
+    No point is further from the mesh than from its nearest corner, nor a place of a face from the face's middle than
+    its corners are.
+    """
+    from scipy.spatial import KDTree
+
+    reach = KDTree(mesh.vertices[np.unique(mesh.faces)]).query(points)[0].max()
+    middle = mesh.corners.mean(1)
+    radius = np.linalg.norm(mesh.corners - middle[:, None], axis=2).max()
+    d, _ = KDTree(points).query(middle, distance_upper_bound=(reach + radius) * (1 + 1e-9))
+    return Mesh(mesh.vertices, mesh.faces[np.isfinite(d)])
 
 
 def slice_points(resolution: int, at: float = 0.5) -> Points:
