@@ -145,3 +145,14 @@ def test_a_causal_pass_of_keys_wider_than_values_makes_no_weights(groups):
     where = scheme.prepare(sequence(1))
     same = attend(q, k, v, scheme, where, where, None, mask=Seen(1, 1))
     close(same, v.repeat_interleave(4 // groups, 1))
+
+
+@pytest.mark.parametrize("backend", ["auto", "eager"])
+def test_a_mask_of_one_row_serves_queries_in_parts_too(backend, monkeypatch):
+    q, (k, v) = draw(2, 4, 7, 4), draw(2, 2, 4, 8, 4, seed=8)
+    padding = (torch.arange(8) < torch.tensor([[5], [8]]))[:, None, None]
+    wanted = attention(q, k, v, scheme=ALiBi(4), q_pos=sequence(7), k_pos=sequence(8), mask=padding, backend=backend)
+    some_at_a_time(monkeypatch)
+    close(
+        attention(q, k, v, scheme=ALiBi(4), q_pos=sequence(7), k_pos=sequence(8), mask=padding, backend=backend), wanted
+    )

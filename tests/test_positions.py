@@ -331,3 +331,20 @@ def test_small_integers_do_not_wrap_round(dtype):
     causal = CausalNoPE()
     seen = causal.mask(causal.relate(causal.prepare(pos), causal.prepare(pos)))
     assert torch.equal(seen, torch.ones(6, 6, dtype=torch.bool).tril())
+
+
+def test_tokens_are_taken_of_positions_that_all_samples_share():
+    shared = Positions(torch.arange(5.0)[None, :, None], torch.tensor([[True, True, False, True, True]]))
+    found = shared.take(torch.tensor([1, 2]))
+    assert found.coords.flatten().tolist() == [1, 2]
+    assert found.placed is not None
+    assert found.placed.flatten().tolist() == [True, False]
+
+
+def test_a_fraction_far_out_is_not_lost():
+    near, far = Positions(torch.tensor([[1001]])) + 0.5, Positions(torch.tensor([[100_000_001]])) + 0.5
+    assert near.coords.dtype == torch.float32
+    assert far.precise().item() == 100_000_001.5
+    assert (Positions(torch.tensor([[100_000_001]])) - 0.25).precise().item() == 100_000_000.75
+    assert sequence(torch.tensor([100_000_001]), start=0.5).precise().item() == 100_000_001.5
+    assert (Positions(torch.tensor([[100_000_001]])) + 3).coords.dtype == torch.int64

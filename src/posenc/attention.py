@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -39,7 +39,8 @@ PAIRS_WHOLE, PAIRS_AT_ONCE, QUERIES_AT_ONCE = 2**22, 2**18, 64
 together beyond, where a scheme's pair divides; and of how many queries at least, since fewer are slow."""
 
 
-Made = dict[str, Tensor]
+Made = tuple[dict[str, Any], object]
+"""What the layers of one forward pass share, empty at first, and the layer that asks."""
 """What layers that share a scheme need to make once."""
 
 
@@ -138,7 +139,7 @@ def attend(
 ) -> Tensor:
     """``attention`` on prepared positions. ``keys_ready``: k and v come from a cache, as transformed. A mask may be a
     rule, ``Seen``, which is never whole where a bias is not, and no mask at all where it says no more than causal.
-    ``made``: one for all layers of a forward pass that have this scheme and pair, which then share its bias."""
+    ``made``: what all layers of a forward pass that have this scheme and pair share, its bias, and which layer asks."""
     _refuse_mask(mask)
     if q.shape[1] % k.shape[1]:
         raise ValueError(
@@ -256,13 +257,25 @@ def _biased(
 def _bias(
     q: Tensor, k: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, seen: Tensor | None, made: Made | None
 ) -> Tensor | None:
-    """A scheme's bias, which layers make once where nothing but the pair decides it."""
-    if made is not None and "bias" in made:
-        return made["bias"]
+    """A scheme's bias, which layers make once where nothing but the pair decides it.
+
+    A layer that is run again, by activation checkpointing, does again what it did, so the one that made the bias makes
+    it anew; and what was made without gradients is of no use to a layer that trains the scheme.
+    """
+    if made is None or scheme.bias_reads:
+        return scheme.bias(q, k, kept, pair, seen)
+    shared, layer = made
+    known = shared.get("bias")
+    if known is not None and shared["by"] is not layer and (known.requires_grad or not _trained(scheme)):
+        return known
     bias = scheme.bias(q, k, kept, pair, seen)
-    if made is not None and bias is not None and not scheme.bias_reads:
-        made["bias"] = bias
+    if known is None and bias is not None:
+        shared.update(bias=bias, by=layer)
     return bias
+
+
+def _trained(scheme: Scheme) -> bool:
+    return torch.is_grad_enabled() and any(p.requires_grad for p in scheme.parameters())
 
 
 def _sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, *, causal: bool = False) -> Tensor:
@@ -314,7 +327,7 @@ def _rows(mask: Tensor | Seen | None, at: slice, q: Tensor) -> Tensor | None:
     """A mask for some of the queries."""
     if isinstance(mask, Seen):
         return mask.rows(q.device, at)
-    return None if mask is None else mask[..., at, :]
+    return mask if mask is None or mask.shape[-2] == 1 else mask[..., at, :]  # one row may serve all queries
 
 
 def _both(a: Tensor | None, b: Tensor | None) -> Tensor | None:

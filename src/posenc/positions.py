@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 SMALL_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.uint16, torch.uint32, torch.uint64)
 SMALL_FLOATS = (torch.float16, torch.bfloat16)
 WITHOUT_FLOAT64 = ("mps",)
+MOST_IN_FLOAT32 = 2**23  # from here on it has no halves
 """Devices that cannot count in float64."""
 
 
@@ -94,15 +95,18 @@ class Positions:
         return self.coords.dim() == 3 or (self.placed is not None and self.placed.dim() == 2)
 
     def __add__(self, shift: Tensor | float | Sequence[float]) -> Positions:
-        """Every position moved by ``shift``: a number, one number an axis, or a tensor that broadcasts to coords."""
+        """Every position moved by ``shift``: a number, one number an axis, or a tensor that broadcasts to coords.
+
+        Whole positions moved by a fraction are float32, or float64 where that would lose the place of a token.
+        """
         if isinstance(shift, Sequence):
             shift = torch.as_tensor(shift, device=self.coords.device)
-        return dataclasses.replace(self, coords=self.coords + shift)
+        return dataclasses.replace(self, coords=_moved(self.coords, shift))
 
     def __sub__(self, shift: Tensor | float | Sequence[float]) -> Positions:
         if isinstance(shift, Sequence):
             shift = torch.as_tensor(shift, device=self.coords.device)
-        return dataclasses.replace(self, coords=self.coords - shift)
+        return dataclasses.replace(self, coords=_moved(self.coords, -shift))
 
     def __getitem__(self, tokens: slice) -> Positions:
         """The positions of a run of tokens, as in decoding: ``pos[t : t + 1]``. A part is no longer a full grid."""
@@ -115,9 +119,12 @@ class Positions:
         """The positions of one token a sample, ``index (B,)``, or of several, ``(B, M)``: of what is read out."""
         index = index[:, None] if index.dim() == 1 else index
         coords, placed = self.coords, self.placed
-        coords = coords.gather(1, index[..., None].expand(-1, -1, self.axes)) if coords.dim() == 3 else coords[index]
+        if coords.dim() == 3:  # of one sample for all, or of each
+            coords = coords.expand(len(index), -1, -1).gather(1, index[..., None].expand(-1, -1, self.axes))
+        else:
+            coords = coords[index]
         if placed is not None:
-            placed = placed.gather(1, index) if placed.dim() == 2 else placed[index]
+            placed = placed.expand(len(index), -1).gather(1, index) if placed.dim() == 2 else placed[index]
         return Positions(coords, placed)
 
     def to(self, device: torch.device | str) -> Positions:
@@ -140,6 +147,15 @@ class Positions:
     def table_dtype(self) -> torch.dtype:
         """What a scheme's prepared numbers are kept in: float32, or float64 for float64 positions."""
         return torch.float64 if self.coords.dtype == torch.float64 else torch.float32
+
+
+def _moved(coords: Tensor, shift: Tensor | float) -> Tensor:
+    fraction = isinstance(shift, float) or (isinstance(shift, Tensor) and shift.is_floating_point())
+    if not fraction or coords.is_floating_point() or not readable(coords) or coords.numel() == 0:
+        return coords + shift
+    low, high = coords.aminmax()
+    far = max(-int(low), int(high)) >= MOST_IN_FLOAT32 and coords.device.type not in WITHOUT_FLOAT64
+    return coords.double() + shift if far else coords + shift
 
 
 def readable(values: Tensor) -> bool:
@@ -178,13 +194,13 @@ def sequence(length: int | Tensor, *, start: float = 0, device: torch.device | s
     """Tokens in a row: ``pos[n] = start + n``. A tensor of position ids ``(N,)`` or ``(B, N)`` is taken as it is
     (packed documents, left padding, several time scales)."""
     if isinstance(length, Tensor):
-        return Positions(length[..., None] + start)
+        return Positions(_moved(length[..., None], start))
     if isinstance(length, float):
         raise ValueError(f"a sequence takes a number of tokens or a tensor of positions; got {length!r}.")
     if length < 0:
         raise ValueError(f"a sequence has at least 0 tokens; got {length}. Pass its length.")
     steps = torch.arange(length, device=device)
-    return Positions((steps + start)[:, None], lattice=(length,))
+    return Positions(_moved(steps[:, None], start), lattice=(length,))
 
 
 def grid(*shape: int, device: torch.device | str | None = None) -> Positions:

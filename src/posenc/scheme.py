@@ -88,13 +88,18 @@ class Scheme(nn.Module, abc.ABC):
     They must fail."""
     claims: Claims
 
+    def register_parameter(self, name: str, param: nn.Parameter | None) -> None:
+        """torch's own; trained angles are not narrow either where the default dtype is."""
+        if name in self.wide and param is not None and _narrow(param):
+            param = nn.Parameter(param.detach().float(), param.requires_grad)
+        super().register_parameter(name, param)
+
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True):  # torch's own hook behind .to() and .half()
         wide = {id(t) for name in self.wide for t in _with_gradient(getattr(self, name, None))}
 
         def apply(t: Tensor) -> Tensor:
             done = fn(t)
-            narrow = id(t) in wide and done.is_floating_point() and done.dtype.itemsize < 4
-            return t.to(done.device, torch.float32) if narrow else done
+            return t.to(done.device, torch.float32) if id(t) in wide and _narrow(done) else done
 
         return super()._apply(apply, recurse)
 
@@ -266,7 +271,7 @@ class Scheme(nn.Module, abc.ABC):
         if own is not None and own.device != pos.coords.device:
             raise ValueError(
                 f"this {name} is on {own.device} and the positions on {pos.coords.device}. Write "
-                f"pos.to({str(own.device)!r})."
+                f"pos.to({str(own.device)!r}), or where a model makes them scheme.to({str(pos.coords.device)!r})."
             )
         if self.claims.range is not None and readable(pos.coords):
             self._refuse_outside(pos)
@@ -333,6 +338,10 @@ def per_head(values: Tensor, x: Tensor, name: str, *, dim: int = -3) -> Tensor:
 def _with_gradient(t: Tensor | None) -> tuple[Tensor, ...]:
     grad = None if t is None or not t.is_leaf else t.grad
     return () if t is None else (t,) if grad is None else (t, grad)
+
+
+def _narrow(t: Tensor) -> bool:
+    return t.is_floating_point() and t.dtype.itemsize < 4
 
 
 def _placed(pos: Positions) -> Tensor:

@@ -172,3 +172,19 @@ def test_layers_take_their_own_scheme_and_pictures_their_own_positions():
 def test_what_attention_cannot_take(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+@pytest.mark.compile
+def test_a_mask_of_numbers_is_refused_in_a_graph_too():
+    attend = Attention(nn.MultiheadAttention(8, 2, batch_first=True), NoPE())
+    x, run = torch.randn(1, 3, 8), torch.compile(attend, fullgraph=True, backend="aot_eager")
+    hidden = torch.tensor([[0.0, -math.inf, 0.0]]).expand(3, 3).contiguous()
+    torch.testing.assert_close(run(x, x, x, attn_mask=hidden)[0], attend(x, x, x, attn_mask=hidden)[0])
+    with pytest.raises(RuntimeError, match="adds numbers other than 0 and -inf"):
+        run(x, x, x, attn_mask=hidden.clamp(min=-0.5))
+
+
+def test_schemes_are_moved_to_the_model_that_they_enter():
+    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 8, device="meta"), 1, enable_nested_tensor=False)
+    multihead(model, Shaw(4, 3))
+    assert {p.device.type for p in model.parameters()} == {"meta"}

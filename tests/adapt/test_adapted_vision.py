@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from posenc.adapt import vision_transformer
-from posenc.positions import grid, sequence
+from posenc.positions import Positions, grid, sequence
 from posenc.schemes.learned import Learned
 from posenc.schemes.rope import RoPE
 from posenc.schemes.sinusoid import Sinusoid
@@ -59,6 +59,14 @@ def test_a_vit_with_positions_of_its_own():
     scheme = Sinusoid(8, axes=2)
     model = vision_transformer(Viewer(0), scheme, pos=grid(2, 3) + 0.5)
     torch.testing.assert_close(model.pos_embed[0], scheme.embed(scheme.prepare(grid(2, 3) + 0.5)))
+
+
+def test_patches_without_a_place_have_none_beside_a_class_token():
+    placed = torch.tensor([True, True, False, True, True, True])
+    model = vision_transformer(Viewer(1), Sinusoid(8, axes=2), pos=Positions(grid(2, 3).coords, placed))
+    assert (model.pos_embed[0].norm(dim=1) > 0).tolist() == [False, *placed.tolist()]
+    with pytest.raises(ValueError, match="one table for all pictures"):
+        vision_transformer(Viewer(1), Sinusoid(8, axes=2), pos=Positions(grid(2, 3).coords[None].float()))
 
 
 @pytest.mark.parametrize(

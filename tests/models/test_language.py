@@ -7,6 +7,7 @@ import pytest
 import torch
 from small_language import VOCABULARY, config, model_of, of_catalogue, same, some_tokens
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from posenc.adapt import swap
 from posenc.attention import attend
@@ -237,3 +238,38 @@ def test_every_parameter_learns_and_a_few_steps_lower_the_loss():
 def test_what_a_language_model_does_not_take(make, sentence):
     with pytest.raises((ValueError, TypeError), match=sentence + r"|Type-check error"):
         make()
+
+
+def gradients(model, tokens, through):
+    model.zero_grad()
+    functional.cross_entropy(through(model, tokens).flatten(0, 1), tokens.flatten()).backward()
+    return [p.grad.clone() for p in model.unique_schemes[0].parameters()]
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_shared_bias_survives_activation_checkpointing(reentrant):
+    model, tokens = model_of(T5Bias(4, bidirectional=False)).requires_grad_(True), some_tokens(2, 7)
+    wanted = gradients(model, tokens, lambda model, tokens: model(tokens))
+    plain = type(model.blocks[0]).forward
+
+    def again(self, z, *given):
+        return checkpoint(lambda z: plain(self, z, *given), z, use_reentrant=reentrant)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(model.blocks[0]), "forward", again)
+        for found, each in zip(gradients(model, tokens, lambda model, tokens: model(tokens)), wanted, strict=True):
+            assert each.abs().sum() > 0
+            same(found, each)
+
+
+def test_a_layer_without_gradients_takes_them_from_no_other():
+    model, tokens = model_of(T5Bias(4, bidirectional=False)).requires_grad_(True), some_tokens(2, 7)
+    first, plain = model.blocks[0], type(model.blocks[0]).forward
+
+    def frozen(self, *given):
+        with torch.set_grad_enabled(self is not first):
+            return plain(self, *given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(first), "forward", frozen)
+        assert gradients(model, tokens, lambda model, tokens: model(tokens))[0].abs().sum() > 0

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from posenc.models.points import PointClassifier, PointsConfig
-from posenc.positions import Positions
+from posenc.positions import Positions, grid
 from posenc.scheme import Scheme
 from posenc.schemes.axial_rope import AxialRoPE
 from posenc.schemes.coordinates import Coordinates
@@ -89,3 +89,8 @@ def test_what_is_refused() -> None:
         model(NoPE())(x, Positions(pos, torch.arange(9) > 0))
     with pytest.raises(ValueError, match="reads 1 axes"):
         model(Sinusoid(24, axes=1))(x, Positions(pos))
+
+
+def test_whole_positions_are_places_too():
+    net, x = model(AxialRoPE(12, 2), registers=1), torch.randn(2, 9, 2)
+    assert apart(net(x, grid(3, 3)), net(x, Positions(grid(3, 3).coords.float()))) < 1e-6

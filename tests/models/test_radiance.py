@@ -1,5 +1,6 @@
 """Volume rendering against closed forms, the cube and its sections, the occupancy grid, gradients, both devices."""
 
+import copy
 import math
 
 import pytest
@@ -337,3 +338,19 @@ def test_colours_behind_may_differ_by_ray():
     behind = torch.rand(4, 3)
     assert torch.allclose(model(origin, direction, behind).colour, behind, atol=1e-4)
     assert radiance.STEEPEST == 12
+
+
+@pytest.mark.parametrize("fine", [0, 4])
+@pytest.mark.parametrize("how", ["autocast", "weights"])
+def test_half_precision_is_near(fine, how):
+    model = small(samples=8, fine=fine)
+    origin, direction = rays(20)
+    with torch.no_grad():
+        wanted = model(origin, direction).colour
+        if how == "weights":
+            found = copy.deepcopy(model).bfloat16()(origin, direction).colour
+        else:
+            with torch.autocast("cpu", torch.bfloat16):
+                found = model(origin, direction).colour
+    assert found.isfinite().all()
+    torch.testing.assert_close(found.float(), wanted, atol=0.05, rtol=0)

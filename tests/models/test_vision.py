@@ -21,8 +21,12 @@ from posenc.models.stage import Options, StageConfig
 from posenc.models.vision import VisionConfig, VisionTransformer
 from posenc.models.vit import vit
 from posenc.schemes.axial_rope import AxialRoPE
+from posenc.schemes.concat import Concat
 from posenc.schemes.learned import Learned
 from posenc.schemes.nope import NoPE
+from posenc.schemes.scaled import Scaled
+from posenc.schemes.sinusoid import Sinusoid
+from posenc.schemes.sum import Sum
 from posenc.specification import parse
 
 TABLES = Options(patches="normed", tables=True)
@@ -324,3 +328,51 @@ ONE = StageConfig(dim=16, depth=1, heads=2, hidden=16, patch=4)
 def test_what_does_not_fit_is_said_in_a_sentence(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+@pytest.mark.parametrize("make", [lambda t: Scaled(t, 0.5), lambda t: Sum([t]), lambda t: Concat([t])])
+def test_a_table_inside_another_scheme_is_not_left_at_its_size(make):
+    model = build(small(image=28))
+    swap(model, lambda layer: NoPE() if layer else make(Learned(64, 49)))
+    with pytest.raises(ValueError, match=r"holds a Learned for a grid of 7 x 7, and only a scheme that is not inside"):
+        model.resized((36, 36))
+
+
+def test_rows_of_a_class_token_stay_when_the_patches_are_resized():
+    model = build(small(image=28, options=of_vit.LITERAL), "Learned(sigma=0.02)")
+    larger = model.resized((36, 36))
+    own, other = model.stages[0].schemes[0].table, larger.stages[0].schemes[0].table
+    assert (len(own), len(other)) == (50, 82)
+    assert torch.equal(own[0], other[0])
+    patches = Learned(64, 49)
+    patches.load_state_dict({"table": own[1:]})
+    torch.testing.assert_close(other[1:], patches.resized((7, 7), (9, 9)).table)
+    assert larger(torch.randn(1, 1, 36, 36)).shape == (1, 3)
+
+
+def test_networks_from_rows_to_tokens_stay_where_rows_are_as_wide():
+    config = small(options=Options(project=(8,)))
+    model = build(config, "Sinusoid(dim=16, axes=2)").bfloat16()
+    before = model.stages[0].projections["0"][0].weight.clone()
+    swap(model, Sinusoid(16, axes=2, base=100.0))
+    assert torch.equal(model.stages[0].projections["0"][0].weight, before)
+    swap(model, Sinusoid(24, axes=2))
+    assert model.stages[0].projections["0"][0].weight.shape == (8, 24)
+    assert model(pictures(config).bfloat16()).dtype == torch.bfloat16
+
+
+def test_a_scheme_that_fits_one_stage_alone_changes_none():
+    model = build(micro())
+    before = [[type(scheme) for scheme in stage.schemes] for stage in model._stages]
+    with pytest.raises(ValueError, match="makes rows of width"):
+        swap(model, Sinusoid(model.config.stages[0].dim, axes=2))
+    assert [[type(scheme) for scheme in stage.schemes] for stage in model._stages] == before
+
+
+def test_the_size_that_is_named_is_one_that_fits():
+    stages = tuple(StageConfig(dim=8, depth=1, heads=1, hidden=8, **sizes) for sizes in
+                   ({"patch": 4, "reduction": 3}, {"patch": 2}))  # fmt: skip
+    config = VisionConfig(stages=stages, classes=2, image=(48, 48), channels=1, options=Options())
+    with pytest.raises(ValueError, match=r"Resize or pad pictures to 48 x 72\."):
+        config.shapes((30, 50))
+    assert len(config.shapes((48, 72))) == 2

@@ -125,7 +125,7 @@ def test_shifted_positions_of_a_grid_change_nothing():
         ),
         (
             lambda: PEG(3).prepare(Positions(torch.rand(7, 2), torch.arange(7) > 1, (2, 3))),
-            r"grid of shape \(2, 3\) has 6 points; \[5\] tokens have a place\. `lattice` counts those alone",
+            r"grid of shape \(2, 3\) has 6 points; \[5\] tokens have a place\. They alone count",
         ),
     ],
 )
@@ -138,3 +138,10 @@ def test_bad_input(make, sentence):
 def test_an_unknown_padding():
     with pytest.raises(ValueError, match=r"stand 'zeros', or it is 'replicate' or 'circular'; got 'reflect'"):
         PEG(3, padding="reflect")
+
+
+def test_another_number_of_tokens_is_refused_with_and_without_places():
+    for pos in (grid(3, 3), Positions(torch.zeros(10, 2), torch.arange(10) > 0, (3, 3))):
+        peg = PEG(4)
+        with pytest.raises(ValueError, match=rf"this PEG was prepared at {pos.count} positions and meets 15 tokens"):
+            peg.mix(torch.randn(1, 15, 4), peg.prepare(pos))

@@ -236,3 +236,16 @@ def test_what_is_relative_is_so_on_a_grid_moved_anywhere(make):
 def test_bad_input(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+def test_trained_angles_are_wide_where_the_default_is_narrow():
+    before = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(torch.bfloat16)
+        narrow = MixedRoPE(8, 1, axes=1)
+    finally:
+        torch.set_default_dtype(before)
+    wide = MixedRoPE(8, 1, axes=1)
+    narrow.load_state_dict(wide.state_dict())
+    assert narrow.directions.dtype == torch.float32
+    assert torch.equal(narrow.directions, wide.directions)

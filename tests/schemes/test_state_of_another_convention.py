@@ -15,10 +15,13 @@ from posenc.contract.case import Case, gap
 from posenc.scheme import STATE, STATE_VERSION, Scheme
 from posenc.schemes import catalogue
 from posenc.schemes.alibi import ALiBi, plain_slopes, released_slopes
+from posenc.schemes.hash_grid import HashGrid
 from posenc.schemes.learned import Learned
+from posenc.schemes.log_cpb import LogCPB
 from posenc.schemes.mixed_rope import MixedRoPE
 from posenc.schemes.rope import RoPE
 from posenc.schemes.sinusoid import Sinusoid
+from posenc.schemes.t5_bias import T5Bias
 
 
 def switches(kind: type[Scheme]) -> set[str]:
@@ -113,3 +116,27 @@ def test_another_scheme_of_the_same_weights_may_take_them():
     table = Learned(6, 9)
     table.load_state_dict(state)
     assert torch.equal(table.table, state["table"])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "option"),
+    [
+        (T5Bias(2), T5Bias(2, max_distance=64), "max_distance=128"),
+        (HashGrid(2, 8, table_size=16), HashGrid(2, (8, 9), table_size=16), r"resolution=\(8, 8\)"),
+        (LogCPB(2, (3, 3), literal=True).moved((5, 5)), LogCPB(2, (5, 5), literal=True), r"made_for=\(3, 3\)"),
+    ],
+)
+def test_a_state_that_another_size_would_misread_is_refused(one, other, option):
+    with pytest.raises(ValueError, match=rf"saved by .* with {option}, and this one has"):
+        other.load_state_dict(one.state_dict())
+
+
+def test_a_moved_window_is_built_and_loaded_again():
+    moved = LogCPB(2, (3, 3), literal=True).moved((5, 5))
+    again = LogCPB(2, (5, 5), literal=True, made_for=(3, 3))
+    again.load_state_dict(moved.state_dict())
+    torch.testing.assert_close(again._table(), moved._table())
+    plain = LogCPB(2, (3, 3)).moved((5, 5))
+    LogCPB(2, (5, 5)).load_state_dict(plain.state_dict())
+    with pytest.raises(ValueError, match=r"made_for is a window of literal=True, as \(5, 5\); got \(3, 3\)"):
+        LogCPB(2, (5, 5), made_for=(3, 3))

@@ -122,7 +122,7 @@ def multihead(
             f"{type(model).__name__} has no nn.MultiheadAttention inside. One alone becomes Attention(module, scheme)."
         )
     for number, (parent, name, child) in enumerate(found):
-        scheme = schemes if isinstance(schemes, Scheme) else schemes(number)
+        scheme = (schemes if isinstance(schemes, Scheme) else schemes(number)).to(child.out_proj.weight.device)
         setattr(parent, name, Attention(child, scheme, positions=positions))
     for module in model.modules():
         if isinstance(module, nn.TransformerEncoder):
@@ -142,8 +142,10 @@ def _seen(attn_mask: Tensor | None, padding: Tensor | None, heads: int) -> Tenso
 def _visible(name: str, mask: Tensor) -> Tensor:
     if mask.dtype == torch.bool:
         return ~mask
-    if readable(mask) and not bool(((mask == 0) | (mask == -torch.inf)).all()):
-        raise ValueError(
-            f"{name} adds numbers other than 0 and -inf to the logits: that is a bias, which a scheme makes."
-        )
+    hides = ((mask == 0) | (mask == -torch.inf)).all()
+    told = f"{name} adds numbers other than 0 and -inf to the logits: that is a bias, which a scheme makes."
+    if torch.compiler.is_compiling():
+        torch.ops.aten._assert_async.msg(hides, told)  # in the graph, which a branch would break
+    elif readable(mask) and not bool(hides):
+        raise ValueError(told)
     return mask == 0

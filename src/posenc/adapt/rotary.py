@@ -88,6 +88,7 @@ def llama(model: Model, scheme: Scheme | None = None, *, length: int | None = No
         rope = configured(config, length=length, pairing=kinds[0].pairs)
         for module, kind in zip(places, kinds, strict=True):
             _refuse_other_angles(module, kind, rope, length or NEAR[-1] + 1)
+    rope = rope.to(next(model.parameters()).device)
     made = [Rotary(rope, kind) for kind in kinds]
     for module, rotary in zip(places, made, strict=True):
         module.rotary_emb = rotary.train(module.training)

@@ -52,10 +52,13 @@ def vision_transformer(model: Model, scheme: Scheme, *, pos: Positions | None = 
             f"the model's table has {table.shape[-2]} rows of width {table.shape[-1]}: {prefix} for tokens without a "
             f"place and the rest for patches. {type(scheme).__name__} makes {pos.count} rows of width {scheme.out_dim}."
         )
+    if pos.batched:
+        raise ValueError("a ViT has one table for all pictures: positions (N, P) and placed (N,), not one a picture.")
     if prefix:
         coords = torch.cat([pos.coords.new_zeros(prefix, pos.axes), pos.coords])
         placed = torch.ones(len(coords), dtype=torch.bool, device=coords.device)
         placed[:prefix] = False
+        placed[prefix:] &= True if pos.placed is None else pos.placed
         pos = Positions(coords, placed, pos.lattice)
     scheme.prepare(pos)  # what is wrong with the positions is said now
     del model.pos_embed

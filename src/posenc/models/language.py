@@ -166,7 +166,7 @@ class Block(nn.Module):
             k, v, kept = held.extended(k, v, kept)
         a = attend(
             q, k, v, scheme, at.queries, at.keys, at.pair,
-            kept=kept, mask=seen, keys_ready=held is not None, made=at.made,
+            kept=kept, mask=seen, keys_ready=held is not None, made=(at.made, self),
         )  # fmt: skip
         u = z + linear(a.transpose(1, 2).flatten(2), self.out.weight)
         up, down = (self.up.weight, self.up.bias), (self.down.weight, self.down.bias)

@@ -154,13 +154,27 @@ def _state(scheme: Scheme) -> list[Tensor]:
 def _tensors(scheme: Scheme) -> bytes:
     digest = hashlib.sha256()
     for name, t in itertools.chain(scheme.named_parameters(), scheme.named_buffers()):
-        digest.update(f"{name}{t.dtype}{tuple(t.shape)}".encode())
-        digest.update(t.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+        digest.update(name.encode() + _numbers(t))
     return digest.digest()
 
 
 def _bytes(value: Any) -> bytes:
-    return pickle.dumps(value)
+    """What equal values have alike: tensors in them by their numbers, functions and the like by which they are."""
+    leaves, kind = pytree.tree_flatten(value)
+    told = [_numbers(leaf) if isinstance(leaf, Tensor) else _pickled(leaf) for leaf in leaves]
+    return repr(kind).encode() + b"".join(told)
+
+
+def _pickled(value: Any) -> bytes:
+    try:
+        return pickle.dumps(value)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return repr(value).encode()
+
+
+def _numbers(t: Tensor) -> bytes:
+    values = t.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
+    return f"{t.dtype}{tuple(t.shape)}".encode() + values
 
 
 def _short(scheme: Scheme) -> str:

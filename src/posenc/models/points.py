@@ -108,5 +108,6 @@ def _after(registers: int, pos: Positions) -> Positions:
     """The positions of points after so many tokens in their middle."""
     if pos.placed is not None:
         raise ValueError("every point of a cloud has a place: draw clouds of one size, and pass positions alone.")
-    middle = pos.coords.mean(-2, keepdim=True).expand(*pos.coords.shape[:-2], registers, pos.axes)
-    return Positions(torch.cat([middle, pos.coords], -2))
+    coords = pos.coords if pos.coords.is_floating_point() else pos.coords.float()
+    middle = coords.mean(-2, keepdim=True).expand(*coords.shape[:-2], registers, pos.axes)
+    return Positions(torch.cat([middle, coords], -2))

@@ -137,7 +137,7 @@ class Radiance(nn.Module):
     def density(self, places: Float[Tensor, "M 3"]) -> tuple[Float[Tensor, "M"], Float[Tensor, "M features"]]:
         """``sigma`` and ``h`` at places of the cube."""
         out = self.field(places)
-        return growing(out[:, 0] + math.log(self.config.first)), out[:, 1:]
+        return growing(out[:, 0].to(places.dtype) + math.log(self.config.first)), out[:, 1:]
 
     def behind(self, direction: Float[Tensor, "R 3"]) -> Float[Tensor, "R 3"]:
         """The colour of what lies behind the cube."""
@@ -155,7 +155,8 @@ class Radiance(nn.Module):
         """The harmonics of directions, times sqrt(4 pi): of size about 1."""
         x, y, z = direction.double().unbind(-1)
         where = sphere(torch.atan2(y, x), torch.asin(z.clamp(-1, 1)), unit="radians")
-        return (self.directions.embed(self.directions.prepare(where)) * math.sqrt(4 * math.pi)).to(direction.dtype)
+        rows = self.directions.embed(self.directions.prepare(where)) * math.sqrt(4 * math.pi)
+        return rows.to(next(self.colour.parameters()).dtype)
 
     def _places(
         self, origin: Tensor, direction: Tensor, edges: Tensor, generator: torch.Generator | None

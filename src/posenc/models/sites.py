@@ -15,7 +15,6 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from posenc.attention import Made
 from posenc.positions import Positions
 from posenc.scheme import Pair, Scheme, Where
 from posenc.schemes.nope import NoPE
@@ -33,7 +32,8 @@ Keys = Literal["centre", "corner"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Site:
-    """What a scheme may know of a layer. shape: its grid of patches. first: of its stage. embeds: adds rows."""
+    """What a scheme may know of a layer. shape: its grid of patches. first: of its stage. embeds: adds rows.
+    before: tokens that are counted before the patches."""
 
     layer: int
     stage: int
@@ -42,10 +42,11 @@ class Site:
     dim: int
     heads: int
     shape: tuple[int, int]
+    before: int = 0
 
     def known(self, kind: type[Scheme]) -> dict[str, Any]:
         """Constructor arguments that follow from the site, for ``specification.build``."""
-        tokens, side = self.shape[0] * self.shape[1], max(self.shape)
+        tokens, side = self.before + self.shape[0] * self.shape[1], max(self.shape)
         return {
             "dim": self.dim,
             "heads": self.heads,
@@ -154,7 +155,7 @@ class Placed(NamedTuple):
     keys: Where
     pair: Pair
     placed: Tensor | None
-    made: Made
+    made: dict[str, Any]
 
     @classmethod
     def at(cls, scheme: Scheme, queries: Positions, keys: Positions | None) -> Placed:

@@ -5,6 +5,8 @@ z = LN(conv_p image), after it a class token or none, plus a learned table or no
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -102,22 +104,34 @@ class Stage(nn.Module):
         self.table = Learned(dim, rows, sigma=sigma) if options.tables else None
         self.blocks = nn.ModuleList(Block(_block(config, options, rate)) for rate in drop_paths)
 
-    def place(self, made: Sequence[Scheme], sites: Sequence[Site]) -> None:
-        """A scheme for each block. Raises ValueError, with the stage as it was, for one of another width."""
+    def refuse(self, made: Sequence[Scheme]) -> None:
+        """Raises ValueError for a scheme of another width."""
         projects, dim = self.options.project is not None, self.config.dim
         for scheme in made:
             refuse_width(scheme, dim=dim, head_dim=dim // self.config.heads, model="model", projects=projects)
+
+    def place(self, made: Sequence[Scheme], sites: Sequence[Site]) -> None:
+        """A scheme for each block. Networks from rows to tokens stay as they are where rows are as wide as they were.
+
+        Raises ValueError, with the stage as it was, for one of another width.
+        """
+        self.refuse(made)
         # rows that are added nowhere are no parameters
         idle = [not site.embeds and scheme.claims.sites == {"embed"} for scheme, site in zip(made, sites, strict=True)]
         nothing = NoPE()
         unique, self.scheme_of = shared([nothing if no else scheme for scheme, no in zip(made, idle, strict=True)])
         self.schemes = nn.ModuleList(unique).train(self.training)
         self.embeds = [site.embeds for site in sites]
-        widths = {i: scheme.out_dim for i, scheme in enumerate(unique) if "embed" in scheme.claims.sites}
-        hidden = self.options.project
-        self.projections = nn.ModuleDict(
-            {} if hidden is None else {str(i): _network((width, *hidden, dim)) for i, width in widths.items()}
-        )
+        hidden, like = self.options.project, next(self.patches.parameters())
+        before: dict[str, Any] = dict(getattr(self, "projections", {}))
+        self.projections = nn.ModuleDict()
+        for i, scheme in enumerate(unique):
+            if hidden is None or "embed" not in scheme.claims.sites:
+                continue
+            kept = before.get(str(i))
+            if kept is None or kept[0].in_features != scheme.out_dim:
+                kept = _network((scheme.out_dim, *hidden, self.config.dim)).to(like)
+            self.projections[str(i)] = kept
 
     def forward(self, image: Float[Tensor, "B channels h w"], pixels: int) -> Float[Tensor, "B N dim"]:
         """pixels: the width of the model's picture."""
@@ -188,17 +202,34 @@ class Stage(nn.Module):
 
     def resize(self, shape: tuple[int, int]) -> None:
         """Tables for another grid in the place of those there are; what has none moves by its positions alone."""
+        before = self.before if self.options.view in ("counted", "pixels") else 0
         if self.table is not None:
-            self.table = self.table.resized(self.shape, shape)
-        self.schemes = nn.ModuleList(_for_grid(scheme, self.shape, shape) for scheme in self._schemes)
+            self.table = _for_grid(self.table, self.shape, shape, before)
+        self.schemes = nn.ModuleList(_for_grid(scheme, self.shape, shape, before) for scheme in self._schemes)
         self.shape = shape
 
 
-def _for_grid(scheme: Any, shape: tuple[int, int], to: tuple[int, int]) -> Scheme:
+def _for_grid(scheme: Any, shape: tuple[int, int], to: tuple[int, int], before: int) -> Any:
+    """before: rows of a table that stand for tokens before the patches, and stay as they are."""
+    if before and isinstance(scheme, Learned):
+        patches, rows = copy.deepcopy(scheme), scheme.table
+        patches.table = nn.Parameter(rows.detach()[before:], rows.requires_grad)
+        other = patches.resized(shape, to)
+        other.table = nn.Parameter(torch.cat([rows.detach()[:before], other.table.detach()]), rows.requires_grad)
+        other.claims = dataclasses.replace(scheme.claims, range=(0, len(other.table) - 1))
+        return other
     if isinstance(scheme, Resizable):
         return scheme.resized(shape, to)
     if isinstance(scheme, Movable):
         return scheme.moved(to)
+    tables = [type(part).__name__ for part in scheme.modules() if isinstance(part, Resizable | Movable)]
+    if tables:
+        name = type(scheme).__name__
+        raise ValueError(
+            f"this {name} holds a {tables[0]} for a grid of {shape[0]} x {shape[1]}, and only a scheme that is not "
+            f"inside another is resized. Give the model a {name} of parts that are resized by hand: "
+            "swap(model, lambda layer: ..)."
+        )
     return scheme
 
 

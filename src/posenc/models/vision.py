@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -84,19 +85,21 @@ class VisionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         unit, patch = 1, 1
         for stage in self.stages:
             patch *= stage.patch
-            unit = max(unit, patch * stage.reduction)
+            unit = math.lcm(unit, patch * stage.reduction)
         return -(-image[0] // unit) * unit, -(-image[1] // unit) * unit
 
     @property
     def sites(self) -> list[Site]:
         """What a scheme may know of every layer, in order: what ``posenc.models.sites.at_sites`` builds text for."""
         found: list[Site] = []
+        counted = int(self.read_out == "class" and self.options.view in ("counted", "pixels"))
         for number, (stage, shape) in enumerate(zip(self.stages, self.shapes(self.image), strict=True)):
+            before = counted if number + 1 == len(self.stages) else 0
             for layer in range(stage.depth):
                 embeds = layer == 0 or self.options.placement != "input"
                 found.append(
                     Site(layer=len(found), stage=number, first=layer == 0, embeds=embeds, dim=stage.dim,
-                         heads=stage.heads, shape=shape)
+                         heads=stage.heads, shape=shape, before=before)
                 )  # fmt: skip
         return found
 
@@ -135,9 +138,11 @@ class VisionTransformer(nn.Module):
         """Gives every layer its scheme, in the place of what was there. Raises ValueError for one of another width."""
         sites = self.config.sites
         made = [schemes(site.layer) for site in sites]
-        for number, stage in enumerate(self._stages):
-            own = [site for site in sites if site.stage == number]
-            stage.place([made[site.layer] for site in own], own)
+        own = [[site for site in sites if site.stage == number] for number in range(len(self.stages))]
+        for stage, of_stage in zip(self._stages, own, strict=True):
+            stage.refuse([made[site.layer] for site in of_stage])  # all of them, before any stage is changed
+        for stage, of_stage in zip(self._stages, own, strict=True):
+            stage.place([made[site.layer] for site in of_stage], of_stage)
 
     def forward(self, x: Float[Tensor, "B channels height width"]) -> Float[Tensor, "B classes"]:
         self._refuse(x)

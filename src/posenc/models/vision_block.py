@@ -62,7 +62,7 @@ class Block(nn.Module):
         if config.dropout and self.training:
             a, _ = attend_openly(q, k, v, scheme, at.queries, at.keys, at.pair, kept=kept, dropout=config.dropout)
         else:
-            a = attend(q, k, v, scheme, at.queries, at.keys, at.pair, kept=kept, made=at.made)
+            a = attend(q, k, v, scheme, at.queries, at.keys, at.pair, kept=kept, made=(at.made, self))
         u = z + self._sometimes(linear(a.transpose(1, 2).flatten(2), self.out.weight, self.out.bias))
         return scheme.mix(u + self._sometimes(self._fed(self.norm2(u))), at.queries)
 

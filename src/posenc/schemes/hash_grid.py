@@ -44,7 +44,7 @@ class HashGrid(Scheme):
         {"axes": 2, "resolution": 7, "table_size": 32, "interpolation": "smoothstep"},
         {"axes": 2, "resolution": 5, "table_size": 16, "domain": (-3, 60, "wrap")},
     )
-    conventions = ("interpolation",)
+    conventions = ("interpolation", "resolution")
 
     table: nn.Parameter
 
@@ -64,6 +64,7 @@ class HashGrid(Scheme):
         self.domain = on_axes(domain, axes)
         self.levels = (hashed_level(resolution, axes, table_size=table_size, periodic=self.domain.periodic),)
         self.interpolation: Interpolation = interpolation
+        self.resolution = tuple(resolution) if isinstance(resolution, Sequence) else (resolution,) * axes
         self.table = nn.Parameter(torch.empty(table_size, features))
         self.reset_parameters(generator)
         self.claims = Claims(

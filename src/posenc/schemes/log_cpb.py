@@ -34,7 +34,8 @@ class LogCPB(Scheme):
     """``G_h(sign(p_j - p_i) log(1 + |p_j - p_i|))`` on the logits, for whole positions inside a window.
 
     heads: the number of query heads. window: its size on each axis, as (8, 8). hidden: width of G, the paper's 512.
-    literal: the released code's form. generator: of the first weights.
+    literal: the released code's form. made_for: the window whose size its offsets are measured by, where it is not this
+    one. generator: of the first weights.
     """
 
     cite = """@inproceedings{liu2022swin,
@@ -45,10 +46,11 @@ class LogCPB(Scheme):
     examples = (
         {"heads": 4, "window": (24, 24), "hidden": 8},
         {"heads": 4, "window": (24, 26), "hidden": 8, "literal": True},
+        {"heads": 4, "window": (24, 26), "hidden": 8, "literal": True, "made_for": (8, 9)},
         {"heads": 1, "window": (24,), "hidden": 4},
     )
     bias_reads = frozenset()
-    conventions = ("literal",)
+    conventions = ("literal", "made_for")
 
     inner: nn.Parameter
     offset: nn.Parameter
@@ -61,6 +63,7 @@ class LogCPB(Scheme):
         *,
         hidden: int = 512,
         literal: bool = False,
+        made_for: Sequence[int] | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -69,8 +72,10 @@ class LogCPB(Scheme):
                 f"LogCPB needs heads >= 1, hidden >= 1 and a window of at least 1 on each axis, as (8, 8); got "
                 f"heads={heads}, hidden={hidden}, window={tuple(window)}."
             )
-        self.window = self.made_for = tuple(window)
-        self.literal = literal
+        if made_for is not None and (not literal or len(made_for) != len(window) or min(made_for) < 1):
+            raise ValueError(f"made_for is a window of literal=True, as {tuple(window)}; got {tuple(made_for)}.")
+        self.window, self.literal = tuple(window), literal
+        self.made_for = tuple(made_for or window) if literal else None
         self.inner, self.offset = nn.Parameter(torch.empty(len(window), hidden)), nn.Parameter(torch.empty(hidden))
         self.outer = nn.Parameter(torch.empty(hidden, heads))
         self.reset_parameters(generator)
@@ -123,7 +128,7 @@ class LogCPB(Scheme):
     def _table(self) -> Tensor:
         """G of every offset in the window, row-major, ``(rows, h)``."""
         axes, dtype = [], torch.promote_types(self.inner.dtype, torch.float32)
-        for size, made_for in zip(self.window, self.made_for, strict=True):
+        for size, made_for in zip(self.window, self.made_for or self.window, strict=True):
             steps = torch.arange(1 - size, size, dtype=dtype, device=self.inner.device)
             steps = steps * (8 / max(made_for - 1, 1) if self.literal else 1)
             axes.append(steps.sign() * torch.log1p(steps.abs()) / (math.log(8) if self.literal else 1))
@@ -133,7 +138,7 @@ class LogCPB(Scheme):
 
     def define_bias(self, at: At) -> Tensor:
         total, head = self.offset, at.head.among(self.outer.shape[1])
-        for axis, w in enumerate(self.made_for):
+        for axis, w in enumerate(self.made_for or self.window):
             apart = at.k_pos[at.j, axis] - at.q_pos[at.i, axis]
             if self.literal:
                 r = apart * 8 / (w - 1) if w > 1 else apart * 8

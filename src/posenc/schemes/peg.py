@@ -30,10 +30,11 @@ CONVOLUTIONS = (functional.conv1d, functional.conv2d, functional.conv3d)
 
 
 class Neighbours(NamedTuple):
-    """``shape`` of the grid; ``token`` that stands at each of its points, ``(n,)`` or ``(B, n)``; None: all."""
+    """``shape`` of the grid; ``token`` at each of its points, ``(n,)``, ``(B, n)`` or None: all; and ``tokens``."""
 
     shape: tuple[int, ...]
     token: Tensor | None
+    tokens: int
 
 
 class PEG(Scheme):
@@ -106,18 +107,17 @@ class PEG(Scheme):
                 "Positions(coords, lattice=shape); a part of a grid cannot be convolved, nor one token while decoding."
             )
         if pos.placed is None:
-            return Neighbours(shape, None)
+            return Neighbours(shape, None, pos.count)
         n = math.prod(shape)
         if readable(pos.placed) and bool((pos.placed.sum(-1) != n).any()):
-            raise ValueError(
-                f"a grid of shape {shape} has {n} points; {pos.placed.sum(-1).unique().tolist()} tokens have a place. "
-                "`lattice` counts those alone."
-            )
-        return Neighbours(shape, pos.placed.logical_not().to(torch.uint8).argsort(dim=-1, stable=True)[..., :n])
+            some = pos.placed.sum(-1).unique().tolist()
+            raise ValueError(f"a grid of shape {shape} has {n} points; {some} tokens have a place. They alone count.")
+        return Neighbours(shape, (~pos.placed).byte().argsort(dim=-1, stable=True)[..., :n], pos.count)
 
     def mix(self, x: Tensor, where: Neighbours) -> Tensor:
+        x = of_count(x, where.tokens, "PEG")
         if where.token is None:
-            return self._convolved(of_count(x, math.prod(where.shape), "PEG"), where.shape)
+            return self._convolved(x, where.shape)
         at = where.token[..., None].expand(len(x), -1, x.shape[-1])
         return x.scatter(1, at, self._convolved(x.gather(1, at), where.shape))
 

@@ -64,7 +64,7 @@ class T5Bias(Scheme):
         {"heads": 1},
     )
     bias_reads = frozenset()
-    conventions = ("bidirectional",)
+    conventions = ("bidirectional", "max_distance")
 
     table: nn.Parameter
 
