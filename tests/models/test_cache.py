@@ -5,7 +5,6 @@ import copy
 import pytest
 import torch
 from small_language import VOCABULARY, in_runs, model_of, of_catalogue, same, some_tokens
-from torch.utils import _pytree as pytree
 
 from posenc.contract.case import Case
 from posenc.kernels import rotary
@@ -13,13 +12,11 @@ from posenc.layers import layers
 from posenc.models.cache import Cache
 from posenc.models.generation import extend
 from posenc.models.language import left_padded
-from posenc.models.makers import fingerprint
 from posenc.positions import Positions, sequence
 from posenc.scheme import Scheme
 from posenc.schemes import catalogue
 from posenc.schemes.alibi import ALiBi
 from posenc.schemes.fox import FoX
-from posenc.schemes.grid_pe import GridPE
 from posenc.schemes.learned import Learned
 from posenc.schemes.nope import NoPE
 from posenc.schemes.pope import PoPE
@@ -395,19 +392,3 @@ def test_what_one_sample_read_several_go_on_from():
         extend(model, tokens[:, 4:], cache, pos=sequence(5, start=36) + torch.zeros(3, 1, 1, dtype=torch.long))
     same(extend(model, tokens[:1, 4:6], cache), model(tokens[:1])[:, 4:6])
     same(extend(model, tokens[:, 6:], cache), model(torch.cat([tokens[:1, :6].expand(3, -1), tokens[:, 6:]], 1))[:, 6:])
-
-
-def test_equal_schemes_are_equal_makers_whatever_they_hold():
-    """Copies of one scheme make the same keys: tensors among its attributes count by their numbers."""
-    scheme = GridPE(12, axes=1)
-    assert fingerprint(scheme) == fingerprint(copy.deepcopy(scheme)) == fingerprint(GridPE(12, axes=1))
-    other = GridPE(12, axes=1)
-    other.waves = pytree.tree_map(lambda t: t + 1 if isinstance(t, torch.Tensor) else t, other.waves)
-    assert fingerprint(scheme) != fingerprint(other)
-    model, tokens = model_of(scheme), some_tokens(1, 5)
-    cache = Cache()
-    extend(model, tokens[:, :3], cache)
-    same(extend(copy.deepcopy(model), tokens[:, 3:], cache), model(tokens)[:, 3:])
-    named = RoPE(12)
-    named.rule = lambda x: x  # cannot be pickled
-    extend(model_of(named), tokens, Cache())

@@ -105,17 +105,15 @@ def test_a_page_is_drawn_again_without_what_it_is_of(tmp_path, tiny):
     assert runner.run(units, store, runner.InProcess(), stream=io.StringIO()).exit_code == 0
     data = tmp_path / "data"
     (data / "mesh").mkdir(parents=True)
-    vertices, faces = shapes.cuboid(1, 2, 3)
-    np.savez(data / "mesh" / "spot.npz", v=vertices, f=faces)
+    np.savez(data / "mesh" / "spot.npz", **dict(zip("vf", shapes.cuboid(1, 2, 3), strict=True)))
     for elsewhere in (None, data):
         stored = STUDY.stored(studies.Request(preset="quick", data=elsewhere), store)
         assert {unit.key for unit in stored} == {unit.key for unit in units}
     spot = STUDY.plan(studies.Request(preset="quick", data=data, **wanted), store)
     assert runner.run(spot, store, runner.InProcess(), stream=io.StringIO()).exit_code == 0
-    with_spot = STUDY.stored(studies.Request(preset="quick", data=data), store)
-    assert {unit.setting for unit in with_spot} == {"spot", "torus"}
-    without = STUDY.stored(studies.Request(preset="quick"), store)
-    assert {unit.setting for unit in without} == {"ring", "spot", "torus"}
+    for elsewhere, settings in ((data, {"spot", "torus"}), (None, {"ring", "spot", "torus"})):
+        stored = STUDY.stored(studies.Request(preset="quick", data=elsewhere), store)
+        assert {unit.setting for unit in stored} == settings
 
 
 @pytest.mark.parametrize("panels", [["sigma"], ["encodings", "sigma"]])

@@ -5,8 +5,6 @@ z = LN(conv_p image), after it a class token or none, plus a learned table or no
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -67,7 +65,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Resizable(Protocol):
     """A scheme with a table for a grid, as ``Learned``."""
 
-    def resized(self, shape: Sequence[int], to: Sequence[int]) -> Any: ...
+    def resized(self, shape: Sequence[int], to: Sequence[int], *, before: int = 0) -> Any: ...
 
 
 @runtime_checkable
@@ -211,15 +209,8 @@ class Stage(nn.Module):
 
 def _for_grid(scheme: Any, shape: tuple[int, int], to: tuple[int, int], before: int) -> Any:
     """before: rows of a table that stand for tokens before the patches, and stay as they are."""
-    if before and isinstance(scheme, Learned):
-        patches, rows = copy.deepcopy(scheme), scheme.table
-        patches.table = nn.Parameter(rows.detach()[before:], rows.requires_grad)
-        other = patches.resized(shape, to)
-        other.table = nn.Parameter(torch.cat([rows.detach()[:before], other.table.detach()]), rows.requires_grad)
-        other.claims = dataclasses.replace(scheme.claims, range=(0, len(other.table) - 1))
-        return other
     if isinstance(scheme, Resizable):
-        return scheme.resized(shape, to)
+        return scheme.resized(shape, to, before=before)
     if isinstance(scheme, Movable):
         return scheme.moved(to)
     tables = [type(part).__name__ for part in scheme.modules() if isinstance(part, Resizable | Movable)]

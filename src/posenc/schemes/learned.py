@@ -95,18 +95,25 @@ class Learned(Scheme):
         return self.table.shape[1]
 
     def resized(
-        self, shape: Sequence[int], to: Sequence[int], *, method: Method = "cubic", antialias: bool = True
+        self,
+        shape: Sequence[int],
+        to: Sequence[int],
+        *,
+        before: int = 0,
+        method: Method = "cubic",
+        antialias: bool = True,
     ) -> Learned:
         """Another ``Learned`` for a grid ``to``, whose table is this one's, as a grid of ``shape``, interpolated.
 
-        Both grids are row-major with axes in the same order; an axis of equal size is copied exactly. Raises ValueError
-        where ``shape`` has not as many points as the table rows.
+        Both grids are row-major with axes in the same order; an axis of equal size is copied exactly. before: first
+        rows that are of no grid, as a class token's, and stay as they are. Raises ValueError where ``shape`` has not as
+        many points as the table other rows.
         """
-        rows, dim = self.table.shape
+        rows, dim = len(self.table) - before, self.out_dim
         if math.prod(shape) != rows:
             raise ValueError(
                 f"a table of {rows} rows is no grid of shape {tuple(shape)}, which has {math.prod(shape)} points. "
-                "A class token has a parameter of its own: keep it out of the table."
+                "Keep a class token out of the table, which has a parameter of its own, or say before=1."
             )
         if len(to) != len(shape) or min(to) < 1:
             raise ValueError(
@@ -115,10 +122,11 @@ class Learned(Scheme):
             )
         if method not in ("cubic", "linear"):
             raise ValueError(f"a table is interpolated 'cubic' or 'linear'; got {method!r}.")
-        table = resample(self.table.detach().reshape(*shape, dim), to, method=method, antialias=antialias)
+        first, of_grid = self.table.detach().split([before, rows])
+        table = resample(of_grid.reshape(*shape, dim), to, method=method, antialias=antialias).reshape(-1, dim)
         other = copy.deepcopy(self)
-        other.table = nn.Parameter(table.reshape(-1, dim).to(self.table.dtype, copy=True), self.table.requires_grad)
-        other.claims = dataclasses.replace(self.claims, range=(0, math.prod(to) - 1))
+        other.table = nn.Parameter(torch.cat([first, table.to(first.dtype)]), self.table.requires_grad)
+        other.claims = dataclasses.replace(self.claims, range=(0, before + math.prod(to) - 1))
         return other
 
     def prepare(self, pos: Positions) -> Rows:
