@@ -348,3 +348,4 @@ def test_a_fraction_far_out_is_not_lost():
     assert (Positions(torch.tensor([[100_000_001]])) - 0.25).precise().item() == 100_000_000.75
     assert sequence(torch.tensor([100_000_001]), start=0.5).precise().item() == 100_000_001.5
     assert (Positions(torch.tensor([[100_000_001]])) + 3).coords.dtype == torch.int64
+    assert (Positions(torch.tensor([[5]])) - torch.tensor([2], dtype=torch.uint8)).coords.item() == 3

@@ -41,7 +41,6 @@ together beyond, where a scheme's pair divides; and of how many queries at least
 
 Made = tuple[dict[str, Any], object]
 """What the layers of one forward pass share, empty at first, and the layer that asks."""
-"""What layers that share a scheme need to make once."""
 
 
 class Choice(NamedTuple):

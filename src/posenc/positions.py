@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import torch
@@ -106,7 +106,7 @@ class Positions:
     def __sub__(self, shift: Tensor | float | Sequence[float]) -> Positions:
         if isinstance(shift, Sequence):
             shift = torch.as_tensor(shift, device=self.coords.device)
-        return dataclasses.replace(self, coords=_moved(self.coords, -shift))
+        return dataclasses.replace(self, coords=_moved(self.coords, shift, torch.sub))
 
     def __getitem__(self, tokens: slice) -> Positions:
         """The positions of a run of tokens, as in decoding: ``pos[t : t + 1]``. A part is no longer a full grid."""
@@ -149,13 +149,13 @@ class Positions:
         return torch.float64 if self.coords.dtype == torch.float64 else torch.float32
 
 
-def _moved(coords: Tensor, shift: Tensor | float) -> Tensor:
+def _moved(coords: Tensor, shift: Tensor | float, move: Callable[..., Tensor] = torch.add) -> Tensor:
     fraction = isinstance(shift, float) or (isinstance(shift, Tensor) and shift.is_floating_point())
     if not fraction or coords.is_floating_point() or not readable(coords) or coords.numel() == 0:
-        return coords + shift
+        return move(coords, shift)
     low, high = coords.aminmax()
     far = max(-int(low), int(high)) >= MOST_IN_FLOAT32 and coords.device.type not in WITHOUT_FLOAT64
-    return coords.double() + shift if far else coords + shift
+    return move(coords.double() if far else coords, shift)
 
 
 def readable(values: Tensor) -> bool:

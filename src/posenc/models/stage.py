@@ -210,7 +210,7 @@ class Stage(nn.Module):
 def _for_grid(scheme: Any, shape: tuple[int, int], to: tuple[int, int], before: int) -> Any:
     """before: rows of a table that stand for tokens before the patches, and stay as they are."""
     if isinstance(scheme, Resizable):
-        return scheme.resized(shape, to, before=before)
+        return scheme.resized(shape, to, before=before) if before else scheme.resized(shape, to)
     if isinstance(scheme, Movable):
         return scheme.moved(to)
     tables = [type(part).__name__ for part in scheme.modules() if isinstance(part, Resizable | Movable)]

@@ -320,7 +320,7 @@ def files(found: Found, setting: str, labels: Sequence[str]) -> Panel:
     for label in order:
         arrays, unit = found.arrays(setting, label), found.first(setting, label)
         if not len(arrays["faces"]):
-            faces = 0.0 if unit is None else found.store.read(unit.key).metrics["faces"]
+            faces = 0.0 if unit is None else found.store.read(unit.key).metrics.get("faces", 0.0)
             if faces:
                 body.append((label, "not kept: foam, noise in every cell", f"{faces:,.0f}"))
             continue
