@@ -173,3 +173,14 @@ def test_long_names_stay_inside_the_picture_and_leave_the_axis_its_length(name):
     assert CHARACTER * float(size) * len(name) <= float(end)
     low, high = re.search(r'<path d="M ([\d.]+) [\d.]+ +L ([\d.]+) ', svg).groups()
     assert float(high) - float(low) == pytest.approx(360 - 132 - 40)
+
+
+def test_long_means_clear_the_largest_value_and_leave_rows_level():
+    pictures = [dots({"a": {0: 1.0}}, ["a"], prefix="p", lines={}, digits=digits) for digits in (2, 6)]
+    sizes = [re.search(r'viewBox="([^"]+)"', svg).group(1) for svg in pictures]
+    assert sizes[0] == sizes[1], "pictures of one size, whose rows stay level side by side"
+    size, end = re.search(
+        r'font-size: ([\d.]+)px; text-anchor: end[^>]* x="([\d.]+)"[^>]*>1\.000000<', pictures[1]
+    ).groups()
+    ring = re.search(r'<use href="[^"]+" x="([\d.]+)" [^>]*fill-opacity: 0', pictures[1]).group(1)
+    assert float(end) - CHARACTER * float(size) * len("1.000000") >= float(ring) + 4.6 / 2

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import io
 import json
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import msgspec
 import numpy as np
@@ -18,12 +15,9 @@ import torch
 
 from posenc import runner, studies
 from posenc.models.radiance import RadianceConfig
-from posenc.report.ledger import judge_claims
 from posenc.store import Store, Unit
 from posenc.studies.field_rows import Budget
-from posenc.studies.found import Found
 from posenc.studies.scene import STUDY, drawing, presets, rows, turning, work
-from posenc.studies.scene.claims import CLAIMS
 from posenc.tasks import room, scenes, shapes
 from posenc.tasks.scenes import views
 from posenc.training import checkpoint
@@ -246,22 +240,6 @@ def test_the_page_shows_truth_predictions_errors_depth_and_a_turning_picture(tmp
     assert "comes nearest, PSNR on the object" in told[0]
 
 
-def test_the_results_that_are_kept_hold_the_bar_of_the_first_full_run():
-    kept = Path(__file__).parents[2] / "results" / "scene-quick.csv"
-    with kept.open() as file:
-        found = [row for row in csv.DictReader(file) if row["metric"] == "psnr_mask" and "multires" in row["scheme"]]
-    assert len(found) >= 3
-    assert np.mean([float(row["value"]) for row in found]) >= drawing.BARS["quick", "spot"] - drawing.SLACK
-
-
-@pytest.mark.parametrize(("level", "word"), [(28.5, "28.50: held."), (27.0, "27.00: not held: more than 0.5 dB less.")])
-def test_a_page_says_whether_the_bar_is_held(level, word):
-    table = made_up("multires", [level, level])
-    found = SimpleNamespace(rows=table, request=studies.Request(preset="quick"))
-    assert drawing.bar(cast(Found, found), "spot").endswith(word)
-    assert drawing.bar(cast(Found, found), "torus") == ""
-
-
 def test_a_page_before_anything_has_finished(tmp_path, tiny):
     store, request = Store(tmp_path), studies.Request(preset="quick")
     units = STUDY.plan(request, store)
@@ -357,44 +335,3 @@ def test_a_scene_that_is_gone_is_told(tmp_path, tiny):
     work.scene_path(tmp_path, unit.settings["scene"]).unlink()
     with pytest.raises(ValueError, match=r"the scene is no longer at .* Run the same command again"):
         work.train_unit(unit, tmp_path / "work" / "x", lambda *_: None)
-
-
-def made_up(scheme: str, values: list[float], setting: str = "spot") -> list[dict]:
-    return [
-        {"study": "scene", "preset": "quick", "setting": setting, "scheme": f"{scheme}, {setting}", "seed": seed,
-         "metric": "psnr_mask", "value": value}
-        for seed, value in enumerate(values)
-    ]  # fmt: skip
-
-
-def test_the_claims_follow_the_intervals():
-    small = rows.FOURIER + rows.SMALL
-    means = {
-        "multires": 27.0,
-        "hash": 26.0,
-        "dense": 25.5,
-        small: 22.0,
-        rows.FOURIER: 21.0,
-        "none": 18.0,
-        "none-small": 18.5,
-    }
-    table = [row for label, mean in means.items() for row in made_up(label, [mean, mean + 0.1, mean - 0.1])]
-    for setting, mean in (("without directions", 25.0), ("without highlights", 28.0),
-                          ("without highlights or directions", 27.9)):  # fmt: skip
-        table += made_up("multires", [mean, mean + 0.1, mean - 0.2], f"spot {setting}")
-    assert [each.verdict for each in judge_claims(CLAIMS, table)] == ["upheld"] * len(CLAIMS)
-    matte = "spot without highlights or directions"
-    as_much = [row for row in table if row["setting"] != matte] + made_up("multires", [25.5, 25.6, 25.3], matte)
-    (told,) = [each for each in judge_claims(CLAIMS, as_much) if each.claim.name.startswith("colour depends")]
-    assert told.verdict == "not upheld"
-    assert "the control how much more directions bring" in told.because
-    table = [row for row in table if not row["scheme"].startswith(("multires, spot", "hash"))]
-    behind = [*table, *made_up("multires", [21.5, 21.6, 21.4]), *made_up("hash", [20.0, 20.1, 19.9])]
-    verdicts = {each.claim.name.split(" suit")[0]: each for each in judge_claims(CLAIMS, behind)}
-    assert (
-        verdicts["multi-resolution hash grids"].verdict == "not upheld"
-    )  # ahead of the wide network, behind the small
-    assert "the control multires" in verdicts["multi-resolution hash grids"].because
-    assert verdicts["single hashed levels"].verdict == "not upheld"
-    assert verdicts["dense grids"].verdict == "upheld"
-    assert {each.verdict for each in judge_claims(CLAIMS, [])} == {"not measured"}

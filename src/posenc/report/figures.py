@@ -47,8 +47,16 @@ def dots(
     if log and not bounds[0] > 0:
         raise ValueError(f"A logarithmic axis needs numbers above 0; got bounds {bounds}. Use log=False.")
     row, top, bottom = 23, 15 * (len(lines) if headroom is None else headroom) + 6, 40
-    left, right = min(200, max(52, 10 + round(12 * CHARACTER * max(map(len, order))))), 40
-    width = 360 + max(0, left - 132)  # long names widen the picture and leave the axis its length
+    estimates: dict[str, Estimate] = {}
+    means: dict[str, str] = {}
+    for scheme, seeds in by_scheme.items():
+        if scheme in order and seeds:
+            found = estimates[scheme] = (intervals or {}).get(scheme) or t_interval(list(seeds.values()), level)
+            shown = 2 - math.floor(math.log10(found.mean)) if log and found.mean > 0 else digits
+            means[scheme] = number(mean(list(seeds.values())), max(0, shown))
+    left = min(200, max(52, 10 + round(12 * CHARACTER * max(map(len, order)))))
+    right = max(40, 11 + round(12 * CHARACTER * max(map(len, means.values()), default=0)))
+    width = 360 + max(0, left - 132)  # long names widen the picture; long means must not, rows of neighbours are level
     height = top + row * len(order) + bottom
     with styled():
         figure, axes = canvas(width, height, left, right, top, bottom)
@@ -58,9 +66,17 @@ def dots(
         _vertical_lines(axes, lines, bounds, row)
         for place, scheme in enumerate(order):
             seeds = by_scheme.get(scheme, {})
-            estimate = (intervals or {}).get(scheme) or (t_interval(list(seeds.values()), level) if seeds else None)
-            shown = 2 - math.floor(math.log10(estimate.mean)) if log and estimate and estimate.mean > 0 else digits
-            _dot_row(axes, place, seeds, COLOURS[colour], bounds, estimate, max(0, shown))
+            _dot_row(axes, place, seeds, COLOURS[colour], bounds, estimates.get(scheme))
+            if scheme in means:
+                axes.annotate(
+                    means[scheme],
+                    (bounds[1], place),
+                    xytext=(right - 4, 0),
+                    textcoords="offset points",
+                    ha="right",
+                    va="center",
+                    annotation_clip=False,
+                )
         axes.set_yticks(range(len(order)), list(order))
         axes.set_xticks(_ticks(bounds, log))
         axes.set_xticks([], minor=True)
@@ -151,7 +167,6 @@ def _dot_row(
     colour: str,
     bounds: tuple[float, float],
     estimate: Estimate | None,
-    digits: int,
 ) -> None:
     axes.plot(bounds, [place, place], color=GRID, linewidth=0.8, zorder=0)
     if not seeds or estimate is None:
@@ -175,15 +190,6 @@ def _dot_row(
     )
     centre = mean(list(seeds.values()))
     axes.plot([centre] * 2, [place - 0.36, place + 0.36], color=INK, linewidth=2, zorder=1.5, clip_on=False)
-    axes.annotate(
-        number(centre, digits),
-        (bounds[1], place),
-        xytext=(36, 0),
-        textcoords="offset points",
-        ha="right",
-        va="center",
-        annotation_clip=False,
-    )
 
 
 def _curve(axes: Axes, seeds: Mapping[int, Mapping[int, float]], colour: str, *, dashed: bool) -> None:

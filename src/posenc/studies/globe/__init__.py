@@ -1,7 +1,7 @@
 """What does it cost to read longitude and latitude as if the Earth were flat?
 
     posenc run globe                              the smooth field alone, no data needed
-    posenc run globe --data DIR                   land or sea and the largest countries too: about four minutes
+    posenc run globe --data DIR                   land or sea and the largest countries too: four to six minutes
     posenc run globe --preset standard --data DIR --yes
 
 An encoding and a small network, all of one number of trained parameters, tell what is at a place: the value of a smooth

@@ -82,7 +82,7 @@ def _own(**changes: Any) -> dict[str, Any]:
 
 PRESETS = {
     "quick": Preset(
-        about="19 encodings on 10,000 places, three questions, 3 seeds: about four minutes on two cores",
+        about="19 encodings on 10,000 places, three questions, 3 seeds: four to six minutes on two cores",
         scale="16,384 parameters a row, 10,000 trained places, 400 steps",
         seeds=(0, 1, 2),
         panels=PANELS,

@@ -1,6 +1,6 @@
 """Which encoding fits a shape best?
 
-    posenc run shape-fit shape.obj                     about four minutes on two cores: .obj, .ply, .stl
+    posenc run shape-fit shape.obj                     four to six minutes on two cores: .obj, .ply, .stl
     posenc run shape-fit --data DIR                    the same with Spot of the data folder
     posenc run shape-fit shape.obj --panels occupancy  for a mesh that is not watertight
     posenc run shape-fit --preset standard             larger fields, longer: hours

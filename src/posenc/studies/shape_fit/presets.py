@@ -30,7 +30,8 @@ on Spot with one seed."""
 
 PRESETS = {
     "quick": Preset(
-        about="Spot or your mesh, eight encodings x 3 seeds and two with the eikonal term, 1,000 steps: four minutes",
+        about="Spot or your mesh, eight encodings x 3 seeds and two with the eikonal term, 1,000 steps: "
+        "four to six minutes on two cores",
         scale="36,000 parameters, 1,000 steps of 2,048 points",
         seeds=(0, 1, 2),
         panels=("fit", "slopes"),
