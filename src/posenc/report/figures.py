@@ -128,7 +128,7 @@ def _ticks(bounds: tuple[float, float], log: bool) -> list[float]:
     fine = LogLocator(subs=(1, 2, 5)) if log else MaxNLocator(4, steps=[1, 2, 2.5, 5, 10])
     found = [tick for tick in fine.tick_values(*bounds) if bounds[0] <= tick <= bounds[1]]
     coarse = [tick for tick in LogLocator().tick_values(*bounds) if bounds[0] <= tick <= bounds[1]] if log else []
-    return coarse if len(found) > 6 and len(coarse) > 1 else found
+    return coarse if len(found) > 5 and len(coarse) > 1 else found
 
 
 def thinned(epochs: Sequence[int], most: int) -> list[int]:
