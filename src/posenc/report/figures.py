@@ -47,13 +47,9 @@ def dots(
     if log and not bounds[0] > 0:
         raise ValueError(f"A logarithmic axis needs numbers above 0; got bounds {bounds}. Use log=False.")
     row, top, bottom = 23, 15 * (len(lines) if headroom is None else headroom) + 6, 40
-    estimates: dict[str, Estimate] = {}
-    means: dict[str, str] = {}
-    for scheme, seeds in by_scheme.items():
-        if scheme in order and seeds:
-            found = estimates[scheme] = (intervals or {}).get(scheme) or t_interval(list(seeds.values()), level)
-            shown = 2 - math.floor(math.log10(found.mean)) if log and found.mean > 0 else digits
-            means[scheme] = number(mean(list(seeds.values())), max(0, shown))
+    known = {scheme: list(by_scheme[scheme].values()) for scheme in order if by_scheme.get(scheme)}
+    estimates = {scheme: (intervals or {}).get(scheme) or t_interval(known[scheme], level) for scheme in known}
+    means = {scheme: _figures(mean(known[scheme]), estimates[scheme], digits, log) for scheme in known}
     left = min(200, max(52, 10 + round(12 * CHARACTER * max(map(len, order)))))
     right = max(40, 11 + round(12 * CHARACTER * max(map(len, means.values()), default=0)))
     width = 360 + max(0, left - 132)  # long names widen the picture; long means must not, rows of neighbours are level
@@ -67,16 +63,7 @@ def dots(
         for place, scheme in enumerate(order):
             seeds = by_scheme.get(scheme, {})
             _dot_row(axes, place, seeds, COLOURS[colour], bounds, estimates.get(scheme))
-            if scheme in means:
-                axes.annotate(
-                    means[scheme],
-                    (bounds[1], place),
-                    xytext=(right - 4, 0),
-                    textcoords="offset points",
-                    ha="right",
-                    va="center",
-                    annotation_clip=False,
-                )
+            _at_the_right(axes, place, means.get(scheme, ""), bounds, right)
         axes.set_yticks(range(len(order)), list(order))
         axes.set_xticks(_ticks(bounds, log))
         axes.set_xticks([], minor=True)
@@ -136,6 +123,24 @@ def thinned(epochs: Sequence[int], most: int) -> list[int]:
     if len(epochs) <= most:
         return list(epochs)
     return [epochs[round(step * (len(epochs) - 1) / (most - 1))] for step in range(most)]
+
+
+def _figures(centre: float, estimate: Estimate, digits: int, log: bool) -> str:
+    """A mean with `digits` decimals, or three digits where the axis is logarithmic."""
+    shown = 2 - math.floor(math.log10(estimate.mean)) if log and estimate.mean > 0 else digits
+    return number(centre, max(0, shown))
+
+
+def _at_the_right(axes: Axes, place: int, words: str, bounds: tuple[float, float], margin: int) -> None:
+    axes.annotate(
+        words,
+        (bounds[1], place),
+        xytext=(margin - 4, 0),
+        textcoords="offset points",
+        ha="right",
+        va="center",
+        annotation_clip=False,
+    )
 
 
 def _vertical_lines(axes: Axes, lines: Mapping[str, float], bounds: tuple[float, float], row: float) -> None:
