@@ -28,18 +28,13 @@ def toy_process(root: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, str(TOY), "run", str(root), *options]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    process = subprocess.Popen(command, env=environment, start_new_session=True, preexec_fn=hearing, **streams)
+    process = subprocess.Popen(command, env=environment, start_new_session=True, **streams)
     try:
         yield process
     finally:
         if members(process.pid):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=PATIENCE)
-
-
-def hearing() -> None:
-    """Control-C is heard, even where a shell that runs the tests in the background has them ignore it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def members(group: int) -> list[int]:

@@ -6,6 +6,7 @@ python tests/toy_work.py results FOLDER
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -103,6 +104,7 @@ def assert_same(store: Store, reference: Store) -> None:
 
 
 def main() -> int:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background has its children ignore it
     parser = argparse.ArgumentParser()
     parser.add_argument("command", choices=["run", "results"])
     parser.add_argument("folder", type=Path)
