@@ -39,7 +39,7 @@ class Bar(NamedTuple):
 BARS = {
     ("quick", SPOT): (
         Bar(1899, 28.77, "the first full run at this scale"),
-        Bar(987, 28.11, "the code of that run with one seed, on a machine that takes half as many steps in that time"),
+        Bar(987, 28.11, "earlier code with one seed, on a machine that takes half as many steps in that time"),
     )
 }
 """None of them is of the run that results/ keeps, which they judge. Commit 67e4639 was run again for the second."""
