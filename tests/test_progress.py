@@ -29,7 +29,10 @@ def test_plain_lines_have_a_heartbeat_and_an_eta() -> None:
         clock.now = 15.0
         lines.emit(Event(key=a.key, kind="progress", step=50, steps=100, rate=1000.0, metrics={"accuracy_ood": 0.5}))
         # 1.5 of 4 parts of the work in 15 s: 25 s more
-        assert out.getvalue() == "0 of 2 done, 1 running, 1 waiting, 1,000 samples/s, about 25 s left\n"
+        assert (
+            out.getvalue()
+            == "0 of 2 done, 1 running, 1 waiting, 1,000 samples/s, about 25 s left; line seed 0: accuracy_ood 0.500\n"
+        )
         lines.emit(Event(key=a.key, kind="finished", metrics={"b": 1.0, "accuracy_ood": 0.25}))
         lines.emit(Event(key=b.key, kind="failed", message="No."))
     assert out.getvalue().splitlines()[1:] == [

@@ -65,6 +65,8 @@ class Local:
         self.processes = processes or cores()
 
     def __str__(self) -> str:
+        if self.processes == 1:
+            return "one process of one thread on the CPU"
         return f"up to {self.processes} processes with one thread each on the CPU"
 
     def run(self, units: Sequence[Unit], store_root: Path, emit: Emit) -> None:

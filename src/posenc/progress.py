@@ -93,6 +93,11 @@ class Tally:
             parts.append(f"about {duration(eta)} left")
         return ", ".join(parts)
 
+    def latest(self, most: int = 2) -> list[str]:
+        """`multires seed 0: psnr 31.204`, of the first few that run and have been measured."""
+        known = {key: event.metrics for key, event in self.running.items() if event.metrics}
+        return [f"{self.name(key)}: {describe(found, 1)}" for key, found in list(known.items())[:most]]
+
 
 @runtime_checkable
 class Display(Protocol):
@@ -126,7 +131,7 @@ class Lines:
         elif event.kind == "started" and event.message:
             self._line(f"{name}: {event.message}", now)
         elif now - self.last >= HEARTBEAT:
-            self._line(self.tally.summary(), now)
+            self._line("; ".join([self.tally.summary(), *self.tally.latest()]), now)
 
     def _line(self, text: str, now: float) -> None:
         print(text, file=self.stream, flush=True)
@@ -174,14 +179,14 @@ class Table:
         return Group(grid, Text(self.tally.summary()))
 
 
-def describe(metrics: Mapping[str, float]) -> str:
+def describe(metrics: Mapping[str, float], most: int = 3) -> str:
     """`accuracy_iid 0.981, accuracy_ood 0.714`: scores first, short names before long; the rest is in tables."""
 
     def rank(name: str) -> tuple[bool, int, str]:
         return not name.startswith(SCORES), name.count("_"), name
 
     named = sorted(metrics.items(), key=lambda item: rank(item[0]))
-    return ", ".join(f"{name} {_short(value)}" for name, value in named[:3])
+    return ", ".join(f"{name} {_short(value)}" for name, value in named[:most])
 
 
 def _short(value: float) -> str:

@@ -150,9 +150,9 @@ def test_over_several_settings_a_pair_is_a_setting():
 
 
 def test_the_page_to_watch_names_its_files(tmp_path):
-    path = watch(tmp_path / "pages" / "live.html", "What?", {"a <b>": "../work/1/now.png"})
+    path = watch(tmp_path / "pages" / "live.html", "What?", {"a <b>": "now/1.png"})
     text = path.read_text()
-    assert 'src="../work/1/now.png"' in text
+    assert 'src="now/1.png"' in text
     assert "a &lt;b&gt;" in text
     assert "refresh" in text
 

@@ -14,6 +14,7 @@ from PIL import Image
 
 from posenc import runner, studies
 from posenc.models.field import Field
+from posenc.report import watching
 from posenc.store import Store
 from posenc.studies import field_rows
 from posenc.studies.field_rows import Budget, FieldRow
@@ -156,7 +157,7 @@ def test_a_picture_is_learned_and_shown(quick, photo, tmp_path):
     assert text.count("data:image/") >= 18
     assert "https://" not in text
     assert STUDY.verdict(request, store, units)[0].startswith("multires comes nearest") or reached
-    assert not list((store.root / "work").glob("*/now.png"))
+    assert all(watching.newest(store.root, unit.key).exists() for unit in units)  # also when all are done
 
 
 def test_of_several_photographs_the_first_is_shown_in_full(quick, tmp_path, monkeypatch):
@@ -301,7 +302,7 @@ def test_what_is_left_to_watch_is_announced(quick, photo, tmp_path):
     (line,) = STUDY.announce(request, store, units)
     live = store.root / "pages" / "image-fit-live.html"
     assert str(live) in line
-    assert f"../work/{units[0].key}/now.png" in live.read_text()
+    assert f"now/{units[0].key}.png" in live.read_text()
 
 
 def test_an_estimate_is_made_before_a_long_preset(photo, tmp_path):
@@ -348,7 +349,7 @@ def test_the_standard_preset_chooses_sigma_on_four_and_reports_on_the_others(tmp
 
 def test_a_field_that_fits_into_no_memory_is_refused(quick, photo, tmp_path):
     request = studies.Request(preset="quick", source=photo, schemes=["DenseGrid(axes=2, resolution=40000)"])
-    with pytest.raises(ValueError, match=r"fitting DenseGrid\(.*\).* needs \d+\.\d\d GiB of memory, and .* are free"):
+    with pytest.raises(ValueError, match=r"training DenseGrid\(.*\).* needs \d+\.\d\d GiB of memory, and .* are free"):
         STUDY.plan(request, Store(tmp_path / "runs"))
 
 

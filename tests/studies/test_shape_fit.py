@@ -300,8 +300,10 @@ def test_a_mesh_that_is_not_watertight_is_refused_and_its_occupancy_offered(quic
     path = mesh_file(tmp_path, faces=shapes.cuboid(1, 1, 1)[1][1:])
     with pytest.raises(ValueError, match=r"3 of its edges .* not watertight") as error:
         STUDY.plan(asked(path), Store(tmp_path / "runs"))
-    told = re.search(r"posenc run shape-fit (\S+) --panels (\w+)$", str(error.value))
+    told = re.search(r"posenc run shape-fit (\S+) --panels (\w+) --out (\S+)$", str(error.value))
     assert told is not None
+    assert told[3] == str(tmp_path / "runs")
+    assert not list((tmp_path / "runs" / "data").glob("shape-*"))  # before anything was measured
     assert "\n" not in str(error.value)
     quick.own["steps"] = 100
     request = asked(Path(told[1]), panels=[told[2]], schemes=["dense"], seeds=[0])

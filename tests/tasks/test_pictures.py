@@ -21,17 +21,28 @@ def saved(path, pixels, **options):
     return path
 
 
+def chunk(name, data):
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
 def sixteen(path, pixels, exif=b""):
     """A 16-bit RGB PNG by hand."""
-
-    def chunk(name, data):
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
     height, width, channels = pixels.shape
     lines = b"".join(b"\0" + row.astype(">u2").tobytes() for row in pixels)
     head = struct.pack(">IIBBBBB", width, height, 16, {1: 0, 3: 2}[channels], 0, 0, 0)
     told = [chunk(b"eXIf", exif)] if exif else []
     parts = [chunk(b"IHDR", head), *told, chunk(b"IDAT", zlib.compress(lines)), chunk(b"IEND", b"")]
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
+    return path
+
+
+def empty(path, width, height, bits, lines=None):
+    """A black PNG of grey."""
+    line = bytes(1 + -(-width * bits // 8))
+    head = struct.pack(">IIBBBBB", width, height, bits, 0, 0, 0, 0)
+    content = zlib.compress(line * (height if lines is None else lines), 1)
+    parts = [chunk(b"IHDR", head), chunk(b"IDAT", content), chunk(b"IEND", b"")]
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
     return path
 
@@ -59,7 +70,7 @@ def test_tiff_is_read_deep(tmp_path):
     tifffile.imwrite(tmp_path / "deep.tiff", deep, photometric="rgb")
     assert (pictures.read(tmp_path / "deep.tiff") == deep).all()
     tifffile.imwrite(tmp_path / "real.tiff", deep.astype(np.float32), photometric="rgb")
-    with pytest.raises(ValueError, match="pixels of type float32; 8 or 16 bits are read"):
+    with pytest.raises(ValueError, match=r"pixels of the kind RGB, float32\. Save it as grey or RGB of 8 or 16 bits"):
         pictures.read(tmp_path / "real.tiff")
 
 
@@ -125,6 +136,47 @@ def test_a_palette_becomes_colours(tmp_path):
     image = Image.fromarray(COLOURS).quantize(4)
     image.save(tmp_path / "palette.png")
     assert (pictures.read(tmp_path / "palette.png") == np.asarray(image.convert("RGB"))).all()
+
+
+def test_every_kind_of_tiff_comes_as_its_colours_or_is_refused(tmp_path):
+    import tifffile
+
+    image = Image.fromarray(COLOURS)
+    few = image.quantize(4)
+    few.save(tmp_path / "palette.tiff")
+    assert (pictures.read(tmp_path / "palette.tiff") == np.asarray(few.convert("RGB"))).all()
+    image.convert("1").save(tmp_path / "bilevel.tiff")
+    assert (pictures.read(tmp_path / "bilevel.tiff")[..., 0] == np.asarray(image.convert("1").convert("L"))).all()
+    image.convert("YCbCr").save(tmp_path / "video.tiff")
+    assert np.abs(pictures.read(tmp_path / "video.tiff").astype(int) - COLOURS).max() < 6
+    for deep in (COLOURS, COLOURS.astype(np.uint16) * 257):
+        apart = deep.transpose(2, 0, 1)
+        tifffile.imwrite(tmp_path / "planes.tiff", apart, photometric="rgb", planarconfig="separate")
+        assert (pictures.read(tmp_path / "planes.tiff") == deep).all()
+    tifffile.imwrite(tmp_path / "lab.tiff", COLOURS, photometric="cielab")
+    with pytest.raises(ValueError, match=r"pixels of the kind CIELAB, uint8\. Save it as grey or RGB"):
+        pictures.read(tmp_path / "lab.tiff")
+
+
+def test_a_deep_picture_that_would_be_cut_is_refused(tmp_path):
+    (tmp_path / "deep.pgm").write_bytes(b"P5 3 2 65535\n" + np.arange(6, dtype=">u2").tobytes())
+    with pytest.raises(ValueError, match=r"pixels of the kind I\. Save it as grey or RGB of 8 or 16 bits"):
+        pictures.read(tmp_path / "deep.pgm")
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_a_picture_without_pixels_is_refused(tmp_path, bits):
+    path = empty(tmp_path / "none.png", 0, 5, bits)
+    with pytest.raises(ValueError, match=r"none\.png has no pixels: 0 x 5"):
+        pictures.read(path)
+
+
+def test_memory_decides_how_large_a_picture_may_be(tmp_path):
+    side = 13_500  # more pixels than Pillow opens unless it is told to
+    found = pictures.read(empty(tmp_path / "large.png", side, side, 1))
+    assert found.shape == (side, side, 1)
+    with pytest.raises(ValueError, match=r"1000000 x 1000000: decoding it takes about 1862\.6 GiB"):
+        pictures.read(empty(tmp_path / "huge.png", 10**6, 10**6, 8, lines=0))
 
 
 def test_what_is_no_picture_is_refused(tmp_path):
@@ -219,10 +271,25 @@ def test_a_wave_has_all_its_power_at_its_frequency():
 
 
 def test_a_smaller_picture_has_the_means_of_blocks():
-    small = pictures.reduced(COLOURS, 5)
+    small = pictures.reduced(COLOURS[:, :8], 4)
     assert small.shape == (3, 4, 3)
     assert small[1, 2, 0] == round(COLOURS[2:4, 4:6, 0].mean())
     assert pictures.reduced(COLOURS, 9) is COLOURS
+
+
+@pytest.mark.parametrize("longest", [8, 7, 4, 3, 1])
+def test_a_smaller_picture_is_as_large_as_asked_and_has_the_means_of_areas(longest):
+    def share(before, after):
+        """How much of each old pixel a new one covers."""
+        edges = np.arange(after + 1) * before / after
+        old = np.arange(before)
+        return (np.minimum(edges[1:, None], old + 1) - np.maximum(edges[:-1, None], old)).clip(0) * after / before
+
+    small = pictures.reduced(COLOURS, longest)
+    height = max(1, round(6 * longest / 9))
+    assert small.shape == (height, longest, 3)
+    exact = np.einsum("yr,xs,rsc->yxc", share(6, height), share(9, longest), COLOURS.astype(float))
+    assert np.abs(small - exact).max() <= 0.5 + 1e-9
 
 
 @pytest.mark.data

@@ -118,11 +118,16 @@ def report(
 def _train(found: Any, request: Any, store: Any, yes: bool, team: Team, tensorboard: Path | None) -> int:
     """Brings a request's units into the store, then what is measured of them, and says what came of it."""
     from posenc import runner
+    from posenc.provenance import cores
 
     units = found.plan(request, store)
-    executor = runner.pick(request.device, team=team)
+    todo = [unit for unit in units if not store.finished(unit.key)]
+    processes = found.at_once(todo, cores()) if request.device == "cpu" else 1
+    executor = runner.pick(request.device, processes, team=team)
     print(f"{found.question} {len(units)} runs on {executor}, results in {store.root}.")
-    if request.preset in found.asks and not _agreed(found, store, units, request.device, yes):
+    if request.device == "cpu" and team.size == 1 and processes < min(cores(), len(todo)):
+        print(f"Not {cores()} at a time, one on each core: there is no memory for that many.")
+    if request.preset in found.asks and todo and not _agreed(found.estimate(todo, store, processes), yes):
         print("Nothing was started.")
         return 1
     for line in found.announce(request, store, units):
@@ -145,15 +150,10 @@ def _refuse_source(found: Any, source: Path | None) -> None:
         raise ValueError(f"{source} is not there. {found.name} takes {found.takes}.")
 
 
-def _agreed(found: Any, store: Any, units: Any, device: str, yes: bool) -> bool:
-    """Whether a long preset may start: nothing is left of it, --yes, or somebody at the terminal says so."""
+def _agreed(estimate: Any, yes: bool) -> bool:
+    """Whether a long preset may start: --yes, or somebody at the terminal says so."""
     from posenc import runner
-    from posenc.provenance import cores
 
-    todo = [unit for unit in units if not store.finished(unit.key)]
-    if not todo:
-        return True
-    estimate = found.estimate(todo, store, cores() if device == "cpu" else 1)
     return runner.confirm(estimate, yes, sys.stdin.isatty() and sys.stdout.isatty())
 
 

@@ -104,13 +104,17 @@ def _activate(z: Tensor, config: FieldConfig) -> Tensor:
     return nn.functional.gelu(z) if config.activation == "gelu" else nn.functional.relu(z)
 
 
+class TooSmallError(ValueError):
+    """No field of a kind has as few parameters."""
+
+
 def within(budget: int, parameters: Callable[[int], int], least: int = 1) -> int:
     """The largest n from `least` on with ``parameters(n) <= budget``, for a count that grows with n.
 
-    Raises ValueError where even the least is too many.
+    Raises TooSmallError, a ValueError, where even the least is too many.
     """
     if parameters(least) > budget:
-        raise ValueError(
+        raise TooSmallError(
             f"the smallest field of this kind has {parameters(least)} parameters, and {budget} are allowed. Allow more."
         )
     low, high = least, least + 1

@@ -31,9 +31,9 @@ class Request:
     """The user's own file or folder that the study is about, where it takes one."""
 
     def __post_init__(self) -> None:
-        negative = [seed for seed in self.seeds or () if seed < 0]
-        if negative:
-            raise ValueError(f"a seed is a whole number from 0 up; got {negative[0]}. Use {-negative[0]}.")
+        beyond = [seed for seed in self.seeds or () if not 0 <= seed < 2**63]
+        if beyond:
+            raise ValueError(f"a seed is a whole number from 0 to 2^63 - 1; got {beyond[0]}. Use --seeds 0 1 2.")
         for name, values in (("seed", self.seeds), ("scheme", self.schemes), ("panel", self.panels)):
             twice = [v for i, v in enumerate(values or ()) if v in (values or ())[:i]]
             if twice:
@@ -88,6 +88,10 @@ class Study(Protocol):
 
         Raises ValueError, with the command that makes them, where there are none.
         """
+        ...
+
+    def at_once(self, units: Sequence[Unit], processes: int) -> int:
+        """Of so many processes on the CPU, as many as fit into memory with these units."""
         ...
 
     def estimate(self, units: Sequence[Unit], store: Store, processes: int) -> Estimate:

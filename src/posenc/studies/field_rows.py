@@ -12,6 +12,7 @@ text, such as ``MultiResolutionGrid(axes=2, table_size=4096)``, is taken as it s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ import torch
 
 from posenc import specification
 from posenc.kernels.levels import growth, lay_out
-from posenc.models.field import Field, FieldConfig, network_size, within
+from posenc.models.field import Field, FieldConfig, TooSmallError, network_size, within
 
 LEVELS, COARSEST, FEATURES = 16, 16, 2
 FREQUENCIES = 128
@@ -82,10 +83,13 @@ def memory_of(found: FieldRow, places: int) -> float:
 def row(label: str, budget: Budget) -> FieldRow:
     """The row of a label. Raises ValueError with the nearest name, and where the budget is too small for it."""
     name = label.lower()
-    if name in GRIDS:
-        return _grid(name, budget)
-    if name in NAMES or name.startswith(("gaussian-", "posenc-")):
-        return _waves(name, {"none": "Coordinates", "siren": "SIREN"}.get(name, "FourierFeatures"), budget)
+    try:
+        if name in GRIDS:
+            return _grid(name, budget)
+        if name in NAMES or name.startswith(("gaussian-", "posenc-")):
+            return _waves(name, {"none": "Coordinates", "siren": "SIREN"}.get(name, "FourierFeatures"), budget)
+    except TooSmallError as error:
+        raise ValueError(f"the row {label!r} cannot be built: {error}") from None
     try:
         found = specification.parse(label)
     except ValueError as error:
@@ -141,9 +145,12 @@ def _number_in(name: str) -> float:
     kind, _, text = name.partition("-")
     what = {"gaussian": "Gaussian features by their standard deviation", "posenc": "posenc by its scale"}[kind]
     try:
-        return float(text)
+        found = float(text)
     except ValueError:
-        raise ValueError(f"{name!r} should name {what}, as {kind}-10; {text!r} is no number.") from None
+        found = math.nan
+    if not 0 < found < math.inf:
+        raise ValueError(f"{name!r} should name {what}, as {kind}-10; {text!r} is no number above 0.")
+    return found
 
 
 def _grid(name: str, budget: Budget) -> FieldRow:
@@ -177,8 +184,11 @@ def _grid(name: str, budget: Budget) -> FieldRow:
 def _dense(budget: Budget, network: FieldConfig) -> FieldRow:
     """As fine as the budget allows and no finer than other grids; what is then left makes its rows longer."""
     axes = budget.axes
-    room = max(budget.parameters - network_size(FEATURES, network), FEATURES * 2**axes)
-    side = min(budget.finest, within(room, lambda n: FEATURES * (n + 1) ** axes))
+
+    def count(side: int) -> int:
+        return FEATURES * (side + 1) ** axes + network_size(FEATURES, network)
+
+    side = min(budget.finest, within(budget.parameters, count))
     options: dict[str, Any] = {"resolution": side}
     if side == budget.finest:
         longer = within(budget.parameters, lambda f: f * (side + 1) ** axes + network_size(f, network), least=FEATURES)
@@ -189,7 +199,12 @@ def _dense(budget: Budget, network: FieldConfig) -> FieldRow:
 def _tried(found: FieldRow, label: str) -> FieldRow:
     with torch.device("meta"):  # whatever its size: how much memory it takes is another question
         try:
-            found.field()
+            scheme = found.field().scheme
         except ValueError as error:
             raise ValueError(f"the row {label!r} cannot be built: {error}") from None
+    if scheme.claims.axes not in (None, found.axes):
+        raise ValueError(
+            f"the row {label!r} cannot be built: it reads {scheme.claims.axes} axes, and a place has {found.axes}. "
+            f"Write axes={found.axes}, or leave axes out."
+        )
     return found

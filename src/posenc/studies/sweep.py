@@ -19,15 +19,17 @@ from posenc.report.expectations import Expected, judged, verdict_of
 from posenc.report.ledger import Claim, ledger
 from posenc.report.page import Panel, Table, write_page
 from posenc.report.provenance import what_was_run
-from posenc.report.watching import watch
+from posenc.report.watching import newest, watch
 from posenc.specification import unknown
 from posenc.store import Store, Unit
 from posenc.studies import Request, refuse_preset
 from posenc.studies.found import Found, Preset, plain_label, stored_label
+from posenc.tasks.room import available, refuse_beyond
 
 Needs = Mapping[str, Sequence[str]]  # setting -> labels of rows
 ALL = "all"
 WORKER_BYTES = 0.5 * 2**30  # torch and its libraries in one process
+LIGHTER = "Ask for a smaller table, network or batch."
 
 
 def _nothing(request: Request, preset: Preset, store: Store, units: Sequence[Unit]) -> Sequence[Unit]:
@@ -72,9 +74,10 @@ class Sweep:
     for; raises ValueError for what cannot be run.
     headline: what the rows say, in one sentence. expected: differences named beforehand. seconds, memory: of one unit,
     on one core; asked before a long preset starts, once for all units of which ``alike`` says the same. limits:
-    sentences on what the numbers of a preset do not say. watched: the name of a picture that a unit keeps beside its
-    checkpoint while it trains, for a page to watch. scope: what verdicts on its claims hold for. belongs: whether a
-    setting has a row of this label, where not all have the same; of a label that no setting has, ``settle`` says so.
+    sentences on what the numbers of a preset do not say. watched: whether a unit keeps its newest picture
+    (``report.watching.keep_newest``), for a page to watch. scope: what verdicts on its claims hold for. belongs:
+    whether a setting has a row of this label, where not all have the same; of a label that no setting has, ``settle``
+    says so.
     remarks: sentences on the data of units, as what of it could not be read: said at the start and on the page.
     """
 
@@ -96,7 +99,7 @@ class Sweep:
         memory: Callable[[Unit], float] = lambda unit: 0.0,
         alike: Callable[[Unit], Any] = lambda unit: unit.settings,
         limits: Mapping[str, Sequence[str]] | None = None,
-        watched: str = "",
+        watched: bool = False,
         scope: str = "",
         belongs: Callable[[str, str], bool] = lambda setting, label: True,
         remarks: Callable[[Store, Sequence[Unit]], Sequence[str]] = lambda store, units: (),
@@ -122,8 +125,8 @@ class Sweep:
             for label in labels:
                 if (settings := self.settle(request, store, setting, label)) is None:
                     continue
-                for seed in request.seeds or preset.seeds:
-                    unit = Unit(
+                units = [
+                    Unit(
                         study=self.name,
                         preset=request.preset,
                         setting=setting,
@@ -132,8 +135,20 @@ class Sweep:
                         work=self.work,
                         settings=settings,
                     )
+                    for seed in request.seeds or preset.seeds
+                ]
+                if request.device == "cpu" and not all(store.finished(unit.key) for unit in units):
+                    refuse_beyond(WORKER_BYTES + self.memory(units[0]), f"training {label}", LIGHTER)
+                for unit in units:
                     found.setdefault(unit.key, unit)
         return list(found.values())
+
+    def at_once(self, units: Sequence[Unit], processes: int) -> int:
+        """Up to so many processes, as the largest of these units fit into free memory beside each other."""
+        free, largest = available(), sorted(WORKER_BYTES + each for each in self._each(units, self.memory))[::-1]
+        if free is None:
+            return processes
+        return max((n for n in range(2, processes + 1) if sum(largest[:n]) <= free), default=1)
 
     def wanted(self, request: Request) -> dict[str, list[str]]:
         """The labels of each setting: those of the panels, or what was asked for by name in the panels' settings."""
@@ -167,8 +182,10 @@ class Sweep:
         remarks = tuple(self.remarks(store, units))
         if not self.watched or not todo:
             return remarks
-        shown = {unit.scheme: f"../work/{unit.key}/{self.watched}" for unit in reversed(todo)}
-        path = watch(store.root / "pages" / f"{self.name}-live.html", self.question, dict(reversed(shown.items())))
+        path, shown = store.root / "pages" / f"{self.name}-live.html", {}
+        for unit in units:
+            shown.setdefault(unit.scheme, newest(store.root, unit.key).relative_to(path.parent).as_posix())
+        watch(path, self.question, shown)
         return (*remarks, f"Watch it: {path}")
 
     def measurements(self, request: Request, store: Store, units: Sequence[Unit]) -> list[Unit]:
@@ -247,17 +264,19 @@ class Sweep:
     def estimate(self, units: Sequence[Unit], store: Store, processes: int) -> Estimate:
         if not units:
             return Estimate(seconds=0, memory_bytes=0, runs=0)
-        kinds = [msgspec.json.encode(self.alike(unit), order="sorted") for unit in units]
-        like = dict(zip(kinds, units, strict=True))
-        known = {kind: self.seconds(unit, store) for kind, unit in like.items()}
-        each = [known[kind] for kind in kinds]
+        each = self._each(units, lambda unit: self.seconds(unit, store))
         processes = min(processes, len(units))
-        most = max(self.memory(unit) for unit in like.values())
         return Estimate(
             seconds=max(sum(each) / processes, max(each)),
-            memory_bytes=processes * (WORKER_BYTES + most),
+            memory_bytes=processes * (WORKER_BYTES + max(self._each(units, self.memory))),
             runs=len(units),
         )
+
+    def _each(self, units: Sequence[Unit], of: Callable[[Unit], float]) -> list[float]:
+        """A number of each unit, asked once of those that are alike."""
+        kinds = [msgspec.json.encode(self.alike(unit), order="sorted") for unit in units]
+        known = {kind: of(unit) for kind, unit in dict(zip(kinds, units, strict=True)).items()}
+        return [known[kind] for kind in kinds]
 
     def found(self, request: Request, store: Store, units: Sequence[Unit]) -> Found:
         return Found(

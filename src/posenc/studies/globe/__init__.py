@@ -20,12 +20,10 @@ import msgspec
 
 from posenc.store import Store
 from posenc.studies import Request
-from posenc.studies.field_rows import memory_of
 from posenc.studies.found import Preset
 from posenc.studies.globe import drawing, maps, presets, rows, work
 from posenc.studies.sweep import Needs, Plan, Sweep
 from posenc.tasks.globe import FILE
-from posenc.tasks.room import refuse_beyond
 
 NAME = "globe"
 
@@ -53,9 +51,6 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
         data |= {"most": presets.MOST} if setting == "countries" else {}
     row = rows.row(label, outputs=outputs, parameters=own["parameters"], detail=own["detail"])
     training = own["training"]
-    if request.device == "cpu":
-        needed = memory_of(row.field, max(training.batch, work.CHUNK))
-        refuse_beyond(needed, f"training {label}", "Ask for a smaller table or network.")
     return {
         "data": data,
         "places": own["places"],

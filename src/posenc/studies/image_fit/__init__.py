@@ -92,13 +92,16 @@ def headline(found: Found) -> str:
     means = compared(found, means_over(found, settings)) if settings else {}
     if not means:
         return "Nothing can be said yet: no unit has finished."
-    best, *_, last = [*means, *means]
+    names = list(means)
+    best, last = names[0], names[-1]
     told = [number(mean(list(means[label].values()))) for label in (best, last)]
     where = "" if len(settings) == 1 else f", in the mean of {len(settings)} pictures"
     if len(settings) > 1:
         told = [f"{text} {interval(t_interval(list(means[label].values())))}"
                 for text, label in zip(told, (best, last), strict=True)]  # fmt: skip
     asked = "" if fits or not held else " on pixels not learned"
+    if best == last:
+        return f"{best} alone was fitted{asked}: {told[0]} dB{where}."
     return f"{best} comes nearest{asked}, {told[0]} dB; {last} {told[1]} dB{where}."
 
 
@@ -143,7 +146,7 @@ STUDY = Sweep(
     memory=work.memory,
     alike=lambda unit: tuple(unit.settings[name] for name in ("row", "training", "size")),
     claims=CLAIMS,
-    watched=work.NOW,
+    watched=True,
     belongs=belongs,
     remarks=remarks,
     limits=dict.fromkeys(PRESETS, (MACHINE, RECIPE)),

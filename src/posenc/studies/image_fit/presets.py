@@ -7,19 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
 
-from posenc.provenance import cores
 from posenc.report.rows import listed
 from posenc.store import Store, Unit
 from posenc.studies import Request
-from posenc.studies.field_rows import Budget, FieldRow, memory_of
+from posenc.studies.field_rows import Budget
 from posenc.studies.found import Preset
 from posenc.studies.image_fit import rows, work
 from posenc.studies.image_fit.choosing import CHOSEN_ON, HELD
-from posenc.studies.sweep import WORKER_BYTES, Needs
+from posenc.studies.sweep import Needs
 from posenc.tasks import pictures
-from posenc.tasks.room import refuse_beyond
 
 SWEEP, SHIFTED = "sizes", "shifted"
 SHIFT = 100.0
@@ -152,49 +149,39 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
     kind = kind_of(setting)
     held = kind == "held"
     own = preset.own["held"] if held else preset.own["sizes"] if kind == SWEEP else preset.own["fit"]
-    pixels = _pixels(request, setting.removesuffix(SUFFIX[kind]), 256 if held else 512)
-    longest = own.get("longest", preset.own["longest"])
-    if longest:
-        pixels = pictures.reduced(pixels, longest)
-    if held and min(pixels.shape[:2]) < 2:
-        raise ValueError(f"a picture of {pixels.shape[1]} x {pixels.shape[0]} has no odd pixels to hold out.")
+    name, longest = setting.removesuffix(SUFFIX[kind]), own.get("longest", preset.own["longest"])
+    picture, shape = _kept(request, store, name, 256 if held else 512, longest)
+    if held and min(shape[:2]) < 2:
+        raise ValueError(
+            f"a picture of {shape[1]} x {shape[0]} has no odd pixels to hold out. Give a larger one, or leave out the "
+            "panels held-out and sigma."
+        )
     parameters = preset.own["parameters"] if kind == SWEEP else own.get("parameters", preset.own["parameters"])
     if longest is None and not held:
-        area = math.prod(pixels.shape[:2])
+        area = math.prod(shape[:2])
         parameters = round(parameters * max(1.0, (area if rows.grows(label) else min(area, work.MANY)) / 512**2))
     protocol: pictures.Protocol = "held-out" if held else "all"
     budget = Budget(
         axes=2,
-        outputs=pixels.shape[2],
+        outputs=shape[2],
         parameters=parameters,
-        finest=max(2, max(pixels.shape[:2]) // 2),
-        released=max(2.0, max(pictures.learned(pixels.shape, protocol)) / 4),
+        finest=max(2, max(shape[:2]) // 2),
+        released=max(2.0, max(pictures.learned(shape, protocol)) / 4),
     )
     row = rows.row(label, budget)
     training = rows.training(label, row, own)
-    if request.device == "cpu":
-        _refuse_large(label, row, training.batch, len(request.seeds or preset.seeds))
     moved = {"shift": SHIFT} if kind == SHIFTED else {}
     opened = {"open_by": OPEN_BY} if rows.opens(label) else {}
     return {
         **moved,
         **opened,
-        "picture": work.keep_picture(store.root, pixels),
-        "size": list(pixels.shape[:2]),
+        "picture": picture,
+        "size": list(shape[:2]),
         "protocol": protocol,
         "row": msgspec.to_builtins(row),
         "training": training.plain,
         "device": request.device,
     }
-
-
-def _refuse_large(label: str, row: FieldRow, batch: int, seeds: int) -> None:
-    """Fits of a row run beside each other, one of a seed on each core."""
-    beside = min(seeds, cores())
-    needed = beside * (WORKER_BYTES + memory_of(row, max(batch, work.CHUNK)))
-    times = "" if beside == 1 else f" {beside} times at once"
-    fix = "Ask for a smaller table or network, make the picture smaller, or run one seed alone: --seeds 0."
-    refuse_beyond(needed, f"fitting {label}{times}", fix)
 
 
 def remarks(store: Store, units: Sequence[Unit]) -> tuple[str, ...]:
@@ -212,11 +199,13 @@ def remarks(store: Store, units: Sequence[Unit]) -> tuple[str, ...]:
     )
 
 
-def _pixels(request: Request, name: str, size: int) -> np.ndarray:
+def _kept(request: Request, store: Store, name: str, size: int, longest: int | None) -> tuple[str, tuple[int, ...]]:
+    """The name in the store of the user's picture, or of a photograph, and its shape there."""
     if request.source is not None:
-        return pictures.read(request.source)
-    found = pictures.photos(_folder(request), size)
-    return found[name]
+        return work.keep_source(store.root, request.source, longest)
+    pixels = pictures.photos(_folder(request), size)[name]
+    pixels = pictures.reduced(pixels, longest) if longest else pixels
+    return work.keep_picture(store.root, pixels), pixels.shape
 
 
 def _names(request: Request, size: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 import time
@@ -17,16 +18,16 @@ from torch import Tensor, nn
 
 from posenc.kernels.domain import coarse_to_fine
 from posenc.models.field import Field
-from posenc.report.pixels import png
+from posenc.report.watching import keep_newest
 from posenc.store import Outcome, Unit
 from posenc.studies.field_rows import FieldRow, memory_of
 from posenc.studies.image_fit.rows import L2
 from posenc.studies.timing import training_seconds
 from posenc.tasks import pictures
+from posenc.training.checkpoint import write_whole
 from posenc.training.loop import MOMENTS, At, Fit, Report, TrainingConfig, train
 
-NOW = "now.png"
-CHUNK, THUMB, SHOWN, KEPT = 2**14, 128, 1024, 384
+CHUNK, THUMB, SHOWN, KEPT = 2**14, 128, 1024, 256
 """Pixels asked at once; the longest side of what is looked at while it trains, of what pictures and spectra are made
 of in the end, and of what a unit keeps."""
 MANY = 2**20
@@ -46,6 +47,30 @@ def keep_picture(root: Path, pixels: np.ndarray) -> str:
     return path.name
 
 
+def keep_source(root: Path, source: Path, longest: int | None) -> tuple[str, tuple[int, ...]]:
+    """Puts a picture's file into a store, with at most `longest` pixels a side; its name there and its shape.
+
+    A file is decoded once, for all the rows that learn it. Raises ValueError for one that is no picture.
+    """
+    if not source.is_file():
+        pictures.read(source)  # says what is wrong
+    digest = hashlib.sha256(json.dumps([pictures.FORMAT, longest]).encode())
+    with source.open("rb") as file:
+        while block := file.read(1 << 24):
+            digest.update(block)
+    beside = root / "data" / f"source-{digest.hexdigest()[:16]}.json"
+    told = json.loads(beside.read_bytes()) if beside.exists() else None
+    if told is None or not (root / "data" / told["picture"]).exists():
+        pixels = pictures.read(source)
+        fitted = pictures.reduced(pixels, longest) if longest else pixels
+        if fitted.shape != pixels.shape:
+            (height, width), (low, narrow) = pixels.shape[:2], fitted.shape[:2]
+            print(f"{source.name} has {width:,} x {height:,} pixels and is fitted with {narrow:,} x {low:,}.")
+        told = {"picture": keep_picture(root, fitted), "shape": fitted.shape}
+        write_whole(beside, json.dumps(told).encode())
+    return told["picture"], tuple(told["shape"])
+
+
 def kept_picture(root: Path, name: str) -> np.ndarray:
     """The picture of a store, on disk: what is asked of it is read. Raises ValueError where it is gone."""
     try:
@@ -60,6 +85,7 @@ class Fitted:
     def __init__(self, unit: Unit, root: Path, folder: Path | None) -> None:
         settings = unit.settings
         self.seed, self.protocol, self.folder = unit.seed, settings["protocol"], folder
+        self.root, self.key = root, unit.key
         self.shift, self.open_by = settings.get("shift", 0.0), settings.get("open_by", 0.0)
         self.opened: Tensor | None = None  # all levels
         self.picture = kept_picture(root, settings["picture"])
@@ -129,8 +155,10 @@ class Fitted:
         assert self.folder is not None
         frame = said.reshape(*self.seen.shape, -1).clamp(0, 1).mul(255).round().byte().numpy()
         frames = [*self.film()[-15:], frame]
-        _write(self.folder / "film.npy", lambda file: np.save(file, np.stack(frames)))
-        _write(self.folder / NOW, lambda file: file.write(png(_shown(frame))))
+        partial = self.folder / f".film.{os.getpid()}.npy"
+        np.save(partial, np.stack(frames))
+        partial.replace(self.folder / "film.npy")
+        keep_newest(self.root, self.key, _shown(frame))
 
     @torch.no_grad()
     def asking_seconds(self) -> float:
@@ -219,13 +247,6 @@ def looks(curve: list[dict[str, Any]], limit: float | None) -> dict[str, float]:
             part = min(MOMENTS, key=lambda part: abs(part * limit - look["seconds"]))
             found[f"psnr@{part:g}"] = look["psnr"]
     return found
-
-
-def _write(path: Path, write: Any) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    with partial.open("wb") as file:
-        write(file)
-    partial.replace(path)
 
 
 def _bytes(values: np.ndarray) -> np.ndarray:

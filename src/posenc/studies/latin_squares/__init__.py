@@ -76,6 +76,9 @@ class LatinSquares:
         slow = 1.5 if settings["row"]["scheme"] in ("Shaw", "RoPE") else 1.0
         return slow * settings["training"]["epochs"] * (settings["train_size"] or 8100)
 
+    def at_once(self, units: Sequence[Unit], processes: int) -> int:
+        return processes  # its models are small
+
     def estimate(self, units: Sequence[Unit], store: Store, processes: int) -> Estimate:
         """From a few timed steps of the costliest unit on this machine."""
         if not units:

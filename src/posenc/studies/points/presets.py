@@ -14,7 +14,6 @@ from posenc.studies.found import Preset
 from posenc.studies.points import rows, work
 from posenc.studies.sweep import Needs
 from posenc.tasks import points as task
-from posenc.tasks.room import refuse_beyond
 from posenc.training.loop import TrainingConfig
 
 SOLIDS, SPOT, ANY = "solids", "spot", " turned any way"
@@ -116,7 +115,7 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
         clip=1.0,
         evaluate_every=max(own["training"]["epochs"] // 4, 1),
     )
-    settings = {
+    return {
         "data": data,
         "clouds": learned + held,
         "points": own["points"],
@@ -127,10 +126,6 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
         "training": training.plain,
         "device": request.device,
     }
-    if request.device == "cpu":
-        needed = work.memory_of(settings)
-        refuse_beyond(needed, f"training {label}", "Ask for fewer points or a smaller batch.")
-    return settings
 
 
 def _refuse_rows(request: Request) -> None:

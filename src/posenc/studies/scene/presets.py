@@ -16,7 +16,6 @@ from posenc.studies.found import Preset
 from posenc.studies.scene import rows, work
 from posenc.studies.sweep import Needs
 from posenc.tasks import scenes
-from posenc.tasks.room import refuse_beyond
 
 SPOT, OTHER = "spot", "torus"
 """The solid that is reported, and the one on which sigma and the rates are chosen."""
@@ -117,7 +116,7 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
         levels=own["levels"],
     )
     row = rows.row(label, budget)
-    settings = {
+    return {
         "scene": arguments,
         "row": msgspec.to_builtins(row),
         "radiance": msgspec.to_builtins(config),
@@ -125,9 +124,6 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
         "training": rows.training(row, dict(own)).plain,
         "device": request.device,
     }
-    if request.device == "cpu":
-        refuse_beyond(work.memory_of(settings), f"training {label}", "Ask for a smaller table or network.")
-    return settings
 
 
 def _scene(request: Request, name: str, *, matte: bool) -> tuple[dict[str, Any], Callable[[], scenes.Scene]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor
 
 from posenc.models.radiance import Radiance, RadianceConfig
-from posenc.report.pixels import png
+from posenc.report.watching import keep_newest
 from posenc.store import Outcome, Unit
 from posenc.studies.field_rows import FieldRow
 from posenc.tasks import scenes
@@ -23,7 +22,6 @@ from posenc.tasks.scenes import Scene, Views
 from posenc.training.fit import drawn
 from posenc.training.loop import MOMENTS, Fit, Report, TrainingConfig, train
 
-NOW = "now.png"
 LOOK_EVERY = 16
 """Steps between two looks at the occupancy of the cells."""
 WATCHED, ASKED = 40, 1024
@@ -75,7 +73,7 @@ def memory_of(settings: Mapping[str, Any]) -> float:
 class Trained:
     """A radiance field and its scene: batches of rays, the loss, what is measured.
 
-    folder: where the view that is watched goes; nowhere, where there is none.
+    folder: the unit's own in the store, for the view that is watched; without one nothing is kept for that.
     """
 
     def __init__(self, unit: Unit, scene: Scene, folder: Path | None = None) -> None:
@@ -128,18 +126,16 @@ class Trained:
         if self.scene.held.mask is not None:
             found["psnr_mask"] = _decibels(wrong[self.scene.held.mask.reshape(-1).cpu()[self.asked].numpy()])
         if self.folder is not None:
-            self._show(self.folder / NOW)
+            self._show(self.folder)
         return found
 
-    def _show(self, path: Path) -> None:
+    def _show(self, folder: Path) -> None:
         """The first held-out view as it stands, small, for somebody who watches."""
         height, width = self.scene.held.shape
         step = -(-max(height, width) // WATCHED)
         grid = torch.arange(height * width).reshape(height, width)[::step, ::step]
         frame = self.look(self.scene.held, grid.reshape(-1))[0].reshape(*grid.shape, 3)
-        partial = path.with_name(f".{path.name}.{os.getpid()}")
-        partial.write_bytes(png(frame))
-        partial.replace(path)
+        keep_newest(folder.parents[1], folder.name, frame)
 
     def outcome(self, curve: list[dict[str, Any]]) -> Outcome:
         """Every pixel of every held-out view; the views as they came out, how deep and how solid."""

@@ -99,7 +99,7 @@ STUDY = Sweep(
     memory=work.memory,
     claims=CLAIMS,
     scope="these are fits of one shape, Spot, which is smooth and has few small parts.",
-    watched=work.NOW,
+    watched=True,
     limits={
         name: (
             "Rates, the Gaussian features' sigma and the weight of the eikonal term were chosen on Spot with one seed "

@@ -14,7 +14,6 @@ from posenc.studies.field_rows import Budget
 from posenc.studies.found import Preset
 from posenc.studies.shape_fit import rows, work
 from posenc.studies.sweep import Needs
-from posenc.tasks.room import refuse_beyond
 from posenc.tasks.shapes import Sizes, Terms
 
 SPOT = Path("mesh") / "spot.npz"
@@ -74,17 +73,19 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
     """
     own, terms = PRESETS[request.preset].own, TERMS[setting]
     source = _mesh(request)
-    told = work.keep_points(store.root, source, own["sizes"])
-    if terms.kind == "distance" and not told["watertight"]:
-        raise ValueError(
-            f"{source.name} has no signed distance: {told['open_edges']} of its edges do not join two faces that agree "
-            "on the outside, so it is not watertight. Fit what is inside by the winding number instead: posenc run "
-            f"shape-fit {source} --panels occupancy"
-        )
+
+    def refuse(open_edges: int) -> None:
+        if open_edges and terms.kind == "distance":
+            asked = "" if request.preset == "quick" else f" --preset {request.preset}"
+            raise ValueError(
+                f"{source.name} has no signed distance: {open_edges} of its edges do not join two faces that agree on "
+                "the outside, so it is not watertight. Fit what is inside by the winding number instead: posenc run "
+                f"shape-fit {source}{asked} --panels occupancy --out {store.root}"
+            )
+
+    told = work.keep_points(store.root, source, own["sizes"], refuse)
     budget = Budget(3, 1, own["parameters"], own["finest"], coarsest=own["coarsest"], levels=own["levels"])
     row = rows.row(label, budget)
-    if request.device == "cpu":
-        refuse_beyond(work.asked(row, own["batch"]), f"fitting {label}", "Ask for a smaller table or network.")
     return {
         "points": told["file"],
         "loss": msgspec.to_builtins(terms),

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor
 
 from posenc.models.field import Field
-from posenc.report.pixels import png
+from posenc.report.watching import keep_newest
 from posenc.store import Outcome, Unit
 from posenc.studies.field_rows import FieldRow, memory_of
 from posenc.studies.timing import training_seconds
@@ -24,7 +25,6 @@ from posenc.tasks.shapes.samples import FORMAT
 from posenc.training.checkpoint import write_whole
 from posenc.training.loop import Fit, Report, TrainingConfig, train
 
-NOW = "now.png"
 WATCHED, FRAME, FRAMES = 24, 72, 16
 """While it trains: vertices an axis and pixels a side of what is looked at, and how many such pictures are kept."""
 
@@ -41,9 +41,10 @@ VERTEX_BYTES = 1500
 """Bytes that scoring takes for one vertex of the lattice, at most: where the field is noise, and its surface foam."""
 
 
-def keep_points(root: Path, source: Path, sizes: task.Sizes) -> dict[str, Any]:
+def keep_points(root: Path, source: Path, sizes: task.Sizes, refuse: Callable[[int], None]) -> dict[str, Any]:
     """Puts the points of a mesh's file into a store, unless they are there; their file's name and what the mesh is.
 
+    refuse: raises ValueError for a mesh with so many open edges, where it should, and before anything is measured.
     Raises ValueError for a file that is no mesh.
     """
     if not source.is_file():
@@ -54,12 +55,15 @@ def keep_points(root: Path, source: Path, sizes: task.Sizes) -> dict[str, Any]:
     beside = path.with_suffix(".json")
     if not (path.exists() and beside.exists()):
         shape = task.read(source)
+        refuse(shape.mesh.open_edges)
         count = sizes.uniform + sizes.near + 2 * sizes.held
         print(f"Measuring how far {count:,} points are from the {len(shape.mesh.faces):,} faces of {source.name}.")
         task.save(task.make_pool(shape, sizes), path)
         told = {"file": path.name, "watertight": shape.mesh.watertight, "open_edges": shape.mesh.open_edges}
         write_whole(beside, json.dumps(told).encode())
-    return json.loads(beside.read_bytes())
+    told = json.loads(beside.read_bytes())
+    refuse(told["open_edges"])
+    return told
 
 
 def kept_points(root: Path, name: str) -> task.Pool:
@@ -101,6 +105,7 @@ class Fitted:
     def __init__(self, unit: Unit, root: Path, folder: Path | None) -> None:
         settings = unit.settings
         self.seed, self.folder, self.device = unit.seed, folder, settings["device"]
+        self.root, self.key = root, unit.key
         self.resolution, self.asked = settings["resolution"], settings["asked"]
         self.terms = msgspec.convert(settings["loss"], task.Terms)
         self.training = msgspec.convert(settings["training"], TrainingConfig)
@@ -161,7 +166,7 @@ class Fitted:
         frame = task.render(self.surface(WATCHED), FRAME, smooth=1)
         frames = np.stack([*self.film()[-(FRAMES - 1) :], frame])
         write_whole(folder / "film.npz", _archive({"frames": frames}))
-        write_whole(folder / NOW, png(frame))
+        keep_newest(self.root, self.key, frame)
 
     def film(self) -> list[np.ndarray]:
         path = None if self.folder is None else self.folder / "film.npz"

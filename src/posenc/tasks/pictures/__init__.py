@@ -24,11 +24,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from posenc.tasks.pictures.reading import photos, read, reduced
+from posenc.tasks.pictures.reading import FORMAT, photos, read, reduced
 
 __all__ = [
-    "Protocol", "asked", "decibels", "learned", "parts", "photos", "places", "psnr", "radial_spectrum", "read",
-    "reduced", "sampled", "scored", "stratified", "tensors", "values",
+    "FORMAT", "Protocol", "asked", "decibels", "learned", "parts", "photos", "places", "psnr", "radial_spectrum",
+    "read", "reduced", "sampled", "scored", "stratified", "tensors", "values",
 ]  # fmt: skip
 
 Protocol = Literal["all", "held-out"]

@@ -6,6 +6,7 @@ Pillow reads 8 bits; imagecodecs reads 16-bit PNG, which Pillow would cut to 8, 
 from __future__ import annotations
 
 import os
+import struct
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,11 +15,19 @@ from typing import Any
 
 import numpy as np
 
+FORMAT = 1
+"""To be raised when the same file is read as other pixels."""
 PNG, SIXTEEN = b"\x89PNG\r\n\x1a\n", 16
 EXTRA = "pip install 'posenc[fields]'"
 RGB = "the inks of a press: save it as RGB, with ImageMagick: convert IN -colorspace sRGB OUT.png"
-PLAIN = {"1": "L", "P": "RGBA", "PA": "RGBA", "La": "LA", "RGBa": "RGBA", "I;16B": "I;16", "I;16L": "I;16"}
-"""Pillow's modes that another one says as well."""
+PLAIN = {
+    "1": "L", "P": "RGBA", "PA": "RGBA", "La": "LA", "RGBa": "RGBA", "RGBX": "RGB", "YCbCr": "RGB", "I;16B": "I;16",
+    "I;16L": "I;16", "L": "L", "LA": "LA", "RGB": "RGB", "RGBA": "RGBA", "I;16": "I;16",
+}  # fmt: skip
+"""Pillow's modes that are read, and which one says the same."""
+DIRECT = ("MINISBLACK", "MINISWHITE", "RGB")
+"""Kinds of TIFF whose numbers are the pixels."""
+SAVE = "Save it as grey or RGB of 8 or 16 bits, with ImageMagick: convert IN -colorspace sRGB -depth 16 OUT.png"
 ORIENTATION = 274
 SHARE = 0.5
 """A picture may take this part of the machine's memory, twice over while it is decoded."""
@@ -39,8 +48,10 @@ def read(path: Path) -> np.ndarray:
         raise ValueError(f"{path} cannot be read: {error.strerror}. Give the path of a picture.") from error
     if head[:2] in (b"II", b"MM") and head[2:4] in (b"*\0", b"\0*", b"+\0", b"\0+"):
         pixels = _tiff(path)
-    elif head.startswith(PNG) and len(head) >= 26 and head[24] == SIXTEEN:
-        pixels = _sixteen_bits(path)
+    elif head.startswith(PNG) and len(head) >= 26:
+        width, height = struct.unpack(">II", head[16:24])
+        _refuse_large(path, width, height, 1)  # of any kind
+        pixels = _sixteen_bits(path) if head[24] == SIXTEEN else _pillow(path)
     else:
         pixels = _pillow(path)
     pixels = pixels[..., None] if pixels.ndim == 2 else pixels
@@ -71,14 +82,27 @@ def photos(folder: Path, size: int) -> dict[str, np.ndarray]:
 
 
 def reduced(pixels: np.ndarray, longest: int) -> np.ndarray:
-    """Means over square blocks, so that the longer side has at most `longest` pixels; the same dtype."""
-    step = -(-max(pixels.shape[:2]) // longest)
-    if step <= 1:
+    """Means over areas, so that the longer side has at most `longest` pixels; the same dtype.
+
+    A new pixel is the mean of those it covers, of those at its edges the covered part.
+    """
+    before = pixels.shape[:2]
+    if max(before) <= longest:
         return pixels
-    height, width = (max(side // step, 1) * min(step, side) for side in pixels.shape[:2])
-    up, across = min(step, pixels.shape[0]), min(step, pixels.shape[1])
-    blocks = pixels[:height, :width].reshape(height // up, up, width // across, across, -1)
-    return np.rint(blocks.mean((1, 3), dtype=np.float64)).astype(pixels.dtype)
+    height, width = (max(1, round(side * longest / max(before))) for side in before)
+    summed = _summed(_summed(pixels, height, 0), width, 1)
+    return np.rint(summed / (before[0] / height * (before[1] / width))).astype(pixels.dtype)
+
+
+def _summed(values: np.ndarray, count: int, axis: int) -> np.ndarray:
+    """Sums over `count` equal parts of an axis, float64; a part may begin and end within a row."""
+    sides = values.shape[axis]
+    whole, over = np.divmod(np.arange(count + 1) * sides, count)
+    over = (over / count).reshape([-1 if i == axis else 1 for i in range(values.ndim)])
+    inside = np.add.reduceat(values, whole[:-1], axis, dtype=np.float64)
+    cut = over * np.take(values, np.minimum(whole, sides - 1), axis)  # of the row an edge is in, what lies before it
+    first, last = np.split(cut, [count], axis)[0], np.split(cut, [1], axis)[1]
+    return inside - first + last
 
 
 class RefusalError(ValueError):
@@ -87,8 +111,11 @@ class RefusalError(ValueError):
 
 @contextmanager
 def _decoding(path: Path) -> Iterator[None]:
-    """Whatever a decoder raises of a file, in one sentence; Pillow warns above 89 megapixels, memory decides here."""
+    """Whatever a decoder raises of a file, in one sentence; Pillow refuses 179 megapixels, memory decides here."""
+    Image, _ = _pil()
+    limit = Image.MAX_IMAGE_PIXELS
     try:
+        Image.MAX_IMAGE_PIXELS = None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
@@ -98,6 +125,8 @@ def _decoding(path: Path) -> Iterator[None]:
         raise ValueError(
             f"{path} does not decode as a picture ({_short(error)}). PNG, JPEG, WebP and TIFF do."
         ) from error
+    finally:
+        Image.MAX_IMAGE_PIXELS = limit
 
 
 def _pillow(path: Path) -> np.ndarray:
@@ -107,9 +136,9 @@ def _pillow(path: Path) -> np.ndarray:
         if opened.mode == "CMYK":
             raise RefusalError(f"{path} is CMYK, {RGB}")
         turned = ImageOps.exif_transpose(opened)
-        mode = PLAIN.get(turned.mode, turned.mode)
-        if mode not in ("L", "LA", "RGB", "RGBA", "I;16"):
-            mode = "RGB"
+        if turned.mode not in PLAIN:
+            raise RefusalError(f"{path} has pixels of the kind {turned.mode}. {SAVE}")
+        mode = PLAIN[turned.mode]
         return np.asarray(turned if turned.mode == mode else turned.convert(mode))
 
 
@@ -134,13 +163,19 @@ def _tiff(path: Path) -> np.ndarray:
     with _decoding(path), tifffile.TiffFile(path) as held:
         page: Any = held.pages[0]
         _refuse_large(path, page.imagewidth, page.imagelength, page.samplesperpixel * page.bitspersample // 8)
-        if page.photometric == tifffile.PHOTOMETRIC.SEPARATED:
+        kind = page.photometric
+        if kind == tifffile.PHOTOMETRIC.SEPARATED:
             raise RefusalError(f"{path} is CMYK, {RGB}")
-        pixels = _turned(page.asarray(), page.tags.valueof(ORIENTATION, 1))
-        white_is_zero = page.photometric == tifffile.PHOTOMETRIC.MINISWHITE
-    if pixels.dtype not in (np.uint8, np.uint16):
-        raise ValueError(f"{path} has pixels of type {pixels.dtype}; 8 or 16 bits are read. Convert it first.")
-    if white_is_zero:
+        pixels, coded = None, page.bitspersample == 1 or (page.bitspersample == 8 and kind.name in ("PALETTE", "YCBCR"))
+        if not coded:
+            if kind.name not in DIRECT or page.dtype not in (np.uint8, np.uint16):
+                raise RefusalError(f"{path} has pixels of the kind {kind.name}, {page.dtype}. {SAVE}")
+            apart = page.planarconfig == tifffile.PLANARCONFIG.SEPARATE and page.samplesperpixel > 1
+            pixels = np.moveaxis(page.asarray(), 0, -1) if apart else page.asarray()
+            pixels = _turned(pixels, page.tags.valueof(ORIENTATION, 1))
+    if pixels is None:
+        return _pillow(path)
+    if kind == tifffile.PHOTOMETRIC.MINISWHITE:
         grey = pixels if pixels.ndim == 2 else pixels[..., :1]
         grey[...] = np.iinfo(pixels.dtype).max - grey
     return pixels

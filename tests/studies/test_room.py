@@ -1,0 +1,95 @@
+"""What a study's units need of memory: asked before anything starts, of one unit and of those beside each other."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from posenc import studies
+from posenc.cli import workbench
+from posenc.provenance import cores
+from posenc.store import Store
+from posenc.studies import globe, image_fit, points, scene, shape_fit, sweep
+from posenc.studies.image_fit import presets
+from posenc.tasks import room
+
+GIB = 2**30
+
+
+@pytest.fixture
+def photo(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 255, (8, 8, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "photo.png")
+    return tmp_path / "photo.png"
+
+
+def leave(monkeypatch, gib):
+    monkeypatch.setattr(room, "available", lambda: gib * GIB)
+    monkeypatch.setattr(sweep, "available", lambda: gib * GIB)
+
+
+@pytest.mark.parametrize("study", [image_fit, shape_fit, globe, scene, points], ids=lambda study: study.STUDY.name)
+def test_a_unit_that_fits_nowhere_is_refused_with_the_number(tmp_path, monkeypatch, photo, study):
+    """With what a process takes besides, and what scoring takes after the training."""
+    (tmp_path / "ball.obj").write_text(TETRAHEDRON)
+    source = {image_fit: photo, shape_fit: tmp_path / "ball.obj"}.get(study)
+    panels = {globe: ["scores"], scene: ["sigma"]}.get(study)
+    monkeypatch.setattr(scene.presets, "RENDERED", {"train": 4, "held": 2, "side": 12, "fine": 1})
+    request = studies.Request(preset="quick", source=source, panels=panels, seeds=[0])
+    monkeypatch.setattr(globe.STUDY, "wanted", lambda request: {"field": ["none"]})
+    store = Store(tmp_path / "runs")
+    units = study.STUDY.plan(request, store)
+    least = min(study.STUDY.memory(unit) for unit in units) + sweep.WORKER_BYTES
+    leave(monkeypatch, 0.99 * least / GIB)
+    with pytest.raises(
+        ValueError, match=r"training .* needs \d+\.\d\d GiB of memory, and \d+\.\d\d are free\. Ask for"
+    ):
+        study.STUDY.plan(request, store)
+
+
+def test_as_many_run_beside_each_other_as_fit(tmp_path, monkeypatch, photo):
+    request = studies.Request(preset="quick", source=photo, schemes=["none", "multires"])
+    units = image_fit.STUDY.plan(request, Store(tmp_path / "runs"))
+    each = sorted((sweep.WORKER_BYTES + image_fit.STUDY.memory(unit) for unit in units), reverse=True)
+    for processes in (1, 2, 3, 6):
+        leave(monkeypatch, 1.001 * sum(each[:processes]) / GIB)
+        assert image_fit.STUDY.at_once(units, 6) == processes
+    leave(monkeypatch, 0)
+    assert image_fit.STUDY.at_once(units, 6) == 1
+    monkeypatch.setattr(sweep, "available", lambda: None)
+    assert image_fit.STUDY.at_once(units, 6) == 6
+    assert image_fit.STUDY.at_once([], 6) == 6
+
+
+@pytest.mark.skipif(cores() < 2, reason="one core runs one unit anyway")
+def test_a_run_says_where_memory_leaves_a_core_idle(tmp_path, monkeypatch, photo, capsys):
+    own = presets.PRESETS["quick"].own | {"fit": {"steps": 2}, "parameters": 6000}
+    monkeypatch.setitem(presets.PRESETS, "quick", dataclasses.replace(presets.PRESETS["quick"], own=own))
+    leave(monkeypatch, 0.8)
+    status = workbench.run("image-fit", photo, schemes=("none",), seeds=(0, 1), panels=("fit",), out=tmp_path / "runs")
+    said = capsys.readouterr().out
+    assert status == 0
+    assert "2 runs on one process of one thread on the CPU" in said
+    assert f"Not {min(cores(), 2)} at a time" in re.sub(rf"Not {cores()}", f"Not {min(cores(), 2)}", said)
+
+
+def test_a_seed_that_no_generator_takes_is_refused():
+    for seed in (-1, 2**63):
+        with pytest.raises(ValueError, match=rf"from 0 to 2\^63 - 1; got {seed}\. Use --seeds 0 1 2"):
+            studies.Request(preset="quick", seeds=[seed])
+    assert studies.Request(preset="quick", seeds=[2**63 - 1]).seeds == [2**63 - 1]
+
+
+TETRAHEDRON = """v 0 0 0
+v 1 0 0
+v 0 1 0
+v 0 0 1
+f 1 3 2
+f 1 2 4
+f 1 4 3
+f 2 3 4
+"""
