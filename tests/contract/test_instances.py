@@ -41,6 +41,7 @@ OTHERS = {
     "MixedRoPE": [{"head_dim": 64, "heads": 8}, {"head_dim": 16, "heads": 3, "axes": 4}],
     "MultiResolutionGrid": [{"axes": 2, "resolutions": (2, 3), "table_size": 16, "features": 1}],
     "NoPE": [{}],
+    "OneBlob": [{"axes": 2}, {"axes": 3, "bins": 16, "kernel": "quartic"}],
     "PEG": [{"dim": 64}, {"dim": 5, "axes": 3}],
     "PoPE": [{"head_dim": 16, "heads": 8}, {"head_dim": 5, "heads": 3}],
     "Random": [{"dim": 64, "max_len": 196}],

@@ -27,7 +27,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 OF_OTHERS = {"Concat": "is made of other schemes", "Sum": "is made of other schemes",
              "Scaled": "is made of other schemes", "GraphDistance": "needs edges=.."}  # fmt: skip
-CELLS = dict.fromkeys(("DenseGrid", "HashGrid", "MultiResolutionGrid"), "is defined from 0 to 1 on axis 0; position 2")
+CELLS = dict.fromkeys(
+    ("DenseGrid", "HashGrid", "MultiResolutionGrid", "OneBlob"), "is defined from 0 to 1 on axis 0; position 2"
+)
 TURN = dict.fromkeys(
     ("SphereC", "SphereCPlus", "SphereDFS", "SphereM", "SphereMPlus", "SphericalHarmonics"),
     "reads (longitude, latitude) in radians, within one turn; got 15",

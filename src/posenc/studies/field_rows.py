@@ -1,13 +1,14 @@
 """The rows of studies that fit a field: an encoding and a network behind it, of about as many numbers as allowed.
 
-    none | basic | positional | posenc | posenc-SCALE | gaussian-SIGMA | siren
+    none | basic | positional | posenc | posenc-SCALE | gaussian-SIGMA | siren | one-blob
     dense | hash | multires | multires-nearest | multires-smoothstep
 
 positional has 1, 2, 4, .. cycles as NeRF does; posenc is the mapping of that name in the code of arXiv 2006.10739, 128
-frequencies an axis up to SCALE - 1 cycles. A row spends its budget where its paper does: Fourier features and SIREN on
-the width of the network (three hidden layers), grids on their table, with a network of two layers of 64; dense and
-multires, once they have a row for every vertex as fine as they may be, on longer rows. Any scheme of the catalogue as
-text, such as ``MultiResolutionGrid(axes=2, table_size=4096)``, is taken as it stands, with the grids' network.
+frequencies an axis up to SCALE - 1 cycles; one-blob has 32 bins an axis. A row spends its budget where its paper does:
+Fourier features, SIREN and bins on the width of the network (three hidden layers), grids on their table, with a network
+of two layers of 64; dense and multires, once they have a row for every vertex as fine as they may be, on longer rows.
+Any scheme of the catalogue as text, such as ``MultiResolutionGrid(axes=2, table_size=4096)``, is taken as it stands,
+with the grids' network.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ INSTANT_NGP: Mapping[str, Any] = MappingProxyType({"lr": 1e-2, "betas": (0.9, 0.
 COPIES = 8
 """Of each parameter, while it is trained."""
 GRIDS = {"dense", "hash", "multires", "multires-nearest", "multires-smoothstep"}
-NAMES = ("none", "basic", "positional", "posenc", "gaussian-10", "siren", *sorted(GRIDS))
+NAMES = ("none", "basic", "positional", "posenc", "gaussian-10", "siren", "one-blob", *sorted(GRIDS))
+SCHEMES = {"none": "Coordinates", "siren": "SIREN", "one-blob": "OneBlob"}
+BINS = 32
+"""Of each axis, as instant-ngp's settings for pictures have them."""
 
 
 class Budget(NamedTuple):
@@ -87,7 +91,7 @@ def row(label: str, budget: Budget) -> FieldRow:
         if name in GRIDS:
             return _grid(name, budget)
         if name in NAMES or name.startswith(("gaussian-", "posenc-")):
-            return _waves(name, {"none": "Coordinates", "siren": "SIREN"}.get(name, "FourierFeatures"), budget)
+            return _waves(name, SCHEMES.get(name, "FourierFeatures"), budget)
     except TooSmallError as error:
         raise ValueError(f"the row {label!r} cannot be built: {error}") from None
     try:
@@ -125,6 +129,9 @@ def _waves(name: str, scheme: str, budget: Budget) -> FieldRow:
         inputs = 2 * axes * FREQUENCIES
         scale = budget.released if name == "posenc" else _number_in(name)
         options |= {"dim": inputs, "directions": "released", "sigma": scale}
+    elif name == "one-blob":
+        inputs = axes * BINS
+        options |= {"bins": BINS}
     elif name == "siren":
         changes |= {"activation": "sine"}
         inputs = 0
