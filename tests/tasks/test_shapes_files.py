@@ -155,7 +155,7 @@ def test_a_broken_file_is_one_sentence_that_names_it(tmp_path, name, content):
 
 
 def test_points_without_faces(tmp_path):
-    with pytest.raises(ValueError, match=r"a.obj: .*there are no faces; a cloud of points has none") as error:
+    with pytest.raises(ValueError, match=r"a.obj: .*there are no faces: a cloud of points has none") as error:
         shapes.read(obj(tmp_path / "a.obj", faces=np.zeros((0, 3), int)))
     one_sentence(error)
 

@@ -146,7 +146,10 @@ def _place(folder: Path, written: str, label: str) -> Path:
     for candidate in (plain, *(plain.with_name(plain.name + suffix) for suffix in SUFFIXES)):
         if candidate.is_file():
             return candidate
-    raise ValueError(f"{label}: there is no picture {plain}, nor one with a suffix such as .png or .jpg.")
+    raise ValueError(
+        f"{label}: there is no picture {plain}, nor one with a suffix such as .png or .jpg. Put it there, or "
+        "take the frame out of the file."
+    )
 
 
 def _pose(given: Any, label: str) -> np.ndarray:
@@ -168,7 +171,10 @@ def _pose(given: Any, label: str) -> np.ndarray:
             f"{ORTHONORMAL:g}). Put a scaling of the scene into the translations."
         )
     if np.linalg.det(turn) < 0:
-        raise ValueError(f"{label}: the rotation of `transform_matrix` is a mirror image (determinant -1).")
+        raise ValueError(
+            f"{label}: the rotation of `transform_matrix` is a mirror image (determinant -1). A camera's "
+            "columns are right, up and backwards: negate the one that is not."
+        )
     return pose
 
 
@@ -287,7 +293,10 @@ def _lens(frame: Frame, width: int, height: int, step: int) -> list[float]:
             told[name] = 0.5 * size / math.tan(0.5 * angle)
     focal = told.get("fl_x", told.get("fl_y"))
     if focal is None or not focal > 0 or not told.get("fl_y", focal) > 0:
-        raise ValueError(f"{frame.label}: neither it nor its file says fl_x above 0, or camera_angle_x below pi.")
+        raise ValueError(
+            f"{frame.label}: neither it nor its file says fl_x above 0, or camera_angle_x below pi. Write "
+            "the focal length in pixels, fl_x."
+        )
     told = {"fl_x": focal, "fl_y": focal, "cx": told["w"] / 2, "cy": told["h"] / 2} | told
     pixels = [told[name] * scale / step for name in LENS[:4]]
     return pixels + [told.get(name, 0.0) for name in LENS[4:]]

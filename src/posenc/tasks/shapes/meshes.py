@@ -44,7 +44,10 @@ class Mesh:
     def __post_init__(self) -> None:
         vertices, faces = np.asarray(self.vertices, np.float64), np.asarray(self.faces)
         if not faces.size:
-            raise ValueError("a shape is a surface of triangles, and there are no faces; a cloud of points has none.")
+            raise ValueError(
+                "a shape is a surface of triangles, and there are no faces: a cloud of points has none, and "
+                "a face whose vertices are not there is none. Give a mesh with both."
+            )
         if vertices.ndim != 2 or vertices.shape[1] != 3 or faces.ndim != 2 or faces.shape[1] != 3:
             raise ValueError(f"a mesh has vertices (V, 3) and faces (F, 3); got {vertices.shape} and {faces.shape}.")
         if not np.issubdtype(faces.dtype, np.integer):
