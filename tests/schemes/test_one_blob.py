@@ -27,10 +27,11 @@ def bump(kernel, x):
 
 @pytest.mark.parametrize("kernel", ["gaussian", "quartic"])
 @pytest.mark.parametrize("rule", ["error", "wrap"])
-def test_a_bin_holds_what_lies_of_the_bump_in_it(kernel, rule):
-    bins, place = 8, 0.93
+@pytest.mark.parametrize("bins", [2, 3, 8])
+def test_a_bin_holds_what_lies_of_the_bump_in_it(kernel, rule, bins):
+    place = 0.93
     fine = (np.arange(bins * 20_000) + 0.5) / 20_000  # in bins
-    images = (-bins, 0, bins) if rule == "wrap" else (0,)
+    images = range(-5 * bins, 6 * bins, bins) if rule == "wrap" else (0,)
     density = sum(bump(kernel, fine - bins * place + image) for image in images)
     exact = density.reshape(bins, -1).sum(-1) / 20_000
     found = rows(OneBlob(bins=bins, kernel=kernel, domain=(0, 1, rule)), [[place]])[0]

@@ -296,13 +296,18 @@ def test_unknown_panels_and_lacking_runs_are_named(photo, quick, tmp_path):
     assert len(STUDY.stored(studies.Request(preset="quick"), store)) == 1
 
 
-def test_what_is_left_to_watch_is_announced(quick, photo, tmp_path):
+def test_what_is_left_to_watch_is_announced(quick, photo, tmp_path, monkeypatch):
     request, store = studies.Request(preset="quick", source=photo, schemes=["dense"]), Store(tmp_path / "runs")
     units = STUDY.plan(request, store)
     (line,) = STUDY.announce(request, store, units)
     live = store.root / "pages" / "image-fit-live.html"
     assert str(live) in line
     assert f"now/{units[0].key}.png" in live.read_text()
+    first, second, _ = units
+    watching.keep_newest(store.root, first.key, np.zeros((2, 2, 3), np.uint8))
+    monkeypatch.setattr(Store, "finished", lambda store, key: key == first.key)
+    STUDY.announce(request, store, units)
+    assert f"now/{second.key}.png" in live.read_text()  # what trains before what is done
 
 
 def test_an_estimate_is_made_before_a_long_preset(photo, tmp_path):

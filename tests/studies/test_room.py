@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 
 import numpy as np
 import pytest
@@ -58,6 +57,8 @@ def test_as_many_run_beside_each_other_as_fit(tmp_path, monkeypatch, photo):
     for processes in (1, 2, 3, 6):
         leave(monkeypatch, 1.001 * sum(each[:processes]) / GIB)
         assert image_fit.STUDY.at_once(units, 6) == processes
+    two = image_fit.STUDY.estimate(units, Store(tmp_path / "runs"), 2)
+    assert two.memory_bytes == pytest.approx(sum(each[:2]))
     leave(monkeypatch, 0)
     assert image_fit.STUDY.at_once(units, 6) == 1
     monkeypatch.setattr(sweep, "available", lambda: None)
@@ -74,7 +75,17 @@ def test_a_run_says_where_memory_leaves_a_core_idle(tmp_path, monkeypatch, photo
     said = capsys.readouterr().out
     assert status == 0
     assert "2 runs on one process of one thread on the CPU" in said
-    assert f"Not {min(cores(), 2)} at a time" in re.sub(rf"Not {cores()}", f"Not {min(cores(), 2)}", said)
+    assert "Not 2 at a time, one on each core: there is no memory for that many." in said
+
+
+def test_a_container_may_have_less_than_its_machine(tmp_path, monkeypatch):
+    monkeypatch.setattr(room, "GROUP", tmp_path)
+    whole = room.available()
+    for name, text in {"max": "3000000", "current": "2000000", "stat": "anon 5\ninactive_file 500000\n"}.items():
+        (tmp_path / f"memory.{name}").write_text(text)
+    assert room.available() == min(1_500_000, whole)
+    (tmp_path / "memory.max").write_text("max\n")
+    assert room.available() > 1_500_000
 
 
 def test_a_seed_that_no_generator_takes_is_refused():

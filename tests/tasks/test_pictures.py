@@ -70,7 +70,9 @@ def test_tiff_is_read_deep(tmp_path):
     tifffile.imwrite(tmp_path / "deep.tiff", deep, photometric="rgb")
     assert (pictures.read(tmp_path / "deep.tiff") == deep).all()
     tifffile.imwrite(tmp_path / "real.tiff", deep.astype(np.float32), photometric="rgb")
-    with pytest.raises(ValueError, match=r"pixels of the kind RGB, float32\. Save it as grey or RGB of 8 or 16 bits"):
+    with pytest.raises(
+        ValueError, match=r"pixels of the kind RGB, float32, 32 bits\. Save it as grey or RGB of 8 or 16 bits"
+    ):
         pictures.read(tmp_path / "real.tiff")
 
 
@@ -153,8 +155,23 @@ def test_every_kind_of_tiff_comes_as_its_colours_or_is_refused(tmp_path):
         apart = deep.transpose(2, 0, 1)
         tifffile.imwrite(tmp_path / "planes.tiff", apart, photometric="rgb", planarconfig="separate")
         assert (pictures.read(tmp_path / "planes.tiff") == deep).all()
+    tags = [(reading.ORIENTATION, "H", 1, 6, True)]
+    for kind, top in (("minisblack", 0), ("miniswhite", 15)):
+        packed = np.abs(top - np.arange(54).reshape(6, 9) % 16).astype(np.uint8)
+        tifffile.imwrite(tmp_path / "four.tiff", packed, photometric=kind, bitspersample=4, extratags=tags)
+        grey = (np.arange(54).reshape(6, 9) % 16 * 17).astype(np.uint8)
+        assert (pictures.read(tmp_path / "four.tiff")[..., 0] == np.rot90(grey, -1)).all()
+    colours = np.array(few.getpalette()[:12], np.uint16).reshape(4, 3)
+    table = np.zeros((3, 256), np.uint16)
+    table[:, :4] = colours.T * 257
+    turned = np.asarray(few)
+    tifffile.imwrite(tmp_path / "turned.tiff", turned, photometric="palette", colormap=table, extratags=tags)
+    assert (pictures.read(tmp_path / "turned.tiff") == np.rot90(np.asarray(few.convert("RGB")), -1)).all()
+    tifffile.imwrite(tmp_path / "twelve.tiff", COLOURS[..., 0].astype(np.uint16), bitspersample=12)
+    with pytest.raises(ValueError, match="pixels of the kind MINISBLACK, uint16, 12 bits"):
+        pictures.read(tmp_path / "twelve.tiff")
     tifffile.imwrite(tmp_path / "lab.tiff", COLOURS, photometric="cielab")
-    with pytest.raises(ValueError, match=r"pixels of the kind CIELAB, uint8\. Save it as grey or RGB"):
+    with pytest.raises(ValueError, match=r"pixels of the kind CIELAB, uint8, 8 bits\. Save it as grey or RGB"):
         pictures.read(tmp_path / "lab.tiff")
 
 
@@ -173,10 +190,18 @@ def test_a_picture_without_pixels_is_refused(tmp_path, bits):
 
 def test_memory_decides_how_large_a_picture_may_be(tmp_path):
     side = 13_500  # more pixels than Pillow opens unless it is told to
+    limit = Image.MAX_IMAGE_PIXELS
     found = pictures.read(empty(tmp_path / "large.png", side, side, 1))
+    assert limit == Image.MAX_IMAGE_PIXELS
     assert found.shape == (side, side, 1)
     with pytest.raises(ValueError, match=r"1000000 x 1000000: decoding it takes about 1862\.6 GiB"):
         pictures.read(empty(tmp_path / "huge.png", 10**6, 10**6, 8, lines=0))
+
+
+def test_a_png_that_begins_with_another_chunk_is_not_read_by_its_size(tmp_path):
+    (tmp_path / "phone.png").write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"CgBI", bytes(4)) + bytes(60))
+    with pytest.raises(ValueError, match=r"phone\.png does not decode as a picture"):
+        pictures.read(tmp_path / "phone.png")
 
 
 def test_what_is_no_picture_is_refused(tmp_path):
@@ -290,6 +315,20 @@ def test_a_smaller_picture_is_as_large_as_asked_and_has_the_means_of_areas(longe
     assert small.shape == (height, longest, 3)
     exact = np.einsum("yr,xs,rsc->yxc", share(6, height), share(9, longest), COLOURS.astype(float))
     assert np.abs(small - exact).max() <= 0.5 + 1e-9
+
+
+def test_what_is_clear_gives_a_smaller_picture_no_colour():
+    red = np.zeros((2, 2, 4), np.uint8)
+    red[0, 0] = 200, 0, 0, 255
+    assert pictures.reduced(red, 1).tolist() == [[[200, 0, 0, 64]]]
+    assert pictures.reduced(np.zeros((2, 2, 2), np.uint8), 1).tolist() == [[[0, 0]]]
+
+
+def test_a_large_picture_is_reduced_a_band_at_a_time():
+    large = np.random.default_rng(0).integers(0, 2**16, (1024, 6000, 1), dtype=np.uint16)  # two bands
+    small = pictures.reduced(large, 60)
+    assert small.shape == (10, 60, 1)
+    assert abs(float(small.mean()) - large[:1024].mean()) < 1
 
 
 @pytest.mark.data

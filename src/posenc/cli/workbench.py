@@ -122,11 +122,12 @@ def _train(found: Any, request: Any, store: Any, yes: bool, team: Team, tensorbo
 
     units = found.plan(request, store)
     todo = [unit for unit in units if not store.finished(unit.key)]
-    processes = found.at_once(todo, cores()) if request.device == "cpu" else 1
+    alone = request.device != "cpu" or team.size > 1  # one unit after the other
+    processes = 1 if alone else found.at_once(todo, cores())
     executor = runner.pick(request.device, processes, team=team)
     print(f"{found.question} {len(units)} runs on {executor}, results in {store.root}.")
-    if request.device == "cpu" and team.size == 1 and processes < min(cores(), len(todo)):
-        print(f"Not {cores()} at a time, one on each core: there is no memory for that many.")
+    if not alone and processes < (wanted := min(cores(), len(todo))):
+        print(f"Not {wanted} at a time, one on each core: there is no memory for that many.")
     if request.preset in found.asks and todo and not _agreed(found.estimate(todo, store, processes), yes):
         print("Nothing was started.")
         return 1
@@ -160,12 +161,14 @@ def _agreed(estimate: Any, yes: bool) -> bool:
 def _measure(found: Any, request: Any, store: Any, units: Any) -> int:
     """Brings the measurements of trained units into the store: on the CPU, unless their settings name a device."""
     from posenc import runner
+    from posenc.provenance import cores
 
     wanted = found.measurements(request, store, units)
     if all(store.finished(unit.key) for unit in wanted):
         return 0
     print(f"Measuring {len(wanted)} trained models.")
-    return runner.run(wanted, store, runner.pick(wanted[0].settings.get("device", "cpu"))).exit_code
+    device, processes = wanted[0].settings.get("device", "cpu"), found.at_once(units, cores())
+    return runner.run(wanted, store, runner.pick(device, processes)).exit_code
 
 
 def results(

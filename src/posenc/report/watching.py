@@ -24,6 +24,8 @@ def keep_newest(root: Path, key: str, frame: np.ndarray) -> None:
     """Puts a unit's newest picture there. It is for somebody who watches: a result is what the unit returns."""
     path = newest(root, key)
     path.parent.mkdir(parents=True, exist_ok=True)
+    for left in path.parent.glob(f".{path.name}.*"):  # by one that was killed
+        left.unlink(missing_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     partial.write_bytes(png(frame))
     partial.replace(path)

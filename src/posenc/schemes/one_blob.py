@@ -5,7 +5,8 @@
     F(x) = 1/2 + 15/16 (x - 2 x^3 / 3 + x^5 / 5),  |x| <= 1               kernel "quartic": a bin to either side
 
 Source: Müller et al. 2019, arXiv 1808.03856, section 4.3. Conventions: axis by axis, bin by bin; a bump is cut off at
-an end of its axis, and goes on at the other where the box says "wrap". tiny-cuda-nn has the quartic kernel and wraps.
+an end of its axis, and goes on at the other where the box says "wrap". The paper's kernel is Gaussian; tiny-cuda-nn's
+is quartic, and it wraps every axis: ``kernel="quartic", domain=(0, 1, "wrap")``.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class OneBlob(Scheme):
         {"axes": 2, "bins": 6},
         {"bins": 6, "domain": (-9, 60)},
         {"axes": 2, "bins": 5, "kernel": "quartic", "domain": (-9, 60)},
-        {"axes": 2, "bins": 5, "domain": (-3, 60, ("wrap", "clamp"))},
+        {"axes": 2, "bins": 2, "domain": (-3, 60, ("wrap", "clamp"))},
         {"axes": 3, "bins": 4, "kernel": "quartic", "domain": (-3, 60, "zero")},
     )
     conventions = ("kernel",)
@@ -78,12 +79,19 @@ class OneBlob(Scheme):
         below = self._below(apart)
         if any(self.domain.periodic):
             again = torch.tensor(self.domain.periodic, dtype=below.dtype, device=below.device)[:, None]
-            below = below + again * (self._below(apart - self.bins) + self._below(apart + self.bins))
+            beside = [self._below(apart + turn * self.bins) for turn in self._turns if turn]
+            below = below + again * torch.stack(beside).sum(0)
         rows = below.diff(dim=-1).flatten(-2).to(pos.table_dtype)
         return rows if points.inside is None else rows * points.inside[..., None]
 
     def _refuse_outside(self, pos: Positions) -> None:
         self.domain.refuse_outside(pos, type(self).__name__)
+
+    @property
+    def _turns(self) -> range:
+        """How often an axis is gone round until nothing is left of a bump: six of its bins to either side."""
+        most = math.ceil(6 / self.bins)
+        return range(-most, most + 1)
 
     def _below(self, x: Tensor) -> Tensor:
         """``F``: how much of the bump lies below an edge so many bins above its middle."""
@@ -104,7 +112,7 @@ class OneBlob(Scheme):
         for u, wraps in zip(unit, self.domain.periodic, strict=True):
             for k in range(self.bins):
                 whole = torch.zeros((), dtype=p.dtype)
-                for middle in (u - 1, u, u + 1) if wraps else (u,):
+                for middle in [u + turn for turn in self._turns] if wraps else [u]:
                     edges = ((k + 1) / self.bins - middle) * self.bins, (k / self.bins - middle) * self.bins
                     upper, lower = (self._define_below(edge) for edge in edges)
                     whole = whole + upper - lower

@@ -5,10 +5,10 @@
 
 positional has 1, 2, 4, .. cycles as NeRF does; posenc is the mapping of that name in the code of arXiv 2006.10739, 128
 frequencies an axis up to SCALE - 1 cycles; one-blob has 32 bins an axis. A row spends its budget where its paper does:
-Fourier features, SIREN and bins on the width of the network (three hidden layers), grids on their table, with a network
-of two layers of 64; dense and multires, once they have a row for every vertex as fine as they may be, on longer rows.
-Any scheme of the catalogue as text, such as ``MultiResolutionGrid(axes=2, table_size=4096)``, is taken as it stands,
-with the grids' network.
+Fourier features and SIREN on the width of the network (three hidden layers), and bins like them; grids on their table,
+with a network of two layers of 64; dense and multires, once they have a row for every vertex as fine as they may be, on
+longer rows. Any scheme of the catalogue as text, such as ``MultiResolutionGrid(axes=2, table_size=4096)``, is taken as
+it stands, with the grids' network.
 """
 
 from __future__ import annotations

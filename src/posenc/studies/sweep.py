@@ -29,7 +29,6 @@ from posenc.tasks.room import available, refuse_beyond
 Needs = Mapping[str, Sequence[str]]  # setting -> labels of rows
 ALL = "all"
 WORKER_BYTES = 0.5 * 2**30  # torch and its libraries in one process
-LIGHTER = "Ask for a smaller table, network or batch."
 
 
 def _nothing(request: Request, preset: Preset, store: Store, units: Sequence[Unit]) -> Sequence[Unit]:
@@ -73,12 +72,13 @@ class Sweep:
     JSON, from (request, store, setting, label), with its data in the store; None for a row that its data has no place
     for; raises ValueError for what cannot be run.
     headline: what the rows say, in one sentence. expected: differences named beforehand. seconds, memory: of one unit,
-    on one core; asked before a long preset starts, once for all units of which ``alike`` says the same. limits:
+    on one core; asked before anything starts, once for all units of which ``alike`` says the same. limits:
     sentences on what the numbers of a preset do not say. watched: whether a unit keeps its newest picture
     (``report.watching.keep_newest``), for a page to watch. scope: what verdicts on its claims hold for. belongs:
     whether a setting has a row of this label, where not all have the same; of a label that no setting has, ``settle``
     says so.
     remarks: sentences on the data of units, as what of it could not be read: said at the start and on the page.
+    lighter: how a unit is made smaller; where this is said, one that does not fit into memory is refused.
     """
 
     def __init__(
@@ -103,13 +103,14 @@ class Sweep:
         scope: str = "",
         belongs: Callable[[str, str], bool] = lambda setting, label: True,
         remarks: Callable[[Store, Sequence[Unit]], Sequence[str]] = lambda store, units: (),
+        lighter: str = "",
     ) -> None:
         self.name, self.question, self.lead, self.takes = name, question, lead, takes
         self.scales, self.plans, self.claims = presets, plans, claims
         self.work, self.settle, self.headline, self.expected = work, settle, headline, expected
         self.seconds, self.memory, self.alike = seconds, memory, alike
         self.limits, self.watched, self.scope, self.belongs = limits or {}, watched, scope, belongs
-        self.remarks = remarks
+        self.remarks, self.lighter = remarks, lighter
         self.presets: Mapping[str, str] = {key: preset.about for key, preset in presets.items()}
         self.asks = frozenset(key for key, preset in presets.items() if preset.asks)
         self.panels: Mapping[str, str] = {key: f"{plan.about} ({plan.shows})" for key, plan in plans.items()}
@@ -137,18 +138,22 @@ class Sweep:
                     )
                     for seed in request.seeds or preset.seeds
                 ]
-                if request.device == "cpu" and not all(store.finished(unit.key) for unit in units):
-                    refuse_beyond(WORKER_BYTES + self.memory(units[0]), f"training {label}", LIGHTER)
+                if self.lighter and request.device == "cpu" and not all(store.finished(unit.key) for unit in units):
+                    refuse_beyond(WORKER_BYTES + self.memory(units[0]), f"training {label}", self.lighter)
                 for unit in units:
                     found.setdefault(unit.key, unit)
         return list(found.values())
 
     def at_once(self, units: Sequence[Unit], processes: int) -> int:
         """Up to so many processes, as the largest of these units fit into free memory beside each other."""
-        free, largest = available(), sorted(WORKER_BYTES + each for each in self._each(units, self.memory))[::-1]
+        free = available()
         if free is None:
             return processes
-        return max((n for n in range(2, processes + 1) if sum(largest[:n]) <= free), default=1)
+        return max((n for n in range(2, processes + 1) if self._beside(units, n) <= free), default=1)
+
+    def _beside(self, units: Sequence[Unit], processes: int) -> float:
+        """Bytes of so many processes with the largest of these units."""
+        return sum(sorted((WORKER_BYTES + each for each in self._each(units, self.memory)), reverse=True)[:processes])
 
     def wanted(self, request: Request) -> dict[str, list[str]]:
         """The labels of each setting: those of the panels, or what was asked for by name in the panels' settings."""
@@ -183,8 +188,10 @@ class Sweep:
         if not self.watched or not todo:
             return remarks
         path, shown = store.root / "pages" / f"{self.name}-live.html", {}
-        for unit in units:
-            shown.setdefault(unit.scheme, newest(store.root, unit.key).relative_to(path.parent).as_posix())
+        for unit in sorted(units, key=lambda unit: store.finished(unit.key)):
+            file = newest(store.root, unit.key)
+            if not store.finished(unit.key) or file.exists():
+                shown.setdefault(unit.scheme, file.relative_to(path.parent).as_posix())
         watch(path, self.question, shown)
         return (*remarks, f"Watch it: {path}")
 
@@ -268,7 +275,7 @@ class Sweep:
         processes = min(processes, len(units))
         return Estimate(
             seconds=max(sum(each) / processes, max(each)),
-            memory_bytes=processes * (WORKER_BYTES + max(self._each(units, self.memory))),
+            memory_bytes=self._beside(units, processes),
             runs=len(units),
         )
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 GIB = 2**30
+GROUP = Path("/sys/fs/cgroup")
 
 
 def available() -> int | None:
@@ -13,12 +14,24 @@ def available() -> int | None:
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
+                free = int(line.split()[1]) * 1024
+                allowed = _allowed(GROUP)
+                return free if allowed is None else min(free, allowed)
     except (OSError, ValueError, IndexError):
         pass
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _allowed(group: Path) -> int | None:
+    """What a container's control group, version 2, leaves of its limit; None where there is none."""
+    try:
+        limit, used = (group / "memory.max").read_text().strip(), int((group / "memory.current").read_text())
+        told = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        return None if limit == "max" else max(0, int(limit) - used + int(told.get("inactive_file", 0)))
+    except (OSError, ValueError):
         return None
 
 

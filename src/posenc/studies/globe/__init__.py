@@ -88,6 +88,7 @@ STUDY = Sweep(
     headline=drawing.headline,
     seconds=work.seconds,
     memory=work.memory,
+    lighter="Ask for a smaller table or network.",
     expected=drawing.expected,
     limits={name: (*presets.LIMITS, *preset.own["limits"]) for name, preset in presets.PRESETS.items()},
 )

@@ -147,6 +147,7 @@ STUDY = Sweep(
     alike=lambda unit: tuple(unit.settings[name] for name in ("row", "training", "size")),
     claims=CLAIMS,
     watched=True,
+    lighter="Ask for a smaller table or network.",
     belongs=belongs,
     remarks=remarks,
     limits=dict.fromkeys(PRESETS, (MACHINE, RECIPE)),

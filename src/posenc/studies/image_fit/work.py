@@ -50,14 +50,18 @@ def keep_picture(root: Path, pixels: np.ndarray) -> str:
 def keep_source(root: Path, source: Path, longest: int | None) -> tuple[str, tuple[int, ...]]:
     """Puts a picture's file into a store, with at most `longest` pixels a side; its name there and its shape.
 
-    A file is decoded once, for all the rows that learn it. Raises ValueError for one that is no picture.
+    A file is decoded once in each size, for all the rows that learn it. Raises ValueError for one that is no picture.
     """
     if not source.is_file():
         pictures.read(source)  # says what is wrong
     digest = hashlib.sha256(json.dumps([pictures.FORMAT, longest]).encode())
-    with source.open("rb") as file:
-        while block := file.read(1 << 24):
-            digest.update(block)
+    try:
+        with source.open("rb") as file:
+            while block := file.read(1 << 24):
+                digest.update(block)
+    except OSError:
+        pictures.read(source)  # says what is wrong
+        raise
     beside = root / "data" / f"source-{digest.hexdigest()[:16]}.json"
     told = json.loads(beside.read_bytes()) if beside.exists() else None
     if told is None or not (root / "data" / told["picture"]).exists():

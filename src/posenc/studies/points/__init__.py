@@ -125,6 +125,7 @@ STUDY = Sweep(
     expected=expected,
     seconds=work.seconds,
     memory=work.memory,
+    lighter="Ask for fewer points or a smaller batch.",
     claims=CLAIMS,
     scope="these are clouds of solids that the project makes; ModelNet40 is the user's own.",
     limits=dict.fromkeys(PRESETS, LIMITS),

@@ -99,6 +99,7 @@ STUDY = Sweep(
     scope="these are views of one solid, and where one scene was run a pair is a seed: the interval asks what another "
     "seed would tell, not another scene.",
     watched=True,
+    lighter="Ask for a smaller table or network.",
     limits=dict.fromkeys(
         PRESETS,
         (

@@ -100,6 +100,7 @@ STUDY = Sweep(
     claims=CLAIMS,
     scope="these are fits of one shape, Spot, which is smooth and has few small parts.",
     watched=True,
+    lighter="Ask for a smaller table or network.",
     limits={
         name: (
             "Rates, the Gaussian features' sigma and the weight of the eikonal term were chosen on Spot with one seed "

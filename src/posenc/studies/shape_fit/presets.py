@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import msgspec
@@ -80,7 +81,7 @@ def settle(request: Request, store: Store, setting: str, label: str) -> dict[str
             raise ValueError(
                 f"{source.name} has no signed distance: {open_edges} of its edges do not join two faces that agree on "
                 "the outside, so it is not watertight. Fit what is inside by the winding number instead: posenc run "
-                f"shape-fit {source}{asked} --panels occupancy --out {store.root}"
+                f"shape-fit {quote(str(source))}{asked} --panels occupancy --out {quote(str(store.root))}"
             )
 
     told = work.keep_points(store.root, source, own["sizes"], refuse)

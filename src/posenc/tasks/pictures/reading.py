@@ -5,8 +5,10 @@ Pillow reads 8 bits; imagecodecs reads 16-bit PNG, which Pillow would cut to 8, 
 
 from __future__ import annotations
 
+import math
 import os
 import struct
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,10 +27,12 @@ PLAIN = {
     "I;16L": "I;16", "L": "L", "LA": "LA", "RGB": "RGB", "RGBA": "RGBA", "I;16": "I;16",
 }  # fmt: skip
 """Pillow's modes that are read, and which one says the same."""
-DIRECT = ("MINISBLACK", "MINISWHITE", "RGB")
-"""Kinds of TIFF whose numbers are the pixels."""
+DIRECT = ("MINISBLACK", "MINISWHITE", "RGB", "PALETTE")
+"""Kinds of TIFF that are read here; Pillow reads the colours of video, YCBCR."""
 SAVE = "Save it as grey or RGB of 8 or 16 bits, with ImageMagick: convert IN -colorspace sRGB -depth 16 OUT.png"
 ORIENTATION = 274
+LIMITED = threading.RLock()
+"""Held while Pillow's limit, which is one for all, is lifted."""
 SHARE = 0.5
 """A picture may take this part of the machine's memory, twice over while it is decoded."""
 
@@ -49,8 +53,9 @@ def read(path: Path) -> np.ndarray:
     if head[:2] in (b"II", b"MM") and head[2:4] in (b"*\0", b"\0*", b"+\0", b"\0+"):
         pixels = _tiff(path)
     elif head.startswith(PNG) and len(head) >= 26:
-        width, height = struct.unpack(">II", head[16:24])
-        _refuse_large(path, width, height, 1)  # of any kind
+        if head[12:16] == b"IHDR":
+            width, height = struct.unpack(">II", head[16:24])
+            _refuse_large(path, width, height, 1)  # of any kind
         pixels = _sixteen_bits(path) if head[24] == SIXTEEN else _pillow(path)
     else:
         pixels = _pillow(path)
@@ -84,14 +89,26 @@ def photos(folder: Path, size: int) -> dict[str, np.ndarray]:
 def reduced(pixels: np.ndarray, longest: int) -> np.ndarray:
     """Means over areas, so that the longer side has at most `longest` pixels; the same dtype.
 
-    A new pixel is the mean of those it covers, of those at its edges the covered part.
+    A new pixel is the mean of those it covers, of those at its edges the covered part; what is clear has no colour.
     """
     before = pixels.shape[:2]
     if max(before) <= longest:
         return pixels
     height, width = (max(1, round(side * longest / max(before))) for side in before)
-    summed = _summed(_summed(pixels, height, 0), width, 1)
-    return np.rint(summed / (before[0] / height * (before[1] / width))).astype(pixels.dtype)
+    band = max(1, (1 << 22) // math.prod(pixels.shape[1:]))  # rows at a time: sums are wide numbers
+    narrow = [_summed(_weighed(pixels[row : row + band]), width, 1) for row in range(0, before[0], band)]
+    mean = _summed(np.concatenate(narrow), height, 0) / (before[0] / height * (before[1] / width))
+    if pixels.shape[2] in (2, 4):
+        mean[..., :-1] /= np.maximum(mean[..., -1:] / np.iinfo(pixels.dtype).max, 1e-12)
+    return np.rint(mean).astype(pixels.dtype)
+
+
+def _weighed(pixels: np.ndarray) -> np.ndarray:
+    """Colours times their alpha, where there is one."""
+    if pixels.shape[2] not in (2, 4):
+        return pixels
+    alpha = pixels[..., -1:].astype(np.float64)
+    return np.concatenate([pixels[..., :-1] * (alpha / np.iinfo(pixels.dtype).max), alpha], -1)
 
 
 def _summed(values: np.ndarray, count: int, axis: int) -> np.ndarray:
@@ -113,6 +130,7 @@ class RefusalError(ValueError):
 def _decoding(path: Path) -> Iterator[None]:
     """Whatever a decoder raises of a file, in one sentence; Pillow refuses 179 megapixels, memory decides here."""
     Image, _ = _pil()
+    LIMITED.acquire()
     limit = Image.MAX_IMAGE_PIXELS
     try:
         Image.MAX_IMAGE_PIXELS = None
@@ -127,6 +145,7 @@ def _decoding(path: Path) -> Iterator[None]:
         ) from error
     finally:
         Image.MAX_IMAGE_PIXELS = limit
+        LIMITED.release()
 
 
 def _pillow(path: Path) -> np.ndarray:
@@ -162,20 +181,28 @@ def _tiff(path: Path) -> np.ndarray:
         raise ValueError(f"{path} is a TIFF, which needs tifffile: {EXTRA}") from error
     with _decoding(path), tifffile.TiffFile(path) as held:
         page: Any = held.pages[0]
-        _refuse_large(path, page.imagewidth, page.imagelength, page.samplesperpixel * page.bitspersample // 8)
+        _refuse_large(path, page.imagewidth, page.imagelength, -(-page.samplesperpixel * page.bitspersample // 8))
         kind = page.photometric
         if kind == tifffile.PHOTOMETRIC.SEPARATED:
             raise RefusalError(f"{path} is CMYK, {RGB}")
-        pixels, coded = None, page.bitspersample == 1 or (page.bitspersample == 8 and kind.name in ("PALETTE", "YCBCR"))
-        if not coded:
-            if kind.name not in DIRECT or page.dtype not in (np.uint8, np.uint16):
-                raise RefusalError(f"{path} has pixels of the kind {kind.name}, {page.dtype}. {SAVE}")
-            apart = page.planarconfig == tifffile.PLANARCONFIG.SEPARATE and page.samplesperpixel > 1
-            pixels = np.moveaxis(page.asarray(), 0, -1) if apart else page.asarray()
-            pixels = _turned(pixels, page.tags.valueof(ORIENTATION, 1))
-    if pixels is None:
-        return _pillow(path)
-    if kind == tifffile.PHOTOMETRIC.MINISWHITE:
+        name, bits = getattr(kind, "name", str(kind)), page.bitspersample
+        by_eye = name == "YCBCR" and bits == 8
+        if not by_eye and not (name in DIRECT and bits in (1, 2, 4, 8, 16) and np.dtype(page.dtype).kind in "bu"):
+            raise RefusalError(f"{path} has pixels of the kind {name}, {page.dtype}, {bits} bits. {SAVE}")
+        pixels = None if by_eye else _in_full(page, name, bits)
+    return _pillow(path) if pixels is None else pixels
+
+
+def _in_full(page: Any, name: str, bits: int) -> np.ndarray:
+    """A page of a TIFF, turned as it is to be seen, with white and black where they belong; 8 or 16 bits."""
+    apart = page.planarconfig == 2 and page.samplesperpixel > 1  # colour after colour
+    pixels = np.moveaxis(page.asarray(), 0, -1) if apart else page.asarray()
+    pixels = _turned(pixels, page.tags.valueof(ORIENTATION, 1))
+    if name == "PALETTE":
+        return (page.colormap.T >> 8).astype(np.uint8)[pixels]
+    if bits < 8:
+        pixels = pixels.astype(np.uint8) * np.uint8(255 // (2**bits - 1))
+    if name == "MINISWHITE":
         grey = pixels if pixels.ndim == 2 else pixels[..., :1]
         grey[...] = np.iinfo(pixels.dtype).max - grey
     return pixels
