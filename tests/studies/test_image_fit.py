@@ -303,7 +303,7 @@ def test_what_is_left_to_watch_is_announced(quick, photo, tmp_path, monkeypatch)
     live = store.root / "pages" / "image-fit-live.html"
     assert str(live) in line
     assert f"now/{units[0].key}.png" in live.read_text()
-    first, second, _ = units
+    first, second, *_ = units
     watching.keep_newest(store.root, first.key, np.zeros((2, 2, 3), np.uint8))
     monkeypatch.setattr(Store, "finished", lambda store, key: key == first.key)
     STUDY.announce(request, store, units)
