@@ -235,6 +235,8 @@ def test_the_page_shows_truth_predictions_errors_depth_and_a_turning_picture(tmp
     with image.open(turn) as opened:
         assert opened.n_frames == 4
         assert opened.size == (turning.SIDE, turning.SIDE)
+    monkeypatch.setattr(turning, "frames", None)  # a page that is drawn again does not render it again
+    assert STUDY.page(request, store, units, {}) == page
     told = STUDY.verdict(request, store, units)
     assert "torus:" in told[0]
     assert "comes nearest, PSNR on the object" in told[0]

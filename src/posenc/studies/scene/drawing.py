@@ -220,7 +220,7 @@ def turntable(found: Found, setting: str, label: str, scene: Scene) -> Panel:
     title = _title(found, "From all around", setting)
     unit = found.first(setting, label)
     assert unit is not None, "a row with a score has a finished unit"
-    frames = turning.frames(work.restore(unit, scene, found.store.read(unit.key).weights), turning.FRAMES, turning.SIDE)
+    frames = turning.kept(found.store, unit, scene)
     beside = found.beside(f"{setting}-turntable.png")
     try:
         turning.write(beside, frames)

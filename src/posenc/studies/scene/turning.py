@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from posenc.studies.scene.work import Trained
+from posenc.store import Store, Unit
+from posenc.studies.scene.work import Trained, restore
 from posenc.tasks import scenes
+from posenc.tasks.scenes import Scene
+from posenc.training.checkpoint import write_whole
 
 FRAMES, SIDE = 36, 144
 MILLISECONDS = 80
@@ -21,6 +24,17 @@ def frames(trained: Trained, count: int, side: int) -> np.ndarray:
     around = scenes.turntable(trained.scene, count, side)
     colour, _, _ = trained.look(around, torch.arange(around.pixels))
     return np.rint(colour.clip(0, 1) * 255).astype(np.uint8).reshape(count, side, side, 3)
+
+
+def kept(store: Store, unit: Unit, scene: Scene) -> np.ndarray:
+    """The frames of a finished unit; rendered once, for they take as long as its scoring, and kept in the store."""
+    path = store.root / "data" / f"turning-{unit.key}-{FRAMES}-{SIDE}.npy"
+    if not path.exists():
+        found = frames(restore(unit, scene, store.read(unit.key).weights), FRAMES, SIDE)
+        held = io.BytesIO()
+        np.save(held, found)
+        write_whole(path, held.getvalue())
+    return np.load(path)
 
 
 def write(path: Path, turn: np.ndarray) -> None:
