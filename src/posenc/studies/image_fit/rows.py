@@ -16,7 +16,7 @@ NEAR = ("gaussian-5", "gaussian-20")
 """Sigmas besides the authors' own that a choice on held-out pixels may fall on, fitted in full at longer scales."""
 SIGMAS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 OF_SIGMA = {f"gaussian-{sigma:g}": sigma for sigma in SIGMAS}
-SCALES = ("posenc-16", "posenc-32", "posenc-64")
+SCALES = ("posenc-8", "posenc-16", "posenc-32", "posenc-64")
 """What the scale of posenc is chosen among; where it is not, half of what the learned pixels can hold."""
 GRIDS = ("dense", "hash", "multires")
 WAVES = ("none", "basic", "positional", "posenc", "gaussian", "siren")
