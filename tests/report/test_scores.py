@@ -184,3 +184,18 @@ def test_long_means_clear_the_largest_value_and_leave_rows_level():
     ).groups()
     ring = re.search(r'<use href="[^"]+" x="([\d.]+)" [^>]*fill-opacity: 0', pictures[1]).group(1)
     assert float(end) - CHARACTER * float(size) * len("1.000000") >= float(ring) + 4.6 / 2
+
+
+@pytest.mark.parametrize(
+    ("bounds", "ticks"),
+    [
+        ((0.13, 0.21), ["0.14", "0.16", "0.18", "0.2"]),  # less than a decade, and neither 1, 2 nor 5 in it twice
+        ((1.0, 5.0), ["1", "2", "5"]),
+        ((0.09, 300.0), ["0.1", "1", "10", "100"]),
+    ],
+)
+def test_a_logarithmic_axis_has_few_round_ticks_however_short_it_is(bounds, ticks):
+    svg = dots({"a": {0: bounds[1]}}, ["a"], prefix="p", lines={}, bounds=bounds, log=True)
+    *found, mean = re.findall(r">([\d.]+)<", svg)
+    assert found == ticks
+    assert float(mean) == bounds[1]

@@ -109,13 +109,16 @@ def curves(
 
 
 def _ticks(bounds: tuple[float, float], log: bool) -> list[float]:
-    """About five round numbers of the axis; on a logarithmic one 1, 2, 5, 10, .. or the powers of ten."""
+    """About five round numbers of the axis; on a logarithmic one 1, 2, 5, 10, .. or the powers of ten, where one of
+    less than a decade has such numbers, else evenly spaced ones."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 
-    fine = LogLocator(subs=(1, 2, 5)) if log else MaxNLocator(4, steps=[1, 2, 2.5, 5, 10])
-    found = [tick for tick in fine.tick_values(*bounds) if bounds[0] <= tick <= bounds[1]]
-    coarse = [tick for tick in LogLocator().tick_values(*bounds) if bounds[0] <= tick <= bounds[1]] if log else []
-    return coarse if len(found) > 5 and len(coarse) > 1 else found
+    even = MaxNLocator(4, steps=[1, 2, 2.5, 5, 10])
+    locators = (LogLocator(subs=(1, 2, 5)), LogLocator(), even) if log else (even,)
+    fine, *coarser = [
+        [tick for tick in locator.tick_values(*bounds) if bounds[0] <= tick <= bounds[1]] for locator in locators
+    ]
+    return fine if 2 <= len(fine) <= 5 else next((ticks for ticks in coarser if len(ticks) > 1), fine)
 
 
 def thinned(epochs: Sequence[int], most: int) -> list[int]:
