@@ -75,6 +75,16 @@ def test_the_quick_plan_is_six_rows_in_three_sizes_by_three_seeds(photo, tmp_pat
     assert {unit.setting for unit in one} == {"main"}
 
 
+def test_a_row_asked_for_among_the_sizes_has_those_of_the_panel(photo, tmp_path):
+    def labels(*panels):
+        request = studies.Request(preset="quick", source=photo, panels=panels, schemes=["dense"], seeds=[0])
+        return [unit.scheme for unit in STUDY.plan(request, Store(tmp_path / "runs"))]
+
+    assert labels("sizes") == [f"dense@{size}, main sizes" for size in presets.CROSSING]
+    assert labels("sizes", "fit") == ["dense"]
+    assert labels("interpolation") == ["dense, main sizes"]
+
+
 @pytest.mark.parametrize("axes", [2, 3])
 @pytest.mark.parametrize("label", [name for name in field_rows.NAMES if name not in ("dense", "hash")])
 def test_rows_are_about_as_large_as_they_may_be(label, axes):

@@ -163,12 +163,24 @@ class Sweep:
                 known = needed.setdefault(setting, [])
                 known += [label for label in labels if label not in known]
         if request.schemes:
-            nowhere = {label for label in request.schemes if not any(self.belongs(s, label) for s in needed)}
-            needed = {
-                setting: [label for label in request.schemes if label in nowhere or self.belongs(setting, label)]
-                for setting in needed
-            }
+            meant = [self._meant(label, needed) for label in request.schemes]
+            needed = {setting: [each for one in meant for each in one.get(setting, ())] for setting in needed}
         return needed
+
+    def _meant(self, label: str, needed: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+        """Where a name that was asked for has rows, and which.
+
+        Itself where it belongs; else the sizes of it that settings need, NAME@SIZE; else itself everywhere, for
+        ``settle`` to say what it is.
+        """
+        sizes = {
+            setting: [each for each in labels if each.startswith(f"{label}@")] for setting, labels in needed.items()
+        }
+        return (
+            {setting: [label] for setting in needed if self.belongs(setting, label)}
+            or {setting: found for setting, found in sizes.items() if found}
+            or {setting: [label] for setting in needed}
+        )
 
     def chosen(self, request: Request) -> tuple[str, ...]:
         """The panels of a request, in the order of the page. Raises ValueError with the nearest name for others."""
