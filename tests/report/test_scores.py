@@ -146,6 +146,8 @@ def test_over_several_settings_a_pair_is_a_setting():
     assert found.mean == pytest.approx(13.1 + 14 / 3)
     (told,) = judged(table, [Expected("psnr", "multires", "none", settings=("a", "b", "c"))])
     assert "3 settings" in told.text
+    (one,) = judged(table, [Expected("psnr", "multires", "none", settings=("a", "absent"))])
+    assert one.text.endswith("[one setting, no interval], 1 setting.")
     assert across("psnr", "multires", "none", ("absent",))(table) is None
 
 

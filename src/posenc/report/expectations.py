@@ -50,7 +50,8 @@ def _judge(rows: Sequence[Row], each: Expected) -> Finding:
     if found is None:
         return Finding("absent", WORDS["absent"], f"{says}{where}: its runs are not there.")
     digits = decimals(found.high - found.low) if found.known else 3
-    size = f"{signed(found.mean, digits)}{' ' + each.unit if each.unit else ''} {interval(found, digits)}"
+    unit = f" {each.unit}" if each.unit else ""
+    size = f"{signed(found.mean, digits)}{unit} {interval(found, digits, over=each.noun)}"
     ahead = found.above(0) if each.higher else found.below(0)
     behind = found.below(0) if each.higher else found.above(0)
     tone = "yes" if ahead else "no" if behind else "unsure"

@@ -119,6 +119,11 @@ class Reading:
     corrected: bool = False
 
     @property
+    def over(self) -> str:
+        """What one value of an estimate is of: a seed, a picture."""
+        return self.quantity.estimate.over if isinstance(self.quantity.estimate, Paired) else "seed"
+
+    @property
     def measured(self) -> str:
         """+0.39 [0.22, 0.58], n = 5 seeds, p = 0.013."""
         found = self.estimate
@@ -128,10 +133,9 @@ class Reading:
             asked = len(self.quantity.estimate.schemes) if isinstance(self.quantity.estimate, Ranked) else found.n
             short = f" of {asked}" if asked > found.n else ""
             return f"{correlation(found)}{short} encodings"
-        told = _size(found)
+        told = _size(self)
         told += f" ({found.level:.0%})" if found.known and found.level != 0.95 else ""
-        over = self.quantity.estimate.over if isinstance(self.quantity.estimate, Paired) else "seed"
-        told += f", n = {count(found.n, over)}" if found.known else ""
+        told += f", n = {count(found.n, self.over)}" if found.known else ""
         return told + (f", {p_value(self.p)}{' (Holm)' if self.corrected else ''}" if self.p is not None else "")
 
 
@@ -294,7 +298,7 @@ def _sentence(reading: Reading) -> str:
     found, low, high = reading.estimate, reading.quantity.low, reading.quantity.high
     assert found is not None, "a reading with a sentence has an estimate"
     name = ("the control " if reading.control else "") + reading.quantity.says
-    size = _size(found)
+    size = _size(reading)
     if reading.stance == "supports":
         return f"{name} is {size}, {reading.quantity.range}"
     if reading.stance == "contradicts":
@@ -305,11 +309,14 @@ def _sentence(reading: Reading) -> str:
     return f"{name} is {size}, and the interval holds{NO_BREAK}{listed(ends)}"
 
 
-def _size(found: Estimate | Correlation) -> str:
+def _size(reading: Reading) -> str:
+    found = reading.estimate
+    if found is None:
+        return "–"
     if not isinstance(found, Estimate):
         return correlation(found).removeprefix("ρ = ").removeprefix("ρ is ")
     digits = decimals(found.high - found.low)
-    return f"{number(found.mean, digits)}{NO_BREAK}{interval(found, digits)}"
+    return f"{number(found.mean, digits)}{NO_BREAK}{interval(found, digits, over=reading.over)}"
 
 
 def _stance(reading: Reading) -> str:

@@ -101,10 +101,12 @@ def signed(value: float, digits: int = 2) -> str:
     return text if text.startswith(("−", "–")) else f"+{text}"
 
 
-def interval(estimate: Estimate, digits: int = 2, within: tuple[float, float] = (-math.inf, math.inf)) -> str:
-    """[0.82, 0.92], cut to the range that the quantity can take; a sentence fragment for a single seed."""
+def interval(
+    estimate: Estimate, digits: int = 2, within: tuple[float, float] = (-math.inf, math.inf), over: str = "seed"
+) -> str:
+    """[0.82, 0.92], cut to the range that the quantity can take; a sentence fragment for a single seed, or `over`."""
     if not estimate.known:
-        return "[one seed, no interval]"
+        return f"[one {over}, no interval]"
     low, high = max(estimate.low, within[0]), min(estimate.high, within[1])
     return f"[{number(low, digits)},{NO_BREAK}{number(high, digits)}]"
 
