@@ -7,9 +7,11 @@ from collections import Counter
 import pytest
 
 from posenc.report.ledger import judge_claim
-from posenc.studies import field_rows
+from posenc.store import Store, Unit
+from posenc.studies import Request, field_rows
 from posenc.studies.field_rows import Budget
-from posenc.studies.image_fit import choosing, claims, rows, sizing, sooner
+from posenc.studies.found import Found
+from posenc.studies.image_fit import choosing, claims, held_out, presets, rows, sizing, sooner
 from posenc.training.loop import MOMENTS
 
 
@@ -60,6 +62,40 @@ def test_sigma_is_chosen_on_some_photographs_and_reported_on_others():
     first = next(reading for reading in found.readings if reading.quantity.says.startswith("gaussian - posenc"))
     assert first.estimate is not None
     assert first.estimate.mean == pytest.approx(20.0 - 25.0)
+
+
+def found_of(table, tmp_path) -> Found:
+    """What is drawn from these rows alone."""
+    said = {"training": {"batch": 8, "epochs": 9}}
+    units = [
+        Unit(study="image-fit", preset="quick", setting=each, scheme="none", seed=0, work="a:b", settings=said)
+        for each in dict.fromkeys(row["setting"] for row in table)
+    ]
+    found = Found(Request(preset="quick"), presets.PRESETS["quick"], Store(tmp_path / "runs"), units)
+    vars(found).update(rows=table, done=units)
+    return found
+
+
+def test_rows_asked_for_by_name_are_shown_among_the_pixels_held_out(tmp_path):
+    def at(**reached: float) -> list[dict]:
+        table = {name.replace("_", "-"): value for name, value in reached.items()}
+        return [row for picture in ("moon", "page") for row in rows_of(table, f"{picture} held-out")]
+
+    (panel,) = held_out.held_out(found_of(at(one_blob=21.0, gaussian_10=24.0, gaussian_20=20.0), tmp_path))
+    assert [row[0] for row in panel.blocks[0].rows] == ["gaussian-10", "one-blob"]
+    (panel,) = held_out.held_out(found_of(at(posenc_8=21.0), tmp_path))
+    assert [row[0] for row in panel.blocks[0].rows] == ["posenc-8"]  # not chosen, and all there is
+    parted = rows_of({"none": 20.0}, "moon held-out") + rows_of({"basic": 20.0}, "page held-out")
+    (panel,) = held_out.held_out(found_of(parted, tmp_path))
+    assert "No unit of this setting has finished." in panel.blocks[0].paragraphs[0]
+
+
+@pytest.mark.parametrize("sigmas", [1, 2])
+def test_the_best_of_one_sigma_is_not_told(sigmas, tmp_path):
+    table = rows_of({"gaussian-1": 20.0, "gaussian-2": 21.0} if sigmas == 2 else {"gaussian-1": 20.0}, "moon held-out")
+    (panel,) = held_out.sigma(found_of(table, tmp_path))
+    told = [block.caption for block in panel.blocks if hasattr(block, "caption")]
+    assert ("The best sigma of each picture" in told) == (sigmas == 2)
 
 
 def test_five_times_sooner_is_judged_by_the_median_over_pictures():

@@ -22,9 +22,10 @@ PUBLISHED = {"none": 19.323, "basic": 21.716, POSENC: 24.947, GAUSSIAN: 25.568}
 def held_out(found: Found) -> list[Panel]:
     choice = choose(found.rows)
     settings = [setting for setting in choice.reported if reached(found, setting)]
-    shown = [choice.label(GAUSSIAN if label == rows.AUTHORS else label) for label in rows.MAPPINGS]
     if not settings:
         return []
+    run = dict.fromkeys(label for setting in settings for label in reached(found, setting))
+    shown = [label for label in run if label not in choice.rejected] or list(run)
     if len(settings) == 1:
         kept = [row for row in found.rows if row["scheme"] in [f"{label}, {settings[0]}" for label in shown]]
         near = scores(kept, metrics={PSNR: SCORE}, setting=settings[0], title="Held out")
@@ -46,7 +47,8 @@ def held_out(found: Found) -> list[Panel]:
         title="Held out",
         over="picture",
     )  # fmt: skip
-    return [Panel("Held out", (table, *drawn.blocks), f"{_how(found, settings[0])} {choice.words}")]
+    tables = (table,) if means else ()
+    return [Panel("Held out", (*tables, *drawn.blocks), f"{_how(found, settings[0])} {choice.words}")]
 
 
 def _how(found: Found, setting: str) -> str:
@@ -77,9 +79,10 @@ def sigma(found: Found) -> list[Panel]:
     best = tuple(
         (name, f"{max(points, key=lambda sigma: mean(list(points[sigma].values()))):g}")
         for name, points in series.items()
+        if len(points) > 1
     )
-    maxima = Table("The best sigma of each picture", ("Picture", "Best sigma"), best)
-    return [Panel(panel.title, (*panel.blocks, maxima, _swept(found, choice, settings)), panel.caption)]
+    maxima = (Table("The best sigma of each picture", ("Picture", "Best sigma"), best),) if best else ()
+    return [Panel(panel.title, (*panel.blocks, *maxima, _swept(found, choice, settings)), panel.caption)]
 
 
 def _swept(found: Found, choice: Choice, settings: Sequence[str]) -> Table:
