@@ -109,8 +109,11 @@ def curves(
 
 
 def _ticks(bounds: tuple[float, float], log: bool) -> list[float]:
-    """About five round numbers of the axis; on a logarithmic one 1, 2, 5, 10, .. or the powers of ten, where one of
-    less than a decade has such numbers, else evenly spaced ones."""
+    """About five round numbers of the axis.
+
+    On a logarithmic one 1, 2, 5, 10, .., where those are too many the powers of ten; evenly spaced ones where it has
+    fewer than two of either.
+    """
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     even = MaxNLocator(4, steps=[1, 2, 2.5, 5, 10])

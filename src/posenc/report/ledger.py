@@ -311,8 +311,7 @@ def _sentence(reading: Reading) -> str:
 
 def _size(reading: Reading) -> str:
     found = reading.estimate
-    if found is None:
-        return "–"
+    assert found is not None, "what is not there has no size"
     if not isinstance(found, Estimate):
         return correlation(found).removeprefix("ρ = ").removeprefix("ρ is ")
     digits = decimals(found.high - found.low)
