@@ -4,25 +4,34 @@ VENV ?= .venv
 TORCH_INDEX ?=
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 # where tensors have shapes, and types are checked at run time; elsewhere wrong types are part of the tests
-SHAPED = posenc.positions,posenc.frequencies,posenc.scheme,posenc.schemes,posenc.kernels,posenc.attention,posenc.models,posenc.training,posenc.measure,posenc.contract
+SHAPED = posenc.positions,posenc.frequencies,posenc.scheme,posenc.schemes,posenc.kernels,posenc.attention,posenc.models,posenc.workbench.training,posenc.measure,posenc.contract
 CPU_TORCH = $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX),)
 
-.PHONY: run test bench clean
+.PHONY: help run test bench dist clean
 
-run: $(VENV)/.run
+.DEFAULT_GOAL := run
+
+help:  ## list these targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | sort
+
+run: $(VENV)/.run  ## set up, train eleven encodings on Latin squares, end in the path of a page
 	$(VENV)/bin/posenc run latin-squares --preset quick
 
 # The shape hook and torch.compile do not go together, so the tests marked `compile` run in a second process.
-test: $(VENV)/.test
+test: $(VENV)/.test  ## set up, pass the tests
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/pydoclint --quiet src/posenc
 	$(VENV)/bin/pyright --pythonpath $(VENV)/bin/python
 	$(VENV)/bin/python tools/stub.py --check
 	$(VENV)/bin/pytest -n 2 -m "not compile" --jaxtyping-packages=$(SHAPED),typechecker.beartype
 	$(VENV)/bin/pytest -n 2 -m compile
 
-bench: $(VENV)/.test
+bench: $(VENV)/.test  ## time the encoder against torch's layers
 	$(VENV)/bin/python benchmarks/encoder.py
+
+dist: $(VENV)/.test  ## build wheel and sdist, try the wheel in a clean environment
+	$(VENV)/bin/python tools/dist.py
 
 $(VENV)/.torch: constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -39,5 +48,5 @@ $(VENV)/.test: $(VENV)/.torch pyproject.toml
 	$(PIP) --constraint constraints.txt --no-deps timm  # it asks for torchvision, which its tests do without
 	touch $@ $(VENV)/.run
 
-clean:
+clean:  ## remove the environment
 	rm -rf $(VENV)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from posenc import provenance
+from posenc.workbench import provenance
 from quiet import refusal
 
 

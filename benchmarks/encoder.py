@@ -29,9 +29,9 @@ from command import begin, keep, met, options
 from plain import PlainEncoder, differences
 from posenc.models.encoder import Encoder, EncoderConfig
 from posenc.positions import sequence
-from posenc.specification import Specification, per_layer
-from posenc.studies.latin_squares.presets import PRESETS
-from posenc.training.loop import Fit, TrainingConfig, train
+from posenc.scheme_text import Specification, per_layer
+from posenc.workbench.studies.latin_squares.presets import PRESETS
+from posenc.workbench.training.loop import Fit, TrainingConfig, train
 from processes import started, together
 
 Puzzles = tuple[Tensor, Tensor, Tensor]
@@ -139,14 +139,14 @@ def train_encoder(model: Encoder, data: Puzzles, training: TrainingConfig, epoch
 def train_baseline(model: PlainEncoder, data: Puzzles, training: TrainingConfig, epochs: int) -> None:
     """As one would write it: torch's fused AdamW on the model's parameters, and the loss read off every step."""
     index, (x, probe, answer) = torch.arange(TOKENS), data
-    optimiser = torch.optim.AdamW(model.parameters(), lr=training.lr, weight_decay=0.0, fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=training.lr, weight_decay=0.0, fused=True)
     generator = torch.Generator().manual_seed(0)
     for _ in range(epochs):
         for batch in torch.randperm(len(x), generator=generator).split(training.batch):
-            optimiser.zero_grad(set_to_none=True)
+            optimizer.zero_grad(set_to_none=True)
             loss = functional.cross_entropy(model(x[batch], index, probe[batch]), answer[batch])
             loss.backward()
-            optimiser.step()
+            optimizer.step()
             loss.item()
 
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from command import begin, keep, met, options
-from posenc.kernels.levels import PRIMES, growth
+from posenc.kernels.grid_levels import PRIMES, growth
 from posenc.models.field import Field, FieldConfig
 from posenc.schemes.multires_grid import MultiResolutionGrid
 
@@ -72,17 +72,17 @@ class Stepping:
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
-        self.optimiser = torch.optim.Adam(model.parameters(), lr=1e-2, betas=(0.9, 0.99), eps=1e-15, fused=True)
+        self.optimizer = torch.optim.Adam(model.parameters(), lr=1e-2, betas=(0.9, 0.99), eps=1e-15, fused=True)
         self.step = 0
 
     def __call__(self) -> float:
         draw = torch.Generator().manual_seed(self.step)
         x = torch.rand(BATCH, 2, generator=draw)
         truth = torch.stack([(20 * x[:, 0]).sin(), (33 * x[:, 1]).cos(), (9 * x.sum(1)).sin()], -1)
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=True)
         loss = (self.model(x) - truth).square().mean()
         loss.backward()
-        self.optimiser.step()
+        self.optimizer.step()
         self.step += 1
         return float(loss.detach())
 

@@ -27,8 +27,8 @@ from torch import Tensor
 
 from command import begin, keep, met, options
 from encoder import peak_memory, start_memory
+from posenc.kernels.grid_levels import PRIMES, growth, lay_out
 from posenc.kernels.interpolation import interpolate
-from posenc.kernels.levels import PRIMES, growth, lay_out
 
 AXES, FEATURES, TABLE_SIZE, RESOLUTIONS = 3, 2, 2**19, growth(16, 2048, 16)
 TOLERANCE = 1e-5  # of the largest entry, in float32

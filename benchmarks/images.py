@@ -31,9 +31,9 @@ import torch
 from PIL import Image
 
 from command import begin, keep, met, options
-from posenc.tasks.images.encoded import class_folders, packed
-from posenc.tasks.images.image_set import ImageSet
-from posenc.tasks.images.keeping import kept
+from posenc.workbench.tasks.images.image_cache import cached_images
+from posenc.workbench.tasks.images.image_files import class_folders, packed_images
+from posenc.workbench.tasks.images.image_set import ImageSet
 
 SIZE, BATCH, AIM = 128, 64, 0.8
 
@@ -63,7 +63,7 @@ def main() -> int:
 
 def make_folder(source: Path, place: Path, count: int) -> Path:
     """So many of the packed training pictures as files in class folders, spread over the classes."""
-    files = packed(source, "caltech-100")["train"]
+    files = packed_images(source, "caltech-100")["train"]
     root = place / "pictures"
     for number in np.linspace(0, len(files) - 1, min(count, len(files))).astype(int):
         folder = root / files.classes[files.labels[number]]
@@ -74,7 +74,7 @@ def make_folder(source: Path, place: Path, count: int) -> Path:
 
 def loaded(root: Path, cache: Path) -> ImageSet:
     """The folder as a set, by one thread."""
-    return kept(class_folders(root, "pictures")["train"], cache, SIZE, threads=1)
+    return cached_images(class_folders(root, "pictures")["train"], cache, SIZE, threads=1)
 
 
 def read_all(images: ImageSet) -> int:

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from posenc import provenance
+from posenc.workbench import provenance
 
 Finished = dict[str, tuple[int, int]]  # by key: inode and time of unit.json, which change if it is written again
 ORPHANS = 30.0  # seconds that orphaned workers are given to end

@@ -33,16 +33,16 @@ from command import begin, keep, met, options
 from encoder import peak_memory, start_memory
 from posenc.attention import attend
 from posenc.contract import check
-from posenc.kernels.seen import Seen
+from posenc.kernels.attention_mask import AttentionMask
 from posenc.models.cache import Cache
 from posenc.models.generation import extend
 from posenc.models.language import LanguageConfig, LanguageModel
 from posenc.positions import sequence
 from posenc.scheme import Scheme
+from posenc.scheme_text import Specification, build
 from posenc.schemes import catalogue
 from posenc.schemes.nope import NoPE
 from posenc.schemes.vo_rope import VORoPE
-from posenc.specification import Specification, build
 
 DECODING = LanguageConfig(vocabulary=256, dim=768, depth=6, heads=12, key_heads=4, hidden=3072)
 TRAINING = LanguageConfig(vocabulary=256, dim=256, depth=4, heads=4, key_heads=2, hidden=1024)
@@ -158,7 +158,7 @@ def added(scheme: Scheme | None, tokens: int) -> float:
 
 def ours(scheme: Scheme, q: Tensor, k: Tensor, v: Tensor, x: Tensor) -> Tensor:
     where = scheme.prepare(sequence(q.shape[2]))
-    seen = Seen(q.shape[2], q.shape[2])
+    seen = AttentionMask(q.shape[2], q.shape[2])
     return attend(q, k, v, scheme, where, where, scheme.relate(where, where), kept=scheme.keep(x, where), mask=seen)
 
 

@@ -19,9 +19,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from command import begin, keep, met, options
-from posenc.executors import keep_freed_memory
 from posenc.models.lenet import LeNet, LeNetConfig
-from posenc.training.loop import Fit, TrainingConfig, train
+from posenc.workbench.executors.processes import keep_freed_memory
+from posenc.workbench.training.loop import Fit, TrainingConfig, train
 from processes import started, together
 
 BATCH, TOLERANCE = 256, 1e-4
@@ -84,7 +84,7 @@ def gate() -> None:
 
 
 def training(epochs: int) -> TrainingConfig:
-    return TrainingConfig(epochs=epochs, batch=BATCH, lr=1e-3, optimiser="adam", evaluate_every=1)
+    return TrainingConfig(epochs=epochs, batch=BATCH, lr=1e-3, optimizer="adam", evaluate_every=1)
 
 
 def some_fit(pictures: int) -> Fit:

@@ -24,10 +24,10 @@ from command import begin, keep, met, options
 from encoder import TOLERANCE, peak_memory, seconds_of, start_memory
 from plain import PlainMasked, differences
 from posenc.models.encoder import EncoderConfig
-from posenc.models.masked import MaskedEncoder
+from posenc.models.masked_encoder import MaskedEncoder
 from posenc.positions import sequence
-from posenc.specification import Specification, per_layer
-from posenc.training.loop import At, Fit, TrainingConfig, train
+from posenc.scheme_text import Specification, per_layer
+from posenc.workbench.training.loop import Fit, TrainingConfig, TrainingPosition, train
 
 CHANNELS, BATCH, FRAMES = 360, 64, 512
 CONFIG = EncoderConfig(channels=1, classes=1, dim=64, depth=4, hidden=256, second_activation=True)
@@ -124,25 +124,27 @@ def train_ours(model: MaskedEncoder, values: Tensor, hide: int, steps: int) -> N
     def draw(step: int) -> Tensor:
         return torch.randint(len(values), (BATCH,), generator=torch.Generator().manual_seed(step))
 
-    def loss(at: At, batch: Tensor) -> Tensor:
+    def loss(at: TrainingPosition, batch: Tensor) -> Tensor:
         return error(model, values[batch], pos, hidden_of(len(batch), hide, at.step, values.shape[1]))
 
     config = TrainingConfig(epochs=steps, batch=BATCH, lr=1e-4, evaluate_every=steps)
     train(
-        Fit(model, len(values), lambda batch: loss(At(0, 0, 0), batch), dict, draw=draw, loss_at=loss), config, seed=0
+        Fit(model, len(values), lambda batch: loss(TrainingPosition(0, 0, 0), batch), dict, draw=draw, loss_at=loss),
+        config,
+        seed=0,
     )
 
 
 def train_plain(model: PlainMasked, values: Tensor, hide: int, steps: int) -> None:
     """As one would write it: torch's fused AdamW on the model's parameters, and the loss read off every step."""
     index = torch.arange(values.shape[1])
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.0, fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.0, fused=True)
     for step in range(steps):
         batch = torch.randint(len(values), (BATCH,), generator=torch.Generator().manual_seed(step))
-        optimiser.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         loss = error(model, values[batch], index, hidden_of(BATCH, hide, step, values.shape[1]))
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         loss.item()
 
 

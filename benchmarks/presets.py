@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from command import begin, keep, met, options
-from posenc.provenance import cores
+from posenc.workbench.provenance import cores
 
 MINUTES = {"nmar": 2, "permuted": 5, "own": 4, "image-fit": 4, "scene": 10, "language": 10, "gridpe": 15}
 """A study, or ``own``, and what its quick preset may take on two cores."""

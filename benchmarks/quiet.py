@@ -31,7 +31,7 @@ def runs_a_study(arguments: Sequence[str]) -> bool:
     """Whether a command line is `posenc run ..`, however it was started, or one of its executors' processes."""
     names = [Path(argument).name for argument in arguments]
     started = any(first in ("posenc", "posenc.cli", "cli.py") and second == "run" for first, second in pairwise(names))
-    return started or any("posenc.executors" in argument for argument in arguments)
+    return started or any("posenc.workbench.executors.processes" in argument for argument in arguments)
 
 
 def running() -> dict[int, list[str]]:

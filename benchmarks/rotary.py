@@ -36,9 +36,9 @@ from torch import Tensor
 
 from command import begin, keep, met, options
 from encoder import peak_memory, start_memory
-from posenc.executors import keep_freed_memory
 from posenc.positions import Positions, sequence
 from posenc.schemes.rope import RoPE
+from posenc.workbench.executors.processes import keep_freed_memory
 
 SHAPE = (1, 16, 4096, 64)
 TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 2e-2}  # of the largest entry

@@ -32,11 +32,11 @@ from posenc.contract import check
 from posenc.models.pretrained import load_weights
 from posenc.models.pvt import pvt
 from posenc.models.sites import at_sites
-from posenc.models.stage import Options
 from posenc.models.vision import VisionConfig, VisionTransformer
+from posenc.models.vision_stage import Options
 from posenc.models.vit import vit
+from posenc.scheme_text import build, parse
 from posenc.schemes import catalogue
-from posenc.specification import build, parse
 
 IMAGE, BATCH, CLASSES = 224, 8, 1000
 BASELINE = "Learned(sigma=0.02)"

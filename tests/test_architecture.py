@@ -26,25 +26,32 @@ MODULES = {
 CODE = sorted(path for folder in ("src", "tests", "benchmarks", "tools") for path in (ROOT / folder).rglob("*.py"))
 
 LAYERS = (
-    ("version",),
+    ("version", "moved"),
     ("positions", "frequencies", "claims"),
-    ("randomised",),
+    ("position_augmentation",),
     ("scheme",),
     ("kernels",),
     ("schemes",),
-    ("attention", "specification", "layers"),
-    ("contract", "adapt", "models"),
-    ("tasks",),
-    ("training",),
-    ("measure",),
-    ("unit", "provenance", "store", "progress", "board", "executors", "perform", "populations", "runner", "export"),
-    ("report",),
-    ("studies",),
+    ("attention", "scheme_text"),
+    ("models",),
+    ("contract", "adapt", "measure"),
+    # the library ends here: it never imports the workbench
+    ("workbench.memory", "workbench.frozen_defaults", "workbench.identity", "workbench.provenance"),
+    ("workbench.training",),
+    ("workbench.runs", "workbench.progress", "workbench.tensorboard", "workbench.export"),
+    ("workbench.stored", "workbench.old_stores"),
+    ("workbench.store",),
+    ("workbench.packs", "workbench.worker", "workbench.executors", "workbench.runner"),
+    ("workbench.tasks",),
+    ("workbench.report",),
+    ("workbench.studies",),
+    ("workbench",),
     ("cli",),
 )
 """Bottom to top. A module imports its own layer and those below."""
 
-FILE, FUNCTION, SCHEME_FILE, PARAMETERS = 400, 60, 150, 8
+FILE, FUNCTION, SCHEME_FILE, PARAMETERS = 350, 50, 110, 8
+"""Budgets in lines of code: docstrings, comments and blank lines are not counted."""
 EXCEPTIONS: dict[str, str] = {}
 """What may break a budget, ``path`` or ``path:function``, and why in one line."""
 
@@ -83,10 +90,18 @@ def imported(source: str, module: str, package: bool) -> Iterator[str]:
                 above = parts[: len(parts) - node.level + package]
                 base = ".".join([*above, base]).rstrip(".")
             # `from posenc import scheme` names a module, `from posenc.scheme import Scheme` does not
-            yield from (f"posenc.{alias.name}" for alias in node.names) if base == "posenc" else (base,)
+            yield from (
+                (f"{base}.{alias.name}" for alias in node.names) if base in ("posenc", "posenc.workbench") else (base,)
+            )
         elif isinstance(node, ast.Call) and dotted(node.func).endswith("import_module") and node.args:
             first = node.args[0]
             yield from (str(first.value),) if isinstance(first, ast.Constant) else ()
+
+
+def room(module: str) -> str:
+    """The part of the package that a layer names: the first level below posenc, below the workbench the second."""
+    parts = module.split(".")[1:]
+    return ".".join(parts[:2] if parts[:1] == ["workbench"] else parts[:1])
 
 
 def upward(source: str, path: str) -> list[str]:
@@ -95,7 +110,7 @@ def upward(source: str, path: str) -> list[str]:
     if module == "posenc":
         return []
     layer_of = {top: number for number, layer in enumerate(LAYERS) for top in layer}
-    own = module.split(".")[1]
+    own = room(module)
     if own not in layer_of:
         return [
             f"{path}: {own!r} stands in no layer. Add it to LAYERS in tests/test_architecture.py, at the lowest place "
@@ -105,7 +120,7 @@ def upward(source: str, path: str) -> list[str]:
     for other in imported(source, module, package=path.endswith("/__init__.py")):
         if not (other + ".").startswith("posenc."):
             continue
-        top = [*other.split("."), ""][1]
+        top = room(other)
         if top not in layer_of and own != "cli":
             complaints.append(f"{path} imports {other}: import from the module that defines it, not from the face.")
         elif layer_of.get(top, 0) > layer_of[own]:
@@ -123,12 +138,14 @@ def test_imports_run_downwards():
     [
         ("from posenc.cli import main", "src/posenc/scheme.py", "imports posenc.cli, which stands above 'scheme'"),
         ("def f():\n    import posenc.models.encoder", "src/posenc/schemes/rope.py", "stands above 'schemes'"),
-        ("from posenc import store", "src/posenc/tasks/x/y.py", "imports posenc.store, which stands above 'tasks'"),
-        ("from ..report import page", "src/posenc/training/loop.py", "imports posenc.report"),
-        ("from .report import page", "src/posenc/store.py", "imports posenc.report"),
-        ("from .. import studies", "src/posenc/measure/__init__.py", "imports posenc.studies"),
-        ("importlib.import_module('posenc.runner')", "src/posenc/attention.py", "imports posenc.runner"),
-        ("from posenc import RoPE", "src/posenc/report/page.py", "not from the face"),
+        ("from posenc.workbench import studies", "src/posenc/models/vit.py", "posenc.workbench.studies, which stands"),
+        ("import posenc.workbench.store", "src/posenc/measure/x.py", "which stands above 'measure'"),
+        ("from posenc.workbench.report import page", "src/posenc/workbench/tasks/x/y.py", "above 'workbench.tasks'"),
+        ("from ..report import page", "src/posenc/workbench/training/loop.py", "imports posenc.workbench.report"),
+        ("from .report import page", "src/posenc/workbench/store.py", "imports posenc.workbench.report"),
+        ("from ..workbench import studies", "src/posenc/measure/__init__.py", "imports posenc.workbench"),
+        ("importlib.import_module('posenc.workbench.runner')", "src/posenc/attention.py", "posenc.workbench.runner"),
+        ("from posenc import RoPE", "src/posenc/workbench/report/page.py", "not from the face"),
         ("import torch", "src/posenc/newcomer.py", "'newcomer' stands in no layer. Add it to LAYERS"),
     ],
 )
@@ -139,15 +156,28 @@ def test_an_upward_import_is_found(source, path, complaint):
 # budgets -----------------------------------------------------------------------------------------------------------
 
 
+def code_lines(node: ast.AST, source: list[str]) -> int:
+    """Lines of a module or function that hold code: not blank, no comment, no docstring."""
+    first = getattr(node, "lineno", 1)
+    last = getattr(node, "end_lineno", None) or len(source)
+    without: set[int] = set()
+    for child in ast.walk(node):
+        if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant) and isinstance(child.value.value, str):
+            without |= set(range(child.lineno, (child.end_lineno or child.lineno) + 1))
+    numbered = enumerate(source[first - 1 : last], first)
+    return sum(n not in without and bool(line.strip()) and not line.strip().startswith("#") for n, line in numbered)
+
+
 def over_budget(source: str, path: str) -> list[str]:
     scheme = path.startswith("src/posenc/schemes/") and not path.endswith("__init__.py")
-    limit, lines = SCHEME_FILE if scheme else FILE, len(source.splitlines())
-    complaints = [f"{path} has {lines} lines, more than {limit}. Divide it."] if lines > limit else []
-    for node in ast.walk(ast.parse(source)):
+    tree, text = ast.parse(source), source.splitlines()
+    limit, lines = SCHEME_FILE if scheme else FILE, code_lines(tree, text)
+    complaints = [f"{path} has {lines} lines of code, more than {limit}. Divide it."] if lines > limit else []
+    for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            long = (node.end_lineno or 0) - node.lineno + 1
+            long = code_lines(node, text)
             if long > FUNCTION:
-                complaints.append(f"{path}:{node.name} has {long} lines, more than {FUNCTION}. Divide it.")
+                complaints.append(f"{path}:{node.name} has {long} lines of code, more than {FUNCTION}. Divide it.")
     return complaints
 
 
@@ -160,14 +190,15 @@ def test_files_and_functions_are_short_and_every_exception_is_needed():
 @pytest.mark.parametrize(
     ("source", "path", "complaint"),
     [
-        ("\n" * 401, "src/posenc/a.py", "src/posenc/a.py has 401 lines, more than 400"),
-        ("\n" * 151, "src/posenc/schemes/a.py", "has 151 lines, more than 150"),
-        ("class A:\n  def f(self):\n" + "    x = 1\n" * 60, "tests/a.py", "tests/a.py:f has 61 lines, more than 60"),
+        ("x = 1\n" * 351, "src/posenc/a.py", "src/posenc/a.py has 351 lines of code, more than 350"),
+        ("x = 1\n" * 111, "src/posenc/schemes/a.py", "has 111 lines of code, more than 110"),
+        ("class A:\n  def f(self):\n" + "    x = 1\n" * 50, "tests/a.py", "tests/a.py:f has 51 lines of code"),
     ],
 )
 def test_what_is_over_budget_is_found(source, path, complaint):
     assert complaint in "\n".join(over_budget(source, path))
-    assert over_budget("\n" * 150 + "def f():\n" + "    x = 1\n" * 59, "src/posenc/a.py") == []
+    prose = '"""' + "text\n" * 300 + '"""\n' + "# why\n" * 300 + "\n" * 300
+    assert over_budget(prose + "x = 1\n" * 350, "src/posenc/a.py") == []
 
 
 def too_many_parameters(scheme: type) -> list[str]:
@@ -194,7 +225,7 @@ def knows_schemes(source: str, path: str) -> list[str]:
     named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
     named |= {str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     listed = sorted(named & known)
-    if len(listed) > 2 and not re.fullmatch(r"src/posenc/studies/.*rows\.py", path):
+    if len(listed) > 2 and not re.fullmatch(r"src/posenc/workbench/studies/.*(rows|variants)\.py", path):
         complaints.append(f"{path} names {', '.join(listed)}. Walk posenc.schemes.catalogue() instead of listing.")
     for node in ast.walk(tree):
         kinds: list[ast.expr] = []
@@ -227,8 +258,8 @@ def test_no_module_lists_schemes_or_asks_which_one_it_is():
     ],
 )
 def test_a_list_of_schemes_is_found(source, complaint):
-    assert complaint in "\n".join(knows_schemes(source, "src/posenc/cli/atlas.py"))
-    assert knows_schemes("x = [RoPE(64), Shaw(8, 4)]", "src/posenc/cli/atlas.py") == []
+    assert complaint in "\n".join(knows_schemes(source, "src/posenc/cli/schemes.py"))
+    assert knows_schemes("x = [RoPE(64), Shaw(8, 4)]", "src/posenc/cli/schemes.py") == []
 
 
 # names, signatures, hidden state -----------------------------------------------------------------------------------
@@ -341,8 +372,9 @@ def loaded_by(statement: str) -> set[str]:
     return {module.split(".")[0] for module in done.stdout.split()}
 
 
-def test_importing_posenc_loads_torch_and_nothing_heavier():
-    loaded = loaded_by("import posenc")
+def test_importing_posenc_loads_nothing_heavy_and_a_name_of_it_torch_alone():
+    assert loaded_by("import posenc") & {"torch", "numpy", *HEAVY} == set()
+    loaded = loaded_by("from posenc import RoPE, check")
     assert "torch" in loaded
     assert loaded & set(HEAVY) == set()
     assert loaded_by("import jinja2") & set(HEAVY) == {"jinja2"}

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from posenc.attention import Choice, attend, attention, attention_weights, choose
-from posenc.contract.compiling import Attending
+from posenc.contract.compiling import SchemeEffects
 from posenc.positions import Positions, sequence
 from posenc.scheme import Scheme
 from posenc.schemes.alibi import ALiBi
@@ -193,7 +193,7 @@ def test_under_a_transform_a_bias_goes_eager_and_has_its_gradient():
     def loss(keys: Tensor) -> Tensor:
         seen.append(choose(scheme).reason)
         given = q, k, v, torch.zeros(2, 5, 1), sequence(5)
-        out = torch.func.functional_call(Attending(scheme), {"scheme.keys": keys}, given)
+        out = torch.func.functional_call(SchemeEffects(scheme), {"scheme.keys": keys}, given)
         return out.square().sum()
 
     gradient = torch.func.grad(loss)(scheme.keys.detach())
@@ -272,7 +272,7 @@ def inputs(n: int, batch: int = 2, width: int = 8) -> tuple[Tensor, Tensor, Tens
 @pytest.mark.parametrize("family", FAMILIES)
 def test_inductor_compiles_the_whole_graph(family):
     scheme, width = FAMILIES[family]
-    module = Attending(scheme)
+    module = SchemeEffects(scheme)
     torch._dynamo.reset()
     compiled = torch.compile(module, fullgraph=True, dynamic=True)
     for n in (5, 9):
@@ -294,7 +294,7 @@ def exported(module: nn.Module, width: int) -> torch.export.ExportedProgram:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_export_takes_another_batch_and_length(family):
     scheme, width = FAMILIES[family]
-    module = Attending(scheme)
+    module = SchemeEffects(scheme)
     program = exported(module, width)
     other = inputs(40, batch=3, width=width)
     torch.testing.assert_close(program.module()(*other), module(*other))
@@ -306,7 +306,7 @@ def test_onnx_agrees_at_another_length(family, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
     scheme, width = FAMILIES[family]
-    module = Attending(scheme)
+    module = SchemeEffects(scheme)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter's own
         torch.onnx.export(exported(module, width), dynamo=True, verbose=False).save(tmp_path / "scheme.onnx")
@@ -375,7 +375,7 @@ def test_flex_refuses_a_bias_without_a_score_mod():
         def prepare(self, pos: Positions) -> None:
             self._take(pos)
 
-        def bias(self, q, k, kept, pair, seen):
+        def bias(self, q, k, kept, pair, attn_mask):
             return q @ k.mT
 
     q, k, v = draw(3, 2, 4, 5, 4)

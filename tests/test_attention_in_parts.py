@@ -9,7 +9,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from posenc.attention import attend, attention
-from posenc.kernels.seen import Seen
+from posenc.kernels.attention_mask import AttentionMask
 from posenc.positions import Positions, sequence
 from posenc.schemes.alibi import ALiBi
 from posenc.schemes.cope import CoPE
@@ -130,20 +130,20 @@ def test_a_causal_pass_of_keys_wider_than_values_makes_no_weights(groups):
     scheme, count = PoPE(8, groups, initial="uniform").double(), 120
     given = draw(1, 4, count, 8), draw(1, groups, count, 8, seed=8), draw(1, groups, count, 8, seed=9)
     found = []
-    for mask in (Seen(count, count), Seen(count, count).rows(given[0].device)):
+    for mask in (AttentionMask(count, count), AttentionMask(count, count).rows(given[0].device)):
         inputs = [t.clone().requires_grad_() for t in given]
         where = scheme.prepare(sequence(count))
         with Largest() as largest:
             out = attend(*inputs, scheme, where, where, None, mask=mask)
             grads = torch.autograd.grad((out * draw(*out.shape)).sum(), [*inputs, scheme.delta])
-        if isinstance(mask, Seen):
+        if isinstance(mask, AttentionMask):
             assert largest.numel < count**2
         found.append([out, *grads])
     for a, b in zip(*found, strict=True):
         close(a, b)
     q, k, v = (t[:, :, :1] for t in given)
     where = scheme.prepare(sequence(1))
-    same = attend(q, k, v, scheme, where, where, None, mask=Seen(1, 1))
+    same = attend(q, k, v, scheme, where, where, None, mask=AttentionMask(1, 1))
     close(same, v.repeat_interleave(4 // groups, 1))
 
 

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from posenc.kernels import parts
+from posenc.kernels import chunked_attention
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
@@ -34,7 +34,9 @@ def biases(in_earnest, monkeypatch) -> ModuleType:
 
 def test_the_gate_is_long_enough_for_parts_of_which_the_last_is_shorter(in_earnest, monkeypatch):
     taken, runs = [], parts._runs
-    monkeypatch.setattr(parts, "_runs", lambda count, step: taken.append((count, step)) or runs(count, step))
+    monkeypatch.setattr(
+        chunked_attention, "_runs", lambda count, step: taken.append((count, step)) or runs(count, step)
+    )
     in_earnest.gate("ALiBi", in_earnest.with_a_bias()["ALiBi"], 4, in_earnest.whole)
     assert len(taken) == 2  # forwards and backwards, of the one way
     assert all(1 < step < count and count % step for count, step in taken)

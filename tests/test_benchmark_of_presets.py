@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from posenc.tasks.recordings import read
+from posenc.workbench.tasks.recordings import read_recordings
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
@@ -21,7 +21,7 @@ def presets(monkeypatch):
 
 def test_the_array_is_one_that_a_user_brings(presets, tmp_path):
     presets.array(tmp_path / "own.npz")
-    found = read(tmp_path / "own.npz")
+    found = read_recordings(tmp_path / "own.npz")
     assert (len(found.series), len(found.channels), len(set(found.modules))) == (6, 24, 4)
     with np.load(tmp_path / "own.npz") as stored:
         series, modules = stored["recordings"], stored["modules"]

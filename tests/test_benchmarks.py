@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from posenc import runner
+from posenc.workbench import runner
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
@@ -37,7 +37,7 @@ def encoder(monkeypatch) -> ModuleType:
         (["/venv/bin/python", "/venv/bin/posenc", "run", "latin-squares"], True),
         (["posenc", "run", "latin-squares"], True),
         (["python", "-m", "posenc.cli", "run", "latin-squares"], True),
-        (["python", "-c", "from posenc.executors import serve; serve(3)"], True),
+        (["python", "-c", "from posenc.workbench.executors.processes import serve; serve(3)"], True),
         (["python", "benchmarks/kill.py", "--", "posenc", "run", "latin-squares"], True),
         (["posenc", "list"], False),
         (["vim", "posenc", "runner.py"], False),
@@ -158,12 +158,12 @@ def test_the_population_benchmark_checks_times_and_writes(tmp_path, capsys):
 def test_the_population_benchmark_times_nothing_that_is_wrong(monkeypatch):
     population = load("gpu/population")
     scale = population.scale_of(population.parse(["--tiny"]))
-    right = population.train_together
+    right = population.train_batched
 
     def wrong(members, *, graph):
         return [[row | {"value": row["value"] * 1.0001} for row in curve] for curve in right(members, graph=graph)]
 
-    monkeypatch.setattr(population, "train_together", wrong)
+    monkeypatch.setattr(population, "train_batched", wrong)
     with pytest.raises(ValueError, match=r"nope: a member's loss differs from its own alone by .* a speed of wrong"):
         population.check("nope", scale, "cpu")
 
@@ -172,9 +172,9 @@ def test_the_paper_scale_runs_go_through_the_runner(monkeypatch, tmp_path):
     population = load("gpu/population")
     seen = []
 
-    def run(units, store, executor):
-        seen.append((units, executor))
-        return runner.Report(done=list(units))
+    def run(specs, store, executor):
+        seen.append((specs, executor))
+        return runner.Report(done=list(specs))
 
     monkeypatch.setattr(population.runner, "run", run)
     arguments = ["--table1", "--table-a2", "--tiny", "--seeds", "0", "1", "--store", str(tmp_path), "--members", "7"]
@@ -182,7 +182,7 @@ def test_the_paper_scale_runs_go_through_the_runner(monkeypatch, tmp_path):
     (first, executor), (second, _) = seen
     assert (len(first), len(second)) == (16, 40)
     assert str(executor).startswith("populations on cuda: up to 7 models")
-    assert {unit.settings["training"]["epochs"] for unit in first} == {600}
-    assert {unit.settings["training"]["epochs"] for unit in second} == {400}
-    assert {(unit.settings["precision"], unit.settings["device"]) for unit in first} == {("tf32", "cuda")}
+    assert {spec.settings["training"]["epochs"] for spec in first} == {600}
+    assert {spec.settings["training"]["epochs"] for spec in second} == {400}
+    assert {(spec.settings["precision"], spec.settings["device"]) for spec in first} == {("tf32", "cuda")}
     assert len(list(executor.groups(second))) == 6  # 40 models of one scheme, seven at a time

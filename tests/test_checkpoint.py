@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from posenc.training import checkpoint
+from posenc.workbench.training import checkpoint
 
 
 def test_a_checkpoint_comes_back(tmp_path: Path) -> None:
@@ -48,6 +48,6 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path, damage: Callable[[bytes
     path = tmp_path / "state.pt"
     checkpoint.save(path, {"weights": torch.arange(1000.0)})
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(checkpoint.CheckpointError, match="Delete it and the unit starts anew") as raised:
+    with pytest.raises(checkpoint.CheckpointError, match="Delete it and the run starts again") as raised:
         checkpoint.load(path)
     assert "\n" not in str(raised.value)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from posenc import cli, runner
+from posenc import cli
 from posenc.schemes import catalogue
+from posenc.workbench import runner
 
-COMMANDS = ("run", "report", "results", "list", "show", "check", "new", "cite", "bench", "data")
+COMMANDS = ("run", "report", "results", "list", "show", "check", "new", "cite", "bench", "data", "store")
 
 GOOD = '''
 """My scheme: nothing at all."""
@@ -41,7 +42,7 @@ def call(*words: object) -> int:
 
 @pytest.fixture
 def said(capsys, monkeypatch):
-    """What one command printed and its exit status: ``status, out, err = said("list")``."""
+    """Run one command and return its exit status and output: ``status, out, err = said("list")``."""
 
     monkeypatch.delenv("POSENC_DATA", raising=False)  # these tests bring their own data or none
 
@@ -63,7 +64,7 @@ def test_the_commands_are_these_and_every_ones_help_has_an_example(said):
     for command in COMMANDS:
         status, out, _ = said(command, "--help")
         assert status == 0
-        assert re.search(rf"^posenc {command}\b", out, re.MULTILINE), command
+        assert re.search(rf"^[│ ]*posenc {command}\b", out, re.MULTILINE), command
         assert out.startswith(f"usage: posenc {command}")
 
 
@@ -153,7 +154,7 @@ def test_check_of_what_is_no_scheme_file(said, tmp_path, text, sentence):
     assert re.search(sentence, err)
 
 
-# what is refused at the door ---------------------------------------------------------------------------------------
+# wrong input --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -220,7 +221,7 @@ def test_a_long_preset_is_not_started_without_a_terminal_and_yes(said, tmp_path)
     status, out, err = said("run", "latin-squares", "--preset", "standard", "--schemes", "nope", "--seeds", 0,
                             "--out", tmp_path)  # fmt: skip
     assert status == 2
-    assert "The authors' puzzles are not at hand (--data DIR with a folder lst)" in out
+    assert "The authors' puzzles were not at hand (--data DIR with a folder lst)" in out
     assert re.search(r"posenc: This preset takes 1 run.*no terminal to ask at\. Add --yes to start it\.", err)
     assert not (tmp_path / "units").exists()
 
@@ -232,9 +233,9 @@ def test_stopping_is_a_sentence_and_its_own_status(said, monkeypatch):
 
         return catalogue_of_nothing
 
-    monkeypatch.setattr(cli.atlas, "claims_of_all", stopped(KeyboardInterrupt()))
+    monkeypatch.setattr(cli.schemes, "claims_of_all", stopped(KeyboardInterrupt()))
     assert said("list") == (130, "", "posenc: stopped.\n")
-    monkeypatch.setattr(cli.atlas, "claims_of_all", stopped(runner.Interrupted("Stopped: 1 of 2 units are done.")))
+    monkeypatch.setattr(cli.schemes, "claims_of_all", stopped(runner.Interrupted("Stopped: 1 of 2 units are done.")))
     assert said("list") == (130, "", "")  # the runner has said it already
 
 
@@ -344,7 +345,7 @@ def test_results_in_every_format(said, trained, tmp_path):
     assert (tmp_path / "r.csv").read_text() == text
     status, _, err = said("results", "--format", "parquet", "--out", out)
     assert status == 2
-    assert "parquet is a file, not text. Say where: posenc results --format parquet --to results.parquet" in err
+    assert "parquet is a binary file. Name it: posenc results --format parquet --to results.parquet" in err
     duckdb = pytest.importorskip("duckdb")
     assert said("results", "--format", "parquet", "--out", out, "--to", tmp_path / "r.parquet")[0] == 0
     count = duckdb.sql(f"select count(*), min(scheme) from '{tmp_path / 'r.parquet'}'").fetchall()
@@ -356,5 +357,5 @@ def test_results_of_another_study_are_none(said, trained):
     out, _ = trained
     assert said("results", "--preset", "paper", "--out", out)[:2] == (
         0,
-        "The store holds no finished unit of that study and preset.\n",
+        "The store has no finished run of that study and preset.\n",
     )

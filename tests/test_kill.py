@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import toy_work
-from posenc.runner import Event, InProcess, Interrupted, perform, run
-from posenc.store import Store
+from posenc.workbench.runner import Event, InProcess, Interrupted, execute, run
+from posenc.workbench.store import Store
 from toy_work import assert_same, begun, toys
 
 TOY = Path(toy_work.__file__)
@@ -65,42 +65,42 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return store
 
 
-def test_perform_waits_for_the_owner_and_takes_over_when_it_is_gone(tmp_path: Path) -> None:
-    unit, store, events = toys(1)[0], Store(tmp_path), []
+def test_execute_waits_for_the_owner_and_takes_over_when_it_is_gone(tmp_path: Path) -> None:
+    spec, store, events = toys(1)[0], Store(tmp_path), []
     heard = threading.Event()
 
     def hear(event: Event) -> None:
         events.append(event)
         heard.set()
 
-    waiting = threading.Thread(target=perform, args=(unit, tmp_path, hear))
-    with store.lease(unit.key) as mine:
+    waiting = threading.Thread(target=execute, args=(spec, tmp_path, hear))
+    with store.lease(spec.identity) as mine:
         assert mine
         waiting.start()
         assert heard.wait(PATIENCE)
-        assert "another run is doing it" in events[0].message
-        assert not store.finished(unit.key)
+        assert "another process executes it" in events[0].message
+        assert not store.finished(spec.identity)
     waiting.join(PATIENCE)
     assert events[-1].kind == "finished"
-    assert store.finished(unit.key)
+    assert store.finished(spec.identity)
 
 
 @pytest.mark.slow
 def test_two_runs_share_a_store(tmp_path: Path, undisturbed: Store) -> None:
     with (
-        toy_process(tmp_path, "--units", "4", "--pause", "0") as first,
-        toy_process(tmp_path, "--units", "4", "--pause", "0") as second,
+        toy_process(tmp_path, "--runs", "4", "--pause", "0") as first,
+        toy_process(tmp_path, "--runs", "4", "--pause", "0") as second,
     ):
         texts = [process.communicate(timeout=PATIENCE)[0] for process in (first, second)]
     assert (first.returncode, second.returncode) == (0, 0), texts
-    assert sorted(key for _, key, *_ in begun(tmp_path)) == sorted(unit.key for unit in Store(tmp_path).units())
+    assert sorted(key for _, key, *_ in begun(tmp_path)) == sorted(spec.identity for spec in Store(tmp_path).specs())
     assert_same(Store(tmp_path), undisturbed)
 
 
 @pytest.mark.slow
 def test_kill_nine_at_random_moments(tmp_path: Path) -> None:
     """Whatever is finished stays, nothing is done twice, the end is what an undisturbed run gives."""
-    options = ("--units", "5", "--pause", "0.003")
+    options = ("--runs", "5", "--pause", "0.003")
     reference = Store(tmp_path / "reference")
     run(toys(5, pause=0.003), reference, InProcess(), emit=lambda event: None)
     root, moments = tmp_path / "killed", random.Random(11)
@@ -108,7 +108,7 @@ def test_kill_nine_at_random_moments(tmp_path: Path) -> None:
     for _ in range(5):
         known = len(begun(root))
         with toy_process(root, *options) as process:
-            wait_until(lambda: len(begun(root)) > known or process.poll() is not None, "a unit begins")  # noqa: B023  (called at once)
+            wait_until(lambda: len(begun(root)) > known or process.poll() is not None, "a run begins")  # noqa: B023  (called at once)
             time.sleep(moments.uniform(0.0, 0.7))
             os.kill(process.pid, signal.SIGKILL)
             process.wait(PATIENCE)
@@ -121,13 +121,13 @@ def test_kill_nine_at_random_moments(tmp_path: Path) -> None:
     assert process.returncode == 0, text
     lines = begun(root)
     assert not [line for line in lines if line[0] == "again"]
-    assert any(int(first) > 0 for _, _, first, _ in lines), "no unit was continued from a checkpoint"
+    assert any(int(first) > 0 for _, _, first, _ in lines), "no run was continued from a checkpoint"
     assert_same(Store(root), reference)
 
 
 @pytest.mark.slow
 def test_results_are_readable_while_a_run_writes_and_orphans_end(tmp_path: Path) -> None:
-    with toy_process(tmp_path, "--units", "30", "--pause", "0.001", "--steps", "40") as process:
+    with toy_process(tmp_path, "--runs", "30", "--pause", "0.001", "--steps", "40") as process:
         counts = set()
         while len(counts) < 4 and process.poll() is None:
             rows = Store(tmp_path).results()
@@ -143,8 +143,8 @@ def test_results_are_readable_while_a_run_writes_and_orphans_end(tmp_path: Path)
 
 @pytest.mark.slow
 def test_control_c_says_how_to_continue(tmp_path: Path) -> None:
-    with toy_process(tmp_path, "--work", "hang", "--units", "2") as process:
-        wait_until(lambda: len(begun(tmp_path)) == 2, "both units have begun")
+    with toy_process(tmp_path, "--procedure", "hang", "--runs", "2") as process:
+        wait_until(lambda: len(begun(tmp_path)) == 2, "both runs have begun")
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
         text, _ = process.communicate(timeout=PATIENCE)
         wait_until(lambda: not members(process.pid), "the workers are gone")

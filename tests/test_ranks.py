@@ -10,12 +10,12 @@ import pytest
 import torch
 
 import toy_ranks
-from posenc.cli.ranks import team_of
-from posenc.runner import InProcess, run
-from posenc.store import Store
-from posenc.training import checkpoint, distributed
-from posenc.training.distributed import ElsewhereError, Place, Team
-from toy_ranks import unit
+from posenc.cli.torchrun import team_of
+from posenc.workbench.runner import InProcess, run
+from posenc.workbench.store import Store
+from posenc.workbench.training import checkpoint, distributed
+from posenc.workbench.training.distributed import OtherProcessError, ProcessGroup, SyncPoint
+from toy_ranks import spec
 
 TOY = Path(toy_ranks.__file__)
 PATIENCE = 200  # seconds until a test gives up on other processes; no result depends on it
@@ -38,7 +38,7 @@ def two_processes(folder: Path, *works: str) -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def together(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, str]:
-    """Three units by two processes, the second of which fails in one of them, and what was said."""
+    """Three runs by two processes, the second of which fails in one of them, and what was said."""
     folder = tmp_path_factory.mktemp("together")
     status, said = two_processes(folder, "fails", "train", "dropout")
     assert status == 1, said
@@ -48,8 +48,8 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, str]:
 @pytest.mark.slow
 def test_two_processes_have_the_losses_of_one(together: tuple[Store, str], tmp_path: Path) -> None:
     alone, store = Store(tmp_path), together[0]
-    run([unit("train")], alone, InProcess(), emit=lambda event: None)
-    ours, theirs = store.read(unit("train").key), alone.read(unit("train").key)
+    run([spec("train")], alone, InProcess(), emit=lambda event: None)
+    ours, theirs = store.read(spec("train").identity), alone.read(spec("train").identity)
     assert [(row["epoch"], row["metric"]) for row in ours.curves] == [(r["epoch"], r["metric"]) for r in theirs.curves]
     assert [row["value"] for row in ours.curves] == pytest.approx([row["value"] for row in theirs.curves], abs=1e-6)
     for name, weight in theirs.weights.items():
@@ -59,11 +59,11 @@ def test_two_processes_have_the_losses_of_one(together: tuple[Store, str], tmp_p
 
 
 @pytest.mark.slow
-def test_what_fails_in_one_process_is_told_and_the_next_unit_goes_on(together: tuple[Store, str]) -> None:
+def test_what_fails_in_one_process_is_told_and_the_next_run_goes_on(together: tuple[Store, str]) -> None:
     store, said = together
     assert "2 done, 0 done before, 1 FAILED." in said
     assert said.count("It failed in process 1 of 2: RuntimeError: no picture 17") == 2  # at once, and at the end
-    assert {each.scheme for each in store.units()} == {"train", "dropout"}
+    assert {each.variant for each in store.specs()} == {"train", "dropout"}
 
 
 @pytest.mark.slow
@@ -73,13 +73,13 @@ def test_a_process_that_dies_ends_the_run_and_costs_a_few_steps(together: tuple[
     assert "Stopped (another process of this run ended, or all were told to end): 0 of 1 units are done" in said
     assert "Run the same command again to continue from the last checkpoints." in said
     assert 'toy_ranks.py", line' not in said  # no traceback but torchrun's own
-    saved = checkpoint.load(tmp_path / "work" / unit("dies").key / "checkpoint.pt")
+    saved = checkpoint.load(tmp_path / "work" / spec("dies").identity / "checkpoint.pt")
     assert saved is not None
     assert saved["state"]["step"] == 8
     assert len(saved["random_others"]) == 1
     status, said = two_processes(tmp_path, "dies")
     assert status == 0, said
-    calm, resumed = together[0].read(unit("dropout").key), Store(tmp_path).read(unit("dies").key)
+    calm, resumed = together[0].read(spec("dropout").identity), Store(tmp_path).read(spec("dies").identity)
     assert [row["value"] for row in resumed.curves] == [row["value"] for row in calm.curves]
     assert resumed.timing["attempts"] == 2
 
@@ -88,9 +88,9 @@ def test_a_process_that_dies_ends_the_run_and_costs_a_few_steps(together: tuple[
 
 
 def test_alone_every_meeting_is_over_at_once() -> None:
-    team, values = Team(), torch.ones(2)
+    team, values = ProcessGroup(), torch.ones(2)
     assert team.leads
-    assert team.meet(Place.STEP, 1) == 1
+    assert team.meet(SyncPoint.STEP, 1) == 1
     assert team.share("a") == "a"
     assert team.gather(3) == [3]
     assert team.end("it broke") == ["it broke"]
@@ -102,14 +102,14 @@ def test_alone_every_meeting_is_over_at_once() -> None:
 
 
 def test_who_has_ended_its_work_is_heard_wherever_the_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    def places(team: Team, place: Place, word: int = 0) -> tuple[list[int], list[int]]:
-        return [place, Place.END], [word, 7]
+    def places(team: ProcessGroup, place: SyncPoint, word: int = 0) -> tuple[list[int], list[int]]:
+        return [place, SyncPoint.END], [word, 7]
 
-    monkeypatch.setattr(Team, "_places", places)
-    with pytest.raises(ElsewhereError, match="failed in another process"):
-        Team(0, 2).meet(Place.STEP)
-    monkeypatch.setattr(Team, "_places", lambda team, place, word=0: ([place, place], [5, 7]))
-    assert Team(1, 2).meet(Place.STEP, 7) == 5  # the leader's word
+    monkeypatch.setattr(ProcessGroup, "_places", places)
+    with pytest.raises(OtherProcessError, match="failed in another process"):
+        ProcessGroup(0, 2).meet(SyncPoint.STEP)
+    monkeypatch.setattr(ProcessGroup, "_places", lambda team, place, word=0: ([place, place], [5, 7]))
+    assert ProcessGroup(1, 2).meet(SyncPoint.STEP, 7) == 5  # the leader's word
 
 
 def test_a_lost_connection_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,8 +119,8 @@ def test_a_lost_connection_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(torch.distributed, "all_reduce", gone)
     before = signal.getsignal(signal.SIGTERM)
     try:
-        with pytest.raises(distributed.Lost, match="another process of this run ended"):
-            Team(0, 2).add(torch.ones(1))
+        with pytest.raises(distributed.LostProcess, match="another process of this run ended"):
+            ProcessGroup(0, 2).add(torch.ones(1))
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGTERM, before)

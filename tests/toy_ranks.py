@@ -12,14 +12,15 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from posenc.cli.ranks import end, team_of
-from posenc.executors import follow
-from posenc.perform import Reporter
-from posenc.runner import pick, run
-from posenc.store import Outcome, Store, Unit
-from posenc.training.distributed import current
-from posenc.training.loop import Fit, Plateau, TrainingConfig
-from posenc.training.loop import train as train_fit
+from posenc.cli.torchrun import exit_process, team_of
+from posenc.workbench.executors.processes import follow
+from posenc.workbench.runner import pick, run
+from posenc.workbench.runs import RunResult, RunSpec
+from posenc.workbench.store import Store
+from posenc.workbench.training.distributed import current
+from posenc.workbench.training.loop import Fit, Plateau, TrainingConfig
+from posenc.workbench.training.loop import train as train_fit
+from posenc.workbench.worker import Reporter
 
 SAMPLES = 37
 CONFIG = TrainingConfig(
@@ -28,8 +29,9 @@ CONFIG = TrainingConfig(
 )  # fmt: skip
 
 
-def unit(work: str) -> Unit:
-    return Unit(study="toy", scheme=work, seed=3, preset="quick", work=f"toy_ranks:{work}", settings={})
+def spec(name: str) -> RunSpec:
+    names = {"procedure": f"toy.{name}", "entry": f"toy_ranks:{name}"}
+    return RunSpec(study="toy", variant=name, seed=3, preset="quick", settings={}, **names)
 
 
 def fit(dropout: float = 0.0) -> Fit:
@@ -45,25 +47,25 @@ def fit(dropout: float = 0.0) -> Fit:
     return Fit.of(model, (x, y), score, lambda: {"loss": score(model, x, y).item()})
 
 
-def outcome(own: Fit, curve: list[dict]) -> Outcome:
-    return Outcome(metrics={"loss": curve[-1]["value"]}, curves=curve, weights=own.model.state_dict())
+def outcome(own: Fit, curve: list[dict]) -> RunResult:
+    return RunResult(metrics={"loss": curve[-1]["value"]}, curves=curve, weights=own.model.state_dict())
 
 
-def train(unit: Unit, workdir: Path, report: Reporter) -> Outcome:
+def train(spec: RunSpec, workdir: Path, report: Reporter) -> RunResult:
     own = fit()
-    return outcome(own, train_fit(own, CONFIG, seed=unit.seed, workdir=workdir, report=report))
+    return outcome(own, train_fit(own, CONFIG, seed=spec.seed, workdir=workdir, report=report))
 
 
-def dropout(unit: Unit, workdir: Path, report: Reporter) -> Outcome:
+def dropout(spec: RunSpec, workdir: Path, report: Reporter) -> RunResult:
     """Draws in every step; a checkpoint is written every 4."""
     own = fit(0.3)
     curve = train_fit(
-        own, CONFIG, seed=unit.seed, workdir=workdir, report=report, checkpoint_seconds=1e6, checkpoint_steps=4
+        own, CONFIG, seed=spec.seed, workdir=workdir, report=report, checkpoint_seconds=1e6, checkpoint_steps=4
     )
     return outcome(own, curve)
 
 
-def dies(unit: Unit, workdir: Path, report: Reporter) -> Outcome:
+def dies(spec: RunSpec, workdir: Path, report: Reporter) -> RunResult:
     """As ``dropout``, but the second process is killed in its step 11, the first time."""
     own, died, calls = fit(0.3), workdir / "died", []
     loss, first = own.loss, current().leads or died.exists()
@@ -77,12 +79,12 @@ def dies(unit: Unit, workdir: Path, report: Reporter) -> Outcome:
 
     own.loss = deadly
     curve = train_fit(
-        own, CONFIG, seed=unit.seed, workdir=workdir, report=report, checkpoint_seconds=1e6, checkpoint_steps=4
+        own, CONFIG, seed=spec.seed, workdir=workdir, report=report, checkpoint_seconds=1e6, checkpoint_steps=4
     )
     return outcome(own, curve)
 
 
-def fails(unit: Unit, workdir: Path, report: Reporter) -> Outcome:
+def fails(spec: RunSpec, workdir: Path, report: Reporter) -> RunResult:
     """Fails in the second process alone, in its step 6."""
     own, team, calls = fit(), current(), []
     loss = own.loss
@@ -94,16 +96,16 @@ def fails(unit: Unit, workdir: Path, report: Reporter) -> Outcome:
         return loss(batch)
 
     own.loss = failing
-    return outcome(own, train_fit(own, CONFIG, seed=unit.seed, workdir=workdir, report=report))
+    return outcome(own, train_fit(own, CONFIG, seed=spec.seed, workdir=workdir, report=report))
 
 
 def main() -> int:
-    folder, *works = sys.argv[1:]
+    folder, *names = sys.argv[1:]
     torch.set_num_threads(1)
     try:
         with team_of("cpu") as team:
             if team.leads:
-                return run([unit(work) for work in works], Store(folder), pick("cpu", team=team)).exit_code
+                return run([spec(name) for name in names], Store(folder), pick("cpu", team=team)).exit_code
             follow(team)
     except KeyboardInterrupt:
         return 130
@@ -112,5 +114,5 @@ def main() -> int:
 
 if __name__ == "__main__":
     status = main()
-    end(status)
+    exit_process(status)
     sys.exit(status)

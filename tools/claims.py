@@ -1,4 +1,4 @@
-"""The ledger of claims, from the stored results: every claim of every study, judged at every scale that was run.
+"""Claims document from the stored results: every claim of every study, judged at every scale that was run.
 
 python tools/claims.py            writes docs/claims.md
 python tools/claims.py --check    fails if docs/claims.md is not what the results say
@@ -10,20 +10,21 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from posenc.report.document import markdown
-from posenc.report.rows import Row, read_csv
-from posenc.studies import studies
+from posenc.workbench.report.claims_document import claims_markdown
+from posenc.workbench.report.result_rows import Row, read_csv
+from posenc.workbench.studies import studies
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "claims.md"
 NOTES = (
     "Generated from the CSV files in [results](../results/README.md) by `python tools/claims.py`; nobody edits it.",
-    "A claim is *upheld* if every interval lies where the claim and its controls put it, *not upheld* if one lies "
-    "wholly outside, else it *cannot be told*. A verdict holds at its scale and no further{scope}",
+    "A claim is *supported* if the intervals of all its quantities and controls lie inside the claimed ranges, "
+    "*contradicted* if one interval lies outside its range, and *inconclusive* otherwise. A verdict holds at its scale "
+    "only{scope}",
 )
 
 
-def ledger() -> str:
+def document() -> str:
     parts = []
     for study in studies().values():
         rows: dict[str, list[Row]] = defaultdict(list)
@@ -31,11 +32,11 @@ def ledger() -> str:
             for row in read_csv(path):
                 rows[row["preset"]].append(row)
         scales = {preset: _distinct(rows[preset]) for preset in study.presets if preset in rows}
-        if study.claims and scales:  # nothing claimed, or nothing stored: no ledger
+        if study.claims and scales:  # Otherwise nothing is claimed or nothing is stored.
             scope = f": {study.scope}" if study.scope else "."
             notes = [note.format(scope=scope) for note in NOTES]
-            beside = {preset: study.beside(preset, found) for preset, found in scales.items()}
-            parts.append(markdown(study.claims, scales, notes=notes, title=study.question, beside=beside))
+            beside = {preset: study.published(preset, found) for preset, found in scales.items()}
+            parts.append(claims_markdown(study.claims, scales, notes=notes, title=study.question, tables=beside))
     return "\n".join(parts)
 
 
@@ -45,7 +46,7 @@ def _distinct(rows: list[Row]) -> list[Row]:
 
 
 def main() -> int:
-    text = ledger()
+    text = document()
     if "--check" in sys.argv[1:]:
         if PAGE.read_text(encoding="utf-8") != text:
             print("docs/claims.md is not what results/ says: python tools/claims.py", file=sys.stderr)

@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from posenc.cli.atlas import claims_of_all
+from posenc.cli.schemes import claims_of_all
 from posenc.contract.case import range_in_words
 
 ROOT = Path(__file__).parents[1]

@@ -13,14 +13,14 @@ import matplotlib as mpl
 mpl.use("svg")
 from matplotlib import pyplot as plt
 
-from posenc.measure.decay import logit_by_distance, reach, shown
+from posenc.measure.distance_decay import example_scheme, logit_by_distance, reachable_distance
 from posenc.schemes import catalogue
 
 DISTANCES, ACROSS = 24, 8
 
 
 def main() -> None:
-    found = {name: shown(kind) for name, kind in catalogue().items()}
+    found = {name: example_scheme(kind) for name, kind in catalogue().items()}
     style = {"svg.hashsalt": "posenc", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 8}
     with mpl.rc_context(style):
         down = -(-len(found) // ACROSS)
@@ -30,7 +30,11 @@ def main() -> None:
         for panel in axes.flat[len(found) :]:
             panel.axis("off")
         for panel, (name, scheme) in zip(axes.flat, found.items(), strict=False):
-            rows = [row for row in logit_by_distance(scheme, reach(scheme, DISTANCES)) if row["logit"] is not None]
+            rows = [
+                row
+                for row in logit_by_distance(scheme, reachable_distance(scheme, DISTANCES))
+                if row["logit"] is not None
+            ]
             panel.axhline(0, color="0.8", linewidth=0.6)
             panel.plot([row["distance"] for row in rows], [row["logit"] for row in rows], color="#0067a5", linewidth=1)
             panel.set_title(name, fontsize=8, loc="left", pad=2)

@@ -28,20 +28,21 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from posenc import provenance, runner, studies
 from posenc.positions import grid, sequence
-from posenc.store import Store, Unit
-from posenc.studies.latin_squares import rows, work
-from posenc.studies.latin_squares.presets import PRESETS
-from posenc.training.loop import Fit, TrainingConfig, train
-from posenc.training.population import Member, train_together
-from posenc.training.precision import Arithmetic, Precision
-from posenc.training.stack import Stack
-from posenc.training.stepping import Stepper
+from posenc.workbench import provenance, runner, studies
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.store import Store
+from posenc.workbench.studies.latin_squares import execute, variants
+from posenc.workbench.studies.latin_squares.presets import PRESETS
+from posenc.workbench.training.batched import Member, train_batched
+from posenc.workbench.training.batched_step import Stepper
+from posenc.workbench.training.loop import Fit, TrainingConfig, train
+from posenc.workbench.training.model_stack import Stack
+from posenc.workbench.training.precision import Arithmetic, Precision
 
 TOKENS, CHECKED, TOLERANCE, WARM = 16, 50, 1e-5, 8
 SIGMAS = (0.1, 0.5, 2.0)
-TABLE_1, TABLE_A2 = (*rows.TABLE_1, rows.learned(0.2)), tuple(rows.learned(tenth / 10) for tenth in range(1, 21))
+TABLE_1, TABLE_A2 = (*variants.TABLE_1, variants.learned(0.2)), tuple(map(variants.learned, variants.SIGMAS))
 AIM_MINUTES = {"table1": 10.0, "table-a2": 20.0}
 
 
@@ -111,10 +112,10 @@ def scale_of(chosen: argparse.Namespace) -> Scale:
 
 def make_fit(label: str, seed: int, scale: Scale, device: str, batches: float = 3) -> Fit:
     """A row's model of a seed, on as many batches of random puzzles, which all seeds share."""
-    row = rows.row(label)
+    variant = variants.variant(label)
     torch.manual_seed(seed)
-    model = work.make_model(row, msgspec.structs.replace(scale.model, **row.model)).to(device)
-    pos = (grid(4, 4) if row.view == "grid" else sequence(TOKENS)).to(device)
+    model = execute.make_model(variant, msgspec.structs.replace(scale.model, **variant.model)).to(device)
+    pos = (grid(4, 4) if variant.view == "grid" else sequence(TOKENS)).to(device)
 
     def score(model: Callable[..., Tensor], x: Tensor, probe: Tensor, answer: Tensor) -> Tensor:
         return functional.cross_entropy(model(x, pos, probe), answer)
@@ -139,7 +140,7 @@ def check(label: str, scale: Scale, device: str) -> float:
         for lr, decay in ((1e-4, 0.0), (3e-4, 0.1), (1e-3, 0.0))
     ]
     learned = label.startswith("learned-")
-    labels = [rows.learned(sigma) for sigma in SIGMAS] if learned else [label] * len(configs)
+    labels = [variants.learned(sigma) for sigma in SIGMAS] if learned else [label] * len(configs)
 
     def members() -> list[Member]:
         fits = [make_fit(own, seed, scale, device, 2.5) for seed, own in enumerate(labels)]
@@ -148,7 +149,7 @@ def check(label: str, scale: Scale, device: str) -> float:
     alone = [train(member.fit, member.config, seed=member.seed) for member in members()]
     worst = 0.0
     for graph in (False, True) if device.startswith("cuda") else (False,):
-        for one, other in zip(alone, train_together(members(), graph=graph), strict=True):
+        for one, other in zip(alone, train_batched(members(), graph=graph), strict=True):
             if isinstance(other, Exception):
                 raise other
             worst = max(worst, *(abs(a["value"] - b["value"]) for a, b in zip(one, other, strict=True)))
@@ -253,15 +254,15 @@ def train_tables(chosen: argparse.Namespace) -> int:
     tables += [("table-a2", TABLE_A2, 400)] if chosen.table_a2 else []
     for name, labels, epochs in tables:
         store = Store(chosen.store / name)
-        units = plan_table(chosen, store, labels, chosen.epochs or epochs)
+        specs = plan_table(chosen, store, labels, chosen.epochs or epochs)
         executor = runner.pick(chosen.device, members=chosen.members[0] if chosen.members else None)
         began = time.perf_counter()
-        report = runner.run(units, store, executor)
+        report = runner.run(specs, store, executor)
         minutes = (time.perf_counter() - began) / 60
-        found = {label: accuracies(store, units, label) for label in labels}
+        found = {label: accuracies(store, specs, label) for label in labels}
         for label, figures in found.items():
             print(f"{label}: " + ", ".join(f"{metric} {mean:.3f} ± {sd:.3f}" for metric, (mean, sd) in figures.items()))
-        print(f"{name}: {len(units)} models in {minutes:.1f} min (aim {AIM_MINUTES[name]:.0f} min), {executor}")
+        print(f"{name}: {len(specs)} models in {minutes:.1f} min (aim {AIM_MINUTES[name]:.0f} min), {executor}")
         document = {
             "minutes": minutes,
             "trained_now": len(report.done),
@@ -277,27 +278,29 @@ def train_tables(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def plan_table(chosen: argparse.Namespace, store: Store, labels: Sequence[str], epochs: int) -> list[Unit]:
+def plan_table(chosen: argparse.Namespace, store: Store, labels: Sequence[str], epochs: int) -> list[RunSpec]:
     """What ``posenc run latin-squares --preset paper --device cuda --yes --schemes ..`` would train, in a precision of
     its own (which is part of a unit's settings, so of its key) and with as many epochs."""
     preset = "quick" if chosen.tiny else "paper"
     request = studies.Request(
         preset=preset, schemes=list(labels), seeds=chosen.seeds, device=chosen.device, data=chosen.data
     )
-    planned = [unit for unit in studies.find("latin-squares").plan(request, store) if unit.setting == "main"]
+    planned = [spec for spec in studies.find("latin-squares").plan(request, store) if spec.condition == "main"]
     return [
         msgspec.structs.replace(
-            unit,
-            settings=unit.settings
-            | {"precision": chosen.precision, "training": unit.settings["training"] | {"epochs": epochs}},
+            spec,
+            settings=spec.settings
+            | {"precision": chosen.precision, "training": spec.settings["training"] | {"epochs": epochs}},
         )
-        for unit in planned
+        for spec in planned
     ]
 
 
-def accuracies(store: Store, units: Sequence[Unit], label: str) -> dict[str, tuple[float, float]]:
+def accuracies(store: Store, specs: Sequence[RunSpec], label: str) -> dict[str, tuple[float, float]]:
     """Mean and standard deviation over seeds of a row's final accuracies."""
-    stored = [store.read(unit.key).metrics for unit in units if unit.scheme == label and store.finished(unit.key)]
+    stored = [
+        store.read(spec.identity).metrics for spec in specs if spec.variant == label and store.finished(spec.identity)
+    ]
     values = {m: [metrics[m] for metrics in stored] for m in ("accuracy_ood", "accuracy_iid", "accuracy_train")}
     return {
         metric: (statistics.fmean(own), statistics.stdev(own) if len(own) > 1 else 0.0)

@@ -1,53 +1,63 @@
-"""posenc: every way of telling a network where things are.
+"""Positional encodings for PyTorch: a library of schemes and the attention that uses them.
 
     from posenc import RoPE, attention, sequence
     out = attention(q, k, v, scheme=RoPE(64), q_pos=sequence(4096))
 
-Schemes are found by walking ``posenc.schemes`` when one is first asked for; nothing lists them.
+A public name is loaded at its first use, so ``import posenc`` alone does not load torch. The schemes are found by
+walking ``posenc.schemes``; nothing lists them.
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
-from posenc.attention import attend, attention, attention_weights
-from posenc.positions import Positions, as_positions, graph, grid, sequence, sphere
-from posenc.scheme import Claims, Scheme
-from posenc.version import __version__
+from posenc.moved import MOVED
+from posenc.version import __version__ as __version__
 
-if TYPE_CHECKING:
-    from posenc.contract import check
-
-__all__ = [
-    "Claims",
-    "Positions",
-    "Scheme",
-    "__version__",
-    "as_positions",
-    "attend",
-    "attention",
-    "attention_weights",
-    "check",
-    "graph",
-    "grid",
-    "sequence",
-    "sphere",
-]
+EXPORTS = {
+    "attention": ("attend", "attention", "attention_weights"),
+    "contract": ("check",),
+    "positions": ("Positions", "as_positions", "graph", "grid", "sequence", "sphere"),
+    "scheme": ("Claims", "Scheme"),
+}
+"""The public names of each module, besides the schemes."""
+MODULES = ("adapt", "frequencies", "measure", "models", "schemes")
+"""The public modules."""
+_MODULE_OF = {name: f"posenc.{module}" for module, names in EXPORTS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "check":
-        return importlib.import_module("posenc.contract").check
-    if name[:1].isupper():
-        found = importlib.import_module("posenc.schemes").catalogue()
-        if name in found:
-            return found[name]
-    elif not name.startswith("_") and find_spec(f"posenc.{name}"):  # a module, as posenc.frequencies
+    if name == "__all__":
+        return sorted(["__version__", *_MODULE_OF, *MODULES, *_schemes()])
+    if name in _MODULE_OF:
+        return getattr(importlib.import_module(_MODULE_OF[name]), name)
+    if f"posenc.{name}" in MOVED:
+        raise AttributeError(f"posenc.{name} is now {MOVED[f'posenc.{name}']}")
+    if name[:1].isupper() and name in (schemes := _schemes()):
+        return schemes[name]
+    if not name.startswith("_") and find_spec(f"posenc.{name}"):  # a module, as posenc.frequencies
         return importlib.import_module(f"posenc.{name}")
     raise AttributeError(f"posenc has no {name!r}; posenc list shows its schemes.")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *importlib.import_module("posenc.schemes").catalogue()])
+    return __getattr__("__all__")
+
+
+def _schemes() -> dict[str, Any]:
+    return importlib.import_module("posenc.schemes").catalogue()
+
+
+class _Package(ModuleType):
+    """The package posenc. Importing ``posenc.attention`` does not hide the function of the same name."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _MODULE_OF and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

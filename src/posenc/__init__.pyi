@@ -1,5 +1,10 @@
-"""The face of posenc, schemes included. Generated: python tools/stub.py"""
+"""The public names of posenc, schemes included. Generated: python tools/stub.py"""
 
+from posenc import adapt as adapt
+from posenc import frequencies as frequencies
+from posenc import measure as measure
+from posenc import models as models
+from posenc import schemes as schemes
 from posenc.attention import attend as attend
 from posenc.attention import attention as attention
 from posenc.attention import attention_weights as attention_weights

@@ -1,8 +1,8 @@
-"""One attention for every scheme: SDPA, FlexAttention or eager, chosen by what the scheme needs.
+"""Attention with a scheme, on one of three backends: SDPA, FlexAttention or eager.
 
     out = attention(q, k, v, scheme=RoPE(64), q_pos=sequence(4096))
 
-``attention`` prepares positions and attends; ``attend`` takes what a model has prepared already, once for all layers.
+``attention`` takes positions. ``attend`` takes the values that a model has prepared from positions once for all layers.
 """
 
 from __future__ import annotations
@@ -18,41 +18,55 @@ from torch import Tensor
 from torch._C._functorch import maybe_current_level
 from torch.nn import functional
 
-from posenc.kernels import dense, parts
-from posenc.kernels.groups import logits_of_groups, of_groups
+from posenc.kernels import chunked_attention, few_key_attention
+from posenc.kernels.attention_mask import AttentionMask, may_exclude_keys
+from posenc.kernels.grouped_heads import grouped_logits, grouped_matmul
 from posenc.kernels.pairs import Divisible
-from posenc.kernels.seen import Seen, hides
-from posenc.kernels.widths import of_width
+from posenc.kernels.shape_checks import require_width
 from posenc.positions import Positions, as_positions, readable
 from posenc.scheme import Pair, Scheme, Where
 
 ASKED = frozenset({"q", "k", "v", "o", "bias", "value_bias", "mask"})
-"""Where attention asks a scheme for anything."""
+"""Sites at which attention calls a scheme."""
 ELSEWHERE = {
     "embed": "add scheme.embed(scheme.prepare(pos)) to the tokens",
     "mix": "call scheme.mix(x, scheme.prepare(pos)) on the tokens after a block",
 }
-"""How a scheme is used that acts there."""
+"""Calls that a model makes for a scheme that acts at the other sites."""
 Backend = Literal["auto", "sdpa", "flex", "eager"]
 PAIRS_WHOLE, PAIRS_AT_ONCE, QUERIES_AT_ONCE = 2**22, 2**18, 64
-"""Pairs of query and key, times heads and samples, up to which a bias is made whole (16 MiB); how many are in memory
-together beyond, where a scheme's pair divides; and of how many queries at least, since fewer are slow."""
+"""Block sizes of biases, in values ``B H Q K``. Up to PAIRS_WHOLE (16 MiB in float32) a bias is computed at once. A
+larger bias is computed in blocks of about PAIRS_AT_ONCE values, and of at least QUERIES_AT_ONCE queries, since fewer
+are slow."""
 
 
 Made = tuple[dict[str, Any], object]
-"""What the layers of one forward pass share, empty at first, and the layer that asks."""
+"""A dictionary that the layers of one forward pass share, empty at first, and the layer that reads it now."""
 
 
 class Choice(NamedTuple):
-    """Which way attention goes, and why."""
+    """A backend of attention and the reason for it.
+
+    Attributes:
+        backend: "sdpa", "flex" or "eager".
+        reason: Why the scheme needs it, in words.
+    """
 
     backend: Literal["sdpa", "flex", "eager"]
     reason: str
 
 
 def choose(scheme: Scheme) -> Choice:
-    """The backend that ``backend="auto"`` takes for a scheme, with the reason. FlexAttention is never taken unasked: it
-    is fast only when compiled, and has no gradient on a CPU."""
+    """The backend that ``backend="auto"`` selects for a scheme.
+
+    It never selects FlexAttention, which is fast only when compiled and has no gradient on a CPU.
+
+    Args:
+        scheme: Any scheme.
+
+    Returns:
+        The backend and the reason.
+    """
     if "value_bias" in scheme.claims.sites:
         return Choice("eager", "its value_bias needs the attention weights, which fused kernels never show")
     if "bias" in scheme.claims.sites and maybe_current_level() is not None:
@@ -78,17 +92,43 @@ def attention(
     scale: float | None = None,
     backend: Backend = "auto",
 ) -> Float[Tensor, "B H Q E"]:
-    """``softmax(scale T_q(q) T_k(k)^T + bias + log mask) T_v(v)`` with a scheme's maps at its sites, then ``T_o``.
+    """Scaled dot-product attention with a positional encoding.
 
-    q: ``(B, H, Q, D)``; k, v: ``(B, G, K, D)`` with G heads that divide H (grouped-query attention).
-    q_pos, k_pos: ``Q`` and ``K`` positions; ``k_pos`` is ``q_pos`` where it is not given.
-    x: the block's input at the keys, for schemes whose bias reads it. mask: True where a query may look at a key,
-    ``(Q, K)`` for all, or ``(B, H, Q, K)`` with 1 for what shares it. scale: of the logits, ``1 / sqrt(D)`` of the
-    unwidened head by default. backend: "auto" takes ``choose(scheme)``.
+        o = T_o(softmax(scale T_q(q) T_k(k)^T + bias + log mask) T_v(v) + value_bias)
 
-    A query that may look at no key gets zeros. Raises ValueError where positions and tokens differ in number, sample or
-    device, for a mask that is not boolean, where a backend cannot do what the scheme needs, and for a scheme that acts
-    elsewhere: its positions would change nothing.
+    The maps T, the bias, the value bias and the mask are those of ``scheme``. A query that may attend to no key gets
+    zeros.
+
+    Args:
+        q: Queries ``(B, H, Q, D)``.
+        k: Keys ``(B, G, K, D)``. G divides H; G < H is grouped-query attention.
+        v: Values ``(B, G, K, E)``.
+        scheme: The positional encoding. ``NoPE()`` is none.
+        q_pos: Positions of the Q queries, or a tensor ``(Q, P)`` or ``(B, Q, P)``.
+        k_pos: Positions of the K keys. Default: ``q_pos``.
+        x: Input of the attention block at the keys, ``(B, K, dim)``, for schemes whose bias reads it.
+        mask: True where a query may attend to a key: ``(Q, K)``, or ``(B, H, Q, K)`` with size 1 on axes that share it.
+            Combined with the mask of the scheme.
+        scale: Factor on the logits. Default ``1 / sqrt(D)``, with D of ``q`` as passed.
+        backend: "sdpa", "flex" (FlexAttention), "eager", or "auto" (default), which lets ``choose`` select one.
+
+    Returns:
+        Head outputs ``(B, H, Q, E)``.
+
+    Raises:
+        ValueError: If positions and tokens differ in number, samples or device; if the mask is not boolean; if the
+            backend cannot run the scheme; or if the scheme acts only outside attention, so that its positions would
+            have no effect.
+
+    Example:
+        >>> import torch
+        >>> from posenc import RoPE, attention, sequence
+        >>> q, k, v = torch.randn(3, 1, 4, 6, 8).unbind()
+        >>> attention(q, k, v, scheme=RoPE(8), q_pos=sequence(6)).shape
+        torch.Size([1, 4, 6, 8])
+
+    References:
+        Vaswani et al. 2017, "Attention Is All You Need", arXiv 1706.03762, eq. 1.
     """
     if not isinstance(scheme, Scheme):
         raise ValueError(f"attention takes a scheme, as scheme=RoPE(64); got {type(scheme).__name__}. NoPE() is none.")
@@ -109,7 +149,7 @@ def attend_at(
     scale: float | None = None,
     backend: Backend = "auto",
 ) -> Tensor:
-    """``attention`` of any scheme: inside a model also one that acts elsewhere, and leaves attention as it is."""
+    """``attention`` for models, which also accept schemes that act only outside attention."""
     q_pos = as_positions(q_pos)
     k_pos = q_pos if k_pos is None else as_positions(k_pos)
     _refuse_unfit(q, k, v, q_pos, k_pos, {"k": k, "v": v, "x": x, "mask": mask})
@@ -130,22 +170,55 @@ def attend(
     pair: Pair,
     *,
     kept: Tensor | None = None,
-    mask: Tensor | Seen | None = None,
+    mask: Tensor | AttentionMask | None = None,
     scale: float | None = None,
     backend: Backend = "auto",
     keys_ready: bool = False,
     made: Made | None = None,
 ) -> Tensor:
-    """``attention`` on prepared positions. ``keys_ready``: k and v come from a cache, as transformed. A mask may be a
-    rule, ``Seen``, which is never whole where a bias is not, and no mask at all where it says no more than causal.
-    ``made``: what all layers of a forward pass that have this scheme and pair share, its bias, and which layer asks."""
+    """``attention`` on prepared positions: a model prepares once, and every layer calls this.
+
+    Args:
+        q: Queries ``(B, H, Q, D)``, not transformed.
+        k: Keys ``(B, G, K, D)``; G divides H.
+        v: Values ``(B, G, K, E)``.
+        scheme: The positional encoding.
+        where_q: ``scheme.prepare`` of the positions of the queries.
+        where_k: ``scheme.prepare`` of the positions of the keys.
+        pair: ``scheme.relate(where_q, where_k)``.
+        kept: ``scheme.keep(x, where_k)`` of the block's input at the keys, for schemes whose bias reads it.
+        mask: True where a query may attend to a key, ``(Q, K)`` or ``(B, H, Q, K)``. Or a causal or packed-document
+            mask as a rule (``posenc.kernels.attention_mask``), which is computed for one block of queries at a time,
+            and not at all if it is only causal.
+        scale: Factor on the logits. Default ``1 / sqrt(D)``.
+        backend: "auto" (default), "sdpa", "flex" or "eager".
+        keys_ready: True if ``k`` and ``v`` are transformed already, as from a cache. Default False.
+        made: A dictionary that the layers of one forward pass share, with a value that identifies this layer. Layers
+            with the same scheme and pair then compute a bias once, if it depends on the pair alone. Default None.
+
+    Returns:
+        Head outputs ``(B, H, Q, E)``.
+
+    Raises:
+        ValueError: If the mask is not boolean, the number of key heads does not divide that of query heads, a head has
+            another width than the scheme's, or the backend is unknown or cannot run the scheme.
+
+    Example:
+        >>> import torch
+        >>> from posenc import RoPE, attend, sequence
+        >>> q, k, v = torch.randn(3, 1, 4, 6, 8).unbind()
+        >>> rope = RoPE(8)
+        >>> where = rope.prepare(sequence(6))
+        >>> attend(q, k, v, rope, where, where, rope.relate(where, where)).shape
+        torch.Size([1, 4, 6, 8])
+    """
     _refuse_mask(mask)
     if q.shape[1] % k.shape[1]:
         raise ValueError(
             f"{q.shape[1]} query heads cannot share {k.shape[1]} key heads; the second must divide the first."
         )
     if scheme.head_width is not None:
-        of_width(q, scheme.head_width, type(scheme).__name__)
+        require_width(q, scheme.head_width, type(scheme).__name__)
     name, scale = type(scheme).__name__, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     q = scheme.transform(q, where_q, "q")
     if not keys_ready:
@@ -160,7 +233,9 @@ def attend(
         out = _in_parts(_eager, q * scale, k, v, scheme, pair, kept, mask, made)
     elif backend == "sdpa" and "bias" in scheme.claims.sites:
         out = _in_parts(_biased, q * scale, k, v, scheme, pair, kept, mask, made)
-    elif backend == "sdpa" and isinstance(mask, Seen) and "mask" not in scheme.claims.sites and mask.triangular:
+    elif (
+        backend == "sdpa" and isinstance(mask, AttentionMask) and "mask" not in scheme.claims.sites and mask.triangular
+    ):
         out = _sdpa(q, k, v, None, scale, causal=True)
     elif backend == "sdpa":
         out = _sdpa(q, k, v, _both(scheme.mask(pair), _rows(mask, slice(None), q)), scale)
@@ -182,7 +257,25 @@ def attend_openly(
     mask: Tensor | None = None,
     dropout: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
-    """What ``attend`` gives, and the weights ``(B, H, Q, K)``, with dropout on them: slower, and with all in memory."""
+    """``attend`` that also returns the attention weights and can apply dropout to them.
+
+    It is slower than ``attend`` and stores all ``(B, H, Q, K)`` weights.
+
+    Args:
+        q: Queries ``(B, H, Q, D)``, not transformed.
+        k: Keys ``(B, G, K, D)``; G divides H.
+        v: Values ``(B, G, K, E)``.
+        scheme: The positional encoding.
+        where_q: ``scheme.prepare`` of the positions of the queries.
+        where_k: ``scheme.prepare`` of the positions of the keys.
+        pair: ``scheme.relate(where_q, where_k)``.
+        kept: ``scheme.keep(x, where_k)``, for schemes whose bias reads it.
+        mask: True where a query may attend to a key, ``(Q, K)`` or ``(B, H, Q, K)``.
+        dropout: Probability of dropping a weight. Default 0.
+
+    Returns:
+        Head outputs ``(B, H, Q, E)`` and weights ``(B, H, Q, K)``.
+    """
     scale = 1 / math.sqrt(q.shape[-1])
     q, k = scheme.transform(q, where_q, "q") * scale, scheme.transform(k, where_k, "k")
     weights = functional.dropout(attention_weights(q, k, scheme, pair, kept=kept, mask=mask), dropout)
@@ -194,39 +287,66 @@ def attention_weights(
     q: Tensor, k: Tensor, scheme: Scheme, pair: Pair, *, kept: Tensor | None = None, mask: Tensor | None = None,
     made: Made | None = None,
 ) -> Float[Tensor, "B H Q K"]:  # fmt: skip
-    """The softmax of the logits, from transformed q and k, q already scaled; float32 inside for half precision."""
-    logits = logits_of_groups(q, k)
-    seen = _both(scheme.mask(pair), mask)
-    bias = _bias(q, k, scheme, pair, kept, seen, made)
+    """Attention weights: the softmax of the logits with a scheme's bias and mask.
+
+        weights = softmax(q k^T + bias + log mask)
+
+    Half precision is computed in float32. A query that may attend to no key gets zeros.
+
+    Args:
+        q: Queries ``(B, H, Q, D)``, transformed by the scheme and multiplied by the softmax scale.
+        k: Keys ``(B, G, K, D)``, transformed by the scheme; G divides H.
+        scheme: The positional encoding.
+        pair: ``scheme.relate`` of the prepared positions of queries and keys.
+        kept: ``scheme.keep(x, where_k)``, for schemes whose bias reads it.
+        mask: True where a query may attend to a key, ``(Q, K)`` or ``(B, H, Q, K)``.
+        made: The value that ``attend`` takes under this name. Default: biases are not shared.
+
+    Returns:
+        Weights ``(B, H, Q, K)`` in the dtype of ``q``. Each row sums to 1, or to 0 without a key.
+
+    Example:
+        >>> import torch
+        >>> from posenc import ALiBi, attention_weights, sequence
+        >>> q, k = torch.randn(2, 1, 4, 6, 8).unbind()
+        >>> alibi = ALiBi(heads=4)
+        >>> where = alibi.prepare(sequence(6))
+        >>> attention_weights(q / 8**0.5, k, alibi, alibi.relate(where, where)).shape
+        torch.Size([1, 4, 6, 6])
+    """
+    logits = grouped_logits(q, k)
+    attn_mask = _both(scheme.mask(pair), mask)
+    bias = _bias(q, k, scheme, pair, kept, attn_mask, made)
     if bias is not None:
         logits = logits + bias
-    return _softmax(logits, seen).to(q.dtype)
+    return _softmax(logits, attn_mask).to(q.dtype)
 
 
-def _softmax(logits: Tensor, seen: Tensor | None) -> Tensor:
-    """Over the keys that a query sees, in float32 or wider."""
+def _softmax(logits: Tensor, attn_mask: Tensor | None) -> Tensor:
+    """Softmax over the keys that the mask allows, in float32 or wider; zeros for a query without a key, as in SDPA."""
     wide = torch.float32 if logits.dtype in (torch.float16, torch.bfloat16) else logits.dtype
-    if seen is None:
+    if attn_mask is None:
         return logits.softmax(-1, dtype=wide)
-    weights = logits.masked_fill(~seen, -torch.inf).softmax(-1, dtype=wide)
-    return weights.masked_fill(~seen, 0)  # a query that sees no key: zeros, not NaN, as SDPA has it
+    weights = logits.masked_fill(~attn_mask, -torch.inf).softmax(-1, dtype=wide)
+    return weights.masked_fill(~attn_mask, 0)  # a query without a key has NaN before
 
 
 def _in_parts(
     run: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None,
-    mask: Tensor | Seen | None, made: Made | None = None,
+    mask: Tensor | AttentionMask | None, made: Made | None = None,
 ) -> Tensor:  # fmt: skip
-    """``run`` on some queries at a time, where there are many and the scheme's pair divides."""
+    """``run`` on one block of queries at a time, if there are many pairs and the scheme's pair can be divided."""
     pairs = q.shape[0] * q.shape[1] * q.shape[2] * k.shape[2]
     if not (readable(q) and pairs > PAIRS_WHOLE and isinstance(pair, Divisible)):
-        return run(q, k, v, scheme, pair, kept, _rows(mask, slice(None), q), made)  # a traced graph, too, is whole
+        # a traced graph is not divided either
+        return run(q, k, v, scheme, pair, kept, _rows(mask, slice(None), q), made)
 
-    def some(q: Tensor, k: Tensor, v: Tensor, more: tuple[Pair, Tensor | None], at: slice) -> Tensor:
+    def block(q: Tensor, k: Tensor, v: Tensor, more: tuple[Pair, Tensor | None], at: slice) -> Tensor:
         pair, kept = more
         return run(q, k, v, scheme, pair.queries(at), kept, _rows(mask, at, q), None)
 
     step = max(QUERIES_AT_ONCE, q.shape[2] * PAIRS_AT_ONCE // pairs)
-    return parts.in_parts(some, step, q, k, v, (pair, kept), tuple(scheme.parameters()))
+    return chunked_attention.attend_in_chunks(block, step, q, k, v, (pair, kept), tuple(scheme.parameters()))
 
 
 def _eager(
@@ -234,7 +354,7 @@ def _eager(
     made: Made | None,
 ) -> Tensor:  # fmt: skip
     weights = attention_weights(q, k, scheme, pair, kept=kept, mask=mask, made=made)
-    out = of_groups(weights, v)
+    out = grouped_matmul(weights, v)
     extra = scheme.value_bias(weights, pair)
     return out if extra is None else out + extra
 
@@ -243,32 +363,34 @@ def _biased(
     q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, mask: Tensor | None,
     made: Made | None,
 ) -> Tensor:  # fmt: skip
-    """SDPA with a dense additive mask; q already carries the scale, as a bias reads it."""
-    seen = _both(scheme.mask(pair), mask)
-    bias = _bias(q, k, scheme, pair, kept, seen, made)
+    """SDPA with a dense additive mask; q is multiplied by the scale already, because a bias reads it so."""
+    attn_mask = _both(scheme.mask(pair), mask)
+    bias = _bias(q, k, scheme, pair, kept, attn_mask, made)
     if bias is not None:
-        wide = bias.dtype == torch.float32 and q.device.type == "cpu"  # there half precision takes a float32 mask
+        wide = bias.dtype == torch.float32 and q.device.type == "cpu"  # SDPA in half precision accepts it on a CPU
         bias = bias if wide and q.dtype.itemsize < 4 else bias.to(q.dtype)
-        seen = bias if seen is None or not hides(seen) else bias.masked_fill(~seen, -torch.inf)
-    return _sdpa(q, k, v, seen, 1.0)
+        attn_mask = (
+            bias if attn_mask is None or not may_exclude_keys(attn_mask) else bias.masked_fill(~attn_mask, -torch.inf)
+        )
+    return _sdpa(q, k, v, attn_mask, 1.0)
 
 
 def _bias(
-    q: Tensor, k: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, seen: Tensor | None, made: Made | None
+    q: Tensor, k: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, attn_mask: Tensor | None, made: Made | None
 ) -> Tensor | None:
-    """A scheme's bias, which layers make once where nothing but the pair decides it.
+    """A scheme's bias. Layers share it if it depends on the pair alone.
 
-    A layer that is run again, by activation checkpointing, does again what it did, so the one that made the bias makes
-    it anew; and what was made without gradients is of no use to a layer that trains the scheme.
+    Activation checkpointing runs a layer twice, so the layer that computed the shared bias computes it again. A bias
+    computed without gradients is not shared with a layer that trains the scheme.
     """
     if made is None or scheme.bias_reads:
-        return scheme.bias(q, k, kept, pair, seen)
+        return scheme.bias(q, k, kept, pair, attn_mask)
     shared, layer = made
-    known = shared.get("bias")
-    if known is not None and shared["by"] is not layer and (known.requires_grad or not _trained(scheme)):
-        return known
-    bias = scheme.bias(q, k, kept, pair, seen)
-    if known is None and bias is not None:
+    stored = shared.get("bias")
+    if stored is not None and shared["by"] is not layer and (stored.requires_grad or not _trained(scheme)):
+        return stored
+    bias = scheme.bias(q, k, kept, pair, attn_mask)
+    if stored is None and bias is not None:
         shared.update(bias=bias, by=layer)
     return bias
 
@@ -278,17 +400,17 @@ def _trained(scheme: Scheme) -> bool:
 
 
 def _sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, *, causal: bool = False) -> Tensor:
-    """causal: the mask of as many queries as keys that SDPA knows by itself, where no other is given."""
-    if mask is None and not causal and dense.pays(q, k, v):
-        return dense.attention(q, k, v, scale)
-    narrow = q.shape[-1] - v.shape[-1] if q.device.type == "cpu" else 0  # there its fused kernel has one width
-    if narrow and q.shape[2] == 1 and (mask is None or mask.dtype == torch.bool):  # and its plain way copies all keys
-        return of_groups(_softmax(logits_of_groups(q * scale, k), mask).to(v.dtype), v)
+    """SDPA, or an exact faster form; ``causal`` without a mask is SDPA's own mask of as many queries as keys."""
+    if mask is None and not causal and few_key_attention.is_faster(q, k, v):
+        return few_key_attention.attention(q, k, v, scale)
+    narrow = q.shape[-1] - v.shape[-1] if q.device.type == "cpu" else 0  # the fused CPU kernel needs equal widths
+    if narrow and q.shape[2] == 1 and (mask is None or mask.dtype == torch.bool):  # SDPA would copy all keys
+        return grouped_matmul(_softmax(grouped_logits(q * scale, k), mask).to(v.dtype), v)
     if 0 < narrow <= v.shape[-1] and q.shape[2] > 1:
         return _sdpa(q, k, functional.pad(v, (0, narrow)), mask, scale, causal=causal)[..., :-narrow]
-    if mask is not None and mask.dim() == 3:  # else SDPA takes its slow way, with the weights of all samples in memory
+    if mask is not None and mask.dim() == 3:  # with three axes SDPA is slow and stores the weights of all samples
         mask = mask[None]
-    if q.shape[2] == 1 and _grouped(q, k):  # one query: those that share a key are as several, which is faster
+    if q.shape[2] == 1 and _grouped(q, k):  # query heads that share a key head become queries, which is faster
         groups, keys = k.shape[1:3]
         if mask is not None and mask.dim() == 4 and mask.shape[1] > 1:
             mask = mask.reshape(len(mask), groups, -1, keys)
@@ -302,7 +424,13 @@ def _sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, *,
 
 
 def _flex(
-    q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, mask: Tensor | Seen | None
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scheme: Scheme,
+    pair: Pair,
+    kept: Tensor | None,
+    mask: Tensor | AttentionMask | None,
 ) -> Tensor:
     name = type(scheme).__name__
     if mask is not None:
@@ -322,9 +450,9 @@ def _grouped(q: Tensor, k: Tensor) -> bool:
     return True
 
 
-def _rows(mask: Tensor | Seen | None, at: slice, q: Tensor) -> Tensor | None:
-    """A mask for some of the queries."""
-    if isinstance(mask, Seen):
+def _rows(mask: Tensor | AttentionMask | None, at: slice, q: Tensor) -> Tensor | None:
+    """The mask of one block of queries."""
+    if isinstance(mask, AttentionMask):
         return mask.rows(q.device, at)
     return mask if mask is None or mask.shape[-2] == 1 else mask[..., at, :]  # one row may serve all queries
 
@@ -343,9 +471,9 @@ def _refuse_idle(scheme: Scheme) -> None:
         )
 
 
-def _refuse_mask(mask: Tensor | Seen | None) -> None:
-    """A number is added by SDPA where it should hide, and of three axes the first would be taken for heads."""
-    if isinstance(mask, Seen):
+def _refuse_mask(mask: Tensor | AttentionMask | None) -> None:
+    """Refuses masks that SDPA would misread: it adds numbers to logits, and reads the first of three axes as heads."""
+    if isinstance(mask, AttentionMask):
         return
     if mask is not None and mask.dtype != torch.bool:
         raise ValueError(f"`mask` is True where a query may look at a key; got {mask.dtype}. Write mask.bool().")
@@ -359,7 +487,7 @@ def _refuse_mask(mask: Tensor | Seen | None) -> None:
 def _refuse_unfit(
     q: Tensor, k: Tensor, v: Tensor, q_pos: Positions, k_pos: Positions, others: dict[str, Tensor | None]
 ) -> None:
-    """Tensors and positions that are not of the same tokens, samples and device, before any of them meet."""
+    """Refuses tensors and positions that differ in tokens, samples or device."""
     for name, t in (("q", q), ("k", k), ("v", v)):
         if t.dim() != 4:
             raise ValueError(
@@ -372,7 +500,7 @@ def _refuse_unfit(
                 f"Pass {name}_pos with one position a token, as sequence({t.shape[-2]})."
             )
     if not readable(q):
-        return  # what follows depends on sizes and places that a traced graph must not be bound to
+        return  # a traced graph must not depend on the sizes and devices below
     for name, t in others.items():
         if t is not None and t.device != q.device:
             raise ValueError(f"`q` is on {q.device} and `{name}` on {t.device}. Write {name}.to({str(q.device)!r}).")

@@ -1,4 +1,4 @@
-"""What a scheme says of itself, and the contract measures."""
+"""Claims: the properties that a scheme states about itself and that the contract measures."""
 
 from __future__ import annotations
 
@@ -6,30 +6,43 @@ import dataclasses
 from typing import Literal, TypeGuard, cast, get_args
 
 Read = Literal["q", "k", "kept"]
-"""What a bias may look at besides where the pair stands."""
+"""Inputs that a bias may read besides the positions of its query and key."""
 Site = Literal["embed", "q", "k", "v", "o", "bias", "value_bias", "mask", "mix"]
+"""A place in the network where a scheme may act."""
 SITES: tuple[Site, ...] = get_args(Site)
 Interval = tuple[float, float]
+"""Lowest and highest position, both included."""
 Range = Interval | tuple[Interval | None, ...] | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Claims:
-    """What a scheme says of itself. No claim has a default, and the contract measures each of them both ways.
+    """The properties that a scheme states about itself. No property has a default, and the contract measures each.
 
-    translation: moving every position by the same amount changes nothing ("exact"), changes nothing in the mean over
-        the scheme's own random draws ("expected"), or does change something ("none"). What is looked at is the output
-        of attention and the inner products of embedded positions, every token having a place: one without stands
-        still when the others move.
-    isometric: maps at q, k, v, o keep lengths, and every embedded row has the same length.
-    learned: has trained parameters.
-    range: the closed interval of positions that it takes on each axis, or None for any real position; where axes
-        differ, a tuple with one of the two for each.
-    axes: the number P of axes that it takes, or None for any.
-    sites: where it touches the network.
-    sharing: what shares one instance, and whether its heads differ: "model", one for all layers; "layer", one a layer;
-        "head", one for all layers whose heads differ; "layer and head", one a layer whose heads differ.
-    cacheable: keys and values may be kept as transformed while decoding, one token at a time, and give the full pass.
+    A claim that is weaker than the measurement fails the contract, as does a claim that is stronger.
+
+    Attributes:
+        translation: Effect of adding one constant to all positions, measured on attention outputs and on inner
+            products of embeddings: "exact" (equal), "expected" (equal in the mean over the scheme's random draws) or
+            "none" (different).
+        isometric: True if the maps at q, k, v and o keep the norm and all rows of ``embed`` have the same norm.
+        learned: True if the scheme has trainable parameters.
+        range: Closed interval ``(low, high)`` of accepted positions on every axis, None for any real position, or a
+            tuple with one of the two per axis.
+        axes: Accepted number P of position axes, or None for any number.
+        sites: The sites where the scheme acts: "embed", "q", "k", "v", "o", "bias", "value_bias", "mask", "mix".
+        sharing: Parts of a model that share one instance: "model" (all layers and heads), "head" (all layers, with
+            different heads), "layer" (one layer) or "layer and head" (one layer, with different heads).
+        cacheable: True if decoding with cached transformed keys and values gives the output of a full pass.
+
+    Raises:
+        ValueError: If a site is unknown, or ``range`` has another number of intervals than ``axes``.
+
+    Example:
+        >>> from posenc import RoPE
+        >>> claims = RoPE(64).claims
+        >>> claims.translation, sorted(claims.sites), claims.cacheable
+        ('exact', ['k', 'q'], True)
     """
 
     translation: Literal["exact", "expected", "none"]
@@ -51,13 +64,17 @@ class Claims:
                     f"`range` has {len(self.range)} intervals and `axes` is {self.axes}. Give one interval for all "
                     "axes, or one for each."
                 )
-            if len(set(self.range)) == 1:  # one way to say one thing
+            if len(set(self.range)) == 1:  # equal claims compare equal
                 object.__setattr__(self, "range", self.range[0])
 
     def limits(self, axes: int | None = None) -> tuple[Interval | None, ...]:
-        """The interval of each axis, None where it takes any real position.
+        """The accepted interval of each axis.
 
-        axes: of the positions, for a scheme that takes any number of them; 1 otherwise.
+        Args:
+            axes: Number of axes of the positions, read if the scheme accepts any number. Default 1.
+
+        Returns:
+            One ``(low, high)`` per axis; None for an axis that accepts any real position.
         """
         if by_axis(self.range):
             return self.range
@@ -65,15 +82,15 @@ class Claims:
 
     @property
     def per_layer(self) -> bool:
-        """Whether a layer has its own."""
+        """True if each layer needs its own instance."""
         return self.sharing in ("layer", "layer and head")
 
     @property
     def per_head(self) -> bool:
-        """Whether heads differ."""
+        """True if the heads of one instance differ."""
         return self.sharing in ("head", "layer and head")
 
 
 def by_axis(limits: Range) -> TypeGuard[tuple[Interval | None, ...]]:
-    """Whether a range is one interval (or None) for each axis, and not one for all."""
+    """True if ``limits`` is a tuple with one interval or None per axis, and not one interval for all axes."""
     return limits is not None and not isinstance(limits[0], int | float)

@@ -1,18 +1,19 @@
-"""Schedules of angular frequencies: pure functions from a count to radians a unit of position, in float64.
+"""Frequency schedules of rotations and sinusoids: pure functions that return angular frequencies in float64.
 
-They are computed from numbers every time they are needed and never kept in a buffer, so no ``.to(bfloat16)`` can
-round them (a rounded frequency is off by whole turns at the end of a long text).
+The unit is radians per unit of position. A scheme computes its frequencies from numbers whenever it needs them and
+stores none in a buffer, so ``.to(bfloat16)`` cannot round them. A rounded frequency is wrong by whole turns at the end
+of a long text.
 
-    geometric    theta_i = base^(-i / count)                        Vaswani 2017, RoPE
-    linear       theta_i / s                                        Chen et al. 2023
-    ntk          (base s^(d / (d-2)))^(-2i / d)                     bloc97 2023
-    dynamic_ntk  the same with an s that follows a stated length    emozilla 2023
-    yarn         theta_i / s or theta_i, by turns in the training length, and a temperature   Peng et al. 2023
-    llama3       the same with other bounds and no temperature      Llama 3.1
-    longrope     theta_i / lambda_i, found by search, and a factor  Ding et al. 2024
+    geometric    theta_i = base^(-i / count)                            Vaswani et al. 2017, RoPE
+    linear       theta_i / s                                            Chen et al. 2023
+    ntk          (base s^(d / (d-2)))^(-2i / d)                         bloc97 2023
+    dynamic_ntk  ntk, with s computed from the text's length            emozilla 2023
+    yarn         a ramp from theta_i / s to theta_i, and a temperature  Peng et al. 2023
+    llama3       the ramp of yarn in wavelengths, no temperature        Llama 3.1
+    longrope     theta_i / lambda_i, and a temperature                  Ding et al. 2024
 
-None has a state: a schedule that depends on a length takes it as an argument. Change it in the middle of a text, and
-keys that are cached already no longer fit.
+No schedule has a state. A schedule that depends on a length takes it as an argument. If the length changes during
+decoding, cached keys no longer match.
 """
 
 from __future__ import annotations
@@ -29,9 +30,24 @@ from torch import Tensor
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Frequencies:
-    """What a rotation needs of a schedule: ``theta`` in radians a unit of position, and a factor on q and on k.
+    """A frequency schedule with an attention factor (YaRN's temperature).
 
-    attention_factor: ``sqrt(1/t)`` of YaRN (section 3.4); the logits grow by its square.
+    Attributes:
+        theta: Angular frequencies in radians per unit of position, float64, of shape ``(n,)``.
+        attention_factor: Factor on q and on k, ``sqrt(1/t)`` of YaRN, so the logits are multiplied by its square.
+            Default 1.
+
+    Raises:
+        ValueError: If ``attention_factor`` is not positive and finite.
+
+    Example:
+        >>> from posenc import RoPE
+        >>> from posenc.frequencies import Frequencies, geometric
+        >>> RoPE(8, frequencies=Frequencies(geometric(4), attention_factor=1.1)).attention_factor
+        1.1
+
+    References:
+        Peng et al. 2023, "YaRN", arXiv 2309.00071, section 3.4.
     """
 
     theta: Float64[Tensor, " n"]
@@ -46,10 +62,31 @@ class Frequencies:
 
 
 def geometric(count: int, *, base: float = 10000.0, device: torch.device | None = None) -> Float64[Tensor, " n"]:
-    """``omega_i = base^(-i / count)``, i = 0 .. count - 1: from 1 rad a unit down to almost 1 / base.
+    """Geometric frequencies, from 1 rad per unit of position down to almost 1 / base.
 
-    With ``count = d / 2`` this is ``base^(-2i / d)`` of Vaswani et al. 2017 (arXiv 1706.03762, section 3.5) and of
-    RoPE (arXiv 2104.09864, eq. 15).
+        theta_i = base^(-i / count),   i = 0 .. count - 1
+
+    With ``count = d / 2`` this is ``base^(-2i / d)`` of the Transformer and of RoPE.
+
+    Args:
+        count: Number of frequencies, d / 2 for a rotation of d channels.
+        base: Base of the geometric schedule. Default 10000.
+        device: Device of the result. Default: torch's default device.
+
+    Returns:
+        Angular frequencies in radians per unit of position, float64, of shape ``(count,)``.
+
+    Raises:
+        ValueError: If ``base`` is not positive and finite.
+
+    Example:
+        >>> from posenc.frequencies import geometric
+        >>> geometric(3, base=1000.0)
+        tensor([1.0000, 0.1000, 0.0100], dtype=torch.float64)
+
+    References:
+        Vaswani et al. 2017, "Attention Is All You Need", arXiv 1706.03762, section 3.5;
+        Su et al. 2021, "RoFormer", arXiv 2104.09864, eq. 15.
     """
     if not 0 < base < math.inf:
         raise ValueError(f"the base of a geometric schedule is positive; got {base:g}. The papers use 10000.")
@@ -58,17 +95,58 @@ def geometric(count: int, *, base: float = 10000.0, device: torch.device | None 
 
 
 def linear(count: int, *, factor: float, base: float = 10000.0) -> Float64[Tensor, " n"]:
-    """Position interpolation, ``theta_i / s``: positions up to ``s L`` are squeezed into the L of training.
+    """Position interpolation (PI): positions up to ``s L`` are scaled into the training length L.
 
-    Chen et al. 2023, arXiv 2306.15595, eq. 4. factor: ``s >= 1``.
+        theta_i' = theta_i / s
+
+    Args:
+        count: Number of frequencies, d / 2 for a rotation of d channels.
+        factor: Extension s of the context, at least 1.
+        base: Base of the geometric schedule. Default 10000.
+
+    Returns:
+        Angular frequencies in radians per unit of position, float64, of shape ``(count,)``.
+
+    Raises:
+        ValueError: If ``factor`` is below 1.
+
+    Example:
+        >>> from posenc.frequencies import linear
+        >>> linear(3, factor=2.0, base=1000.0)
+        tensor([0.5000, 0.0500, 0.0050], dtype=torch.float64)
+
+    References:
+        Chen et al. 2023, "Extending Context Window of Large Language Models via Positional Interpolation",
+        arXiv 2306.15595, eq. 4.
     """
     return geometric(count, base=base) / _stretch(factor)
 
 
 def ntk(count: int, *, factor: float, base: float = 10000.0) -> Float64[Tensor, " n"]:
-    """``base' = base s^(d / (d-2))``, d = 2 count: the fastest pair keeps its speed, the slowest is slowed by s.
+    """NTK-aware interpolation: a larger base, so that slow pairs are slowed more than fast ones.
 
-    YaRN's account of "NTK-aware" interpolation, arXiv 2309.00071, definition 1. factor: ``s >= 1``.
+        theta_i' = (base s^(d / (d-2)))^(-2i / d),   d = 2 count
+
+    The first pair keeps its frequency and the last one is divided by s.
+
+    Args:
+        count: Number of frequencies, d / 2 for a rotation of d channels; at least 2.
+        factor: Extension s of the context, at least 1.
+        base: Base of the geometric schedule. Default 10000.
+
+    Returns:
+        Angular frequencies in radians per unit of position, float64, of shape ``(count,)``.
+
+    Raises:
+        ValueError: If ``count`` is below 2 or ``factor`` below 1.
+
+    Example:
+        >>> from posenc.frequencies import ntk
+        >>> ntk(3, factor=2.0, base=1000.0)
+        tensor([1.0000, 0.0707, 0.0050], dtype=torch.float64)
+
+    References:
+        bloc97 2023, as given by Peng et al. 2023, "YaRN", arXiv 2309.00071, definition 1.
     """
     if count < 2:
         raise ValueError(f"NTK-aware interpolation divides by d - 2 and needs two pairs or more; got {count}.")
@@ -78,10 +156,32 @@ def ntk(count: int, *, factor: float, base: float = 10000.0) -> Float64[Tensor, 
 def dynamic_ntk(
     count: int, *, length: int, trained: int, factor: float = 1.0, base: float = 10000.0
 ) -> Float64[Tensor, " n"]:
-    """``ntk`` with ``s = factor length / trained - (factor - 1)``, and no change up to the length of training.
+    """Dynamic NTK interpolation: ``ntk`` with an extension that is computed from the length of the text.
 
-    The form of transformers and of text-generation servers; ``factor = 1`` is arXiv 2309.00071, section 3.3. length:
-    of the longest text that will be decoded with these frequencies, stated once.
+        s = max(1, factor length / trained - (factor - 1))
+
+    Frequencies do not change up to the training length. Text-generation servers use this form.
+
+    Args:
+        count: Number of frequencies, d / 2 for a rotation of d channels; at least 2.
+        length: Length in tokens of the longest text that these frequencies will decode.
+        trained: Training length L in tokens.
+        factor: Growth of s with the length, at least 1. Default 1, which is the paper's form.
+        base: Base of the geometric schedule. Default 10000.
+
+    Returns:
+        Angular frequencies in radians per unit of position, float64, of shape ``(count,)``.
+
+    Raises:
+        ValueError: If ``count`` or a length is below 2, or ``factor`` below 1.
+
+    Example:
+        >>> from posenc.frequencies import dynamic_ntk
+        >>> dynamic_ntk(3, length=4096, trained=2048, base=1000.0)
+        tensor([1.0000, 0.0707, 0.0050], dtype=torch.float64)
+
+    References:
+        emozilla 2023, as given by Peng et al. 2023, "YaRN", arXiv 2309.00071, section 3.3.
     """
     _whole("length", length)
     _whole("trained", trained)
@@ -99,15 +199,41 @@ def yarn(
     attention_factor: float | None = None,
     literal: bool | Literal["unrounded"] = False,
 ) -> Frequencies:
-    """``theta_i' = (1 - g_i) theta_i / s + g_i theta_i``, ``g_i = clip((r_i - alpha) / (beta - alpha), 0, 1)``.
+    """YaRN interpolation: slow pairs are divided by s, fast pairs are kept, with a ramp between them.
 
-    ``r_i = L theta_i / 2 pi`` is how often pair i turns in the L tokens of training: pairs that turn more than beta
-    times are left alone, those that turn less than alpha times are slowed by s. The attention factor is
-    ``0.1 ln s + 1``. Peng et al. 2023, arXiv 2309.00071, eqs. 18 to 22.
+        theta_i' = (1 - g_i) theta_i / s + g_i theta_i
+        g_i = clip((r_i - alpha) / (beta - alpha), 0, 1),   r_i = L theta_i / (2 pi)
 
-    factor: s. trained: L. attention_factor: another one. literal: the authors' code (github jquesnelle/yarn) instead,
-    whose ramp is linear in i, between the i that turn beta and alpha times rounded down and up; "unrounded": between
-    those themselves, as models with ``truncate=False`` have it.
+    ``r_i`` is the number of turns of pair i within the training length L. The attention factor is ``0.1 ln s + 1``.
+
+    Args:
+        count: Number of frequencies, d / 2 for a rotation of d channels.
+        factor: Extension s of the context, at least 1.
+        trained: Training length L in tokens.
+        base: Base of the geometric schedule. Default 10000.
+        alpha: Turns below which a pair is divided by s. Default 1.
+        beta: Turns above which a pair is kept. Default 32.
+        attention_factor: Factor on q and on k. Default ``0.1 ln s + 1``.
+        literal: False, the default, for the paper's ramp. True for the ramp of the authors' code (github
+            jquesnelle/yarn): linear in i, between the i of beta turns rounded down and the i of alpha turns rounded
+            up. "unrounded" for that ramp without rounding, as in models with ``truncate=False``.
+
+    Returns:
+        The frequencies, ``theta`` of shape ``(count,)`` in radians per unit of position, and the attention factor.
+
+    Raises:
+        ValueError: If ``factor`` is below 1, ``trained`` below 2, or ``0 < alpha < beta`` does not hold.
+
+    Example:
+        >>> from posenc import RoPE
+        >>> from posenc.frequencies import yarn
+        >>> rope = RoPE(64, frequencies=yarn(32, factor=4.0, trained=2048))
+        >>> round(rope.attention_factor, 3)
+        1.139
+
+    References:
+        Peng et al. 2023, "YaRN: Efficient Context Window Extension of Large Language Models", arXiv 2309.00071,
+        eqs. 18 to 22.
     """
     theta, s = geometric(count, base=base), _stretch(factor)
     _whole("trained", trained)
@@ -117,8 +243,8 @@ def yarn(
         keep = _ramp_of_the_code(count, trained, base, (alpha, beta), rounded=literal != "unrounded")
     else:
         keep = _ramp(theta, trained, alpha, beta)
-    told = 0.1 * math.log(s) + 1 if attention_factor is None else attention_factor
-    return Frequencies((1 - keep) * theta / s + keep * theta, told)
+    scale = 0.1 * math.log(s) + 1 if attention_factor is None else attention_factor
+    return Frequencies((1 - keep) * theta / s + keep * theta, scale)
 
 
 def llama3(
@@ -130,10 +256,34 @@ def llama3(
     low: float = 1.0,
     high: float = 4.0,
 ) -> Float64[Tensor, " n"]:
-    """Llama 3.1's: wavelengths above ``L / low`` are stretched by s, those below ``L / high`` kept, a ramp between.
+    """Frequency scaling of Llama 3.1: YaRN's ramp with other bounds, without an attention factor.
 
-    ``theta_i' = (1 - g_i) theta_i / s + g_i theta_i``, ``g_i = clip((L / lambda_i - low) / (high - low), 0, 1)`` with
-    ``lambda_i = 2 pi / theta_i`` (github meta-llama/llama-models, ``apply_scaling``): YaRN's ramp, and no temperature.
+        theta_i' = (1 - g_i) theta_i / s + g_i theta_i
+        g_i = clip((L / lambda_i - low) / (high - low), 0, 1),   lambda_i = 2 pi / theta_i
+
+    Wavelengths above ``L / low`` are multiplied by s and those below ``L / high`` are kept.
+
+    Args:
+        count: Number of frequencies, d / 2 for a rotation of d channels.
+        factor: Extension s of the context, at least 1. Default 8.
+        trained: Training length L in tokens. Default 8192.
+        base: Base of the geometric schedule. Default 500000.
+        low: Turns within L below which a pair is divided by s. Default 1.
+        high: Turns within L above which a pair is kept. Default 4.
+
+    Returns:
+        Angular frequencies in radians per unit of position, float64, of shape ``(count,)``.
+
+    Raises:
+        ValueError: If ``factor`` is below 1, ``trained`` below 2, or ``0 < low < high`` does not hold.
+
+    Example:
+        >>> from posenc.frequencies import llama3
+        >>> llama3(4, factor=8.0, trained=64, base=100.0)
+        tensor([1.0000, 0.2444, 0.0130, 0.0040], dtype=torch.float64)
+
+    References:
+        Llama 3.1, github meta-llama/llama-models, ``apply_scaling``.
     """
     if not 0 < low < high:
         raise ValueError(f"Llama's ramp rises from low to high, 0 < low < high; got {low:g} and {high:g}.")
@@ -151,29 +301,54 @@ def longrope(
     base: float = 10000.0,
     attention_factor: float | None = None,
 ) -> Frequencies:
-    """``theta_i' = theta_i / lambda_i``, with a ``lambda_i`` for every pair that a search has found.
+    """LongRoPE interpolation: each frequency is divided by its own factor, which the authors found by a search.
 
-    The attention factor is ``sqrt(1 + ln s / ln L)``, ``s = extended / trained``, 1 for s <= 1. Ding et al. 2024,
-    arXiv 2402.13753, eq. 1, and the models released with it (Phi-3), which have one list of lambdas for texts up to
-    ``trained`` tokens and one for longer: pass the one that is meant. The search and its first tokens without
-    interpolation are left out.
+        theta_i' = theta_i / lambda_i
+        attention factor = sqrt(1 + ln s / ln L) for s = extended / trained > 1, else 1
+
+    Released models (Phi-3) have two lists of lambdas, one for texts up to L tokens and one for longer texts. Pass the
+    list that you need. The search is not part of this function, nor are first tokens without interpolation.
+
+    Args:
+        rescale: The ``lambda_i``, positive, one per frequency.
+        trained: Training length L in tokens.
+        extended: Extended length in tokens.
+        base: Base of the geometric schedule. Default 10000.
+        attention_factor: Factor on q and on k. Default: the formula above.
+
+    Returns:
+        The frequencies, ``theta`` of shape ``(len(rescale),)`` in radians per unit of position, and the attention
+        factor.
+
+    Raises:
+        ValueError: If a length is below 2, or ``rescale`` is empty or has a value that is not positive.
+
+    Example:
+        >>> from posenc.frequencies import longrope
+        >>> longrope([1.0, 2.0], trained=4096, extended=8192, base=100.0).theta
+        tensor([1.0000, 0.0500], dtype=torch.float64)
+
+    References:
+        Ding et al. 2024, "LongRoPE", arXiv 2402.13753, eq. 1.
     """
     _whole("trained", trained)
     _whole("extended", extended)
     if not rescale or min(rescale) <= 0:
         raise ValueError(f"LongRoPE divides each frequency by a positive lambda; got {list(rescale)}.")
     s = extended / trained
-    told = math.sqrt(1 + math.log(s) / math.log(trained)) if s > 1 else 1.0
+    scale = math.sqrt(1 + math.log(s) / math.log(trained)) if s > 1 else 1.0
     theta = geometric(len(rescale), base=base) / torch.tensor(rescale, dtype=torch.float64)
-    return Frequencies(theta, told if attention_factor is None else attention_factor)
+    return Frequencies(theta, scale if attention_factor is None else attention_factor)
 
 
 def _ramp(theta: Tensor, trained: int, low: float, high: float) -> Tensor:
-    """1 for pairs that turn more than ``high`` times in the training length, 0 for less than ``low`` times."""
+    """A ramp from 0 for pairs with ``low`` turns within the training length to 1 for pairs with ``high`` turns."""
     return ((trained * theta / (2 * math.pi) - low) / (high - low)).clamp(0, 1)
 
 
 def _ramp_of_the_code(count: int, trained: int, base: float, bounds: tuple[float, float], *, rounded: bool) -> Tensor:
+    """The ramp of the code released with YaRN: linear in the index of the pair, not in its turns."""
+
     def pair_that_turns(times: float) -> float:
         return count * math.log(trained / (times * 2 * math.pi)) / math.log(base)
 

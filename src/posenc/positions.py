@@ -1,11 +1,11 @@
-"""Where things are: one small value that every encoding reads.
+"""Positions: the coordinates of tokens or samples, as one small value that every scheme reads.
 
-The legend of shapes, used in every signature of the project:
+The letters of shapes, used in every signature of the project:
 
     B batch   H heads   Q queries   K keys   N tokens or samples   P axes of positions   D channels of one head
 
-Positions are real numbers, one vector of ``P`` coordinates a token, and the axes stand in the order of the
-data's shape: on a picture ``(row, column)``. They start at 0 and count tokens unless a builder says otherwise.
+A position is a vector of ``P`` real coordinates, one vector per token. The axes are in the order of the data's shape:
+``(row, column)`` for an image. Coordinates start at 0 and count tokens, unless a builder states otherwise.
 """
 
 from __future__ import annotations
@@ -24,23 +24,38 @@ from torch.utils import _pytree as pytree
 SMALL_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.uint16, torch.uint32, torch.uint64)
 SMALL_FLOATS = (torch.float16, torch.bfloat16)
 WITHOUT_FLOAT64 = ("mps",)
-MOST_IN_FLOAT32 = 2**23  # from here on it has no halves
-"""Devices that cannot count in float64."""
+"""Device types that have no float64."""
+MOST_IN_FLOAT32 = 2**23  # float32 cannot represent halves from here on
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Positions:
-    """``coords[.., n, p]`` is where token ``n`` stands on axis ``p``.
+    """The coordinates of N tokens on P axes: ``coords[.., n, p]`` is the position of token ``n`` on axis ``p``.
 
-    coords: ``(N, P)`` for every sample of a batch alike, or ``(B, N, P)``; any real dtype, of which half precision is
-        kept as float32 and small integers as int64; gradients flow through it.
-    placed: ``(N,)`` or ``(B, N)``, False for tokens without a place (class token, registers, mask, padding):
-        every scheme treats those neutrally (angle 0, factor 1, a row of zeros, bias 0).
-    lattice: the static shape where the placed tokens form a full grid in row-major order, for schemes that need
-        neighbours.
+    A frozen value and a pytree: every operation returns a new value, and ``torch.compile`` and autograd read its
+    tensors. The builders ``sequence``, ``grid``, ``sphere`` and ``graph`` make the usual positions.
 
-    Raises ValueError for another rank, a dtype that is not real, NaN or infinite coordinates, and for ``placed`` or
-    ``lattice`` that do not fit.
+    Attributes:
+        coords: Real coordinates, of shape ``(N, P)`` if all samples of a batch share them, else ``(B, N, P)``.
+            Half precision is stored as float32, small integers as int64. Gradients flow through them.
+        placed: False for tokens without a position: class token, registers, mask tokens, padding. Boolean, of shape
+            ``(N,)`` or ``(B, N)``; None, the default, if every token has a position. Every scheme treats a token
+            without a position neutrally: angle 0, factor 1, a row of zeros, bias 0.
+        lattice: Shape of the full grid that the placed tokens form in row-major order; None, the default, if they
+            form none. Schemes that need the neighbors of a token read it.
+
+    Raises:
+        ValueError: If ``coords`` has another rank, is not real, or has a coordinate that is NaN or infinite; or if
+            ``placed`` or ``lattice`` does not fit ``coords``.
+
+    Example:
+        >>> import torch
+        >>> from posenc import Positions
+        >>> pos = Positions(torch.tensor([[0.0, 1.5], [2.0, 0.5], [3.0, 3.0]]))
+        >>> pos.count, pos.axes
+        (3, 2)
+        >>> (pos + (10.0, 0.0))[0:1].coords
+        tensor([[10.0000,  1.5000]])
     """
 
     coords: Shaped[Tensor, "*B N P"]
@@ -49,14 +64,14 @@ class Positions:
 
     def __post_init__(self) -> None:
         if not isinstance(self.coords, Tensor) or self.coords.is_nested:
-            told = "a nested tensor" if isinstance(self.coords, Tensor) else type(self.coords).__name__
+            given = "a nested tensor" if isinstance(self.coords, Tensor) else type(self.coords).__name__
             raise ValueError(
-                f"positions are one tensor (N, P) or (B, N, P); got {told}. For a list write torch.tensor(..); for "
+                f"positions are one tensor (N, P) or (B, N, P); got {given}. For a list write torch.tensor(..); for "
                 "samples of different lengths pad them, with placed=False where there is no token."
             )
-        if self.coords.dtype in SMALL_INTEGERS:  # a distance between two of them would wrap round
+        if self.coords.dtype in SMALL_INTEGERS:  # the difference of two of them could overflow
             object.__setattr__(self, "coords", self.coords.long())
-        if self.coords.dtype in SMALL_FLOATS:  # and one between two of these would be rounded
+        if self.coords.dtype in SMALL_FLOATS:  # the difference of two of them would be rounded
             object.__setattr__(self, "coords", self.coords.float())
         shape = tuple(self.coords.shape)
         if len(shape) not in (2, 3):
@@ -83,43 +98,82 @@ class Positions:
 
     @property
     def axes(self) -> int:
+        """The number P of coordinates of a position."""
         return self.coords.shape[-1]
 
     @property
     def count(self) -> int:
+        """The number N of tokens."""
         return self.coords.shape[-2]
 
     @property
     def batched(self) -> bool:
-        """Whether samples of a batch differ in where, or whether, their tokens stand."""
+        """True if ``coords`` or ``placed`` has a batch axis, so that samples may differ."""
         return self.coords.dim() == 3 or (self.placed is not None and self.placed.dim() == 2)
 
     def __add__(self, shift: Tensor | float | Sequence[float]) -> Positions:
-        """Every position moved by ``shift``: a number, one number an axis, or a tensor that broadcasts to coords.
+        """Positions translated by ``+shift``.
 
-        Whole positions moved by a fraction are float32, or float64 where that would lose the place of a token.
+        Integer coordinates and a fractional shift give float32, or float64 if float32 cannot represent the result.
+
+        Args:
+            shift: A number, one number per axis, or a tensor that broadcasts to ``coords``.
+
+        Returns:
+            New positions with the same ``placed`` and ``lattice``.
         """
         if isinstance(shift, Sequence):
             shift = torch.as_tensor(shift, device=self.coords.device)
         return dataclasses.replace(self, coords=_moved(self.coords, shift))
 
     def __sub__(self, shift: Tensor | float | Sequence[float]) -> Positions:
+        """Positions translated by ``-shift``, with the rules of ``pos + shift``.
+
+        Args:
+            shift: A number, one number per axis, or a tensor that broadcasts to ``coords``.
+
+        Returns:
+            New positions with the same ``placed`` and ``lattice``.
+        """
         if isinstance(shift, Sequence):
             shift = torch.as_tensor(shift, device=self.coords.device)
         return dataclasses.replace(self, coords=_moved(self.coords, shift, torch.sub))
 
     def __getitem__(self, tokens: slice) -> Positions:
-        """The positions of a run of tokens, as in decoding: ``pos[t : t + 1]``. A part is no longer a full grid."""
+        """Positions of a range of tokens, as in decoding: ``pos[t : t + 1]``.
+
+        Args:
+            tokens: A slice along the token axis.
+
+        Returns:
+            New positions without a ``lattice``, because a part is not a full grid.
+
+        Raises:
+            ValueError: If ``tokens`` is not a slice.
+        """
         if not isinstance(tokens, slice):
             raise ValueError(f"positions are cut by a slice of tokens, as pos[3:4]; got {tokens!r}. Or use pos.take.")
         placed = None if self.placed is None else self.placed[..., tokens]
         return Positions(self.coords[..., tokens, :], placed)
 
     def take(self, index: Tensor) -> Positions:
-        """The positions of one token a sample, ``index (B,)``, or of several, ``(B, M)``: of what is read out."""
+        """Positions of chosen tokens of each sample, such as the tokens that a model predicts.
+
+        Args:
+            index: Token numbers: ``(B,)`` for one token per sample, ``(B, M)`` for several.
+
+        Returns:
+            Positions of shape ``(B, 1, P)`` or ``(B, M, P)``, without a ``lattice``.
+
+        Example:
+            >>> import torch
+            >>> from posenc import sequence
+            >>> sequence(5).take(torch.tensor([3, 1])).coords.shape
+            torch.Size([2, 1, 1])
+        """
         index = index[:, None] if index.dim() == 1 else index
         coords, placed = self.coords, self.placed
-        if coords.dim() == 3:  # of one sample for all, or of each
+        if coords.dim() == 3:  # its first axis is B, or 1 for positions that all samples share
             coords = coords.expand(len(index), -1, -1).gather(1, index[..., None].expand(-1, -1, self.axes))
         else:
             coords = coords[index]
@@ -128,13 +182,25 @@ class Positions:
         return Positions(coords, placed)
 
     def to(self, device: torch.device | str) -> Positions:
+        """The same positions on another device.
+
+        Args:
+            device: A torch device or its name.
+
+        Returns:
+            Positions with ``coords`` and ``placed`` on ``device``.
+        """
         placed = None if self.placed is None else self.placed.to(device)
         return dataclasses.replace(self, coords=self.coords.to(device), placed=placed)
 
     def precise(self) -> Tensor:
-        """The coordinates in float64, where 10^7 times a frequency keeps its phase.
+        """The coordinates in float64, so that 10^7 times a frequency keeps its phase.
 
-        Raises ValueError on a device that has no float64, rather than lose that phase in float32.
+        Returns:
+            A tensor of the shape of ``coords``, in float64.
+
+        Raises:
+            ValueError: If the device has no float64; float32 would lose the phase.
         """
         if self.coords.device.type in WITHOUT_FLOAT64:
             raise ValueError(
@@ -145,7 +211,7 @@ class Positions:
 
     @property
     def table_dtype(self) -> torch.dtype:
-        """What a scheme's prepared numbers are kept in: float32, or float64 for float64 positions."""
+        """The dtype of a scheme's prepared tables: float64 for float64 coordinates, else float32."""
         return torch.float64 if self.coords.dtype == torch.float64 else torch.float32
 
 
@@ -159,7 +225,7 @@ def _moved(coords: Tensor, shift: Tensor | float, move: Callable[..., Tensor] = 
 
 
 def readable(values: Tensor) -> bool:
-    """Whether a check may look at a tensor's values: not while compiling, on meta, or under torch.func's transforms."""
+    """True if a check may read a tensor's values: not while compiling, on meta, or under a torch.func transform."""
     return not (torch.compiler.is_compiling() or values.device.type == "meta" or maybe_current_level() is not None)
 
 
@@ -179,20 +245,57 @@ def _refuse_not_finite(coords: Tensor) -> None:
 
 
 def as_positions(pos: Positions | Tensor) -> Positions:
-    """The user's own tensor, wrapped at the door: ``(N, P)`` or ``(B, N, P)`` becomes Positions."""
+    """Positions from Positions, which are returned unchanged, or from a tensor of coordinates.
+
+    Args:
+        pos: Positions, or a tensor of shape ``(N, P)`` or ``(B, N, P)``.
+
+    Returns:
+        Positions with these coordinates.
+
+    Raises:
+        ValueError: If ``pos`` is neither, or if the tensor cannot be ``Positions.coords``.
+
+    Example:
+        >>> import torch
+        >>> from posenc import as_positions
+        >>> as_positions(torch.tensor([[0.0], [2.5]])).count
+        2
+    """
     if isinstance(pos, Positions):
         return pos
     if isinstance(pos, Tensor):
         return Positions(pos)
     raise ValueError(
         f"positions are Positions or a tensor (N, P); got {type(pos).__name__}. "
-        "For n tokens in a row write sequence(n); for a picture grid(height, width)."
+        "For n tokens in a row write sequence(n); for an image grid(height, width)."
     )
 
 
 def sequence(length: int | Tensor, *, start: float = 0, device: torch.device | str | None = None) -> Positions:
-    """Tokens in a row: ``pos[n] = start + n``. A tensor of position ids ``(N,)`` or ``(B, N)`` is taken as it is
-    (packed documents, left padding, several time scales)."""
+    """Positions of tokens in a row, on one axis.
+
+        coords[n] = start + n,   n = 0 .. length - 1
+
+    Args:
+        length: The number N of tokens. Or a tensor of position ids, ``(N,)`` or ``(B, N)``, for packed documents,
+            left padding or irregular time steps; then ``coords = start + length``.
+        start: Position of the first token. Default 0.
+        device: Device of the coordinates if ``length`` is a number. Default: torch's default device.
+
+    Returns:
+        Positions with one axis. They have the lattice ``(length,)`` if ``length`` is a number.
+
+    Raises:
+        ValueError: If ``length`` is negative or a float.
+
+    Example:
+        >>> from posenc import sequence
+        >>> sequence(3, start=10).coords
+        tensor([[10],
+                [11],
+                [12]])
+    """
     if isinstance(length, Tensor):
         return Positions(_moved(length[..., None], start))
     if isinstance(length, float):
@@ -204,7 +307,28 @@ def sequence(length: int | Tensor, *, start: float = 0, device: torch.device | s
 
 
 def grid(*shape: int, device: torch.device | str | None = None) -> Positions:
-    """A full grid in row-major order, axes in the order of its shape: ``grid(h, w)[r * w + c] = (r, c)``."""
+    """Positions of a full grid in row-major order, with the axes in the order of its shape.
+
+        coords[r * w + c] = (r, c)   for grid(h, w)
+
+    Args:
+        *shape: Number of points along each axis, as ``grid(height, width)``.
+        device: Device of the coordinates. Default: torch's default device.
+
+    Returns:
+        Positions of ``prod(shape)`` points on ``len(shape)`` axes, with ``lattice=shape``.
+
+    Raises:
+        ValueError: If no size is given or a size is negative.
+
+    Example:
+        >>> from posenc import grid
+        >>> grid(2, 2).coords
+        tensor([[0, 0],
+                [0, 1],
+                [1, 0],
+                [1, 1]])
+    """
     if not shape or min(shape) < 0:
         raise ValueError(f"a grid needs a size along each axis, as grid(14, 14); got grid{shape}.")
     axes = [torch.arange(n, device=device) for n in shape]
@@ -212,9 +336,26 @@ def grid(*shape: int, device: torch.device | str | None = None) -> Positions:
 
 
 def sphere(lon: Tensor, lat: Tensor, *, unit: Literal["degrees", "radians"] = "degrees") -> Positions:
-    """Places on a globe: ``coords = (longitude, latitude)`` in radians, longitude first.
+    """Positions on a sphere, as longitude and latitude in radians.
 
-    lon, lat: ``(N,)`` or ``(B, N)``, in ``unit``; latitude within ±90 degrees.
+        coords = (longitude, latitude)
+
+    Args:
+        lon: Longitude in ``unit``, of shape ``(N,)`` or ``(B, N)``.
+        lat: Latitude in ``unit``, within ±90 degrees. Broadcasts with ``lon``.
+        unit: Unit of both inputs, "degrees" (default) or "radians".
+
+    Returns:
+        Positions with two axes, in radians.
+
+    Raises:
+        ValueError: If ``unit`` is unknown or a latitude is beyond ±90 degrees.
+
+    Example:
+        >>> import torch
+        >>> from posenc import sphere
+        >>> sphere(torch.tensor([180.0]), torch.tensor([-90.0])).coords
+        tensor([[ 3.1416, -1.5708]])
     """
     if unit not in ("degrees", "radians"):
         raise ValueError(f"longitude and latitude come in 'degrees' or 'radians'; got {unit!r}.")
@@ -230,14 +371,34 @@ def sphere(lon: Tensor, lat: Tensor, *, unit: Literal["degrees", "radians"] = "d
 
 
 def graph(edges: Tensor, *, nodes: int | None = None, axes: int = 2) -> Positions:
-    """Nodes known only by their links: coordinates are the eigenvectors of the normalised graph Laplacian.
+    """Laplacian eigenvector coordinates of the nodes of an undirected graph.
 
-    ``L = I - D^(-1/2) A D^(-1/2)``; axis ``p`` is the eigenvector of the (p+2)-th smallest eigenvalue, scaled to unit
-    root mean square, its largest entry made positive (the sign of an eigenvector means nothing). Dwivedi and Bresson
-    2020, arXiv 2012.09699.
+        L = I - D^(-1/2) A D^(-1/2)
 
-    edges: integer ``(E, 2)``, undirected. nodes: their number, if some have no edge. Raises ValueError where fewer than
-    ``axes`` non-constant eigenvectors exist.
+    Axis ``p`` is the eigenvector of the (p+2)-th smallest eigenvalue of L, scaled to unit root mean square. The sign of
+    an eigenvector is arbitrary, so its largest entry is made positive.
+
+    Args:
+        edges: Integer node numbers, of shape ``(E, 2)``.
+        nodes: Number of nodes. Default: the largest node number plus one. Give it if the last nodes have no edge.
+        axes: Number P of eigenvectors. Default 2.
+
+    Returns:
+        Positions of shape ``(nodes, axes)``, in float32.
+
+    Raises:
+        ValueError: If ``edges`` has another shape or dtype, a node number is out of range, or the graph has fewer than
+            ``axes`` non-constant eigenvectors.
+
+    Example:
+        >>> import torch
+        >>> from posenc import graph
+        >>> path = torch.tensor([[0, 1], [1, 2], [2, 3]])
+        >>> graph(path, axes=1).coords.shape
+        torch.Size([4, 1])
+
+    References:
+        Dwivedi and Bresson 2020, "A Generalization of Transformer Networks to Graphs", arXiv 2012.09699.
     """
     node_pairs(edges)
     low, high = (int(edges.min()), int(edges.max())) if len(edges) else (0, -1)
@@ -263,7 +424,17 @@ def graph(edges: Tensor, *, nodes: int | None = None, axes: int = 2) -> Position
 
 
 def node_pairs(edges: Sequence[tuple[int, int]] | Tensor) -> tuple[tuple[int, int], ...]:
-    """Edges as pairs of node numbers. Raises ValueError for another shape and for numbers that are not whole."""
+    """Edges as a tuple of pairs of node numbers.
+
+    Args:
+        edges: Pairs of integers, or an integer tensor of shape ``(E, 2)``.
+
+    Returns:
+        One ``(node, node)`` pair of Python integers per edge, in the given order.
+
+    Raises:
+        ValueError: If the shape is not ``(E, 2)`` or a tensor is not of integers.
+    """
     if isinstance(edges, Tensor):
         if edges.dim() != 2 or edges.shape[-1] != 2:
             shape = tuple(edges.shape)
@@ -282,7 +453,7 @@ def _flatten_with_keys(pos: Any) -> tuple[list[tuple[Any, Any]], Any]:
 
 
 def _rebuild(leaves: Any, lattice: Any) -> Positions:
-    # compile and export hand back stand-ins for the tensors: no check may look at them
+    # torch.compile and torch.export pass objects that stand in for tensors, so __post_init__ must not check them
     pos = object.__new__(Positions)
     object.__setattr__(pos, "coords", leaves[0])
     object.__setattr__(pos, "placed", leaves[1])

@@ -1,8 +1,10 @@
-"""The abstraction: a scheme reads positions once and touches the network at a few named sites.
+"""Scheme: the base class of positional encodings.
 
-``where = scheme.prepare(pos)`` makes whatever depends on positions alone, once a forward pass; every layer that shares
-the scheme shares it. ``pair = scheme.relate(where_q, where_k)`` makes what depends on a pair. The hooks of the sites
-then take ``where`` or ``pair`` and nothing else of positions. A hook that a scheme does not use is the identity.
+A scheme reads positions once per forward pass and then acts on the network at a few named sites.
+``where = scheme.prepare(pos)`` computes everything that depends on positions alone.
+``pair = scheme.relate(where_q, where_k)`` computes everything that depends on pairs of a query and a key. All layers
+that share the scheme share both. The hooks of the sites read ``where`` or ``pair`` instead of positions. By default
+a hook changes nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from typing_extensions import override
 
 from posenc.claims import Claims as Claims
 from posenc.claims import Interval, Read
@@ -24,39 +27,60 @@ from posenc.claims import Site as Site
 from posenc.positions import Positions, readable
 
 Where = Any
+"""The value that a scheme's ``prepare`` returns."""
 Pair = Any
+"""The value that a scheme's ``relate`` returns."""
 STATE, STATE_VERSION = "posenc", 1
-"""Under which name a state_dict says what saved it, and the newest form of that."""
+"""Key of posenc's entry in the metadata of a state_dict, and the version of its format."""
 
 
 class Head(int):
-    """The number of a head, which knows of how many it is one."""
+    """The number of a head, together with the number of heads.
+
+    Attributes:
+        count: Number of heads.
+    """
 
     count: int
 
+    @override
     def __new__(cls, number: int, count: int) -> Head:
         head = super().__new__(cls, number)
         head.count = count
         return head
 
     def among(self, own: int) -> int:
-        """Which of a scheme's ``own`` heads it takes, as ``per_head`` deals them out: neighbours share one."""
+        """The number of the scheme's head that this head uses, with the rule of ``per_head``.
+
+        Args:
+            own: Number of heads that the scheme was built for; it divides ``count``.
+
+        Returns:
+            A number from 0 to ``own - 1``. Neighboring heads share one.
+        """
         return self // (self.count // own)
 
 
 @dataclasses.dataclass(frozen=True)
 class At:
-    """One query and one key of a head, for scalar definitions: whole rows, and the indices ``i`` and ``j`` in them.
+    """One query and one key of one head: the input of the scalar definitions of biases and masks.
 
-    q ``(Q, D)`` already carries the softmax scale, k ``(K, D)`` is as a cache would hold it, x ``(K, dim)`` is the
-    block's input of the keys or None, seen ``(Q, K)`` says which keys count; positions are ``(Q, P)`` and ``(K, P)``
-    in float64.
+    Attributes:
+        q: All queries of the head, ``(Q, D)``, transformed and multiplied by the softmax scale.
+        k: All keys of the head, ``(K, D)``, transformed.
+        x: Input of the attention block at the keys, ``(K, dim)``, or None.
+        attn_mask: Attention mask ``(Q, K)``, True where the query may attend to the key.
+        q_pos: Positions of the queries, ``(Q, P)``, float64.
+        k_pos: Positions of the keys, ``(K, P)``, float64.
+        i: Index of the query.
+        j: Index of the key.
+        head: Number of the head.
     """
 
     q: Tensor
     k: Tensor
     x: Tensor | None
-    seen: Tensor
+    attn_mask: Tensor
     q_pos: Tensor
     k_pos: Tensor
     i: int
@@ -65,50 +89,92 @@ class At:
 
 
 class Scheme(nn.Module, abc.ABC):
-    """A way of telling a network where its tokens are. Subclass it once; a finished scheme is never subclassed.
+    """Base class of positional encodings: an ``nn.Module`` that reads positions and acts at named sites of a network.
 
-    A subclass sets ``self.claims`` in its constructor, lists ``examples`` (constructor arguments; every option in
-    one of them), writes ``prepare`` and the hooks of its sites, and beside each hook its scalar definition
-    ``define_*``: the paper's formula for one token or one pair, loops allowed, float64.
+    A subclass sets ``self.claims`` in its constructor, lists ``examples``, and overrides ``prepare`` and the hooks of
+    the sites that it claims. Beside each hook it writes the scalar definition ``define_*``: the paper's formula for
+    one token or one pair, in float64, with loops if needed. ``posenc.check`` compares the two. Do not subclass a
+    finished scheme.
+
+    Attributes:
+        claims: The properties that the contract measures. The constructor sets them.
+        cite: BibTeX entry of the paper.
+        examples: Constructor arguments of instances that the contract checks. Every option is in at least one.
+        wide: Names of parameters that no cast makes narrower than float32, such as trained frequencies. In bfloat16
+            a rounded frequency would be wrong by whole turns at large positions.
+        conventions: Names of attributes that decide how the same weights are read. Loading a state_dict that was saved
+            with other values raises ValueError.
+        bias_reads: Inputs of ``bias`` that decide its values besides the pair. If empty, the layers that share the
+            scheme compute its bias once.
+        draws: Names of counter buffers, for a scheme that draws random numbers at every ``prepare``. Equal counts give
+            equal draws.
+        faults: Contract checks that the scheme is known to fail, because it reproduces released code, with the reason:
+            ``{"state.some_check": "reason"}``. A check listed here must fail.
+
+    Example:
+        >>> from posenc import Claims, Scheme, check
+        >>> class Ramp(Scheme):
+        ...     examples = ({"dim": 4},)
+        ...
+        ...     def __init__(self, dim):
+        ...         super().__init__()
+        ...         self.dim = dim
+        ...         self.claims = Claims(
+        ...             translation="none", isometric=False, learned=False, range=None, axes=1,
+        ...             sites=frozenset({"embed"}), sharing="model", cacheable=True,
+        ...         )
+        ...
+        ...     @property
+        ...     def out_dim(self):
+        ...         return self.dim
+        ...
+        ...     def prepare(self, pos):
+        ...         rows = self._take(pos).precise().to(pos.table_dtype).expand(*pos.coords.shape[:-1], self.dim)
+        ...         return rows if pos.placed is None else rows * pos.placed[..., None]
+        ...
+        ...     def embed(self, where):
+        ...         return where
+        ...
+        ...     def define_embed(self, p):
+        ...         return p[0].expand(self.dim)
+        >>> check(Ramp, family="definition").ok
+        True
     """
 
     cite: ClassVar[str] = ""
     examples: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     wide: ClassVar[frozenset[str]] = frozenset()
-    """Own parameters that no cast makes narrower than float32: trained angles, which bfloat16 would round by turns."""
     conventions: ClassVar[tuple[str, ...]] = ()
-    """Attributes that say how the same weights are read: a state_dict that was saved under others is refused."""
     bias_reads: frozenset[Read] = frozenset({"q", "k", "kept"})
-    """What ``bias`` looks at besides the pair, q for more than its heads and dtype. Without any, layers that share the
-    scheme share its bias."""
     draws: tuple[str, ...] = ()
-    """Buffers that count, of a scheme that draws anew at every ``prepare``: at the same count it draws the same."""
     faults: Mapping[str, str] = MappingProxyType({})
-    """Checks of the contract that it fails, as code does that it reproduces, and why: ``{"state.some_check": "why"}``.
-    They must fail."""
     claims: Claims
 
+    @override
     def register_parameter(self, name: str, param: nn.Parameter | None) -> None:
-        """torch's own; trained angles are not narrow either where the default dtype is."""
+        # a parameter in `wide` is float32 also if the default dtype is narrower
         if name in self.wide and param is not None and _narrow(param):
             param = nn.Parameter(param.detach().float(), param.requires_grad)
         super().register_parameter(name, param)
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True):  # torch's own hook behind .to() and .half()
+    @override
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True):  # .to(), .half() and .cuda() call it
         wide = {id(t) for name in self.wide for t in _with_gradient(getattr(self, name, None))}
 
         def apply(t: Tensor) -> Tensor:
-            done = fn(t)
-            return t.to(done.device, torch.float32) if id(t) in wide and _narrow(done) else done
+            result = fn(t)
+            return t.to(result.device, torch.float32) if id(t) in wide and _narrow(result) else result
 
         return super()._apply(apply, recurse)
 
+    @override
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        beside = getattr(destination, "_metadata", {}).get(prefix[:-1])  # where torch keeps versions of modules
-        if beside is not None:
-            beside[STATE] = {"version": STATE_VERSION, "scheme": type(self).__name__} | self._conventions()
+        metadata = getattr(destination, "_metadata", {}).get(prefix[:-1])  # torch stores versions of modules there
+        if metadata is not None:
+            metadata[STATE] = {"version": STATE_VERSION, "scheme": type(self).__name__} | self._conventions()
 
+    @override
     def _load_from_state_dict(
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: Any, unexpected_keys: Any,
         error_msgs: Any,
@@ -125,56 +191,126 @@ class Scheme(nn.Module, abc.ABC):
                 f"this state of {saved.get('scheme', name)} has version {saved['version']}, and this posenc reads up "
                 f"to {STATE_VERSION}. Load it with the newer posenc that saved it: pip install --upgrade posenc"
             )
-        for said, value in own.items() if saved.get("scheme", name) == name else ():
-            if saved.get(said, value) != value:
+        for option, value in own.items() if saved.get("scheme", name) == name else ():
+            if saved.get(option, value) != value:
                 raise ValueError(
-                    f"this state was saved by {name} with {said}={saved[said]!r}, and this one has {said}={value!r}, "
-                    f"which reads the same weights otherwise. Build it with {said}={saved[said]!r}."
+                    f"this state was saved by {name} with {option}={saved[option]!r}, and this one has "
+                    f"{option}={value!r}, which reads the same weights otherwise. "
+                    f"Build it with {option}={saved[option]!r}."
                 )
 
     def _conventions(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.conventions}
 
+    @override
     def forward(self, *_: Any) -> Tensor:
-        """A scheme is not called: it touches the network at its sites."""
+        """Always raises ValueError: a scheme is not a layer, a model calls its hooks."""
         raise ValueError(
             f"{type(self).__name__} is not called like a layer: use attention(q, k, v, scheme=..., q_pos=...), or "
             "scheme.prepare(pos) and its hooks."
         )
 
-    # what depends on positions alone -------------------------------------------------------------------------------
+    # values that depend on positions alone ---------------------------------------------------------------------------
     @abc.abstractmethod
     def prepare(self, pos: Positions) -> Where:
-        """What the hooks need to know of ``pos``, as a plain value; checks the positions (ValueError)."""
+        """Compute everything that depends on positions alone, such as angles, embedding rows or table indices.
+
+        A model or ``attention`` calls it once per forward pass for the queries, and once for the keys if their
+        positions differ. Layers that share the scheme share the result. It has no default: every scheme overrides it.
+
+        Args:
+            pos: Positions of N tokens, ``coords`` of shape ``(N, P)`` or ``(B, N, P)``.
+
+        Returns:
+            A pytree of tensors and plain values, which the other hooks take as ``where``. Tokens without a position
+            have neutral entries: angle 0, factor 1, a row of zeros.
+
+        Raises:
+            ValueError: If the scheme cannot read ``pos``: number of axes, range of positions, device.
+        """
 
     def relate(self, where_q: Where, where_k: Where) -> Pair:
-        """What the hooks need to know of each (query, key); distance is always ``k_pos - q_pos``."""
+        """Compute everything that depends on pairs of a query and a key, such as distances or buckets.
+
+        A model or ``attention`` calls it once per forward pass, after ``prepare``. Layers that share the scheme share
+        the result. A distance is always ``k_pos - q_pos``. The default returns None.
+
+        Args:
+            where_q: Result of ``prepare`` for the Q queries.
+            where_k: Result of ``prepare`` for the K keys.
+
+        Returns:
+            A pytree, which ``bias``, ``value_bias``, ``mask`` and ``score_mod`` take as ``pair``. A value with a method
+            ``queries(slice)`` lets attention compute long biases for one block of queries at a time.
+        """
         return None
 
     @property
     def head_width(self) -> int | None:
-        """The width of the heads that it acts on, or None for any."""
+        """Width D of the heads that the scheme acts on, in channels; None, the default, for any width."""
         return None
 
-    # the sites, each the identity ----------------------------------------------------------------------------------
+    # the sites; by default each hook changes nothing ---------------------------------------------------------------
     @property
     def out_dim(self) -> int:
-        """The width of ``embed``'s rows."""
+        """Width of the rows of ``embed``, in channels.
+
+        Raises:
+            ValueError: If the scheme does not act at "embed".
+        """
         raise ValueError(self._nothing_to_embed())
 
     def embed(self, where: Where) -> Float[Tensor, "*B N dim"]:
-        """Rows ``(.., N, out_dim)`` that stand for positions; the model owns any projection and the placement."""
+        """Embedding rows of the positions (site "embed").
+
+        A model calls it once per forward pass and adds, concatenates or multiplies the rows. The model owns the
+        placement and any projection. The default raises ValueError.
+
+        Args:
+            where: Result of ``prepare`` for N tokens.
+
+        Returns:
+            Rows of shape ``(N, out_dim)`` or ``(B, N, out_dim)``. Tokens without a position have rows of zeros.
+
+        Raises:
+            ValueError: If the scheme does not act at "embed".
+        """
         raise ValueError(self._nothing_to_embed())
 
     def transform(self, x: Tensor, where: Where, site: Literal["q", "k", "v", "o"]) -> Tensor:
-        """A map of queries, keys, values or head outputs ``(B, H, N, D)``; it may widen q and k."""
+        """Map queries, keys, values or head outputs (sites "q", "k", "v", "o"), as rotary encodings do.
+
+        Every attention layer calls it: for q, k and v before the logits, and for o on the attention output. It maps q
+        before the multiplication by the softmax scale. The default returns ``x``. An override returns ``x`` unchanged
+        at every site that the scheme does not claim.
+
+        Args:
+            x: Vectors of each head, ``(B, H, N, D)``. Keys and values may have fewer heads than queries.
+            where: Result of ``prepare`` for these N tokens.
+            site: "q", "k", "v" or "o".
+
+        Returns:
+            Mapped vectors ``(B, H, N, D)``. Queries and keys may become wider, both by the same amount.
+        """
         return x
 
     def rerotate(self, x: Tensor, where_from: Where, where_to: Where, site: Literal["k", "v"] = "k") -> Tensor:
-        """Cached keys (or values) ``(B, H, K, D)``, transformed at one place, as if transformed at another.
+        """Move cached keys or values from old positions to new ones, without the untransformed vectors.
 
-        For caches that drop or insert tokens: what costs less than making the keys again. Raises ValueError where the
-        scheme cannot.
+        Caches that drop or insert tokens call it. The result equals ``transform`` of the original vectors at the new
+        positions. The default returns ``x`` if the scheme does not act at ``site``, and raises ValueError otherwise.
+
+        Args:
+            x: Cached vectors ``(B, H, K, D)``, as ``transform`` returned them at the old positions.
+            where_from: Result of ``prepare`` for the old positions of the K tokens.
+            where_to: Result of ``prepare`` for the new positions of the K tokens.
+            site: "k" (default) or "v".
+
+        Returns:
+            The vectors as transformed at the new positions, with the shape of ``x``.
+
+        Raises:
+            ValueError: If the scheme acts at ``site`` and its map cannot be undone.
         """
         if site not in self.claims.sites:
             return x
@@ -184,67 +320,214 @@ class Scheme(nn.Module, abc.ABC):
         )
 
     def keep(self, x: Tensor, where: Where) -> Tensor | None:
-        """What a bias reads of each key's row of the block's input ``(B, K, dim)``, such as a gate, ``(B, H, K, ..)``.
+        """Compute what ``bias`` needs of the attention block's input at the keys, such as a gate per token.
 
-        While decoding it is appended to a cache as keys and values are.
+        Every attention layer calls it, before ``bias``. A decoding cache stores the result beside keys and values and
+        appends to it. The default returns None.
+
+        Args:
+            x: Input of the attention block at the keys, ``(B, K, dim)``.
+            where: Result of ``prepare`` for the keys.
+
+        Returns:
+            A tensor ``(B, H, K, ..)``, which ``bias`` and ``score_mod`` take as ``kept``, or None.
         """
         return None
 
-    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pair, seen: Tensor | None) -> Tensor | None:
-        """What is added to the logits, broadcastable to ``(B, H, Q, K)``.
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pair, attn_mask: Tensor | None) -> Tensor | None:
+        """Term that is added to the attention logits before the softmax (site "bias").
 
-        ``q`` carries the softmax scale; ``k`` is as a cache holds it, with the heads of keys, which several of q's may
-        share (``posenc.kernels.groups.logits_of_groups``); ``seen`` is the scheme's mask and the caller's together, for
-        a bias that counts keys.
+        Every attention layer calls it. If ``bias_reads`` is empty, layers that share the scheme share one result. For
+        long sequences it is called for one block of queries at a time. The default returns None: nothing is added.
+
+        Args:
+            q: Queries ``(B, H, Q, D)``, transformed and multiplied by the softmax scale.
+            k: Keys ``(B, G, K, D)``, transformed. G divides H; with grouped-query attention several query heads share
+                one key head (``posenc.kernels.grouped_heads.grouped_logits``).
+            kept: Result of ``keep`` for the keys, or None.
+            pair: Result of ``relate`` for these queries and keys.
+            attn_mask: Boolean mask that broadcasts to ``(B, H, Q, K)``: the scheme's and the caller's mask combined,
+                True where a query may attend to a key. None if there is no mask.
+
+        Returns:
+            A tensor that broadcasts to ``(B, H, Q, K)``, 0 for pairs without a position, or None.
         """
         return None
 
     def value_bias(self, weights: Tensor, pair: Pair) -> Tensor | None:
-        """What is added to the head outputs ``(B, H, Q, D)``, given the attention weights ``(B, H, Q, K)``."""
+        """Term that is added to the head outputs (site "value_bias"), such as the relative values of Shaw et al.
+
+        Every attention layer calls it, after the softmax and before ``transform`` at "o". The default returns None:
+        nothing is added.
+
+        Args:
+            weights: Attention weights ``(B, H, Q, K)``.
+            pair: Result of ``relate`` for these queries and keys.
+
+        Returns:
+            A tensor ``(B, H, Q, D)``, or None.
+        """
         return None
 
     def mask(self, pair: Pair) -> Tensor | None:
-        """True where a query may look at a key, broadcastable to ``(B, H, Q, K)``."""
+        """Attention mask of the scheme (site "mask"), which is combined with the caller's mask by a logical and.
+
+        Every attention layer calls it. The default returns None: every query may attend to every key.
+
+        Args:
+            pair: Result of ``relate`` for these queries and keys.
+
+        Returns:
+            A boolean tensor that broadcasts to ``(B, H, Q, K)``, True where a query may attend to a key, or None.
+        """
         return None
 
     def mix(self, x: Tensor, where: Where) -> Tensor:
-        """A map of a block's output ``(B, N, dim)`` that looks at neighbours, called after its residual."""
+        """Map the output of a block by reading neighboring tokens (site "mix"), as conditional encodings do.
+
+        A model calls it after the residual connections of a block. The default returns ``x``.
+
+        Args:
+            x: Output of the block, ``(B, N, dim)``.
+            where: Result of ``prepare`` for the N tokens.
+
+        Returns:
+            A tensor with the shape of ``x``.
+        """
         return x
 
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pair) -> Callable[..., Tensor] | None:
-        """``bias`` and ``mask`` as one FlexAttention score_mod, where they can be one."""
+        """FlexAttention form of ``bias`` and ``mask`` together.
+
+        Attention calls it with ``backend="flex"`` only. The default returns None: the scheme has no such form.
+
+        Args:
+            q: Queries ``(B, H, Q, D)``, transformed and multiplied by the softmax scale.
+            kept: Result of ``keep`` for the keys, or None.
+            pair: Result of ``relate`` for these queries and keys.
+
+        Returns:
+            A function ``(score, b, h, i, j) -> score`` of one query i and one key j, or None.
+        """
         return None
 
-    # scalar definitions --------------------------------------------------------------------------------------------
+    # scalar definitions, which the contract compares with the hooks ------------------------------------------------
     def define_embed(self, p: Tensor) -> Tensor:
-        """One row from one position ``(P,)``."""
+        """Scalar definition of ``embed``: the row of one position.
+
+        The contract calls it, with inputs in float64. The default raises NotImplementedError.
+
+        Args:
+            p: One position ``(P,)``.
+
+        Returns:
+            The row ``(out_dim,)``.
+
+        Raises:
+            NotImplementedError: If the scheme claims the site and has no definition.
+        """
         raise NotImplementedError(self._no_formula("embed", "define_embed(self, p)"))
 
     def define_rows(self, p: Tensor) -> Tensor:
-        """All rows of one sample at ``(N, P)``: ``define_embed`` of each, unless a row depends on the others."""
+        """Scalar definition of ``embed`` for a whole sample.
+
+        The contract calls it, with inputs in float64. The default stacks ``define_embed`` of each position. Override it
+        if a row depends on the other positions.
+
+        Args:
+            p: Positions of one sample, ``(N, P)``.
+
+        Returns:
+            The rows ``(N, out_dim)``.
+        """
         return torch.stack([self.define_embed(one) for one in p])
 
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: Head) -> Tensor:
-        """One head's vector ``(D,)`` of the token at ``p``, mapped at a site; ``head.among(h)`` of h own heads."""
+        """Scalar definition of ``transform``: the map of one vector of one head.
+
+        The contract calls it, with inputs in float64. The default raises NotImplementedError.
+
+        Args:
+            x: Vector ``(D,)`` of one token.
+            p: Position ``(P,)`` of that token.
+            site: "q", "k", "v" or "o".
+            head: Number of the head; ``head.among(h)`` is the number among h heads of the scheme.
+
+        Returns:
+            The mapped vector.
+
+        Raises:
+            NotImplementedError: If the scheme claims a site and has no definition.
+        """
         raise NotImplementedError(self._no_formula(site, "define_transform(self, x, p, site, head)"))
 
     def define_bias(self, at: At) -> Tensor:
-        """What one pair's logit gains."""
+        """Scalar definition of ``bias``: the term of one query and one key.
+
+        The contract calls it, with inputs in float64. The default raises NotImplementedError.
+
+        Args:
+            at: The query and the key.
+
+        Returns:
+            A tensor with one value.
+
+        Raises:
+            NotImplementedError: If the scheme claims the site and has no definition.
+        """
         raise NotImplementedError(self._no_formula("bias", "define_bias(self, at)"))
 
     def define_value_bias(self, at: At) -> Tensor:
-        """The vector ``(D,)`` added to value ``j`` as query ``i`` sees it."""
+        """Scalar definition of ``value_bias``: the vector that query ``at.i`` adds to the value of key ``at.j``.
+
+        The contract calls it, with inputs in float64. The default raises NotImplementedError.
+
+        Args:
+            at: The query and the key.
+
+        Returns:
+            The vector ``(D,)``.
+
+        Raises:
+            NotImplementedError: If the scheme claims the site and has no definition.
+        """
         raise NotImplementedError(self._no_formula("value_bias", "define_value_bias(self, at)"))
 
     def define_mask(self, at: At) -> bool:
-        """Whether query ``i`` may look at key ``j``."""
+        """Scalar definition of ``mask``: True if query ``at.i`` may attend to key ``at.j``.
+
+        The contract calls it, with inputs in float64. The default raises NotImplementedError.
+
+        Args:
+            at: The query and the key.
+
+        Returns:
+            True or False.
+
+        Raises:
+            NotImplementedError: If the scheme claims the site and has no definition.
+        """
         raise NotImplementedError(self._no_formula("mask", "define_mask(self, at)"))
 
     def define_mix(self, x: Tensor, pos: Positions, n: int) -> Tensor:
-        """Row ``n`` ``(dim,)`` of one sample ``(N, dim)`` after mixing; ``pos`` is a full grid, ``pos.lattice``."""
+        """Scalar definition of ``mix``: one token of one sample.
+
+        The contract calls it, with inputs in float64. The default raises NotImplementedError.
+
+        Args:
+            x: Output of a block for one sample, ``(N, dim)``.
+            pos: Positions of the N tokens, a full grid of shape ``pos.lattice``.
+            n: Number of the token.
+
+        Returns:
+            The mixed vector ``(dim,)`` of token ``n``.
+
+        Raises:
+            NotImplementedError: If the scheme claims the site and has no definition.
+        """
         raise NotImplementedError(self._no_formula("mix", "define_mix(self, x, pos, n)"))
 
-    # at the door ---------------------------------------------------------------------------------------------------
+    # checks of inputs ----------------------------------------------------------------------------------------------
     def _nothing_to_embed(self) -> str:
         sites = ", ".join(sorted(self.claims.sites)) or "no site"
         return (
@@ -255,7 +538,7 @@ class Scheme(nn.Module, abc.ABC):
         return f"{type(self).__name__} claims the site {site} and has no formula beside its code: write {write}"
 
     def _take(self, pos: Positions) -> Positions:
-        """``pos`` if this scheme can read it: the right number of axes, inside its range."""
+        """``pos`` unchanged, after checks of its number of axes, its device and its range (ValueError)."""
         name, axes = type(self).__name__, self.claims.axes
         if not isinstance(pos, Positions):
             raise ValueError(
@@ -278,7 +561,7 @@ class Scheme(nn.Module, abc.ABC):
         return pos
 
     def _whole(self, pos: Positions) -> Positions:
-        """The positions, taken; refuses those between the rows of a table."""
+        """``pos`` unchanged, after the checks of ``_take`` and a check that every position is an integer."""
         pos = self._take(pos)
         if pos.coords.is_floating_point() and readable(pos.coords):
             coords = _placed(pos)
@@ -291,7 +574,7 @@ class Scheme(nn.Module, abc.ABC):
         return pos
 
     def _rows(self, pos: Positions) -> Tensor:
-        """Whole positions on one axis as row numbers ``(.., N)``."""
+        """Row numbers ``(.., N)`` of a table, from integer positions on one axis."""
         self._whole(pos)
         return pos.coords[..., 0].long()
 
@@ -300,7 +583,7 @@ class Scheme(nn.Module, abc.ABC):
         if coords.numel() == 0:
             return
         limits = self.claims.limits(pos.axes)
-        if len(set(limits)) == 1:  # one look at all of them is faster
+        if len(set(limits)) == 1:  # one reduction over all axes is faster
             self._refuse_beyond(coords, limits[0], "")
             return
         for axis, of_axis in enumerate(limits):
@@ -319,10 +602,22 @@ class Scheme(nn.Module, abc.ABC):
 
 
 def per_head(values: Tensor, x: Tensor, name: str, *, dim: int = -3) -> Tensor:
-    """What a scheme has for each of its h heads, ``(.., h, N, F)``, shaped to meet the H heads of ``x (B, H, N, D)``.
+    """Per-head values of a scheme built for h heads, repeated to match the H heads of a tensor.
 
-    One head serves all; where H is a multiple of h, neighbours share, as query heads share a key head. dim: where h
-    stands in ``values``. Raises ValueError for any other H.
+    If h is 1, all heads share it. If H is a multiple of h, neighboring heads share one, as query heads share a key
+    head.
+
+    Args:
+        values: Values with h heads, such as ``(.., h, N, F)``.
+        x: Tensor ``(B, H, N, D)`` to match.
+        name: Name of the scheme, for the error.
+        dim: Axis of the heads in ``values``. Default -3.
+
+    Returns:
+        ``values`` if h is 1 or H; otherwise ``values`` with H heads.
+
+    Raises:
+        ValueError: If h does not divide H.
     """
     own, heads = values.shape[dim], x.shape[1]
     if own in (1, heads):
@@ -345,7 +640,7 @@ def _narrow(t: Tensor) -> bool:
 
 
 def _placed(pos: Positions) -> Tensor:
-    """The coordinates that stand for a place in any sample, ``(.., P)``."""
+    """Coordinates ``(.., P)`` of tokens that have a position in at least one sample."""
     if pos.placed is None:
         return pos.coords
     placed = pos.placed if pos.coords.dim() == 3 or pos.placed.dim() == 1 else pos.placed.any(0)

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from posenc.adapt import swap
-from posenc.layers import layers
 from posenc.models.encoder import Encoder, EncoderConfig
+from posenc.models.layers import layers
 from posenc.positions import grid, sequence
 from posenc.schemes.learned import Learned
 from posenc.schemes.nope import NoPE
@@ -86,7 +86,7 @@ def test_what_was_swapped_in_is_trained():
     [
         (Sinusoid(12), r"Sinusoid makes rows of width 12 and the encoder adds them to tokens of width 16"),
         (RoPE(16), r"RoPE acts on heads of width 16 and the encoder's have 8"),
-        (Learned(16, 9), r"Learned is one a layer, and layer 1 would share it with one before"),
+        (Learned(16, 9), r"Learned is per layer, and layer 1 would share it with an earlier layer"),
     ],
 )
 def test_what_does_not_fit_is_refused_and_leaves_the_model_as_it_was(schemes, sentence):

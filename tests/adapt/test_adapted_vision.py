@@ -65,7 +65,7 @@ def test_patches_without_a_place_have_none_beside_a_class_token():
     placed = torch.tensor([True, True, False, True, True, True])
     model = vision_transformer(Viewer(1), Sinusoid(8, axes=2), pos=Positions(grid(2, 3).coords, placed))
     assert (model.pos_embed[0].norm(dim=1) > 0).tolist() == [False, *placed.tolist()]
-    with pytest.raises(ValueError, match="one table for all pictures"):
+    with pytest.raises(ValueError, match="one table for all images"):
         vision_transformer(Viewer(1), Sinusoid(8, axes=2), pos=Positions(grid(2, 3).coords[None].float()))
 
 

@@ -168,7 +168,7 @@ def test_the_range_is_measured_on_every_axis(limits):
     assert only("range_is_as_claimed", Rectangle(*limits)) == ""
     for axis in range(2):
         trouble = only("range_is_as_claimed", Rectangle(*limits, lax=axis))
-        assert (f"on axis {axis} without a word" in trouble) == (limits[axis] is not None)
+        assert (f"on axis {axis} without an error" in trouble) == (limits[axis] is not None)
 
 
 def test_positions_keep_to_the_range_of_each_axis():

@@ -8,7 +8,7 @@ import torch
 
 import posenc
 from posenc.contract import Report, Result, check, checks
-from posenc.contract.case import Case, ContractError, gap, require
+from posenc.contract.case import Case, ContractError, largest_difference, require
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 from posenc.schemes.learned import Learned
@@ -87,12 +87,13 @@ class KnownToFail(NoPE):
 def test_a_known_fault_must_fail_and_nothing_else_may():
     report = check(KnownToFail("claims.isometry_is_as_claimed"))
     assert report.ok, report
-    assert "claims.isometry_is_as_claimed: KnownToFail(..) fails as it says: it was written so." in str(report)
+    known = "claims.isometry_is_as_claimed: KnownToFail(..) fails, as its `faults` state: it was written so."
+    assert known in str(report)
     assert [result.check for result in report.results if result.known] == ["claims.isometry_is_as_claimed"]
     report = check(KnownToFail("claims.learning_is_as_claimed"))
     troubles = {result.check: result.trouble for result in report.failures}
     assert set(troubles) == {"claims.isometry_is_as_claimed", "claims.learning_is_as_claimed"}
-    assert troubles["claims.learning_is_as_claimed"] == "passes, and `faults` says that it fails: it was written so."
+    assert troubles["claims.learning_is_as_claimed"] == "passes, but `faults` lists it as failing: it was written so."
 
 
 def test_checking_changes_neither_the_instance_nor_the_random_state():
@@ -134,7 +135,7 @@ def test_a_part_that_is_not_there_yet_comes_first_and_says_what_to_write():
             super().__init__()
             self.claims = Claims(**{**vars(NoPE().claims), "sites": frozenset({"bias"})})
 
-        def bias(self, q, k, kept, pair, seen) -> torch.Tensor:
+        def bias(self, q, k, kept, pair, attn_mask) -> torch.Tensor:
             return torch.zeros(())
 
     first = check(Halfway).next
@@ -189,11 +190,11 @@ def test_require_and_gap():
     with pytest.raises(ContractError, match="said"):
         require(False, lambda: "said")
     one = torch.ones(2)
-    assert gap(one, one) == 0
-    assert gap(one, torch.ones(3)) == gap(one * torch.nan, one) == float("inf")
-    assert gap(11 * one, 10 * one) == pytest.approx(0.1)
-    assert gap(0.2 * one, 0.1 * one) == pytest.approx(0.1)
-    assert gap(one[:0], one[:0]) == 0
+    assert largest_difference(one, one) == 0
+    assert largest_difference(one, torch.ones(3)) == largest_difference(one * torch.nan, one) == float("inf")
+    assert largest_difference(11 * one, 10 * one) == pytest.approx(0.1)
+    assert largest_difference(0.2 * one, 0.1 * one) == pytest.approx(0.1)
+    assert largest_difference(one[:0], one[:0]) == 0
 
 
 def test_case_positions_lie_in_the_range_and_differ_on_every_axis():

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from posenc.kernels import interpolation
+from posenc.kernels.grid_levels import growth, lay_out, tcnn_growth
 from posenc.kernels.interpolation import interpolate, plain
-from posenc.kernels.levels import growth, lay_out, tcnn_growth
 
 PRIMES = [1, 2654435761, 805459861, 3674653429, 2097192037, 1434869437, 2165219737]
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from posenc.kernels import interpolation
+from posenc.kernels.grid_levels import growth, lay_out
 from posenc.kernels.interpolation import interpolate, plain
-from posenc.kernels.levels import growth, lay_out
 
 
 def seeded(seed: int = 0) -> torch.Generator:

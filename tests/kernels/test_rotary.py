@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from posenc.kernels import rotary
-from posenc.kernels.rotary import PAIRINGS, Pairing, Turn, turn
+from posenc.kernels.rotary import PAIRINGS, Pairing, Rotation, rotate
 
 B, H, N, D = 3, 4, 7, 6
 TABLES = [(N,), (H, N), (B, 1, N), (B, H, N), (1, H, N)]
@@ -15,12 +15,12 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def table(before: tuple[int, ...], pairing: Pairing) -> Turn:
+def table(before: tuple[int, ...], pairing: Pairing) -> Rotation:
     numbers = draw(*before, D // 2, 2, seed=1)
-    return Turn(numbers if pairing == "interleaved" else numbers.mT.contiguous(), pairing)
+    return Rotation(numbers if pairing == "interleaved" else numbers.mT.contiguous(), pairing)
 
 
-def oracle(x: Tensor, by: Turn, back: bool) -> Tensor:
+def oracle(x: Tensor, by: Rotation, back: bool) -> Tensor:
     """The product with complex numbers, of these two of x's channels."""
     c, s = by.cos_sin.unbind(by.axis)
     factor = torch.complex(c, -s if back else s)
@@ -54,8 +54,8 @@ def test_parts_make_the_whole(parts, pairing, before):
     for layout, x in layouts().items():
         low = x.bfloat16()
         for back in (False, True):
-            torch.testing.assert_close(turn(x, by, back=back), oracle(x, by, back), msg=layout)
-            out = turn(low, by, back=back)
+            torch.testing.assert_close(rotate(x, by, back=back), oracle(x, by, back), msg=layout)
+            out = rotate(low, by, back=back)
             assert out.dtype == torch.bfloat16, layout
             torch.testing.assert_close(out, oracle(low.double(), by, back).bfloat16(), msg=layout)
         assert torch.equal(low, x.bfloat16()), layout
@@ -69,10 +69,10 @@ def test_one_vector_for_several_turns_takes_no_parts(parts, pairing, dtype):
         by = table(before, pairing)
         for shape in [(1, H, N, D), (1, H, 1, D), (B, 1, N, D)]:
             x = draw(*shape).to(dtype)
-            torch.testing.assert_close(turn(x, by).double(), oracle(x.double(), by, False), atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(rotate(x, by).double(), oracle(x.double(), by, False), atol=1e-5, rtol=1e-5)
     for tokens in (N - 1, N + 1):
         with pytest.raises(RuntimeError, match=r"must match|not broadcastable|at non-singleton"):
-            turn(draw(B, H, N, D).to(dtype), table((B, 1, tokens), pairing))
+            rotate(draw(B, H, N, D).to(dtype), table((B, 1, tokens), pairing))
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own, on the way to jvp
@@ -82,14 +82,14 @@ def test_parts_have_every_derivative(monkeypatch, pairing):
     monkeypatch.setattr(rotary, "SEVERAL", 1)
     monkeypatch.setattr(rotary, "PART", 8)
     by, x = table((2, 3), pairing), draw(2, 2, 3, D + 1)[..., 1:].detach().requires_grad_()
-    assert turn(x, by).grad_fn.name() == "_InPartsBackward"
-    assert torch.autograd.gradcheck(lambda x: turn(x, by), x, check_batched_grad=True, check_forward_ad=True)
-    assert torch.autograd.gradgradcheck(lambda x: turn(x, by), x, check_batched_grad=True)
-    of_a_sample = torch.vmap(torch.func.jacrev(lambda x: turn(x[None], by)[0]))(x)
-    together = torch.autograd.functional.jacobian(lambda x: turn(x, by), x, vectorize=True)
+    assert rotate(x, by).grad_fn.name() == "_InPartsBackward"
+    assert torch.autograd.gradcheck(lambda x: rotate(x, by), x, check_batched_grad=True, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(lambda x: rotate(x, by), x, check_batched_grad=True)
+    of_a_sample = torch.vmap(torch.func.jacrev(lambda x: rotate(x[None], by)[0]))(x)
+    together = torch.autograd.functional.jacobian(lambda x: rotate(x, by), x, vectorize=True)
     torch.testing.assert_close(of_a_sample[1], together[1, ..., 1, :, :, :])
     trained = by.cos_sin.clone().requires_grad_()
-    assert torch.autograd.gradcheck(lambda x, t: turn(x, Turn(t, pairing)), (x, trained))
+    assert torch.autograd.gradcheck(lambda x, t: rotate(x, Rotation(t, pairing)), (x, trained))
 
 
 @pytest.mark.parametrize(("pairing", "dtype"), [("half", torch.float32), ("interleaved", torch.bfloat16)])
@@ -98,18 +98,18 @@ def test_long_sequences_are_turned_in_parts_unasked(monkeypatch, pairing, dtype)
     cuts, cut = [], rotary._cut
     monkeypatch.setattr(rotary, "_cut", lambda dim, step, *rest: cuts.append((dim, step)) or cut(dim, step, *rest))
     numbers = draw(rotary.PART // 16, 8, 2, seed=1).float()
-    by = Turn(numbers if pairing == "interleaved" else numbers.mT.contiguous(), pairing)
+    by = Rotation(numbers if pairing == "interleaved" else numbers.mT.contiguous(), pairing)
     long = draw(1, 3, len(numbers), 16).to(dtype).requires_grad_()
-    out = turn(long, by)
+    out = rotate(long, by)
     assert cuts[-1] == (1, 1)  # a head at a time
     before = len(cuts)
     (grad,) = torch.autograd.grad(out, long, out.detach())
     assert len(cuts) == 2 * before
-    turn(long[:, :, :16], Turn(by.cos_sin[:16], pairing))
-    turn(long.float(), Turn(numbers, "interleaved"))
+    rotate(long[:, :, :16], Rotation(by.cos_sin[:16], pairing))
+    rotate(long.float(), Rotation(numbers, "interleaved"))
     monkeypatch.setattr(rotary, "SEVERAL", long.numel() + 1)
-    assert torch.equal(out, turn(long, by))
-    assert torch.equal(grad, turn(out, by, back=True))
+    assert torch.equal(out, rotate(long, by))
+    assert torch.equal(grad, rotate(out, by, back=True))
     assert len(cuts) == 2 * before
 
 
@@ -119,11 +119,11 @@ def test_long_sequences_are_turned_in_parts_unasked(monkeypatch, pairing, dtype)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_compiled_parts_are_the_eager_ones_to_the_last_rounding(monkeypatch, pairing, dtype):
     monkeypatch.setattr(rotary, "SEVERAL", 1)
-    x, by = draw(2, 3, 32, 16).to(dtype).requires_grad_(), Turn(draw(32, 8, 2).float(), "interleaved")
-    by = by if pairing == "interleaved" else Turn(by.cos_sin.mT.contiguous(), pairing)
+    x, by = draw(2, 3, 32, 16).to(dtype).requires_grad_(), Rotation(draw(32, 8, 2).float(), "interleaved")
+    by = by if pairing == "interleaved" else Rotation(by.cos_sin.mT.contiguous(), pairing)
     found = []
     torch._dynamo.reset()
-    for way in (turn, torch.compile(turn, fullgraph=True)):
+    for way in (rotate, torch.compile(rotate, fullgraph=True)):
         out = way(x, by)
         found.append((out, *torch.autograd.grad(out.float().square().sum(), x)))
     for a, b in zip(*found, strict=True):

@@ -14,8 +14,8 @@ from torch import nn
 from torch.nn import functional
 
 from posenc import Learned, sequence
-from posenc.measure.attention_maps import agreement, attention_maps
-from posenc.measure.evaluating import evaluating
+from posenc.measure.attention_maps import attention_map_similarity, attention_maps
+from posenc.measure.evaluation_mode import evaluation_mode
 from posenc.models.encoder import Encoder, EncoderConfig
 
 DIM, HEADS, TOKENS = 8, 2, 5
@@ -174,7 +174,7 @@ def test_literal_dropout_measures_in_training_mode() -> None:
 def test_training_mode_leaves_buffers_as_they_were() -> None:
     model = nn.Sequential(nn.BatchNorm1d(3), nn.Dropout())
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    with evaluating(model, training=True):
+    with evaluation_mode(model, training=True):
         assert model[1].training
         model(torch.randn(8, 3) + 5)
         assert not torch.equal(model[0].running_mean, before["0.running_mean"])
@@ -222,7 +222,7 @@ def random_maps(seed: int) -> torch.Tensor:
 
 def test_agreement_is_what_scipy_makes_of_each_row_and_map() -> None:
     a, b = random_maps(0), random_maps(1)
-    rows = {row["layer"]: row for row in agreement(a, b)}
+    rows = {row["layer"]: row for row in attention_map_similarity(a, b)}
     assert list(rows) == [0, 1, "all"]
     for layer in (0, 1):
         p, q = a[layer].double().numpy(), b[layer].double().numpy()
@@ -244,37 +244,40 @@ def test_agreement_is_what_scipy_makes_of_each_row_and_map() -> None:
 
 def test_the_same_maps_agree_and_disjoint_ones_do_not() -> None:
     maps = random_maps(0)
-    for row in agreement(maps, maps):
+    for row in attention_map_similarity(maps, maps):
         assert (row["jsd"], row["jsd_distance"]) == (0, 0)
         assert (row["cosine"], row["cosine_of_mean"]) == pytest.approx((1, 1))
     one = torch.eye(4).expand(1, 2, 1, 4, 4)
-    for row in agreement(one, one.flip(-1)):
+    for row in attention_map_similarity(one, one.flip(-1)):
         assert (row["jsd"], row["jsd_distance"], row["cosine"]) == pytest.approx((1, 1, 0))
 
 
 def test_a_half_shared_row_by_hand() -> None:
     # p = (1, 0), q = (1/2, 1/2): H(3/4, 1/4) - (0 + 1) / 2 = .811278 - .5; cosine 1 / sqrt 2
     p, q = torch.tensor([1.0, 0]).view(1, 1, 1, 1, 2), torch.tensor([0.5, 0.5]).view(1, 1, 1, 1, 2)
-    row = agreement(p, q)[0]
+    row = attention_map_similarity(p, q)[0]
     assert row["jsd"] == pytest.approx(0.311278, abs=1e-6)
     assert row["cosine"] == pytest.approx(math.sqrt(0.5))
 
 
 def test_rows_after_dropout_are_scaled_and_rows_without_weight_left_out() -> None:
     a, b = random_maps(0), random_maps(1)
-    plain, scaled = (agreement(each, b)[-1]["jsd"] for each in (a, 2 * a))
+    plain, scaled = (attention_map_similarity(each, b)[-1]["jsd"] for each in (a, 2 * a))
     assert scaled == pytest.approx(plain)
     emptied = a.clone()
     emptied[..., 0, :] = 0
-    left, expected = agreement(emptied, b)[-1], agreement(a[..., 1:, :], b[..., 1:, :])[-1]
+    left, expected = (
+        attention_map_similarity(emptied, b)[-1],
+        attention_map_similarity(a[..., 1:, :], b[..., 1:, :])[-1],
+    )
     assert left["jsd"] == pytest.approx(expected["jsd"])
     assert math.isfinite(left["cosine"])
 
 
 def test_maps_that_cannot_be_compared_are_refused() -> None:
     with pytest.raises(ValueError, match="models of different shapes compared"):
-        agreement(random_maps(0), random_maps(0)[:1])
+        attention_map_similarity(random_maps(0), random_maps(0)[:1])
     with pytest.raises(ValueError, match=r"each \(layers, B, H, Q, K\)"):
-        agreement(random_maps(0)[0], random_maps(0)[0])
+        attention_map_similarity(random_maps(0)[0], random_maps(0)[0])
     with pytest.raises(ValueError, match="after the softmax"):
-        agreement(random_maps(0) - 0.5, random_maps(0))
+        attention_map_similarity(random_maps(0) - 0.5, random_maps(0))

@@ -10,7 +10,7 @@ import torch
 from scipy import spatial, stats
 
 from posenc import grid
-from posenc.measure.distances import token_distances, unrolled
+from posenc.measure.distances import multidimensional_scaling, token_distances
 
 
 def normal(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -73,16 +73,16 @@ def test_an_unknown_distance_is_refused() -> None:
 def test_a_turned_grid_unrolls_to_the_grid() -> None:
     truth = grid(4, 5).coords.double()
     rows = torch.cat([truth, torch.zeros(20, 10, dtype=torch.float64)], 1) @ turn(12) * 0.3 + 5
-    points, residual = unrolled(rows, truth)
+    points, residual = multidimensional_scaling(rows, truth)
     torch.testing.assert_close(points, truth)
     assert residual == pytest.approx(0, abs=1e-12)
-    mirrored, residual = unrolled(-rows, truth)
+    mirrored, residual = multidimensional_scaling(-rows, truth)
     torch.testing.assert_close(mirrored, truth)
 
 
 def test_points_keep_the_distances_that_a_plane_can_hold() -> None:
     rows = torch.cat([normal(9, 2), torch.zeros(9, 4, dtype=torch.float64)], 1) @ turn(6)
-    points, residual = unrolled(rows)
+    points, residual = multidimensional_scaling(rows)
     torch.testing.assert_close(token_distances(points), token_distances(rows))
     assert residual == pytest.approx(0, abs=1e-12)
     torch.testing.assert_close(points.mean(0), torch.zeros(2, dtype=torch.float64))
@@ -94,18 +94,18 @@ def test_what_the_axes_leave_out_is_the_residual() -> None:
     centring = torch.eye(12, dtype=torch.float64) - 1 / 12
     values = torch.linalg.eigvalsh(-0.5 * centring @ squared @ centring).flip(0)  # Torgerson's double centring
     for axes in (1, 2, 4):
-        points, residual = unrolled(rows, axes=axes)
+        points, residual = multidimensional_scaling(rows, axes=axes)
         assert points.shape == (12, axes)
         assert residual == pytest.approx(float(1 - values[:axes].sum() / values.sum()))
         torch.testing.assert_close(points.T @ points, torch.diag(values[:axes]))
     assert bool((points.gather(0, points.abs().argmax(0, keepdim=True)) > 0).all())
-    torch.testing.assert_close(unrolled(-rows, axes=4).points, points)
+    torch.testing.assert_close(multidimensional_scaling(-rows, axes=4).points, points)
 
 
 def test_the_residual_onto_places_is_the_disparity_of_points_and_places() -> None:
     truth, rows = grid(4, 4).coords.double(), normal(16, 30)
-    points, residual = unrolled(rows, truth)
-    expected = spatial.procrustes(truth.numpy(), unrolled(rows).points.numpy())[2]
+    points, residual = multidimensional_scaling(rows, truth)
+    expected = spatial.procrustes(truth.numpy(), multidimensional_scaling(rows).points.numpy())[2]
     assert residual == pytest.approx(expected)
     assert 0.5 < residual < 1
     explained = (truth - points).square().sum() / (truth - truth.mean(0)).square().sum()
@@ -113,20 +113,20 @@ def test_the_residual_onto_places_is_the_disparity_of_points_and_places() -> Non
 
 
 def test_tables_too_small_for_their_axes_do_not_crash() -> None:
-    points, residual = unrolled(torch.tensor([[1.0, 2, 3], [3.0, 2, 3]]))
+    points, residual = multidimensional_scaling(torch.tensor([[1.0, 2, 3], [3.0, 2, 3]]))
     assert points.abs().tolist() == [[1, 0], [1, 0]]
     assert residual == pytest.approx(0)
     for alike in (torch.zeros(16, 3), torch.full((16, 3), 0.1)):
-        assert unrolled(alike).residual == 0
-        points, residual = unrolled(alike, grid(4, 4).coords)
+        assert multidimensional_scaling(alike).residual == 0
+        points, residual = multidimensional_scaling(alike, grid(4, 4).coords)
         assert residual == pytest.approx(1)
         torch.testing.assert_close(points, torch.full((16, 2), 1.5, dtype=torch.float64))
 
 
 def test_unusable_places_are_refused() -> None:
     with pytest.raises(ValueError, match=r"\(16, 2\) here; got \(16, 3\). Pass pos.coords, and axes=3"):
-        unrolled(normal(16, 5), normal(16, 3))
+        multidimensional_scaling(normal(16, 5), normal(16, 3))
     with pytest.raises(ValueError, match="every token at one place"):
-        unrolled(normal(16, 5), torch.ones(16, 2))
+        multidimensional_scaling(normal(16, 5), torch.ones(16, 2))
     with pytest.raises(ValueError, match="axes=0"):
-        unrolled(normal(16, 5), axes=0)
+        multidimensional_scaling(normal(16, 5), axes=0)

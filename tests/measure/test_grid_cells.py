@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import j0
 
 from posenc.kernels import simplex
-from posenc.measure import decay, grid_cells
+from posenc.measure import distance_decay, grid_cells
 from posenc.positions import grid, sequence
 from posenc.schemes.causal_nope import CausalNoPE
 from posenc.schemes.grid_pe import GridPE
@@ -84,11 +84,11 @@ def test_of_a_scheme_whose_heads_differ_it_is_the_first_head(scheme, heads):
     maps = grid_cells.firing_maps(scheme, pos, heads=heads)
     with torch.no_grad():
         torch.testing.assert_close(maps, scheme.transform(x, scheme.prepare(pos), "k")[0, 0].double())
-    assert grid_cells.likeness_of_scheme(scheme, pos, 5, heads=heads)[5].item() == pytest.approx(1)
+    assert grid_cells.cosine_similarity_of_scheme(scheme, pos, 5, heads=heads)[5].item() == pytest.approx(1)
 
 
 def test_the_logit_of_a_scheme_whose_heads_differ_is_its_first_heads():
-    found = decay.logit_by_distance(GridPE(24, heads=4, extent=6.0), 3)
+    found = distance_decay.logit_by_distance(GridPE(24, heads=4, extent=6.0), 3)
     angle = GridPE(24, heads=4, extent=6.0).waves[0, :, 0] * 2
     assert found[5] == {"distance": 2, "logit": pytest.approx(angle.cos().mean().item())}
 
@@ -104,17 +104,17 @@ def test_sums_with_their_cross_terms_are_no_kernel():
     """The same offset gives another inner product about another core; wave by wave it gives the same."""
     waves = 3 * simplex.wave_vectors(4, 2, torch.tensor([2.0, 1.0]).double(), 0)
     cores = [(0.5, 0.5), (0.25, 0.75)]
-    summed = [grid_cells.summed_likeness_with_core(waves, count=5, core=core) for core in cores]
+    summed = [grid_cells.summed_inner_products_with_core(waves, count=5, core=core) for core in cores]
     c = np.exp(1j * waves.numpy() @ np.array(cores[1])).sum(-1)
     g = np.exp(1j * waves.numpy() @ np.array([0.5, 1.0])).sum(-1)
     expected = (c.conj() * g).real.sum() / (abs(c) ** 2).sum()
     assert summed[1].surface[2, 4].item() == pytest.approx(expected)
     assert abs(summed[1].surface[2, 4] - summed[0].surface[3, 3]) > 0.05
-    alone = [grid_cells.likeness_with_core(waves, count=5, core=core) for core in cores]
+    alone = [grid_cells.inner_products_with_core(waves, count=5, core=core) for core in cores]
     assert alone[1].surface[2, 4].item() == pytest.approx(alone[0].surface[3, 3].item())
     torch.testing.assert_close(summed[0].surface[2], summed[0].profile)
-    weighted = grid_cells.summed_likeness_with_core(waves, torch.tensor([1.0, 0.0, 0.0]), count=5)
-    torch.testing.assert_close(weighted.surface, grid_cells.likeness_with_core(waves[:, :1], count=5).surface)
+    weighted = grid_cells.summed_inner_products_with_core(waves, torch.tensor([1.0, 0.0, 0.0]), count=5)
+    torch.testing.assert_close(weighted.surface, grid_cells.inner_products_with_core(waves[:, :1], count=5).surface)
 
 
 def test_fields_must_be_smaller_than_the_finer_period():
@@ -179,7 +179,7 @@ def test_the_profile_of_the_papers_third_figure():
     size = 200 ** (np.arange(64) / 64)
     waves = torch.from_numpy(np.stack([np.cos(angle), np.sin(angle)], -1) * size[:, None, None])
     weights = torch.tensor([a * a + b * b for a, b in simplex.RELEASED])
-    found = grid_cells.likeness_with_core(waves, weights, count=11)
+    found = grid_cells.inner_products_with_core(waves, weights, count=11)
     assert found.profile[5:].tolist() == pytest.approx([1, 0.423, 0.344, 0.275, 0.254, 0.130], abs=6e-4)
     torch.testing.assert_close(found.surface[5], found.profile)
     torch.testing.assert_close(found.surface, found.surface.flip(0, 1))  # even in the displacement
@@ -187,7 +187,7 @@ def test_the_profile_of_the_papers_third_figure():
 
 
 def test_likeness_to_a_scheme_falls_with_distance_from_the_core():
-    found = grid_cells.likeness_of_scheme(GridPE(60, extent=14.0), grid(15, 15), 7 * 15 + 7).reshape(15, 15)
+    found = grid_cells.cosine_similarity_of_scheme(GridPE(60, extent=14.0), grid(15, 15), 7 * 15 + 7).reshape(15, 15)
     assert found[7, 7].item() == pytest.approx(1)
     assert found[7, 8].item() > found[7, 10].item()
     rows, columns = torch.meshgrid(torch.arange(15) - 7, torch.arange(15) - 7, indexing="ij")

@@ -317,7 +317,7 @@ def test_unusable_points_are_refused_in_a_sentence(call, message) -> None:
 
 
 def test_a_published_mean_is_met_within_two_standard_errors() -> None:
-    found = inference.from_published([0.90, 0.94, 0.98], 0.956, 0.039, 15)
+    found = inference.compare_with_published([0.90, 0.94, 0.98], 0.956, 0.039, 15)
     # mean .94: difference -.016; bound 2 * .039 * sqrt(1/3 + 1/15) = .04933
     assert found.difference == pytest.approx(-0.016)
     assert found.in_sd == pytest.approx(-0.016 / 0.039)
@@ -327,38 +327,40 @@ def test_a_published_mean_is_met_within_two_standard_errors() -> None:
     a, b = 0.0016 / 3, 0.039**2 / 15
     freedom = (a + b) ** 2 / (a * a / 2 + b * b / 14)
     assert found.p == pytest.approx(2 * stats.t.sf(0.016 / math.sqrt(a + b), freedom))
-    assert not inference.from_published([0.80, 0.84, 0.88], 0.956, 0.039, 15).within
+    assert not inference.compare_with_published([0.80, 0.84, 0.88], 0.956, 0.039, 15).within
 
 
 def test_a_test_by_their_spread_asks_nothing_of_ours() -> None:
-    wide, narrow = (inference.from_published(seeds, 0.9, 0.05, 15) for seeds in ([0.7, 0.8, 0.9], [0.79, 0.8, 0.81]))
+    wide, narrow = (
+        inference.compare_with_published(seeds, 0.9, 0.05, 15) for seeds in ([0.7, 0.8, 0.9], [0.79, 0.8, 0.81])
+    )
     # t = -.1 / (.05 sqrt(1/3 + 1/15)) = -3.162 with 14 degrees of freedom: p = .0069
     assert wide.p_theirs == pytest.approx(narrow.p_theirs) == pytest.approx(0.0069, abs=1e-4)
     assert narrow.p < wide.p
-    assert math.isnan(inference.from_published([0.5], 0.4, 0.0, 15).p_theirs)
-    assert math.isnan(inference.from_published([0.5], 0.4, 0.1, 1).p_theirs)
+    assert math.isnan(inference.compare_with_published([0.5], 0.4, 0.0, 15).p_theirs)
+    assert math.isnan(inference.compare_with_published([0.5], 0.4, 0.1, 1).p_theirs)
 
 
 def test_single_seeds_and_no_spread_do_not_crash() -> None:
-    one = inference.from_published([0.5], 0.4, 0.1, 15)
+    one = inference.compare_with_published([0.5], 0.4, 0.1, 15)
     assert one.in_sd == pytest.approx(1)
     assert one.bound == pytest.approx(0.2 * math.sqrt(16 / 15))
     assert one.within
     assert math.isnan(one.p)
-    assert math.isnan(inference.from_published([0.5, 0.6], 0.4, 0.1, 1).p)
-    same = inference.from_published([1.0, 1.0], 1.0, 0.0, 15)
+    assert math.isnan(inference.compare_with_published([0.5, 0.6], 0.4, 0.1, 1).p)
+    same = inference.compare_with_published([1.0, 1.0], 1.0, 0.0, 15)
     assert (same.difference, same.in_sd, same.bound, same.within, same.p) == (0, 0, 0, True, 1)
-    apart = inference.from_published([0.5, 0.5], 1.0, 0.0, 15)
+    apart = inference.compare_with_published([0.5, 0.5], 1.0, 0.0, 15)
     assert (apart.in_sd, apart.within, apart.p) == (-math.inf, False, 0)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: inference.from_published([], 1.0, 0.1, 3), "at least one value"),
-        (lambda: inference.from_published([1.0], math.nan, 0.1, 3), "published result"),
-        (lambda: inference.from_published([1.0], 1.0, -0.1, 3), "published result"),
-        (lambda: inference.from_published([1.0], 1.0, 0.1, 0), "published result"),
+        (lambda: inference.compare_with_published([], 1.0, 0.1, 3), "at least one value"),
+        (lambda: inference.compare_with_published([1.0], math.nan, 0.1, 3), "published result"),
+        (lambda: inference.compare_with_published([1.0], 1.0, -0.1, 3), "published result"),
+        (lambda: inference.compare_with_published([1.0], 1.0, 0.1, 0), "published result"),
     ],
 )
 def test_unusable_published_numbers_are_refused(call, message) -> None:

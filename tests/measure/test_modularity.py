@@ -8,9 +8,9 @@ import torch
 from posenc.measure.distances import token_distances
 from posenc.measure.modularity import (
     adjusted_rand,
-    found_modules,
+    detect_modules,
     modularity,
-    numbered,
+    module_numbers,
     pair_auc,
     segregation,
     similarity,
@@ -50,7 +50,7 @@ def test_modularity_is_networkx_s(seed) -> None:
     graph = networkx.from_numpy_array(w.numpy())
     expected = networkx.community.modularity(graph, communities(MODULES), weight="weight")
     assert abs(modularity(w, MODULES) - expected) < 1e-12
-    assert abs(modularity(7.5 * w, numbered(MODULES)) - expected) < 1e-12
+    assert abs(modularity(7.5 * w, module_numbers(MODULES)) - expected) < 1e-12
     assert abs(modularity(w, np.array(MODULES), signed=True) - expected) < 1e-12
 
 
@@ -58,14 +58,14 @@ def test_modularity_with_a_diagonal_is_networkx_s_with_half_the_loops() -> None:
     w = weights() + torch.diag(normal(8).abs())  # a loop counts twice in a degree there, and once in the sum here
     halved = (w - torch.diag(w.diagonal() / 2)).numpy()
     expected = networkx.community.modularity(networkx.from_numpy_array(halved), communities(MODULES), weight="weight")
-    total, k, m = float(w.sum()), w.sum(1), numbered(MODULES)
+    total, k, m = float(w.sum()), w.sum(1), module_numbers(MODULES)
     by_hand = sum(float(w[i, j] - k[i] * k[j] / total) / total for i in range(8) for j in range(8) if m[i] == m[j])
     assert modularity(w, MODULES) == pytest.approx(by_hand, abs=1e-12)
     assert expected == pytest.approx(by_hand, abs=1e-12)
 
 
 def test_signed_modularity_is_its_definition() -> None:
-    w, m = weights(signed=True), numbered(MODULES)
+    w, m = weights(signed=True), module_numbers(MODULES)
     plus, minus = w.clamp(min=0), -w.clamp(max=0)
     by_hand = 0.0
     for i in range(8):
@@ -81,7 +81,7 @@ def test_signed_modularity_is_its_definition() -> None:
 
 
 def test_modularity_of_blocks_of_a_constant_and_of_one_module() -> None:
-    same = (numbered(MODULES)[:, None] == numbered(MODULES)).double()
+    same = (module_numbers(MODULES)[:, None] == module_numbers(MODULES)).double()
     assert modularity(same, MODULES) == pytest.approx(1 - (9 * 9 + 9 * 9 + 4 * 4) / 22**2)
     assert modularity(torch.ones(8, 8), MODULES) == pytest.approx(0, abs=1e-12)
     assert modularity(weights(), ["a"] * 8) == pytest.approx(0, abs=1e-12)
@@ -97,7 +97,7 @@ def test_segregation_is_its_definition_and_leaves_single_tokens_out() -> None:
         shares.append((inside - outside) / inside)
     assert segregation(w, modules) == pytest.approx(np.mean(shares))
     assert segregation(w + torch.diag(normal(8).abs()), modules) == pytest.approx(np.mean(shares))
-    same = (numbered(MODULES)[:, None] == numbered(MODULES)).double()
+    same = (module_numbers(MODULES)[:, None] == module_numbers(MODULES)).double()
     assert segregation(same, MODULES) == 1
     assert segregation(torch.ones(8, 8), MODULES) == 0
 
@@ -119,7 +119,7 @@ def test_similarity_and_its_literal_reading() -> None:
 
 def test_pair_auc_counts_pairs() -> None:
     d = token_distances(normal(8, 3).round())  # with ties
-    m, wins = numbered(MODULES), []
+    m, wins = module_numbers(MODULES), []
     pairs = [(i, j) for i in range(8) for j in range(i)]
     for i, j in pairs:
         for k, l in pairs:  # noqa: E741
@@ -148,7 +148,7 @@ def test_pair_auc_counts_pairs() -> None:
         (lambda: similarity(torch.ones(4, 4).fill_diagonal_(0)), "equally far from each other"),
         (lambda: adjusted_rand([0, 1], [0, 1, 1]), "each of 2 tokens belongs to one module; got 3"),
         (lambda: adjusted_rand([0], [0]), "partitions agree on pairs of tokens; got 1 of them"),
-        (lambda: found_modules(weights(), neighbours=8), "8 tokens have 1 to 7 neighbours each; got neighbours=8"),
+        (lambda: detect_modules(weights(), neighbours=8), "8 tokens have 1 to 7 neighbors each; got neighbours=8"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_measured_is_refused(call, told) -> None:
@@ -162,13 +162,15 @@ def test_what_cannot_be_measured_is_refused(call, told) -> None:
 @pytest.mark.parametrize("sizes", [(6, 6, 6, 6), (20, 9, 14, 30, 12)])
 def test_planted_modules_are_found(sizes) -> None:
     table, modules = planted(sizes, 0.2)
-    found = found_modules(token_distances(table))
+    found = detect_modules(token_distances(table))
     assert adjusted_rand(found, modules) > 0.97
     assert torch.bincount(found).tolist()[0] == max(sizes)
-    assert torch.equal(found, found_modules(token_distances(table)))
-    few = found_modules(token_distances(table), neighbours=1)
+    assert torch.equal(found, detect_modules(token_distances(table)))
+    few = detect_modules(token_distances(table), neighbours=1)
     assert int(few.max()) + 1 > len(sizes)
-    noise = [adjusted_rand(found_modules(token_distances(normal(len(modules), 10, seed=s))), modules) for s in range(5)]
+    noise = [
+        adjusted_rand(detect_modules(token_distances(normal(len(modules), 10, seed=s))), modules) for s in range(5)
+    ]
     assert abs(np.mean(noise)) < 0.1
 
 
@@ -179,12 +181,12 @@ def test_small_modules_are_kept_apart_where_all_similarities_at_once_merge_them(
     merged = torch.empty_like(modules)
     for number, part in enumerate(networkx.community.louvain_communities(dense, seed=0)):
         merged[list(part)] = number
-    assert adjusted_rand(found_modules(distances, tries=2), modules) > 0.9 > 0.3 + adjusted_rand(merged, modules)
+    assert adjusted_rand(detect_modules(distances, tries=2), modules) > 0.9 > 0.3 + adjusted_rand(merged, modules)
 
 
 def test_tokens_that_nobody_joins_are_modules_of_their_own() -> None:
     away = torch.tensor([[0.0], [1.0], [1.9], [2.7], [50.0]])
-    assert found_modules(token_distances(away), neighbours=1).tolist() == [1, 2, 0, 0, 3]
+    assert detect_modules(token_distances(away), neighbours=1).tolist() == [1, 2, 0, 0, 3]
 
 
 def test_adjusted_rand_is_its_definition_over_pairs() -> None:

@@ -8,10 +8,10 @@ from small_language import VOCABULARY, in_runs, model_of, of_catalogue, same, so
 
 from posenc.contract.case import Case
 from posenc.kernels import rotary
-from posenc.layers import layers
 from posenc.models.cache import Cache
 from posenc.models.generation import extend
 from posenc.models.language import left_padded
+from posenc.models.layers import layers
 from posenc.positions import Positions, sequence
 from posenc.scheme import Scheme
 from posenc.schemes import catalogue
@@ -67,7 +67,7 @@ def test_what_is_kept_is_never_another_schemes():
         model.schemes[0].table.add_(1)
     with pytest.raises(ValueError, match=r"another T5Bias, of another state"):
         extend(model, tokens, cache)
-    with pytest.raises(ValueError, match=r"this cache is of 2 layers and the model has 1"):
+    with pytest.raises(ValueError, match=r"this cache has 2 layers and the model has 1"):
         extend(model_of(NoPE(), depth=1), tokens, cache)
 
 
@@ -185,7 +185,9 @@ def test_fragments_that_were_read_apart_are_joined():
 def test_fragments_of_documents_are_not_joined():
     model, tokens = model_of(RoPE(12)), some_tokens(1, 8)
     packed = in_runs(model, tokens, [4], documents=torch.tensor([0, 0, 1, 1]))[1]
-    with pytest.raises(ValueError, match=r"one of these holds documents, .* Read each text into a cache of its own"):
+    with pytest.raises(
+        ValueError, match=r"one of these caches holds packed documents, .* Read each text into a cache of its own"
+    ):
         Cache.joined([in_runs(model, tokens, [4])[1], packed])
 
 
@@ -262,7 +264,7 @@ def test_keys_of_another_kind_are_refused_and_a_fault_is_not_taken_for_one(monke
     cache = in_runs(model, tokens, [6])[1]
     for other in (RoPE(12), RoPE(8, of=12, pairing="across"), RoPE(8, of=12, pairing="half")):
         model.place(lambda layer, other=other: other)
-        with pytest.raises(ValueError, match=r"keys of this RoPE cannot become keys of the other by a turn"):
+        with pytest.raises(ValueError, match=r"keys of this RoPE cannot become keys of the other by a rotation"):
             cache.move(model)
 
     def broken(*_):
@@ -289,7 +291,9 @@ def test_tokens_that_lose_their_place_are_known_to():
     assert cache.pos.placed.tolist() == full.placed.tolist()
     model = model_of(PoPE(12, 2, initial="uniform"))
     cache = in_runs(model, tokens, [6])[1]
-    with pytest.raises(ValueError, match=r"keys of this PoPE cannot become those that it would make there by a turn"):
+    with pytest.raises(
+        ValueError, match=r"keys of this PoPE cannot become those that it would make there by a rotation"
+    ):
         cache.move(model, there)
     assert cache.pos.placed is None
 
@@ -379,7 +383,7 @@ def test_a_cache_goes_on_with_as_many_samples_as_it_holds():
         with pytest.raises(ValueError, match=r"this cache holds 2 samples and positions came for 3"):
             cache.move(model, there)
     same(extend(model, tokens[:2, 4:], cache), model(tokens[:2])[:, 4:])
-    with pytest.raises(ValueError, match=r"caches are joined of as many samples each; these hold 2, 3"):
+    with pytest.raises(ValueError, match=r"joined caches need equal numbers of samples; these hold 2, 3"):
         Cache.joined([cache, in_runs(model, tokens, [4])[1]])
     cache.drop(0, 6)  # an empty one takes any
     same(extend(model, tokens, cache), model(tokens))

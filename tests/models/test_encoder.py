@@ -14,10 +14,10 @@ from posenc.kernels import linear as kernel
 from posenc.models.encoder import Block, Encoder, EncoderConfig
 from posenc.positions import sequence
 from posenc.scheme import Claims, Scheme
+from posenc.scheme_text import Specification, per_layer
 from posenc.schemes import catalogue
 from posenc.schemes.learned import Learned
 from posenc.schemes.nope import NoPE
-from posenc.specification import Specification, per_layer
 
 TOKENS = 16
 
@@ -135,7 +135,7 @@ class Everywhere(Scheme):
     def keep(self, x, where):
         return x.square().mean(-1)[:, None]
 
-    def bias(self, q, k, kept, pair, seen):
+    def bias(self, q, k, kept, pair, attn_mask):
         assert kept is not None
         return 0.1 * pair + kept.unsqueeze(-2) if "bias" in self.claims.sites else None
 

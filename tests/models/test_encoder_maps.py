@@ -140,7 +140,7 @@ class HeardByKey(Scheme):
     def keep(self, x: Tensor, where: Any) -> Tensor:
         return x.square().mean(-1)[:, None]
 
-    def bias(self, q: Tensor, k: Tensor, kept: Any, pair: Any, seen: Any) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, kept: Any, pair: Any, attn_mask: Any) -> Tensor:
         return kept.unsqueeze(-2)
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from posenc.kernels.domain import coarse_to_fine
-from posenc.models.field import Field, FieldConfig, network_size, within
+from posenc.models.field import Field, FieldConfig, largest_size_within, network_size
 from posenc.positions import Positions
 from posenc.schemes.coordinates import Coordinates
 from posenc.schemes.fourier_features import FourierFeatures
@@ -111,13 +111,13 @@ def test_points_come_alone_or_in_batches():
 
 @pytest.mark.parametrize("budget", [10, 11, 99, 1000])
 def test_within_finds_the_largest(budget):
-    found = within(budget, lambda n: n * n + 1)
+    found = largest_size_within(budget, lambda n: n * n + 1)
     assert found * found + 1 <= budget < (found + 1) ** 2 + 1
 
 
 def test_within_refuses_what_is_too_small():
     with pytest.raises(ValueError, match="the smallest field of this kind has 50 parameters, and 7 are allowed"):
-        within(7, lambda n: 50 * n)
+        largest_size_within(7, lambda n: 50 * n)
 
 
 def test_coordinates_are_moved_and_scaled():

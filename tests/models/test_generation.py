@@ -8,7 +8,7 @@ from small_language import in_runs, model_of, of_catalogue, same, some_tokens
 
 from posenc.contract.case import Case
 from posenc.models.cache import Cache
-from posenc.models.generation import drawn, extend, generate
+from posenc.models.generation import extend, generate, sample_tokens
 from posenc.models.language import left_padded
 from posenc.positions import Positions, sequence
 from posenc.schemes import catalogue
@@ -123,7 +123,7 @@ def test_a_text_beyond_the_range_is_refused_before_anything_is_said():
     assert generate(model, prompt, 5, temperature=0).shape == (1, 5)
     with pytest.raises(ValueError, match=r"Learned starts at 0 and stops at 8; position 9 was asked for"):
         generate(model, prompt, 6, temperature=0)
-    with pytest.raises(ValueError, match=r"Learned adds rows to the tokens, .* cached keys cannot be moved"):
+    with pytest.raises(ValueError, match=r"Learned adds rows to the tokens, .* cached keys .* cannot be moved"):
         generate(model, prompt, 30, window=4, temperature=0)
 
 
@@ -153,9 +153,9 @@ def test_a_generator_decides_what_is_said():
 def test_tokens_are_drawn_as_often_as_they_are_likely():
     logits = torch.tensor([2.0, 1.0, 0.0, -1.0]).expand(4000, -1)
     generator = torch.Generator().manual_seed(0)
-    often = drawn(logits, 0.5, None, generator).flatten().bincount(minlength=4) / 4000
+    often = sample_tokens(logits, 0.5, None, generator).flatten().bincount(minlength=4) / 4000
     torch.testing.assert_close(often, (logits[0] / 0.5).softmax(-1), atol=0.03, rtol=0)
-    few = drawn(logits, 2.0, 2, generator).flatten().bincount(minlength=4) / 4000
+    few = sample_tokens(logits, 2.0, 2, generator).flatten().bincount(minlength=4) / 4000
     torch.testing.assert_close(few[:2], (logits[0, :2] / 2).softmax(-1), atol=0.03, rtol=0)
     assert few[2:].tolist() == [0, 0]
 
@@ -181,8 +181,8 @@ def test_a_cache_filled_under_inference_mode_goes_on_without_it():
         ({"temperature": -1.0}, r"Got temperature=-1, most=None"),
         ({"temperature": 0.0, "most": 0}, r"Got temperature=0, most=0"),
         ({"temperature": 0.0, "window": 1}, r"a window holds the last tokens, at least 2; got window=1"),
-        ({"temperature": 0.0, "count": -1}, r"a model goes on from at least one token, .* and count=-1"),
-        ({"temperature": 0.0, "prompt": torch.zeros(1, 0, dtype=torch.long)}, r"got a prompt of shape \(1, 0\)"),
+        ({"temperature": 0.0, "count": -1}, r"generation needs a prompt of at least one token, .* and count=-1"),
+        ({"temperature": 0.0, "prompt": torch.zeros(1, 0, dtype=torch.long)}, r"got shape \(1, 0\)"),
     ],
 )
 def test_what_generation_does_not_take(options, sentence):
@@ -198,7 +198,7 @@ def test_where_the_next_token_stands_must_be_known():
             extend(model, tokens[:, :1], cache)
     with pytest.raises(ValueError, match=r"this cache holds no tokens yet"):
         _ = Cache().pos
-    with pytest.raises(ValueError, match=r"caches are joined where there is at least one, and each holds tokens"):
+    with pytest.raises(ValueError, match=r"joining needs at least one cache, and each must hold tokens"):
         Cache.joined([Cache()])
     cache = in_runs(model, tokens, [4])[1]
     with pytest.raises(ValueError, match=r"this cache holds 4 tokens of 2 layers; got 3 positions and 2 layers"):
@@ -237,7 +237,9 @@ def test_a_long_padded_batch_slides():
 
 def test_a_window_wider_than_a_range_is_refused_before_anything_is_said(monkeypatch):
     model, said = model_of(XPos(12, 12)), []
-    monkeypatch.setattr(sys.modules[generate.__module__], "drawn", lambda *given: said.append(1) or drawn(*given))
+    monkeypatch.setattr(
+        sys.modules[generate.__module__], "sample_tokens", lambda *given: said.append(1) or sample_tokens(*given)
+    )
 
     def going_on(prompt, count, window, pos=None):
         return generate(model, prompt, count, window=window, pos=pos, temperature=0)

@@ -12,9 +12,9 @@ from torch.utils.checkpoint import checkpoint
 from posenc.adapt import swap
 from posenc.attention import attend
 from posenc.contract.case import Case
-from posenc.kernels.seen import Seen
-from posenc.layers import layers
-from posenc.models.language import LanguageModel, left_padded, restarting
+from posenc.kernels.attention_mask import AttentionMask
+from posenc.models.language import LanguageModel, left_padded, restarting_positions
+from posenc.models.layers import layers
 from posenc.positions import Positions, sequence
 from posenc.schemes import catalogue
 from posenc.schemes.alibi import ALiBi
@@ -95,7 +95,7 @@ def test_packed_documents_and_padded_texts_are_as_if_alone(scheme):
     packed = torch.cat(texts)[None]
     documents = torch.tensor([5, 5, 5, 2, 2, 2, 2, 2, 2, 9, 9])
     same(model(packed, documents=documents)[0], torch.cat(alone))
-    mixed = model(packed, restarting(documents))[0]
+    mixed = model(packed, restarting_positions(documents))[0]
     assert float((mixed - torch.cat(alone)).abs().max()) > 1e-3  # without the mask they see each other
     tokens, pos = left_padded(texts)
     padded = model(tokens, pos)
@@ -121,7 +121,7 @@ def test_a_sample_does_not_depend_on_those_beside_it():
 
 def test_positions_begin_anew_in_every_run_of_a_document():
     documents = torch.tensor([[4, 4, 4, 1, 1, 4], [0, 0, 0, 0, 0, 0]])
-    assert restarting(documents).coords[..., 0].tolist() == [[0, 1, 2, 0, 1, 0], [0, 1, 2, 3, 4, 5]]
+    assert restarting_positions(documents).coords[..., 0].tolist() == [[0, 1, 2, 0, 1, 0], [0, 1, 2, 3, 4, 5]]
 
 
 def test_a_window_is_a_band():
@@ -165,17 +165,21 @@ def test_some_queries_at_a_time_are_all_of_them(monkeypatch, scheme):
 
 def test_the_rule_of_who_sees_whom():
     documents, real = torch.tensor([[0, 0, 1, 1, 1]]), torch.tensor([True, True, True, False, True])
-    rows = Seen(3, 5, documents, real, window=2).rows(torch.device("cpu"))
+    rows = AttentionMask(3, 5, documents, real, window=2).rows(torch.device("cpu"))
     assert rows.int().tolist() == [[[[0, 0, 1, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 1]]]]
-    part = Seen(3, 5, documents, real, window=2).rows(torch.device("cpu"), slice(1, 3))
+    part = AttentionMask(3, 5, documents, real, window=2).rows(torch.device("cpu"), slice(1, 3))
     assert torch.equal(part, rows[..., 1:, :])
-    assert Seen(1, 5).rows(torch.device("cpu")) is None
-    assert Seen(2, 5).rows(torch.device("cpu")).int().tolist() == [[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]
-    assert (Seen(5, 5).triangular, Seen(5, 5, window=5).triangular, Seen(4, 5).triangular) == (True, True, False)
+    assert AttentionMask(1, 5).rows(torch.device("cpu")) is None
+    assert AttentionMask(2, 5).rows(torch.device("cpu")).int().tolist() == [[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]
+    assert (
+        AttentionMask(5, 5).triangular,
+        AttentionMask(5, 5, window=5).triangular,
+        AttentionMask(4, 5).triangular,
+    ) == (True, True, False)
     q = torch.randn(1, 2, 3, 4)
     for backend in ("sdpa", "eager"):
-        out = attend(q, q, q, NoPE(), None, None, None, mask=Seen(3, 3, real=real[2:]), backend=backend)
-        wanted = attend(q, q, q, NoPE(), None, None, None, mask=Seen(3, 3, real=real[2:]).rows(q.device))
+        out = attend(q, q, q, NoPE(), None, None, None, mask=AttentionMask(3, 3, real=real[2:]), backend=backend)
+        wanted = attend(q, q, q, NoPE(), None, None, None, mask=AttentionMask(3, 3, real=real[2:]).rows(q.device))
         torch.testing.assert_close(out, wanted)
 
 
@@ -224,7 +228,7 @@ def test_every_parameter_learns_and_a_few_steps_lower_the_loss():
         (lambda: model_of(NoPE())(some_tokens(1, 3), sequence(4)), r"there are 3 tokens a sample and 4 positions"),
         (
             lambda: model_of(NoPE())(some_tokens(1, 3), documents=torch.zeros(2, dtype=torch.long)),
-            r"there are 3 tokens a sample and 2 positions|2 numbers of documents",
+            r"there are 3 tokens a sample and 2 positions|2 document numbers",
         ),
         (
             lambda: model_of(NoPE())(some_tokens(3, 3), Positions(torch.zeros(2, 3, 1))),

@@ -104,7 +104,7 @@ def test_readouts_are_trained_through_both_placements(scheme, placement):
     ("make", "sentence"),
     [
         (lambda: LeNetConfig(classes=1), r"at least 2 classes and 1 channel.*got classes=1"),
-        (lambda: LeNetConfig(image=(14, 28)), r"nothing is left of a picture of 14 x 28 .* at least 16 x 16"),
+        (lambda: LeNetConfig(image=(14, 28)), r"nothing is left of an image of 14 x 28 .* at least 16 x 16"),
         (lambda: LeNetConfig(placement="constant"), r"width is that of the trained vector"),
         (lambda: LeNetConfig(width=3), r"at least 1 there and 0 elsewhere; got placement='none', width=3"),
         (lambda: LeNet(LeNetConfig(placement="features")), r"placement='features' takes a scheme"),
@@ -113,8 +113,8 @@ def test_readouts_are_trained_through_both_placements(scheme, placement):
         (lambda: LeNet(LeNetConfig(placement="features"), NoPE()), r"NoPE acts at no site"),
         (lambda: LeNet(LeNetConfig(placement="pixels"), SCPE(28)), r"one number, and SCPE gives 3. Use one with a r"),
         (lambda: LeNet(LeNetConfig(placement="features"), SCPE(20)), r"SCPE starts at 0 and stops at 19; position 27"),
-        (lambda: LeNet(LeNetConfig()).folded(), r"placement='none' puts nothing beside the features"),
-        (lambda: LeNet(LeNetConfig())(torch.rand(2, 3, 28, 28)), r"reads pictures \(B, 1, 28, 28\); got \(2, 3, 28"),
+        (lambda: LeNet(LeNetConfig()).folded(), r"placement='none' concatenates nothing to the features"),
+        (lambda: LeNet(LeNetConfig())(torch.rand(2, 3, 28, 28)), r"reads images \(B, 1, 28, 28\); got \(2, 3, 28"),
         (lambda: LeNet(LeNetConfig())(torch.rand(2, 1, 32, 32)), r"got \(2, 1, 32, 32\). Build it with the channels="),
     ],
 )

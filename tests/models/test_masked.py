@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 from posenc.models.encoder import EncoderConfig
-from posenc.models.masked import MaskedEncoder
+from posenc.models.masked_encoder import MaskedEncoder
 from posenc.positions import grid, sequence
 from posenc.schemes.learned import Learned
 from posenc.schemes.nope import NoPE
@@ -85,7 +85,7 @@ def test_a_hidden_token_is_told_from_a_value_of_zero_only_if_it_has_a_vector():
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(ValueError, match=r"channels and classes are equal; got 2 and 4\. Set both to the numbers"):
+    with pytest.raises(ValueError, match=r"channels and classes must be equal; got 2 and 4\. Set both to the number"):
         MaskedEncoder(small(classes=4), lambda layer: NoPE())
     with pytest.raises((ValueError, TypeError), match=r"'learned' or 'zero'; got hidden='none'|Type-check error"):
         MaskedEncoder(small(), lambda layer: NoPE(), hidden="none")

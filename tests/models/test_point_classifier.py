@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from posenc.models.points import PointClassifier, PointsConfig
+from posenc.models.point_cloud import PointClassifier, PointsConfig
 from posenc.positions import Positions, grid
 from posenc.scheme import Scheme
 from posenc.schemes.axial_rope import AxialRoPE

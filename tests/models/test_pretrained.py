@@ -10,11 +10,11 @@ from torch import Tensor
 
 from posenc.models.pretrained import load_weights
 from posenc.models.sites import at_sites
-from posenc.models.stage import Options, StageConfig
 from posenc.models.vision import VisionConfig, VisionTransformer
+from posenc.models.vision_stage import Options, StageConfig
+from posenc.scheme_text import parse
 from posenc.schemes.learned import Learned
 from posenc.schemes.nope import NoPE
-from posenc.specification import parse
 
 pytestmark = pytest.mark.oracles
 CLOSE = {"atol": 1e-5, "rtol": 0}

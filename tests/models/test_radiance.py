@@ -9,7 +9,16 @@ from torch import Tensor
 
 from posenc.models import radiance
 from posenc.models.field import Field, FieldConfig
-from posenc.models.radiance import Occupancy, Radiance, RadianceConfig, crossing, growing, resampled, sections, weights
+from posenc.models.radiance import (
+    Occupancy,
+    Radiance,
+    RadianceConfig,
+    density_activation,
+    intersect_cube,
+    resampled,
+    sections,
+    weights,
+)
 from posenc.schemes.coordinates import Coordinates
 from posenc.schemes.multires_grid import MultiResolutionGrid
 from posenc.schemes.sinusoid import Sinusoid
@@ -49,7 +58,7 @@ def test_a_constant_slab_is_exact(changes, generator):
     density = 1.7
     model = of_constant(density, **changes)
     origin, direction = rays(50)
-    near, far = crossing(origin, direction)
+    near, far = intersect_cube(origin, direction)
     with torch.no_grad():
         seen = model(origin, direction, generator=generator)
     opacity = 1 - torch.exp(-density * (far - near))
@@ -63,7 +72,7 @@ def test_depth_in_a_slab_is_the_closed_form():
     density = 6.0
     model = of_constant(density, samples=2000)
     origin, direction = rays(20)
-    near, far = crossing(origin, direction)
+    near, far = intersect_cube(origin, direction)
     with torch.no_grad():
         depth = model(origin, direction).depth - near
     length = (far - near).double()
@@ -100,7 +109,7 @@ def test_weights_are_the_limit_of_the_integral():
 def test_a_ray_crosses_the_cube():
     origin = torch.tensor([[-1.0, 0.5, 0.5], [0.5, 0.5, 0.5], [-1.0, 2.0, 0.5], [3.0, 0.5, 0.5], [0.5, 0.5, 2.0]])
     direction = torch.tensor([[1.0, 0, 0], [0, 1.0, 0], [1.0, 0, 0], [1.0, 0, 0], [0, 0, -1.0]])
-    near, far = crossing(origin, direction)
+    near, far = intersect_cube(origin, direction)
     assert torch.allclose(near[[0, 1, 4]], torch.tensor([1.0, 0.0, 1.0]), atol=1e-6)
     assert torch.allclose(far[[0, 1, 4]], torch.tensor([2.0, 0.5, 2.0]), atol=1e-6)
     assert torch.equal(near[2:4], far[2:4])  # they miss it
@@ -119,7 +128,7 @@ def test_a_ray_that_misses_the_cube_sees_what_is_behind():
 def test_places_fill_their_sections():
     model = small()
     origin, direction = rays(30)
-    near, far = crossing(origin, direction)
+    near, far = intersect_cube(origin, direction)
     edges = sections(near, far, 12)
     assert torch.allclose(edges[:, 0], near)
     assert torch.allclose(edges[:, -1], far)
@@ -223,11 +232,11 @@ def test_gradients_reach_everything_and_are_finite():
 
 def test_density_goes_on_as_a_straight_line():
     z = torch.tensor([-3.0, 0.0, 11.0, 12.5, 500.0], dtype=torch.float64, requires_grad=True)
-    growing(z).sum().backward()
+    density_activation(z).sum().backward()
     assert z.grad is not None
     top = math.exp(12)
     expected = [math.exp(-3), 1.0, math.exp(11), 1.5 * top, 489 * top]
-    assert torch.allclose(growing(z).detach(), torch.tensor(expected).double())
+    assert torch.allclose(density_activation(z).detach(), torch.tensor(expected).double())
     assert torch.allclose(z.grad, torch.tensor([math.exp(-3), 1.0, math.exp(11), top, top]).double())
 
 
@@ -256,7 +265,7 @@ def test_an_empty_cell_is_not_asked_and_a_full_one_is():
     model.occupancy.occupied.zero_()
     model.occupancy.occupied[(1 * 4 + 2) * 4 + 3] = True  # x in [1/4, 1/2], y in [1/2, 3/4], z in [3/4, 1]
     origin, direction = torch.tensor([[0.3, 0.6, -1.0], [0.6, 0.6, -1.0]]), torch.tensor([[0.0, 0, 1]]).expand(2, 3)
-    places, inside = model._places(origin, direction, sections(*crossing(origin, direction), 64), None)
+    places, inside = model._places(origin, direction, sections(*intersect_cube(origin, direction), 64), None)
     assert bool((places[0, inside[0], 2] >= 0.75).all())
     assert int(inside[0].sum()) == 16
     assert int(inside[1].sum()) == 0

@@ -4,49 +4,51 @@ import pytest
 import torch
 
 from posenc.models.pvt import pvt
-from posenc.models.sites import Site, at_sites, places
+from posenc.models.sites import Site, at_sites, patch_positions
+from posenc.scheme_text import parse
 from posenc.schemes.grid_pe import GridPE
 from posenc.schemes.learned import Learned
 from posenc.schemes.nope import NoPE
 from posenc.schemes.peg import PEG
 from posenc.schemes.xpos import XPos
-from posenc.specification import parse
 
 
 def test_patches_stand_on_their_grid_and_a_class_token_nowhere():
-    pos = places((2, 3), 2, before=1)
+    pos = patch_positions((2, 3), 2, before=1)
     assert pos.coords.tolist() == [[0, 0], [0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
     assert pos.placed is not None
     assert pos.placed.tolist() == [False] + [True] * 6
     assert pos.lattice == (2, 3)
-    line = places((2, 3), 1)
+    line = patch_positions((2, 3), 1)
     assert line.coords[:, 0].tolist() == list(range(6))
     assert line.lattice == (6,)
     assert not line.coords.is_floating_point()
 
 
 def test_keys_of_several_patches_stand_at_their_centre():
-    centre = places((4, 6), 2, cells=2)
+    centre = patch_positions((4, 6), 2, cells=2)
     assert centre.coords.tolist() == [[r, c] for r in (0.5, 2.5) for c in (0.5, 2.5, 4.5)]
     assert centre.lattice == (2, 3)
-    grid = places((4, 6), 2).coords.double()
+    grid = patch_positions((4, 6), 2).coords.double()
     cell = [n for n in range(24) if n // 6 in (2, 3) and n % 6 in (4, 5)]  # the last one's patches
     torch.testing.assert_close(centre.coords[-1].double(), grid[cell].mean(0))
-    assert places((4, 6), 2, cells=2, keys="corner").coords.tolist() == [[r, c] for r in (1, 3) for c in (1, 3, 5)]
-    assert places((9, 9), 2, cells=3).coords.dtype == torch.int64
-    assert places((4, 6), 1, cells=2).coords[:, 0].tolist() == [3.5, 5.5, 7.5, 15.5, 17.5, 19.5]
+    assert patch_positions((4, 6), 2, cells=2, keys="corner").coords.tolist() == [
+        [r, c] for r in (1, 3) for c in (1, 3, 5)
+    ]
+    assert patch_positions((9, 9), 2, cells=3).coords.dtype == torch.int64
+    assert patch_positions((4, 6), 1, cells=2).coords[:, 0].tolist() == [3.5, 5.5, 7.5, 15.5, 17.5, 19.5]
 
 
 def test_other_views():
-    unit = places((2, 4), 2, "unit")
+    unit = patch_positions((2, 4), 2, "unit")
     assert unit.coords.tolist() == [[r, c] for r in (0.25, 0.75) for c in (0.125, 0.375, 0.625, 0.875)]
-    assert places((2, 4), 2, "unit", cells=2).coords.tolist() == [[0.5, 0.25], [0.5, 0.75]]
-    pixels = places((14, 14), 2, "pixels", before=1, pixels=224)
+    assert patch_positions((2, 4), 2, "unit", cells=2).coords.tolist() == [[0.5, 0.25], [0.5, 0.75]]
+    pixels = patch_positions((14, 14), 2, "pixels", before=1, pixels=224)
     assert pixels.coords.tolist() == [[0, n] for n in range(197)]
     assert pixels.placed is None
-    counted = places((2, 3), 2, "counted", before=1)
+    counted = patch_positions((2, 3), 2, "counted", before=1)
     assert counted.coords.tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2], [2, 0]]
-    assert places((2, 3), 1, "counted", before=1).coords[:, 0].tolist() == list(range(7))
+    assert patch_positions((2, 3), 1, "counted", before=1).coords[:, 0].tolist() == list(range(7))
 
 
 def site(**changes) -> Site:

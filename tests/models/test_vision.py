@@ -17,9 +17,10 @@ from posenc.models import pvt as of_pvt
 from posenc.models import vit as of_vit
 from posenc.models.pvt import pvt
 from posenc.models.sites import at_sites
-from posenc.models.stage import Options, StageConfig
 from posenc.models.vision import VisionConfig, VisionTransformer
+from posenc.models.vision_stage import Options, StageConfig
 from posenc.models.vit import vit
+from posenc.scheme_text import parse
 from posenc.schemes.axial_rope import AxialRoPE
 from posenc.schemes.concat import Concat
 from posenc.schemes.learned import Learned
@@ -27,7 +28,6 @@ from posenc.schemes.nope import NoPE
 from posenc.schemes.scaled import Scaled
 from posenc.schemes.sinusoid import Sinusoid
 from posenc.schemes.sum import Sum
-from posenc.specification import parse
 
 TABLES = Options(patches="normed", tables=True)
 
@@ -271,7 +271,7 @@ def test_dropout_and_dropped_paths_are_of_training_alone():
 def test_a_dropped_path_keeps_its_mean():
     block = build(small(drop_path=0.5)).stages[0].blocks[-1]
     x = torch.ones(4000, 2, 64)
-    y = block._sometimes(x)
+    y = block._dropped(x)
     assert set(y.unique().tolist()) == {0.0, 2.0}
     assert bool(((y == 0).all((1, 2)) | (y == 2).all((1, 2))).all())
     assert y.mean().item() == pytest.approx(1, abs=0.05)
@@ -304,25 +304,25 @@ ONE = StageConfig(dim=16, depth=1, heads=2, hidden=16, patch=4)
     ("make", "sentence"),
     [
         (lambda: vit("quick", image=30, classes=10), r"patches of 4 x 4 do not divide the 30 x 30 .* to 32 x 32\."),
-        (lambda: micro(image=28), r"keys of 8 x 8 patches do not divide the 14 x 14 of stage 0 in a picture of 28 x 28."
-                                  r" Resize or pad pictures to 32 x 32\."),
+        (lambda: micro(image=28), r"keys of 8 x 8 patches do not divide the 14 x 14 of stage 0 in an image of 28 x 28."
+                                  r" Resize or pad images to 32 x 32\."),
         (lambda: VisionConfig(image=(28, 28), classes=2, stages=(ONE, ONE)),
-         r"patches of 4 x 4 do not divide the 7 x 7 points that stage 1 reads of a picture of 28 x 28. .* 32 x 32\."),
+         r"patches of 4 x 4 do not divide the 7 x 7 points that stage 1 reads of an image of 28 x 28. .* 32 x 32\."),
         (lambda: pvt("tiny", image=144, classes=10), r"do not divide the 36 x 36 of stage 0 .* to 160 x 160\."),
-        (lambda: vit("quick", image=28, classes=1), r"tells at least 2 classes apart; got classes=1"),
+        (lambda: vit("quick", image=28, classes=1), r"has at least 2 classes; got classes=1"),
         (lambda: vit("quick", image=28, classes=3, channels=0), r"at least one channel .* got channels=0"),
         (lambda: vit("smal", classes=3), r"there is no size of a ViT 'smal'. Did you mean small\? There are qu"),
         (lambda: pvt("huge", classes=3), r"there is no size of a PVT 'huge'.* There are micro, tiny, small"),
-        (lambda: vit("quick", classes=3, image=28, drop_path=1.0), r"drop_path are parts of 1"),
+        (lambda: vit("quick", classes=3, image=28, drop_path=1.0), r"drop_path are probabilities"),
         (lambda: vit("quick", classes=3, image=28, literal=True, options=Options()), r"literal=True chooses the op"),
         (lambda: VisionConfig(image=(8, 8), classes=2, stages=(msgspec.structs.replace(ONE, heads=3),)),
          r"3 heads do not divide a width of 16; .* Use a number of heads that divides 16"),
         (lambda: VisionConfig(image=(8, 8), classes=2, stages=(msgspec.structs.replace(ONE, depth=0),)), r"at least 1"),
         (lambda: VisionConfig(image=(8, 8), classes=2, stages=(msgspec.structs.replace(ONE, reduction=2),)),
          r"a class token needs a last stage of reduction=1"),
-        (lambda: build(small())(torch.randn(2, 3, 16, 24)), r"reads pictures \(B, 1, height, width\); got \(2, 3, 16"),
+        (lambda: build(small())(torch.randn(2, 3, 16, 24)), r"reads images \(B, 1, height, width\); got \(2, 3, 16"),
         (lambda: build(small())(torch.randn(2, 1, 16, 26)), r"patches of 4 x 4 do not divide the 16 x 26 points that"),
-        (lambda: build(small()).resized((16, 26)), r"Resize or pad pictures to 16 x 28"),
+        (lambda: build(small()).resized((16, 26)), r"Resize or pad images to 16 x 28"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_said_in_a_sentence(make, sentence):
@@ -373,6 +373,6 @@ def test_the_size_that_is_named_is_one_that_fits():
     stages = tuple(StageConfig(dim=8, depth=1, heads=1, hidden=8, **sizes) for sizes in
                    ({"patch": 4, "reduction": 3}, {"patch": 2}))  # fmt: skip
     config = VisionConfig(stages=stages, classes=2, image=(48, 48), channels=1, options=Options())
-    with pytest.raises(ValueError, match=r"Resize or pad pictures to 48 x 72\."):
+    with pytest.raises(ValueError, match=r"Resize or pad images to 48 x 72\."):
         config.shapes((30, 50))
     assert len(config.shapes((48, 72))) == 2

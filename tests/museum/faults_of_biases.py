@@ -43,7 +43,7 @@ class TheFutureIsRewarded(ALiBi):
 
     caught_by = "definition.attention_equals_its_definition"
 
-    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
         return pair.neutral(self._slopes(q, pair)[:, None, None] * pair.distance().to(pair.dtype))
 
 
@@ -130,7 +130,7 @@ class InfiniteSlopeAtZero(KERPLEPower):
 
     caught_by = "definition.attention_equals_its_definition"
 
-    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
         r1, r2 = self.rates[..., None, None]
         return pair.neutral(-r1 * pair.far().pow(r2))
 
@@ -164,11 +164,11 @@ class PaddingForgets(FoX):
 
 
 class NeighboursAreCounted(CoPE):
-    """Counts without ``seen``: a packed document counts the keys of the one beside it."""
+    """Counts without ``attn_mask``: a packed document counts the keys of the one beside it."""
 
     caught_by = "placement.packed_documents_equal_separate_ones"
 
-    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
         return super().bias(q, k, kept, pair, None)
 
 
@@ -194,7 +194,7 @@ class NotCausal(FoX):
     def mask(self, pair: Pairs) -> None:
         return None
 
-    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
         at_q, at_k = running_sums(self._given(kept), pair)
         return pair.neutral(at_q[..., :, None] - at_k[..., None, :])
 
@@ -211,5 +211,5 @@ class SharesKeysInAnotherOrder(CoPE):
 
     caught_by = "placement.grouped_and_cross_attention_agree_with_plain"
 
-    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
-        return super().bias(q, k.repeat(1, q.shape[1] // k.shape[1], 1, 1), kept, pair, seen)
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
+        return super().bias(q, k.repeat(1, q.shape[1] // k.shape[1], 1, 1), kept, pair, attn_mask)

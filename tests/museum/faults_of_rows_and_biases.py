@@ -7,7 +7,7 @@ import dataclasses
 import torch
 from torch import Tensor, nn
 
-from posenc.kernels.tables import Rows, look_up
+from posenc.kernels.table_lookup import Rows, look_up
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -280,7 +280,7 @@ class Slopes(Scheme):
             far = far if where.placed is None else far * where.placed.unsqueeze(side)
         return far.unsqueeze(-3)
 
-    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Tensor, seen: Tensor | None) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Tensor, attn_mask: Tensor | None) -> Tensor:
         return -(0.5 ** torch.arange(1, q.shape[1] + 1))[:, None, None] * pair
 
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Tensor):

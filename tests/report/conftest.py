@@ -9,16 +9,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from posenc.report.layouts import layouts
-from posenc.report.ledger import Claim, Quantity, ledger
-from posenc.report.lines import lines
-from posenc.report.matrices import matrices
-from posenc.report.page import Panel, Text, write_page
-from posenc.report.panels import accuracy_by_class, accuracy_by_scheme, against_published, contrast, learning_curves
-from posenc.report.provenance import what_was_run
-from posenc.report.quantities import difference
-from posenc.report.relation import relation
-from posenc.report.verdict import verdict
+from posenc.workbench.report.accuracy_panels import (
+    accuracy_by_class,
+    accuracy_by_scheme,
+    condition_contrast,
+    learning_curves,
+)
+from posenc.workbench.report.claims_table import Claim, Quantity, claims_table
+from posenc.workbench.report.estimators import difference
+from posenc.workbench.report.heat_map import heat_maps
+from posenc.workbench.report.layout_plot import layout_plots
+from posenc.workbench.report.line_plot import line_plot
+from posenc.workbench.report.page import Finding, Findings, Panel, Text, write_page
+from posenc.workbench.report.preregistered import Prediction, summary_panel
+from posenc.workbench.report.provenance_panel import provenance_panel
+from posenc.workbench.report.published_tables import published_comparison
+from posenc.workbench.report.scatter_plot import scatter_plot
 
 LEVELS = {
     "2d-fixed": (0.87, 0.02),
@@ -34,13 +40,26 @@ LEVELS = {
     "causal-nope": (0.33, 0.01),
 }
 CLOSED = {"2d-fixed": (0.93, 0.02), "learned-0.2": (0.83, 0.04), "learned-2": (0.80, 0.05), "1d-fixed": (0.56, 0.03)}
-EXPECTED = [
-    ("2d-fixed", "1d-fixed"),
-    ("learned-0.2", "learned-2"),
-    ("learned-0.2", "1d-fixed"),
-    ("learned-0.2", "learned-0.1"),
-    ("rope", "relative"),
+PREDICTED = [
+    Prediction("accuracy_ood", better, worse)
+    for better, worse in (
+        ("2d-fixed", "1d-fixed"),
+        ("learned-0.2", "learned-2"),
+        ("learned-0.2", "1d-fixed"),
+        ("learned-0.2", "learned-0.1"),
+        ("rope", "relative"),
+    )
 ]
+LIMITS = ("The setting was chosen to show the gap: the sizes are selected, the order held wherever it was tried.",)
+GROUPS = Findings(
+    "Accuracy against the threshold",
+    "Mean and 95% t-interval over seeds. Threshold 0.43.",
+    (
+        Finding("yes", "Generalize", "interval above the threshold", (("2d-fixed", "0.87 [0.82, 0.92]"),) * 6),
+        Finding("unsure", "Inconclusive", "interval contains the threshold", (("1d-fixed", "0.48 [0.41, 0.55]"),)),
+        Finding("no", "Do not generalize", "interval below the threshold", (("nope", "0.33 [0.31, 0.35]"),) * 2),
+    ),
+)
 PUBLISHED = {
     "2d-fixed": (0.977, 0.073),
     "learned-0.2": (0.956, 0.039),
@@ -60,7 +79,7 @@ PUBLISHED = {
 class FakeStudy:
     results: list[dict[str, Any]]
     curves: list[dict[str, Any]]
-    units: list[dict[str, Any]]
+    specs: list[dict[str, Any]]
 
 
 def make_study(seeds: int = 3, epochs: int = 80) -> FakeStudy:
@@ -82,15 +101,15 @@ def _add_unit(study: FakeStudy, at: dict[str, Any], level: float, epochs: int, d
     }
     for k, shift in ((1, 0.1), (2, 0.0), (3, -0.1)):
         scores[f"accuracy_ood_{k}"] = min(1.0, level + shift + draw.gauss(0, 0.015))
-    unit = "/".join(map(str, (at["setting"], at["scheme"], at["seed"])))
-    study.results.extend({**at, "metric": metric, "value": value, "unit": unit} for metric, value in scores.items())
+    spec = "/".join(map(str, (at["setting"], at["scheme"], at["seed"])))
+    study.results.extend({**at, "metric": metric, "value": value, "unit": spec} for metric, value in scores.items())
     for epoch in range(epochs // 8, epochs + 1, epochs // 8):
         for metric in ("accuracy_ood", "accuracy_train"):
             reached = 0.25 + (scores[metric] - 0.25) * (1 - 2.718 ** (-4 * epoch / epochs))
             study.curves.append({**at, "epoch": epoch, "metric": metric, "value": reached + draw.gauss(0, 0.008)})
-    study.units.append(
+    study.specs.append(
         {
-            "unit": unit,
+            "unit": spec,
             "command": "posenc run latin-squares --preset quick",
             "commit": "0f3a9c1d2b",
             "dirty": False,
@@ -98,7 +117,7 @@ def _add_unit(study: FakeStudy, at: dict[str, Any], level: float, epochs: int, d
             "machine": "x86_64, 2 cores",
             "device": "cpu, 1 thread",
             "seconds": 6 + draw.random(),
-            "finished_at": f"2026-11-20T20:{len(study.units):02d}:00Z",
+            "finished_at": f"2026-11-20T20:{len(study.specs):02d}:00Z",
         }
     )
 
@@ -106,16 +125,8 @@ def _add_unit(study: FakeStudy, at: dict[str, Any], level: float, epochs: int, d
 def make_panels(study: FakeStudy) -> list[Panel]:
     ood, iid = "Out of distribution", "In distribution"
     return [
-        verdict(
-            study.results,
-            metric="accuracy_ood",
-            bar=0.43,
-            bar_name="the score of the best rule we know that ignores positions (name the rarest symbol)",
-            expected=EXPECTED,
-            limits=(
-                "The setting was chosen to show the gap: the sizes are selected, the order held wherever it was tried.",
-            ),
-        ),
+        summary_panel(study.results, "Six of eleven encodings generalize.", PREDICTED, LIMITS),
+        Panel("Generalization", (GROUPS,)),
         accuracy_by_scheme(
             study.results,
             metrics={"accuracy_ood": ood, "accuracy_iid": iid},
@@ -136,24 +147,24 @@ def make_panels(study: FakeStudy) -> list[Panel]:
         learning_curves(
             study.curves, metrics={"accuracy_ood": "out of distribution", "accuracy_train": "training"}, chance=0.25
         ),
-        contrast(
+        condition_contrast(
             study.results,
             metric="accuracy_ood",
-            settings={"main": "Main: 3,000 puzzles", "gap closes": "More data: 8,000 puzzles"},
+            conditions={"main": "Main: 3,000 puzzles", "gap closes": "More data: 8,000 puzzles"},
             pairs=[("learned-0.2", "learned-2"), ("2d-fixed", "1d-fixed")],
             chance=0.25,
         ),
-        against_published(
+        published_comparison(
             study.results,
             metric="accuracy_ood",
             published=PUBLISHED,
             source="arXiv 2406.08272, Tables 1 and A2, 15 seeds",
         ),
-        what_was_run(
-            study.units,
+        provenance_panel(
+            study.specs,
             planned=46,
             missing=[{"unit": "main/rope/2", "reason": "stopped by the user"}],
-            not_run=["The paper's size (160 channels, 4 layers).", "Other optimisers."],
+            not_run=["The paper's size (160 channels, 4 layers).", "Other optimizers."],
         ),
     ]
 
@@ -166,6 +177,19 @@ def make_page(folder: Path, study: FakeStudy) -> Path:
         panels=make_panels(study),
         footer="Made by posenc 0.1.0 from the results in ./runs.",
     )
+
+
+def make_claims() -> list[Claim]:
+    """Three claims: supported, contradicted, not measured."""
+    small, large = difference("accuracy", "learned-0.2", "learned-2"), difference("accuracy", "learned-2", "gone")
+    return [
+        Claim("Small is better", "a paper", "smaller is better", "Initial tables.", (Quantity("gap", small, low=0),),
+              "None.", (), "Sigma", "posenc run latin-squares"),
+        Claim("Large is better", "a paper", "larger is better", "Initial tables.", (Quantity("gap", small, high=0),),
+              "None.", (), "Not on this page", "posenc run latin-squares"),
+        Claim("Gone is better", "a paper", "gone", "Initial tables.", (Quantity("loss", large, low=0),),
+              "None.", (), "", "posenc run latin-squares"),
+    ]  # fmt: skip
 
 
 def make_gallery(folder: Path) -> Path:
@@ -189,31 +213,25 @@ def make_gallery(folder: Path) -> Path:
         for name, seeds in accuracy.items()
         for seed, value in seeds.items()
     ]
-    small, large = difference("accuracy", "learned-0.2", "learned-2"), difference("accuracy", "learned-2", "gone")
-    claims = [
-        Claim("Small is better", "a paper", "smaller is better", "Initial tables.", (Quantity("gap", small, low=0),),
-              "None.", (), "Sigma", "posenc run latin-squares"),
-        Claim("Large is better", "a paper", "larger is better", "Initial tables.", (Quantity("gap", small, high=0),),
-              "None.", (), "Not on this page", "posenc run latin-squares"),
-        Claim("Gone is better", "a paper", "gone", "Initial tables.", (Quantity("loss", large, low=0),),
-              "None.", (), "", "posenc run latin-squares"),
-    ]  # fmt: skip
     drawn = {"x_label": "standard deviation", "y_label": "accuracy", "chance": 0.25}
     maps = [(f"learned-{k}, layer {layer}", draw.random((16, 16))) for k in (0.1, 2) for layer in (1, 2, 3, 4)]
     moved = [
         (name, draw.random((16, 2)) * 3, grid + draw.normal(0, 0.1, (16, 2))) for name in ("learned-0.1", "learned-2")
     ]
     panels = [
-        ledger(claims, rows),
-        lines(
-            {"learned": by_sigma}, title="Sigma", under={"printed": dict.fromkeys(sigmas.values(), (0.5, 0.1))}, **drawn
+        claims_table(make_claims(), rows),
+        line_plot(
+            {"learned": by_sigma},
+            title="Sigma",
+            reference={"printed": dict.fromkeys(sigmas.values(), (0.5, 0.1))},
+            **drawn,
         ),
-        lines(noise, title="Noise", **drawn),
-        lines(noise | {"one more": noise["encoding number 0"]}, title="More noise", **drawn),
-        relation(distance, accuracy, title="Distance", x_label="distance", y_label="accuracy", null=(35, 1)),
-        matrices(maps, title="Attention", shared_scale=False, rows_of=4),
-        matrices(maps, title="Distances", labels=[f"row {token // 4}" for token in range(16)]),
-        layouts(moved, grid, shape=(4, 4), title="Layouts", residuals={"learned-2": (0.9, 0.1)}),
+        line_plot(noise, title="Noise", **drawn),
+        line_plot(noise | {"one more": noise["encoding number 0"]}, title="More noise", **drawn),
+        scatter_plot(distance, accuracy, title="Distance", x_label="distance", y_label="accuracy", null=(35, 1)),
+        heat_maps(maps, title="Attention", shared_scale=False, columns=4),
+        heat_maps(maps, title="Distances", labels=[f"row {token // 4}" for token in range(16)]),
+        layout_plots(moved, grid, shape=(4, 4), title="Layouts", residuals={"learned-2": (0.9, 0.1)}),
         Panel("The end", (Text(("A ninth panel makes the page long.",)),)),
     ]
     return write_page(folder / "gallery.html", title="Gallery", lead="Every panel.", panels=panels, footer="F")

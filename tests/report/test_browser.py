@@ -111,8 +111,8 @@ def test_text_and_drawings_contrast_with_the_paper(opened):
             const linear = rgb.map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
             return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
           };
-          const paper = light("paper");
-          const names = ["ink", "quiet", "first", "second", "third", "fourth", "link", "yes", "unsure", "no"];
+          const paper = light("background");
+          const names = ["foreground", "muted", "first", "second", "third", "fourth", "link", "yes", "unsure", "no"];
           return names.map((n) => (Math.max(light(n), paper) + 0.05) / (Math.min(light(n), paper) + 0.05));
         }"""
     )
@@ -134,7 +134,7 @@ def test_a_table_can_be_copied_as_tab_separated_text(browser, page):
     context = browser.new_context(offline=True, permissions=["clipboard-read", "clipboard-write"])
     tab = context.new_page()
     tab.goto(page.as_uri())
-    tab.locator("#beside-the-published-numbers button").click()
+    tab.locator("#comparison-with-published-results button").click()
     tab.get_by_text("Copied").wait_for()
     lines = tab.evaluate("navigator.clipboard.readText()").splitlines()
     context.close()
@@ -186,6 +186,6 @@ def test_the_contents_list_leads_to_every_panel_and_covers_nothing(crowded):
 
 
 def test_a_claim_links_to_its_panel_only_where_the_page_has_it(crowded):
-    links = crowded.locator("#the-ledger-of-claims .findings a").all()
+    links = crowded.locator("#claims-and-verdicts .findings a").all()
     assert [link.get_attribute("href") for link in links] == ["#sigma"]
     assert "Shown in: Not on this page" in crowded.locator(".findings").inner_text()

@@ -1,4 +1,4 @@
-"""The page as a file: self-contained, escaped, labelled, deterministic, written whole or not at all."""
+"""The page as a file: self-contained, escaped, labeled, deterministic, written whole or not at all."""
 
 import itertools
 import re
@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from posenc.report.page import Panel, Table, Text, render_page, write_page
+from posenc.workbench.report.page import Panel, Table, Text, render_page, write_page
 
 VOID = {"meta", "br", "link", "img", "hr", "input"}
 
@@ -86,7 +86,7 @@ def test_headings_descend_one_step_at_a_time(text):
     assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
 
 
-def test_drawings_take_their_colours_and_font_from_the_page(text):
+def test_drawings_take_their_colors_and_font_from_the_page(text):
     drawings = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
     for drawing in drawings:
         assert not re.search(r"#[0-9a-f]{6}\b", drawing)
@@ -108,9 +108,8 @@ def test_other_numbers_give_another_page(tmp_path, page, study, new_page):
         if row["scheme"] == "2d-fixed":
             row["value"] /= 3
     text = new_page(tmp_path, study).read_text(encoding="utf-8")
-    assert "learned-0.2 has the highest mean" in text
-    assert "2d-fixed was expected ahead of 1d-fixed" in text
-    assert "2d-fixed was expected" not in page.read_text(encoding="utf-8")
+    assert "2d-fixed above 1d-fixed in accuracy_ood: difference −" in text
+    assert "2d-fixed above 1d-fixed in accuracy_ood: difference +" in page.read_text(encoding="utf-8")
 
 
 def test_every_word_from_outside_is_escaped(new_study, new_panels):
@@ -124,7 +123,7 @@ def test_every_word_from_outside_is_escaped(new_study, new_panels):
     study = new_study(seeds=2, epochs=16)
     for row in (*study.results, *study.curves):
         row["scheme"] = evil.get(row["scheme"], row["scheme"])
-    study.units[0]["command"] = evil["rope"]
+    study.specs[0]["command"] = evil["rope"]
     text = render_page(title=evil["nope"], lead=evil["rope"], panels=new_panels(study), footer=evil["random"])
     reader = Reader(text)
     assert reader.open == []

@@ -1,4 +1,4 @@
-"""Pictures of a paper's theory, and on which pages they stand."""
+"""Figures of a paper's theory, and the pages that show them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from posenc.report import papers, scheme_page
-from posenc.report.page import Pictures, Table, Text, render_page
-from posenc.report.papers import grid_cells
 from posenc.schemes.grid_rotate import GridRotate
 from posenc.schemes.rope import RoPE
+from posenc.workbench.report import papers, scheme_page
+from posenc.workbench.report.page import FigureGroup, Table, Text, render_page
+from posenc.workbench.report.papers import grid_cells
 
 
 def numbers(panel) -> list[tuple[str, ...]]:
-    (block,) = [block for block in panel.blocks if isinstance(block, Pictures)]
-    return list(block.numbers.rows)
+    (block,) = [block for block in panel.blocks if isinstance(block, FigureGroup)]
+    return list(block.table.rows)
 
 
 def curve(panel, name) -> dict[float, float]:
@@ -36,9 +36,9 @@ def test_a_scheme_shows_the_theory_of_the_paper_that_it_cites() -> None:
 
 def test_the_widths_and_the_misprint_are_named() -> None:
     panel = grid_cells.widths()
-    (told,) = [block for block in panel.blocks if isinstance(block, Text)]
-    assert told.paragraphs == (
-        "At width 128 it is 1.155; the paper prints 1.457. At 512 it is 1.0366, printed as 1.036.",
+    (misprint,) = [block for block in panel.blocks if isinstance(block, Text)]
+    assert misprint.paragraphs == (
+        "The ratio is 1.155 at width 128, where the paper prints 1.457, and 1.0366 at 512, printed as 1.036.",
     )
     assert "18.42 (P = 1), d = 36.84 (P = 2), d = 55.26 (P = 3)" in panel.caption
     (table,) = [block for block in grid_cells.economy().blocks if isinstance(block, Table)]
@@ -68,22 +68,25 @@ def test_oscillators_stay_under_their_envelope_and_reach_it() -> None:
 
 
 def test_the_error_of_random_waves_falls_as_the_root() -> None:
-    for name in ("normal waves", "one length, any direction"):
+    for name in ("Gaussian wave vectors", "wave vectors of one length"):
         level = curve(grid_cells.random_waves(), name).values()
         assert max(level) < 1.5 * min(level)
 
 
 def test_profiles_are_1_at_the_core() -> None:
-    for name in ("released waves", "their sums", "economic ladder"):
+    for name in ("released waves", "sums of the released waves", "optimal scale ratio"):
         assert curve(grid_cells.profiles(), name)[0.5] == 1
 
 
 @pytest.mark.parametrize(
     ("kind", "shown", "missing"),
-    [(GridRotate, ["firing-maps", "three-waves-make-a-hexagonal-firing-map"], []), (RoPE, [], ["firing-maps"])],
+    [
+        (GridRotate, ["firing-maps-of-channels", "hexagonal-firing-map-of-three-plane-waves"], []),
+        (RoPE, [], ["firing-maps-of-channels"]),
+    ],
 )
 def test_the_page_of_a_scheme_has_its_maps(kind, shown, missing, tmp_path: Path) -> None:
-    text = scheme_page.write(tmp_path / "page.html", kind).read_text(encoding="utf-8")
+    text = scheme_page.write_scheme_page(tmp_path / "page.html", kind).read_text(encoding="utf-8")
     anchors = re.findall(r'id="([^"]+)"', text)
     assert set(shown) <= set(anchors)
     assert not set(missing) & set(anchors)

@@ -49,7 +49,7 @@ def test_pairing_removes_what_the_seed_shares():
     a = {0: 0.10, 1: 0.50, 2: 0.90}
     b = {seed: value - 0.05 + 0.01 * (seed - 1) for seed, value in a.items()}
     paired = paired_difference(a, b)
-    # Differences .06, .05, .04: mean .05, sd .01.
+    # Differences 0.06, 0.05, 0.04: mean 0.05, SD 0.01.
     assert paired.mean == pytest.approx(0.05)
     assert paired.sd == pytest.approx(0.01)
     assert paired.above(0)

@@ -9,8 +9,8 @@ from torch.utils._pytree import tree_leaves
 
 from posenc.attention import attention
 from posenc.contract import check
-from posenc.layers import layers
 from posenc.models.encoder import Encoder, EncoderConfig
+from posenc.models.layers import layers
 from posenc.positions import Positions, grid, sequence
 from posenc.schemes.alibi import ALiBi
 from posenc.schemes.causal_nope import CausalNoPE
@@ -218,7 +218,7 @@ def test_every_part_reads_the_positions_it_can_take():
         (lambda: Sum([Sinusoid(12), Sinusoid(12)]), r"does not follow from their claims"),
         (
             lambda: Sum([Sinusoid(12), RoPE(12)], translation="none"),
-            r"moved positions change these parts is known, 'exact': leave `translation` out",
+            r"the translation claim of these parts is derived, 'exact': leave `translation` out",
         ),
         (lambda: Concat([Sinusoid(4), RoPE(12)]), r"puts rows side by side, and RoPE acts at k, q\. .* in a Sum"),
         (lambda: Concat([NoPE()]), r"and NoPE acts at no site"),
@@ -231,7 +231,7 @@ def test_every_part_reads_the_positions_it_can_take():
         (lambda: layers(), r"layers takes at least one scheme, .* got 0 with repeat=True"),
         (lambda: layers(NoPE(), rest=NoPE()), r"`rest` only with repeat=False"),
         (lambda: layers(NoPE(), repeat=False)(1), r"1 layers were given schemes, and this is layer 1\. Pass rest="),
-        (lambda: layers(Learned(8, 9), NoPE())(2), r"Learned is one a layer, and layer 2 would share it with one befo"),
+        (lambda: layers(Learned(8, 9), NoPE())(2), r"Learned is per layer, and layer 2 would share it with an earlier"),
     ],
 )
 def test_what_cannot_be_combined(make, sentence):
@@ -309,6 +309,6 @@ def test_layers_with_an_end_and_with_schemes_of_their_own():
     assert only_first(3) is nope
     made = layers(lambda layer: Learned(8, 9, sigma=layer), nope)
     assert [made(layer).sigma if layer % 2 == 0 else made(layer) for layer in range(4)] == [0, nope, 2, nope]
-    with pytest.raises(ValueError, match=r"PEG is one a layer, and layer 2 would share it"):
+    with pytest.raises(ValueError, match=r"PEG is per layer, and layer 2 would share it"):
         layers(NoPE(), repeat=False, rest=peg)(2)
     assert layers(NoPE(), repeat=False, rest=peg)(1) is peg

@@ -108,7 +108,7 @@ def test_shifted_positions_of_a_grid_change_nothing():
         (lambda: PEG(3).prepare(sequence(4)), r"PEG here reads 2 axes a position; these positions have 1"),
         (
             lambda: PEG(3).prepare(Positions(torch.rand(4, 2))),
-            r"neighbours on a full grid of 2 axes; these positions have lattice=None\. Use grid\(h, w\), or",
+            r"neighbors on a full grid of 2 axes; these positions have lattice=None\. Use grid\(h, w\), or",
         ),
         (lambda: PEG(3, axes=1).prepare(sequence(9)[3:4]), r"nor one token while decoding"),
         (
@@ -125,7 +125,7 @@ def test_shifted_positions_of_a_grid_change_nothing():
         ),
         (
             lambda: PEG(3).prepare(Positions(torch.rand(7, 2), torch.arange(7) > 1, (2, 3))),
-            r"grid of shape \(2, 3\) has 6 points; \[5\] tokens have a place\. They alone count",
+            r"grid of shape \(2, 3\) has 6 points; \[5\] tokens are placed\. Place one at each point",
         ),
     ],
 )
@@ -136,7 +136,7 @@ def test_bad_input(make, sentence):
 
 @pytest.mark.compile  # the shape hook would refuse the word before the sentence does
 def test_an_unknown_padding():
-    with pytest.raises(ValueError, match=r"stand 'zeros', or it is 'replicate' or 'circular'; got 'reflect'"):
+    with pytest.raises(ValueError, match=r"padding is 'zeros', 'replicate' or 'circular'; got 'reflect'"):
         PEG(3, padding="reflect")
 
 

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posenc.kernels.domain import coarse_to_fine, weigh
+from posenc.kernels.domain import coarse_to_fine, weight_levels
 from posenc.kernels.wave_vectors import power_law
 from posenc.positions import Positions, sequence
 from posenc.schemes.fourier_features import FourierFeatures
@@ -90,10 +90,10 @@ def test_directions_are_weighted_by_what_is_passed():
     plain, progress = scheme.embed(where), 0.5
     w = coarse_to_fine(progress, 3)
     assert w.tolist() == pytest.approx([1, (1 - math.cos(math.pi / 2)) / 2, 0])
-    rows = scheme.embed(weigh(where, w.repeat(2)))
+    rows = scheme.embed(weight_levels(where, w.repeat(2)))
     torch.testing.assert_close(rows.view(5, 2, 3, 2), plain.view(5, 2, 3, 2) * w[:, None])
     each = torch.rand(5, 6, generator=seeded(1))
-    torch.testing.assert_close(scheme.embed(weigh(where, each)), plain * each.repeat_interleave(2, -1))
+    torch.testing.assert_close(scheme.embed(weight_levels(where, each)), plain * each.repeat_interleave(2, -1))
     assert torch.equal(scheme.embed(where), plain)
 
 
@@ -177,7 +177,7 @@ def test_siren_keeps_its_angles_in_bfloat16_and_far_away():
         (lambda: FourierFeatures(4, 2, directions="released", sigma=64), r"of the released mapping .* with J >= 2\."),
         (lambda: FourierFeatures(6, 2, directions="released", sigma=64), r"the released mapping gives each of 2 axes"),
         (
-            lambda: (s := FourierFeatures(8)).embed(weigh(s.prepare(sequence(3)), coarse_to_fine(0.5, 2))),
+            lambda: (s := FourierFeatures(8)).embed(weight_levels(s.prepare(sequence(3)), coarse_to_fine(0.5, 2))),
             r"4 directions need a weight each; got shape \(2,\)",
         ),
         (lambda: FourierFeatures(8, amplitudes=(1.0,)), r"4 directions need as many finite amplitudes; got 1"),

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from posenc.position_augmentation import flipped
 from posenc.positions import Positions, graph, sequence
-from posenc.randomised import flipped
 from posenc.schemes.laplacian import Laplacian
 
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 from scipy.interpolate import RegularGridInterpolator
 
-from posenc.kernels.domain import Box, coarse_to_fine, weigh
+from posenc.kernels.domain import Box, coarse_to_fine, weight_levels
 from posenc.kernels.grid_definition import define_index
-from posenc.kernels.levels import growth, lay_out, tcnn_growth
+from posenc.kernels.grid_levels import growth, lay_out, tcnn_growth
 from posenc.positions import Positions, grid
 from posenc.schemes.dense_grid import DenseGrid
 from posenc.schemes.hash_grid import HashGrid
@@ -272,7 +272,7 @@ def test_levels_are_weighted_by_what_is_passed_and_nothing_is_remembered():
     where = scheme.prepare(Positions(torch.rand(7, 2, generator=torch.Generator().manual_seed(0)).double()))
     plain = scheme.embed(where)
     weights = torch.tensor([1.0, 0.5, 0.0])
-    rows = scheme.embed(weigh(where, weights))
+    rows = scheme.embed(weight_levels(where, weights))
     torch.testing.assert_close(rows.unflatten(-1, (3, 2)), plain.unflatten(-1, (3, 2)) * weights[:, None])
     rows.sum().backward()
     level = scheme.levels[2]
@@ -280,18 +280,18 @@ def test_levels_are_weighted_by_what_is_passed_and_nothing_is_remembered():
     assert scheme.table.grad[: level.first].abs().max() > 0
     each = torch.rand(7, 3, generator=torch.Generator().manual_seed(1))  # a weight for each point and level
     wanted = (plain.unflatten(-1, (3, 2)) * each[..., None]).flatten(-2)
-    torch.testing.assert_close(scheme.embed(weigh(where, each)), wanted)
+    torch.testing.assert_close(scheme.embed(weight_levels(where, each)), wanted)
     assert torch.equal(scheme.embed(where), plain)
 
 
 def test_a_closed_level_moves_nothing():
     scheme = spread(MultiResolutionGrid(2, (3, 5, 9), table_size=32))
     x = torch.rand(7, 2, generator=torch.Generator().manual_seed(0)).double().requires_grad_()
-    where = weigh(scheme.prepare(Positions(x)), [1.0, 0.25, 0.0])
+    where = weight_levels(scheme.prepare(Positions(x)), [1.0, 0.25, 0.0])
     alone = MultiResolutionGrid(2, (3, 5), table_size=32).double()
     alone.load_state_dict({"table": torch.cat(scheme.tables[:2])})
     (told,) = torch.autograd.grad(scheme.embed(where).square().sum(), x)
-    rows = alone.embed(weigh(alone.prepare(Positions(x)), [1.0, 0.25]))
+    rows = alone.embed(weight_levels(alone.prepare(Positions(x)), [1.0, 0.25]))
     (wanted,) = torch.autograd.grad(rows.square().sum(), x)
     torch.testing.assert_close(told, wanted)
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from posenc.kernels.domain import Box, weigh
-from posenc.kernels.levels import growth, tcnn_growth
+from posenc.kernels.domain import Box, weight_levels
+from posenc.kernels.grid_levels import growth, tcnn_growth
 from posenc.positions import Positions
 from posenc.schemes.dense_grid import DenseGrid
 from posenc.schemes.hash_grid import HashGrid
@@ -71,16 +71,16 @@ SENTENCES = [
     ),
     (
         lambda: (s := MultiResolutionGrid(2, (4, 8))).embed(
-            weigh(s.prepare(Positions(torch.zeros(1, 2))), torch.ones(3))
+            weight_levels(s.prepare(Positions(torch.zeros(1, 2))), torch.ones(3))
         ),
         r"this grid has 2 levels, and a weight for each of them is needed; got shape \(3,\)",
     ),
     (
-        lambda: weigh(DenseGrid(2, 4).prepare(Positions(torch.zeros(5, 2))), torch.ones(3, 1)),
+        lambda: weight_levels(DenseGrid(2, 4).prepare(Positions(torch.zeros(5, 2))), torch.ones(3, 1)),
         r"one a level for each point, \(\.\., N, L\); got shape \(3, 1\) for points \(5,\)\. As coarse_to_fine",
     ),
     (
-        lambda: weigh(DenseGrid(2, 4).prepare(Positions(torch.zeros(5, 2))), torch.tensor(0.5)),
+        lambda: weight_levels(DenseGrid(2, 4).prepare(Positions(torch.zeros(5, 2))), torch.tensor(0.5)),
         r"weights are one a level, shape \(L,\), .* got shape \(\) for points \(5,\)",
     ),
 ]
@@ -107,7 +107,10 @@ def test_bad_input(make, sentence):
             lambda: MultiResolutionGrid(2, (4.0,), convention="tcnn").load_tcnn([0.0] * 32),
             r"params is a flat tensor, encoding\.params; got list",
         ),
-        (lambda: weigh(torch.zeros(5, 2), torch.ones(2)), r"weights are for the levels of a grid .* got Tensor"),
+        (
+            lambda: weight_levels(torch.zeros(5, 2), torch.ones(2)),
+            r"weights are for the levels of a grid .* got Tensor",
+        ),
     ],
 )
 def test_unknown_words(make, sentence):

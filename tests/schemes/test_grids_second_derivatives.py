@@ -56,7 +56,7 @@ def test_every_grid_has_second_derivatives(kind, axes, how, trained):
 def test_by_hand_in_one_cell(monkeypatch, way):
     """y = f00 + x (f10 - f00) + y (f01 - f00) + x y (f00 - f10 - f01 + f11), so the mixed one is the last bracket."""
     if way == "plain":
-        monkeypatch.setattr(interpolation, "_here_and_now", lambda table: False)
+        monkeypatch.setattr(interpolation, "_eager_on_cpu", lambda table: False)
     line, square = DenseGrid(1, 1, 1).double(), DenseGrid(2, 1, 1).double()
     line.table.data = torch.tensor([[2.0], [5.0]], dtype=torch.float64)
     square.table.data = torch.tensor([[2.0], [5.0], [7.0], [1.0]], dtype=torch.float64)  # the first axis fastest

@@ -8,8 +8,8 @@ import torch
 
 from posenc import OneBlob
 from posenc.positions import Positions
-from posenc.studies import field_rows
-from posenc.studies.field_rows import Budget
+from posenc.workbench.studies.shared import field_variants
+from posenc.workbench.studies.shared.field_variants import Budget
 
 
 def rows(scheme, places):
@@ -78,6 +78,8 @@ def test_a_kernel_that_nobody_has_is_refused():
 
 def test_it_is_a_row_of_every_field():
     for axes in (2, 3):
-        field = field_rows.row("one-blob", Budget(axes=axes, outputs=3, parameters=60_000, finest=64)).field()
+        field = field_variants.field_variant(
+            "one-blob", Budget(axes=axes, outputs=3, parameters=60_000, finest=64)
+        ).field()
         assert field.scheme.out_dim == 32 * axes
         assert 50_000 < field.parameter_count <= 60_000

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from posenc.attention import attention
 from posenc.frequencies import geometric
-from posenc.kernels.rotary import PAIRINGS, Turn, repaired, turn
+from posenc.kernels.rotary import PAIRINGS, Rotation, convert_pairing, rotate
 from posenc.positions import Positions, grid, sequence
 from posenc.schemes.rope import RoPE
 
@@ -109,16 +109,16 @@ def test_repaired_weights_give_the_same_logits_under_the_other_pairing(was, beco
         q, k = (turned(scheme, (inputs @ w.T).unflatten(-1, (2, 12)).transpose(1, 2), pos) for w in weights)
         return q @ k.mT
 
-    other = [repaired(w, was, becomes, 12, turning=turning) for w in heads]
+    other = [convert_pairing(w, was, becomes, 12, turning=turning) for w in heads]
     torch.testing.assert_close(logits(other, becomes), logits(heads, was))
-    assert torch.equal(repaired(other[0], becomes, was, 12, turning=turning), heads[0])
-    assert torch.equal(repaired(heads[0][:, 0], was, becomes, 12, turning=turning), other[0][:, 0])  # a bias
+    assert torch.equal(convert_pairing(other[0], becomes, was, 12, turning=turning), heads[0])
+    assert torch.equal(convert_pairing(heads[0][:, 0], was, becomes, 12, turning=turning), other[0][:, 0])  # a bias
 
 
 def test_repaired_takes_evens_first_for_halves():
     rows = torch.arange(12.0)
-    assert repaired(rows, "interleaved", "half", 6).tolist() == [0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11]
-    assert repaired(rows, "half", "across", 6, turning=4).tolist() == [0, 1, 4, 2, 3, 5, 6, 7, 10, 8, 9, 11]
+    assert convert_pairing(rows, "interleaved", "half", 6).tolist() == [0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11]
+    assert convert_pairing(rows, "half", "across", 6, turning=4).tolist() == [0, 1, 4, 2, 3, 5, 6, 7, 10, 8, 9, 11]
 
 
 @pytest.mark.parametrize("pairing", PAIRINGS)
@@ -127,13 +127,13 @@ def test_every_way_of_computing_a_turn_agrees(pairing, dtype):
     """In place, as complex numbers, as strided views that no complex number fits, and as compilers get it."""
     x = draw(2, 3, 5, 12).to(dtype)
     where = RoPE(12, pairing=pairing).prepare(sequence(5, start=90))
-    out = turn(x, where)
+    out = rotate(x, where)
     odd = torch.zeros(2, 3, 5, 13, dtype=dtype)
     odd[..., 1:] = x
-    torch.testing.assert_close(turn(odd[..., 1:], where), out)  # begins at an odd place
-    torch.testing.assert_close(turn(x.transpose(1, 2).contiguous().transpose(1, 2), where), out)
-    torch.testing.assert_close(turn(x.mT.contiguous().mT, where), out)  # channels far apart
-    back = turn(out.float(), where, back=True)
+    torch.testing.assert_close(rotate(odd[..., 1:], where), out)  # begins at an odd place
+    torch.testing.assert_close(rotate(x.transpose(1, 2).contiguous().transpose(1, 2), where), out)
+    torch.testing.assert_close(rotate(x.mT.contiguous().mT, where), out)  # channels far apart
+    back = rotate(out.float(), where, back=True)
     torch.testing.assert_close(back, x.float(), atol=1e-5 if dtype == torch.float32 else 3e-2, rtol=0)
 
 
@@ -217,10 +217,13 @@ def test_a_token_without_a_place_is_not_turned():
             lambda: RoPE(8).out_dim,
             r"RoPE embeds nothing: it acts at k, q\. Ask first whether 'embed' is in claims\.sites",
         ),
-        (lambda: repaired(torch.zeros(10, 2), "half", "across", 8), r"10 rows are no multiple of 8\. Pass the head's"),
         (
-            lambda: repaired(torch.zeros(8, 2), "half", "across", 8, turning=10),
-            r"at most 8 channels turns; got turning=10",
+            lambda: convert_pairing(torch.zeros(10, 2), "half", "across", 8),
+            r"10 rows are no multiple of 8\. Pass the head's",
+        ),
+        (
+            lambda: convert_pairing(torch.zeros(8, 2), "half", "across", 8, turning=10),
+            r"at most 8 channels is rotated; got turning=10",
         ),
         (lambda: RoPE(8).embed(RoPE(8).prepare(sequence(2))), r"RoPE embeds nothing: it acts at k, q\."),
     ],
@@ -235,7 +238,7 @@ def test_an_unknown_pairing():
     with pytest.raises(ValueError, match=r"'interleaved' \(2i, 2i\+1\), 'half' \(i, i\+d/2\) or, .*; got 'neox'"):
         RoPE(8, pairing="neox")
     with pytest.raises(ValueError, match=r"channels are paired 'interleaved', 'half', 'across'; got 'neox'"):
-        repaired(torch.zeros(8, 2), "half", "neox", 8)
+        convert_pairing(torch.zeros(8, 2), "half", "neox", 8)
 
 
 @pytest.mark.parametrize("pairing", PAIRINGS)
@@ -244,16 +247,16 @@ def test_wide_copies_a_head_at_a_time_change_nothing(pairing):
     x = draw(2, 3, 2048, 16, dtype=torch.bfloat16)
     pos = sequence(torch.arange(2048) * torch.tensor([[1], [3]]))
     whole, own = RoPE(16, pairing=pairing).prepare(sequence(2048)), RoPE(16, pairing=pairing).prepare(pos)
-    each = Turn(torch.stack([whole.cos_sin * size for size in (1, 2, 3)]), pairing)
+    each = Rotation(torch.stack([whole.cos_sin * size for size in (1, 2, 3)]), pairing)
     for by in (whole, own, each):
         wide = x.float()
-        out = turn(x, by)
-        assert torch.equal(out, turn(wide, by).bfloat16())
+        out = rotate(x, by)
+        assert torch.equal(out, rotate(wide, by).bfloat16())
         assert torch.equal(wide, x.float())
     grown = x.clone().requires_grad_()
-    turn(grown, each).sum().backward()
+    rotate(grown, each).sum().backward()
     assert grown.grad is not None
-    torch.testing.assert_close(grown.grad, turn(torch.ones_like(x), each, back=True))
+    torch.testing.assert_close(grown.grad, rotate(torch.ones_like(x), each, back=True))
 
 
 @pytest.mark.compile

@@ -11,7 +11,7 @@ import safetensors.torch as safetensors
 import torch
 from torch import nn
 
-from posenc.contract.case import Case, gap
+from posenc.contract.case import Case, largest_difference
 from posenc.scheme import STATE, STATE_VERSION, Scheme
 from posenc.schemes import catalogue
 from posenc.schemes.alibi import ALiBi, plain_slopes, released_slopes
@@ -62,7 +62,9 @@ def test_a_state_is_refused_or_means_the_same(a, b, option):
         return
     other.load_state_dict(state)
     first, second = (c.effects(s, a.positions()) for c, s in ((a, one), (b, other)))
-    assert all(gap(second[name], first[name]) <= 1e-12 for name in first), f"{option} reads the same state otherwise"
+    assert all(largest_difference(second[name], first[name]) <= 1e-12 for name in first), (
+        f"{option} reads the same state otherwise"
+    )
 
 
 def test_a_model_whose_rotation_pairs_other_channels_is_refused():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from drawn_pictures import drawn, write_idx
-from posenc.tasks.images import finding
+from posenc.workbench.tasks.images import data_sets
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def fashion(tmp_path: Path) -> Path:
 def class_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user's folder of three classes, files of other sizes than the study reads, and a cache of its own."""
     image = pytest.importorskip("PIL.Image")
-    monkeypatch.setattr(finding, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(data_sets, "cache_folder", lambda: tmp_path / "cache")
     pictures, labels = drawn(45, 3, 40, 7)
     for number, (picture, label) in enumerate(zip(pictures, labels, strict=True)):
         folder = tmp_path / "own" / f"class {label}"

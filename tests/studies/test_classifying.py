@@ -10,113 +10,109 @@ import torch
 
 from drawn_pictures import write_idx
 from posenc.models.lenet import LeNetConfig
-from posenc.models.stage import Options, StageConfig
 from posenc.models.vision import VisionConfig
+from posenc.models.vision_stage import Options, StageConfig
 from posenc.models.vit import LITERAL
-from posenc.specification import parse
-from posenc.store import Store, Unit
-from posenc.studies import classifying, picture_sets
-from posenc.studies.classifying import Classifier, ConvolutionRow, TransformerRow
-from posenc.studies.other_sizes import accuracy_at
-from posenc.tasks.images import Augmentation, score
-from posenc.training.config import Plateau
-from posenc.training.loop import TrainingConfig, train
+from posenc.scheme_text import parse
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.store import Store
+from posenc.workbench.studies.shared import classification, image_data
+from posenc.workbench.studies.shared.classification import Classifier, LeNetSpec, TransformerSpec
+from posenc.workbench.studies.shared.image_sizes import accuracy_at
+from posenc.workbench.tasks.images import Augmentation, score
+from posenc.workbench.training.config import Plateau
+from posenc.workbench.training.loop import TrainingConfig, train
 
 TRAINING = TrainingConfig(epochs=2, batch=20, lr=1e-3, evaluate_every=1)
 MIXED = Augmentation(mixup=0.8, cutmix=1.0, smoothing=0.1)
 STAGE = StageConfig(dim=24, depth=2, heads=2, hidden=24, patch=7)
 
 
-def vision(scheme: str, options: Options | None = None) -> TransformerRow:
+def vision(scheme: str, options: Options | None = None) -> TransformerSpec:
     config = VisionConfig(image=(28, 28), classes=10, channels=1, stages=(STAGE,), options=options or Options())
-    return TransformerRow(config=config, scheme=parse(scheme))
+    return TransformerSpec(config=config, scheme=parse(scheme))
 
 
 def unit_of(
-    root: Path, data: Path, row: classifying.Row, *, seed: int = 0, training=TRAINING, augmentation=None
-) -> Unit:
-    pictures = picture_sets.keep(root, "fashion-mnist", data, size=None, images=None)
-    settings = classifying.settled(row, pictures, training, augmentation or Augmentation(), "cpu")
-    return Unit(study="x", preset="quick", setting="main", scheme="row", seed=seed, work="a:b", settings=settings)
+    root: Path, data: Path, row: classification.ModelSpec, *, seed: int = 0, training=TRAINING, augmentation=None
+) -> RunSpec:
+    pictures = image_data.record_images(root, "fashion-mnist", data, size=None, images=None)
+    settings = classification.classification_settings(row, pictures, training, augmentation or Augmentation(), "cpu")
+    return classification.TRAIN.spec(study="x", preset="quick", variant="row", seed=seed, settings=settings)
 
 
-LENET = ConvolutionRow(config=LeNetConfig())
+LENET = LeNetSpec(config=LeNetConfig())
 
 
 # pictures ------------------------------------------------------------------------------------------------------------
 
 
 def test_pictures_are_found_again_and_known(tmp_path, fashion):
-    kept = picture_sets.keep(tmp_path, "fashion-mnist", fashion, size=None, images=None)
+    kept = image_data.record_images(tmp_path, "fashion-mnist", fashion, size=None, images=None)
     assert (kept.name, kept.classes, kept.shape, kept.train, kept.test) == ("fashion-mnist", 10, (1, 28, 28), 60, 20)
     assert kept.bytes == 80 * 784
-    parts = picture_sets.kept(tmp_path, kept)
+    parts = image_data.read_images(tmp_path, kept)
     assert len(parts.train) == 60
-    smaller = picture_sets.keep(tmp_path, "fashion-mnist", fashion, size=32, images=30)
+    smaller = image_data.record_images(tmp_path, "fashion-mnist", fashion, size=32, images=30)
     assert (smaller.shape, smaller.train, smaller.test) == ((1, 32, 32), 30, 20)
     assert smaller.digest != kept.digest
-    assert picture_sets.kept(tmp_path, smaller).train.counts.tolist() == [3] * 10
+    assert image_data.read_images(tmp_path, smaller).train.counts.tolist() == [3] * 10
     # fewer pictures than a preset would learn from are all that there are
-    assert picture_sets.keep(tmp_path, "fashion-mnist", fashion, size=None, images=10_000) == kept
+    assert image_data.record_images(tmp_path, "fashion-mnist", fashion, size=None, images=10_000) == kept
 
 
 def test_pictures_that_are_gone_or_changed_are_said(tmp_path, fashion):
-    kept = picture_sets.keep(tmp_path, "fashion-mnist", fashion, size=None, images=None)
+    kept = image_data.record_images(tmp_path, "fashion-mnist", fashion, size=None, images=None)
     write_idx(fashion / "fashion_mnist", seed=5)
     with pytest.raises(ValueError, match=r"have changed since this store was begun. Put the former ones back, or"):
-        picture_sets.kept(tmp_path, kept)
+        image_data.read_images(tmp_path, kept)
     (fashion / "fashion_mnist" / "t10k-labels-idx1-ubyte.gz").unlink()
     with pytest.raises(ValueError, match="lacks t10k-labels-idx1-ubyte"):
-        picture_sets.kept(tmp_path, kept)
+        image_data.read_images(tmp_path, kept)
     (tmp_path / "data" / f"images-{kept.digest}.json").unlink()
     with pytest.raises(ValueError, match=r"which says where fashion-mnist is. Run the same command again"):
-        picture_sets.kept(tmp_path, kept)
+        image_data.read_images(tmp_path, kept)
     with pytest.raises(ValueError, match=r"cifar-10 is not at .* your own copy"):
-        picture_sets.keep(tmp_path, "cifar-10", fashion, size=None, images=None)
+        image_data.record_images(tmp_path, "cifar-10", fashion, size=None, images=None)
 
 
 def test_what_could_not_be_read_is_said_again_by_the_store(tmp_path, class_folders):
     (class_folders / "class 0" / "torn.png").write_bytes(b"")
     with pytest.warns(UserWarning, match="does not decode"):
-        torn = picture_sets.keep(tmp_path, class_folders, None, size=32, images=None)
+        torn = image_data.record_images(tmp_path, class_folders, None, size=32, images=None)
     whole = msgspec.structs.replace(torn, digest="unknown")
-    units = [
-        Unit(
-            study="x",
-            preset="quick",
-            scheme="row",
-            seed=seed,
-            work="a:b",
-            settings=msgspec.to_builtins({"pictures": p}),
+    specs = [
+        classification.TRAIN.spec(
+            study="x", preset="quick", variant="row", seed=seed, settings=msgspec.to_builtins({"pictures": p})
         )
         for seed, p in enumerate((torn, torn, whole))
     ]
-    sentence = "1 picture of own does not decode and was left out: class 0/torn.png."
-    assert picture_sets.left_out(Store(tmp_path), units) == (sentence,)
+    sentence = "1 image of own does not decode and was left out: class 0/torn.png."
+    assert image_data.data_remarks(Store(tmp_path), specs)[-1:] == (sentence,)
 
 
 # a unit --------------------------------------------------------------------------------------------------------------
 
 
 def test_what_is_measured_is_what_the_pictures_say(tmp_path, fashion):
-    unit = unit_of(tmp_path, fashion, LENET)
-    made = Classifier(unit, tmp_path)
+    spec = unit_of(tmp_path, fashion, LENET)
+    made = Classifier(spec, tmp_path)
     made.model.eval()
     found, every = made.evaluate(20), torch.arange(20)
-    pixels = made.parts.test.read(every).float() / 127.5 - 1
-    told = score(made.model(pixels), made.parts.test.labels)
+    pixels = made.splits.test.read(every).float() / 127.5 - 1
+    told = score(made.model(pixels), made.splits.test.labels)
     assert found["accuracy"] == told["accuracy"]
     assert found["loss"] == pytest.approx(told["loss"], rel=1e-5)
     assert found.keys() == {"accuracy", "accuracy_top5", "accuracy_per_class", "loss", "accuracy_train"}
-    assert made.looked() == found  # so few pictures are all asked about
-    few = msgspec.structs.replace(made.pictures, train=20_000, test=10_000)
-    assert classifying.asked_about(few) == 1000
+    assert made.evaluate_some() == found  # so few pictures are all asked about
+    few = msgspec.structs.replace(made.images, train=20_000, test=10_000)
+    assert classification.scored_while_learning(few) == 1000
 
 
 def test_a_unit_learns_where_the_square_is(tmp_path, fashion):
     training = msgspec.structs.replace(TRAINING, epochs=15, lr=5e-3)
-    unit = unit_of(tmp_path, fashion, LENET, training=training)
-    outcome = classifying.train_unit(unit, Store(tmp_path).workdir(unit.key), lambda *_: None)
+    spec = unit_of(tmp_path, fashion, LENET, training=training)
+    outcome = classification.train(spec, Store(tmp_path).workdir(spec), lambda *_: None)
     assert outcome.metrics["accuracy"] > 0.9
     assert outcome.metrics["parameters"] == 44_426
     assert [row["epoch"] for row in outcome.curves if row["metric"] == "accuracy"] == list(range(16))
@@ -126,18 +122,20 @@ def test_a_unit_learns_where_the_square_is(tmp_path, fashion):
 @pytest.mark.parametrize(
     "row",
     [
-        ConvolutionRow(config=LeNetConfig(placement="pixels"), scheme=parse("SCPE(hidden=(8,))")),
+        LeNetSpec(config=LeNetConfig(placement="pixels"), scheme=parse("SCPE(hidden=(8,))")),
         vision("GridDeep(literal=True)", LITERAL),
         vision("GridPE(extent=4.0)"),
     ],
     ids=["pixels", "literal", "simplex"],
 )
 def test_a_stopped_unit_goes_on_to_the_same_last_digit(tmp_path, fashion, row):
-    unit = unit_of(tmp_path, fashion, row, augmentation=MIXED)
+    spec = unit_of(tmp_path, fashion, row, augmentation=MIXED)
 
-    whole = classifying.train_unit(unit, Store(tmp_path).workdir("a"), lambda *_: None)
-    workdir = Store(tmp_path).workdir("b")
-    made = Classifier(unit, tmp_path)
+    undisturbed, workdir = tmp_path / "work" / "a", tmp_path / "work" / "b"
+    undisturbed.mkdir(parents=True)
+    workdir.mkdir()
+    whole = classification.train(spec, undisturbed, lambda *_: None)
+    made = Classifier(spec, tmp_path)
 
     def until(at, batch):
         if at.step == 4:  # in the middle of the second epoch
@@ -145,8 +143,10 @@ def test_a_stopped_unit_goes_on_to_the_same_last_digit(tmp_path, fashion, row):
         return made.loss_at(at, batch)
 
     with torch.random.fork_rng(), pytest.raises(KeyboardInterrupt):
-        train(dataclasses.replace(made.fit, loss_at=until), made.training, seed=0, workdir=workdir, checkpoint_steps=1)
-    again = classifying.train_unit(unit, workdir, lambda *_: None)
+        train(
+            dataclasses.replace(made.fit(), loss_at=until), made.training, seed=0, workdir=workdir, checkpoint_steps=1
+        )
+    again = classification.train(spec, workdir, lambda *_: None)
     assert again.metrics == pytest.approx(whole.metrics, rel=0, abs=0, nan_ok=True)
     assert again.curves == whole.curves
     assert all(torch.equal(again.weights[name], value) for name, value in whole.weights.items())
@@ -167,13 +167,13 @@ def test_what_was_released_draws_anew_and_equations_do_not(tmp_path, fashion):
     ):
         made = Classifier(unit_of(tmp_path, fashion, vision(scheme, options)), tmp_path)
         made.model.eval()
-        x = made.augment.evaluate(made.parts.test.read(range(3)))
+        x = made.augment.evaluate(made.splits.test.read(range(3)))
         with torch.no_grad():
             assert torch.equal(made.model(x), made.model(x)) is not redraws, scheme
 
 
 def test_attention_is_measured(tmp_path, fashion):
-    outcome = Classifier(unit_of(tmp_path, fashion, vision("GridPE(extent=4.0)")), tmp_path).outcome([])
+    outcome = Classifier(unit_of(tmp_path, fashion, vision("GridPE(extent=4.0)")), tmp_path).result([])
     metrics, stages = outcome.metrics, outcome.arrays
     assert stages["distance"].shape == stages["entropy"].shape == (2, 2)
     assert 0 < metrics["attention_distance"] < 3 * math.sqrt(2)
@@ -185,7 +185,7 @@ def sizes_of(tmp_path, fashion, row):
     """Accuracy at half, the same and twice the size, by ten pictures."""
     made = Classifier(unit_of(tmp_path, fashion, row), tmp_path)
     made.model.eval()
-    return [accuracy_at(made, made.some(10), scale) for scale in (0.5, 1.0, 2.0)]
+    return [accuracy_at(made, made.held_out(10), scale) for scale in (0.5, 1.0, 2.0)]
 
 
 def test_other_sizes_are_asked_about_where_an_encoding_reaches(tmp_path, fashion):
@@ -199,41 +199,43 @@ def test_other_sizes_are_asked_about_where_an_encoding_reaches(tmp_path, fashion
 
 
 def test_products_of_a_transformer_are_bfloat16_where_its_unit_says_so(tmp_path, fashion):
-    pictures = picture_sets.keep(tmp_path, "fashion-mnist", fashion, size=None, images=None)
+    pictures = image_data.record_images(tmp_path, "fashion-mnist", fashion, size=None, images=None)
     row, training = vision("RoPE"), msgspec.structs.replace(TRAINING, epochs=1)
-    settled = [classifying.settled(r, pictures, training, Augmentation(), "cuda") for r in (row, LENET)]
+    settled = [
+        classification.classification_settings(r, pictures, training, Augmentation(), "cuda") for r in (row, LENET)
+    ]
     assert [settings.get("precision") for settings in settled] == ["bfloat16", None]
     losses = []
     for precision in ("float32", "bfloat16"):
-        unit = unit_of(tmp_path, fashion, row, training=training)
-        unit = msgspec.structs.replace(unit, settings=unit.settings | {"precision": precision})
-        outcome = classifying.train_unit(unit, Store(tmp_path).workdir(unit.key), lambda *_: None)
+        spec = unit_of(tmp_path, fashion, row, training=training)
+        spec = msgspec.structs.replace(spec, settings=spec.settings | {"precision": precision})
+        outcome = classification.train(spec, Store(tmp_path).workdir(spec), lambda *_: None)
         losses += [r["value"] for r in outcome.curves if r["metric"] == "loss_train"]
     assert losses[0] != losses[1] == pytest.approx(losses[0], rel=0.02)
 
 
 def test_roughness_is_the_mean_bend() -> None:
     curve = [{"epoch": e, "metric": "loss_train", "value": v} for e, v in enumerate((4.0, 2.0, 1.0, 1.0))]
-    assert classifying.roughness(curve) == 1.0
-    assert classifying.roughness([{**row, "value": 1.0 - row["epoch"] / 4} for row in curve]) == 0.0
-    assert math.isnan(classifying.roughness(curve[:2]))
+    assert classification.roughness(curve) == 1.0
+    assert classification.roughness([{**row, "value": 1.0 - row["epoch"] / 4} for row in curve]) == 0.0
+    assert math.isnan(classification.roughness(curve[:2]))
 
 
 def test_a_cosine_ends_with_the_training_however_many_pictures_there_are(tmp_path, fashion):
-    pictures = picture_sets.keep(tmp_path, "fashion-mnist", fashion, size=None, images=None)
-    found = classifying.to_zero(msgspec.structs.replace(TRAINING, epochs=8), pictures)
+    pictures = image_data.record_images(tmp_path, "fashion-mnist", fashion, size=None, images=None)
+    found = classification.with_cosine_decay(msgspec.structs.replace(TRAINING, epochs=8), pictures)
     assert (found.warmup_steps, found.decay_steps) == (3, 24)
     assert found.rate(23) < 0.01 * found.lr
-    many = classifying.to_zero(msgspec.structs.replace(TRAINING, epochs=100), pictures)
+    many = classification.with_cosine_decay(msgspec.structs.replace(TRAINING, epochs=100), pictures)
     assert (many.warmup_steps, many.decay_steps) == (15, 300)
 
 
 def test_the_estimate_counts_what_is_measured_and_leaves_no_trace(tmp_path, fashion):
-    unit, threads, state = unit_of(tmp_path, fashion, LENET), torch.get_num_threads(), torch.get_rng_state()
-    assert 0 < classifying.seconds(unit, Store(tmp_path)) < 60
+    spec, threads, state = unit_of(tmp_path, fashion, LENET), torch.get_num_threads(), torch.get_rng_state()
+    assert 0 < classification.run_seconds(spec, Store(tmp_path)) < 60
     assert torch.get_num_threads() == threads
     assert torch.equal(torch.get_rng_state(), state)
-    assert classifying.memory(unit) == 2 * 80 * 784
+    assert classification.memory_bytes(spec) == 2 * 80 * 784
 
 
 # what does not fit ---------------------------------------------------------------------------------------------------
@@ -244,8 +246,8 @@ def test_the_estimate_counts_what_is_measured_and_leaves_no_trace(tmp_path, fash
     [
         (vision("SCPE"), r"SCPE makes rows of width 3 and the model adds them to tokens of width 24"),
         (vision("RoPE(head_dim=8)"), r"RoPE acts on heads of width 8 and the model's have 12"),
-        (ConvolutionRow(config=LeNetConfig(placement="features"), scheme=parse("RoPE")), "no attention, and RoPE acts"),
-        (ConvolutionRow(config=LeNetConfig(placement="pixels"), scheme=parse("SCPE")), "one number, and SCPE gives 3"),
+        (LeNetSpec(config=LeNetConfig(placement="features"), scheme=parse("RoPE")), "no attention, and RoPE acts"),
+        (LeNetSpec(config=LeNetConfig(placement="pixels"), scheme=parse("SCPE")), "one number, and SCPE gives 3"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_said_before_anything_is_trained(tmp_path, fashion, row, sentence):
@@ -254,13 +256,13 @@ def test_what_does_not_fit_is_said_before_anything_is_trained(tmp_path, fashion,
 
 
 def test_pictures_of_other_colours_than_a_recipe_are_said_before_anything_is_trained(tmp_path, fashion):
-    with pytest.raises(ValueError, match="mean has 3 colours and the pictures have 1"):
+    with pytest.raises(ValueError, match="mean has 3 colors and the images have 1"):
         unit_of(tmp_path, fashion, LENET, augmentation=Augmentation(mean=(0.5,) * 3, std=(0.5,) * 3))
 
 
 def test_a_plateau_waits_for_what_is_measured(tmp_path, fashion):
     plateau = Plateau(metric="accuracy", mode="max", factor=0.5, patience=0)
     training = msgspec.structs.replace(TRAINING, lr=1e-12, epochs=3, plateau=plateau)
-    unit = unit_of(tmp_path, fashion, LENET, training=training)
-    outcome = classifying.train_unit(unit, Store(tmp_path).workdir(unit.key), lambda *_: None)
+    spec = unit_of(tmp_path, fashion, LENET, training=training)
+    outcome = classification.train(spec, Store(tmp_path).workdir(spec), lambda *_: None)
     assert len({row["value"] for row in outcome.curves if row["metric"] == "accuracy"}) == 1

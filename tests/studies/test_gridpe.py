@@ -1,6 +1,7 @@
-"""The grid-cell study: its rows, its units from plan to page, its claims on made-up numbers, what it refuses."""
+"""The grid-cell study: its variants, its runs from plan to page, what it refuses."""
 
 import dataclasses
+import io
 import shutil
 
 import msgspec
@@ -8,19 +9,18 @@ import numpy as np
 import pytest
 import torch
 
-from posenc import runner, studies
 from posenc.models import vit as vits
-from posenc.models.stage import StageConfig
-from posenc.report.ledger import judge_claim
-from posenc.store import Store
-from posenc.studies import other_sizes
-from posenc.studies.classifying import Classifier
-from posenc.studies.gridpe import CLAIMS, PLANS, STUDY, drawing, presets, published, rows
-from posenc.studies.picture_sets import Pictures
-from posenc.tasks.images import Augmentation
-from posenc.training.loop import TrainingConfig, train
+from posenc.models.vision_stage import StageConfig
+from posenc.workbench import runner, studies
+from posenc.workbench.store import Store
+from posenc.workbench.studies.gridpe import STUDY, conditions, presets, published, variants
+from posenc.workbench.studies.shared import image_sizes, planning
+from posenc.workbench.studies.shared.classification import Classifier, TransformerSpec
+from posenc.workbench.studies.shared.image_data import ImageRecord
+from posenc.workbench.tasks.images import data_sets
+from posenc.workbench.training.loop import TrainingConfig, train
 
-SMALL = Pictures(name="drawn", digest="-", classes=10, shape=(1, 28, 28), train=60, test=20)
+SMALL = ImageRecord(name="drawn", digest="-", classes=10, shape=(1, 28, 28), train=60, test=20)
 PADDED = msgspec.structs.replace(SMALL, shape=(1, 32, 32))
 TRAINING = TrainingConfig(epochs=1, batch=30, lr=1e-3, evaluate_every=1)
 
@@ -30,31 +30,36 @@ def small(monkeypatch):
     """The presets made tiny: the same rows, settings and panels, in models of one block."""
     monkeypatch.setitem(vits.SIZES, "quick", StageConfig(dim=64, depth=1, heads=2, hidden=16, patch=4))
     for name, preset in presets.PRESETS.items():
-        own = {**preset.own, "vit": (TRAINING, Augmentation()), "pvt": (TRAINING, Augmentation()), "looked_at": 5,
-               "epochs": {}, "sizes": {"vit": "quick", "pvt": "micro"}}  # fmt: skip
-        monkeypatch.setitem(presets.PRESETS, name, dataclasses.replace(preset, own=own, seeds=(0,)))
-    assert STUDY.scales is presets.PRESETS
+        recipes = {
+            label: presets.Recipe(
+                size="micro" if "pvt" in label else "quick", training=TRAINING, side=recipe.side, patch=recipe.patch
+            )
+            for label, recipe in preset.recipes.items()
+        }
+        small = dataclasses.replace(preset, recipes=recipes, resized_images=5, seeds=(0,))
+        monkeypatch.setitem(presets.PRESETS, name, small)
+    assert STUDY.presets is presets.PRESETS
     return presets.PRESETS["quick"]
 
 
 def run(request, store):
-    units = STUDY.plan(request, store)
-    report = runner.run(units, store, runner.InProcess(), emit=lambda event: None)
+    specs = STUDY.plan(request, store)
+    report = runner.run(specs, store, runner.InProcess(), emit=lambda event: None)
     assert report.exit_code == 0, report.failed
-    asked = STUDY.measurements(request, store, units)
+    asked = STUDY.measurements(request, store, specs)
     report = runner.run(asked, store, runner.InProcess(), emit=lambda event: None)
     assert report.exit_code == 0, report.failed
-    return units
+    return specs
 
 
 # rows ----------------------------------------------------------------------------------------------------------------
 
-EVERY = [("vit", label) for label in rows.VIT] + [("pvt", label) for label in rows.PVT]
+EVERY = [("vit", label) for label in variants.VIT] + [("pvt", label) for label in variants.PVT]
 
 
 @pytest.mark.parametrize(("block", "label"), EVERY, ids=[f"{block} {label}" for block, label in EVERY])
 def test_every_row_learns(block, label):
-    row = rows.row(block, label, SMALL if block == "vit" else PADDED, "quick" if block == "vit" else "micro")
+    row = variants.variant(block, label, SMALL if block == "vit" else PADDED, "quick" if block == "vit" else "micro")
     back = msgspec.convert(msgspec.to_builtins(row), type(row))
     assert back == row
     model = back.model()
@@ -69,7 +74,7 @@ def test_every_row_learns(block, label):
 
 def numbers(block, label):
     pictures, size = (SMALL, "quick") if block == "vit" else (PADDED, "micro")
-    return sum(p.numel() for p in rows.row(block, label, pictures, size).model().parameters())
+    return sum(p.numel() for p in variants.variant(block, label, pictures, size).model().parameters())
 
 
 def test_rows_differ_in_what_they_say_and_nothing_else():
@@ -90,27 +95,38 @@ def test_rows_differ_in_what_they_say_and_nothing_else():
 def test_the_twelve_rows_of_the_paper_are_there():
     assert len(published.TABLE_1) == 12
     for setting, label in published.TABLE_1:
-        assert label in (rows.VIT if setting == "main" else rows.PVT)
-    assert [label for label in rows.PYRAMID if label in ("pvt-o", "cpvt", "pvt-abs")] == ["pvt-o", "cpvt", "pvt-abs"]
-    assert set(rows.CLEAN) >= {"learned", "nope", "sinusoid", "rope-axial", "rope-mixed", "gridpe"}
-    assert all(name in rows.VIT for name in (*rows.CLEAN, *rows.LITERAL, *rows.OF_HEADS, *rows.RESIZED))
-    assert all(name in rows.PVT for name in (*rows.PYRAMID, *rows.PYRAMID_LITERAL))
+        assert label in (variants.VIT if setting == "main" else variants.PVT)
+    assert [label for label in variants.PVT_AS_PUBLISHED if label in ("pvt-o", "cpvt", "pvt-abs")] == [
+        "pvt-o",
+        "cpvt",
+        "pvt-abs",
+    ]
+    assert set(variants.AS_PUBLISHED) >= {"learned", "nope", "sinusoid", "rope-axial", "rope-mixed", "gridpe"}
+    assert all(
+        name in variants.VIT
+        for name in (*variants.AS_PUBLISHED, *variants.AS_RELEASED, *variants.BY_HEADS, *variants.RESIZED)
+    )
+    assert all(name in variants.PVT for name in (*variants.PVT_AS_PUBLISHED, *variants.PVT_AS_RELEASED))
 
 
 def test_a_simplex_has_a_rotation_a_head_and_spans_the_grid():
-    for label, heads in (("gridpe", 2), *((f"gridpe, {n} heads", n) for n in rows.HEADS)):
-        scheme = rows.row("vit", label, SMALL, "quick").model().stages[0].schemes[0]
+    for label, heads in (("gridpe", 2), *((f"gridpe, {n} heads", n) for n in variants.HEAD_COUNTS)):
+        scheme = variants.variant("vit", label, SMALL, "quick").model().stages[0].schemes[0]
         assert scheme.waves.shape[0] == heads
     longest = 2 * np.pi / float(scheme.waves.norm(dim=-1).min())
     assert longest == pytest.approx(4.0)  # eight heads have one scale each
-    four = rows.row("vit", "gridpe, 4 heads", SMALL, "quick").model().stages[0].schemes[0]
+    four = variants.variant("vit", "gridpe, 4 heads", SMALL, "quick").model().stages[0].schemes[0]
     assert 2 * np.pi / float(four.waves.norm(dim=-1).min()) == pytest.approx(7.0)
 
 
 def test_photographs_have_coarser_patches():
     photographs = msgspec.structs.replace(SMALL, shape=(3, 128, 128), classes=100)
-    vit = rows.row("vit", "learned", photographs, "quick", presets.PATCH[presets.PHOTOGRAPHS])
-    pvt = rows.row("pvt", "cpvt", photographs, "micro", presets.PATCH[presets.PVT_PHOTOGRAPHS])
+    vit = variants.variant(
+        "vit", "learned", photographs, "quick", presets.PRESETS["standard"].recipes[conditions.PHOTOGRAPHS].patch
+    )
+    pvt = variants.variant(
+        "pvt", "cpvt", photographs, "micro", presets.PRESETS["standard"].recipes[conditions.PVT_PHOTOGRAPHS].patch
+    )
     assert vit.config.shapes((128, 128)) == [(16, 16)]
     assert pvt.config.shapes((128, 128)) == [(32, 32), (16, 16), (8, 8), (4, 4)]
 
@@ -119,16 +135,16 @@ def test_photographs_have_coarser_patches():
     ("block", "label", "pictures", "sentence"),
     [
         ("vit", "grid-rotat", SMALL, "Did you mean grid-rotate.* or name a scheme, as GridPE"),
-        ("vit", "cpvt", SMALL, "'cpvt'.* The rows are learned, nope"),
+        ("vit", "cpvt", SMALL, "'cpvt'.* The variants are learned, nope"),
         ("vit", "learned", msgspec.structs.replace(SMALL, shape=(1, 30, 30)), "do not divide the 30 x 30 .* 32 x 32"),
-        ("pvt", "pvt-o", SMALL, "Resize or pad pictures to 32 x 32"),
+        ("pvt", "pvt-o", SMALL, "Resize or pad images to 32 x 32"),
         ("vit", "SCPE", SMALL, "SCPE makes rows of width 3 and the model adds them to tokens of width 64"),
         ("vit", "GridPE(extent=1000.0)", SMALL, "GridPE has 5 groups of 6 channels"),
     ],
 )
 def test_what_does_not_fit_is_said_in_a_sentence(block, label, pictures, sentence):
     with pytest.raises(ValueError, match=sentence):
-        rows.row(block, label, pictures, "quick" if block == "vit" else "micro").model()
+        variants.variant(block, label, pictures, "quick" if block == "vit" else "micro").model()
 
 
 # from plan to page ---------------------------------------------------------------------------------------------------
@@ -136,53 +152,67 @@ def test_what_does_not_fit_is_said_in_a_sentence(block, label, pictures, sentenc
 
 def test_quick_is_the_rows_that_it_names():
     request, quick = studies.Request(preset="quick"), presets.PRESETS["quick"]
-    needed, variants = STUDY.wanted(request), [f"grid-{name}" for name in rows.VARIANTS]
-    assert needed["main"] == ["learned", "nope", "sinusoid", "rope-axial", "gridpe", *variants]
-    assert set(needed[presets.PVT]) >= {"pvt-o", "cpvt", "gridpe"}
+    needed, grids = planning.needed(STUDY, request), [f"grid-{name}" for name in variants.GRID_FORMS]
+    assert needed["main"] == ["learned", "nope", "sinusoid", "rope-axial", "gridpe", *grids]
+    assert set(needed[conditions.PVT]) >= {"pvt-o", "cpvt", "gridpe"}
     assert list(quick.seeds) == [0, 1, 2]
 
 
 def test_from_plan_to_page_and_on_after_a_stop(tmp_path, fashion, small):
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", schemes=["learned", "cpvt", "gridpe"], data=fashion)
-    units = STUDY.plan(request, store)
+    specs = STUDY.plan(request, store)
     # each row where there is one of that name
-    assert [(u.setting, u.scheme) for u in units] == [
-        ("main", "learned"), ("main", "gridpe"), ("pvt", "learned, pvt"), ("pvt", "cpvt, pvt"), ("pvt", "gridpe, pvt"),
+    assert [(u.condition, u.variant) for u in specs] == [
+        ("main", "learned"), ("main", "gridpe"), ("pvt", "learned"), ("pvt", "cpvt"), ("pvt", "gridpe"),
     ]  # fmt: skip
-    runner.run(units[:2], store, runner.InProcess(), emit=lambda event: None)
-    before = {unit.key: store.read(unit.key) for unit in units[:2]}
-    page = STUDY.page(request, store, units, {}).read_text()
-    assert "Accuracy of a ViT by encoding" in page
-    assert "No unit of this panel has finished" in page
+    runner.run(specs[:2], store, runner.InProcess(), emit=lambda event: None)
+    before = {spec.identity: store.read(spec.identity) for spec in specs[:2]}
+    page = STUDY.page(request, store, specs, {}).read_text()
+    assert "Accuracy by encoding: ViT" in page
+    assert "No run of this panel has finished" in page
     run(request, store)
     assert all(store.read(key).timing == stored.timing for key, stored in before.items())
-    metrics = store.read(units[0].key).metrics
+    metrics = store.read(specs[0].identity).metrics
     assert metrics.keys() >= {"accuracy", "accuracy_top5", "accuracy_per_class", "accuracy_train", "loss", "parameters"}
-    assert not STUDY.measurements(request, store, units)  # no panel of these shows other sizes
-    page = STUDY.page(request, store, units, {}).read_text()
-    for said in ("How they converge: PVT", "Beside the published table", "The rows: ViT", "60 pictures to learn from",
-                 "gridpe", "Not measured", "Loss of a PVT by encoding"):  # fmt: skip
+    assert not STUDY.measurements(request, store, specs)  # no panel of these shows other sizes
+    page = STUDY.page(request, store, specs, {}).read_text()
+    for said in (
+        "Learning curves: PVT",
+        "Table 1 of the paper and accuracy here",
+        "Variants: ViT",
+        "60 training images",
+        "gridpe",
+        "Not measured",
+        "Loss by encoding: PVT",
+        "one centered piece of clothing",
+    ):
         assert said in page
-    assert "ViT: " in " ".join(STUDY.verdict(request, store, units))
-    assert {u.key for u in STUDY.stored(studies.Request(preset="quick", data=fashion), store)} == {u.key for u in units}
-    told = studies.Request(preset="quick", data=fashion, panels=["accuracy", "rows"])  # the last needs no run
-    assert {u.setting for u in STUDY.stored(told, store)} == {"main"}
+    assert STUDY.verdict(request, store, specs)[0].startswith("Cannot be said for the ViT: gridpe against learned")
+    assert {u.identity for u in STUDY.stored(studies.Request(preset="quick", data=fashion), store)} == {
+        u.identity for u in specs
+    }
+    told = studies.Request(preset="quick", data=fashion, panels=["accuracy", "variants"])  # the last needs no run
+    assert {u.condition for u in STUDY.stored(told, store)} == {"main"}
 
 
 def test_every_panel_of_everything(tmp_path, fashion, small):
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", panels=["all"], data=fashion)
-    units = run(request, store)
-    assert {u.scheme for u in units if u.setting == "main"} == {*presets.PRESETS["quick"].own["rows"], *rows.BOTH,
-                                                                  *rows.RESIZED, *rows.OF_HEADS}  # fmt: skip
-    page = STUDY.page(request, store, units, {}).read_text()
+    specs = run(request, store)
+    assert {u.variant for u in specs if u.condition == "main"} == {
+        *presets.PRESETS["quick"].vit_variants,
+        *variants.BOTH,
+        *variants.RESIZED,
+        *variants.BY_HEADS,
+    }
+    page = STUDY.page(request, store, specs, {}).read_text()
     for said in (
-        "As released",
-        "Pictures of other sizes",
-        "Which part is kept",
-        "Heads",
-        "attention looks, layer by layer",
+        "Accuracy as released and as published: ViT",
+        "Accuracy by image size: ViT",
+        "Relative accuracy",
+        "Accuracy by number of attention heads: ViT",
+        "Attention distance by layer: ViT",
     ):
         assert said in page
     shutil.rmtree(fashion)  # what is stored is drawn without the pictures
@@ -194,11 +224,11 @@ def test_other_sizes_are_asked_of_trained_models_once_and_for_the_panel_that_sho
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", schemes=["gridpe", "grid-deep"], data=fashion)
     trained = run(request, store)
-    before = {unit.key: store.read(unit.key).timing for unit in trained}
+    before = {spec.identity: store.read(spec.identity).timing for spec in trained}
     assert not any(row["metric"].startswith("accuracy_at") for row in store.results())
     shown = dataclasses.replace(request, panels=["resolution"])
     page = STUDY.page(shown, store, run(shown, store), {}).read_text()
-    assert "Which part is kept" in page
+    assert "Relative accuracy" in page
     assert all(store.read(key).timing == timing for key, timing in before.items())  # nothing was trained again
     rows_ = {(row["scheme"], row["metric"]): row for row in store.results() if "_at_x" in row["metric"]}
     assert {scheme for scheme, _ in rows_} == {"gridpe"}  # the panel has no other of these
@@ -206,49 +236,112 @@ def test_other_sizes_are_asked_of_trained_models_once_and_for_the_panel_that_sho
                                                for name in presets.SCALES}  # fmt: skip
     told = {row["metric"]: row["value"] for row in store.results() if row["scheme"] == "gridpe"}
     assert told["kept_at_x1.14"] == pytest.approx(told["accuracy_at_x1.14"] / told["accuracy"])
-    (unit,) = STUDY.measurements(shown, store, trained)
-    assert unit.setting == "main"
-    assert unit.settings["trained"] in before
+    (spec,) = STUDY.measurements(shown, store, trained)
+    assert spec.condition == "main"
+    assert spec.parents["trained"] in before
     again = STUDY.stored(shown, store)
     # what measures is no row of its own
-    assert {each.key for each in again} == {each.key for each in trained if each.setting == "main"}
+    assert {each.identity for each in again} == {each.identity for each in trained if each.condition == "main"}
 
 
 def test_at_its_own_size_a_model_says_what_it_said(tmp_path, fashion, small):
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", panels=["accuracy"], schemes=["learned"], data=fashion)
     trained = run(request, store)
-    (unit,) = other_sizes.measurements(trained, store, {"x1.00": 1.0, "x9.00": 9.0}, looked_at=None)
-    report = runner.run([unit], store, runner.InProcess(), emit=lambda event: None)
+    (spec,) = image_sizes.size_measurements(trained, store, {"x1.00": 1.0, "x9.00": 9.0}, images=None)
+    report = runner.run([spec], store, runner.InProcess(), emit=lambda event: None)
     assert report.exit_code == 0
-    found = store.read(unit.key).metrics
-    assert found["accuracy_at_x1.00"] == store.read(trained[0].key).metrics["accuracy"]
+    found = store.read(spec.identity).metrics
+    assert found["accuracy_at_x1.00"] == store.read(trained[0].identity).metrics["accuracy"]
     assert found["kept_at_x1.00"] == 1.0
 
 
 def test_a_folder_of_ones_own(tmp_path, class_folders, small):
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", schemes=["rope-axial", "cpvt"], source=class_folders)
-    units = run(request, store)
-    pictures = units[0].settings["pictures"]
+    specs = run(request, store)
+    pictures = specs[0].settings["pictures"]
     assert (pictures["classes"], *pictures["shape"], pictures["train"], pictures["test"]) == (3, 3, 32, 32, 36, 9)
-    page = STUDY.page(request, store, units, {}).read_text()
-    assert "own: 36 pictures to learn from and 9 held out, 32 x 32 with 3 colours, 3 classes" in page
-    assert "mean of classes" in page
-    assert "among the first five" not in page
+    page = STUDY.page(request, store, specs, {}).read_text()
+    assert "own: 36 training images, 9 held-out images, 32 x 32 pixels, 3 channels, 3 classes" in page
+    assert "Top-5 accuracy" not in page  # of three classes
+    assert "Training accuracy" in page  # balanced accuracy is accuracy where all classes have as many images
+    assert "10,000" not in page
+    assert "clothing" not in page
+
+
+def test_a_report_without_a_folder_is_about_the_folder_of_the_runs(tmp_path, class_folders, small):
+    store = Store(tmp_path / "runs")
+    request = studies.Request(preset="quick", schemes=["rope-axial", "cpvt"], source=class_folders)
+    specs = run(request, store)
+    page = STUDY.page(request, store, specs, {})
+    text = page.read_text()
+    shutil.rmtree(class_folders)
+    unnamed = studies.Request(preset="quick")
+    stored = STUDY.stored(unnamed, store)
+    assert {each.identity for each in stored} == {each.identity for each in specs}
+    assert STUDY.page(unnamed, store, stored, {}) == page
+    assert page.name == "gridpe-quick-own.html"
+    assert page.read_text() == text
+    assert "posenc run gridpe own --preset quick" in text
+
+
+def test_classes_of_other_sizes_have_balanced_accuracy(tmp_path, class_folders, small):
+    for file in sorted((class_folders / "class 0").iterdir())[:10]:
+        file.unlink()
+    store = Store(tmp_path / "runs")
+    request = studies.Request(preset="quick", panels=["accuracy"], schemes=["rope-axial"], source=class_folders)
+    page = STUDY.page(request, store, run(request, store), {}).read_text()
+    assert "Balanced accuracy, held-out (mean over classes)" in page
+
+
+def packed_photographs(folder):
+    """A small stand-in for Caltech-100: squares of one gray, packed as the set is."""
+    image, arrays = pytest.importorskip("PIL.Image"), {"classes": np.array(["a", "b"])}
+    for part, many in (("train", 4), ("test", 2)):
+        files = []
+        for number in range(many):
+            file = io.BytesIO()
+            image.fromarray(np.full((128, 128, 3), 40 * number, np.uint8)).save(file, "JPEG")
+            files.append(np.frombuffer(file.getvalue(), np.uint8))
+        arrays[f"jpeg_{part}"] = np.concatenate(files)
+        arrays[f"end_{part}"] = np.cumsum([len(file) for file in files])
+        arrays[f"y_{part}"] = np.arange(many) % 2
+    folder.mkdir()
+    np.savez(folder / "caltech100_128px_packed.npz", **arrays)
+
+
+def test_the_standard_preset_is_planned_with_photographs(tmp_path, fashion, monkeypatch):
+    monkeypatch.setattr(data_sets, "cache_folder", lambda: tmp_path / "cache")
+    packed_photographs(fashion / "caltech100")
+    request = studies.Request(preset="standard", data=fashion, seeds=[0])
+    specs = STUDY.plan(request, Store(tmp_path / "runs"))
+    assert {each.condition for each in specs} == set(conditions.CONDITIONS)
+    photographs = {each.variant: each for each in specs if each.condition == conditions.PVT_PHOTOGRAPHS}
+    assert set(photographs) == {*variants.PVT_AS_PUBLISHED, *variants.PVT_AS_RELEASED}
+    model = msgspec.convert(photographs["gridpe"].settings["row"], TransformerSpec).model()
+    longest = [2 * np.pi / float(stage.schemes[0].waves.norm(dim=-1).min()) for stage in model.stages]
+    assert longest[0] == pytest.approx(32.0)  # the grid of the first stage
+    ordinary = next(each for each in specs if (each.condition, each.variant) == (conditions.PVT, "gridpe"))
+    assert ordinary.settings["row"]["scheme"] == {"scheme": "GridPE", "options": {}}
 
 
 def test_photographs_stand_beside_in_the_standard_preset(tmp_path, small):
     (tmp_path / "caltech100").mkdir()
     request = studies.Request(preset="standard", data=tmp_path, panels=["accuracy", "pyramid"])
-    assert list(STUDY.wanted(request)) == ["main", presets.PHOTOGRAPHS, presets.PVT, presets.PVT_PHOTOGRAPHS]
-    assert list(STUDY.wanted(dataclasses.replace(request, source=tmp_path))) == ["main", presets.PVT]
+    assert list(planning.needed(STUDY, request)) == [
+        "main",
+        conditions.PHOTOGRAPHS,
+        conditions.PVT,
+        conditions.PVT_PHOTOGRAPHS,
+    ]
+    assert list(planning.needed(STUDY, dataclasses.replace(request, source=tmp_path))) == ["main", conditions.PVT]
 
 
 @pytest.mark.parametrize(
     ("request_", "sentence"),
     [
-        (studies.Request(preset="paper"), "ImageNet-100 as a folder of class folders, which nobody may hand on"),
+        (studies.Request(preset="paper"), "ImageNet-100 as a folder of class folders, which may not be redistributed"),
         (studies.Request(preset="quick", panels=["accuracys"]), "Did you mean accuracy"),
         (studies.Request(preset="quick", schemes=["lerned"]), "Did you mean learned"),
     ],
@@ -268,87 +361,28 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path, fashion, small):
     store = Store(tmp_path / "runs")
     one, two = STUDY.plan(studies.Request(preset="quick", schemes=["gridpe"], data=fashion), store)
     first, second = Classifier(one, store.root), Classifier(two, store.root)
-    train(first.fit, TRAINING, seed=0, workdir=store.workdir(one.key), checkpoint_steps=1, checkpoint_seconds=0.0)
-    shutil.copy(store.workdir(one.key) / "checkpoint.pt", store.workdir(two.key) / "checkpoint.pt")
+    train(first.fit(), TRAINING, seed=0, workdir=store.workdir(one), checkpoint_steps=1, checkpoint_seconds=0.0)
+    shutil.copy(store.workdir(one) / "checkpoint.pt", store.workdir(two) / "checkpoint.pt")
     with pytest.raises(ValueError, match="checkpoint"):
-        train(second.fit, TRAINING, seed=0, workdir=store.workdir(two.key))
+        train(second.fit(), TRAINING, seed=0, workdir=store.workdir(two))
 
 
 def test_the_estimate_is_of_this_machine(tmp_path, fashion, small):
     store = Store(tmp_path / "runs")
-    units = STUDY.plan(studies.Request(preset="quick", schemes=["gridpe"], data=fashion), store)
-    found = STUDY.estimate(units, store, 2)
+    specs = STUDY.plan(studies.Request(preset="quick", schemes=["gridpe"], data=fashion), store)
+    found = STUDY.estimate(specs, store, 2)
     assert 0 < found.seconds < 60
     assert found.runs == 2
-
-
-# claims --------------------------------------------------------------------------------------------------------------
-
-
-def made_up(levels, metric="accuracy", setting="main", seeds=5):
-    """Rows of a store: each label's level, with what a seed adds to all."""
-    noise = np.random.default_rng(0).normal(0, 0.0005, (len(levels), seeds))
-    return [
-        {"study": "gridpe", "preset": "quick", "setting": setting, "seed": seed, "metric": metric,
-         "scheme": label if setting == "main" else f"{label}, {setting}",
-         "value": level + 0.01 * seed + noise[place, seed]}
-        for place, (label, level) in enumerate(levels.items()) for seed in range(seeds)
-    ]  # fmt: skip
-
-
-def verdict(name, found):
-    (claim,) = [claim for claim in CLAIMS if claim.name == name]
-    return judge_claim(claim, found).verdict
-
-
-def test_a_vit_is_improved_or_not():
-    name, four = "grid-cell encodings improve a ViT", {f"grid-{v}": 0.8 for v in rows.VARIANTS}
-    others = {"learned": 0.7, "nope": 0.6, "rope-axial": 0.72}
-    assert verdict(name, made_up(four | others)) == "upheld"
-    assert verdict(name, made_up(four | {**others, "rope-axial": 0.9})) == "not upheld"
-    assert verdict(name, made_up(four | {**others, "nope": 0.75})) == "not upheld"
-    assert verdict(name, made_up(four | others)[:20]) == "not measured"
-    deep = made_up(four | {"grid-deep": 0.9, "grid-deep-literal": 0.5})
-    assert verdict("deep is the best of the four", deep) == "upheld"
-
-
-def test_what_was_released_is_judged_against_its_own_model():
-    name, four = "the released variants carry a place", {f"grid-{v}-literal": 0.7 for v in rows.VARIANTS}
-    assert verdict(name, made_up(four | {"nope-literal": 0.6, "learned-literal": 0.7})) == "upheld"
-    assert verdict(name, made_up(four | {"nope-literal": 0.8, "learned-literal": 0.9})) == "not upheld"
-    assert verdict(name, made_up(four | {"nope": 0.6})) == "not measured"
-
-
-def test_a_pvt_and_larger_pictures():
-    name, setting = "a PVT hardly depends on its encoding", presets.PVT
-    same = {"pvt-o": 0.8, "cpvt": 0.81, "gridpe": 0.79, "nope": 0.7}
-    assert verdict(name, made_up(same, setting=setting)) == "upheld"
-    assert verdict(name, made_up({**same, "cpvt": 0.9}, setting=setting)) == "not upheld"
-    name = "grid cells carry over to larger pictures"
-    at = {"gridpe": 0.6, "rope-axial": 0.5, "rope-mixed": 0.5, "learned": 0.4}
-    found = made_up(at, "accuracy_at_x2.29") + made_up(at, "kept_at_x2.29")
-    assert verdict(name, found) == "upheld"
-    kept = made_up({**at, "rope-axial": 0.9}, "kept_at_x2.29")
-    assert verdict(name, made_up(at, "accuracy_at_x2.29") + kept) == "not upheld"
-
-
-def test_claims_point_at_panels_and_rows_that_there_are(tmp_path, small):
-    titles = {f"Accuracy of a {kind} by encoding" for kind in ("ViT", "PVT")}
-    assert {claim.panel for claim in CLAIMS} <= titles | {"As released", "Pictures of other sizes"}
-    for claim in CLAIMS:
-        assert set(claim.command.split("--panels ")[1].split()) <= set(PLANS)
-    assert studies.find("gridpe") is STUDY
-    assert set(drawing.TITLES) == set(presets.BLOCK)
 
 
 @pytest.mark.data
 def test_two_steps_on_fashion_mnist(tmp_path, data_folder):
     store = Store(tmp_path / "runs")
     asked = studies.Request(preset="quick", panels=["accuracy"], schemes=["gridpe"], data=data_folder)
-    unit, *_ = STUDY.plan(asked, store)
-    made = Classifier(unit, store.root)
-    assert (made.pictures.train, made.pictures.test, made.pictures.shape) == (10_000, 10_000, (1, 28, 28))
-    steps, losses = made.training.epochs * made.fit.per_epoch(made.training.batch), []
+    spec, *_ = STUDY.plan(asked, store)
+    made = Classifier(spec, store.root)
+    assert (made.images.train, made.images.test, made.images.shape) == (10_000, 10_000, (1, 28, 28))
+    steps, losses = made.training.epochs * made.fit().per_epoch(made.training.batch), []
     assert made.training.decay_steps == steps
 
     def two(at, batch):
@@ -358,7 +392,7 @@ def test_two_steps_on_fashion_mnist(tmp_path, data_folder):
         losses.append(float(loss.detach()))
         return loss
 
-    fit = dataclasses.replace(made.fit, loss_at=two, evaluate=dict)
+    fit = dataclasses.replace(made.fit(), loss_at=two, evaluate=dict)
     with pytest.raises(KeyboardInterrupt):
         train(fit, made.training, seed=0)
     assert losses[0] == pytest.approx(np.log(10), rel=0.2)

@@ -1,4 +1,4 @@
-"""The image study: its plan, a picture from end to end, its page, what it refuses."""
+"""The image study: its plan, an image from end to end, its page, and what it refuses."""
 
 from __future__ import annotations
 
@@ -12,20 +12,30 @@ import pytest
 import torch
 from PIL import Image
 
-from posenc import runner, studies
-from posenc.models.field import Field
-from posenc.report import watching
-from posenc.store import Store
-from posenc.studies import field_rows
-from posenc.studies.field_rows import Budget, FieldRow
-from posenc.studies.image_fit import STUDY, choosing, claims, comparing, fitting, held_out, presets, rows, work
-from posenc.tasks import pictures
-from posenc.training.loop import MOMENTS, train
+from posenc.workbench import runner, studies
+from posenc.workbench.report import live_page
+from posenc.workbench.store import Store
+from posenc.workbench.studies.image_fit import (
+    STUDY,
+    claims,
+    execute,
+    held_out_plots,
+    image_means,
+    plots,
+    presets,
+    scale_selection,
+    variants,
+)
+from posenc.workbench.studies.image_fit.presets import Limit
+from posenc.workbench.studies.shared.field_variants import Budget, FieldVariant
+from posenc.workbench.tasks import single_image
+from posenc.workbench.training.config import EVALUATION_FRACTIONS
+from posenc.workbench.training.loop import train
 
 
 @pytest.fixture
 def photo(tmp_path):
-    """A picture with an edge, a slope and fine stripes."""
+    """An image with an edge, a slope and fine stripes."""
     y, x = np.mgrid[0:24, 0:32]
     red, green = (x > 15) * 255, x * 8
     blue = 127 + 127 * np.sin(x * 2.5 + y)
@@ -36,16 +46,18 @@ def photo(tmp_path):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """The quick preset, every fit over in a moment and of a number of steps."""
-    own = {
-        "longest": 512,
-        "parameters": 9000,
-        "fit": {"steps": 24, "batch": 64},
-        "photographs": 1,
-        "held": {"longest": 128, "parameters": 9000, "steps": 16, "batch": 64, "photographs": 2},
-        "sizes": {"steps": 8, "batch": 64, "parameters": (8000, 9000), "smaller": (8000,)},
-    }
-    small = dataclasses.replace(presets.PRESETS["quick"], own=own, seeds=(0, 1))
+    """The quick preset with short trainings, limited in steps."""
+    small = dataclasses.replace(
+        presets.PRESETS["quick"],
+        seeds=(0, 1),
+        parameters=9000,
+        limit=Limit(steps=24, batch=64),
+        held_out_parameters=9000,
+        held_out_limit=Limit(steps=16, batch=64),
+        sweep_limit=Limit(steps=8, batch=64),
+        sweep_parameters=(8000, 9000),
+        smaller_parameters=(8000,),
+    )
     monkeypatch.setitem(presets.PRESETS, "quick", small)
     return small
 
@@ -60,146 +72,86 @@ def photographs(data: Path, names: list[str]) -> None:
 
 def ran(request, tmp_path):
     store = Store(tmp_path / "runs")
-    units = STUDY.plan(request, store)
-    report = runner.run(units, store, runner.InProcess(), emit=lambda event: None)
+    specs = STUDY.plan(request, store)
+    report = runner.run(specs, store, runner.InProcess(), emit=lambda event: None)
     assert report.exit_code == 0, str(report)
-    return store, units
+    return store, specs
 
 
 def test_the_quick_plan_is_six_rows_in_three_sizes_by_three_seeds(photo, tmp_path):
-    units = STUDY.plan(studies.Request(preset="quick", source=photo), Store(tmp_path / "runs"))
-    smaller = [f"{label}@{size}, main sizes" for size in presets.SMALLER for label in rows.SIX]
-    assert [unit.scheme for unit in units[::3]] == [*rows.SIX, *smaller]
-    assert len(units) == 3 * 18
+    specs = STUDY.plan(studies.Request(preset="quick", source=photo), Store(tmp_path / "runs"))
+    smaller = [f"{label}@{size}" for size in presets.PRESETS["quick"].smaller_parameters for label in variants.COMPARED]
+    assert [spec.variant for spec in specs[::3]] == [*variants.COMPARED, *smaller]
+    assert len(specs) == 3 * 18
     one = STUDY.plan(studies.Request(preset="quick", source=photo, schemes=["dense"]), Store(tmp_path / "runs"))
-    assert {unit.setting for unit in one} == {"main"}
+    assert {spec.condition for spec in one} == {"main"}
 
 
 def test_a_row_asked_for_among_the_sizes_has_those_of_the_panel(photo, tmp_path):
     def labels(*panels):
         request = studies.Request(preset="quick", source=photo, panels=panels, schemes=["dense"], seeds=[0])
-        return [unit.scheme for unit in STUDY.plan(request, Store(tmp_path / "runs"))]
+        return [spec.variant for spec in STUDY.plan(request, Store(tmp_path / "runs"))]
 
-    assert labels("sizes") == [f"dense@{size}, main sizes" for size in presets.CROSSING]
+    assert labels("sizes") == [f"dense@{size}" for size in presets.PRESETS["quick"].sweep_parameters]
     assert labels("sizes", "fit") == ["dense"]
-    assert labels("interpolation") == ["dense, main sizes"]
+    assert labels("interpolation") == ["dense"]
 
 
-@pytest.mark.parametrize("axes", [2, 3])
-@pytest.mark.parametrize("label", [name for name in field_rows.NAMES if name not in ("dense", "hash")])
-def test_rows_are_about_as_large_as_they_may_be(label, axes):
-    budget = Budget(axes, 3, 60_000, 64)
-    field = field_rows.row(label, budget).field()
-    assert isinstance(field, Field)
-    assert 0.5 * 60_000 < field.parameter_count <= 60_000
-    assert field.scheme.claims.axes == axes
-
-
-@pytest.mark.parametrize("label", ["dense", "hash", "multires"])
-@pytest.mark.parametrize("finest", [64, 512])
-def test_grids_meet_their_budget_and_are_no_finer_than_allowed(label, finest):
-    for parameters in (15_000, 60_000, 1_000_000):
-        row = field_rows.row(label, Budget(2, 3, parameters, finest))
-        assert 0.75 * parameters < row.field().parameter_count <= parameters
-        assert max(row.options.get("resolutions", [row.options.get("resolution")])) <= finest
-
-
-def test_scales_are_named_or_follow_the_picture():
-    budget = Budget(2, 3, 60_000, 64, released=8.0)
-    found = {label: field_rows.row(label, budget).options["sigma"] for label in ("posenc", "posenc-32", "gaussian-5")}
-    assert found == {"posenc": 8.0, "posenc-32": 32.0, "gaussian-5": 5.0}
-    with pytest.raises(ValueError, match=r"'posenc-x' should name posenc by its scale, as posenc-10; 'x' is no number"):
-        field_rows.row("posenc-x", budget)
-
-
-def test_rates_are_those_of_the_authors_and_the_rest_is_shared():
-    budget, own = Budget(2, 3, 60_000, 64), {"steps": 8, "batch": 64}
-    found = {
-        label: rows.training(label, rows.row(label, budget), own) for label in (*rows.MAPPINGS, "siren", "none@15000")
-    }
-    rates = {label: training.lr for label, training in found.items()}
-    assert rates["none"] == rates["basic"] == rates["multires"] == rates["dense"] == rates["none@15000"] == 1e-2
-    assert rates["posenc"] == rates["gaussian-10"] == 1e-3
-    assert rates["siren"] == 1e-4
-    assert all((each.betas, each.eps, each.batch) == ((0.9, 0.99), 1e-15, 64) for each in found.values())
-
-
-def test_rows_that_nobody_has_are_refused_with_the_nearest():
-    budget = Budget(2, 3, 60_000, 64)
-    with pytest.raises(ValueError, match=r"no encoding 'multiress'\. Did you mean multires"):
-        field_rows.row("multiress", budget)
-    with pytest.raises(ValueError, match="'x' is no number"):
-        field_rows.row("gaussian-x", budget)
-    with pytest.raises(ValueError, match=r"multires@60000; got 'many'"):
-        rows.row("multires@many", budget)
-    with pytest.raises(ValueError, match="the row 'RoPE' cannot be built"):
-        field_rows.row("RoPE", budget)
-    with pytest.raises(ValueError, match="100 are allowed"):
-        field_rows.row("gaussian-10", budget._replace(parameters=100))
-    assert field_rows.row("SIREN(dim=32)", budget).field().scheme.out_dim == 32
-
-
-def test_a_row_survives_its_way_through_json():
-    row = field_rows.row("multires", Budget(2, 3, 60_000, 64))
-    again = msgspec.convert(msgspec.json.decode(msgspec.json.encode(row)), FieldRow)
-    assert again.field().parameter_count == row.field().parameter_count
-
-
-def test_a_picture_is_learned_and_shown(quick, photo, tmp_path):
-    request = studies.Request(preset="quick", source=photo, panels=list(STUDY.plans))
-    store, units = ran(request, tmp_path)
-    found = STUDY.found(request, store, units)
-    reached = comparing.reached(found, "main")
-    assert set(reached) == set(rows.SIX)
-    first = {row["scheme"]: row["value"] for unit in units if unit.setting == "main" and unit.seed == 0
-             for row in store.read(unit.key).curves if row["metric"] == "psnr" and row["epoch"] == 0}  # fmt: skip
-    assert all(reached[label] > first[label] + 1 for label in ("multires", "dense", "gaussian-10"))
-    arrays = found.arrays("main", "multires")
+def test_an_image_is_fitted_and_shown(quick, photo, tmp_path):
+    request = studies.Request(preset="quick", source=photo, panels=list(STUDY.panels))
+    store, specs = ran(request, tmp_path)
+    data = STUDY.page_data(request, store, specs)
+    psnr = image_means.mean_psnr(data, "main")
+    assert set(psnr) == set(variants.COMPARED)
+    first = {spec.variant: row["value"] for spec in specs if spec.condition == "main" and spec.seed == 0
+             for row in store.read(spec.identity).curves if row["metric"] == "psnr" and row["epoch"] == 0}  # fmt: skip
+    assert all(psnr[label] > first[label] + 1 for label in ("multires", "dense", "gaussian-10"))
+    arrays = data.arrays("main", "multires")
     assert arrays["picture"].shape == (24, 32, 3)
     assert len(arrays["film"]) > 3
-    page = STUDY.page(request, store, units, {})
-    text = page.read_text()
-    for title in ("How near", "Held out", "How fast the features should turn", "PSNR against parameters",
-                  "Between the vertices", "Moved by 100 pictures", "Collisions"):  # fmt: skip
+    text = STUDY.page(request, store, specs, {}).read_text()
+    for title in ("PSNR by encoding", "PSNR on held-out pixels", "PSNR by sigma of the Gaussian features",
+                  "PSNR by parameter count", "PSNR by interpolation", "PSNR with positions shifted by 100 image sides",
+                  "Hash collisions on the finest level", "Conditions"):  # fmt: skip
         assert f">{title}</h2>" in text
-    for claim in claims.CLAIMS:
-        assert f">{claim.panel}</a>" in text  # each says where it is shown, and leads there
+    assert all(claim.panel in STUDY.panels for claim in claims.CLAIMS)
+    assert text.count("Shown in: <a href=") == len(claims.CLAIMS)  # each links to the panel that shows it
+    assert "positions: shifted by 100 image sides along both axes" in text
     assert text.count("data:image/") >= 18
     assert "https://" not in text
-    assert STUDY.verdict(request, store, units)[0].startswith("multires comes nearest") or reached
-    assert all(watching.newest(store.root, unit.key).exists() for unit in units)  # also when all are done
+    assert STUDY.verdict(request, store, specs)[0].startswith("Best: ")
+    assert all(live_page.snapshot_path(store.root, spec.identity).exists() for spec in specs)  # also when all are done
 
 
 def test_of_several_photographs_the_first_is_shown_in_full(quick, tmp_path, monkeypatch):
-    several = dataclasses.replace(
-        quick, own=quick.own | {"photographs": 3, "held": quick.own["held"] | {"photographs": 6}}, seeds=(0,)
-    )
+    several = dataclasses.replace(quick, photographs=3, held_out_photographs=6, seeds=(0,))
     monkeypatch.setitem(presets.PRESETS, "quick", several)
-    photographs(tmp_path, [*choosing.CHOSEN_ON, "moon", "page"])
+    photographs(tmp_path, [*scale_selection.SELECTION_PHOTOGRAPHS, "moon", "page"])
     labels = ["multires", "gaussian-5", "gaussian-10", "gaussian-50", "none"]
     request = studies.Request(preset="quick", data=tmp_path, panels=["fit", "held-out", "sigma"], schemes=labels)
-    store, units = ran(request, tmp_path)
-    text = STUDY.page(request, store, units, {}).read_text()
-    assert text.count(">How near</h2>") == text.count(">While it trains</h2>") == 1
-    assert "Of the photographs that are fitted, astronaut, chelsea and coffee had a part in choosing" in text
-    assert "in the mean of 3 pictures" in STUDY.verdict(request, store, units)[0]
-    found = STUDY.found(request, store, units)
-    table, strips = fitting.each_photograph(found, ["astronaut", "chelsea", "coffee"]).blocks
+    store, specs = ran(request, tmp_path)
+    text = STUDY.page(request, store, specs, {}).read_text()
+    assert text.count(">PSNR by encoding</h2>") == text.count(">Predicted images during training</h2>") == 1
+    assert "Of the photographs whose every pixel is fitted, astronaut, chelsea and coffee also served to choose" in text
+    assert "(3 images)" in STUDY.verdict(request, store, specs)[0]
+    data = STUDY.page_data(request, store, specs)
+    table, strips = plots.photograph_panel(data, ["astronaut", "chelsea", "coffee"]).blocks
     assert table.columns[-3:] == ("astronaut", "chelsea", "coffee")
     assert {row[0] for row in table.rows} == set(labels)
-    assert [picture.title for picture in strips.pictures] == ["chelsea", "coffee"]
-    (panel,) = held_out.sigma(found)
-    assert [row[0] for row in panel.blocks[-2].rows] == list(choosing.CHOSEN_ON)  # and on no other
+    assert [figure.title for figure in strips.figures] == ["chelsea", "coffee"]
+    (panel,) = held_out_plots.sigma(data)
+    assert [row[0] for row in panel.blocks[-2].rows] == list(scale_selection.SELECTION_PHOTOGRAPHS)  # and on no other
 
 
-def test_what_is_stored_of_a_fit_is_what_the_field_says(quick, photo, tmp_path):
+def test_a_stored_score_is_that_of_the_stored_weights(quick, photo, tmp_path):
     request = studies.Request(preset="quick", source=photo, schemes=["dense"], seeds=[3])
-    store, (unit,) = ran(request, tmp_path)
-    fitted = work.Fitted(unit, store.root, None)
-    fitted.field.load_state_dict(store.weights(unit.key))
-    said, truth = fitted.at(pictures.scored(fitted.picture.shape, "all").reshape(-1))
-    assert pictures.psnr(said.detach(), truth) == pytest.approx(store.read(unit.key).metrics["psnr"], abs=1e-6)
-    assert (truth.reshape(24, 32, 3).numpy() * 255 == pictures.read(photo)).all()
+    store, (spec,) = ran(request, tmp_path)
+    built = execute.ImageField(spec, store.root, None)
+    built.model.load_state_dict(store.weights(spec.identity))
+    predicted, truth = built.predict(single_image.eval_pixels(built.image.shape, "all").reshape(-1))
+    stored = store.read(spec.identity).metrics["psnr"]
+    assert single_image.psnr(predicted.detach(), truth) == pytest.approx(stored, abs=1e-6)
+    assert (truth.reshape(24, 32, 3).numpy() * 255 == single_image.read_image(photo)).all()
 
 
 def test_levels_open_by_the_step_and_a_resumed_fit_ends_the_same(quick, tmp_path):
@@ -209,20 +161,20 @@ def test_levels_open_by_the_step_and_a_resumed_fit_ends_the_same(quick, tmp_path
         preset="quick", source=photo, panels=["held-out"], schemes=["multires-coarse-to-fine"], seeds=[0]
     )
     store = Store(tmp_path / "runs")
-    (unit,) = STUDY.plan(request, store)
+    (spec,) = STUDY.plan(request, store)
 
-    def fit(stop_after: int, folder: Path | None = None) -> work.Fitted:
+    def fit(stop_after: int, folder: Path | None = None) -> execute.ImageField:
         def report(step: int, *_: object) -> None:
             if step >= stop_after:
                 raise InterruptedError
 
-        fitted = work.Fitted(unit, store.root, folder)
+        built = execute.ImageField(spec, store.root, folder)
         with contextlib.suppress(InterruptedError):
-            train(fitted.fit, fitted.training, seed=0, workdir=folder, report=report, checkpoint_steps=1)
-        return fitted
+            train(built.fit(), built.training, seed=0, workdir=folder, report=report, checkpoint_steps=1)
+        return built
 
-    first, early, whole = (fit(stop).field.state_dict() for stop in (0, 2, 99))
-    rows_of_level = [level.rows for level in fit(0).field.scheme.levels]
+    first, early, whole = (fit(stop).model.state_dict() for stop in (0, 2, 99))
+    rows_of_level = [level.rows for level in fit(0).model.scheme.levels]
     moved = [
         bool((a != b).any())
         for a, b in zip(*(each["scheme.table"].split(rows_of_level) for each in (first, early)), strict=True)
@@ -234,15 +186,15 @@ def test_levels_open_by_the_step_and_a_resumed_fit_ends_the_same(quick, tmp_path
     folder.mkdir()
     fit(6, folder)
     resumed = fit(99, folder)
-    assert resumed.opened is None
-    assert all(torch.equal(value, whole[name]) for name, value in resumed.field.state_dict().items())
+    assert resumed.level_weights is None
+    assert all(torch.equal(value, whole[name]) for name, value in resumed.model.state_dict().items())
 
 
 def test_rows_that_cannot_open_their_levels_are_refused(quick, photo, tmp_path):
     store = Store(tmp_path / "runs")
-    limited = dataclasses.replace(quick, own=quick.own | {"fit": {"seconds": 1.0}})
+    field = variants.variant("multires", Budget(2, 3, 9000, 16))
     with pytest.raises(ValueError, match="'multires-coarse-to-fine' opens its levels by the step, and this fit is lim"):
-        rows.training("multires-coarse-to-fine", rows.row("multires", Budget(2, 3, 9000, 16)), limited.own["fit"])
+        variants.training("multires-coarse-to-fine", field, Limit(seconds=1.0))
     request = studies.Request(preset="quick", source=photo, panels=["held-out"], schemes=["dense-coarse-to-fine"])
     with pytest.raises(ValueError, match="'dense-coarse-to-fine' should be a grid of several levels"):
         STUDY.plan(request, store)
@@ -252,27 +204,27 @@ def test_of_a_large_picture_a_part_is_scored_and_waves_stay_small(tmp_path, monk
     y, x = np.mgrid[0:4000, 0:5000]
     path = tmp_path / "large.png"
     Image.fromarray(((x + y) // 40).astype(np.uint8)).save(path, compress_level=1)
-    own = presets.PRESETS["standard"].own | {"parameters": 5000, "fit": {"steps": 3, "batch": 2**12}}
-    monkeypatch.setitem(presets.PRESETS, "standard", dataclasses.replace(presets.PRESETS["standard"], own=own))
+    small = dataclasses.replace(presets.PRESETS["standard"], parameters=5000, limit=Limit(steps=3, batch=2**12))
+    monkeypatch.setitem(presets.PRESETS, "standard", small)
     request = studies.Request(preset="standard", source=path, panels=["fit"], schemes=["dense"], seeds=[0])
-    store, units = ran(request, tmp_path)
-    found = store.read(units[0].key).metrics
-    assert found["parameters"] > 300_000  # 5,000 for each 512 x 512 pixels
-    assert 5 < found["psnr"] < 40
+    store, specs = ran(request, tmp_path)
+    metrics = store.read(specs[0].identity).metrics
+    assert metrics["parameters"] > 300_000  # 5,000 for each 512 x 512 pixels
+    assert 5 < metrics["psnr"] < 40
     (waves,) = STUDY.plan(dataclasses.replace(request, schemes=["gaussian-10"]), store)
-    assert 18_000 < msgspec.convert(waves.settings["row"], FieldRow).field().parameter_count <= 20_000
-    assert max(store.arrays(units[0].key)["picture"].shape) <= work.KEPT
-    told, _ = STUDY.announce(request, store, [waves])
-    assert "Of the picture of 5,000 x 4,000 pixels 1,048,576 are scored" in told
-    spent = STUDY.estimate(units, store, 1).seconds
+    assert 18_000 < msgspec.convert(waves.settings["row"], FieldVariant).field().parameter_count <= 20_000
+    assert max(store.arrays(specs[0].identity)["picture"].shape) <= execute.STORED_SIDE
+    remark, _ = STUDY.announce(request, store, [waves])
+    assert "Of the image of 5,000 x 4,000 pixels, 1,048,576 are scored" in remark
+    spent = STUDY.estimate(specs, store, 1).seconds
     assert 0 < spent < 120
 
 
 def test_seeds_differ_and_runs_repeat(quick, photo, tmp_path):
     request = studies.Request(preset="quick", source=photo, schemes=["multires"], seeds=[0, 1])
-    store, units = ran(request, tmp_path / "a")
+    store, specs = ran(request, tmp_path / "a")
     again, _ = ran(request, tmp_path / "b")
-    numbers = [[s.read(unit.key).metrics["psnr"] for unit in units] for s in (store, again)]
+    numbers = [[s.read(spec.identity).metrics["psnr"] for spec in specs] for s in (store, again)]
     assert numbers[0] == numbers[1]
     assert numbers[0][0] != numbers[0][1]
 
@@ -281,13 +233,13 @@ def test_a_deep_grey_picture_with_alpha(quick, tmp_path):
     path = tmp_path / "grey.png"
     Image.fromarray(np.random.default_rng(0).integers(0, 255, (9, 8, 2), dtype=np.uint8), "LA").save(path)
     request = studies.Request(preset="quick", source=path, schemes=["dense"], seeds=[0])
-    store, units = ran(request, tmp_path)
-    assert store.arrays(units[0].key)["picture"].shape == (9, 8, 2)
-    assert STUDY.page(request, store, units, {}).exists()
+    store, specs = ran(request, tmp_path)
+    assert store.arrays(specs[0].identity)["picture"].shape == (9, 8, 2)
+    assert STUDY.page(request, store, specs, {}).exists()
 
 
 def test_without_a_picture_it_says_how_to_give_one(tmp_path):
-    with pytest.raises(ValueError, match=r"this study needs a picture: posenc run image-fit photo\.jpg"):
+    with pytest.raises(ValueError, match=r"this study needs an image: posenc run image-fit photo\.jpg"):
         STUDY.plan(studies.Request(preset="quick"), Store(tmp_path))
 
 
@@ -308,58 +260,60 @@ def test_unknown_panels_and_lacking_runs_are_named(photo, quick, tmp_path):
 
 def test_what_is_left_to_watch_is_announced(quick, photo, tmp_path, monkeypatch):
     request, store = studies.Request(preset="quick", source=photo, schemes=["dense"]), Store(tmp_path / "runs")
-    units = STUDY.plan(request, store)
-    (line,) = STUDY.announce(request, store, units)
+    specs = STUDY.plan(request, store)
+    (line,) = STUDY.announce(request, store, specs)
     live = store.root / "pages" / "image-fit-live.html"
     assert str(live) in line
-    assert f"now/{units[0].key}.png" in live.read_text()
-    first, second, *_ = units
-    watching.keep_newest(store.root, first.key, np.zeros((2, 2, 3), np.uint8))
-    monkeypatch.setattr(Store, "finished", lambda store, key: key == first.key)
-    STUDY.announce(request, store, units)
-    assert f"now/{second.key}.png" in live.read_text()  # what trains before what is done
+    assert f"now/{specs[0].identity}.png" in live.read_text()
+    first, second, *_ = specs
+    live_page.write_snapshot(store.root, first.identity, np.zeros((2, 2, 3), np.uint8))
+    monkeypatch.setattr(Store, "finished", lambda store, key: key == first.identity)
+    STUDY.announce(request, store, specs)
+    assert f"now/{second.identity}.png" in live.read_text()  # what trains before what is done
 
 
 def test_an_estimate_is_made_before_a_long_preset(photo, tmp_path):
     store = Store(tmp_path / "runs")
-    units = STUDY.plan(studies.Request(preset="standard", source=photo, panels=["fit"]), store)
-    estimate = STUDY.estimate(units, store, 2)
-    assert estimate.runs == 18  # nothing is chosen on a single picture, so that one sigma is enough
+    specs = STUDY.plan(studies.Request(preset="standard", source=photo, panels=["fit"]), store)
+    estimate = STUDY.estimate(specs, store, 2)
+    assert estimate.runs == 18  # nothing is selected on a single image, so that one sigma is enough
     assert 18 * 120 / 2 < estimate.seconds < 1.1 * 18 * 120 / 2
     assert estimate.memory_bytes > 2 * 2**29  # two processes, and what they train
 
 
 @pytest.mark.parametrize("preset", presets.PRESETS.values(), ids=list(presets.PRESETS))
 def test_smaller_rows_train_until_a_moment_at_which_the_others_are_looked_at(preset):
-    assert preset.own["sizes"]["seconds"] / preset.own["fit"]["seconds"] in MOMENTS
+    assert preset.sweep_limit.seconds / preset.limit.seconds in EVALUATION_FRACTIONS
 
 
-def test_units_that_are_alike_are_timed_once(photo, tmp_path, monkeypatch):
-    asked: list[str] = []
-    monkeypatch.setattr(work, "seconds_of", lambda unit, root: asked.append(unit.scheme) or 5.0)
-    store = Store(tmp_path / "runs")
-    units = STUDY.plan(studies.Request(preset="standard", source=photo, panels=["held-out"]), store)
-    assert len(units) == 3 * len(rows.MAPPINGS)
-    assert STUDY.estimate(units, store, 2).seconds == pytest.approx(5.0 * len(units) / 2)
-    assert len(asked) == len(rows.MAPPINGS) - 1  # a step takes as long whichever levels are open
+def test_runs_of_equal_cost_are_timed_once(photo, tmp_path):
+    timed: list[str] = []
+    cost = dataclasses.replace(STUDY.cost, seconds=lambda spec, store: timed.append(spec.variant) or 5.0)
+    study, store = dataclasses.replace(STUDY, cost=cost), Store(tmp_path / "runs")
+    specs = study.plan(studies.Request(preset="standard", source=photo, panels=["held-out"]), store)
+    assert len(specs) == 3 * len(variants.MAPPINGS)
+    assert study.estimate(specs, store, 2).seconds == pytest.approx(5.0 * len(specs) / 2)
+    assert len(timed) == len(variants.MAPPINGS) - 1  # a step takes as long whichever levels are active
 
 
 def test_the_standard_preset_chooses_sigma_on_four_and_reports_on_the_others(tmp_path):
-    names = [*choosing.CHOSEN_ON, *(f"other {n}" for n in range(6))]
+    names = [*scale_selection.SELECTION_PHOTOGRAPHS, *(f"other {n}" for n in range(6))]
     photographs(tmp_path, names)
     request = studies.Request(preset="standard", data=tmp_path, panels=["fit", "held-out", "sigma"])
     cells: dict[str, set[str]] = {}
-    for unit in STUDY.plan(request, Store(tmp_path / "runs")):
-        cells.setdefault(unit.setting, set()).add(unit.scheme.removesuffix(f", {unit.setting}"))
+    for spec in STUDY.plan(request, Store(tmp_path / "runs")):
+        cells.setdefault(spec.condition, set()).add(spec.variant)
     assert len(cells) == 7 + 10
-    chosen_among = {*rows.SCALES, rows.AUTHORS, *rows.NEAR}
+    chosen_among = {*variants.POSENC_SCALES, variants.PUBLISHED_SIGMA, *variants.NEAR_SIGMAS}
     for name in names:
-        reported = {*rows.MAPPINGS, *chosen_among} - {"posenc"}
-        mappings = {*rows.OF_SIGMA, *rows.SCALES} if name in choosing.CHOSEN_ON else reported
-        assert cells[name + choosing.HELD] == mappings
-    assert all(cells[name] == {*rows.SIX, *rows.NEAR} for name in names[:7])
+        reported = {*variants.MAPPINGS, *chosen_among} - {"posenc"}
+        mappings = (
+            {*variants.SIGMA_OF, *variants.POSENC_SCALES} if name in scale_selection.SELECTION_PHOTOGRAPHS else reported
+        )
+        assert cells[name + " held-out"] == mappings
+    assert all(cells[name] == {*variants.COMPARED, *variants.NEAR_SIGMAS} for name in names[:7])
     quick = STUDY.plan(dataclasses.replace(request, preset="quick", panels=["held-out"]), Store(tmp_path / "quick"))
-    assert {unit.setting for unit in quick} == {"astronaut held-out", "chelsea held-out"}
+    assert {spec.condition for spec in quick} == {"astronaut held-out", "chelsea held-out"}
 
 
 def test_a_field_that_fits_into_no_memory_is_refused(quick, photo, tmp_path):
@@ -368,17 +322,43 @@ def test_a_field_that_fits_into_no_memory_is_refused(quick, photo, tmp_path):
         STUDY.plan(request, Store(tmp_path / "runs"))
 
 
-def test_how_much_sooner_is_told_from_limited_runs(photo, tmp_path, monkeypatch):
-    own = presets.PRESETS["quick"].own | {"fit": {"seconds": 0.3}, "parameters": 9000}
-    monkeypatch.setitem(presets.PRESETS, "quick", dataclasses.replace(presets.PRESETS["quick"], own=own, seeds=(0,)))
-    request = studies.Request(preset="quick", source=photo, schemes=["multires", "gaussian-10"])
-    store, units = ran(request, tmp_path)
-    found = STUDY.found(request, store, units)
-    panel = fitting.sooner(found)
-    (line,) = panel.blocks[0].rows
-    assert line[:2] == ("main", "gaussian-10")
+def test_the_time_to_equal_psnr_is_reported_from_runs_limited_in_time(photo, tmp_path, monkeypatch):
+    small = dataclasses.replace(presets.PRESETS["quick"], limit=Limit(seconds=0.3), parameters=9000, seeds=(0,))
+    monkeypatch.setitem(presets.PRESETS, "quick", small)
+    request = studies.Request(preset="quick", source=photo, schemes=["multires", "gaussian-10"], panels=["fit"])
+    store, specs = ran(request, tmp_path)
+    data = STUDY.page_data(request, store, specs)
+    table = plots.time_panel(data).blocks[0]
+    (line,) = table.rows
+    assert line[:2] == ("your image", "gaussian-10")
     assert "0.3 s" in line[2]
-    assert "at least 5 x was aimed for: " in panel.blocks[0].note
-    last = store.read(units[0].key).metrics["psnr@1"]
-    assert last == next(row["value"] for row in reversed(found.curves) if row["metric"] == "psnr"
-                        and row["unit"] == units[0].key)  # fmt: skip
+    assert table.note.startswith("Median speed-up over 1 image: ")
+    last = store.read(specs[0].identity).metrics["psnr@1"]
+    assert last == next(row["value"] for row in reversed(data.curves) if row["metric"] == "psnr"
+                        and row["unit"] == specs[0].identity)  # fmt: skip
+
+
+def test_a_page_of_some_panels_reads_its_store_alone(quick, tmp_path):
+    """Neither the data folder nor the user's file is needed, and the time limit is that of the stored runs."""
+    photographs(tmp_path, ["astronaut", "moon"])
+    request = studies.Request(preset="quick", data=tmp_path, panels=["fit", "held-out"], schemes=["none"], seeds=[0])
+    store, _ = ran(request, tmp_path)
+    for data in (None, tmp_path / "elsewhere"):
+        shown = STUDY.stored(studies.Request(preset="quick", panels=["held-out"], data=data), store)
+        assert {spec.condition for spec in shown} == {"astronaut held-out", "moon held-out"}
+    bare = studies.Request(preset="quick", panels=["fit"])
+    assert {spec.condition for spec in STUDY.stored(bare, store)} == {"astronaut"}
+    page = STUDY.page(bare, store, STUDY.stored(bare, store), {})
+    assert "photograph: astronaut" in page.read_text().lower()
+    with pytest.raises(ValueError, match=r"the panel sizes needs runs that .* lacks"):
+        STUDY.stored(studies.Request(preset="quick", panels=["sizes"]), store)
+
+
+def test_a_run_of_two_variants_is_counted_once(quick, photo, tmp_path):
+    """The finest size of a sweep is the field of the other panels too."""
+    request = studies.Request(preset="quick", source=photo, panels=["sizes", "interpolation"], seeds=[0])
+    store, specs = ran(request, tmp_path)
+    runs = {spec.identity for spec in specs}
+    assert len(runs) < len(specs)
+    text = STUDY.page(request, store, specs, {}).read_text()
+    assert f"{len(runs)} of {len(runs)} finished" in text

@@ -1,4 +1,4 @@
-"""The image study on a picture of the user's own: read once, fitted in the size that is told."""
+"""The image study on the user's own image: read once, and fitted in the size that is printed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from posenc import studies
-from posenc.store import Store
-from posenc.studies.image_fit import STUDY, presets, work
-from posenc.tasks import pictures
+from posenc.workbench import studies
+from posenc.workbench.store import Store
+from posenc.workbench.studies.image_fit import STUDY, presets, stored_image
+from posenc.workbench.tasks import single_image
 
 
 @pytest.fixture
@@ -23,30 +23,30 @@ def photo(tmp_path):
 
 @pytest.fixture
 def small(monkeypatch):
-    own = presets.PRESETS["quick"].own | {"longest": 48, "parameters": 9000}
-    monkeypatch.setitem(presets.PRESETS, "quick", dataclasses.replace(presets.PRESETS["quick"], own=own))
+    smaller = dataclasses.replace(presets.PRESETS["quick"], longest_side=48, parameters=9000)
+    monkeypatch.setitem(presets.PRESETS, "quick", smaller)
 
 
-def test_a_picture_is_decoded_once_for_all_rows(tmp_path, monkeypatch, photo, small, capsys):
-    read, seen = pictures.read, []
-    monkeypatch.setattr(work.pictures, "read", lambda path: seen.append(path) or read(path))
+def test_an_image_is_decoded_once_for_all_variants(tmp_path, monkeypatch, photo, small, capsys):
+    read, seen = single_image.read_image, []
+    monkeypatch.setattr(stored_image.single_image, "read_image", lambda path: seen.append(path) or read(path))
     store, request = Store(tmp_path / "runs"), studies.Request(preset="quick", source=photo, panels=["fit"])
-    units = STUDY.plan(request, store)
-    assert len(units) == 18
+    specs = STUDY.plan(request, store)
+    assert len(specs) == 18
     assert seen == [photo]
     assert "photo.png has 52 x 40 pixels and is fitted with 48 x 37." in capsys.readouterr().out
-    assert {tuple(unit.settings["size"]) for unit in units} == {(37, 48)}
-    assert [unit.key for unit in STUDY.plan(request, store)] == [unit.key for unit in units]
+    assert {tuple(spec.settings["size"]) for spec in specs} == {(37, 48)}
+    assert [spec.identity for spec in STUDY.plan(request, store)] == [spec.identity for spec in specs]
     assert seen == [photo]
     for kept in (store.root / "data").glob("picture-*"):
         kept.unlink()
-    assert [unit.key for unit in STUDY.plan(request, store)] == [unit.key for unit in units]
+    assert [spec.identity for spec in STUDY.plan(request, store)] == [spec.identity for spec in specs]
     assert seen == [photo, photo]
 
 
-def test_another_picture_under_the_same_name_is_another_picture(tmp_path, photo, small):
+def test_another_image_under_the_same_name_is_another_image(tmp_path, photo, small):
     store, request = Store(tmp_path / "runs"), studies.Request(preset="quick", source=photo, schemes=["none"])
     before = STUDY.plan(request, store)
     Image.fromarray(255 - np.asarray(Image.open(photo))).save(photo)
     after = STUDY.plan(request, store)
-    assert not {unit.key for unit in before} & {unit.key for unit in after}
+    assert not {spec.identity for spec in before} & {spec.identity for spec in after}

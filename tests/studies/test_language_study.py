@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from posenc import runner, studies
-from posenc.measure.contexts import by_context
+from posenc.measure.loss_by_context import loss_by_context
 from posenc.models.language import LanguageConfig
-from posenc.store import Store
-from posenc.studies.language import PLANS, STUDY, presets, recalling, rows, stretching, work
-from posenc.studies.language.texts import keep
+from posenc.workbench import runner, studies
+from posenc.workbench.store import Store
+from posenc.workbench.studies.language import PANELS, STUDY, presets, recalling, rows, stretching, work
+from posenc.workbench.studies.language.texts import keep
 
 CONFIG = LanguageConfig(vocabulary=7, dim=16, depth=2, heads=2, key_heads=1, hidden=32)
 WINDOW, MULTIPLE = 8, 4
@@ -48,10 +48,10 @@ def mine(tmp_path: Path) -> Path:
 
 
 def run(request: studies.Request, store: Store) -> list:
-    units = STUDY.plan(request, store)
-    report = runner.run(units, store, runner.InProcess(), emit=lambda event: None)
+    specs = STUDY.plan(request, store)
+    report = runner.run(specs, store, runner.InProcess(), emit=lambda event: None)
     assert report.exit_code == 0, report.failed
-    return units
+    return specs
 
 
 # rows ----------------------------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def test_rows_are_named_once_and_panels_name_rows() -> None:
     assert len(rows.MAIN) == 8
     assert len(rows.PUBLISHED) == 9
     for panel in presets.PRESETS.values():
-        assert set(panel.panels) <= set(PLANS)
+        assert set(panel.panels) <= set(PANELS)
 
 
 def test_the_nine_settings_turn_what_they_say() -> None:
@@ -127,18 +127,18 @@ def test_stretched_frequencies_slow_down_and_fast_ones_are_kept() -> None:
 def test_from_a_text_of_ones_own_to_a_page(tmp_path: Path, mine: Path, small: presets.Preset) -> None:
     store = Store(tmp_path / "runs")
     whole = studies.Request(preset="quick", source=mine, seeds=[0, 1])
-    assert {unit.scheme for unit in STUDY.plan(whole, store)} == {*rows.MAIN, *rows.COUNTED}
+    assert {spec.variant for spec in STUDY.plan(whole, store)} == {*rows.MAIN, *rows.COUNTED}
     request = dataclasses.replace(whole, schemes=["nope", "learned", "rope", "unigram", "bigram"])
-    units = run(request, store)
+    specs = run(request, store)
     mine.unlink()  # the store holds what it needs
-    page = STUDY.page(request, store, units, {}).read_text()
+    page = STUDY.page(request, store, specs, {}).read_text()
     for said in (
         "Loss by encoding", "Beside what counting tells", "Longer contexts than trained", "How they write",
         "Learned starts at 0 and stops at 7", "As they learn", "counted: how often each token follows each",
         "15 different characters", "rope below nope in loss", "not measured",
     ):  # fmt: skip
         assert said.lower() in page.lower()
-    verdict = " ".join(STUDY.verdict(request, store, units))
+    verdict = " ".join(STUDY.verdict(request, store, specs))
     assert "At the trained length:" in verdict
     assert "At 4 times it:" in verdict
 
@@ -146,28 +146,28 @@ def test_from_a_text_of_ones_own_to_a_page(tmp_path: Path, mine: Path, small: pr
 def test_a_unit_tells_what_it_promises(tmp_path: Path, mine: Path, small: presets.Preset) -> None:
     store = Store(tmp_path / "runs")
     labels = ["rope", "learned", "v-rope", "rope, randomised", "bigram"]
-    units = {unit.scheme: unit for unit in run(studies.Request(preset="quick", source=mine, schemes=labels), store)}
-    told = {label: store.read(unit.key).metrics for label, unit in units.items()}
+    specs = {spec.variant: spec for spec in run(studies.Request(preset="quick", source=mine, schemes=labels), store)}
+    told = {label: store.read(spec.identity).metrics for label, spec in specs.items()}
     assert told["rope"].keys() >= {"loss", "loss_at_x1", "loss_at_x2", "loss_at_x4", "tokens_a_second", "parameters"}
     assert "loss_at_x2" not in told["learned"], "it reads no further than it was built"
-    assert store.arrays(units["learned"].key)["loss_by_context"].shape == (WINDOW,)
-    by = store.arrays(units["rope"].key)["loss_by_context"]
+    assert store.arrays(specs["learned"].identity)["loss_by_context"].shape == (WINDOW,)
+    by = store.arrays(specs["rope"].identity)["loss_by_context"]
     assert by.shape == (MULTIPLE * WINDOW,)
     assert told["rope"]["loss_at_x4"] == pytest.approx(float(by[16:].mean()))
     assert told["rope"]["moved"] < 1e-5 < 1e-3 < told["v-rope"]["moved"]
     assert (told["rope"]["relative"], told["v-rope"]["relative"]) == (1, 0)
     assert told["bigram"]["loss_at_x1"] == told["bigram"]["loss_at_x4"]
-    assert "written" not in store.arrays(units["rope, randomised"].key)
+    assert "written" not in store.arrays(specs["rope, randomised"].identity)
 
 
 def test_the_loss_by_context_is_that_of_the_model_read_plainly(
     tmp_path: Path, mine: Path, small: presets.Preset
 ) -> None:
     store = Store(tmp_path / "runs")
-    (unit,) = run(studies.Request(preset="quick", source=mine, schemes=["sinusoid"]), store)
-    reader = work.Reader(unit, store.root)
-    reader.model.load_state_dict(store.read(unit.key).weights)
-    by, test = store.arrays(unit.key)["loss_by_context"], reader.parts.test.long()
+    (spec,) = run(studies.Request(preset="quick", source=mine, schemes=["sinusoid"]), store)
+    reader = work.Reader(spec, store.root)
+    reader.model.load_state_dict(store.read(spec.identity).weights)
+    by, test = store.arrays(spec.identity)["loss_by_context"], reader.parts.test.long()
     for context in (1, WINDOW, MULTIPLE * WINDOW):  # token by token, as the definition has it
         first = MULTIPLE * WINDOW
         told = []
@@ -188,10 +188,10 @@ def test_a_stretched_row_is_the_trained_one_with_other_frequencies(
     monkeypatch.setattr(stretching, "train", lambda *a, **k: trainings.append(a) or real(*a, **k))
     plain, yarn = run(request, store)
     assert len(trainings) == 1, "the second row found the first one's training"
-    one, other = store.read(plain.key), store.read(yarn.key)
+    one, other = store.read(plain.identity), store.read(yarn.identity)
     assert all(torch.equal(one.weights[name], value) for name, value in other.weights.items())
     assert other.metrics["loss_at_x4"] != one.metrics["loss_at_x4"]
-    again = apart.read(alone[0].key).metrics
+    again = apart.read(alone[0].identity).metrics
     losses = [name for name in again if name.startswith("loss")]
     assert {name: other.metrics[name] for name in losses} == {name: again[name] for name in losses}
 
@@ -199,30 +199,30 @@ def test_a_stretched_row_is_the_trained_one_with_other_frequencies(
 def test_recall_is_trained_and_asked_at_greater_lengths(tmp_path: Path, small: presets.Preset) -> None:
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", panels=["recall"], schemes=["nope", "rope, randomised"])
-    units = run(request, store)
-    assert {unit.setting for unit in units} == {"copy", "needle"}
-    for unit in units:
-        found = store.read(unit.key).metrics
+    specs = run(request, store)
+    assert {spec.condition for spec in specs} == {"copy", "needle"}
+    for spec in specs:
+        found = store.read(spec.identity).metrics
         assert found["accuracy"] == found["accuracy_at_x1"]
         for multiple in recalling.MULTIPLES:
             assert 0 <= found[f"whole_at_x{multiple}"] <= found[f"accuracy_at_x{multiple}"] <= 1
-        if unit.setting == "copy":  # there is more to copy, and a bag of more tells less
+        if spec.condition == "copy":  # there is more to copy, and a bag of more tells less
             assert 0 < found["bag_at_x8"] < found["bag_at_x1"] < 1
-    page = STUDY.page(request, store, units, {}).read_text()
+    page = STUDY.page(request, store, specs, {}).read_text()
     assert "Samples with every answer right" in page
     assert "a bag of the answers" in page
-    assert "Copying at twice the trained length" in " ".join(STUDY.verdict(request, store, units))
+    assert "Copying at twice the trained length" in " ".join(STUDY.verdict(request, store, specs))
 
 
 def test_a_row_that_stops_recalls_as_far_as_it_reads(tmp_path: Path, small: presets.Preset) -> None:
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", panels=["recall"], schemes=["learned"])
-    units = run(request, store)
-    for unit in units:
-        found = store.read(unit.key).metrics
+    specs = run(request, store)
+    for spec in specs:
+        found = store.read(spec.identity).metrics
         assert "accuracy_at_x1" in found
         assert "accuracy_at_x2" not in found
-    assert "Copying" in STUDY.page(request, store, units, {}).read_text()
+    assert "Copying" in STUDY.page(request, store, specs, {}).read_text()
 
 
 def test_a_page_without_a_text_is_of_the_only_one_and_never_of_two(
@@ -231,21 +231,23 @@ def test_a_page_without_a_text_is_of_the_only_one_and_never_of_two(
     store, other = Store(tmp_path / "runs"), tmp_path / "other.txt"
     other.write_text("the quick brown fox jumps over the lazy dog. " * 60)
     asked = {"preset": "quick", "panels": ["loss", "recall"], "schemes": ["nope"]}
-    units = run(studies.Request(**asked, source=mine), store)
+    specs = run(studies.Request(**asked, source=mine), store)
     alone = STUDY.stored(studies.Request(preset="quick"), store)
-    assert {unit.key for unit in alone} == {unit.key for unit in units}, "recall needs no text, which hides no text"
+    assert {spec.identity for spec in alone} == {spec.identity for spec in specs}, (
+        "recall needs no text, which hides no text"
+    )
     run(studies.Request(**asked, source=other), store)
     with pytest.raises(ValueError, match=r"holds 2 results of nope, seed 0: .* posenc report language PATH"):
         STUDY.stored(studies.Request(preset="quick"), store)
-    assert {unit.key for unit in STUDY.stored(studies.Request(**asked, source=mine), store)} == {
-        unit.key for unit in units
+    assert {spec.identity for spec in STUDY.stored(studies.Request(**asked, source=mine), store)} == {
+        spec.identity for spec in specs
     }
 
 
 def test_a_row_that_stops_tells_the_tokens_that_others_tell() -> None:
     settings = {"window": 8, "targets": 20, "text": {"multiple": 4}}
     far, near = (
-        by_context(
+        loss_by_context(
             lambda tokens: tokens[:, 1:].float(),
             work.asked(torch.arange(100, dtype=torch.int32), settings, reach),
             reach=reach,
@@ -260,8 +262,8 @@ def test_drawn_positions_lie_as_far_apart_as_those_of_a_text_of_each_length(
     tmp_path: Path, mine: Path, small: presets.Preset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, reach = Store(tmp_path / "runs"), MULTIPLE * WINDOW
-    (unit,) = STUDY.plan(studies.Request(preset="quick", source=mine, schemes=["rope, randomised"]), store)
-    reader = work.Reader(unit, store.root)
+    (spec,) = STUDY.plan(studies.Request(preset="quick", source=mine, schemes=["rope, randomised"]), store)
+    reader = work.Reader(spec, store.root)
     whole, read = reader.parts.test[None, : reach + 1].long(), []
     real = work.positions
     monkeypatch.setattr(work, "positions", lambda *args: read.append(real(*args)) or read[-1])
@@ -289,7 +291,7 @@ def test_stretched_rows_recall_with_the_weights_of_rope(
     store, made, real = Store(tmp_path / "runs"), [], stretching.stretched
     monkeypatch.setattr(stretching, "stretched", lambda *a, **known: made.append(known) or real(*a, **known))
     request = studies.Request(preset="quick", panels=["recall"], schemes=["rope", "rope, linear"])
-    done = {unit.scheme: store.read(unit.key) for unit in run(request, store)}
+    done = {spec.variant: store.read(spec.identity) for spec in run(request, store)}
     plain, linear = done["rope, copy"], done["rope, linear, copy"]
     assert all(torch.equal(plain.weights[name], value) for name, value in linear.weights.items())
     window = small.own["recall"]["window"]
@@ -299,26 +301,26 @@ def test_stretched_rows_recall_with_the_weights_of_rope(
 def test_a_stopped_unit_goes_on_to_the_same_last_digit(tmp_path: Path, mine: Path, small: presets.Preset) -> None:
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", source=mine, schemes=["rope, randomised"])
-    (unit,) = STUDY.plan(request, store)
+    (spec,) = STUDY.plan(request, store)
 
     def stop(step: int, *_: object) -> None:
         if step:
             raise KeyboardInterrupt
 
-    whole = work.train_unit(unit, store.root / "units" / "a", lambda *_: None)
-    reader, stopped = work.Reader(unit, store.root), store.root / "units" / "b"
+    whole = work.train_unit(spec, store.root / "units" / "a", lambda *_: None)
+    reader, stopped = work.Reader(spec, store.root), store.root / "units" / "b"
     stopped.mkdir(parents=True)
     with pytest.raises(KeyboardInterrupt):
         stretching.train(reader.fit(), reader.training, seed=0, workdir=stopped, report=stop, checkpoint_seconds=0.0)
-    again = work.train_unit(unit, stopped, lambda *_: None)
+    again = work.train_unit(spec, stopped, lambda *_: None)
     assert again.metrics == whole.metrics
     assert all(torch.equal(again.weights[name], value) for name, value in whole.weights.items())
 
 
 def test_rows_of_a_seed_share_their_batches(tmp_path: Path, mine: Path, small: presets.Preset) -> None:
     store = Store(tmp_path / "runs")
-    units = STUDY.plan(studies.Request(preset="quick", source=mine, schemes=["nope", "rope"], seeds=[0, 1]), store)
-    drawn = {(unit.scheme, unit.seed): work.Reader(unit, store.root).draw(2) for unit in units}
+    specs = STUDY.plan(studies.Request(preset="quick", source=mine, schemes=["nope", "rope"], seeds=[0, 1]), store)
+    drawn = {(spec.variant, spec.seed): work.Reader(spec, store.root).draw(2) for spec in specs}
     assert torch.equal(drawn["nope", 0], drawn["rope", 0])
     assert not torch.equal(drawn["nope", 0], drawn["nope", 1])
 

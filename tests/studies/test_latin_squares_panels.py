@@ -7,15 +7,20 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 import torch
 
-from posenc import cli, runner, studies
-from posenc.store import Store, StoreError, Unit
-from posenc.studies.latin_squares import STUDY, measuring, panels, presets, published, rows, work
-from posenc.studies.latin_squares.page import DRAWN
-from studies.test_latin_squares import new_preset
+from posenc import cli
+from posenc.models.encoder import EncoderConfig
+from posenc.workbench import runner, studies
+from posenc.workbench.old_stores import old_key
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.store import Store, StoreError
+from posenc.workbench.studies.latin_squares import STUDY, execute, measure, panels, published, variants
+from posenc.workbench.studies.shared.training_run import restored
+from studies.test_latin_squares import shrink
 
 ROOT = Path(__file__).parents[2]
 SEEDS = (0, 1)
@@ -27,34 +32,34 @@ class Trained:
     def __init__(self, root: Path) -> None:
         self.store = Store(root)
         self.request = studies.Request(preset="quick", panels=["all"], seeds=SEEDS)
-        self.units = STUDY.plan(self.request, self.store)
-        report = runner.run(self.units, self.store, runner.InProcess(), emit=lambda event: None)
+        self.specs = STUDY.plan(self.request, self.store)
+        report = runner.run(self.specs, self.store, runner.InProcess(), emit=lambda event: None)
         assert report.exit_code == 0, report
-        self.measured = STUDY.measurements(self.request, self.store, self.units)
+        self.measured = STUDY.measurements(self.request, self.store, self.specs)
         report = runner.run(self.measured, self.store, runner.InProcess(), emit=lambda event: None)
         assert report.exit_code == 0, report
 
-    def unit(self, scheme: str, seed: int = 0) -> Unit:
-        (found,) = [u for u in self.units if (u.setting, u.scheme, u.seed) == ("main", scheme, seed)]
+    def spec(self, scheme: str, seed: int = 0) -> RunSpec:
+        (found,) = [u for u in self.specs if (u.condition, u.variant, u.seed) == ("main", scheme, seed)]
         return found
 
-    def measurement(self, scheme: str, seed: int = 0) -> Unit:
-        (found,) = [u for u in self.measured if (u.scheme, u.seed) == (scheme, seed)]
+    def measurement(self, scheme: str, seed: int = 0) -> RunSpec:
+        (found,) = [u for u in self.measured if (u.variant, u.seed) == (scheme, seed)]
         return found
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trained]:
     patch = pytest.MonkeyPatch()
-    patch.setitem(presets.PRESETS, "quick", new_preset())
-    patch.setattr(measuring, "NOISE_DRAWS", 2)
+    shrink(patch)
+    patch.setattr(measure, "NOISE_DRAWS", 2)
     yield Trained(tmp_path_factory.mktemp("all"))
     patch.undo()
 
 
 def test_every_panel_is_drawn_and_says_which_table_it_is() -> None:
-    assert set(DRAWN) == set(panels.PANELS) == set(STUDY.panels)
-    shown = " ".join(STUDY.panels.values())
+    assert set(panels.PANELS) == set(STUDY.panels)
+    shown = " ".join(panel.description for panel in STUDY.panels.values())
     for table in ("Table 1", "Table A2", "Table A3", "Table A4", "Tables A5, A6", "1F-H", "2B", "2C", "3A-C", "3D-F",
                   "A6", "A7", "A8", "A9", "A10", "A14"):  # fmt: skip
         assert table in shown
@@ -63,15 +68,15 @@ def test_every_panel_is_drawn_and_says_which_table_it_is() -> None:
 def test_the_stored_results_are_of_units_that_this_code_would_run(tmp_path: Path) -> None:
     with (ROOT / "results" / "latin-squares-quick.csv").open() as file:
         stored = {row["unit"] for row in csv.DictReader(file)}
-    assert stored == {unit.key for unit in STUDY.plan(studies.Request(preset="quick"), Store(tmp_path))}
+    # the file is of the first layout, whose keys were made of labels and module paths
+    assert stored == {old_key(spec) for spec in STUDY.plan(studies.Request(preset="quick"), Store(tmp_path))}
 
 
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
         ({"panels": ["sigmas"]}, "there is no panel 'sigmas'. Did you mean sigma"),
-        ({"preset": "paper", "panels": ["gap-closes"]}, "the panel gap-closes has no setting at this preset"),
-        ({"panels": ["noise"], "schemes": ["rope"]}, "the row rope is in none of the panels noise"),
+        ({"preset": "paper", "panels": ["gap-closes"]}, "the panel gap-closes has no condition at the preset paper"),
     ],
 )
 def test_a_panel_that_cannot_be_had_is_a_sentence(tmp_path: Path, given: dict, sentence: str) -> None:
@@ -79,73 +84,91 @@ def test_a_panel_that_cannot_be_had_is_a_sentence(tmp_path: Path, given: dict, s
         STUDY.plan(studies.Request(**{"preset": "quick", **given}), Store(tmp_path))
 
 
-def test_a_panel_needs_its_rows_and_no_others(tmp_path: Path) -> None:
-    units = STUDY.plan(studies.Request(preset="quick", panels=["optimisers"], seeds=[3]), Store(tmp_path))
-    assert {(unit.setting, unit.scheme) for unit in units} == {
+def test_a_panel_needs_its_variants_and_no_others(tmp_path: Path) -> None:
+    specs = STUDY.plan(studies.Request(preset="quick", panels=["optimisers"], seeds=[3]), Store(tmp_path))
+    assert {(spec.condition, spec.variant) for spec in specs} == {
         *(("main", f"learned-{sigma}") for sigma in ("0.01", "0.05", "0.1", "0.2")),
-        *(("sgd", f"learned-{sigma}, sgd") for sigma in ("0.01", "0.05", "0.1", "0.2")),
+        *(("sgd", f"learned-{sigma}") for sigma in ("0.01", "0.05", "0.1", "0.2")),
     }
-    sgd = next(unit for unit in units if unit.setting == "sgd").settings["training"]
+    sgd = next(spec for spec in specs if spec.condition == "sgd").settings["training"]
     assert (sgd["optimiser"], sgd["lr"]) == ("sgd", 0.2)
     long = STUDY.plan(studies.Request(preset="paper", panels=["optimisers"], seeds=[3]), Store(tmp_path))
     assert {u.settings["training"]["epochs"] for u in long} == {600, 4000}
     part = STUDY.plan(
         studies.Request(preset="quick", panels=["weight-decay"], schemes=["learned-0.2"], seeds=[3]), Store(tmp_path)
     )
-    assert [unit.scheme for unit in part] == ["learned-0.2", "learned-0.2, weight decay 0.1"]
+    assert [(spec.condition, spec.variant) for spec in part] == [
+        ("main", "learned-0.2"), ("weight decay 0.1", "learned-0.2")
+    ]  # fmt: skip
+    beyond = STUDY.plan(studies.Request(preset="quick", panels=["noise"], schemes=["rope"], seeds=[3]), Store(tmp_path))
+    assert [(spec.condition, spec.variant) for spec in beyond] == [("main", "rope")]
+    every = STUDY.plan(studies.Request(preset="paper", panels=["all"], seeds=[3]), Store(tmp_path))
+    assert "gap closes" not in {spec.condition for spec in every}
 
 
 def test_a_page_of_all_panels_has_every_one(trained: Trained) -> None:
-    path = STUDY.page(trained.request, trained.store, trained.units, {})
+    path = STUDY.page(trained.request, trained.store, trained.specs, {})
     assert path.name == "latin-squares-quick-all.html"
     html = path.read_text()
     for words in (
         "Accuracy by encoding", "Where the gap closes", "Accuracy against the initial standard deviation",
         "Agreement of attention with 2d-fixed", "Jensen-Shannon divergence", "Attention maps",
-        "Distance of the learned table from 2d-fixed", "disparity", "Distances between tokens", "Positions unrolled",
-        "Noise on the token embeddings", "Adam and SGD", "Weight decay along", "More heads",
-        "What the authors&#39; code runs", "What the paper claims",
+        "Distance of the learned table from 2d-fixed", "disparity", "Distances between tokens", "Positions on a plane",
+        "Noise on the token embeddings", "Adam and SGD", "Weight decay along", "Accuracy by number of heads",
+        "Encodings as released and as published", "Generalization by encoding", "Published claims",
     ):  # fmt: skip
         assert words in html, words
-    assert "does not hold" not in html.split("What the paper claims")[0]
+    assert "does not hold" not in html.split("Published claims")[0]
+    order = [html.index(f">{title}</h2>") for title in (
+        "Generalization by encoding", "Accuracy by encoding", "Accuracy against the initial standard deviation",
+        "Agreement of attention with 2d-fixed, along the initial standard deviation",
+        "Distance of the learned table from 2d-fixed, before and after training", "Noise on the token embeddings",
+        "Adam and SGD on small initial tables", "Weight decay along the initial standard deviation",
+        "Accuracy by number of heads", "Encodings as released and as published", "Conditions",
+        "Published claims at this scale",
+    )]  # fmt: skip
+    assert order == sorted(order)
     assert path.stat().st_size < 2**20
 
 
 def test_what_is_measured_stands_in_the_results(trained: Trained) -> None:
-    of = {row["metric"]: row["value"] for row in trained.store.results(keys={trained.measurement("learned-0.2").key})}
+    keys = {trained.measurement("learned-0.2").identity}
+    of = {row["metric"]: row["value"] for row in trained.store.results(keys=keys)}
     assert {"attention_cosine", "attention_jsd", "procrustes_distance", "procrustes_disparity", "position_norm",
             "accuracy_ood_noise_0.5"} <= set(of)  # fmt: skip
-    clean = trained.store.read(trained.unit("learned-0.2").key).metrics["accuracy_ood"]
+    clean = trained.store.read(trained.spec("learned-0.2").identity).metrics["accuracy_ood"]
     assert of["accuracy_ood_noise_0"] == pytest.approx(clean)
     assert of["accuracy_ood_lost_to_noise_0.5"] == pytest.approx(clean - of["accuracy_ood_noise_0.5"])
-    nope = {row["metric"] for row in trained.store.results(keys={trained.measurement("nope").key})}
+    nope = {row["metric"] for row in trained.store.results(keys={trained.measurement("nope").identity})}
     assert "attention_cosine" in nope
     assert not any(metric.startswith("procrustes") for metric in nope)
 
 
 def test_a_table_before_training_is_the_one_that_the_seed_draws(trained: Trained) -> None:
-    unit = trained.unit("learned-0.2", seed=1)
-    before, after = (measuring.restore(trained.store, unit.key, weights) for weights in (False, True))
+    spec = trained.spec("learned-0.2", seed=1)
+    before, after = (
+        restored(trained.store, spec.identity, execute.build, weights=weights) for weights in (False, True)
+    )
     torch.manual_seed(1)
-    config = work.msgspec.convert(unit.settings["model"], work.EncoderConfig)
-    again = work.make_model(rows.row("learned-0.2"), config)
+    config = msgspec.convert(spec.settings["model"], EncoderConfig)
+    again = execute.make_model(variants.variant("learned-0.2"), config)
     assert all(torch.equal(a, b) for a, b in zip(before.model.state_dict().values(), again.state_dict().values(),
                                                  strict=True))  # fmt: skip
-    arrays = trained.store.arrays(trained.measurement("learned-0.2", 1).key)
+    arrays = trained.store.arrays(trained.measurement("learned-0.2", 1).identity)
     table = before.model.schemes[0].embed(before.model.schemes[0].prepare(before.pos)).detach().double()
     assert arrays["distances_before"] == pytest.approx(torch.cdist(table, table).numpy(), abs=1e-4)
     assert not np.allclose(arrays["distances_after"], arrays["distances_before"])
-    assert torch.equal(after.model.head.weight, trained.store.weights(unit.key)["head.weight"])
+    assert torch.equal(after.model.head.weight, trained.store.weights(spec.identity)["head.weight"])
 
 
 def test_the_reference_of_2d_fixed_is_another_seed_of_it(trained: Trained) -> None:
-    settings = trained.measurement("2d-fixed", 0).settings
-    assert settings["trained"] == trained.unit("2d-fixed", 0).key
-    assert settings["reference"] == trained.unit("2d-fixed", 1).key
-    assert trained.measurement("rope", 1).settings["reference"] == trained.unit("2d-fixed", 1).key
+    parents = trained.measurement("2d-fixed", 0).parents
+    assert parents["trained"] == trained.spec("2d-fixed", 0).identity
+    assert parents["reference"] == trained.spec("2d-fixed", 1).identity
+    assert trained.measurement("rope", 1).parents["reference"] == trained.spec("2d-fixed", 1).identity
     last = trained.measurement("2d-fixed", 1)
-    assert last.settings["reference"] == trained.unit("2d-fixed", 0).key
-    metrics = trained.store.read(last.key).metrics
+    assert last.parents["reference"] == trained.spec("2d-fixed", 0).identity
+    metrics = trained.store.read(last.identity).metrics
     assert metrics["attention_cosine"] < 1
 
 
@@ -171,19 +194,19 @@ def test_a_report_draws_again_and_asks_for_what_is_missing(
 def test_a_tampered_weight_file_is_refused(tmp_path: Path, trained: Trained) -> None:
     store = Store(tmp_path)
     request = studies.Request(preset="quick", schemes=["learned-0.2"], seeds=[0])
-    units = [unit for unit in STUDY.plan(request, store) if unit.setting == "main"]
-    runner.run(units, store, runner.InProcess(), emit=lambda event: None)
-    path = tmp_path / "units" / units[0].key / "weights.safetensors"
+    specs = [spec for spec in STUDY.plan(request, store) if spec.condition == "main"]
+    runner.run(specs, store, runner.InProcess(), emit=lambda event: None)
+    path = tmp_path / "units" / specs[0].identity / "weights.safetensors"
     content = bytearray(path.read_bytes())
     content[-3] ^= 1
     path.write_bytes(content)
     with pytest.raises(StoreError, match=r"is not what was stored: its checksum differs.*rm -r"):
-        store.weights(units[0].key)
+        store.weights(specs[0].identity)
 
 
 def test_the_published_tables_are_whole() -> None:
     assert len(published.TABLE_A2) == len(published.TABLE_A3) == len(published.TABLE_A5) == 20
-    assert set(published.TABLE_1) == {*rows.TABLE_1, "learned-0.2"}
+    assert set(published.TABLE_1) == {*variants.TABLE_1, "learned-0.2"}
     for mean, sd in [*published.ACCURACY.values(), *published.WEIGHT_DECAY.values()]:
         assert 0.25 < mean < 1
         assert 0 < sd < 0.25
@@ -191,18 +214,26 @@ def test_the_published_tables_are_whole() -> None:
 
 @pytest.mark.data
 def test_the_authors_summary_at_its_last_epoch_is_table_a2(authors_folder: Path) -> None:
-    found = published.authors_curves(authors_folder.parent, 4000)["ood"]
+    summary = authors_folder / published.SUMMARY
+    found = published.authors_curves(summary, 4000)["ood"]
     for sigma, (mean, sd) in published.TABLE_A2.items():
-        assert found[rows.learned(sigma)] == pytest.approx((mean, sd), abs=6e-4)
+        assert found[variants.learned(sigma)] == pytest.approx((mean, sd), abs=6e-4)
     assert found["2d-fixed-literal"] == pytest.approx(published.TABLE_1["2d-fixed"], abs=6e-4)
-    assert published.authors_curves(authors_folder.parent, 7) == {}
-    for split, numbers in published.authors_curves(authors_folder.parent, 200).items():
+    assert published.authors_curves(summary, 7) == {}
+    for split, numbers in published.authors_curves(summary, 200).items():
         assert {label: numbers[label] for label in published.EPOCH_200[split]} == published.EPOCH_200[split]
-    assert published.authors_curves(None, 200) == {}
+    assert published.authors_curves(authors_folder / "none.csv", 200) == {}
 
 
 def test_another_file_in_the_summarys_place_is_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "lst").mkdir()
-    (tmp_path / "lst" / "lst_reference_summary.csv").write_text("a,b\n1,2\n")
+    (tmp_path / published.SUMMARY).write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match="is not the authors' summary"):
-        published.authors_curves(tmp_path, 200)
+        published.authors_curves(tmp_path / published.SUMMARY, 200)
+
+
+@pytest.mark.data
+def test_a_store_keeps_the_authors_summary_for_its_pages(authors_folder: Path, tmp_path: Path) -> None:
+    request = studies.Request(preset="standard", schemes=["nope"], seeds=[1], data=authors_folder.parent)
+    for _ in range(2):
+        STUDY.plan(request, Store(tmp_path))
+    assert published.authors_curves(published.summary_path(tmp_path), 200)["ood"]

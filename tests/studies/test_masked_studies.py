@@ -1,66 +1,98 @@
-"""The studies of simulated networks, permuted pictures and recordings: from plan to page, and what they refuse."""
+"""The studies of simulated networks, permuted images and recordings: from plan to page, and what they refuse."""
 
 import csv
 import dataclasses
+import shutil
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
 import pytest
 import torch
 
-from posenc import runner, studies
-from posenc.report.ledger import judge_claim
-from posenc.store import Store
-from posenc.studies import masked, nmar, permuted
-from posenc.studies.masked import keeping
-from posenc.studies.masking import placing
-from posenc.studies.masking.rows import BASELINES, PLACED, UNTOLD
-from posenc.training.loop import TrainingConfig
+from posenc.cli import main
+from posenc.workbench import runner, studies
+from posenc.workbench.report.claims_table import judge_claim
+from posenc.workbench.store import Store
+from posenc.workbench.studies import nmar, permuted, recordings
+from posenc.workbench.studies.nmar.claims import CLAIMS as NMAR_CLAIMS
+from posenc.workbench.studies.permuted.settings import images_of, permuted_grid
+from posenc.workbench.studies.recordings import stored_recordings
+from posenc.workbench.studies.recordings.conditions import CONDITIONS
+from posenc.workbench.studies.recordings.presets import Simulation
+from posenc.workbench.studies.recordings.stored_recordings import Protocol
+from posenc.workbench.studies.shared.hidden_tokens import table_scores
+from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, WITH_COORDINATES, WITHOUT_COORDINATES
+from posenc.workbench.tasks.recordings import read_recordings
+from posenc.workbench.training.loop import TrainingConfig
 
-ENOUGH = TrainingConfig(epochs=4, batch=16, lr=3e-3, optimiser="adam", evaluate_every=2)
+ENOUGH = TrainingConfig(epochs=4, batch=16, lr=3e-3, optimizer="adam", evaluate_every=2)
 
 
 def tiny(monkeypatch, module, dim=12, **changes):
-    """The quick preset made tiny: the same rows, settings and panels."""
+    """The quick preset made tiny: the same variants, conditions and panels."""
     preset = module.presets.PRESETS["quick"]
-    model = msgspec.structs.replace(preset.own["model"], dim=dim, hidden=16)
-    found = dataclasses.replace(preset, seeds=(0, 1), own={**preset.own, "training": ENOUGH, "model": model, **changes})
-    monkeypatch.setitem(module.presets.PRESETS, "quick", found)
-    monkeypatch.setattr(placing, "DRAWS", 20)
-    monkeypatch.setattr(placing, "DRAWS_OF_MANY", 20)
+    model = msgspec.structs.replace(preset.model, dim=dim, hidden=16)
+    small = dataclasses.replace(preset, seeds=(0, 1), training=ENOUGH, model=model, **changes)
+    monkeypatch.setitem(module.presets.PRESETS, "quick", small)
+    monkeypatch.setattr(table_scores, "DRAWS", 20)
+    monkeypatch.setattr(table_scores, "DRAWS_OF_MANY", 20)
 
 
 def run(study, request, store):
-    units = study.plan(request, store)
-    report = runner.run(units, store, runner.InProcess(), emit=lambda event: None)
+    specs = study.plan(request, store)
+    report = runner.run(specs, store, runner.InProcess(), emit=lambda event: None)
     assert report.exit_code == 0, report.failed
-    return units
+    return specs
 
 
-def page(study, request, store, units):
-    return study.page(request, store, units, {}).read_text()
+def page(study, request, store, specs):
+    return study.page(request, store, specs, {}).read_text()
 
 
 # simulated networks --------------------------------------------------------------------------------------------------
 
 
 def test_the_simulated_network_from_plan_to_page(tmp_path, monkeypatch):
-    tiny(monkeypatch, nmar)
-    monkeypatch.setitem(nmar.presets.DATA, "train", 1200)
-    monkeypatch.setitem(nmar.presets.DATA, "test", 300)
+    tiny(monkeypatch, nmar, train_steps=1200, test_steps=300)
     store, study = Store(tmp_path), nmar.STUDY
     request = studies.Request(preset="quick", schemes=["learned-0.1", "learned-1", "random", "ridge", "mean"])
-    units = run(study, request, store)
-    assert len(units) == 10
-    told = {(unit.scheme, unit.seed): store.read(unit.key).metrics for unit in units}
-    assert told["ridge", 0]["mse_over_linear"] == 1
-    assert told["mean", 0]["mse_over_linear"] > 1
-    assert told["ridge", 0]["mse_50"] != told["ridge", 1]["mse_50"], "every seed draws a network of its own"
-    found = page(study, request, store, units)
-    for said in ("Modules in the learned tables", "F-test over 3 encodings", "diverge", "Where nodes lie", "node 15",
-                 "module 3", "When modules appear", "Tree: ", "What is claimed"):  # fmt: skip
-        assert said in found
-    assert study.verdict(request, store, units)[0].endswith("best linear prediction.")
+    specs = run(study, request, store)
+    assert len(specs) == 10
+    metrics = {(spec.variant, spec.seed): store.read(spec.identity).metrics for spec in specs}
+    assert metrics["ridge", 0]["mse_over_linear"] == 1
+    assert metrics["mean", 0]["mse_over_linear"] > 1
+    assert metrics["ridge", 0]["mse_50"] != metrics["ridge", 1]["mse_50"], "every seed draws a network of its own"
+    html = page(study, request, store, specs)
+    for text in ("Agreement of learned tables with the modules", "F-test over 3 encodings", "diverge", "node 15",
+                 "Maps of learned positions", "module 3", "Learning curves: AUC of the modules",
+                 "Dendrogram of nodes: ", "Published claims at this scale"):  # fmt: skip
+        assert text in html
+    answer = study.verdict(request, store, specs)[0]
+    assert answer.startswith(("Yes: ", "No: ", "Cannot be said: "))
+    assert answer.endswith("best linear prediction.")
+
+
+@pytest.mark.parametrize(
+    ("aucs", "answer"),
+    [
+        ((0.9, 0.92, 0.94), "Yes: learned-0.1 separates the modules, AUC 0.92 "),
+        ((0.5, 0.52, 0.54), "No: no table separates the modules beyond chance. Highest: learned-0.1, AUC 0.52 "),
+        ((0.5, 0.7, 0.9), "Cannot be said: learned-0.1 has the highest AUC 0.70 "),
+        ((0.9,), "Cannot be said: learned-0.1 has the highest AUC 0.90 "),
+        ((), "Cannot be said: no encoding with a learned table has finished."),
+    ],
+)
+def test_the_verdict_answers_the_question_by_the_interval(aucs, answer):
+    values = {"auc": aucs, "auc_null_high": [0.6] * len(aucs), "mse_over_linear": [1.01] * len(aucs)}
+    data = SimpleNamespace(
+        rows=[
+            {"setting": "main", "scheme": "learned-0.1", "seed": seed, "metric": metric, "value": value}
+            for metric, each in values.items()
+            for seed, value in enumerate(each)
+        ]
+    )
+    assert nmar.STUDY.headline(data).startswith(answer)
 
 
 def test_the_claims_of_the_simulated_network_can_fail():
@@ -72,36 +104,38 @@ def test_the_claims_of_the_simulated_network_can_fail():
             for seed in range(3)
         ]
 
-    claim = nmar.CLAIMS[0]
+    claim = NMAR_CLAIMS[0]
     unlearned = {"learned-0.1": 0.5, "learned-1": 0.5, "learned-2": 0.45, "random": 0.5}
-    assert judge_claim(claim, rows(unlearned)).verdict == "not upheld"
+    assert judge_claim(claim, rows(unlearned)).verdict == "contradicted"
     held = [row for row in rows({**unlearned, "learned-0.1": 0.97}) if row["metric"] == "auc"]
     held += [{**row, "metric": "auc_initial", "value": 0.5 + 0.001 * row["seed"]} for row in held]
-    assert judge_claim(claim, held).verdict == "upheld"
+    assert judge_claim(claim, held).verdict == "supported"
 
 
-# permuted pictures ---------------------------------------------------------------------------------------------------
+# permuted images -----------------------------------------------------------------------------------------------------
 
 
-def test_permuted_pictures_from_plan_to_page(tmp_path, monkeypatch, fashion):
-    tiny(monkeypatch, permuted, dim=32, images=None, test=20)
+def test_permuted_images_from_plan_to_page(tmp_path, monkeypatch, fashion):
+    tiny(monkeypatch, permuted, dim=32, images=None, test_images=20)
     store, study = Store(tmp_path / "runs"), permuted.STUDY
     request = studies.Request(preset="quick", data=fashion, schemes=["learned-0.1", "2d-fixed", "rope", "mean"])
-    units = run(study, request, store)
-    told = {(unit.scheme, unit.seed): store.read(unit.key).metrics for unit in units}
-    assert told["2d-fixed", 0]["neighbours"] > 0.8, "it is told the true cells, whatever the order"
-    assert told["2d-fixed", 1]["residual"] < 0.2 < told["learned-0.1", 1]["residual"]
-    assert "neighbours" not in told["rope", 0]
-    assert permuted.presets.order_of(0).tolist() != permuted.presets.order_of(1).tolist()
-    found = page(study, request, store, units)
-    for said in (
-        "True neighbours found",
-        "The sheet that was learned",
+    specs = run(study, request, store)
+    metrics = {(spec.variant, spec.seed): store.read(spec.identity).metrics for spec in specs}
+    assert metrics["2d-fixed", 0]["neighbours"] > 0.8, "it reads the true cells, whatever the order"
+    assert metrics["2d-fixed", 1]["residual"] < 0.2 < metrics["learned-0.1", 1]["residual"]
+    assert "neighbours" not in metrics["rope", 0]
+    images = images_of(specs[0])
+    assert permuted_grid(images, 0).order.tolist() != permuted_grid(images, 1).order.tolist()
+    html = page(study, request, store, specs)
+    for text in (
+        "Neighbor recall and Procrustes disparity",
+        "Layouts of learned tables",
         "chance",
-        "Errors",
-        "When neighbours are found",
+        "Prediction error on held-out images",
+        "Learning curves: neighbor recall",
+        f"Data: {images.description}.",
     ):
-        assert said in found
+        assert text in html
     with pytest.raises(ValueError, match="relative"):
         study.plan(studies.Request(preset="quick", data=fashion, schemes=["relativ"]), store)
 
@@ -124,15 +158,16 @@ def file(tmp_path):
 
 
 def test_recordings_from_a_file_to_page_and_places(tmp_path, monkeypatch, file):
-    tiny(monkeypatch, masked, each=30)
-    store, study = Store(tmp_path / "runs"), masked.STUDY
+    tiny(monkeypatch, recordings, test_frames=30)
+    store, study = Store(tmp_path / "runs"), recordings.STUDY
     labels = ["learned-0.1", "learned-1", "laplacian", "sinusoid-xyz", "nope", "ridge", "mean"]
     request = studies.Request(preset="quick", source=file, schemes=labels)
-    units = run(study, request, store)
-    found = page(study, request, store, units)
-    for said in ("Errors on unseen recordings", "Errors by recording", "recording ", "Modules in the learned tables",
-                 "station 3", "valley 2", "positions.csv", "Modules found without being named", "Tree: "):  # fmt: skip
-        assert said in found
+    specs = run(study, request, store)
+    html = page(study, request, store, specs)
+    for text in ("Prediction error on test recordings", "Prediction error by test recording", "recording ", "station 3",
+                 "Agreement of learned tables with the given modules", "valley 2", "positions.csv",
+                 "Modules detected in learned tables", "Dendrogram of channels: "):  # fmt: skip
+        assert text in html
     (beside,) = (tmp_path / "runs" / "pages").glob(f"masked-quick-{file.stem}-positions.csv")
     with beside.open() as places:
         lines = list(csv.DictReader(places))
@@ -140,81 +175,158 @@ def test_recordings_from_a_file_to_page_and_places(tmp_path, monkeypatch, file):
     assert {(line["scheme"], line["seed"]) for line in lines} >= {("learned-0.1", "0"), ("learned-1", "1")}
     assert {line["channel"] for line in lines} == {f"station {n}" for n in range(12)}
     assert all(np.isfinite(float(line["z"])) for line in lines)
-    # a page made again needs neither the file nor the training
+    assert "Predicting the mean of every channel has an error of about 1" in html
+
+
+@pytest.fixture
+def refused(monkeypatch):
+    """From the call on, recordings are neither read, simulated nor put into a store."""
+
+    def refuse(*_, **__):
+        raise AssertionError("a report makes no data")
+
+    def start():
+        monkeypatch.setattr(recordings.settings, "read_recordings", refuse)
+        monkeypatch.setattr(recordings.settings.simulated_brain, "simulate", refuse)
+        monkeypatch.setattr(stored_recordings, "store", refuse)
+        monkeypatch.setattr(stored_recordings, "read_tokens", refuse)
+
+    return start
+
+
+def files_of(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_report_without_the_file_is_about_the_users_recordings_and_makes_no_data(
+    tmp_path, monkeypatch, file, refused, capsys
+):
+    tiny(monkeypatch, recordings, test_frames=30)
+    store, study = Store(tmp_path / "runs"), recordings.STUDY
+    request = studies.Request(preset="quick", source=file, schemes=["learned-0.1", "nope", "ridge"], seeds=[0])
+    specs = run(study, request, store)
     file.unlink()
-    assert {u.key for u in study.stored(dataclasses.replace(request, source=None), store)} == {u.key for u in units}
-    assert "predicting nothing has about 1" in found
+    before = files_of(store.root / "data")
+    assert (store.root / "data" / "sources.jsonl") in before
+    refused()
+    for panels in ([], ["--panels", "errors"]):
+        with pytest.raises(SystemExit) as ended:
+            main(["report", "masked", "--out", str(store.root), *panels])
+        assert ended.value.code == 0, capsys.readouterr().err
+    assert files_of(store.root / "data") == before
+    assert {spec.identity for spec in study.stored(studies.Request(preset="quick"), store)} == {
+        spec.identity for spec in specs
+    }
+    for name in ("masked-quick-own.html", "masked-quick-own-errors.html"):
+        html = (store.root / "pages" / name).read_text()
+        assert "imulated" not in html
+        assert "Data: own.npz. 12 channels, 3 training recordings with 360 time points, 2 test recordings" in html
+        assert "posenc run masked own.npz --preset quick" in html
+        assert "where these are known. Data: own.npz. Scale: " in html
 
 
-def test_without_coordinates_there_are_no_rows_of_places(tmp_path, monkeypatch, file):
-    tiny(monkeypatch, masked, each=30)
+def test_a_report_of_simulated_recordings_says_so_and_simulates_nothing(tmp_path, monkeypatch, refused):
+    tiny(monkeypatch, recordings, test_frames=20, simulation=Simulation(3, 60, {"A": 5, "B": 4, "C": 3}))
+    store, study = Store(tmp_path / "runs"), recordings.STUDY
+    request = studies.Request(preset="quick", schemes=["learned-0.1", "ridge"], seeds=[0])
+    run(study, request, store)
+    refused()
+    again = studies.Request(preset="quick")
+    html = page(study, again, store, study.stored(again, store))
+    assert "Data: simulated recordings (no file was given). 12 channels" in html
+    assert "posenc run masked --preset quick" in html
+    # A record of an earlier version does not say so itself, but the store has noted what was simulated.
+    (record,) = (store.root / "data").glob("recordings-*/about.json")
+    plain = msgspec.json.decode(record.read_bytes())
+    del plain["simulated"]
+    record.write_bytes(msgspec.json.encode(plain))
+    assert "Data: simulated recordings" in page(study, again, store, study.stored(again, store))
+
+
+def test_a_page_without_the_record_of_its_recordings_says_what_is_missing(tmp_path, monkeypatch, file):
+    tiny(monkeypatch, recordings, test_frames=30)
+    store, study = Store(tmp_path / "runs"), recordings.STUDY
+    request = studies.Request(preset="quick", source=file, schemes=["learned-0.1", "ridge"], seeds=[0])
+    specs = run(study, request, store)
+    shutil.rmtree(stored_recordings.folder_of(store.root, specs[0].settings["data"]["recordings"]))
+    html = page(study, request, store, specs)
+    assert "The store lacks their record, so channels are numbered and modules are unknown." in html
+    assert "channel 12" in html
+
+
+def test_without_coordinates_there_are_no_variants_that_read_them(tmp_path, monkeypatch, file):
+    tiny(monkeypatch, recordings, test_frames=30)
     with np.load(file) as arrays:
         bare = {name: arrays[name] for name in ("recordings", "channels")}
     np.savez(tmp_path / "bare.npz", **bare)
     store = Store(tmp_path / "runs")
-    labels = {u.scheme for u in masked.STUDY.plan(studies.Request(preset="quick", source=tmp_path / "bare.npz"), store)}
-    assert labels == {*UNTOLD, *BASELINES}
-    asked = {u.scheme for u in masked.STUDY.plan(studies.Request(preset="quick", source=file), store)}
-    assert asked == {*UNTOLD, *PLACED, *BASELINES}
+    labels = {
+        u.variant for u in recordings.STUDY.plan(studies.Request(preset="quick", source=tmp_path / "bare.npz"), store)
+    }
+    assert labels == {*WITHOUT_COORDINATES, *BASELINES}
+    asked = {u.variant for u in recordings.STUDY.plan(studies.Request(preset="quick", source=file), store)}
+    assert asked == {*WITHOUT_COORDINATES, *WITH_COORDINATES, *BASELINES}
     with pytest.raises(ValueError, match="needs coordinates of the channels, and these have none"):
-        masked.STUDY.plan(studies.Request(preset="quick", source=tmp_path / "bare.npz", schemes=["gridpe-xyz"]), store)
+        recordings.STUDY.plan(
+            studies.Request(preset="quick", source=tmp_path / "bare.npz", schemes=["gridpe-xyz"]), store
+        )
 
 
 def test_a_store_keeps_recordings_once_split_by_subject(tmp_path, monkeypatch, file):
-    made = []
+    reads = []
 
-    def make():
-        made.append(1)
-        return masked.presets.read(file)
+    def read():
+        reads.append(1)
+        return read_recordings(file)
 
-    first, again = (keeping.keep(tmp_path, "x", make, held=0.3, each=20, seed=0) for _ in range(2))
+    protocol = Protocol(held_out=0.3, test_frames=20, seed=0)
+    first, again = (stored_recordings.store(tmp_path, "x", read, protocol) for _ in range(2))
     assert first == again
-    assert len(made) == 1
-    tokens, about = keeping.kept(tmp_path, first), keeping.about(tmp_path, first)
-    assert tokens.train.shape == (sum(about.lengths), 12, 1)
-    assert not set(about.train) & set(about.test)
-    assert tokens.test.shape == (20 * len(about.test), 12, 1)
+    assert len(reads) == 1
+    tokens, record = stored_recordings.read_tokens(tmp_path, first), stored_recordings.record_of(tmp_path, first)
+    assert tokens.train.shape == (sum(record.train_lengths), 12, 1)
+    assert not set(record.train) & set(record.test)
+    assert tokens.test.shape == (20 * len(record.test), 12, 1)
     assert tokens.frames is not None
     assert float(tokens.train.mean()) == pytest.approx(0, abs=1e-6)
     assert tokens.views["graph"].coords.shape == (12, 8)
     away = torch.cdist(*(tokens.views["places"].coords,) * 2).fill_diagonal_(torch.inf)
     assert float(away.min(1).values.median()) == pytest.approx(1, rel=1e-4)
     with pytest.raises(ValueError, match=r"no longer in .* Run the same command again with the file"):
-        keeping.about(tmp_path / "elsewhere", first)
+        stored_recordings.record_of(tmp_path / "elsewhere", first)
 
 
 def test_a_single_recording_is_refused_with_a_way_out(tmp_path, monkeypatch):
     np.savez(tmp_path / "one.npz", recordings=np.random.default_rng(0).normal(size=(1, 5, 60)))
     request = studies.Request(preset="quick", source=tmp_path / "one.npz")
     with pytest.raises(ValueError, match=r"nothing unseen is left to test with. Add recordings of others, or cut it"):
-        masked.STUDY.plan(request, Store(tmp_path / "runs"))
+        recordings.STUDY.plan(request, Store(tmp_path / "runs"))
 
 
-def test_a_simulated_brain_takes_the_place_of_a_file_and_other_masks_are_settings(tmp_path, monkeypatch):
-    networks = {"A": 5, "B": 4, "C": 3}
-    tiny(monkeypatch, masked, each=20, simulated={"subjects": 3, "frames": 60, "networks": networks})
-    store, study = Store(tmp_path / "runs"), masked.STUDY
+def test_a_simulated_brain_takes_the_place_of_a_file_and_other_masks_are_conditions(tmp_path, monkeypatch):
+    tiny(monkeypatch, recordings, test_frames=20, simulation=Simulation(3, 60, {"A": 5, "B": 4, "C": 3}))
+    store, study = Store(tmp_path / "runs"), recordings.STUDY
     request = studies.Request(preset="quick", schemes=["learned-0.1", "random", "ridge"], panels=["rates"], seeds=[0])
-    units = run(study, request, store)
-    assert {unit.setting for unit in units} == set(masked.presets.RATES)
-    (at_90,) = [u for u in units if u.setting == "trained at 90%" and u.scheme.startswith("learned")]
-    assert store.read(at_90.key).metrics.keys() >= {"mse_90"}
-    assert "mse_15" in store.read(units[3].key).metrics
-    found = page(study, request, store, units)
-    assert "Errors by the part hidden in training: 15%" in found
-    assert "These recordings are simulated" not in found, "the panel that says so was not asked for"
+    specs = run(study, request, store)
+    assert {spec.condition for spec in specs} == set(CONDITIONS)
+    (at_90,) = [u for u in specs if u.condition == "trained at 90%" and u.variant.startswith("learned")]
+    assert store.read(at_90.identity).metrics.keys() >= {"mse_90"}
+    assert "mse_15" in store.read(specs[3].identity).metrics
+    html = page(study, request, store, specs)
+    assert "Prediction error, trained with 15% of the channels hidden" in html
+    assert "share of the channels hidden in training: 15%" in html
 
 
 def test_the_studies_are_found_and_say_how_long_they_take(tmp_path, monkeypatch):
-    tiny(monkeypatch, nmar)
-    monkeypatch.setitem(nmar.presets.DATA, "train", 100)
-    monkeypatch.setitem(nmar.presets.DATA, "test", 50)
-    for module in (nmar, permuted, masked):
-        assert studies.find(module.STUDY.name) is module.STUDY
-        assert set(module.STUDY.scales["quick"].panels) <= set(module.STUDY.plans)
-        assert "quick" not in module.STUDY.asks
-        for claim in module.CLAIMS:
+    tiny(monkeypatch, nmar, train_steps=100, test_steps=50)
+    for module in (nmar, permuted, recordings):
+        study = module.STUDY
+        assert studies.find(study.name) is study
+        assert set(study.presets["quick"].panels) <= set(study.panels)
+        assert not study.asks("quick")
+        for claim in study.claims:
             assert claim.controls
+            assert claim.panel in study.panels
     store = Store(tmp_path)
-    units = nmar.STUDY.plan(studies.Request(preset="quick", schemes=["learned-1", "mean"], seeds=[0]), store)
-    assert 0 < nmar.STUDY.estimate(units, store, 2).seconds < 60
+    specs = nmar.STUDY.plan(studies.Request(preset="quick", schemes=["learned-1", "mean"], seeds=[0]), store)
+    assert 0 < nmar.STUDY.estimate(specs, store, 2).seconds < 60

@@ -1,4 +1,4 @@
-"""What studies of masked modelling share: tokens and masks, rows, what is measured of tables, one unit of work."""
+"""Shared code of the studies of hidden tokens: tokens and masks, variants, scores of tables, one run."""
 
 import msgspec
 import numpy as np
@@ -7,14 +7,15 @@ import torch
 
 from posenc.models.encoder import EncoderConfig
 from posenc.positions import Positions, grid, sequence
-from posenc.store import Unit
-from posenc.studies.masking import placing, rows, work
-from posenc.studies.masking.tokens import MASKS, Tokens, drawn_hidden, listed
-from posenc.training.loop import TrainingConfig
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.studies.shared.hidden_tokens import execute, settings, table_scores, variants
+from posenc.workbench.studies.shared.hidden_tokens.tokens import MASKS, Tokens, draw_hidden, hidden_indices
+from posenc.workbench.training.fit import TrainingPosition
+from posenc.workbench.training.loop import TrainingConfig, train
 
 CHANNELS = 8
 CONFIG = EncoderConfig(channels=1, classes=1, dim=12, depth=2, hidden=16)
-TRAINING = TrainingConfig(epochs=6, batch=16, lr=1e-2, optimiser="adam", evaluate_every=3)
+TRAINING = TrainingConfig(epochs=6, batch=16, lr=1e-2, optimizer="adam", evaluate_every=3)
 
 
 @pytest.fixture
@@ -32,55 +33,56 @@ def tokens() -> Tokens:
         tuple(f"c{n}" for n in range(CHANNELS)),
         {"index": sequence(CHANNELS), "places": Positions(places.float())},
         modules=tuple(f"m{n}" for n in of.tolist()),
-        places=places,
+        coordinates=places,
     )
 
 
-def unit(label: str, task: work.Task, **changes) -> Unit:
-    row = label if label in rows.BASELINES else rows.row(label, CONFIG.dim, axes=3)
-    settings = work.settled(row, task, CONFIG, TRAINING, {"tokens": CHANNELS}, "cpu") | changes
-    return Unit(study="s", preset="p", scheme=label, seed=1, work="a:b", settings=settings)
+def spec(label: str, task: settings.MaskedTask, **changes) -> RunSpec:
+    chosen = label if label in variants.BASELINES else variants.variant(label, CONFIG.dim, axes=3)
+    stored = settings.settings_of(chosen, task, CONFIG, TRAINING, {"tokens": CHANNELS}, "cpu") | changes
+    names = {"procedure": "masked.train", "entry": "a:b"}
+    return RunSpec(study="s", preset="p", variant=label, seed=1, settings=stored, **names)
 
 
-TASK = work.Task(rate=0.5, asked=(0.75, 0.5))
+TASK = settings.MaskedTask(rate=0.5, test_rates=(0.75, 0.5))
 
 
 def test_masks_of_a_test_are_few_exact_and_the_same_every_time(tokens):
-    few = tokens.hidden(0.75)
+    few = tokens.test_masks(0.75)
     assert few.shape == (100, CHANNELS)
     assert (few.sum(1) == 6).all()
     assert len(few.unique(dim=0)) <= MASKS
-    assert torch.equal(few, tokens.hidden(0.75))
-    assert few[3].nonzero().flatten().tolist() == listed(few)[3].tolist()
-    drawn = drawn_hidden(5, CHANNELS, 0.5, torch.Generator().manual_seed(0))
+    assert torch.equal(few, tokens.test_masks(0.75))
+    assert few[3].nonzero().flatten().tolist() == hidden_indices(few)[3].tolist()
+    drawn = draw_hidden(5, CHANNELS, 0.5, torch.Generator().manual_seed(0))
     assert drawn.shape == (5, 4)
     assert all(len(set(row)) == 4 for row in drawn.tolist())
 
 
 def test_baselines_are_ordered_by_what_they_know(tokens):
-    found = {name: each.mean() for name, each in tokens.baseline(0.5).items()}
-    assert set(found) == set(rows.BASELINES)
+    found = {name: each.mean() for name, each in tokens.baseline_errors(0.5).items()}
+    assert set(found) == set(variants.BASELINES)
     assert found["ridge"] < found["nearest"] < found["mean"]
     assert found["ridge"] < 0.6 < 1 < found["mean"]
 
 
-@pytest.mark.parametrize("label", [*rows.UNTOLD[:6], *rows.PLACED[:3]])
+@pytest.mark.parametrize("label", [*variants.WITHOUT_COORDINATES[:6], *variants.WITH_COORDINATES[:3]])
 def test_every_row_learns(label, tokens):
-    trained = work.Trained(unit(label, TASK), tokens)
+    trained = execute.MaskedModel(spec(label, TASK), tokens)
     before = float(trained.loss(torch.arange(64)).detach())
-    optimiser = torch.optim.Adam(trained.model.parameters(), lr=1e-2)
+    optimizer = torch.optim.Adam(trained.model.parameters(), lr=1e-2)
     for step in range(12):
-        optimiser.zero_grad()
-        trained.loss_at(work.At(0, step, 0), torch.arange(200)).backward()
-        optimiser.step()
+        optimizer.zero_grad()
+        trained.loss_at(TrainingPosition(0, step, 0), torch.arange(200)).backward()
+        optimizer.step()
     assert float(trained.loss(torch.arange(64)).detach()) < before
     assert bool(trained.tables()) == ("embed" in trained.model.schemes[0].claims.sites)
 
 
 def test_a_row_of_places_fills_the_width_with_zeros(tokens):
     config = msgspec.structs.replace(CONFIG, dim=16)
-    row = rows.row("sinusoid-xyz", 16, axes=3)
-    scheme = rows.make_model(row, config, tokens.views["places"], "learned").schemes[0]
+    row = variants.variant("sinusoid-xyz", 16, axes=3)
+    scheme = variants.make_model(row, config, tokens.views["places"], "learned").schemes[0]
     table = scheme.embed(scheme.prepare(tokens.views["places"]))
     assert table.shape == (CHANNELS, 16)
     assert not table[:, 12:].any()
@@ -88,31 +90,31 @@ def test_a_row_of_places_fills_the_width_with_zeros(tokens):
 
 
 def test_tables_are_one_a_layer_where_they_are_learned_and_one_where_they_are_fixed(tokens):
-    assert len(work.Trained(unit("learned-0.1", TASK), tokens).tables()) == 2
-    assert len(work.Trained(unit("1d-fixed", TASK), tokens).tables()) == 1
-    trained = work.Trained(unit("learned-0.2", TASK), tokens)
+    assert len(execute.MaskedModel(spec("learned-0.1", TASK), tokens).tables()) == 2
+    assert len(execute.MaskedModel(spec("1d-fixed", TASK), tokens).tables()) == 1
+    trained = execute.MaskedModel(spec("learned-0.2", TASK), tokens)
     assert float(torch.stack(trained.tables()).std()) == pytest.approx(0.2, rel=0.2)
 
 
 def test_what_does_not_fit_is_refused_in_a_sentence(tokens):
     with pytest.raises(ValueError, match="needs coordinates of the channels, and these have none"):
-        rows.refuse_unfit(rows.row("laplacian", 12, 3), CONFIG, tokens.views)
+        variants.require_fit(variants.variant("laplacian", 12, 3), CONFIG, tokens.views)
     with pytest.raises(ValueError, match=r"there is no encoding 'learnd'. Did you mean"):
-        rows.row("learnd", 12, 3)
+        variants.variant("learnd", 12, 3)
 
 
 def test_a_unit_trains_scores_every_recording_and_says_what_its_table_knows(tokens, tmp_path):
     for name in ("k", "r"):
         (tmp_path / "units" / name).mkdir(parents=True)
-    found = work.do(unit("learned-0.1", TASK), tmp_path / "units" / "k", lambda *_: None, lambda *_: tokens)
+    found = execute.execute(spec("learned-0.1", TASK), tmp_path / "units" / "k", lambda *_: None, lambda *_: tokens)
     assert found.arrays["errors"].shape == (2, 2)
     assert found.metrics["mse_75"] == pytest.approx(found.arrays["errors"][0].mean())
     assert found.metrics.keys() >= {"auc", "auc_layer_0", "auc_null", "auc_p", "ari", "modularity", "segregation"}
     assert found.arrays["positions"].shape == (CHANNELS, 3)
     assert {row["metric"] for row in found.curves} >= {"mse_75", "mse_50", "auc", "loss_train"}
-    plain = work.do(unit("ridge", TASK), tmp_path / "units" / "r", lambda *_: None, lambda *_: tokens)
+    plain = execute.execute(spec("ridge", TASK), tmp_path / "units" / "r", lambda *_: None, lambda *_: tokens)
     assert plain.metrics.keys() == {"mse_75", "mse_50"}
-    np.testing.assert_allclose(plain.arrays["errors"][1], tokens.baseline(0.5)["ridge"])
+    np.testing.assert_allclose(plain.arrays["errors"][1], tokens.baseline_errors(0.5)["ridge"])
 
 
 def test_a_stopped_unit_goes_on_to_the_same_last_digit(tokens, tmp_path):
@@ -120,14 +122,14 @@ def test_a_stopped_unit_goes_on_to_the_same_last_digit(tokens, tmp_path):
         if step > 2:
             raise KeyboardInterrupt
 
-    asked = unit("learned-1", TASK)
+    asked = spec("learned-1", TASK)
     (tmp_path / "units" / "a").mkdir(parents=True)
-    whole = work.do(asked, tmp_path / "units" / "a", lambda *_: None, lambda *_: tokens)
-    trained, stopped = work.Trained(asked, tokens), tmp_path / "units" / "b"
+    whole = execute.execute(asked, tmp_path / "units" / "a", lambda *_: None, lambda *_: tokens)
+    trained, stopped = execute.MaskedModel(asked, tokens), tmp_path / "units" / "b"
     stopped.mkdir(parents=True)
     with pytest.raises(KeyboardInterrupt):
-        work.train(trained.fit(), TRAINING, seed=1, workdir=stopped, report=stop, checkpoint_seconds=0.0)
-    again = work.do(asked, stopped, lambda *_: None, lambda *_: tokens)
+        train(trained.fit(), TRAINING, seed=1, workdir=stopped, report=stop, checkpoint_seconds=0.0)
+    again = execute.execute(asked, stopped, lambda *_: None, lambda *_: tokens)
     assert again.metrics == whole.metrics
 
 
@@ -139,19 +141,21 @@ def test_a_table_of_modules_is_found_out_and_noise_is_not(tokens):
     noise = torch.randn(CHANNELS, 6, generator=chance, dtype=torch.float64)
     of = torch.arange(CHANNELS) % 2
     sorted_out = noise + 20 * of[:, None]
-    found = placing.measured([noise], [sorted_out], tokens, seed=0)
+    found = table_scores.final_scores([noise], [sorted_out], tokens, seed=0)
     assert found["auc"] == found["ari"] == 1
     assert found["auc_p"] < 0.1 < found["auc_null_sd"] * 10
     assert abs(found["auc_null"] - 0.5) < 0.1
     assert found["auc_initial"] < 0.9
-    assert placing.measured([], [], tokens, seed=0) == {}
-    assert placing.looked_at([sorted_out, noise], tokens)["auc"] == pytest.approx((1 + found["auc_initial"]) / 2)
+    assert table_scores.final_scores([], [], tokens, seed=0) == {}
+    assert table_scores.curve_scores([sorted_out, noise], tokens)["auc"] == pytest.approx(
+        (1 + found["auc_initial"]) / 2
+    )
 
 
 def test_a_table_of_equal_rows_says_nothing(tokens):
     same = torch.ones(CHANNELS, 4, dtype=torch.float64)
-    assert "auc" not in placing.measured([same], [same], tokens, seed=0)
-    assert placing.pictured([same], [same], tokens) == {}
+    assert "auc" not in table_scores.final_scores([same], [same], tokens, seed=0)
+    assert table_scores.table_arrays([same], [same], tokens) == {}
 
 
 def test_a_table_of_the_true_grid_finds_its_neighbours():
@@ -160,12 +164,12 @@ def test_a_table_of_the_true_grid_finds_its_neighbours():
     blank = torch.zeros(1, 16, 1)
     known = Tokens(blank, blank, torch.zeros(1).long(), ("a",), tuple("abcdefghijklmnop"), {}, None, near, coords)
     noise = torch.randn(16, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    found = placing.measured([noise], [coords], known, seed=0)
+    found = table_scores.final_scores([noise], [coords], known, seed=0)
     assert found["neighbours"] == 1
     assert found["residual_straight"] == pytest.approx(0, abs=1e-9)
     assert found["residual"] < 0.05  # along a grid's links the ways are those of a taxi
     assert found["residual_p"] < 0.05
     assert found["neighbours_initial"] < 0.6
-    drawn = placing.pictured([noise], [coords], known)
+    drawn = table_scores.table_arrays([noise], [coords], known)
     np.testing.assert_allclose(drawn["positions"], coords, atol=0.5)
     assert drawn["before"].shape == (16, 2)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from posenc import runner, studies
-from posenc.models.points import PointsConfig
-from posenc.report.ledger import judge_claim
-from posenc.store import Store
-from posenc.studies.points import STUDY, claims, presets, published, rows, work
-from posenc.tasks import points as task
-from posenc.tasks.shapes import Mesh
+from posenc.models.point_cloud import PointsConfig
+from posenc.workbench import runner, studies
+from posenc.workbench.report.claims_table import judge_claim
+from posenc.workbench.store import Store
+from posenc.workbench.studies.points import STUDY, claims, presets, published, rows, work
+from posenc.workbench.tasks import points as task
+from posenc.workbench.tasks.shapes import Mesh
 
 SMALL = {"dim": 24, "depth": 1, "heads": 1, "hidden": 24}
 CONFIG = PointsConfig(channels=1, classes=4, dim=48, depth=2, heads=2, hidden=48)
@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
         for part, many in (("train", 4), ("test", 2)):
             (root / name / part).mkdir(parents=True)
             for number in range(many):
-                write_off(root / name / part / f"{name}_{number}.off", task.solid(name, rng))
+                write_off(root / name / part / f"{name}_{number}.off", task.make_solid(name, rng))
     (root / "box" / "train" / "box_9.off").write_text("OFF\n8 12 0\n0 0 0\n")
     (root / "box" / "readme.txt").write_text("no mesh")
     return root
@@ -59,10 +59,10 @@ def write_off(path: Path, mesh: Mesh, head: str = "OFF\n") -> None:
 
 
 def run(request: studies.Request, store: Store) -> list:
-    units = STUDY.plan(request, store)
-    report = runner.run(units, store, runner.InProcess(), emit=lambda event: None)
+    specs = STUDY.plan(request, store)
+    report = runner.run(specs, store, runner.InProcess(), emit=lambda event: None)
     assert report.exit_code == 0, report.failed
-    return units
+    return specs
 
 
 # rows ----------------------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def test_every_row_reads_points_and_only_those_that_claim_so_see_where_a_cloud_i
     points = torch.rand(2, 20, 3) - 0.5
 
     def told(at: torch.Tensor) -> torch.Tensor:
-        return model(task.tokens(at, row.features), task.positions(at, row.view))
+        return model(task.token_features(at, row.features), task.token_positions(at, row.view))
 
     still, moved = told(points), told(points + torch.tensor([0.5, -1.0, 2.0]))
     apart = float((moved - still).detach().abs().max())
@@ -91,11 +91,11 @@ def test_the_control_is_told_nothing_of_where_points_are() -> None:
     model = row.model(config).eval()
     for moved in (torch.zeros(3), torch.tensor([0.5, -1.0, 2.0])):
         clouds = torch.rand(2, 20, 3) + moved
-        places = task.positions(clouds, row.view).coords
+        places = task.token_positions(clouds, row.view).coords
         assert torch.equal(places[0], places[1])
-        assert bool((places.norm(dim=-1) <= task.CELLS).all())
+        assert bool((places.norm(dim=-1) <= task.CELLS_PER_RADIUS).all())
     tokens = torch.rand(1, 20, row.model(config).config.channels).expand(2, -1, -1)
-    told = model(tokens, task.positions(clouds, row.view))
+    told = model(tokens, task.token_positions(clouds, row.view))
     assert torch.equal(told[0], told[1]), "tokens alike, clouds apart: nothing tells them apart"
     assert rows.row("gridpe", CONFIG)[0].options == row.options
 
@@ -134,9 +134,9 @@ def test_the_rows_of_every_preset_can_be_built_and_its_claims_and_printed_number
 def test_from_plan_to_page(tmp_path: Path, small: presets.Preset) -> None:
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", schemes=["nope", "gridpe", "xyz"], seeds=[0])
-    units = run(request, store)
-    assert [unit.scheme for unit in units] == ["nope, solids", "gridpe, solids", "xyz, solids"]
-    found = {unit.scheme.split(",")[0]: store.read(unit.key).metrics for unit in units}
+    specs = run(request, store)
+    assert [spec.variant for spec in specs] == ["nope", "gridpe", "xyz"]
+    found = {spec.variant.split(",")[0]: store.read(spec.identity).metrics for spec in specs}
     names = {f"{kind}_x{ratio}" for kind in ("accuracy", "kept") for ratio in ("0.5", "2", "4")}
     names |= {f"{kind}_moved_{length}" for kind in ("accuracy", "change") for length in ("0.25", "1", "4")}
     names |= {"accuracy", "loss", "accuracy_arranged", "accuracy_mirrored", "accuracy_turned", "change_turned"}
@@ -146,29 +146,29 @@ def test_from_plan_to_page(tmp_path: Path, small: presets.Preset) -> None:
         assert found[label]["accuracy_moved_4"] == found[label]["accuracy"]
     assert found["nope"]["change_turned"] < 1e-3 < found["gridpe"]["change_turned"]
     assert found["xyz"]["change_moved_1"] > 1e-2
-    page = STUDY.page(request, store, units, {}).read_text()
+    page = STUDY.page(request, store, specs, {}).read_text()
     for title in ("Accuracy: solids", "Other numbers of points: solids", "As printed", "Moved clouds: solids",
                   "What a move and a turn change: solids", "The clouds: solids", "The rows: solids"):  # fmt: skip
         assert title in page
     assert "gridpe above nope in accuracy" in page
     assert "Not measured" in page  # the rows that were not asked for
-    assert "solids: " in " ".join(STUDY.verdict(request, store, units))
+    assert "solids: " in " ".join(STUDY.verdict(request, store, specs))
     assert STUDY.stored(request, store)
 
 
 def test_a_seed_draws_clouds_of_its_own_which_its_rows_share(tmp_path: Path, small: presets.Preset) -> None:
-    units = STUDY.plan(studies.Request(preset="quick", schemes=["nope", "xyz"]), Store(tmp_path))
-    points = {(unit.scheme, unit.seed): work.Trained(unit, tmp_path).parts for unit in units}
-    one, other = points["nope, solids", 0], points["nope, solids", 1]
-    assert torch.equal(one.test.points, points["xyz, solids", 0].test.points)
+    specs = STUDY.plan(studies.Request(preset="quick", schemes=["nope", "xyz"]), Store(tmp_path))
+    points = {(spec.variant, spec.seed): work.Trained(spec, tmp_path).parts for spec in specs}
+    one, other = points["nope", 0], points["nope", 1]
+    assert torch.equal(one.test.points, points["xyz", 0].test.points)
     assert not torch.equal(one.test.points, other.test.points)
     assert not torch.equal(one.train.points, one.test.points)
 
 
 def test_a_stopped_unit_goes_on_to_the_same_last_digit(tmp_path: Path, small: presets.Preset) -> None:
-    (unit,) = STUDY.plan(studies.Request(preset="quick", schemes=["gridpe"], seeds=[0]), Store(tmp_path))
-    whole = work.train_unit(unit, tmp_path / "units" / "a", lambda *_: None)
-    stopped, trained = tmp_path / "units" / "b", work.Trained(unit, tmp_path)
+    (spec,) = STUDY.plan(studies.Request(preset="quick", schemes=["gridpe"], seeds=[0]), Store(tmp_path))
+    whole = work.train_unit(spec, tmp_path / "units" / "a", lambda *_: None)
+    stopped, trained = tmp_path / "units" / "b", work.Trained(spec, tmp_path)
     stopped.mkdir(parents=True)
 
     def stop(step: int, *_: object) -> None:
@@ -177,7 +177,7 @@ def test_a_stopped_unit_goes_on_to_the_same_last_digit(tmp_path: Path, small: pr
 
     with pytest.raises(KeyboardInterrupt):
         work.train(trained.fit(), trained.training, seed=0, workdir=stopped, report=stop, checkpoint_steps=1)
-    again = work.train_unit(unit, stopped, lambda *_: None)
+    again = work.train_unit(spec, stopped, lambda *_: None)
     assert again.metrics == whole.metrics
     assert all(torch.equal(again.weights[name], value) for name, value in whole.weights.items())
 
@@ -186,10 +186,10 @@ def test_the_estimate_is_of_this_machine(
     tmp_path: Path, small: presets.Preset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(tmp_path)
-    units = STUDY.plan(studies.Request(preset="quick", schemes=["nope"], seeds=[0]), store)
+    specs = STUDY.plan(studies.Request(preset="quick", schemes=["nope"], seeds=[0]), store)
     drawn, real = [], work.clouds
     monkeypatch.setattr(work, "clouds", lambda *a: drawn.append(real(*a)) or drawn[-1])
-    found = STUDY.estimate(units, store, 2)
+    found = STUDY.estimate(specs, store, 2)
     assert 0 < found.seconds < 60
     assert [(len(parts.train), len(parts.test)) for parts in drawn] == [(14, 14)], "one batch of them is enough"
     assert 2**20 < found.memory_bytes < 2**32
@@ -201,19 +201,19 @@ def test_the_estimate_is_of_this_machine(
 def test_a_folder_of_meshes_is_a_setting_of_its_own(tmp_path: Path, folder: Path, small: presets.Preset) -> None:
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", schemes=["gridpe"], seeds=[0], source=folder)
-    units = run(request, store)
-    assert [unit.setting for unit in units] == ["my shapes"]
-    found = store.read(units[0].key).metrics
+    specs = run(request, store)
+    assert [spec.condition for spec in specs] == ["my shapes"]
+    found = store.read(specs[0].identity).metrics
     assert math.isfinite(found["accuracy_x4"])
     assert "accuracy_arranged" not in found
-    page = STUDY.page(request, store, units, {}).read_text()
+    page = STUDY.page(request, store, specs, {}).read_text()
     assert "1 meshes of train were left out: box_9.off cannot be read as OFF" in page
     kept = next((tmp_path / "runs" / "data").glob("points-*.npz"))
     (folder / "box" / "train" / "box_0.off").rename(folder / "box" / "train" / "renamed.off")
-    assert STUDY.plan(request, store)[0].key != units[0].key  # other meshes are another question
+    assert STUDY.plan(request, store)[0].identity != specs[0].identity  # other meshes are another question
     kept.unlink()
     with pytest.raises(ValueError, match=r"the clouds are no longer at .* Run the same command again"):
-        work.clouds(store.root, units[0].settings["data"], 0)
+        work.clouds(store.root, specs[0].settings["data"], 0)
 
 
 def test_spots_parts_are_run_where_her_mesh_is(tmp_path: Path, data_folder: Path, small: presets.Preset) -> None:
@@ -221,12 +221,12 @@ def test_spots_parts_are_run_where_her_mesh_is(tmp_path: Path, data_folder: Path
     asked = {"preset": "quick", "panels": ["spot"], "schemes": ["nope"], "seeds": [0]}
     assert STUDY.plan(studies.Request(**asked), store) == []
     request = studies.Request(**asked, data=data_folder)
-    (unit,) = run(request, store)
-    assert unit.settings["model"]["classes"] == len(task.PARTS)
-    assert "Accuracy: spot" in STUDY.page(request, store, [unit], {}).read_text()
+    (spec,) = run(request, store)
+    assert spec.settings["model"]["classes"] == len(task.SPOT_PARTS)
+    assert "Accuracy: spot" in STUDY.page(request, store, [spec], {}).read_text()
     next((tmp_path / "runs" / "data").glob("mesh-*.npz")).unlink()
     with pytest.raises(ValueError, match="the mesh is no longer at"):
-        work.clouds(store.root, unit.settings["data"], 0)
+        work.clouds(store.root, spec.settings["data"], 0)
 
 
 def test_a_row_that_nobody_has_is_said_before_meshes_are_read(
@@ -241,6 +241,6 @@ def test_a_row_that_nobody_has_is_said_before_meshes_are_read(
 def test_clouds_that_are_turned_any_way_are_another_setting(tmp_path: Path, small: presets.Preset) -> None:
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", panels=["any"], schemes=["nope"], seeds=[0])
-    units = run(request, store)
-    assert [(unit.setting, unit.settings["turned"]) for unit in units] == [("solids turned any way", "any")]
-    assert "Accuracy: solids turned any way" in STUDY.page(request, store, units, {}).read_text()
+    specs = run(request, store)
+    assert [(spec.condition, spec.settings["turned"]) for spec in specs] == [("solids turned any way", "any")]
+    assert "Accuracy: solids turned any way" in STUDY.page(request, store, specs, {}).read_text()

@@ -10,33 +10,44 @@ import pytest
 import torch
 
 from drawn_pictures import drawn
-from posenc import runner, studies
 from posenc.positions import grid
-from posenc.report.ledger import judge_claim
 from posenc.schemes.sc_pe import SCPE
-from posenc.store import Store
-from posenc.studies.classifying import Classifier
-from posenc.studies.picture_sets import Pictures
-from posenc.studies.sc_pe import CLAIMS, PLANS, STUDY, drawing, pictures, presets, rows
+from posenc.workbench import runner, studies
+from posenc.workbench.report.claims_table import judge_claim
+from posenc.workbench.store import Store
+from posenc.workbench.studies.sc_pe import (
+    STUDY,
+    claims,
+    conditions,
+    image_plots,
+    plots,
+    presets,
+    similarity_plots,
+    variants,
+)
+from posenc.workbench.studies.sc_pe.claims import CLAIMS
+from posenc.workbench.studies.shared import planning
+from posenc.workbench.studies.shared.classification import Classifier
+from posenc.workbench.studies.shared.image_data import ImageRecord
 
-SMALL = Pictures(name="drawn", digest="-", classes=10, shape=(1, 28, 28), train=60, test=20)
+SMALL = ImageRecord(name="drawn", digest="-", classes=10, shape=(1, 28, 28), train=60, test=20)
 HEAD = 3 * 256 + 256 + 256 * 64 + 64 + 64 + 1
 
 
 @pytest.fixture
 def small(monkeypatch):
     """The quick preset made tiny: the same rows, settings and panels."""
-    own = {"images": None, "epochs": 3, "tokens": 3}
-    found = dataclasses.replace(presets.PRESETS["quick"], own=own, seeds=(0,))
+    sizes = {"train_images": None, "epochs": 3, "transformer_epochs": 3}
+    found = dataclasses.replace(presets.PRESETS["quick"], **sizes, seeds=(0,))
     monkeypatch.setitem(presets.PRESETS, "quick", found)
     return found
 
 
 def run(request, store):
-    units = STUDY.plan(request, store)
-    report = runner.run(units, store, runner.InProcess(), emit=lambda event: None)
+    specs = STUDY.plan(request, store)
+    report = runner.run(specs, store, runner.InProcess(), emit=lambda event: None)
     assert report.exit_code == 0, report.failed
-    return units
+    return specs
 
 
 # rows ----------------------------------------------------------------------------------------------------------------
@@ -44,12 +55,12 @@ def run(request, store):
 
 def model(label):
     torch.manual_seed(0)
-    return rows.convolution(label, SMALL)[0].model()
+    return variants.lenet(label, SMALL)[0].model()
 
 
-@pytest.mark.parametrize("label", list(rows.KINDS))
+@pytest.mark.parametrize("label", list(variants.VARIANTS))
 def test_every_row_learns(label):
-    row, _ = rows.convolution(label, SMALL)
+    row, _ = variants.lenet(label, SMALL)
     assert msgspec.convert(msgspec.to_builtins(row), type(row)) == row
     made = row.model()
     logits = made(torch.randn(2, 1, 28, 28))
@@ -58,9 +69,9 @@ def test_every_row_learns(label):
     assert all(p.grad is not None and bool(p.grad.isfinite().all()) for p in made.parameters())
 
 
-@pytest.mark.parametrize("label", list(rows.TOKENS))
+@pytest.mark.parametrize("label", list(variants.TRANSFORMERS))
 def test_every_row_of_the_transformer_learns(label):
-    made = rows.transformer(label, SMALL).model()
+    made = variants.transformer(label, SMALL).model()
     logits = made(torch.randn(2, 1, 28, 28))
     logits.square().mean().backward()
     assert logits.shape == (2, 10)
@@ -68,7 +79,7 @@ def test_every_row_of_the_transformer_learns(label):
 
 
 def test_rows_have_the_sizes_that_the_author_s_networks_have():
-    sizes = {label: sum(p.numel() for p in model(label).parameters()) for label in rows.KINDS}
+    sizes = {label: sum(p.numel() for p in model(label).parameters()) for label in variants.VARIANTS}
     assert (sizes["plain"], sizes["plain-padded"]) == (44_426, 61_706)
     assert sizes["as-published"] == 61_706 + 784 * 120 + HEAD
     assert sizes["code"] == sizes["code-slow"] == sizes["code x 10"] == 44_426 + 784 * 120 + HEAD
@@ -80,13 +91,13 @@ def test_rows_have_the_sizes_that_the_author_s_networks_have():
 
 
 def test_padding_and_rate_are_those_that_labels_say():
-    for label in rows.KINDS:
-        row, lr = rows.convolution(label, SMALL)
+    for label in variants.VARIANTS:
+        row, lr = variants.lenet(label, SMALL)
         assert row.config.padding == (2 if label == "as-published" or label.endswith("-padded") else 0), label
         assert lr == (3e-4 if label.endswith("-slow") else None), label
-    assert set(rows.RATES) == {f"{base}{speed}" for base in ("plain", "code") for speed in ("", "-slow")}
-    for panel in (rows.BESIDE, rows.UNPADDED, rows.OVER, rows.STARTS, rows.RATES):
-        assert set(panel) <= set(rows.KINDS)
+    assert set(variants.RATES) == {f"{base}{speed}" for base in ("plain", "code") for speed in ("", "-slow")}
+    for panel in (variants.IN_FEATURES, variants.UNPADDED, variants.ON_PIXELS, variants.INITIAL_SCALES, variants.RATES):
+        assert set(panel) <= set(variants.VARIANTS)
 
 
 def test_the_head_starts_so_many_times_as_large():
@@ -105,7 +116,7 @@ def test_rows_beside_the_features_are_a_bias():
 
 
 def test_in_line_the_sphere_is_a_quarter_circle():
-    made = rows.transformer("sphere, in line", SMALL).model()
+    made = variants.transformer("sphere, in line", SMALL).model()
     scheme = made.stages[0].schemes[0]
     pos = made.stages[0].positions(scheme, (7, 7), 28, torch.device("cpu"))
     table = scheme.embed(scheme.prepare(pos))
@@ -122,41 +133,46 @@ def test_in_line_the_sphere_is_a_quarter_circle():
 def test_from_plan_to_page_and_on_after_a_stop(tmp_path, fashion, small):
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", schemes=["plain", "plain-padded", "note times", "code"], data=fashion)
-    units = STUDY.plan(request, store)
-    assert [unit.setting for unit in units] == ["main"] * 4
-    runner.run(units[:1], store, runner.InProcess(), emit=lambda event: None)
-    first = store.read(units[0].key)
+    specs = STUDY.plan(request, store)
+    assert [spec.condition for spec in specs] == ["main"] * 4
+    runner.run(specs[:1], store, runner.InProcess(), emit=lambda event: None)
+    first = store.read(specs[0].identity)
     run(request, store)
-    assert store.read(units[0].key).timing == first.timing
-    assert store.arrays(units[2].key)["over"].shape == (28, 28)
-    page = STUDY.page(request, store, units, {}).read_text()
-    for said in ("Beside the features", "What decides", "the padding alone", "Pictures times rows", "Not measured",
-                 "padding 2, rate 0.001", "How alike pixels are", "translated"):  # fmt: skip
+    assert store.read(specs[0].identity).timing == first.timing
+    assert store.arrays(specs[2].identity)["over"].shape == (28, 28)
+    page = STUDY.page(request, store, specs, {}).read_text()
+    for said in ("Accuracy with concatenated encodings: LeNet", "Differences of accuracy", "padding alone",
+                 "Multiplied images", "Not measured", "padding 2, learning rate 0.001",
+                 "Cosine similarity of pixels: spherical encodings", "translated"):  # fmt: skip
         assert said in page
-    assert "plain-padded above plain in accuracy" in " ".join(STUDY.verdict(request, store, units))
+    assert "plain-padded above plain in accuracy" in " ".join(STUDY.verdict(request, store, specs))
 
 
 def test_every_panel_of_everything_and_again_without_the_pictures(tmp_path, fashion, small):
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", panels=["all"], data=fashion)
-    units = run(request, store)
-    labels = {unit.scheme for unit in units if unit.setting == "main"}
-    assert labels == set(rows.KINDS)
-    assert {u.scheme for u in units if u.setting == presets.TRANSFORMER} == {f"{t}, transformer" for t in rows.TOKENS}
-    assert all(np.isfinite(store.read(u.key).metrics["roughness"]) for u in units)
-    page = STUDY.page(request, store, units, {}).read_text()
+    specs = run(request, store)
+    labels = {spec.variant for spec in specs if spec.condition == "main"}
+    assert labels == set(variants.VARIANTS)
+    assert {u.variant for u in specs if u.condition == conditions.TRANSFORMER} == set(variants.TRANSFORMERS)
+    assert all(np.isfinite(store.read(u.identity).metrics["roughness"]) for u in specs)
+    page = STUDY.page(request, store, specs, {}).read_text()
     for said in (
-        "How smooth the curves are",
-        "Rates crossed",
-        "a head that starts at nothing",
-        "The rows: the transformer",
+        "Roughness of the training loss",
+        "Accuracy by learning rate: LeNet",
+        "initial weights of 0",
+        "Variants: vision transformer",
     ):
         assert said in page
-    assert "The pictures themselves are not shown" not in page
-    shutil.rmtree(fashion)
+    assert "The images are not shown" not in page
+    shutil.rmtree(fashion)  # the page is drawn from the store alone
     again = STUDY.page(request, store, STUDY.stored(request, store), {}).read_text()
-    assert "The pictures themselves are not shown" in again
-    assert "note times" in again
+    assert again == page
+    (sample,) = (store.root / "data").glob("samples-*.npy")
+    sample.unlink()
+    without = STUDY.page(request, store, STUDY.stored(request, store), {}).read_text()
+    assert "The images are not shown: this store holds none" in without
+    assert "note times" in without
 
 
 def test_nothing_trained_is_a_page_too(tmp_path, small):
@@ -164,9 +180,9 @@ def test_nothing_trained_is_a_page_too(tmp_path, small):
     request = studies.Request(preset="quick", panels=["similarity"])
     assert STUDY.plan(request, store) == []
     page = STUDY.page(request, store, [], {}).read_text()
-    assert "neighbours have 0.974 and the ends 0.704" in page
+    assert "it is 0.974 for neighbors and 0.704 for the two ends" in page
     asked = studies.Request(preset="quick", schemes=["plain"])
-    assert "No unit of this panel has finished" in STUDY.page(asked, store, [], {}).read_text()
+    assert "No run of this panel has finished" in STUDY.page(asked, store, [], {}).read_text()
 
 
 def test_cifar_is_a_result_of_its_own_where_the_user_has_it(tmp_path, fashion, small):
@@ -181,35 +197,41 @@ def test_cifar_is_a_result_of_its_own_where_the_user_has_it(tmp_path, fashion, s
     store = Store(tmp_path / "runs")
     asked = {"panels": ["beside", "rates"], "schemes": ["plain", "plain-slow", "code", "code-slow"]}
     request = studies.Request(preset="quick", data=fashion, **asked)
-    units = run(request, store)
-    assert {unit.setting for unit in units} == {"main", presets.CIFAR}
-    rates = {u.scheme: u.settings["training"]["lr"] for u in units if u.setting == presets.CIFAR}
-    assert rates == {"plain, cifar-10": 1e-3, "plain-slow, cifar-10": 3e-4, "code, cifar-10": 1e-3,
-                     "code-slow, cifar-10": 3e-4}  # fmt: skip
-    page = STUDY.page(request, store, units, {}).read_text()
-    assert "Rates crossed, CIFAR-10" in page
-    assert "what the released code compares on CIFAR-10" in page
-    every = STUDY.wanted(studies.Request(preset="quick", data=fashion))
-    assert not any(rows.KINDS[label].padded for label in every[presets.CIFAR])
+    specs = run(request, store)
+    assert {spec.condition for spec in specs} == {"main", conditions.CIFAR}
+    rates = {u.variant: u.settings["training"]["lr"] for u in specs if u.condition == conditions.CIFAR}
+    assert rates == {"plain": 1e-3, "plain-slow": 3e-4, "code": 1e-3, "code-slow": 3e-4}
+    page = STUDY.page(request, store, specs, {}).read_text()
+    assert "Accuracy by learning rate: LeNet, CIFAR-10" in page
+    assert "as the released code compares on CIFAR-10" in page
+    every = planning.needed(STUDY, studies.Request(preset="quick", data=fashion))
+    assert not any(variants.VARIANTS[label].padded for label in every[conditions.CIFAR])
 
 
 def test_a_folder_of_ones_own(tmp_path, class_folders, small):
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", schemes=["plain", "SCTorus(hidden=(16,))"], source=class_folders)
-    units = run(request, store)
-    page = STUDY.page(request, store, units, {}).read_text()
-    assert "own: 36 pictures to learn from and 9 held out, 32 x 32 with 3 colours, 3 classes" in page
+    specs = run(request, store)
+    page = STUDY.page(request, store, specs, {}).read_text()
+    assert "own: 36 training images, 9 held-out images, 32 x 32 pixels, 3 channels, 3 classes" in page
     assert "SCTorus(hidden=(16,))" in page
+    assert "10,000" not in page
+    path = STUDY.page(request, store, STUDY.stored(studies.Request(preset="quick"), store), {})
+    report = STUDY.page(studies.Request(preset="quick"), store, specs, {})
+    assert report == path  # a report without FOLDER is about the folder of the runs
+    assert report.name == "sc-pe-quick-own.html"
+    assert report.read_text() == page
+    assert "posenc run sc-pe own --preset quick" in page
 
 
 def test_photographs_that_no_page_shows(tmp_path, fashion, small, monkeypatch):
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", panels=["over"], schemes=["mask"], data=fashion)
-    units = run(request, store)
-    monkeypatch.setattr(pictures, "NEVER_SHOWN", "fashion")
-    page = STUDY.page(request, store, units, {}).read_text()
-    assert "The photographs of fashion-mnist are not shown in pages" in page
-    assert "the number that each pixel is multiplied by" in page
+    specs = run(request, store)
+    monkeypatch.setattr(image_plots, "NEVER_SHOWN", "fashion")
+    page = STUDY.page(request, store, specs, {}).read_text()
+    assert "The photographs of fashion-mnist are not shown on pages" in page
+    assert "the factor of each pixel" in page
 
 
 @pytest.mark.parametrize(
@@ -218,7 +240,7 @@ def test_photographs_that_no_page_shows(tmp_path, fashion, small, monkeypatch):
         ({"schemes": ["plane"]}, "Did you mean plain.* or name a scheme that embeds, as SCTorus"),
         ({"schemes": ["RoPE"]}, "a LeNet has pixels and features and no attention, and RoPE acts at"),
         ({"schemes": ["SCPE(n=20)"]}, "SCPE starts at 0 and stops at 19; position 27"),
-        ({"panels": ["tokens"], "schemes": ["sphare"]}, "Did you mean sphere.* The rows are sphere,"),
+        ({"panels": ["tokens"], "schemes": ["sphare"]}, "Did you mean sphere.* The variants are sphere,"),
         ({"panels": ["besides"]}, "Did you mean beside"),
     ],
 )
@@ -232,9 +254,9 @@ def test_missing_and_changed_pictures_are_said_in_a_sentence(tmp_path, fashion, 
     store = Store(tmp_path / "runs")
     with pytest.raises(ValueError, match="posenc data fashion-mnist"):
         STUDY.plan(studies.Request(preset="quick", data=tmp_path / "none"), store)
-    units = STUDY.plan(studies.Request(preset="quick", schemes=["plain"], data=fashion), store)
+    specs = STUDY.plan(studies.Request(preset="quick", schemes=["plain"], data=fashion), store)
     (fashion / "fashion_mnist" / "train-images-idx3-ubyte.gz").write_bytes(b"cut off")
-    report = runner.run(units, store, runner.InProcess(), emit=lambda event: None)
+    report = runner.run(specs, store, runner.InProcess(), emit=lambda event: None)
     ((_, sentence),) = report.failed
     assert "cannot be read (truncated or damaged)" in sentence or "is no IDX file" in sentence
 
@@ -243,11 +265,12 @@ def test_missing_and_changed_pictures_are_said_in_a_sentence(tmp_path, fashion, 
 
 
 def test_similarities_are_those_of_the_note():
-    narrow, wide = (pictures.similar(width) for width in pictures.WIDTHS)
+    narrow, wide = (similarity_plots.token_similarity(width) for width in similarity_plots.WIDTHS)
     golden = (1, 0.770, 0.292, 0.005, 0.173, 0.641, 0.979, 0.876, 0.426, 0.042)
-    np.testing.assert_allclose(np.abs(narrow.pure[0]), golden, atol=6e-4)
-    np.testing.assert_allclose(wide.pure[0, [1, 9]], [0.974, 0.704], atol=6e-4)
-    noisy = [float(np.diagonal(pictures.similar(2048, seed).computed, d).mean()) for d in (1, 9) for seed in range(20)]
+    np.testing.assert_allclose(np.abs(narrow.encoding[0]), golden, atol=6e-4)
+    np.testing.assert_allclose(wide.encoding[0, [1, 9]], [0.974, 0.704], atol=6e-4)
+    computed = [similarity_plots.token_similarity(2048, seed).computed for seed in range(20)]
+    noisy = [float(np.diagonal(matrix, distance).mean()) for distance in (1, 9) for matrix in computed]
     assert np.mean(noisy[:20]) == pytest.approx(0.288, abs=0.01)
     assert np.mean(noisy[20:]) == pytest.approx(0.214, abs=0.02)
 
@@ -256,18 +279,18 @@ def test_pixels_are_as_distinct_as_the_note_s_sphere_and_the_code_s():
     pos = grid(28, 28)
     for variant, many in (("open", 784), ("code", 757)):
         scheme = SCPE(28, variant=variant)
-        assert pictures.distinct(scheme.embed(scheme.prepare(pos))) == many
+        assert similarity_plots.distinct_count(scheme.embed(scheme.prepare(pos))) == many
 
 
 def test_multiplied_pictures_are_those_of_the_network(tmp_path, fashion, small):
     store = Store(tmp_path / "runs")
-    (unit,) = run(studies.Request(preset="quick", schemes=["torus times"], panels=["over"], data=fashion), store)
-    made = Classifier(unit, store.root)
-    made.model.load_state_dict(store.read(unit.key).weights)
-    np.testing.assert_allclose(store.arrays(unit.key)["over"], made.model.over().detach(), rtol=1e-6)
-    assert pictures._bytes(np.array([[[0.0, 5.0]]])).tolist() == [[[0], [255]]]
-    assert pictures._bytes(np.ones((1, 1, 2))).tolist() == [[[128], [128]]]
-    assert pictures._four([np.eye(3)[None], None]).shape == (8, 8, 3)
+    (spec,) = run(studies.Request(preset="quick", schemes=["torus times"], panels=["over"], data=fashion), store)
+    made = Classifier(spec, store.root)
+    made.model.load_state_dict(store.read(spec.identity).weights)
+    np.testing.assert_allclose(store.arrays(spec.identity)["over"], made.model.over().detach(), rtol=1e-6)
+    assert image_plots._bytes(np.array([[[0.0, 5.0]]])).tolist() == [[[0], [255]]]
+    assert image_plots._bytes(np.ones((1, 1, 2))).tolist() == [[[128], [128]]]
+    assert image_plots._two_by_two([np.eye(3)[None], None]).shape == (8, 8, 3)
 
 
 # claims --------------------------------------------------------------------------------------------------------------
@@ -278,7 +301,7 @@ def made_up(levels, metric="accuracy", setting="main", seeds=5):
     noise = np.random.default_rng(0).normal(0, 0.0005, (len(levels), seeds))
     return [
         {"study": "sc-pe", "preset": "quick", "setting": setting, "seed": seed, "metric": metric,
-         "scheme": label if setting == "main" else f"{label}, {setting}",
+         "scheme": label,
          "value": level + 0.01 * seed + noise[place, seed]}
         for place, (label, level) in enumerate(levels.items()) for seed in range(seeds)
     ]  # fmt: skip
@@ -290,69 +313,85 @@ def verdict(name, *found):
 
 
 def test_rows_beside_the_features_help_or_their_padding_does():
-    name = "rows beside the features help on Fashion-MNIST"
+    name = "the spherical encoding improves a LeNet"
     base = {"as-published": 0.90, "plain": 0.88, "plain-padded": 0.88, "constant-padded": 0.88}
-    assert verdict(name, made_up(base)) == "upheld"
-    assert verdict(name, made_up({**base, "plain-padded": 0.91})) == "not upheld"
-    assert verdict(name, made_up({**base, "constant-padded": 0.90})) == "cannot be told"
+    assert verdict(name, made_up(base)) == "supported"
+    assert verdict(name, made_up({**base, "plain-padded": 0.91})) == "contradicted"
+    assert verdict(name, made_up({**base, "constant-padded": 0.90})) == "inconclusive"
     assert verdict(name, made_up({**base, "constant-padded": 0.90})[:15]) == "not measured"
     cifar = {"code-slow": 0.65, "plain": 0.60, "plain-slow": 0.62, "code": 0.64, "constant": 0.61}
-    name = "rows beside the features help on CIFAR-10"
-    assert verdict(name, made_up(cifar, setting=presets.CIFAR)) == "upheld"
-    assert verdict(name, made_up({**cifar, "plain-slow": 0.66}, setting=presets.CIFAR)) == "not upheld"
+    name = "the spherical encoding improves a LeNet on CIFAR-10"
+    assert verdict(name, made_up(cifar, setting=conditions.CIFAR)) == "supported"
+    assert verdict(name, made_up({**cifar, "plain-slow": 0.66}, setting=conditions.CIFAR)) == "contradicted"
     assert verdict(name, made_up(cifar)) == "not measured"
-    name = "on CIFAR-10 rows learn the training pictures less well"
+    name = "on CIFAR-10 the encoding lowers the training accuracy"
     learned = {"plain": 0.9, "code-slow": 0.8, "plain-slow": 0.8, "code": 0.9}
-    assert verdict(name, made_up(learned, "accuracy_train", presets.CIFAR)) in ("not upheld", "cannot be told")
+    assert verdict(name, made_up(learned, "accuracy_train", conditions.CIFAR)) in ("contradicted", "inconclusive")
     apart = {"plain": 0.9, "code-slow": 0.7, "plain-slow": 0.8, "code": 0.8}
-    assert verdict(name, made_up(apart, "accuracy_train", presets.CIFAR)) == "upheld"
+    assert verdict(name, made_up(apart, "accuracy_train", conditions.CIFAR)) == "supported"
+
+
+def answer(levels):
+    by_label = {label: dict(enumerate(values)) for label, values in levels.items()}
+    return claims._answer(by_label, "LeNet")
+
+
+def test_the_answer_is_that_of_the_encoding_alone():
+    padding = {"as-published": (0.93, 0.94, 0.95), "plain": (0.90, 0.91, 0.92)}
+    same = answer({**padding, "plain-padded": (0.931, 0.939, 0.951)})
+    assert same.startswith("No for the LeNet, equivalent within 0.01: as-published against plain-padded, accuracy")
+    assert "Padding alone (plain-padded against plain): +0.030 [" in same
+    assert answer({**padding, "plain-padded": (0.90, 0.91, 0.92)}).startswith("Yes for the LeNet: as-published against")
+    assert answer({**padding, "plain-padded": (0.96, 0.97, 0.98)}).startswith("No for the LeNet: as-published against")
+    assert answer({**padding, "plain-padded": (0.90, 0.99, 0.90)}).startswith("Cannot be said for the LeNet: as-publ")
+    assert answer(padding).startswith("Cannot be said for the LeNet: this needs two variants")
+    assert answer({"code": (0.9,), "plain": (0.8,)}).startswith("Cannot be said for the LeNet: code against plain")
 
 
 def test_alike_is_within_a_point():
-    name = "with and without rows, all in all the same"
+    name = "accuracy with and without the encoding is about the same"
     same = {"as-published": 0.9, "plain": 0.897, "plain-padded": 0.898, "code": 0.9}
-    assert verdict(name, made_up(same)) == "upheld"
-    assert verdict(name, made_up({**same, "plain": 0.87})) == "not upheld"
-    name = "against the author's guess: the head's first weights do not decide"
+    assert verdict(name, made_up(same)) == "supported"
+    assert verdict(name, made_up({**same, "plain": 0.87})) == "contradicted"
+    name = "the initial weights of the readout do not matter"
     heads = {"code": 0.9, "code x 10": 0.901, "code x 0.1": 0.899, "code x 0": 0.9}
-    assert verdict(name, made_up(heads)) == "upheld"
-    assert verdict(name, made_up({**heads, "code x 10": 0.95})) == "not upheld"
+    assert verdict(name, made_up(heads)) == "supported"
+    assert verdict(name, made_up({**heads, "code x 10": 0.95})) == "contradicted"
 
 
 def test_pixels_times_rows_and_the_transformer():
-    name, tested = "pixels times rows are learned better and tested alike", made_up({"note times": 0.9, "plain": 0.9})
+    name = "multiplied pixels improve training accuracy and not held-out accuracy"
+    tested = made_up({"note times": 0.9, "plain": 0.9})
     learned = {"note times": 0.98, "plain": 0.96, "mask": 0.97}
-    assert verdict(name, tested, made_up(learned, "accuracy_train")) == "upheld"
-    assert verdict(name, tested, made_up({**learned, "mask": 0.99}, "accuracy_train")) == "not upheld"
-    name = "in a transformer the sphere learns more smoothly than the sinusoid"
+    assert verdict(name, tested, made_up(learned, "accuracy_train")) == "supported"
+    assert verdict(name, tested, made_up({**learned, "mask": 0.99}, "accuracy_train")) == "contradicted"
+    name = "in a transformer the training loss of the sphere is smoother than that of the sinusoid"
     bends = {"sphere, in line": 0.1, "sinusoid, in line": 0.2, "sphere": 0.1, "sinusoid": 0.2, "nope": 0.3}
-    assert verdict(name, made_up(bends, "roughness", presets.TRANSFORMER)) == "upheld"
-    assert verdict(name, made_up({**bends, "nope": 0.0}, "roughness", presets.TRANSFORMER)) == "not upheld"
+    assert verdict(name, made_up(bends, "roughness", conditions.TRANSFORMER)) == "supported"
+    assert verdict(name, made_up({**bends, "nope": 0.0}, "roughness", conditions.TRANSFORMER)) == "contradicted"
 
 
 def test_claims_point_at_panels_that_there_are():
     for claim in CLAIMS:
-        assert set(claim.command.split("--panels ")[1].split()) <= set(PLANS)
+        assert set(claim.command.split("--panels ")[1].split()) <= set(STUDY.panels)
         assert claim.lang == "zh-Hans"
-    titles = {"Beside the features", "How large the head starts", "Times the pixels", "In a transformer",
-              "Rates crossed, CIFAR-10"}  # fmt: skip
-    assert {claim.panel for claim in CLAIMS} == titles
+    assert {claim.panel for claim in CLAIMS} == {"beside", "rates", "starts", "over", "tokens"} < set(STUDY.panels)
     assert studies.find("sc-pe") is STUDY
-    assert {a for a, _, _ in drawing.DECIDES} | {b for _, b, _ in drawing.DECIDES} <= set(rows.BESIDE)
+    assert {label for a, b, _ in plots.CONTROLS for label in (a, b)} <= set(variants.IN_FEATURES)
 
 
 @pytest.mark.data
 def test_two_steps_on_fashion_mnist(tmp_path, data_folder):
     store = Store(tmp_path / "runs")
-    (unit, *_) = STUDY.plan(studies.Request(preset="quick", schemes=["as-published"], data=data_folder), store)
-    made = Classifier(unit, store.root)
-    assert (made.pictures.train, made.pictures.test, made.pictures.shape) == (10_000, 10_000, (1, 28, 28))
-    assert made.training.optimiser == "adam"
+    (spec, *_) = STUDY.plan(studies.Request(preset="quick", schemes=["as-published"], data=data_folder), store)
+    made = Classifier(spec, store.root)
+    assert (made.images.train, made.images.test, made.images.shape) == (10_000, 10_000, (1, 28, 28))
+    assert made.training.optimizer == "adam"
     batch = torch.arange(256)
     before = float(made.loss(batch).detach())
-    optimiser = torch.optim.Adam(made.model.parameters(), lr=made.training.lr)
+    optimizer = torch.optim.Adam(made.model.parameters(), lr=made.training.lr)
     for _ in range(2):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         made.loss(batch).backward()
-        optimiser.step()
+        optimizer.step()
     assert float(made.loss(batch).detach()) < before

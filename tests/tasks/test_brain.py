@@ -10,10 +10,10 @@ pytest.importorskip("nilearn")
 import nibabel
 from nilearn.plotting import find_parcellation_cut_coords
 
-from posenc.tasks import brain
-from posenc.tasks.brain import atlas as atlases
-from posenc.tasks.brain import networks
-from posenc.tasks.brain.volumes import parcel_means
+from posenc.workbench.tasks import brain
+from posenc.workbench.tasks.brain import atlas as atlases
+from posenc.workbench.tasks.brain import networks
+from posenc.workbench.tasks.brain.volumes import parcel_means
 from small_brains import (
     AFFINE,
     FRAMES,
@@ -55,7 +55,7 @@ def test_a_parcel_is_the_mean_of_its_voxels(tmp_path, courses, atlas):
 
 
 def test_a_series_longer_than_a_block_is_read_in_blocks(tmp_path, atlas, monkeypatch):
-    monkeypatch.setattr("posenc.tasks.brain.loading.BLOCK", 16_000)
+    monkeypatch.setattr("posenc.workbench.tasks.brain.nibabel_images.BLOCK_VALUES", 16_000)
     courses = chance(1).normal(size=(PARCELS, 70))
     path = save(volumes(courses, noise=1.0), tmp_path / "a_bold.nii.gz")
     assert np.allclose(parcel_means(path, atlas, 3), 1000 + courses.T[3:], atol=1e-6)
@@ -68,14 +68,14 @@ def test_runs_lose_their_first_frames_mean_trend_and_confounds(tmp_path, courses
     path = save(volumes(dirty, noise=5.0), tmp_path / "sub-3_task-rest_bold.nii.gz")
     table = tmp_path / "noise.tsv"
     np.savetxt(table, noise, delimiter="\t", header="a\tb", comments="")
-    found = brain.parcels([brain.Run(path, confounds=table)], atlas)
+    found = brain.read_volumes([brain.Run(path, confounds=table)], atlas)
     assert found.names == ("sub-3_task-rest",)
     assert found.subjects == ("sub-3",)
     assert found.series[0].shape == (PARCELS, FRAMES - 5)
     assert np.allclose(found.series[0], standardised(courses[:, 5:], noise[5:]), atol=2e-3)
-    left = brain.parcels([path], atlas)  # without the table the noise stays
+    left = brain.read_volumes([path], atlas)  # without the table the noise stays
     assert abs(np.corrcoef(left.series[0])[0, 1]) > 0.9 > 0.5 > abs(np.corrcoef(found.series[0])[0, 1])
-    every = brain.parcels([save(volumes(courses), tmp_path / "b_bold.nii")], atlas, first_frames=0)
+    every = brain.read_volumes([save(volumes(courses), tmp_path / "b_bold.nii")], atlas, first_frames=0)
     assert np.allclose(every.series[0], standardised(courses), atol=1e-4)
 
 
@@ -175,7 +175,7 @@ def test_an_atlas_in_another_space_is_refused(tmp_path, courses, image, atlas_na
     path = save(volumes(courses), tmp_path / image, code=codes[0])
     atlas = brain.read_atlas(save(labels(), tmp_path / atlas_name, affine, codes[1]))
     with pytest.raises(ValueError, match=sentence):
-        brain.parcels([path], atlas)
+        brain.read_volumes([path], atlas)
 
 
 def test_spaces_that_agree_or_are_not_said_are_taken(tmp_path, courses):
@@ -185,11 +185,11 @@ def test_spaces_that_agree_or_are_not_said_are_taken(tmp_path, courses):
     ):  # fmt: skip
         place = tmp_path / str(number)
         path = save(volumes(courses[:, :20]), place / image, code=1)
-        found = brain.parcels([path], brain.read_atlas(save(labels(), place / name)))
+        found = brain.read_volumes([path], brain.read_atlas(save(labels(), place / name)))
         assert found.series[0].shape == (PARCELS, 15)
     image = nibabel.Nifti1Image(labels(), AFFINE)
     image.set_sform(AFFINE, 4)
-    assert atlases.space_of(tmp_path / "a.nii", image) == "MNI"
+    assert atlases.template_space(tmp_path / "a.nii", image) == "MNI"
 
 
 def test_parcels_outside_are_named_or_left_out(tmp_path, courses, atlas):
@@ -197,14 +197,14 @@ def test_parcels_outside_are_named_or_left_out(tmp_path, courses, atlas):
     bold[labels() == 3] = 0  # brought to nothing by a mask of the brain
     path = save(bold[:, :, :9], tmp_path / "a_bold.nii.gz")
     with pytest.raises(ValueError, match=r"1 of 8 parcels of atlas .* have no signal in a, as parcel 3: .*drop=True"):
-        brain.parcels([path], atlas)
-    found = brain.parcels([path], atlas, drop=True)
+        brain.read_volumes([path], atlas)
+    found = brain.read_volumes([path], atlas, drop=True)
     assert found.dropped == ("parcel 3",)
     assert found.channels == tuple(f"parcel {i}" for i in (1, 2, 4, 5, 6, 7, 8))
     assert np.allclose(found.coordinates[2], atlas.coordinates[3])
     assert np.allclose(found.series[0][2], standardised(courses[:, 5:])[3], atol=1e-4)
     half = save(volumes(courses)[:, :, :5], tmp_path / "half_bold.nii.gz")
-    lower = brain.parcels([half], atlas, drop=True)
+    lower = brain.read_volumes([half], atlas, drop=True)
     assert lower.channels == tuple(f"parcel {i}" for i in (1, 2, 3, 4))
 
 
@@ -216,23 +216,23 @@ def test_images_that_cannot_be_read_are_refused(tmp_path, courses, atlas):
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ValueError, match=r"is damaged or cut short"):
-        brain.parcels([path], atlas)
+        brain.read_volumes([path], atlas)
     path.write_bytes(b"nothing")
     with pytest.raises(ValueError, match=r"cannot be read as a brain image"):
-        brain.parcels([path], atlas)
+        brain.read_volumes([path], atlas)
     with pytest.raises(ValueError, match=r"there is no file"):
-        brain.parcels([tmp_path / "b_bold.nii.gz"], atlas)
+        brain.read_volumes([tmp_path / "b_bold.nii.gz"], atlas)
     with pytest.raises(ValueError, match=r"is a series of volumes"):
-        brain.parcels([save(labels(), tmp_path / "c_bold.nii.gz")], atlas)
+        brain.read_volumes([save(labels(), tmp_path / "c_bold.nii.gz")], atlas)
     with pytest.raises(ValueError, match=r"has 6 frames, of which the first 5 are dropped"):
-        brain.parcels([save(volumes(courses[:, :6]), tmp_path / "d_bold.nii.gz")], atlas)
+        brain.read_volumes([save(volumes(courses[:, :6]), tmp_path / "d_bold.nii.gz")], atlas)
     with pytest.raises(ValueError, match=r"there is no run to read"):
-        brain.parcels([], atlas)
+        brain.read_volumes([], atlas)
 
 
 def test_a_folder_is_its_runs(tmp_path):
     courses = folder(tmp_path, noise=4.0)
-    found = brain.read(tmp_path)
+    found = brain.read_brain_folder(tmp_path)
     assert found.names == ("sub-01_task-rest", "sub-02_task-rest")
     assert found.modules == ("Vis", "Vis", "Default", "Default") * 2
     for series, run in zip(found.series, courses, strict=True):

@@ -9,8 +9,8 @@ pytest.importorskip("nilearn")
 
 from nilearn.signal import high_variance_confounds
 
-from posenc.tasks import brain
-from posenc.tasks.brain import confounds
+from posenc.workbench.tasks import brain
+from posenc.workbench.tasks.brain import confounds
 from small_brains import FRAMES, PARCELS, chance, folder, labels, save, standardised, volumes
 
 MOTION = ["trans_x", "trans_y", "trans_z", "rot_x", "rot_y", "rot_z"]
@@ -22,7 +22,7 @@ def noise(columns, seed=5, frames=FRAMES):
 
 def test_the_expansion_is_its_formula():
     x = noise(3, frames=6)
-    found = brain.expanded(x)
+    found = brain.expand_confounds(x)
     for time in range(6):
         for column in range(3):
             step = x[time, column] - x[time - 1, column] if time else 0.0
@@ -32,13 +32,13 @@ def test_the_expansion_is_its_formula():
 
 def test_the_paper_counts_64():
     motion, white, fluid = noise(6), noise(40, 1), noise(30, 2)
-    assert brain.nuisance(motion, white, fluid).shape == (FRAMES, 64)
-    assert brain.nuisance(motion, None, None).shape == (FRAMES, 24)
-    assert brain.nuisance(None, white, None).shape == (FRAMES, 20)
-    assert brain.nuisance(None, None, None) is None
-    assert np.linalg.matrix_rank(brain.nuisance(motion, white, fluid)) == 64
+    assert brain.nuisance_regressors(motion, white, fluid).shape == (FRAMES, 64)
+    assert brain.nuisance_regressors(motion, None, None).shape == (FRAMES, 24)
+    assert brain.nuisance_regressors(None, white, None).shape == (FRAMES, 20)
+    assert brain.nuisance_regressors(None, None, None) is None
+    assert np.linalg.matrix_rank(brain.nuisance_regressors(motion, white, fluid)) == 64
     twelve = np.hstack([motion, np.diff(motion, axis=0, prepend=0)])  # HCP's tables have derivatives too
-    assert np.array_equal(brain.nuisance(twelve, None, None), brain.nuisance(motion, None, None))
+    assert np.array_equal(brain.nuisance_regressors(twelve, None, None), brain.nuisance_regressors(motion, None, None))
 
 
 def test_acompcor_is_the_singular_vectors_of_standardised_voxels():
@@ -58,10 +58,10 @@ def test_acompcor_is_the_singular_vectors_of_standardised_voxels():
 
 def test_cleaned_is_least_squares():
     series, known = noise(7, 1) + 100, noise(4, 2) + np.arange(FRAMES)[:, None]
-    assert np.allclose(brain.cleaned(series, known), standardised(series.T, known), atol=1e-10)
-    assert np.allclose(brain.cleaned(series, None), standardised(series.T), atol=1e-10)
+    assert np.allclose(brain.clean_series(series, known), standardised(series.T, known), atol=1e-10)
+    assert np.allclose(brain.clean_series(series, None), standardised(series.T), atol=1e-10)
     series[:, 2], series[3, 4] = 1000.1, np.nan
-    found = brain.cleaned(series, known)
+    found = brain.clean_series(series, known)
     assert (found[2] == 0).all()  # and not its rounding, standardised
     assert np.isnan(found[4]).all()
     assert np.isfinite(np.delete(found, 4, 0)).all()
@@ -69,16 +69,16 @@ def test_cleaned_is_least_squares():
 
 def test_noise_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match=r"confounds have a row a frame: 90 are needed; got 80"):
-        brain.cleaned(noise(3), noise(2, frames=80))
+        brain.clean_series(noise(3), noise(2, frames=80))
     with pytest.raises(ValueError, match=r"88 regressors leave nothing of 90 frames"):
-        brain.cleaned(noise(3), noise(88))
+        brain.clean_series(noise(3), noise(88))
     known = noise(2)
-    assert np.allclose(brain.cleaned(noise(3, 1), np.hstack([known, np.full((FRAMES, 1), 1000.1)])),
-                       brain.cleaned(noise(3, 1), known), atol=1e-12)  # fmt: skip
-    assert np.allclose(brain.cleaned(noise(3, 1), np.ones((FRAMES, 1))), brain.cleaned(noise(3, 1), None))
+    assert np.allclose(brain.clean_series(noise(3, 1), np.hstack([known, np.full((FRAMES, 1), 1000.1)])),
+                       brain.clean_series(noise(3, 1), known), atol=1e-12)  # fmt: skip
+    assert np.allclose(brain.clean_series(noise(3, 1), np.ones((FRAMES, 1))), brain.clean_series(noise(3, 1), None))
     known[4, 1] = np.nan
     with pytest.raises(ValueError, match=r"confounds have a finite number for every frame; these have not"):
-        brain.cleaned(noise(3), known)
+        brain.clean_series(noise(3), known)
 
 
 # tables --------------------------------------------------------------------------------------------------------------
@@ -121,31 +121,31 @@ def test_a_run_and_its_table_go_together(tmp_path):
     place = tmp_path / "sub-01" / "func"
     table = write(place / "sub-01_task-rest_confounds.tsv", noise(3, frames=FRAMES - 1))
     with pytest.raises(ValueError, match=r"has 89 rows and its run has 90 frames; it needs one a frame"):
-        brain.read(tmp_path)
+        brain.read_brain_folder(tmp_path)
     gap = noise(3)
     gap[40, 1] = np.nan
     write(table, gap)
     with pytest.raises(ValueError, match=r"no number in column 2 of frame 41; a regressor needs one a frame"):
-        brain.read(tmp_path)
+        brain.read_brain_folder(tmp_path)
     write(place / "sub-01_task-rest_motion.txt", noise(4))
     table.unlink()
     with pytest.raises(ValueError, match=r"has the six motion parameters first; got 4 columns"):
-        brain.read(tmp_path)
+        brain.read_brain_folder(tmp_path)
 
 
 def test_the_first_frame_has_no_derivative(tmp_path):
     first = noise(2)
     first[0, 1] = np.nan
     table = write(tmp_path / "a.tsv", first)
-    found, kept = confounds.regressors(brain.Run(tmp_path / "a_bold.nii.gz", confounds=table), FRAMES, 0)
+    found, kept = confounds.run_regressors(brain.Run(tmp_path / "a_bold.nii.gz", confounds=table), FRAMES, 0)
     assert found[0, 1] == 0
     assert np.array_equal(found[1:], first[1:])
     assert kept.tolist() == list(range(FRAMES))
     first[5, 0] = np.nan  # the first frame that is kept, which is not the first
     write(table, first)
     with pytest.raises(ValueError, match=r"no number in column 1 of frame 6"):
-        confounds.regressors(brain.Run(tmp_path / "a_bold.nii.gz", confounds=table), FRAMES, 5)
-    assert confounds.regressors(brain.Run(tmp_path / "a_bold.nii.gz"), FRAMES, 5)[0] is None
+        confounds.run_regressors(brain.Run(tmp_path / "a_bold.nii.gz", confounds=table), FRAMES, 5)
+    assert confounds.run_regressors(brain.Run(tmp_path / "a_bold.nii.gz"), FRAMES, 5)[0] is None
 
 
 # what is known is removed, end to end --------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def masks():
 def test_motion_and_masks_are_removed_from_a_folder(tmp_path):
     frames, motion = 160, noise(6, frames=160).cumsum(0)
     both = [noise(5, seed, 160) for seed in (11, 12)]
-    known = np.hstack([brain.expanded(motion[5:]), *(source[5:] for source in both)])
+    known = np.hstack([brain.expand_confounds(motion[5:]), *(source[5:] for source in both)])
     courses = chance(3).normal(size=(PARCELS, frames)) * 10
     dirty = courses.copy()
     dirty[:, 5:] += (known @ chance(4).normal(size=(34, PARCELS))).T * 20
@@ -174,23 +174,25 @@ def test_motion_and_masks_are_removed_from_a_folder(tmp_path):
     for mask, name in zip(masks(), ("white_matter", "ventricles"), strict=True):
         save(mask, tmp_path / f"{name}.nii.gz")
     (run,) = brain.folder.find_runs(tmp_path, brain.folder.VOLUMES)
-    found, kept = confounds.regressors(run, frames, 5)
+    found, kept = confounds.run_regressors(run, frames, 5)
     assert found.shape == (155, 64)
     assert kept[0] == 5
-    series = brain.read(tmp_path).series[0]  # the masks' components span their sources, whatever their rotation
+    series = brain.read_brain_folder(tmp_path).series[
+        0
+    ]  # the masks' components span their sources, whatever their rotation
     assert np.allclose(series, standardised(courses[:, 5:], found), atol=1e-3)
-    left = brain.parcels([run.series], brain.read_atlas(tmp_path / "atlas.nii.gz")).series[0]
+    left = brain.read_volumes([run.series], brain.read_atlas(tmp_path / "atlas.nii.gz")).series[0]
     assert abs(left - series).max() > 1
     (tmp_path / "ventricles.nii.gz").unlink()
     (run,) = brain.folder.find_runs(tmp_path, brain.folder.VOLUMES)
-    assert confounds.regressors(run, frames, 5)[0].shape[1] == 44
+    assert confounds.run_regressors(run, frames, 5)[0].shape[1] == 44
 
 
 def test_a_mask_that_is_not_there_is_refused(tmp_path):
     folder(tmp_path, ("sub-01",))
     save(labels() * 0, tmp_path / "white_matter.nii.gz")
     with pytest.raises(ValueError, match=r"has no voxel above 0.5 on"):
-        brain.read(tmp_path)
+        brain.read_brain_folder(tmp_path)
 
 
 # fMRIPrep ------------------------------------------------------------------------------------------------------------
@@ -222,22 +224,22 @@ def fmriprep(place, frames=FRAMES, steady=0):
 def test_fmriprep_gives_the_same_64_and_its_cosines(tmp_path):
     place = tmp_path / "sub-01" / "func"
     base, slow = fmriprep(place, frames=120)
-    known = np.hstack([brain.expanded(base[5:]), slow[5:]])
+    known = np.hstack([brain.expand_confounds(base[5:]), slow[5:]])
     courses = chance(1).normal(size=(PARCELS, 120)) * 10
     courses[:, 5:] += (known @ chance(2).normal(size=(66, PARCELS))).T * 30
     save(labels(), tmp_path / "atlas.nii.gz")
     image = place / "sub-01_task-rest_space-MNI152NLin2009cAsym_desc-preproc_bold.nii.gz"
     save(volumes(courses), image)
     (run,) = brain.folder.find_runs(tmp_path, brain.folder.VOLUMES)
-    found, _ = confounds.regressors(run, 120, 5)
+    found, _ = confounds.run_regressors(run, 120, 5)
     assert found.shape == (115, 66)
     order, theirs = np.argsort(known[9]), np.argsort(found[9])  # the ventricles may come first
     assert np.allclose(found[:, theirs], known[:, order])
-    series = brain.read(tmp_path).series[0]
+    series = brain.read_brain_folder(tmp_path).series[0]
     assert np.allclose(series, standardised(courses[:, 5:], known), atol=1e-3)
     fmriprep(place, frames=120, steady=6)
-    assert brain.read(tmp_path).series[0].shape == (PARCELS, 114)
-    assert 6 not in confounds.regressors(run, 120, 5)[1]
+    assert brain.read_brain_folder(tmp_path).series[0].shape == (PARCELS, 114)
+    assert 6 not in confounds.run_regressors(run, 120, 5)[1]
 
 
 @pytest.mark.parametrize("beside", ["motion", "white_matter", "ventricles"])
@@ -246,7 +248,7 @@ def test_what_would_count_twice_beside_fmriprep_is_refused(tmp_path, beside):
     table = tmp_path / "sub-01_task-rest_desc-confounds_timeseries.tsv"
     run = brain.Run(tmp_path / "sub-01_bold.nii.gz", confounds=table, **{beside: tmp_path / "more.nii.gz"})
     with pytest.raises(ValueError, match=r"is fMRIPrep's and has .* of its own, so more.nii.gz would count .* twice"):
-        confounds.regressors(run, FRAMES, 5)
+        confounds.run_regressors(run, FRAMES, 5)
 
 
 def test_fmriprep_without_its_words_is_refused(tmp_path):
@@ -254,10 +256,10 @@ def test_fmriprep_without_its_words_is_refused(tmp_path):
     table = tmp_path / "sub-01_task-rest_desc-confounds_timeseries.tsv"
     run = brain.Run(tmp_path / "sub-01_task-rest_space-MNI_desc-preproc_bold.nii.gz", confounds=table)
     with pytest.raises(ValueError, match=r"has 90 rows and its run has 91 frames"):
-        confounds.regressors(run, FRAMES + 1, 5)
+        confounds.run_regressors(run, FRAMES + 1, 5)
     write(table, noise(2), ["trans_x", "a"])
     with pytest.raises(ValueError, match=r"cannot be used: .*missing: .*'rot_z'"):
-        confounds.regressors(run, FRAMES, 5)
+        confounds.run_regressors(run, FRAMES, 5)
     table.with_suffix(".json").unlink()
     with pytest.raises(ValueError, match=r"needs its .json beside it.*as sub-01_task-rest_confounds.tsv"):
-        confounds.regressors(run, FRAMES, 5)
+        confounds.run_regressors(run, FRAMES, 5)

@@ -12,10 +12,10 @@ pytest.importorskip("nilearn")
 from nilearn import datasets
 
 from posenc import cli
-from posenc.tasks import brain, recordings
-from posenc.tasks.brain import fetching
-from posenc.tasks.brain import folder as folders
-from posenc.tasks.brain.recording import run_name
+from posenc.workbench.tasks import brain, recordings
+from posenc.workbench.tasks.brain import download
+from posenc.workbench.tasks.brain import folder as folders
+from posenc.workbench.tasks.brain.recording import run_name
 from small_brains import FRAMES, PARCELS, SCHAEFER, chance, folder, labels, save, standardised, volumes
 
 
@@ -61,7 +61,7 @@ def test_runs_beside_folders_of_subjects_do_not_part_them(tmp_path):
     save(labels(), tmp_path / "atlas.nii.gz")
     for place in ("100307/REST1_bold.nii", "100307/REST2_bold.nii", "pilot_bold.nii"):
         save(volumes(chance(1).normal(size=(PARCELS, 20))), tmp_path / place)
-    assert brain.read(tmp_path).subjects == ("100307", "100307", "pilot")
+    assert brain.read_brain_folder(tmp_path).subjects == ("100307", "100307", "pilot")
 
 
 def test_what_lies_beside_a_run_is_found(tmp_path):
@@ -102,38 +102,38 @@ def test_a_folder_has_one_atlas_and_series_for_it(tmp_path):
     folder(tmp_path, ("sub-01",))
     (tmp_path / "x.dlabel.nii").touch()
     with pytest.raises(ValueError, match=r"has an atlas of volumes, atlas.nii.gz, and of grayordinates, x.dlabel.nii"):
-        brain.read(tmp_path)
+        brain.read_brain_folder(tmp_path)
     (tmp_path / "x.dlabel.nii").unlink()
     (tmp_path / "b_dseg.nii.gz").touch()
     with pytest.raises(ValueError, match=r"has more than one atlas: atlas.nii.gz, b_dseg.nii.gz. Keep one"):
-        brain.read(tmp_path)
+        brain.read_brain_folder(tmp_path)
     for atlas in ("atlas.nii.gz", "b_dseg.nii.gz"):
         (tmp_path / atlas).unlink()
     with pytest.raises(ValueError, match=r"has brain images and no atlas. Put one beside them: atlas.nii.gz"):
-        brain.read(tmp_path)
+        brain.read_brain_folder(tmp_path)
     save(labels(), tmp_path / "empty" / "atlas.nii.gz")
     with pytest.raises(ValueError, match=r"has an atlas and no series for it: \*_bold.nii or \*_bold.nii.gz"):
-        brain.read(tmp_path / "empty")
+        brain.read_brain_folder(tmp_path / "empty")
 
 
 def test_the_reader_of_recordings_reads_it(tmp_path):
     courses = folder(tmp_path / "brains")
     (tmp_path / "brains" / "networks.txt").write_text("\n".join("aabbccdd"))
-    found = recordings.read(tmp_path / "brains")
+    found = recordings.read_recordings(tmp_path / "brains")
     assert found.modules == tuple("aabbccdd")
     assert found.channels == tuple(SCHAEFER)
     assert found.coordinates.shape == (PARCELS, 3)
     assert np.allclose(found.series[1], standardised(courses["sub-02"][:, 5:]), atol=1e-4)
     with pytest.raises(ValueError, match=r"a folder of brain images with their atlas \(docs/brain.md\)"):
-        recordings.read(tmp_path / "brains" / "atlas.nii.gz")
+        recordings.read_recordings(tmp_path / "brains" / "atlas.nii.gz")
     silent = volumes(courses["sub-02"])
     silent[labels() == 2] = 1000
     save(silent, tmp_path / "brains" / "sub-02" / "func" / "sub-02_task-rest_bold.nii.gz")
     with pytest.raises(
         ValueError, match=r"1 of 8 parcels .* have no signal in sub-02_task-rest, as 7Networks_LH_Vis_2"
     ):
-        recordings.read(tmp_path / "brains")
-    assert recordings.read(tmp_path / "brains", drop=True).dropped == (SCHAEFER[1],)
+        recordings.read_recordings(tmp_path / "brains")
+    assert recordings.read_recordings(tmp_path / "brains", drop=True).dropped == (SCHAEFER[1],)
 
 
 def test_without_nibabel_a_sentence_says_what_to_install(tmp_path, monkeypatch):
@@ -147,9 +147,9 @@ def test_without_nibabel_a_sentence_says_what_to_install(tmp_path, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ValueError, match=r"pip install 'posenc\[fmri\]'"):
-        brain.read(tmp_path)
+        brain.read_brain_folder(tmp_path)
     with pytest.raises(ValueError, match=r"is fetched by nilearn: pip install 'posenc\[fmri\]'"):
-        brain.development_fmri(tmp_path / "new")
+        brain.download_development_fmri(tmp_path / "new")
 
 
 # posenc data ---------------------------------------------------------------------------------------------------------
@@ -194,12 +194,12 @@ def test_a_fetched_folder_is_read_as_it_is(tmp_path, fetched, capsys):
     assert ran(capsys, "data", "development-fmri", "--to", made, "--subjects", 3)[:2] == (0, f"{made}\n")
     assert fetched["subjects"] == 3
     assert (fetched["parcels"], fetched["yeo_networks"], fetched["reduce_confounds"]) == (100, 7, True)
-    found = recordings.read(made)
+    found = recordings.read_recordings(made)
     assert found.subjects == ("sub-pixar000", "sub-pixar001", "sub-pixar002")
     assert found.modules == ("Vis", "Vis", "Default", "Default") * 2
     assert found.series[0].shape == (PARCELS, FRAMES - 5)
     run = folders.find_runs(made, folders.VOLUMES)[0]
-    assert brain.confounds.regressors(run, FRAMES, 5)[0].shape == (85, 15)
+    assert brain.confounds.run_regressors(run, FRAMES, 5)[0].shape == (85, 15)
     assert "Richardson" in (made / "README.txt").read_text()
 
 
@@ -213,7 +213,7 @@ def test_fetching_without_a_network_is_a_sentence(tmp_path, monkeypatch, capsys)
     assert re.search(r"development-fmri could not be fetched \(ConnectionError\)\. It needs the network once", said)
     assert not (tmp_path / "brains").exists()
     with pytest.raises(ValueError, match=r"the set has 155 subjects, and a study needs 2 at least; got 1"):
-        brain.development_fmri(tmp_path, 1)
+        brain.download_development_fmri(tmp_path, 1)
     status, _, said = ran(capsys, "data", "development-fmri", "--read", tmp_path)
     assert status == 2
     assert "posenc run masked DIR" in said
@@ -222,12 +222,12 @@ def test_fetching_without_a_network_is_a_sentence(tmp_path, monkeypatch, capsys)
 def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path, fetched):
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match=r"cannot be written to .*Name another: --to DIR"):
-        brain.development_fmri(tmp_path / "file" / "brains", 3)
+        brain.download_development_fmri(tmp_path / "file" / "brains", 3)
 
 
 def test_where_hcp_is_had(capsys):
     status, said, _ = ran(capsys, "data", "hcp")
     assert status == 0
-    assert said == fetching.HCP
+    assert said == download.HCP_INSTRUCTIONS
     assert "Open Access Data Use Terms" in said
     assert "posenc run masked FOLDER" in said

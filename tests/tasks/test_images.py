@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from posenc.tasks import images as face
-from posenc.tasks.images.image_set import ImageSet
-from posenc.tasks.images.scores import mean_of_classes, score
-from posenc.tasks.images.splitting import fair_order, split
+from posenc.workbench.tasks import images as face
+from posenc.workbench.tasks.images.image_set import ImageSet
+from posenc.workbench.tasks.images.scores import balanced_accuracy, score
+from posenc.workbench.tasks.images.splits import split, stratified_order
 
 
 def test_the_worked_example():
@@ -22,7 +22,7 @@ def test_the_worked_example():
 def some(counts=(40, 20, 10), seed=0):
     labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
     pixels = np.arange(len(labels), dtype=np.uint8)[:, None, None, None] * np.ones((1, 1, 2, 2), np.uint8)
-    return ImageSet.of("some", [str(i) for i in range(len(counts))], pixels, labels)
+    return ImageSet.from_arrays("some", [str(i) for i in range(len(counts))], pixels, labels)
 
 
 def numbers(images):
@@ -47,34 +47,34 @@ def test_a_set_reads_what_it_is_asked_for():
 
 def test_a_set_of_another_size_is_resized_once():
     images = some()
-    larger = images.take([7, 9]).at(5)
+    larger = images.take([7, 9]).resized(5)
     assert larger.shape == (1, 5, 5)
     assert (larger.read([1]) == 9).all()
-    assert images.at(2) is images
+    assert images.resized(2) is images
 
 
 def test_what_does_not_go_together_is_refused():
     images = some()
     with pytest.raises(ValueError, match=r"an array \(N, C, H, W\) of uint8; got float64"):
-        ImageSet.of("some", ["a"], np.zeros((2, 1, 2, 2)), np.zeros(2))
-    with pytest.raises(ValueError, match="70 pictures and 3 labels"):
-        ImageSet.of("some", ["a"], images.pixels, np.zeros(3))
+        ImageSet.from_arrays("some", ["a"], np.zeros((2, 1, 2, 2)), np.zeros(2))
+    with pytest.raises(ValueError, match="70 images and 3 labels"):
+        ImageSet.from_arrays("some", ["a"], images.pixels, np.zeros(3))
     with pytest.raises(ValueError, match="has label -1, but its 3 classes are numbered 0 to 2"):
-        ImageSet.of("some", images.classes, images.pixels, images.labels.numpy() - 1)
+        ImageSet.from_arrays("some", images.classes, images.pixels, images.labels.numpy() - 1)
 
 
 def test_every_beginning_of_the_order_is_fair():
     labels = some((400, 200, 31)).labels.numpy()
-    order = fair_order(labels, 3)
+    order = stratified_order(labels, 3)
     assert sorted(order) == list(range(631))
     for count in (3, 10, 100, 500):
         share = np.bincount(labels[order[:count]], minlength=3)
         assert (share >= 1).all()
         assert abs(share - count * np.array([400, 200, 31]) / 631).max() <= 2
-    assert (fair_order(labels, 3) == order).all()
-    assert (fair_order(labels, 4) != order).any()
+    assert (stratified_order(labels, 3) == order).all()
+    assert (stratified_order(labels, 4) != order).any()
     first = order[:3]
-    assert {tuple(fair_order(labels, seed)[:3]) for seed in range(9)} != {tuple(first)}
+    assert {tuple(stratified_order(labels, seed)[:3]) for seed in range(9)} != {tuple(first)}
 
 
 def test_parts_are_apart_and_stratified_and_nest():
@@ -101,8 +101,8 @@ def test_a_test_part_of_its_own_stays_whole():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"validation": 1.0}, "validation is a share of the pictures"),
-        ({"count": 71, "validation": 0.0, "share": 0.1}, "has 63 pictures to learn from; got images=71"),
+        ({"validation": 1.0}, "validation is a share of the images"),
+        ({"count": 71, "validation": 0.0, "share": 0.1}, "has 63 images to learn from; got images=71"),
         ({"count": 2}, "too few for 2 to learn from with every class"),
         ({"share": 0.0}, "and 0 to test with"),
     ],
@@ -118,8 +118,8 @@ def test_parts_that_cannot_be_are_refused(options, sentence):
 def test_the_mean_over_classes_is_not_the_mean_over_pictures():
     labels = torch.tensor([0] * 9 + [2])
     right = labels == 0
-    assert mean_of_classes(right, labels) == pytest.approx(0.5)
-    assert math.isnan(mean_of_classes(right[:0], labels[:0]))
+    assert balanced_accuracy(right, labels) == pytest.approx(0.5)
+    assert math.isnan(balanced_accuracy(right[:0], labels[:0]))
 
 
 def test_scores_agree_with_their_definitions():

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from posenc.tasks.images import batches, idx
-from posenc.tasks.images.decoding import decode, decoders, measure
-from posenc.tasks.images.encoded import class_folders, packed
+from posenc.workbench.tasks.images import cifar, idx
+from posenc.workbench.tasks.images.image_decoder import decode_image, decoder_pool, image_size
+from posenc.workbench.tasks.images.image_files import class_folders, packed_images
 from small_images import RANDOM, archived, as_python2, batch, encoded, idx_bytes, write_cifar10, write_idx, write_packed
 
 # IDX -----------------------------------------------------------------------------------------------------------------
@@ -19,7 +19,7 @@ from small_images import RANDOM, archived, as_python2, batch, encoded, idx_bytes
 
 @pytest.mark.parametrize("pack", [True, False])
 def test_idx_is_read_plain_and_gzipped(tmp_path, pack):
-    train, test = idx.read_folder(write_idx(tmp_path, pack=pack), "small")
+    train, test = idx.read_idx_folder(write_idx(tmp_path, pack=pack), "small")
     assert (len(train), len(test)) == (12, 6)
     assert train.shape == (1, 4, 5)
     assert train.classes == ("0", "1", "2")
@@ -41,7 +41,7 @@ def test_idx_is_read_plain_and_gzipped(tmp_path, pack):
             r"its header says 40 x 48 x 64 values and 122879 follow",
         ),
         (lambda path: path.write_bytes(gzip.compress(b"\0\0\x08\x03\0\0")), r"truncated or damaged"),
-        (lambda path: path.write_bytes(gzip.compress(idx_bytes(RANDOM[:3].reshape(3, 48, 64)))), r"3 pictures and 12"),
+        (lambda path: path.write_bytes(gzip.compress(idx_bytes(RANDOM[:3].reshape(3, 48, 64)))), r"3 images and 12"),
         (lambda path: path.write_bytes(gzip.compress(idx_bytes(np.zeros((12, 0, 4), np.uint8)))), r"without pixels"),
     ],
 )
@@ -49,7 +49,7 @@ def test_a_damaged_idx_file_is_refused(tmp_path, spoil, sentence):
     write_idx(tmp_path)
     spoil(tmp_path / "train-images-idx3-ubyte.gz")
     with pytest.raises(ValueError, match=sentence):
-        idx.read_folder(tmp_path, "small")
+        idx.read_idx_folder(tmp_path, "small")
 
 
 def test_a_plain_idx_file_that_is_cut_is_refused(tmp_path):
@@ -57,13 +57,13 @@ def test_a_plain_idx_file_that_is_cut_is_refused(tmp_path):
     path = tmp_path / "t10k-labels-idx1-ubyte"
     path.write_bytes(path.read_bytes()[:-2])
     with pytest.raises(ValueError, match="its header says 6 values and 4 follow"):
-        idx.read_folder(tmp_path, "small")
+        idx.read_idx_folder(tmp_path, "small")
 
 
 def test_a_label_out_of_range_is_refused(tmp_path):
     write_idx(tmp_path, classes=3)
     with pytest.raises(ValueError, match=r"train-labels-idx1-ubyte .* has label 2, but its 2 classes"):
-        idx.read_folder(tmp_path, "small", ("a", "b"))
+        idx.read_idx_folder(tmp_path, "small", ("a", "b"))
 
 
 # CIFAR ---------------------------------------------------------------------------------------------------------------
@@ -74,8 +74,8 @@ def test_cifar10_is_read_from_its_folder_and_its_archive(tmp_path, archive):
     place = write_cifar10(tmp_path / "cifar-10-batches-py")
     if archive:
         place = archived(place, tmp_path / "cifar-10-python.tar.gz")
-    assert batches.is_batches(place) == "cifar-10"
-    train, test = batches.read_batches(place, "cifar-10")
+    assert cifar.cifar_kind(place) == "cifar-10"
+    train, test = cifar.read_cifar(place, "cifar-10")
     assert (len(train), len(test)) == (30, 10)
     assert train.shape == (3, 32, 32)
     assert train.classes[3] == "cat"
@@ -89,7 +89,7 @@ def test_cifar100_has_fine_labels(tmp_path):
     (folder / "train").write_bytes(as_python2(batch(list(range(20)), b"fine_labels", 100)))
     (folder / "test").write_bytes(as_python2(batch(list(range(5)), b"fine_labels", 100)))
     (folder / "meta").write_bytes(as_python2({b"fine_label_names": [f"kind {i}".encode() for i in range(100)]}))
-    train, _ = batches.read_batches(folder, "cifar-100")
+    train, _ = cifar.read_cifar(folder, "cifar-100")
     assert len(train.classes) == 100
     assert train.labels[19] == 19
 
@@ -105,7 +105,7 @@ def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(tmp_path)
     evil.target = tmp_path / "made"
     (folder / "data_batch_3").write_bytes(pickle.dumps(evil))
     with pytest.raises(ValueError, match=r"data_batch_3 is truncated, damaged or no batch \(it asks for posix.mkdir"):
-        batches.read_batches(folder, "cifar-10")
+        cifar.read_cifar(folder, "cifar-10")
     assert not evil.target.exists()
 
 
@@ -127,17 +127,17 @@ def test_a_damaged_batch_is_refused(tmp_path, name, content, sentence):
     (folder / name).unlink() if content is None else (folder / name).write_bytes(content)
     for place in (folder, archived(folder, tmp_path / "cifar-10-python.tar.gz")):
         with pytest.raises(ValueError, match=sentence.replace("lacks ", "lacks .*")):
-            batches.read_batches(place, "cifar-10")
+            cifar.read_cifar(place, "cifar-10")
 
 
 def test_a_truncated_archive_is_refused(tmp_path):
     path = archived(write_cifar10(tmp_path / "cifar-10-batches-py"), tmp_path / "cifar-10-python.tar.gz")
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(ValueError, match="is truncated or no archive"):
-        batches.read_batches(path, "cifar-10")
+        cifar.read_cifar(path, "cifar-10")
     path.write_bytes(b"")
     with pytest.raises(ValueError, match="is truncated or no archive"):
-        batches.read_batches(path, "cifar-10")
+        cifar.read_cifar(path, "cifar-10")
 
 
 # class folders and packed files --------------------------------------------------------------------------------------
@@ -178,14 +178,14 @@ def test_the_stamp_changes_with_a_file(tmp_path):
 
 
 def test_too_few_classes_and_empty_ones_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="has no class folder; pictures to classify lie in a folder for each class"):
+    with pytest.raises(ValueError, match="has no class folder; images to classify lie in a folder for each class"):
         class_folders(tmp_path, "x")
     (tmp_path / "cat").mkdir()
     (tmp_path / "cat" / "1.jpg").write_bytes(b"x")
-    with pytest.raises(ValueError, match="has one class folder, cat; pictures to classify"):
+    with pytest.raises(ValueError, match="has one class folder, cat; images to classify"):
         class_folders(tmp_path, "x")
     (tmp_path / "dog").mkdir()
-    with pytest.raises(ValueError, match="dog has no pictures"):
+    with pytest.raises(ValueError, match="dog has no images"):
         class_folders(tmp_path, "x")
 
 
@@ -193,15 +193,15 @@ def test_a_held_out_class_that_is_not_learned_is_refused(tmp_path):
     for place in ("train/cat", "train/dog", "val/cat", "val/cow"):
         (tmp_path / place).mkdir(parents=True)
         (tmp_path / place / "1.jpg").write_bytes(b"x")
-    with pytest.raises(ValueError, match="has the class cow, which the training pictures lack"):
+    with pytest.raises(ValueError, match="has the class cow, which the training images lack"):
         class_folders(tmp_path, "x")
 
 
 def test_packed_files_are_cut_where_they_end(tmp_path):
-    parts = packed(write_packed(tmp_path / "some.npz"), "some")
+    parts = packed_images(write_packed(tmp_path / "some.npz"), "some")
     assert [len(parts[part]) for part in ("train", "test")] == [8, 4]
-    assert decode(parts["train"].open(5), 8)[0, 0].tolist() == [100, 100, 100]
-    assert decode(parts["test"].open(0), 8)[0, 0].tolist() == [160, 160, 160]
+    assert decode_image(parts["train"].open(5), 8)[0, 0].tolist() == [100, 100, 100]
+    assert decode_image(parts["test"].open(0), 8)[0, 0].tolist() == [160, 160, 160]
     assert parts["train"].stamp != parts["test"].stamp
 
 
@@ -215,7 +215,7 @@ def test_packed_files_are_cut_where_they_end(tmp_path):
 )
 def test_a_packed_file_that_does_not_add_up_is_refused(tmp_path, changes, sentence):
     with pytest.raises(ValueError, match=sentence):
-        packed(write_packed(tmp_path / "some.npz", **changes), "some")
+        packed_images(write_packed(tmp_path / "some.npz", **changes), "some")
 
 
 def test_a_packed_file_that_is_no_such_file_is_refused(tmp_path):
@@ -225,8 +225,8 @@ def test_a_packed_file_that_is_no_such_file_is_refused(tmp_path):
     path.write_bytes(content[: len(content) // 2])
     (tmp_path / "empty.npz").write_bytes(b"")
     for name in ("some.npz", "other.npz", "empty.npz", "none.npz"):
-        with pytest.raises(ValueError, match=f"{name} is missing, truncated or no packed pictures"):
-            packed(tmp_path / name, "some")
+        with pytest.raises(ValueError, match=f"{name} is missing, truncated or no packed images"):
+            packed_images(tmp_path / name, "some")
 
 
 # decoding ------------------------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ GREY = Image.fromarray(COLOURS).convert("L")
 
 
 def of(content, size=16, square="cut"):
-    return decode(io.BytesIO(content), size, square).astype(int)
+    return decode_image(io.BytesIO(content), size, square).astype(int)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF", "PPM"])
@@ -303,13 +303,13 @@ def test_small_pictures_grow_and_large_jpegs_are_decoded_small(monkeypatch):
 
 
 def test_a_picture_is_measured_without_decoding(tmp_path):
-    assert measure(io.BytesIO(encoded(np.zeros((5, 9, 3), np.uint8), "PNG"))) == (9, 5)
+    assert image_size(io.BytesIO(encoded(np.zeros((5, 9, 3), np.uint8), "PNG"))) == (9, 5)
     with pytest.raises(ValueError, match="say at which size"):
-        measure(io.BytesIO(b"text"))
+        image_size(io.BytesIO(b"text"))
 
 
 def test_threads_are_as_many_as_asked_for():
-    with decoders(3) as pool:
+    with decoder_pool(3) as pool:
         assert pool._max_workers == 3
-    with decoders(None) as pool:
+    with decoder_pool(None) as pool:
         assert pool._max_workers >= 1

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from posenc.positions import grid, sequence
-from posenc.tasks import latin_squares
-from posenc.tasks.latin_squares import (
+from posenc.workbench.tasks import latin_squares
+from posenc.workbench.tasks.latin_squares import (
     Puzzles,
-    cell_prior,
-    generate,
-    least_frequent_symbol,
-    load,
+    cell_prior_accuracy,
+    generate_dataset,
+    least_frequent_symbol_accuracy,
     load_authors,
+    load_dataset,
     one_hot,
-    probe,
+    probe_cells,
     read_csv,
-    save,
+    save_dataset,
     score,
     squares,
     views,
@@ -35,12 +35,12 @@ STRINGS = ["2000500234001000", "0300340102454032", "1020050120040000"]
 
 @pytest.fixture(scope="module")
 def data():
-    return generate(train=150, iid=30, ood=12, seed=0)
+    return generate_dataset(train=150, iid=30, ood=12, seed=0)
 
 
 @pytest.mark.parametrize("rule", ["authors", "entailment"])
 def test_csv_gives_the_puzzles_back(tmp_path, rule):
-    puzzles = generate(train=300, iid=0, ood=0, seed=1, rule=rule).train
+    puzzles = generate_dataset(train=300, iid=0, ood=0, seed=1, rule=rule).train
     write_csv(puzzles, tmp_path / "puzzles.csv")
     assert read_csv(tmp_path / "puzzles.csv", rule=rule).digest() == puzzles.digest()
 
@@ -127,7 +127,7 @@ def test_files_that_are_no_tables_are_refused(tmp_path):
 
 def written_by_hand(folder):
     names = {"gen_binary.csv": 1, "gen_ternary.csv": 2, "gen_quaternary.csv": 3}
-    made = generate(train=120, iid=0, ood=6, seed=2)
+    made = generate_dataset(train=120, iid=0, ood=6, seed=2)
     for name, kind in names.items():
         write_csv(made.train.take(made.train.kind == kind), folder / name)
     write_csv(made.ood, folder / "val108.csv")
@@ -155,8 +155,8 @@ def test_a_missing_file_of_the_authors_is_named(tmp_path):
 
 
 def test_a_saved_set_comes_back_with_its_manifest(tmp_path, data):
-    save(data, tmp_path / "set.npz")
-    read = load(tmp_path / "set.npz")
+    save_dataset(data, tmp_path / "set.npz")
+    read = load_dataset(tmp_path / "set.npz")
     assert read.manifest == data.manifest
     assert {n: p.digest() for n, p in read.splits().items()} == {n: p.digest() for n, p in data.splits().items()}
     with np.load(tmp_path / "set.npz") as arrays:
@@ -168,14 +168,14 @@ def test_a_saved_set_comes_back_with_its_manifest(tmp_path, data):
 
 def test_saving_twice_gives_the_same_bytes(tmp_path, data):
     for name in ("one.npz", "two.npz"):
-        save(data, tmp_path / name)
+        save_dataset(data, tmp_path / name)
     assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
     with zipfile.ZipFile(tmp_path / "one.npz") as archive:
         assert {member.date_time for member in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 
 
 def test_a_failed_save_leaves_the_old_file_alone(tmp_path, data, monkeypatch):
-    save(data, tmp_path / "set.npz")
+    save_dataset(data, tmp_path / "set.npz")
     before = (tmp_path / "set.npz").read_bytes()
 
     def full(*_):
@@ -183,7 +183,7 @@ def test_a_failed_save_leaves_the_old_file_alone(tmp_path, data, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        save(generate(train=9, iid=0, ood=0, seed=1), tmp_path / "set.npz")
+        save_dataset(generate_dataset(train=9, iid=0, ood=0, seed=1), tmp_path / "set.npz")
     assert (tmp_path / "set.npz").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["set.npz"]
 
@@ -211,18 +211,18 @@ def rewritten(path, change):
     ],
 )
 def test_another_manifest_is_refused(tmp_path, data, change, reason):
-    save(data, tmp_path / "set.npz")
+    save_dataset(data, tmp_path / "set.npz")
     rewritten(tmp_path / "set.npz", change)
     with pytest.raises(ValueError) as caught:
-        load(tmp_path / "set.npz")
+        load_dataset(tmp_path / "set.npz")
     assert reason in str(caught.value)
 
 
 def test_damaged_and_other_files_are_refused(tmp_path, data):
     path = tmp_path / "set.npz"
     with pytest.raises(ValueError, match=r"there is no file .*set\.npz"):
-        load(path)
-    save(data, path)
+        load_dataset(path)
+    save_dataset(data, path)
     whole = path.read_bytes()
     flipped = bytearray(whole)
     flipped[whole.index(data.train.cells.tobytes()) + 5] ^= 1
@@ -231,14 +231,14 @@ def test_damaged_and_other_files_are_refused(tmp_path, data):
     for content in (whole[: len(whole) // 2], bytes(flipped), b"", other.getvalue()):
         path.write_bytes(content)
         with pytest.raises(ValueError, match=r"set\.npz is damaged or no data set of Latin squares"):
-            load(path)
+            load_dataset(path)
 
 
 def test_a_puzzle_as_numbers():
     puzzles = Puzzles.from_strings(STRINGS)
     assert puzzles.strings() == STRINGS
     assert (puzzles.kind.tolist(), puzzles.answer.tolist()) == ([1, 2, 3], [4, 3, 2])
-    assert probe(puzzles).tolist() == [4, 11, 5]
+    assert probe_cells(puzzles).tolist() == [4, 11, 5]
     assert len(puzzles.take(np.array([True, False, True]))) == 2
     assert puzzles.digest() != puzzles.take(np.array([1, 0, 2])).digest()
     assert len(Puzzles.from_strings([])) == 0
@@ -270,21 +270,21 @@ def test_score_counts_by_class():
 def test_naive_models_by_hand():
     first, second, third = (Puzzles.from_strings([puzzle]) for puzzle in STRINGS)
     # The probe's cell was seen once, with the same answer; never, so that all four symbols tie.
-    assert cell_prior(first, first) == 1
-    assert cell_prior(first, second) == 0.25
+    assert cell_prior_accuracy(first, first) == 1
+    assert cell_prior_accuracy(first, second) == 0.25
     # Shown 1, 2, 3, 4: once, twice, once, once, the answer 4 among three that tie; 3 thrice of 1, 2, 3, 4: 1 is rarest.
-    assert least_frequent_symbol(first) == pytest.approx(1 / 3)
-    assert least_frequent_symbol(second) == 0
-    assert least_frequent_symbol(third) == 0
+    assert least_frequent_symbol_accuracy(first) == pytest.approx(1 / 3)
+    assert least_frequent_symbol_accuracy(second) == 0
+    assert least_frequent_symbol_accuracy(third) == 0
 
 
 def test_what_guessing_reaches_is_not_one_in_four():
-    data = generate(train=3000, iid=500, ood=300, seed=0)
-    assert cell_prior(data.train, data.ood) < 0.2
-    assert cell_prior(data.train, data.iid) > 0.28
-    assert least_frequent_symbol(data.iid) > 0.3
-    unfiltered = generate(train=3000, iid=500, ood=300, seed=0, jaccard=None)
-    assert abs(cell_prior(unfiltered.train, unfiltered.iid) - 0.25) < 0.06
+    data = generate_dataset(train=3000, iid=500, ood=300, seed=0)
+    assert cell_prior_accuracy(data.train, data.ood) < 0.2
+    assert cell_prior_accuracy(data.train, data.iid) > 0.28
+    assert least_frequent_symbol_accuracy(data.iid) > 0.3
+    unfiltered = generate_dataset(train=3000, iid=500, ood=300, seed=0, jaccard=None)
+    assert abs(cell_prior_accuracy(unfiltered.train, unfiltered.iid) - 0.25) < 0.06
 
 
 @pytest.mark.parametrize("module", [latin_squares, squares], ids=["latin_squares", "squares"])
@@ -304,6 +304,6 @@ def test_the_authors_files_are_written_as_they_were_read(tmp_path, authors_folde
 @pytest.mark.data
 def test_puzzles_can_be_generated_far_from_the_human_items(authors_folder):
     human = read_csv(authors_folder / "val108.csv")
-    data = generate(train=900, iid=90, ood=human, seed=0, clues=(3, 11), balance_clues=False)
-    assert latin_squares.jaccard_far(data.train, human, "one-hot").all()
+    data = generate_dataset(train=900, iid=90, ood=human, seed=0, clues=(3, 11), balance_clues=False)
+    assert latin_squares.jaccard_distant(data.train, human, "one-hot").all()
     assert np.bincount(data.train.kind).tolist() == [0, 300, 300, 300]

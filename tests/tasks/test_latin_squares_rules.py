@@ -5,8 +5,16 @@ import itertools
 import numpy as np
 import pytest
 
-from posenc.tasks.latin_squares import SQUARES, Puzzles, classify, classify_batch, jaccard_far, load_authors, solve
-from posenc.tasks.latin_squares import one_hot as one_hot_cells
+from posenc.workbench.tasks.latin_squares import (
+    SQUARES,
+    Puzzles,
+    classify_puzzle,
+    classify_puzzles,
+    jaccard_distant,
+    load_authors,
+    solve_puzzles,
+)
+from posenc.workbench.tasks.latin_squares import one_hot as one_hot_cells
 
 LINES = [[4 * i + j for j in range(4)] for i in range(4)] + [[4 * i + j for i in range(4)] for j in range(4)]
 
@@ -94,62 +102,62 @@ def test_there_are_576_latin_squares():
 def test_solve_agrees_with_trying_every_square():
     cells = random_cells(400, seed=0)
     expected = [symbols_by_enumeration(row) for row in cells]
-    assert solve(cells).tolist() == [symbols.pop() if len(symbols) == 1 else 0 for symbols in expected]
+    assert solve_puzzles(cells).tolist() == [symbols.pop() if len(symbols) == 1 else 0 for symbols in expected]
 
 
 def test_solve_sees_contradictions_and_rows_that_are_no_puzzle():
     rows = ["1100000000000005", "1230004000000005", "1230000400005000", "0000000000000000", "5000000000000005"]
     cells = np.array([[int(symbol) for symbol in row] for row in [*rows, "7230000000000005", "1235000000000000"]])
-    assert solve(cells).tolist() == [0, 0, 0, 0, 0, 0, 4]
-    assert classify_batch(cells, "entailment").tolist() == [0, 0, 0, 0, 0, 0, 1]
+    assert solve_puzzles(cells).tolist() == [0, 0, 0, 0, 0, 0, 4]
+    assert classify_puzzles(cells, "entailment").tolist() == [0, 0, 0, 0, 0, 0, 1]
 
 
 @pytest.mark.parametrize(("fewest", "most"), [(3, 9), (1, 15)])
 def test_authors_classes_agree_with_their_definition(fewest, most):
     cells = random_cells(1500, seed=1, fewest=fewest, most=most)
     expected = [authors_by_definition(row) for row in cells]
-    assert classify_batch(cells, "authors").tolist() == expected
+    assert classify_puzzles(cells, "authors").tolist() == expected
     assert min(np.bincount(expected, minlength=4)) > 50
 
 
 def test_entailment_classes_agree_with_filling_the_lines():
     cells = random_cells(2000, seed=2, fewest=3, most=10)
     expected = [entailment_by_enumeration(row) for row in cells]
-    assert classify_batch(cells, "entailment").tolist() == expected
+    assert classify_puzzles(cells, "entailment").tolist() == expected
     assert min(np.bincount(expected, minlength=4)) > 100
 
 
 @pytest.mark.parametrize("rule", ["authors", "entailment"])
 def test_a_class_implies_one_symbol(rule):
     cells = random_cells(3000, seed=3)
-    assert (solve(cells)[classify_batch(cells, rule) > 0] > 0).all()
+    assert (solve_puzzles(cells)[classify_puzzles(cells, rule) > 0] > 0).all()
 
 
 @pytest.mark.parametrize("rule", ["authors", "entailment"])
 def test_classes_do_not_depend_on_orientation_or_names(rule):
     cells = random_cells(1000, seed=4, fewest=3, most=9)
-    kind = classify_batch(cells, rule)
+    kind = classify_puzzles(cells, rule)
     grid = cells.reshape(-1, 4, 4)
     renamed = np.array([0, 3, 1, 4, 2, 5], dtype=np.uint8)[cells]
     for other in (grid.swapaxes(1, 2), grid[:, [2, 0, 3, 1]], grid[:, :, [1, 3, 2, 0]], renamed):
-        assert np.array_equal(classify_batch(other.reshape(-1, 16), rule), kind)
+        assert np.array_equal(classify_puzzles(other.reshape(-1, 16), rule), kind)
 
 
 def test_the_rules_differ_where_the_documentation_says():
     # Row 1 shows 1 and 2 and has one other blank, which stands in a column with 3: that row and that column imply 3.
     two_lines = "1205000000300000"
-    assert (classify(two_lines), classify(two_lines, "entailment")) == (3, 2)
+    assert (classify_puzzle(two_lines), classify_puzzle(two_lines, "entailment")) == (3, 2)
     assert authors_by_definition([int(s) for s in two_lines], AS_THE_VERIFIER_ASKS) == 0
     # Row 4 and column 2 leave 3 for the cell where they meet, so the probe is 1: no hidden single, but three lines.
     bent = "0200054000004001"
-    assert classify(bent, "entailment") == 3
+    assert classify_puzzle(bent, "entailment") == 3
     with pytest.raises(ValueError, match="none of the authors' three classes; rule='entailment' has one for it"):
-        classify(bent)
+        classify_puzzle(bent)
     # An empty row whose three other columns all show 1: by the authors' rule 3, though it takes four lines.
     four_lines = "5000010000100001"
-    assert classify(four_lines) == 3
+    assert classify_puzzle(four_lines) == 3
     with pytest.raises(ValueError, match="none of the three classes of rule='entailment': its probe needs more lines"):
-        classify(four_lines, "entailment")
+        classify_puzzle(four_lines, "entailment")
 
 
 @pytest.mark.parametrize(
@@ -171,7 +179,7 @@ def test_the_rules_differ_where_the_documentation_says():
 )
 def test_a_bad_puzzle_is_refused_in_one_sentence(puzzle, reason):
     with pytest.raises(ValueError) as caught:
-        classify(puzzle)
+        classify_puzzle(puzzle)
     message = str(caught.value)
     assert reason in message
     assert message.startswith(f"puzzle {puzzle!r} ")
@@ -183,11 +191,11 @@ def test_a_bad_puzzle_is_refused_in_one_sentence(puzzle, reason):
 
 def test_other_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match="a puzzle is a string of 16 digits, since a leading 0 counts; got 2000"):
-        classify(2000500234001000)  # pyright: ignore[reportArgumentType]
+        classify_puzzle(2000500234001000)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="'authors' or 'entailment'; got 'author'"):
-        classify("2000500234001000", "author")  # pyright: ignore[reportArgumentType]
+        classify_puzzle("2000500234001000", "author")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match=r"an array of shape \(n, 16\).*got \(2, 15\)"):
-        solve(np.zeros((2, 15), dtype=np.uint8))
+        solve_puzzles(np.zeros((2, 15), dtype=np.uint8))
 
 
 def items(puzzle, rule):
@@ -205,9 +213,9 @@ def test_jaccard_agrees_with_sets(rule):
     for one in a.strings():
         pairs = [(items(one, rule), items(other, rule)) for other in b.strings()]
         expected.append(all(5 * (len(p | q) - len(p & q)) > 4 * len(p | q) for p, q in pairs))
-    assert jaccard_far(a, b, rule).tolist() == expected
+    assert jaccard_distant(a, b, rule).tolist() == expected
     assert 10 < sum(expected) < 190
-    assert jaccard_far(a, b.take(slice(0, 0)), rule).all()
+    assert jaccard_distant(a, b.take(slice(0, 0)), rule).all()
 
 
 def test_a_distance_of_exactly_four_fifths_is_not_far():
@@ -215,10 +223,10 @@ def test_a_distance_of_exactly_four_fifths_is_not_far():
     assert items(one, "clue-pairs") & items(other, "clue-pairs") == {(0, "1")}
     assert len(items(one, "clue-pairs") | items(other, "clue-pairs")) == 5
     a, b = (Puzzles(np.array([[int(s) for s in p]]), np.ones(1), np.ones(1)) for p in (one, other))  # pyright: ignore
-    assert not jaccard_far(a, b, "clue-pairs")[0]
-    assert jaccard_far(a, b, "one-hot")[0]
+    assert not jaccard_distant(a, b, "clue-pairs")[0]
+    assert jaccard_distant(a, b, "one-hot")[0]
     with pytest.raises(ValueError, match="'one-hot' or 'clue-pairs'; got 'cosine'"):
-        jaccard_far(a, b, "cosine")  # pyright: ignore[reportArgumentType]
+        jaccard_distant(a, b, "cosine")  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.data
@@ -229,10 +237,10 @@ def test_all_of_the_authors_puzzles_have_their_class_and_one_answer(authors_fold
     assert [np.bincount(part.kind).tolist()[1:] for part in data.splits().values()] == [[2700] * 3, [300] * 3, [36] * 3]
     everything = np.concatenate([part.cells for part in data.splits().values()])
     assert len(np.unique(everything, axis=0)) == 9108
-    assert (classify_batch(everything) > 0).all()
-    assert classify_batch(everything).tolist() == [authors_by_definition(row) for row in everything]
+    assert (classify_puzzles(everything) > 0).all()
+    assert classify_puzzles(everything).tolist() == [authors_by_definition(row) for row in everything]
     as_verified = [authors_by_definition(row, AS_THE_VERIFIER_ASKS) for row in everything]
-    assert classify_batch(everything).tolist() == as_verified
+    assert classify_puzzles(everything).tolist() == as_verified
     generated = np.concatenate([one_hot_cells(part, 5).reshape(len(part), 80) for part in (data.train, data.iid)])
     human = one_hot_cells(data.ood, 5).reshape(108, 80)
     common = generated @ human.T

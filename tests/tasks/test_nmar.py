@@ -5,8 +5,8 @@ import doctest
 import numpy as np
 import pytest
 
-from posenc.tasks import nmar
-from posenc.tasks.nmar import NMAR, diverges_at, optimal_linear_error, simulate
+from posenc.workbench.tasks import nmar
+from posenc.workbench.tasks.nmar import NMAR, divergence_step, optimal_linear_error, simulate
 
 
 def test_the_worked_example() -> None:
@@ -16,7 +16,7 @@ def test_the_worked_example() -> None:
 
 @pytest.mark.parametrize("config", [NMAR(), NMAR((2, 4), lags=2, noise=0.5, between=(0.1, 0.2))])
 def test_every_step_is_the_equation(config) -> None:
-    w, coupling, order = nmar._drawn(config, 3)
+    w, coupling, order = nmar._draw_network(config, 3)
     found = simulate(config, 40, 3)
     modules = np.repeat(np.arange(len(config.sizes)), config.sizes)
     assert found.modules.tolist() == modules[order].tolist()
@@ -32,7 +32,7 @@ def test_every_step_is_the_equation(config) -> None:
 
 def test_coefficients_are_drawn_from_their_ranges() -> None:
     config = NMAR((30, 30))
-    w, coupling, _ = nmar._drawn(config, 0)
+    w, coupling, _ = nmar._draw_network(config, 0)
     same = np.repeat([0, 1], 30)[:, None] == np.repeat([0, 1], 30)
     off = ~np.eye(60, dtype=bool)
     for values, (low, high) in (
@@ -43,16 +43,16 @@ def test_coefficients_are_drawn_from_their_ranges() -> None:
         assert low <= values.min() < low + 0.1 * (high - low)
         assert high >= values.max() > high - 0.1 * (high - low)
     assert (np.diag(coupling) == 0).all()
-    assert np.allclose(nmar._drawn(NMAR((30, 30), reading="literal"), 0)[0], 3 * w)
+    assert np.allclose(nmar._draw_network(NMAR((30, 30), reading="literal"), 0)[0], 3 * w)
 
 
 def test_the_literal_reading_diverges_and_says_when() -> None:
     for seed in range(4):
-        step = diverges_at(NMAR(reading="literal"), seed)
+        step = divergence_step(NMAR(reading="literal"), seed)
         assert step is not None
         assert 100 < step < 400
-        assert diverges_at(NMAR(), seed) is None
-        assert diverges_at(NMAR(reading="literal"), seed, steps=step - 1) is None
+        assert divergence_step(NMAR(), seed) is None
+        assert divergence_step(NMAR(reading="literal"), seed, steps=step - 1) is None
         with pytest.raises(
             ValueError, match=rf"passes 1e\+12 at step {step}\. .*1\.\d\d on average.*reading='average'"
         ):
@@ -72,7 +72,7 @@ def test_the_best_linear_prediction_errs_as_published() -> None:
 def test_the_optimal_error_is_that_of_regressions() -> None:
     series = simulate(NMAR((3, 3)), 3000, 0).series
     centred = series - series.mean(1, keepdims=True)
-    hidden = nmar.masks(5, 6, 0.5, seed=2).numpy()
+    hidden = nmar.random_masks(5, 6, 0.5, seed=2).numpy()
     expected = []
     for mask in hidden:
         fitted = np.linalg.lstsq(centred[~mask].T, centred[mask].T, rcond=None)[1]

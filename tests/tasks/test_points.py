@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from posenc.tasks import points as task
-from posenc.tasks.shapes import Mesh, cuboid
+from posenc.workbench.tasks import points as task
+from posenc.workbench.tasks.shapes import Mesh, cuboid
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -22,7 +22,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 @pytest.mark.parametrize("name", task.SOLIDS)
 def test_solids_are_closed_and_outward_but_the_bowl(name: str) -> None:
-    mesh = task.solid(name, rng())
+    mesh = task.make_solid(name, rng())
     assert float(mesh.areas.min()) > 0
     if name in ("bowl", "left helix", "right helix"):  # open at the rim, or at both ends
         assert mesh.open_edges > 0
@@ -32,7 +32,7 @@ def test_solids_are_closed_and_outward_but_the_bowl(name: str) -> None:
 
 
 def test_a_helix_rises_to_its_left_or_right_and_is_the_others_mirror_image() -> None:
-    right, left = task.solid("right helix", rng(3)), task.solid("left helix", rng(3))
+    right, left = task.make_solid("right helix", rng(3)), task.make_solid("left helix", rng(3))
     order = [np.lexsort(np.round(v, 9).T) for v in (right.vertices, left.vertices * [-1, 1, 1])]
     np.testing.assert_allclose(right.vertices[order[0]], (left.vertices * [-1, 1, 1])[order[1]], atol=1e-9)
     for mesh, sense in ((right, 1), (left, -1)):
@@ -42,17 +42,17 @@ def test_a_helix_rises_to_its_left_or_right_and_is_the_others_mirror_image() -> 
 
 
 def test_pieces_of_a_pair_are_alike_and_further_apart_than_a_neighbourhood() -> None:
-    for a, b in task.ARRANGED:
+    for a, b in task.ARRANGEMENT_PAIRS:
         for seed in range(5):
-            one, other = task.solid(a, rng(seed)), task.solid(b, rng(seed))
+            one, other = task.make_solid(a, rng(seed)), task.make_solid(b, rng(seed))
             assert one.areas.sum() == pytest.approx(other.areas.sum())
             assert one.volume == pytest.approx(other.volume)
             reach = [np.linalg.norm(m.vertices, axis=1).max() for m in (one, other)]
             assert reach[0] == pytest.approx(reach[1], rel=2e-2)  # a ball's vertices are not all around
             assert len(one.faces) == len(other.faces)
-    clouds = task.solids(8, 256, seed=0)
-    for name in itertools.chain.from_iterable(task.ARRANGED):
-        pieces = 3 if name in task.ARRANGED[0] else 2
+    clouds = task.solid_clouds(8, 256, seed=0)
+    for name in itertools.chain.from_iterable(task.ARRANGEMENT_PAIRS):
+        pieces = 3 if name in task.ARRANGEMENT_PAIRS[0] else 2
         for cloud in clouds.points[clouds.labels == clouds.classes.index(name)]:
             apart = torch.cdist(cloud, cloud)
             radius = apart.topk(256 // 8, largest=False).values[:, -1]
@@ -73,7 +73,7 @@ def _piece(cloud: torch.Tensor, pieces: int) -> torch.Tensor:
 
 def test_points_are_even_in_area_whatever_the_faces() -> None:
     box = Mesh(*cuboid(2.0, 1.0, 0.5))
-    cloud = task.cloud_of(box, 4000, rng())
+    cloud = task.sample_cloud(box, 4000, rng())
     assert np.abs(cloud.mean(0)).max() < 1e-6
     assert np.linalg.norm(cloud, axis=1).max() == pytest.approx(1)
     top = np.isclose(cloud[:, 2], cloud[:, 2].max(), atol=1e-3).mean()
@@ -81,40 +81,42 @@ def test_points_are_even_in_area_whatever_the_faces() -> None:
 
 
 def test_clouds_are_a_function_of_the_seed_class_by_class() -> None:
-    clouds, again, other = (task.solids(2, 32, seed=seed) for seed in (1, 1, 2))
+    clouds, again, other = (task.solid_clouds(2, 32, seed=seed) for seed in (1, 1, 2))
     assert torch.equal(clouds.points, again.points)
     assert not torch.equal(clouds.points, other.points)
     assert clouds.labels.bincount().tolist() == [2] * len(task.SOLIDS)
-    assert torch.equal(clouds.points[::2], task.solids(1, 32, seed=1).points)
+    assert torch.equal(clouds.points[::2], task.solid_clouds(1, 32, seed=1).points)
 
 
 # views ---------------------------------------------------------------------------------------------------------------
 
 
 def test_a_draw_is_some_of_the_points_turned_and_a_move_changes_nothing_else() -> None:
-    clouds, index = task.solids(1, 64, seed=0), torch.arange(14)
+    clouds, index = task.solid_clouds(1, 64, seed=0), torch.arange(14)
 
     def drawn(**changes) -> torch.Tensor:
-        return task.draw(clouds, index, task.Seen(16)._replace(**changes), torch.Generator().manual_seed(3))
+        return task.draw_clouds(
+            clouds, index, task.CloudSampling(16)._replace(**changes), torch.Generator().manual_seed(3)
+        )
 
-    plain = drawn(turned="not", noise=0.0)
+    plain = drawn(rotation="not", noise=0.0)
     for cloud, whole in zip(plain, clouds.points, strict=True):
         assert float(torch.cdist(cloud, whole).amin(1).max()) < 2e-3
         assert len(cloud.unique(dim=0)) == 16
     upright = drawn(noise=0.0)
     for cloud, whole in zip(upright, clouds.points, strict=True):  # about z alone
         assert float(torch.cdist(cloud[:, 2:], whole[:, 2:]).amin(1).max()) < 2e-3
-    assert not torch.allclose(upright, drawn(turned="any", noise=0.0))
-    away = drawn(moved=2.0) - drawn()
+    assert not torch.allclose(upright, drawn(rotation="any", noise=0.0))
+    away = drawn(shift=2.0) - drawn()
     assert torch.allclose(away, away[:, :1].expand_as(away), atol=1e-5)
     assert torch.allclose(away.norm(dim=-1), torch.tensor(2.0), atol=1e-5)
-    noise = drawn(noise=0.1, turned="not") - plain
+    noise = drawn(noise=0.1, rotation="not") - plain
     assert float(noise.std()) == pytest.approx(0.1, rel=0.1)
 
 
 @pytest.mark.parametrize("turned", ["z", "any"])
-def test_rotations_are_rotations_and_even(turned: task.Turned) -> None:
-    found = task.rotations(4000, turned, torch.Generator().manual_seed(0)).double()
+def test_rotations_are_rotations_and_even(turned: task.Rotation) -> None:
+    found = task.random_rotations(4000, turned, torch.Generator().manual_seed(0)).double()
     assert torch.allclose(found @ found.mT, torch.eye(3, dtype=torch.float64).expand_as(found), atol=1e-5)
     assert torch.allclose(torch.linalg.det(found), torch.tensor(1.0, dtype=torch.float64), atol=1e-5)
     mean = found.mean(0)  # of evenly drawn ones, 0 but for the axis
@@ -123,7 +125,7 @@ def test_rotations_are_rotations_and_even(turned: task.Turned) -> None:
 
 def test_neighbourhoods_are_what_their_formula_says_and_no_move_turn_or_mirror_changes_them() -> None:
     cloud = torch.randn(1, 40, 3, generator=torch.Generator().manual_seed(0))
-    found = task.neighbourhoods(cloud)
+    found = task.neighborhood_shapes(cloud)
     for n in range(40):
         near = cloud[0, (cloud[0] - cloud[0, n]).square().sum(-1).argsort()[:5]].double()
         c = torch.cov(near.T)
@@ -131,16 +133,18 @@ def test_neighbourhoods_are_what_their_formula_says_and_no_move_turn_or_mirror_c
         wanted = torch.stack([trace.log() / 2 + 2, (c @ c).trace() / trace**2, 27 * torch.linalg.det(c) / trace**3,
                               (cloud[0, n] - near.mean(0)).norm() / trace.sqrt()])  # fmt: skip
         assert torch.allclose(found[0, n].double(), wanted, atol=1e-4)
-    turn = task.rotations(1, "any", torch.Generator().manual_seed(1))[0]
+    turn = task.random_rotations(1, "any", torch.Generator().manual_seed(1))[0]
     for other in (cloud + 3.0, cloud @ turn.mT, cloud * torch.tensor([-1.0, 1, 1])):
-        assert torch.allclose(found, task.neighbourhoods(other), atol=1e-3)
-    assert not torch.allclose(found, task.neighbourhoods(1.5 * cloud), atol=1e-2)
+        assert torch.allclose(found, task.neighborhood_shapes(other), atol=1e-3)
+    assert not torch.allclose(found, task.neighborhood_shapes(1.5 * cloud), atol=1e-2)
 
 
 def test_neighbourhoods_are_as_large_whatever_the_number_of_points() -> None:
-    clouds = task.solids(4, 512, seed=0)
+    clouds = task.solid_clouds(4, 512, seed=0)
     few, many = (
-        task.neighbourhoods(task.draw(clouds, torch.arange(56), task.Seen(n), torch.Generator().manual_seed(0)))
+        task.neighborhood_shapes(
+            task.draw_clouds(clouds, torch.arange(56), task.CloudSampling(n), torch.Generator().manual_seed(0))
+        )
         for n in (128, 512)
     )
     assert torch.allclose(few.mean((0, 1)), many.mean((0, 1)), atol=0.1)
@@ -149,26 +153,26 @@ def test_neighbourhoods_are_as_large_whatever_the_number_of_points() -> None:
 def test_tokens_and_positions_are_what_their_names_say() -> None:
     cloud = torch.rand(2, 20, 3)
     for features in get_args(task.Features):
-        assert task.tokens(cloud, features).shape == (2, 20, task.CHANNELS[features])
-    assert torch.equal(task.tokens(cloud, "xyz")[..., 4:], cloud)
-    assert torch.equal(task.positions(cloud, "cells").coords, task.CELLS * cloud)
-    assert torch.equal(task.positions(cloud, "radii").coords, cloud)
+        assert task.token_features(cloud, features).shape == (2, 20, task.FEATURE_CHANNELS[features])
+    assert torch.equal(task.token_features(cloud, "xyz")[..., 4:], cloud)
+    assert torch.equal(task.token_positions(cloud, "cells").coords, task.CELLS_PER_RADIUS * cloud)
+    assert torch.equal(task.token_positions(cloud, "radii").coords, cloud)
 
 
 # files ---------------------------------------------------------------------------------------------------------------
 
 
 def test_clouds_are_read_again_as_they_were_saved(tmp_path: Path) -> None:
-    parts = task.Parts(task.solids(1, 16, seed=0), task.solids(2, 16, seed=1))
-    task.save(parts, tmp_path / "a" / "clouds.npz")
-    again = task.load(tmp_path / "a" / "clouds.npz")
+    parts = task.Splits(task.solid_clouds(1, 16, seed=0), task.solid_clouds(2, 16, seed=1))
+    task.save_clouds(parts, tmp_path / "a" / "clouds.npz")
+    again = task.load_clouds(tmp_path / "a" / "clouds.npz")
     for one, other in ((parts.train, again.train), (parts.test, again.test)):
         assert torch.equal(one.points, other.points)
         assert torch.equal(one.labels, other.labels)
         assert (one.name, one.classes) == (other.name, other.classes)
     (tmp_path / "bad.npz").write_bytes(b"PK\x03\x04 nothing")
     with pytest.raises(ValueError, match=r"holds no clouds of points .* it is made again"):
-        task.load(tmp_path / "bad.npz")
+        task.load_clouds(tmp_path / "bad.npz")
 
 
 def test_off_files_are_read_with_the_counts_on_the_first_line_too(tmp_path: Path) -> None:
@@ -179,7 +183,7 @@ def test_off_files_are_read_with_the_counts_on_the_first_line_too(tmp_path: Path
         for part in ("train", "test"):
             (tmp_path / name / part).mkdir(parents=True)
             (tmp_path / name / part / "a.off").write_text(head + body)
-    parts = task.read_folder(tmp_path, 32)
+    parts = task.read_mesh_folder(tmp_path, 32)
     assert parts.train.points.shape == (2, 32, 3)
     assert parts.train.classes == ("one", "other")
     assert parts.test.labels.tolist() == [0, 1]
@@ -189,34 +193,34 @@ def test_off_files_are_read_with_the_counts_on_the_first_line_too(tmp_path: Path
 
 def test_folders_that_are_no_classes_of_meshes_are_refused(tmp_path: Path) -> None:
     pytest.importorskip("trimesh")
-    with pytest.raises(ValueError, match="has no classes of meshes, and at least 2 are told apart"):
-        task.classes_of(tmp_path)
+    with pytest.raises(ValueError, match="has no classes of meshes; at least 2 are needed"):
+        task.mesh_classes(tmp_path)
     for name in ("a", "b"):
         for part in ("train", "test"):
             (tmp_path / name / part).mkdir(parents=True)
             (tmp_path / name / part / "x.off").write_text("OFF\n1 1")
     with pytest.raises(ValueError, match=r"no mesh of a/train in .* can be read, the first because: x.off"):
-        task.read_folder(tmp_path, 16)
+        task.read_mesh_folder(tmp_path, 16)
     (tmp_path / "b" / "test" / "x.off").unlink()
     with pytest.raises(ValueError, match="has 1 class of meshes"):
-        task.digest(tmp_path)
+        task.folder_digest(tmp_path)
 
 
 def test_spots_parts_are_where_they_are_named(data_folder: Path) -> None:
     with np.load(data_folder / "mesh" / "spot.npz") as held:
         mesh = Mesh(held["v"], held["f"])
-    clouds = task.spot_parts(mesh, 2, 64, seed=0)
-    assert clouds.classes == tuple(task.PARTS)
-    assert clouds.labels.bincount().tolist() == [2] * len(task.PARTS)
+    clouds = task.spot_part_clouds(mesh, 2, 64, seed=0)
+    assert clouds.classes == tuple(task.SPOT_PARTS)
+    assert clouds.labels.bincount().tolist() == [2] * len(task.SPOT_PARTS)
     assert torch.allclose(clouds.points.norm(dim=-1).amax(1), torch.ones(len(clouds)))
     places = mesh.vertices.T
-    left, right = (task.PARTS[name](*places) for name in ("left ear", "right ear"))
+    left, right = (task.SPOT_PARTS[name](*places) for name in ("left ear", "right ear"))
     assert left.sum() == pytest.approx(right.sum(), rel=0.1)
     assert not (left & right).any()
     with pytest.raises(ValueError, match="this mesh has no muzzle where Spot has hers"):
-        task.spot_parts(Mesh(*cuboid(0.1, 0.1, 0.1)), 1, 16, seed=0)
+        task.spot_part_clouds(Mesh(*cuboid(0.1, 0.1, 0.1)), 1, 16, seed=0)
     with pytest.raises(ValueError, match="from 8 to 2621 points"):
-        task.spot_parts(mesh, 1, 4000, seed=0)
+        task.spot_part_clouds(mesh, 1, 4000, seed=0)
 
 
 # scores --------------------------------------------------------------------------------------------------------------
@@ -226,24 +230,24 @@ def test_scores() -> None:
     labels = torch.tensor([0, 0, 1, 1, 2])
     logits = torch.tensor([[1.0, 0, 9], [0, 1, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])
     assert task.accuracy(logits, labels) == pytest.approx(0.6)
-    assert task.accuracy_within(logits, labels, ("a", "b", "c"), (("a", "b"),)) == pytest.approx(0.75)
-    assert task.accuracy_within(logits, labels, ("a", "b", "c"), (("a", "b"), ("b", "c"))) == pytest.approx(0.875)
-    assert task.change(logits, logits) == 0
+    assert task.pairwise_accuracy(logits, labels, ("a", "b", "c"), (("a", "b"),)) == pytest.approx(0.75)
+    assert task.pairwise_accuracy(logits, labels, ("a", "b", "c"), (("a", "b"), ("b", "c"))) == pytest.approx(0.875)
+    assert task.relative_logit_change(logits, logits) == 0
     generator = torch.Generator().manual_seed(0)
     one, other = torch.randn(2, 500, 20, generator=generator).unbind()
-    assert task.change(one, other) == pytest.approx(math.sqrt(2), rel=0.05)
+    assert task.relative_logit_change(one, other) == pytest.approx(math.sqrt(2), rel=0.05)
     with pytest.raises(ValueError, match="there is no class 'd' among a, b, c"):
-        task.accuracy_within(logits, labels, ("a", "b", "c"), (("a", "d"),))
+        task.pairwise_accuracy(logits, labels, ("a", "b", "c"), (("a", "d"),))
 
 
 def test_what_is_refused() -> None:
-    clouds = task.solids(1, 16, seed=0)
+    clouds = task.solid_clouds(1, 16, seed=0)
     with pytest.raises(ValueError, match="has 16 points a cloud; got points=17"):
-        task.draw(clouds, torch.arange(2), task.Seen(17), torch.Generator())
+        task.draw_clouds(clouds, torch.arange(2), task.CloudSampling(17), torch.Generator())
     with pytest.raises(ValueError, match="there is no solid 'cube'"):
-        task.solid("cube", rng())
+        task.make_solid("cube", rng())
     with pytest.raises(ValueError, match="clouds need per_class >= 1 and points >= 8"):
-        task.solids(1, 4, seed=0)
+        task.solid_clouds(1, 4, seed=0)
     with pytest.raises(ValueError, match="labels number 1 classes from 0; got 13"):
         task.Clouds("x", ("a",), clouds.points, clouds.labels)
     with pytest.raises((ValueError, TypeError), match=r"points \(M, P, 3\) with M labels|Type-check error"):

@@ -5,7 +5,7 @@ import doctest
 import pytest
 import torch
 
-from posenc.tasks import recall
+from posenc.workbench.tasks import recall
 
 SYMBOLS = 6
 
@@ -21,7 +21,7 @@ def test_the_worked_example() -> None:
 
 @pytest.mark.parametrize("full", [False, True])
 def test_a_copy_says_everything_again_after_the_bar(full: bool) -> None:
-    found, lengths = recall.copy(200, 14, symbols=SYMBOLS, generator=generator(), full=full), set()
+    found, lengths = recall.copy_samples(200, 14, symbols=SYMBOLS, generator=generator(), full=full), set()
     for tokens, answers in zip(found.tokens.tolist(), found.answers.tolist(), strict=True):
         n = tokens.index(recall.BAR)
         assert tokens[:n] == tokens[n + 1 : 2 * n + 1]
@@ -34,7 +34,10 @@ def test_a_copy_says_everything_again_after_the_bar(full: bool) -> None:
 
 @pytest.mark.parametrize("full", [False, True])
 def test_a_needle_is_found_once_and_asked_for_once(full: bool) -> None:
-    found, haystacks = recall.needle(200, 24, needles=3, symbols=SYMBOLS, generator=generator(), full=full), set()
+    found, haystacks = (
+        recall.needle_samples(200, 24, needles=3, symbols=SYMBOLS, generator=generator(), full=full),
+        set(),
+    )
     keys = range(recall.SPECIAL, recall.SPECIAL + SYMBOLS)
     for tokens, answers in zip(found.tokens.tolist(), found.answers.tolist(), strict=True):
         bar = tokens.index(recall.BAR)
@@ -51,7 +54,7 @@ def test_a_needle_is_found_once_and_asked_for_once(full: bool) -> None:
 
 
 def test_needles_lie_everywhere_and_are_asked_for_in_any_order() -> None:
-    found = recall.needle(4000, 24, needles=2, symbols=SYMBOLS, generator=generator(), full=True)
+    found = recall.needle_samples(4000, 24, needles=2, symbols=SYMBOLS, generator=generator(), full=True)
     is_key = (found.tokens >= recall.SPECIAL) & (found.tokens < recall.SPECIAL + SYMBOLS)
     share = is_key[:, :18].double().mean(0)
     middle = share[1:17]
@@ -61,15 +64,17 @@ def test_needles_lie_everywhere_and_are_asked_for_in_any_order() -> None:
 
 
 def test_the_same_seed_makes_the_same_samples() -> None:
-    copies = [recall.copy(4, 20, symbols=SYMBOLS, generator=generator(seed)).tokens for seed in (0, 0, 1)]
-    hays = [recall.needle(4, 20, needles=2, symbols=SYMBOLS, generator=generator(seed)).tokens for seed in (0, 0, 1)]
+    copies = [recall.copy_samples(4, 20, symbols=SYMBOLS, generator=generator(seed)).tokens for seed in (0, 0, 1)]
+    hays = [
+        recall.needle_samples(4, 20, needles=2, symbols=SYMBOLS, generator=generator(seed)).tokens for seed in (0, 0, 1)
+    ]
     for one, same, other in (copies, hays):
         assert torch.equal(one, same)
         assert not torch.equal(one, other)
 
 
 def test_only_answers_count_and_a_sample_is_right_when_all_are() -> None:
-    found = recall.copy(8, 11, symbols=SYMBOLS, generator=generator(), full=True)
+    found = recall.copy_samples(8, 11, symbols=SYMBOLS, generator=generator(), full=True)
     told = torch.where(found.answers, found.tokens, -1)  # wrong everywhere else
     assert recall.accuracy(found, told) == {"accuracy": 1.0, "whole": 1.0}
     told[:2, 6] = -1
@@ -77,20 +82,20 @@ def test_only_answers_count_and_a_sample_is_right_when_all_are() -> None:
 
 
 def test_logits_tell_the_token_after_their_own() -> None:
-    found = recall.copy(8, 11, symbols=SYMBOLS, generator=generator())
+    found = recall.copy_samples(8, 11, symbols=SYMBOLS, generator=generator())
     ahead = torch.nn.functional.one_hot(found.tokens.roll(-1, 1), recall.SPECIAL + SYMBOLS).float() * 50
     assert float(recall.loss(ahead, found)) < 1e-6
-    assert recall.accuracy(found, recall.told(ahead))["accuracy"] == 1
+    assert recall.accuracy(found, recall.predictions(ahead))["accuracy"] == 1
     here = torch.nn.functional.one_hot(found.tokens, recall.SPECIAL + SYMBOLS).float() * 50
-    assert recall.accuracy(found, recall.told(here))["accuracy"] < 0.5
+    assert recall.accuracy(found, recall.predictions(here))["accuracy"] < 0.5
 
 
 @pytest.mark.parametrize("make", ["copy", "needle"])
 def test_a_bag_names_the_commonest_of_the_answers_that_are_left(make: str) -> None:
     found = (
-        recall.copy(40, 13, symbols=4, generator=generator())
+        recall.copy_samples(40, 13, symbols=4, generator=generator())
         if make == "copy"
-        else recall.needle(40, 24, needles=4, symbols=SYMBOLS, generator=generator())
+        else recall.needle_samples(40, 24, needles=4, symbols=SYMBOLS, generator=generator())
     )
     shares = []
     for tokens, answers in zip(found.tokens, found.answers, strict=True):
@@ -98,16 +103,18 @@ def test_a_bag_names_the_commonest_of_the_answers_that_are_left(make: str) -> No
         while left:
             shares.append(max(left.count(symbol) for symbol in left) / len(left))
             left.pop(0)
-    assert recall.bag(found) == pytest.approx(sum(shares) / len(shares))
-    assert recall.bag(recall.copy(9, 3, symbols=4, generator=generator())) == 1  # the only one that there is
+    assert recall.order_free_accuracy(found) == pytest.approx(sum(shares) / len(shares))
+    assert (
+        recall.order_free_accuracy(recall.copy_samples(9, 3, symbols=4, generator=generator())) == 1
+    )  # the only one that there is
 
 
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: recall.copy(1, 2, symbols=4, generator=generator()), "a length of at least 3 and 2 symbols"),
-        (lambda: recall.needle(1, 8, needles=2, symbols=4, generator=generator()), "a length of at least 9"),
-        (lambda: recall.needle(1, 99, needles=5, symbols=4, generator=generator()), "as many different keys"),
+        (lambda: recall.copy_samples(1, 2, symbols=4, generator=generator()), "a length of at least 3 and 2 symbols"),
+        (lambda: recall.needle_samples(1, 8, needles=2, symbols=4, generator=generator()), "a length of at least 9"),
+        (lambda: recall.needle_samples(1, 99, needles=5, symbols=4, generator=generator()), "as many different keys"),
     ],
 )
 def test_what_does_not_fit_is_said_in_a_sentence(make, sentence: str) -> None:

@@ -9,8 +9,17 @@ import numpy as np
 import pytest
 
 from posenc.cli import main
-from posenc.tasks import recordings
-from posenc.tasks.recordings import Recordings, archive, in_blocks, mapping, read, series, split, write
+from posenc.workbench.tasks import recordings
+from posenc.workbench.tasks.recordings import (
+    Recordings,
+    cut_into_blocks,
+    memory_map,
+    npz_file,
+    read_recordings,
+    series,
+    split,
+    write_recordings,
+)
 
 NUMBERS = np.random.default_rng(0).normal(size=(3, 4, 50)).astype(np.float32)
 
@@ -61,25 +70,25 @@ def test_recordings_that_do_not_go_together_are_refused(other, told) -> None:
 
 
 def test_channels_that_cannot_be_standardised_are_named_or_dropped(monkeypatch) -> None:
-    monkeypatch.setattr(series, "TOGETHER", 60)  # one channel at a time
+    monkeypatch.setattr(series, "CHUNK_VALUES", 60)  # one channel at a time
     numbers = NUMBERS.copy()
     numbers[1, 2, 7], numbers[2, 0] = np.nan, 5.0
     bad = made(series=tuple(numbers), modules=tuple("wxyz"), coordinates=np.arange(8.0).reshape(4, 2))
     with pytest.raises(
         ValueError, match=r"'channel 3' is not finite in recording 'b', 'channel 1' is constant in rec.*'c'"
     ):
-        bad.checked()
-    found = bad.checked(drop=True)
+        bad.validated()
+    found = bad.validated(drop=True)
     assert (found.channels, found.modules, found.dropped) == (
         ("channel 2", "channel 4"), ("x", "z"), ("channel 1", "channel 3")
     )  # fmt: skip
     assert found.note == "left out, for they do not vary or are not finite: channel 1, channel 3."
     np.testing.assert_array_equal(found.coordinates, [[2, 3], [6, 7]])
     np.testing.assert_array_equal(found.series[2], numbers[2][[1, 3]])
-    assert made().checked(drop=True).dropped == ()
+    assert made().validated(drop=True).dropped == ()
     numbers[0, 1] = np.inf
     with pytest.raises(ValueError, match=r"3 of 4 channels are constant or not finite; at least two must be left"):
-        made(series=tuple(numbers)).checked(drop=True)
+        made(series=tuple(numbers)).validated(drop=True)
 
 
 # files ---------------------------------------------------------------------------------------------------------------
@@ -91,7 +100,7 @@ def test_an_npz_is_mapped_where_it_lies(tmp_path: Path) -> None:
         path, recordings=NUMBERS, channels=np.array(list("wxyz")), modules=np.array([1, 1, 2, 2]),
         coordinates=coordinates, subjects=np.array(["s1", "s1", "s2"]),
     )  # fmt: skip
-    found = read(path)
+    found = read_recordings(path)
     assert (found.names, found.channels) == (("recording 1", "recording 2", "recording 3"), tuple("wxyz"))
     assert (found.modules, found.subjects) == (("1", "1", "2", "2"), ("s1", "s1", "s2"))
     np.testing.assert_array_equal(found.series, NUMBERS)
@@ -106,9 +115,9 @@ def test_a_compressed_npz_and_one_in_the_other_order_are_the_same(tmp_path: Path
     np.savez_compressed(tmp_path / "packed.npz", recordings=np.asarray(NUMBERS, order=order))
     np.savez(tmp_path / "plain.npz", recordings=np.asarray(NUMBERS, order=order))
     for name in ("packed", "plain"):
-        np.testing.assert_array_equal(read(tmp_path / f"{name}.npz").series, NUMBERS)
+        np.testing.assert_array_equal(read_recordings(tmp_path / f"{name}.npz").series, NUMBERS)
     np.savez(tmp_path / "single.npz", recordings=NUMBERS[0].astype(np.int16) + np.arange(50, dtype=np.int16))
-    assert len(read(tmp_path / "single.npz")) == 1
+    assert len(read_recordings(tmp_path / "single.npz")) == 1
 
 
 @pytest.mark.parametrize(
@@ -133,28 +142,28 @@ def test_a_compressed_npz_and_one_in_the_other_order_are_the_same(tmp_path: Path
 def test_an_npz_that_holds_something_else_is_refused(tmp_path: Path, arrays, told) -> None:
     np.savez(tmp_path / "some.npz", **arrays)
     with pytest.raises(ValueError, match=told):
-        read(tmp_path / "some.npz")
+        read_recordings(tmp_path / "some.npz")
 
 
 def test_files_that_are_damaged_missing_or_too_large_are_refused(tmp_path: Path, monkeypatch) -> None:
     np.savez_compressed(tmp_path / "whole.npz", recordings=NUMBERS)
     (tmp_path / "cut.npz").write_bytes((tmp_path / "whole.npz").read_bytes()[:200])
     with pytest.raises(ValueError, match=r"cut.npz cannot be read \(.*\). Write it again by numpy.savez"):
-        read(tmp_path / "cut.npz")
+        read_recordings(tmp_path / "cut.npz")
     with zipfile.ZipFile(tmp_path / "other.npz", "w") as other:
         other.writestr("recordings", "1,2,3")
     with pytest.raises(ValueError, match=r"other.npz is no file of numpy.savez: recordings is no array"):
-        read(tmp_path / "other.npz")
+        read_recordings(tmp_path / "other.npz")
     with pytest.raises(ValueError, match=r"there is no .*nowhere.npz. Recordings are a .npz"):
-        read(tmp_path / "nowhere.npz")
+        read_recordings(tmp_path / "nowhere.npz")
     (tmp_path / "some.mat").write_bytes(b"MATLAB")
     with pytest.raises(ValueError, match=r"some.mat is no recording: it is a .npz with the array 'recordings'"):
-        read(tmp_path / "some.mat")
-    monkeypatch.setattr("posenc.tasks.room.available", lambda: 1000)
+        read_recordings(tmp_path / "some.mat")
+    monkeypatch.setattr("posenc.workbench.memory.free_memory", lambda: 1000)
     with pytest.raises(
         ValueError, match=r"array recordings of whole.npz needs 0.00 GiB .* uncompressed: it is then mapped"
     ):
-        archive.read(tmp_path / "whole.npz")
+        npz_file.read_npz(tmp_path / "whole.npz")
 
 
 def write_tables(folder: Path, end: str) -> Path:
@@ -173,7 +182,7 @@ def write_tables(folder: Path, end: str) -> Path:
 def test_a_folder_of_tables(tmp_path: Path, end, kept) -> None:
     place = write_tables(tmp_path / "tables", end)
     (place / "channels.csv").write_text("module,channel,x\n1,z,0.5\n1,y,1\n2,x,2\n2,w,3\n")
-    found = read(place, folder=tmp_path / "kept" if kept else None)
+    found = read_recordings(place, folder=tmp_path / "kept" if kept else None)
     assert (found.names, found.subjects, found.channels) == (("sub-1_b", "sub-2_a"), ("sub-1", "sub-2"), tuple("wxyz"))
     for each, numbers in zip(found.series, (NUMBERS[0], NUMBERS[1, :, :30]), strict=True):
         np.testing.assert_allclose(each, numbers, rtol=1e-7)
@@ -187,14 +196,14 @@ def test_a_folder_of_tables(tmp_path: Path, end, kept) -> None:
 def test_a_csv_needs_no_names_and_may_lack_numbers(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbf1;2;3\r\n4; 5 ;6\r\n\r\n7;8;\r\n")
     with pytest.raises(ValueError, match=r"'channel 3' is not finite in recording 'a'"):
-        read(tmp_path)
-    np.testing.assert_array_equal(read(tmp_path, drop=True).series, [[[1, 4, 7], [2, 5, 8]]])
+        read_recordings(tmp_path)
+    np.testing.assert_array_equal(read_recordings(tmp_path, drop=True).series, [[[1, 4, 7], [2, 5, 8]]])
 
 
 def test_channels_csv_names_the_columns_of_tables_that_do_not(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("1,2\n4,5\n7,9\n")
     (tmp_path / "channels.csv").write_text("channel,module\nV1,vis\nA1,aud\n")
-    assert (read(tmp_path).channels, read(tmp_path).modules) == (("V1", "A1"), ("vis", "aud"))
+    assert (read_recordings(tmp_path).channels, read_recordings(tmp_path).modules) == (("V1", "A1"), ("vis", "aud"))
 
 
 @pytest.mark.parametrize(
@@ -228,7 +237,7 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path, files, to
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match=told):
-        read(tmp_path)
+        read_recordings(tmp_path)
 
 
 def parquet(path: Path, query: str) -> None:
@@ -238,23 +247,23 @@ def parquet(path: Path, query: str) -> None:
 def test_a_parquet_of_text_is_refused_and_one_with_nulls_is_not_finite(tmp_path: Path) -> None:
     parquet(tmp_path / "a.parquet", "select 1.5 as x, 'Mon' as day")
     with pytest.raises(ValueError, match=r"a.parquet has object in column 'day', which is no number"):
-        read(tmp_path)
+        read_recordings(tmp_path)
     parquet(tmp_path / "a.parquet", "select * from (values (1.5, 1, 3.0), (null, 2, 4.0)) t(x, y, z)")
     with pytest.raises(ValueError, match=r"'x' is not finite in recording 'a'"):
-        read(tmp_path)
-    assert read(tmp_path, drop=True).channels == ("y", "z")
+        read_recordings(tmp_path)
+    assert read_recordings(tmp_path, drop=True).channels == ("y", "z")
 
 
 def test_tables_that_do_not_fit_in_memory_need_a_folder(tmp_path: Path, monkeypatch) -> None:
     place = write_tables(tmp_path / "tables", ".csv")
-    monkeypatch.setattr("posenc.tasks.room.available", lambda: 1000)
+    monkeypatch.setattr("posenc.workbench.memory.free_memory", lambda: 1000)
     with pytest.raises(ValueError, match=r"a folder of 2 recordings like sub-1_b.csv needs .* Name a folder to keep"):
-        read(place)
-    assert len(read(place, folder=tmp_path / "kept")) == 2
+        read_recordings(place)
+    assert len(read_recordings(place, folder=tmp_path / "kept")) == 2
     monkeypatch.delattr("os.posix_fallocate", raising=False)  # as on macOS
-    assert len(read(place, folder=tmp_path / "kept")) == 2
+    assert len(read_recordings(place, folder=tmp_path / "kept")) == 2
     with pytest.raises(ValueError, match=r"0.00 GiB cannot be kept in .*a.csv/deeper"):
-        mapping.mapped(place / "sub-2_a.csv" / "deeper", (2, 2), np.dtype(np.float32))
+        memory_map.memory_mapped_zeros(place / "sub-2_a.csv" / "deeper", (2, 2), np.dtype(np.float32))
 
 
 # the split -----------------------------------------------------------------------------------------------------------
@@ -281,7 +290,7 @@ def test_a_single_subject_is_refused_and_blocks_have_a_gap() -> None:
     single = Recordings((np.arange(100.0).reshape(2, 50),), ("a",))
     found = split(single, held=0.4, seed=0, blocks=5, gap=4)
     assert (len(found.train), len(found.test)) == (3, 2)
-    times = [each[0].tolist() for each in in_blocks(single, 5, 4).series]
+    times = [each[0].tolist() for each in cut_into_blocks(single, 5, 4).series]
     assert times == [list(range(start, start + 6)) for start in (0, 10, 20, 30, 40)]
     assert set(found.train.names) | set(found.test.names) == {f"block {number} of a" for number in range(1, 6)}
     own = {
@@ -296,8 +305,8 @@ def test_what_is_written_is_read_again(tmp_path) -> None:
     about = {"modules": tuple("wxyz"), "coordinates": np.arange(8.0).reshape(4, 2)}
     once = made(names=("sub-01_a", "sub-01_b", "c"), **about)
     for place in ("whole.npz", "tables"):
-        write(once, tmp_path / place)
-        again = read(tmp_path / place)
+        write_recordings(once, tmp_path / place)
+        again = read_recordings(tmp_path / place)
         assert (again.channels, again.modules) == (once.channels, once.modules)
         assert np.array_equal(again.coordinates, once.coordinates)
         of = dict(zip(again.names, zip(again.subjects, again.series, strict=True), strict=True))
@@ -305,12 +314,12 @@ def test_what_is_written_is_read_again(tmp_path) -> None:
             assert of[name][0] == subject
             assert np.array_equal(of[name][1], numbers)
     with pytest.raises(ValueError, match=r"whole.npz is there already"):
-        write(once, tmp_path / "whole.npz")
+        write_recordings(once, tmp_path / "whole.npz")
     uneven = made(series=(NUMBERS[0], NUMBERS[1, :, :20], NUMBERS[2]))
     with pytest.raises(ValueError, match=r"from 20 to 50 times. Write a folder of tables: --to .*uneven"):
-        write(uneven, tmp_path / "uneven.npz")
-    write(uneven, tmp_path / "uneven")
-    assert [each.shape for each in read(tmp_path / "uneven").series] == [(4, 50), (4, 20), (4, 50)]
+        write_recordings(uneven, tmp_path / "uneven.npz")
+    write_recordings(uneven, tmp_path / "uneven")
+    assert [each.shape for each in read_recordings(tmp_path / "uneven").series] == [(4, 50), (4, 20), (4, 50)]
 
 
 def called(*words: object) -> int:
@@ -328,24 +337,24 @@ def test_recordings_are_mended_at_the_terminal(tmp_path, capsys) -> None:
     whole, one = tmp_path / "whole.npz", tmp_path / "one.npz"
     assert called("--read", tmp_path / "mine.npz", "--drop", "--to", whole) == 0
     assert '"left out": [\n    "channel 3"\n  ]' in capsys.readouterr().out
-    assert read(whole).channels == ("channel 1", "channel 2", "channel 4")
+    assert read_recordings(whole).channels == ("channel 1", "channel 2", "channel 4")
     np.savez(one, recordings=NUMBERS[0])
     pieces = tmp_path / "pieces.npz"
     assert called("--read", one, "--blocks", 4, "--gap", 2, "--to", pieces) == 0
-    assert len(split(read(pieces), seed=0).test) == 1
+    assert len(split(read_recordings(pieces), seed=0).test) == 1
     assert called() == 2
 
 
 def test_a_written_folder_of_tables_has_the_same_subjects(tmp_path: Path) -> None:
     known = made(names=("100307_REST1", "100307_REST2", "100408_REST1"), subjects=("100307", "100307", "100408"))
-    write(known, tmp_path / "people")
-    found = read(tmp_path / "people")
+    write_recordings(known, tmp_path / "people")
+    found = read_recordings(tmp_path / "people")
     assert found.subjects == ("sub-100307", "sub-100307", "sub-100408")  # a person is not in training and test
     np.testing.assert_allclose(found.series, NUMBERS)
-    write(made(names=("sub-1_a", "sub-1_b", "walk")), tmp_path / "named")
-    assert read(tmp_path / "named").names == ("sub-1_a", "sub-1_b", "walk")
+    write_recordings(made(names=("sub-1_a", "sub-1_b", "walk")), tmp_path / "named")
+    assert read_recordings(tmp_path / "named").names == ("sub-1_a", "sub-1_b", "walk")
     with pytest.raises(ValueError, match=r"cannot be written"):
-        write(made(names=("a/b", "a-b", "c")), tmp_path / "alike")
+        write_recordings(made(names=("a/b", "a-b", "c")), tmp_path / "alike")
 
 
 @pytest.mark.parametrize(

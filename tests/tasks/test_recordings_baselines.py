@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from posenc.tasks.recordings import Recordings, baselines, chosen_penalty, frames, masks, ridge
-from posenc.tasks.recordings.baselines import PENALTIES, covariance, squared_errors
+from posenc.workbench.tasks.recordings import (
+    Recordings,
+    baselines,
+    choose_penalty,
+    random_masks,
+    ridge,
+    standardized_frames,
+)
+from posenc.workbench.tasks.recordings.baselines import PENALTIES, covariance, squared_errors
 
 CHANNELS = 12
 
@@ -22,13 +29,13 @@ def mixed(count: int, times: int = 300, seed: int = 0, noise: float = 0.5) -> Re
 
 @pytest.fixture(scope="module")
 def parts():
-    return frames(mixed(4)), frames(mixed(2, 40, seed=9))
+    return standardized_frames(mixed(4)), standardized_frames(mixed(2, 40, seed=9))
 
 
 @pytest.mark.parametrize("rate", [0.25, 0.5, 0.9])
 def test_each_baseline_is_its_formula(parts, rate) -> None:
     train, test = parts
-    hidden = masks(len(test), CHANNELS, rate, seed=0)
+    hidden = random_masks(len(test), CHANNELS, rate, seed=0)
     hidden[1::2] = hidden[::2]  # two samples of one mask
     x, s = test.values.double().numpy(), np.cov(train.values.double().numpy().T, bias=True)
     found = baselines(train, test, hidden, penalty=0.2, nearest=2)
@@ -48,7 +55,7 @@ def test_each_baseline_is_its_formula(parts, rate) -> None:
 def test_what_is_nearest_is_read_off_coordinates_where_they_are_known() -> None:
     chance = np.random.default_rng(0)
     shared = np.repeat(chance.normal(size=(3, 2, 100)), 2, axis=1)  # 1 = 2 and 3 = 4
-    train = frames(Recordings(tuple(shared + 1e-3 * chance.normal(size=shared.shape)), tuple("abc")))
+    train = standardized_frames(Recordings(tuple(shared + 1e-3 * chance.normal(size=shared.shape)), tuple("abc")))
     hidden = torch.tensor([[True, False, False, True]]).expand(len(train), -1)
     assert (baselines(train, train, hidden, nearest=1)["nearest"] < 1e-4).all()
     wrong = np.array([[0.0], [9.0], [1.0], [8.0]])  # 1 stands beside 3 and 4 beside 2
@@ -59,32 +66,32 @@ def test_what_is_nearest_is_read_off_coordinates_where_they_are_known() -> None:
 
 def test_samples_may_be_some_of_the_frames(parts) -> None:
     train, test = parts
-    at = test.drawn(7, seed=0)
-    hidden = masks(len(at), CHANNELS, 0.5, seed=1)
+    at = test.sample(7, seed=0)
+    hidden = random_masks(len(at), CHANNELS, 0.5, seed=1)
     found = baselines(train, test, hidden, at=at)
-    wrong, asked = squared_errors(ridge(covariance(train), chosen_penalty(train, hidden)), test.values[at], hidden)
+    wrong, asked = squared_errors(ridge(covariance(train), choose_penalty(train, hidden)), test.values[at], hidden)
     np.testing.assert_allclose(found["ridge"], (wrong / asked).reshape(2, 7).mean(1))
 
 
 @pytest.mark.parametrize("noise", [0.05, 3.0])
 def test_the_penalty_is_chosen_on_training_recordings_and_fits_the_noise(noise) -> None:
-    train, test = frames(mixed(6, 40, noise=noise)), frames(mixed(3, 40, seed=5, noise=noise))
-    hidden = masks(len(test), CHANNELS, 0.5, seed=1)
-    penalty = chosen_penalty(train, hidden)
+    train, test = standardized_frames(mixed(6, 40, noise=noise)), standardized_frames(mixed(3, 40, seed=5, noise=noise))
+    hidden = random_masks(len(test), CHANNELS, 0.5, seed=1)
+    penalty = choose_penalty(train, hidden)
     s = covariance(train)
     errors = {each: float(squared_errors(ridge(s, each), test.values, hidden)[0].mean()) / 6 for each in PENALTIES}
     assert errors[penalty] < 1.02 * min(errors.values())
     assert errors[penalty] < max(errors.values())
     assert baselines(train, test, hidden)["ridge"].mean() == pytest.approx(errors[penalty])
     assert (penalty > 0.2) == (noise > 1)
-    assert chosen_penalty(frames(mixed(1, 60, noise=noise)), hidden) in PENALTIES
+    assert choose_penalty(standardized_frames(mixed(1, 60, noise=noise)), hidden) in PENALTIES
 
 
 def test_what_does_not_fit_is_refused(parts) -> None:
     train, test = parts
     with pytest.raises(ValueError, match=r"\(80, 12\) here, as in training \(12\); got \(3, 12\)"):
-        baselines(train, test, masks(3, CHANNELS, 0.5, seed=0))
+        baselines(train, test, random_masks(3, CHANNELS, 0.5, seed=0))
     with pytest.raises(ValueError, match="recording 'r1' has no sample"):
-        baselines(train, test, masks(3, CHANNELS, 0.5, seed=0), at=torch.arange(3))
+        baselines(train, test, random_masks(3, CHANNELS, 0.5, seed=0), at=torch.arange(3))
     with pytest.raises(ValueError, match="the penalty is more than 0; got 0"):
-        baselines(train, test, masks(80, CHANNELS, 0.5, seed=0), penalty=0)
+        baselines(train, test, random_masks(80, CHANNELS, 0.5, seed=0), penalty=0)

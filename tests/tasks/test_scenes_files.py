@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from posenc.tasks import room, scenes
-from posenc.tasks.scenes import views
+from posenc.workbench import memory
+from posenc.workbench.tasks import scenes
+from posenc.workbench.tasks.scenes import views
 
 PIL = pytest.importorskip("PIL.Image")
 
@@ -57,7 +58,7 @@ def write(folder: Path, content: object, split: str = "") -> None:
 
 def test_blenders_files(tmp_path):
     blender(tmp_path)
-    scene = scenes.read(tmp_path)
+    scene = scenes.read_scene(tmp_path)
     assert (len(scene.train), len(scene.held), scene.train.shape) == (4, 4, (4, 6))
     focal = 0.5 * 6 / math.tan(0.35)
     assert torch.allclose(scene.train.lenses, torch.tensor([focal, focal, 3, 2, 0, 0, 0, 0]).double().expand(4, 8))
@@ -66,7 +67,7 @@ def test_blenders_files(tmp_path):
     assert scene.side == pytest.approx(1 / 0.33)
     assert scene.low == pytest.approx((-0.5 / 0.33,) * 3)
     pixels = np.random.default_rng(1).integers(0, 256, (4, 6, 4), dtype=np.uint8)
-    assert np.array_equal(scene.held.pictures[1].numpy(), pixels)
+    assert np.array_equal(scene.held.images[1].numpy(), pixels)
     assert scene.held.mask is not None
     assert np.array_equal(scene.held.mask[1].numpy(), pixels[..., 3] >= 128)
     assert scene.up[2] > 0.7
@@ -74,15 +75,15 @@ def test_blenders_files(tmp_path):
 
 def test_pictures_without_alpha_have_no_mask_and_a_background_to_learn(tmp_path):
     blender(tmp_path, channels=3, splits=("train", "val"))
-    scene = scenes.read(tmp_path)
-    assert scene.train.pictures.shape[-1] == 3
+    scene = scenes.read_scene(tmp_path)
+    assert scene.train.images.shape[-1] == 3
     assert scene.train.mask is None
     assert scene.background == "learned"
 
 
 def test_one_file_holds_out_every_eighth_frame(tmp_path):
     single(tmp_path, 10, aabb_scale=4, scale=0.5, offset=[0.5, 0.5, 0.0], k1=0.1, p2=-0.01)
-    scene = scenes.read(tmp_path)
+    scene = scenes.read_scene(tmp_path)
     assert scene.held.names == ("images/0000.png", "images/0008.png")
     assert len(scene.train) == 8
     assert torch.allclose(scene.train.lenses[0], torch.tensor([7.0, 8.0, 3.1, 2.2, 0.1, 0, 0, -0.01]).double())
@@ -95,7 +96,7 @@ def test_frames_may_stand_in_any_order_and_be_written_as_windows_does(tmp_path):
     content["frames"] = content["frames"][::-1]
     content["frames"][3]["file_path"] = ".\\images\\0006.png"
     write(tmp_path, content)
-    scene = scenes.read(tmp_path)
+    scene = scenes.read_scene(tmp_path)
     assert scene.held.names == (".\\images\\0006.png", "images/0008.png")
     assert len(scene.train) == 8
 
@@ -103,7 +104,7 @@ def test_frames_may_stand_in_any_order_and_be_written_as_windows_does(tmp_path):
 def test_blenders_third_file_is_not_read_where_the_test_is_there(tmp_path):
     blender(tmp_path)
     write(tmp_path, {"frames": [{"file_path": "./val/r_0"}]}, "val")
-    assert scenes.read(tmp_path).held.names[0] == "./test/r_0"
+    assert scenes.read_scene(tmp_path).held.names[0] == "./test/r_0"
 
 
 def test_cameras_that_agree_on_no_up_have_z(tmp_path):
@@ -112,20 +113,20 @@ def test_cameras_that_agree_on_no_up_have_z(tmp_path):
         turn = [[math.cos(angle), -math.sin(angle), 0, 0], [math.sin(angle), math.cos(angle), 0, 0]]
         entry["transform_matrix"] = [*turn, [0, 0, 1, 4], [0, 0, 0, 1]]
     write(tmp_path, content)
-    assert scenes.read(tmp_path).up == (0.0, 0.0, 1.0)
+    assert scenes.read_scene(tmp_path).up == (0.0, 0.0, 1.0)
 
 
 def test_one_file_that_names_its_split(tmp_path):
     names = [f"images/{number:04}.png" for number in range(4)]
     single(tmp_path, train_filenames=names[:2], val_filenames=names[2:3], test_filenames=names[3:])
-    scene = scenes.read(tmp_path)
+    scene = scenes.read_scene(tmp_path)
     assert scene.train.names == tuple(names[:2])
     assert scene.held.names == tuple(names[3:])
 
 
 def test_a_file_that_says_nothing_of_its_cube_has_one_about_what_is_looked_at(tmp_path):
     single(tmp_path)
-    scene = scenes.read(tmp_path)
+    scene = scenes.read_scene(tmp_path)
     assert scene.side == pytest.approx(2 * 0.375 * 4)
     assert scene.low == pytest.approx((-1.5,) * 3)
 
@@ -134,38 +135,38 @@ def test_a_frame_may_have_a_lens_of_its_own(tmp_path):
     content = single(tmp_path)
     content["frames"][2] |= {"fl_x": 9.0, "k1": 0.2}
     write(tmp_path, content)
-    scene = scenes.read(tmp_path)
+    scene = scenes.read_scene(tmp_path)
     assert scene.train.lenses[1].tolist() == [9.0, 8.0, 3.1, 2.2, 0.2, 0, 0, 0]
 
 
 def test_large_pictures_are_made_smaller_with_their_lens(tmp_path):
     blender(tmp_path)
-    scene = scenes.read(tmp_path, side=3, held=2)
+    scene = scenes.read_scene(tmp_path, side=3, held=2)
     assert scene.train.shape == (2, 3)
     focal = 0.5 * 6 / math.tan(0.35)
     assert torch.allclose(scene.train.lenses[0, :4], torch.tensor([focal, focal, 3, 2]).double() / 2)
     pixels = np.random.default_rng(0).integers(0, 256, (4, 6, 4), dtype=np.uint8).astype(float)
     block = pixels[:2, :2].reshape(4, 4)
     expected = [*(block[:, :3] * block[:, 3:]).sum(0) / block[:, 3].sum(), block[:, 3].mean()]
-    assert np.abs(scene.train.pictures[0, 0, 0].numpy() - np.round(expected)).max() <= 1e-9
+    assert np.abs(scene.train.images[0, 0, 0].numpy() - np.round(expected)).max() <= 1e-9
     assert scene.held.names == ("./test/r_0", "./test/r_3")
 
 
 def test_a_smaller_copy_of_the_pictures_that_the_file_speaks_of(tmp_path):
     single(tmp_path, w=12, h=8)
-    scene = scenes.read(tmp_path)
+    scene = scenes.read_scene(tmp_path)
     assert torch.allclose(scene.train.lenses[0, :4], torch.tensor([3.5, 4.0, 1.55, 1.1]).double())
 
 
 def test_the_digest_follows_what_is_read(tmp_path):
     content = single(tmp_path)
-    first = scenes.digest(tmp_path, side=100)
-    assert first == scenes.digest(tmp_path, side=100) != scenes.digest(tmp_path, side=50)
+    first = scenes.scene_digest(tmp_path, side=100)
+    assert first == scenes.scene_digest(tmp_path, side=100) != scenes.scene_digest(tmp_path, side=50)
     paint(tmp_path / "images" / "0001.png", seed=77)
-    second = scenes.digest(tmp_path, side=100)
+    second = scenes.scene_digest(tmp_path, side=100)
     content["frames"][0]["transform_matrix"][0][3] += 0.5
     write(tmp_path, content)
-    assert len({first, second, scenes.digest(tmp_path, side=100)}) == 3
+    assert len({first, second, scenes.scene_digest(tmp_path, side=100)}) == 3
 
 
 def broken_pose(**entries: float) -> list[list[float]]:
@@ -183,7 +184,7 @@ FRAME = r"transforms\.json, frame 1 \(images/0001\.png\)"
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"file_path": "images/none.png"}, r"frame 1 \(images/none\.png\): there is no picture .*none"),
+        ({"file_path": "images/none.png"}, r"frame 1 \(images/none\.png\): there is no image .*none"),
         ({"file_path": 3}, r"transforms\.json, frame 1: an entry of `frames` needs a text `file_path`"),
         ({"transform_matrix": None}, rf"{FRAME}: `transform_matrix` should be 4 rows of 4 numbers"),
         ({"transform_matrix": POSES[1][:3]}, rf"{FRAME}: .* its shape is \(3, 4\)"),
@@ -193,7 +194,7 @@ FRAME = r"transforms\.json, frame 1 \(images/0001\.png\)"
         ({"transform_matrix": SCALED}, rf"{FRAME}: .* is not orthonormal, it misses by 0\.02 \(allowed 0\.001\)"),
         ({"transform_matrix": MIRROR}, rf"{FRAME}: .* is a mirror image"),
         ({"fl_x": "long"}, rf"{FRAME}: `fl_x` should be a number; got 'long'"),
-        ({"w": 60}, rf"{FRAME}: the file says 60 x 4 pixels, and the picture has 6 x 4"),
+        ({"w": 60}, rf"{FRAME}: the file says 60 x 4 pixels, and the image has 6 x 4"),
         ({"fl_x": -1.0}, rf"{FRAME}: neither it nor its file says fl_x above 0"),
     ],
 )  # fmt: skip
@@ -202,7 +203,7 @@ def test_a_wrong_frame_is_told(tmp_path, change, message):
     content["frames"][1] |= change
     write(tmp_path, content)
     with pytest.raises(ValueError, match=message):
-        scenes.read(tmp_path)
+        scenes.read_scene(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,7 @@ def test_a_wrong_frame_is_told(tmp_path, change, message):
 def test_a_wrong_file_is_told(tmp_path, content, message):
     write(tmp_path, content)
     with pytest.raises(ValueError, match=message):
-        scenes.read(tmp_path)
+        scenes.read_scene(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +242,7 @@ def test_a_wrong_setting_of_a_file_is_told(tmp_path, told, message):
     else:
         single(tmp_path, **told)
     with pytest.raises(ValueError, match=message):
-        scenes.read(tmp_path)
+        scenes.read_scene(tmp_path)
 
 
 def test_pictures_of_two_sizes_are_told(tmp_path):
@@ -249,37 +250,37 @@ def test_pictures_of_two_sizes_are_told(tmp_path):
     paint(tmp_path / "images" / "0003.png", width=7)
     write(tmp_path, {name: value for name, value in content.items() if name not in ("w", "h")})
     with pytest.raises(
-        ValueError, match=r"frame 3 \(images/0003\.png\): the picture has 7 x 4 pixels, and that of .*0001"
+        ValueError, match=r"frame 3 \(images/0003\.png\): the image has 7 x 4 pixels, and that of .*0001"
     ):
-        scenes.read(tmp_path)
+        scenes.read_scene(tmp_path)
 
 
 def test_a_picture_that_does_not_decode_is_told(tmp_path):
     single(tmp_path)
     (tmp_path / "images" / "0002.png").write_bytes(b"no picture")
-    with pytest.raises(ValueError, match=r"frame 2 \(images/0002\.png\): .*does not decode as a picture"):
-        scenes.read(tmp_path)
+    with pytest.raises(ValueError, match=r"frame 2 \(images/0002\.png\): .*does not decode as an image"):
+        scenes.read_scene(tmp_path)
 
 
 def test_no_folder_and_no_file(tmp_path):
     with pytest.raises(ValueError, match=r"is no folder; a scene is a folder with transforms\.json"):
-        scenes.read(tmp_path / "absent")
+        scenes.read_scene(tmp_path / "absent")
     with pytest.raises(ValueError, match=r"holds neither transforms\.json nor transforms_train\.json"):
-        scenes.read(tmp_path)
+        scenes.read_scene(tmp_path)
     single(tmp_path, 1)
     with pytest.raises(ValueError, match="has 1 frame, all held out"):
-        scenes.read(tmp_path)
+        scenes.read_scene(tmp_path)
 
 
 def test_pictures_that_do_not_fit_in_memory_are_refused_with_the_number(tmp_path, monkeypatch):
     single(tmp_path)
-    monkeypatch.setattr(room, "available", lambda: 500)
-    with pytest.raises(ValueError, match=r"and 3 more pictures of 6 x 4 pixels needs 0\.00 GiB of memory"):
-        scenes.read(tmp_path)
+    monkeypatch.setattr(memory, "free_memory", lambda: 500)
+    with pytest.raises(ValueError, match=r"and 3 more images of 6 x 4 pixels needs 0\.00 GiB of memory"):
+        scenes.read_scene(tmp_path)
 
 
 def test_grey_and_palette_pictures_are_read_as_colours(tmp_path):
     single(tmp_path)
     pixels = paint(tmp_path / "images" / "0001.png", channels=1)
-    scene = scenes.read(tmp_path)
-    assert np.array_equal(scene.train.pictures[0].numpy(), np.repeat(pixels, 3, -1))
+    scene = scenes.read_scene(tmp_path)
+    assert np.array_equal(scene.train.images[0].numpy(), np.repeat(pixels, 3, -1))

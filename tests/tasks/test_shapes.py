@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from posenc.tasks import shapes
-from posenc.tasks.shapes import (
+from posenc.workbench.tasks import shapes
+from posenc.workbench.tasks.shapes import (
     Mesh,
+    MeshTree,
     Placement,
+    PoolSizes,
     Shape,
-    Sizes,
-    Tree,
     cuboid,
     distance,
     meshes,
@@ -20,12 +20,12 @@ from posenc.tasks.shapes import (
     surfaces,
 )
 
-SMALL = Sizes(uniform=500, near=400, surface=300, held=600)
+SMALL = PoolSizes(uniform=500, near=400, surface=300, held=600)
 
 
 def ball(resolution=24, radius=0.3):
     """A sphere of radius 0.3 in the unit cube, as marching cubes has it."""
-    values = (surfaces.lattice(resolution) - 0.5).norm(dim=1) - radius
+    values = (surfaces.lattice_points(resolution) - 0.5).norm(dim=1) - radius
     mesh = shapes.marching_cubes(values.reshape(3 * (resolution,)).numpy())
     assert mesh is not None
     return mesh
@@ -64,11 +64,11 @@ def test_the_examples_of_the_module():
 def test_distance_to_a_box_is_the_closed_form():
     rng = np.random.default_rng(0)
     points = rng.random((400, 3)) * 1.6 - 0.3
-    d, face = Tree(box()).distance(points)
+    d, face = MeshTree(box()).distance(points)
     off = np.abs(points - 0.5) - 0.25
     outside, inside = np.linalg.norm(np.maximum(off, 0), axis=1), -np.minimum(off.max(1), 0)
     np.testing.assert_allclose(d, outside + inside, atol=1e-12)
-    signed = shapes.signed_distance(Tree(box()), points)
+    signed = shapes.signed_distance(MeshTree(box()), points)
     np.testing.assert_allclose(signed, outside - inside, atol=1e-12)
     assert set(face) <= set(range(12))
 
@@ -77,8 +77,11 @@ def test_distance_to_a_box_is_the_closed_form():
 def test_the_tree_finds_the_nearest_of_all_triangles(count):
     mesh, rng = rough(count=count), np.random.default_rng(1)
     points = rng.random((50, 3)) * 2 - 0.5
-    d, face = Tree(mesh).distance(points)
-    every = np.stack([distance._to_triangle(np.tile(point, (count, 1)), mesh.corners) for point in points]) ** 0.5
+    d, face = MeshTree(mesh).distance(points)
+    every = (
+        np.stack([distance._squared_triangle_distance(np.tile(point, (count, 1)), mesh.corners) for point in points])
+        ** 0.5
+    )
     np.testing.assert_allclose(d, every.min(1), atol=1e-12)
     np.testing.assert_allclose(every[np.arange(50), face], d, atol=1e-9)
 
@@ -86,7 +89,7 @@ def test_the_tree_finds_the_nearest_of_all_triangles(count):
 def test_a_triangle_is_as_far_as_the_nearest_of_its_points():
     mesh, rng = rough(seed=2, count=12), np.random.default_rng(2)
     points = rng.random((40, 3)) * 2 - 0.5
-    d, _ = Tree(mesh).distance(points)
+    d, _ = MeshTree(mesh).distance(points)
     searched = np.array([nearest_by_search(mesh, point) for point in points])
     assert (searched >= d - 1e-12).all()
     edges = np.linalg.norm(mesh.corners - mesh.corners[:, [1, 2, 0]], axis=-1).max()
@@ -96,7 +99,7 @@ def test_a_triangle_is_as_far_as_the_nearest_of_its_points():
 def test_a_ball_has_the_distance_of_a_sphere():
     rng = np.random.default_rng(0)
     points = rng.random((300, 3))
-    signed = shapes.signed_distance(Tree(ball(40)), points)
+    signed = shapes.signed_distance(MeshTree(ball(40)), points)
     sphere = np.linalg.norm(points - 0.5, axis=1) - 0.3
     np.testing.assert_allclose(signed, sphere, atol=1.5e-3)
     assert ((signed < 0) == (sphere < 0))[np.abs(sphere) > 2e-3].all()
@@ -115,7 +118,7 @@ def test_the_winding_number_of_a_closed_surface_is_whole():
     points = rng.random((200, 3))
     w = solid_angles(ball(), points)
     np.testing.assert_allclose(w, np.linalg.norm(points - 0.5, axis=1) < 0.299, atol=1e-9)
-    np.testing.assert_allclose(Tree(ball()).winding(points), w, atol=distance.DOUBT / 2)
+    np.testing.assert_allclose(MeshTree(ball()).winding(points), w, atol=distance.WINDING_MARGIN / 2)
 
 
 def test_the_winding_number_of_an_open_surface_is_a_fraction():
@@ -123,11 +126,11 @@ def test_the_winding_number_of_an_open_surface_is_a_fraction():
     assert not half.watertight
     rng = np.random.default_rng(0)
     points = np.concatenate([rng.random((200, 3)), 0.5 + 0.05 * rng.standard_normal((50, 3))])
-    w, approximate = solid_angles(half, points), Tree(half).winding(points)
+    w, approximate = solid_angles(half, points), MeshTree(half).winding(points)
     assert 0.45 < solid_angles(half, np.full((1, 3), 0.5))[0] < 0.55
     assert np.abs(w - w.round()).max() > 0.2
-    np.testing.assert_allclose(approximate, w, atol=distance.DOUBT / 2)
-    sure = np.abs(w - 0.5) < distance.DOUBT / 2  # summed without dipoles
+    np.testing.assert_allclose(approximate, w, atol=distance.WINDING_MARGIN / 2)
+    sure = np.abs(w - 0.5) < distance.WINDING_MARGIN / 2  # summed without dipoles
     assert sure.sum() > 5
     np.testing.assert_allclose(approximate[sure], w[sure], atol=1e-12)
 
@@ -163,25 +166,25 @@ def test_a_pool_says_what_is_true_of_its_points(pool):
 
 
 def test_uniform_points_have_a_cell_each():
-    points = shapes.samples.in_cells(1000, np.random.default_rng(0))
+    points = shapes.samples.stratified_points(1000, np.random.default_rng(0))
     assert len(np.unique((points * 10).astype(int), axis=0)) == 1000
     assert np.linalg.norm(np.diff(points, axis=0), axis=1).max() < 0.4  # neighbours stand side by side
-    assert shapes.samples.in_cells(7, np.random.default_rng(0)).shape == (7, 3)
+    assert shapes.samples.stratified_points(7, np.random.default_rng(0)).shape == (7, 3)
 
 
 def test_surface_points_are_even_in_area():
     mesh = box()
     large = Mesh(mesh.vertices * [1, 1, 3], mesh.faces)
-    _, face = shapes.samples.on_surface(large, 2000, np.random.default_rng(0))
+    _, face = shapes.samples.surface_points(large, 2000, np.random.default_rng(0))
     share = np.bincount(face, minlength=12) / 2000
     np.testing.assert_allclose(share, large.areas / large.areas.sum(), atol=2 / 2000)
 
 
 def test_a_batch_is_a_function_of_seed_and_step(pool):
-    a, b = (shapes.draw(pool, 64, seed=3, step=5) for _ in range(2))
+    a, b = (shapes.draw_batch(pool, 64, seed=3, step=5) for _ in range(2))
     assert torch.equal(a.known.points, b.known.points)
     assert torch.equal(a.free, b.free)
-    for other in (shapes.draw(pool, 64, seed=3, step=6), shapes.draw(pool, 64, seed=4, step=5)):
+    for other in (shapes.draw_batch(pool, 64, seed=3, step=6), shapes.draw_batch(pool, 64, seed=4, step=5)):
         assert not torch.equal(a.known.points, other.known.points)
     assert len(a.known.points) == 48
     assert a.known.distance.shape == a.known.winding.shape == (48,)
@@ -189,7 +192,7 @@ def test_a_batch_is_a_function_of_seed_and_step(pool):
 
 
 def test_a_batch_spreads_over_the_whole_pool(pool):
-    batch = shapes.draw(pool, 64, seed=0, step=0)
+    batch = shapes.draw_batch(pool, 64, seed=0, step=0)
     place = [int((pool.surface == point).all(1).nonzero()[0, 0]) for point in batch.surface]
     run = 300 / 16
     assert all(i * run - 1 < n < (i + 1) * run for i, n in enumerate(place))
@@ -197,9 +200,9 @@ def test_a_batch_spreads_over_the_whole_pool(pool):
 
 def test_a_pool_is_the_same_from_the_same_seed_and_survives_a_file(pool, tmp_path):
     again = shapes.make_pool(sphere(), SMALL)
-    shapes.save(again, tmp_path / "data" / "pool.npz")
-    back = shapes.load(tmp_path / "data" / "pool.npz")
-    for name in shapes.samples.PARTS:
+    shapes.save_pool(again, tmp_path / "data" / "pool.npz")
+    back = shapes.load_pool(tmp_path / "data" / "pool.npz")
+    for name in shapes.samples.LABELED_PARTS:
         for part, other in zip(getattr(pool, name), getattr(back, name), strict=True):
             assert torch.equal(part, other)
     assert torch.equal(pool.surface, back.surface)
@@ -212,19 +215,19 @@ def test_a_pool_is_the_same_from_the_same_seed_and_survives_a_file(pool, tmp_pat
 
 
 def test_a_damaged_pool_is_refused(pool, tmp_path):
-    shapes.save(pool, tmp_path / "pool.npz")
+    shapes.save_pool(pool, tmp_path / "pool.npz")
     (tmp_path / "pool.npz").write_bytes((tmp_path / "pool.npz").read_bytes()[:5000])
     with pytest.raises(ValueError, match=r"pool.npz holds no points of a shape .* Remove it"):
-        shapes.load(tmp_path / "pool.npz")
+        shapes.load_pool(tmp_path / "pool.npz")
     np.savez(tmp_path / "new.npz", format=shapes.samples.FORMAT + 1)
     with pytest.raises(ValueError, match="it is of format"):
-        shapes.load(tmp_path / "new.npz")
+        shapes.load_pool(tmp_path / "new.npz")
 
 
 @pytest.mark.parametrize("sizes", [{"near": 0}, {"sigmas": ()}, {"sigmas": (0.1, 0.0)}])
 def test_a_pool_of_nothing_is_refused(sizes):
     with pytest.raises(ValueError, match="at least one point of each kind and one spread above 0"):
-        Sizes(**sizes)
+        PoolSizes(**sizes)
 
 
 # scores and surfaces -----------------------------------------------------------------------------------------------
@@ -240,33 +243,35 @@ def test_intersection_over_union():
 
 
 def test_equal_surfaces_are_not_apart_and_moved_ones_are_by_how_far():
-    same = shapes.apart(ball(), ball(), points=500)
+    same = shapes.surface_error(ball(), ball(), points=500)
     assert same.chamfer < 1e-12
     assert same.normal_error < 1e-3
-    larger = shapes.apart(ball(32, 0.33), ball(32, 0.3), points=500)
+    larger = shapes.surface_error(ball(32, 0.33), ball(32, 0.3), points=500)
     assert larger.chamfer * ball(32).diagonal == pytest.approx(0.03, abs=1e-3)
     assert larger.normal_error < 5
     turned = Mesh(ball().vertices, ball().faces[:, ::-1])
-    assert shapes.apart(turned, ball(), points=500).normal_error < 1e-3  # lines, not arrows
+    assert shapes.surface_error(turned, ball(), points=500).normal_error < 1e-3  # lines, not arrows
     missing = Mesh(ball().vertices, ball().faces[ball().corners[:, :, 2].max(1) <= 0.5])
-    assert shapes.apart(missing, ball(), points=500).chamfer > 0.02  # what lacks counts as what is too much
-    assert shapes.apart(ball(), box(0.48), points=500).normal_error > 10
+    assert shapes.surface_error(missing, ball(), points=500).chamfer > 0.02  # what lacks counts as what is too much
+    assert shapes.surface_error(ball(), box(0.48), points=500).normal_error > 10
 
 
 def test_a_foam_is_as_far_away_as_by_a_tree_of_all_of_it(monkeypatch):
     values = np.random.default_rng(0).standard_normal((24, 24, 24))
     foam, truth = shapes.marching_cubes(values), ball(32)
     assert foam is not None
-    place, _ = surfaces.on_surface(truth, 50, np.random.default_rng(1))
-    near = surfaces._near(foam, place)
+    place, _ = surfaces.surface_points(truth, 50, np.random.default_rng(1))
+    near = surfaces._nearby_faces(foam, place)
     assert len(near.faces) < 0.8 * len(foam.faces)
-    (d, face), (known, same) = (Tree(mesh).distance(place) for mesh in (near, foam))
+    (d, face), (known, same) = (MeshTree(mesh).distance(place) for mesh in (near, foam))
     np.testing.assert_array_equal(d, known)
     np.testing.assert_array_equal(near.faces[face], foam.faces[same])
-    whole = shapes.apart(foam, truth, points=3000)
-    monkeypatch.setattr(surfaces, "FOAM", 10)
-    assert shapes.apart(foam, truth, points=3000) == pytest.approx(whole, rel=0.03)  # other points of the same foam
-    assert shapes.apart(truth, truth, points=500).chamfer < 1e-12
+    whole = shapes.surface_error(foam, truth, points=3000)
+    monkeypatch.setattr(surfaces, "NOISE_FACES", 10)
+    assert shapes.surface_error(foam, truth, points=3000) == pytest.approx(
+        whole, rel=0.03
+    )  # other points of the same foam
+    assert shapes.surface_error(truth, truth, points=500).chamfer < 1e-12
 
 
 def test_marching_cubes_gives_a_closed_surface_outward():
@@ -276,7 +281,7 @@ def test_marching_cubes_gives_a_closed_surface_outward():
 
 
 def test_marching_cubes_closes_what_reaches_the_cube_and_finds_nothing_in_nothing():
-    halves = shapes.marching_cubes((surfaces.lattice(9)[:, 0] - 0.5).reshape(9, 9, 9).numpy())
+    halves = shapes.marching_cubes((surfaces.lattice_points(9)[:, 0] - 0.5).reshape(9, 9, 9).numpy())
     assert halves is not None
     assert halves.watertight
     assert halves.volume == pytest.approx(0.5, rel=0.3)  # it ends somewhere in the layer of cells outside
@@ -288,8 +293,10 @@ def test_marching_cubes_closes_what_reaches_the_cube_and_finds_nothing_in_nothin
 @pytest.mark.parametrize("resolution", [13, 30])
 def test_distances_on_a_lattice_are_exact_where_the_surface_is(resolution):
     mesh = Mesh(box(0.3).vertices + 0.07, box().faces)
-    found = surfaces.distance_on_lattice(Tree(mesh), resolution)
-    exact = shapes.signed_distance(Tree(mesh), surfaces.lattice(resolution).numpy()).reshape(3 * (resolution,))
+    found = surfaces.lattice_distances(MeshTree(mesh), resolution)
+    exact = shapes.signed_distance(MeshTree(mesh), surfaces.lattice_points(resolution).numpy()).reshape(
+        3 * (resolution,)
+    )
     assert ((found < 0) == (exact < 0)).all()
     near = np.abs(exact) < 2 / (resolution - 1)
     assert near.any()
@@ -298,14 +305,14 @@ def test_distances_on_a_lattice_are_exact_where_the_surface_is(resolution):
 
 
 def test_fields_are_sampled_in_parts(monkeypatch):
-    monkeypatch.setattr(surfaces, "RUN", 10)
-    points = surfaces.lattice(4)
+    monkeypatch.setattr(surfaces, "CHUNK_POINTS", 10)
+    points = surfaces.lattice_points(4)
     asked = []
-    values = shapes.sample_field(lambda x: asked.append(len(x)) or x[:, 0], points)
+    values = shapes.evaluate_field(lambda x: asked.append(len(x)) or x[:, 0], points)
     assert torch.equal(values, points[:, 0])
     assert max(asked) <= 10
     with pytest.raises(ValueError, match="at least 2 points an axis"):
-        surfaces.lattice(1)
+        surfaces.lattice_points(1)
 
 
 def test_a_slice_is_a_picture_of_a_plane_with_y_up():
@@ -319,11 +326,11 @@ def test_a_slice_is_a_picture_of_a_plane_with_y_up():
 
 
 def test_a_ball_is_drawn_as_a_lit_disc():
-    picture = shapes.render(ball(), 64)
+    picture = shapes.render_mesh(ball(), 64)
     assert picture.shape == (64, 64, 3)
     assert picture.dtype == np.uint8
-    shape = (picture != rendering.PAPER).any(-1)
-    assert shape.mean() == pytest.approx(np.pi * (0.3 / rendering.SPAN) ** 2, rel=0.08)
+    shape = (picture != rendering.BACKGROUND_COLOR).any(-1)
+    assert shape.mean() == pytest.approx(np.pi * (0.3 / rendering.VIEW_SIDE) ** 2, rel=0.08)
     rows, columns = np.nonzero(shape)
     assert abs(rows.mean() - 31.5) < 0.5
     assert abs(columns.mean() - 31.5) < 0.5
@@ -334,35 +341,35 @@ def test_a_ball_is_drawn_as_a_lit_disc():
 
 def test_the_nearest_surface_is_seen():
     """A small ball before a box's front is drawn, one behind its back is not."""
-    camera = rendering.towards_camera()
+    camera = rendering.camera_direction()
     front, behind = (Mesh(ball(16, 0.1).vertices + side * 0.6 * camera, ball(16, 0.1).faces) for side in (1, -1))
     wall = box(0.5)
-    alone = shapes.render(wall, 48)
+    alone = shapes.render_mesh(wall, 48)
 
     def together(other):
         return Mesh(np.concatenate([wall.vertices, other.vertices]), np.concatenate([wall.faces, other.faces + 8]))
 
-    assert (shapes.render(together(behind), 48) != alone).mean() < 0.001
-    assert (shapes.render(together(front), 48) != alone).any(-1).mean() > 0.01
+    assert (shapes.render_mesh(together(behind), 48) != alone).mean() < 0.001
+    assert (shapes.render_mesh(together(front), 48) != alone).any(-1).mean() > 0.01
 
 
 def test_faces_are_drawn_in_parts(monkeypatch):
-    whole = shapes.render(ball(), 48)
-    monkeypatch.setattr(rendering, "AT_ONCE", 500)
-    np.testing.assert_array_equal(shapes.render(ball(), 48), whole)
+    whole = shapes.render_mesh(ball(), 48)
+    monkeypatch.setattr(rendering, "CHUNK_PAIRS", 500)
+    np.testing.assert_array_equal(shapes.render_mesh(ball(), 48), whole)
 
 
 def test_no_surface_is_an_empty_picture():
-    assert (shapes.render(None, 16) == rendering.PAPER).all()
+    assert (shapes.render_mesh(None, 16) == rendering.BACKGROUND_COLOR).all()
 
 
 def test_margins_and_placements():
-    shape = shapes.place("box", Mesh(*cuboid(4, 2, 1)), margin=0.1)
+    shape = shapes.place_in_cube("box", Mesh(*cuboid(4, 2, 1)), margin=0.1)
     low, high = shape.mesh.box
     np.testing.assert_allclose(low, [0.1, 0.3, 0.4])
     np.testing.assert_allclose(high, [0.9, 0.7, 0.6])
-    np.testing.assert_allclose(shape.placement.back(shape.mesh.vertices), cuboid(4, 2, 1)[0])
+    np.testing.assert_allclose(shape.placement.from_cube(shape.mesh.vertices), cuboid(4, 2, 1)[0])
     assert str(shape.placement) == "x = 0.2 y + (0.5, 0.5, 0.5)"
     with pytest.raises(ValueError, match="margin is a share"):
-        shapes.place("box", Mesh(*cuboid(4, 2, 1)), margin=0.5)
+        shapes.place_in_cube("box", Mesh(*cuboid(4, 2, 1)), margin=0.5)
     assert meshes.MARGIN < 0.5

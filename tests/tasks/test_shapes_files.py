@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from posenc.tasks import shapes
-from posenc.tasks.shapes import Mesh, cuboid
+from posenc.workbench.tasks import shapes
+from posenc.workbench.tasks.shapes import Mesh, cuboid
 
 CUBE = Mesh(*cuboid(2, 2, 2))
 
@@ -42,24 +42,24 @@ def test_every_format_gives_the_same_shape(tmp_path, kind):
     elif kind == "obj":
         obj(path)
     else:
-        shapes.write(CUBE, path)
-    shape = shapes.read(path)
+        shapes.write_mesh(CUBE, path)
+    shape = shapes.read_shape(path)
     assert shape.name == path.name
     assert shape.notes == ()
     assert shape.mesh.watertight
     assert len(shape.mesh.vertices) == 8
     assert shape.mesh.volume == pytest.approx(0.8**3)
-    np.testing.assert_allclose(shape.placement.back(shape.mesh.box[1]), [1, 1, 1])
+    np.testing.assert_allclose(shape.placement.from_cube(shape.mesh.box[1]), [1, 1, 1])
 
 
 def test_quads_several_objects_and_a_material_that_is_not_there(tmp_path):
     quads = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
     path = obj(tmp_path / "quads.obj", faces=quads, extra="mtllib lost.mtl\nusemtl gold\n")
-    assert len(shapes.read(path).mesh.faces) == 12
+    assert len(shapes.read_shape(path).mesh.faces) == 12
     text = path.read_text() + "o second\n" + "".join(f"v {x + 4} {y} {z}\n" for x, y, z in CUBE.vertices.tolist())
     text += "".join("f " + " ".join(str(n + 9) for n in f) + "\n" for f in CUBE.faces.tolist())
     path.write_text(text)
-    both = shapes.read(path)
+    both = shapes.read_shape(path)
     assert len(both.mesh.faces) == 24
     assert both.mesh.volume == pytest.approx(2 * (2 * both.placement.scale) ** 3)
 
@@ -69,18 +69,18 @@ def test_vertices_that_a_texture_splits_are_one(tmp_path):
     textured = [line if line[0] == "v" else "f " + " ".join(f"{n}/{i + 1}" for i, n in enumerate(line.split()[1:]))
                 for line in lines]  # fmt: skip
     (tmp_path / "a.obj").write_text("vt 0 0\nvt 1 0\nvt 0 1\n" + "\n".join(textured))
-    assert shapes.read(tmp_path / "a.obj").mesh.watertight
+    assert shapes.read_shape(tmp_path / "a.obj").mesh.watertight
 
 
 def test_a_shape_that_is_inside_out_is_turned_and_says_so(tmp_path):
-    shape = shapes.read(obj(tmp_path / "a.obj", faces=CUBE.faces[:, ::-1]))
+    shape = shapes.read_shape(obj(tmp_path / "a.obj", faces=CUBE.faces[:, ::-1]))
     assert shape.mesh.volume > 0
     assert shape.notes == ("The faces were inside out and were turned.",)
 
 
 def test_faces_without_area_are_left_out_and_counted(tmp_path):
     faces = [*CUBE.faces.tolist(), [0, 0, 1], [0, 3, 3]]
-    shape = shapes.read(obj(tmp_path / "a.obj", faces=faces))
+    shape = shapes.read_shape(obj(tmp_path / "a.obj", faces=faces))
     assert len(shape.mesh.faces) == 12
     assert shape.notes == ("2 faces without area were left out.",)
     assert shape.mesh.watertight
@@ -95,7 +95,7 @@ def test_faces_without_area_are_left_out_and_counted(tmp_path):
     ],
 )
 def test_a_mesh_that_is_not_watertight_says_so(tmp_path, faces, edges):
-    shape = shapes.read(obj(tmp_path / "a.obj", faces=faces))
+    shape = shapes.read_shape(obj(tmp_path / "a.obj", faces=faces))
     assert not shape.mesh.watertight
     assert "not watertight" in shape.notes[0]
     assert shape.mesh.open_edges >= edges
@@ -107,12 +107,12 @@ def test_spot_is_watertight():
     data = os.environ.get("POSENC_DATA")
     if not data or not (Path(data) / "mesh" / "spot.npz").is_file():
         pytest.skip("POSENC_DATA does not name a folder with mesh/spot.npz")
-    spot = shapes.read(Path(data) / "mesh" / "spot.npz")
+    spot = shapes.read_shape(Path(data) / "mesh" / "spot.npz")
     assert spot.mesh.watertight
     assert spot.notes == ()
     assert len(spot.mesh.faces) == 5856
     assert spot.mesh.volume / spot.placement.scale**3 == pytest.approx(0.7182588, rel=1e-6)
-    box = shapes.place("spot", spot.mesh).mesh.box
+    box = shapes.place_in_cube("spot", spot.mesh).mesh.box
     np.testing.assert_allclose(box[1] - box[0], spot.mesh.box[1] - spot.mesh.box[0])
 
 
@@ -128,9 +128,9 @@ def one_sentence(error):
 
 def test_a_file_of_another_kind_or_none_at_all(tmp_path):
     with pytest.raises(ValueError, match=r"read from .obj, .ply, .stl, .off, .npz; got shape.blend"):
-        shapes.read(tmp_path / "shape.blend")
+        shapes.read_shape(tmp_path / "shape.blend")
     with pytest.raises(ValueError, match="there is no file"):
-        shapes.read(tmp_path / "shape.obj")
+        shapes.read_shape(tmp_path / "shape.obj")
 
 
 @pytest.mark.parametrize(
@@ -150,13 +150,13 @@ def test_a_file_of_another_kind_or_none_at_all(tmp_path):
 def test_a_broken_file_is_one_sentence_that_names_it(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=r"\w") as error:
-        shapes.read(tmp_path / name)
+        shapes.read_shape(tmp_path / name)
     assert one_sentence(error).startswith(name)
 
 
 def test_points_without_faces(tmp_path):
     with pytest.raises(ValueError, match=r"a.obj: .*there are no faces: a cloud of points has none") as error:
-        shapes.read(obj(tmp_path / "a.obj", faces=np.zeros((0, 3), int)))
+        shapes.read_shape(obj(tmp_path / "a.obj", faces=np.zeros((0, 3), int)))
     one_sentence(error)
 
 
@@ -167,26 +167,26 @@ def test_vertices_that_are_not_finite(tmp_path, number):
     np.savez(tmp_path / "a.npz", v=vertices, f=CUBE.faces)
     for path in (tmp_path / "a.npz", obj(tmp_path / "a.obj", vertices)):
         with pytest.raises(ValueError, match="1 of 8 vertices are NaN or infinite") as error:
-            shapes.read(path)
+            shapes.read_shape(path)
         assert one_sentence(error).startswith(path.name)
 
 
 def test_a_mesh_too_large_for_memory_is_refused_with_the_number(tmp_path, monkeypatch):
-    monkeypatch.setattr(shapes.meshes, "MOST_FACES", 10)
+    monkeypatch.setattr(shapes.meshes, "MAX_FACES", 10)
     monkeypatch.setattr(shapes.meshes, "FACE_BYTES", 2**30)
     with pytest.raises(ValueError, match=r"a.obj has 12 faces, which would take about 12 GiB; up to 10 are taken"):
-        shapes.read(obj(tmp_path / "a.obj"))
+        shapes.read_shape(obj(tmp_path / "a.obj"))
 
 
 def test_a_surface_of_no_area(tmp_path):
     with pytest.raises(ValueError, match="none of the faces has an area"):
-        shapes.read(obj(tmp_path / "a.obj", CUBE.vertices * [1, 0, 0]))
+        shapes.read_shape(obj(tmp_path / "a.obj", CUBE.vertices * [1, 0, 0]))
 
 
 def test_an_archive_without_a_mesh(tmp_path):
     np.savez(tmp_path / "a.npz", vertices=CUBE.vertices)
     with pytest.raises(ValueError, match=r"a.npz cannot be read as NPZ: it is damaged, .* or of another kind"):
-        shapes.read(tmp_path / "a.npz")
+        shapes.read_shape(tmp_path / "a.npz")
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_missing_library_is_named_with_its_command(tmp_path, monkeypatch, miss
 
     monkeypatch.setattr(builtins, "__import__", without)
     path = obj(tmp_path / "a.obj")
-    needs = {"trimesh": lambda: shapes.read(path), "skimage": lambda: shapes.marching_cubes(np.zeros((3, 3, 3)))}
+    needs = {"trimesh": lambda: shapes.read_shape(path), "skimage": lambda: shapes.marching_cubes(np.zeros((3, 3, 3)))}
     with pytest.raises(ValueError, match=r"not installed: pip install 'posenc\[fields\]'"):
         needs[missing]()
 
@@ -225,12 +225,12 @@ def test_a_missing_library_is_named_with_its_command(tmp_path, monkeypatch, miss
 
 @pytest.mark.parametrize("kind", ["obj", "ply"])
 def test_what_is_written_can_be_read(tmp_path, kind):
-    path = shapes.write(CUBE, tmp_path / "new" / f"cube.{kind}")
-    back = shapes.read(path)
+    path = shapes.write_mesh(CUBE, tmp_path / "new" / f"cube.{kind}")
+    back = shapes.read_shape(path)
     assert back.mesh.volume == pytest.approx(0.8**3)
-    np.testing.assert_allclose(back.placement.back(back.mesh.box[0]), [-1, -1, -1], atol=1e-6)
+    np.testing.assert_allclose(back.placement.from_cube(back.mesh.box[0]), [-1, -1, -1], atol=1e-6)
 
 
 def test_another_format_is_not_written(tmp_path):
     with pytest.raises(ValueError, match=r"written as .obj or .ply; got cube.stl"):
-        shapes.write(CUBE, tmp_path / "cube.stl")
+        shapes.write_mesh(CUBE, tmp_path / "cube.stl")

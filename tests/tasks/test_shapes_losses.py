@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from posenc.kernels.levels import growth
+from posenc.kernels.grid_levels import growth
 from posenc.models.field import Field, FieldConfig
 from posenc.schemes.multires_grid import MultiResolutionGrid
 from posenc.schemes.siren import SIREN
-from posenc.tasks import shapes
-from posenc.tasks.shapes import Batch, Known, Terms, losses
+from posenc.workbench.tasks import shapes
+from posenc.workbench.tasks.shapes import Batch, LabeledPoints, LossTerms, losses
 
 CLAMP = 0.1
 
@@ -22,7 +22,7 @@ def a_batch(count=40, dtype=torch.float64):
     d = sphere(points)
     surface = torch.randn(count, 3, dtype=dtype)
     normals = surface / surface.norm(dim=1, keepdim=True)
-    known = Known(points, d, (d < 0).to(dtype))
+    known = LabeledPoints(points, d, (d < 0).to(dtype))
     return Batch(known, 0.5 + 0.3 * normals, normals, torch.rand(count, 3, dtype=dtype))
 
 
@@ -39,7 +39,7 @@ def a_field(interpolation="smoothstep"):
 
 def test_the_true_distance_has_no_loss_at_all():
     batch = a_batch()
-    found = losses.loss(sphere, batch, Terms(eikonal=1.0, normals=1.0))
+    found = losses.shape_loss(sphere, batch, LossTerms(eikonal=1.0, normals=1.0))
     assert found < 1e-9
 
 
@@ -75,7 +75,7 @@ def test_within_reach_it_is_deep_sdfs():
 
 def test_slopes_lengths_and_angles():
     x = torch.rand(50, 3, dtype=torch.float64)
-    tilted = losses.slopes(lambda x: 2 * x[:, 0] - x[:, 2], x)
+    tilted = losses.field_gradients(lambda x: 2 * x[:, 0] - x[:, 2], x)
     torch.testing.assert_close(tilted, torch.tensor([[2.0, 0, -1]], dtype=torch.float64).expand(50, 3))
     assert losses.eikonal_loss(tilted).item() == pytest.approx((5**0.5 - 1) ** 2)
     assert not tilted.requires_grad
@@ -86,7 +86,7 @@ def test_slopes_lengths_and_angles():
 
 def test_a_flat_field_still_has_a_gradient():
     w = torch.zeros((), dtype=torch.float64, requires_grad=True)
-    slope = losses.slopes(lambda x: w * x.sum(-1), torch.rand(4, 3, dtype=torch.float64), differentiable=True)
+    slope = losses.field_gradients(lambda x: w * x.sum(-1), torch.rand(4, 3, dtype=torch.float64), differentiable=True)
     losses.eikonal_loss(slope).backward()
     assert w.grad is not None
     assert torch.isfinite(w.grad)
@@ -94,7 +94,7 @@ def test_a_flat_field_still_has_a_gradient():
 
 def test_slopes_are_there_where_gradients_are_off():
     with torch.no_grad():
-        assert torch.equal(losses.slopes(lambda x: x[:, 1], torch.rand(2, 3)), torch.tensor([[0.0, 1, 0]] * 2))
+        assert torch.equal(losses.field_gradients(lambda x: x[:, 1], torch.rand(2, 3)), torch.tensor([[0.0, 1, 0]] * 2))
 
 
 def test_occupancy_is_high_where_the_field_is_low():
@@ -103,7 +103,7 @@ def test_occupancy_is_high_where_the_field_is_low():
     assert losses.occupancy_loss(sure, inside) < 1e-3
     assert losses.occupancy_loss(wrong, inside) > 8
     batch = a_batch()
-    found = losses.loss(lambda x: 50 * sphere(x), batch, Terms(kind="occupancy"))
+    found = losses.shape_loss(lambda x: 50 * sphere(x), batch, LossTerms(kind="occupancy"))
     expected = losses.occupancy_loss(50 * batch.known.distance, batch.known.inside)
     torch.testing.assert_close(found, expected)
 
@@ -111,19 +111,19 @@ def test_occupancy_is_high_where_the_field_is_low():
 def test_weights_weigh():
     batch = a_batch()
     double, flat = (lambda x: 2 * sphere(x)), (lambda x: x[:, 0] * 0)
-    plain = losses.loss(double, batch, Terms())
-    torch.testing.assert_close(losses.loss(double, batch, Terms(eikonal=0.25)), plain + 0.25)
-    torch.testing.assert_close(losses.loss(double, batch, Terms(normals=0.5)), plain)
-    assert losses.loss(flat, batch, Terms(normals=0.5)) > losses.loss(flat, batch, Terms()) + 0.4
+    plain = losses.shape_loss(double, batch, LossTerms())
+    torch.testing.assert_close(losses.shape_loss(double, batch, LossTerms(eikonal=0.25)), plain + 0.25)
+    torch.testing.assert_close(losses.shape_loss(double, batch, LossTerms(normals=0.5)), plain)
+    assert losses.shape_loss(flat, batch, LossTerms(normals=0.5)) > losses.shape_loss(flat, batch, LossTerms()) + 0.4
 
 
 @pytest.mark.parametrize("interpolation", ["linear", "smoothstep", "siren"])
 def test_the_eikonal_terms_gradient_is_that_of_central_differences(interpolation):
     """Derivatives of derivatives, through the encoding, by every kind of parameter."""
-    field, batch, terms = a_field(interpolation), a_batch(6), Terms(eikonal=1.0, normals=0.5)
+    field, batch, terms = a_field(interpolation), a_batch(6), LossTerms(eikonal=1.0, normals=0.5)
 
     def value():
-        return losses.loss(lambda x: field(x)[..., 0], batch, terms)
+        return losses.shape_loss(lambda x: field(x)[..., 0], batch, terms)
 
     value().backward()
     step, checked = 1e-6, 0
@@ -151,17 +151,17 @@ def test_the_eikonal_terms_gradient_is_that_of_central_differences(interpolation
 )
 def test_terms_that_mean_nothing_are_refused(terms, says):
     with pytest.raises(ValueError, match=says):
-        Terms(**terms)
+        LossTerms(**terms)
 
 
 def test_a_pool_feeds_the_loss():
-    cube = shapes.place("cube", shapes.Mesh(*shapes.cuboid(1, 1, 1)))
-    pool = shapes.make_pool(cube, shapes.Sizes(uniform=200, near=200, surface=100, held=50))
-    batch = shapes.draw(pool, 64, seed=0, step=0)
+    cube = shapes.place_in_cube("cube", shapes.Mesh(*shapes.cuboid(1, 1, 1)))
+    pool = shapes.make_pool(cube, shapes.PoolSizes(uniform=200, near=200, surface=100, held=50))
+    batch = shapes.draw_batch(pool, 64, seed=0, step=0)
 
     def true(x):
         off = (x - 0.5).abs() - 0.4
         return off.clamp(min=0).norm(dim=-1) + off.amax(-1).clamp(max=0)
 
-    assert losses.loss(true, batch, Terms(eikonal=1.0)) < 1e-5
-    assert losses.loss(lambda x: -true(x), batch, Terms()) > 0.04
+    assert losses.shape_loss(true, batch, LossTerms(eikonal=1.0)) < 1e-5
+    assert losses.shape_loss(lambda x: -true(x), batch, LossTerms()) > 0.04

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from posenc.tasks.recordings import baselines, frames, masks, split
-from posenc.tasks.simulated_brain import NETWORKS, simulate
+from posenc.workbench.tasks.recordings import baselines, random_masks, split, standardized_frames
+from posenc.workbench.tasks.simulated_brain import NETWORKS, simulate
 
 
 def test_sizes_are_the_published_ones_in_a_scrambled_order() -> None:
@@ -27,9 +27,9 @@ def test_sizes_are_the_published_ones_in_a_scrambled_order() -> None:
 
 def test_ridge_explains_about_two_fifths_of_unseen_subjects_at_half_the_channels_masked() -> None:
     parts = split(simulate(10, 1000, seed=0), seed=0)
-    train, test = frames(parts.train), frames(parts.test)
-    at = test.drawn(60, seed=0)
-    found = baselines(train, test, masks(len(at), 360, 0.5, seed=0), at=at)
+    train, test = standardized_frames(parts.train), standardized_frames(parts.test)
+    at = test.sample(60, seed=0)
+    found = baselines(train, test, random_masks(len(at), 360, 0.5, seed=0), at=at)
     explained = 1 - found["ridge"].mean() / found["mean"].mean()
     assert 0.36 < explained < 0.44
     assert found["ridge"].mean() < found["nearest"].mean() < found["mean"].mean()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from posenc.tasks import text
+from posenc.workbench.tasks import text
 
 
 def test_the_worked_example() -> None:
@@ -24,8 +24,8 @@ def test_characters_are_numbered_by_code_point_and_said_again(tmp_path: Path) ->
     said = "naïve 漢字 🙂\r\nline"
     path = tmp_path / "mine.txt"
     path.write_bytes(said.encode())
-    found = text.read(path)
-    assert found.say(found.tokens) == said
+    found = text.read_text(path)
+    assert found.decode(found.tokens) == said
     assert found.vocabulary == tuple(sorted(set(said)))
     assert len(found.tokens) == len(said)
 
@@ -33,7 +33,7 @@ def test_characters_are_numbered_by_code_point_and_said_again(tmp_path: Path) ->
 def test_a_mark_of_the_byte_order_is_no_character(tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
     path.write_bytes("\ufeffab".encode())
-    assert text.read(path).vocabulary == ("a", "b")
+    assert text.read_text(path).vocabulary == ("a", "b")
 
 
 def test_bytes_are_read_where_the_name_says_so_or_the_caller(tmp_path: Path) -> None:
@@ -41,11 +41,11 @@ def test_bytes_are_read_where_the_name_says_so_or_the_caller(tmp_path: Path) -> 
     for name in ("mine.bin", "mine.txt"):
         (tmp_path / name).write_bytes(content)
     (tmp_path / "mine.bin.gz").write_bytes(gzip.compress(content))
-    told = [text.read(tmp_path / name) for name in ("mine.bin", "mine.bin.gz")]
-    for found in (*told, text.read(tmp_path / "mine.txt", "bytes")):
+    told = [text.read_text(tmp_path / name) for name in ("mine.bin", "mine.bin.gz")]
+    for found in (*told, text.read_text(tmp_path / "mine.txt", "bytes")):
         assert found.tokens.tolist() == list(content)
         assert (len(found.vocabulary), found.unit) == (256, "bytes")
-        assert found.say(found.tokens[-2:]) == "ü"
+        assert found.decode(found.tokens[-2:]) == "ü"
 
 
 def test_the_name_that_is_advised_for_bytes_is_read_as_bytes(tmp_path: Path) -> None:
@@ -53,10 +53,10 @@ def test_the_name_that_is_advised_for_bytes_is_read_as_bytes(tmp_path: Path) -> 
     for name, packed in (("mine.txt", content), ("mine.txt.gz", gzip.compress(content)), ("mine", content)):
         (tmp_path / name).write_bytes(packed)
         with pytest.raises(ValueError, match="is not UTF-8") as said:
-            text.read(tmp_path / name)
+            text.read_text(tmp_path / name)
         advised = tmp_path / str(said.value).split(", as ")[1].split(";")[0]
         (tmp_path / name).rename(advised)
-        found = text.read(advised)
+        found = text.read_text(advised)
         assert (bytes(found.tokens.tolist()), found.unit) == (content, "bytes"), name
 
 
@@ -64,9 +64,9 @@ def test_a_packed_text_is_unpacked_and_found_in_a_folder_of_data(tmp_path: Path)
     (tmp_path / "text").mkdir()
     path = tmp_path / f"{text.FILE}.gz"
     path.write_bytes(gzip.compress(b"to be"))
-    assert text.find(tmp_path) == path
-    found = text.read(path)
-    assert found.say(found.tokens) == "to be"
+    assert text.tinyshakespeare_path(tmp_path) == path
+    found = text.read_text(path)
+    assert found.decode(found.tokens) == "to be"
 
 
 @pytest.mark.parametrize(
@@ -82,16 +82,16 @@ def test_a_packed_text_is_unpacked_and_found_in_a_folder_of_data(tmp_path: Path)
 def test_what_is_no_text_is_said_in_a_sentence(tmp_path: Path, name: str, content: bytes, sentence: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=sentence):
-        text.read(tmp_path / name)
+        text.read_text(tmp_path / name)
 
 
 def test_a_folder_and_a_missing_file_are_no_text(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is a folder"):
-        text.read(tmp_path)
+        text.read_text(tmp_path)
     with pytest.raises(ValueError, match=r"none.txt is not there"):
-        text.read(tmp_path / "none.txt")
+        text.read_text(tmp_path / "none.txt")
     with pytest.raises(ValueError, match=r"holds no text: .*posenc run language my_text.txt"):
-        text.find(tmp_path)
+        text.tinyshakespeare_path(tmp_path)
 
 
 # parts and windows ---------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_windows_are_tokens_in_a_row_with_the_one_after() -> None:
 @pytest.mark.parametrize("length", [3, 4, 9])
 def test_windows_apart_tell_each_token_once(length: int) -> None:
     part = torch.arange(10, dtype=torch.int32)
-    told = text.windows(part, length, text.apart(len(part), length))[:, 1:].flatten().tolist()
+    told = text.windows(part, length, text.window_starts(len(part), length))[:, 1:].flatten().tolist()
     assert told == list(range(1, 9 // length * length + 1))
 
 
@@ -138,7 +138,7 @@ def test_counts_are_those_of_the_formula() -> None:
         return (pairs[a, b] + kinds * alone(b)) / (times + kinds) if times else alone(b)
 
     asked = torch.tensor([0, 1, 2, 0, 3, 4, 1, 1], dtype=torch.int32)
-    told = [text.count(train, 5, order=order).losses(asked).tolist() for order in (1, 2)]
+    told = [text.fit_ngram(train, 5, order=order).losses(asked).tolist() for order in (1, 2)]
     steps = list(zip(asked[:-1].tolist(), asked[1:].tolist(), strict=True))
     assert told[0] == pytest.approx([-math.log(alone(b)) for _, b in steps], abs=1e-12)
     assert told[1] == pytest.approx([-math.log(after(a, b)) for a, b in steps], abs=1e-12)
@@ -148,9 +148,9 @@ def test_counts_are_those_of_the_formula() -> None:
 
 @pytest.mark.data
 def test_shakespeare_is_1_1_million_characters_of_65_kinds(data_folder: Path) -> None:
-    found = text.read(text.find(data_folder))
+    found = text.read_text(text.tinyshakespeare_path(data_folder))
     assert (len(found.tokens), len(found.vocabulary)) == (1_115_394, 65)
     parts = text.split(found.tokens, longest=4096)
-    unigram, bigram = (float(text.count(parts.train, 65, order=k).losses(parts.test).mean()) for k in (1, 2))
+    unigram, bigram = (float(text.fit_ngram(parts.train, 65, order=k).losses(parts.test).mean()) for k in (1, 2))
     assert 3.2 < unigram < 3.5
     assert 2.4 < bigram < 2.6

@@ -6,8 +6,8 @@ from torch.nn import functional
 
 from posenc.models.encoder import Encoder, EncoderConfig
 from posenc.positions import grid, sequence
-from posenc.specification import Specification, per_layer
-from posenc.training.loop import Fit, TrainingConfig
+from posenc.scheme_text import Specification, per_layer
+from posenc.workbench.training.loop import Fit, TrainingConfig
 
 SAMPLES = 40
 CONFIG = EncoderConfig(channels=5, classes=4, dim=16, depth=2, hidden=32, heads=2, read_out="probe")

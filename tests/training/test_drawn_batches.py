@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from posenc.training import checkpoint, loop
-from posenc.training.loop import MOMENTS, Fit, TrainingConfig, train
-from posenc.training.population import Member, train_together
-from posenc.training.weights import Average, Flat
+from posenc.workbench.training import checkpoint, loop
+from posenc.workbench.training.batched import Member, train_batched
+from posenc.workbench.training.flat_parameters import Average, FlatParameters
+from posenc.workbench.training.loop import EVALUATION_FRACTIONS, Fit, TrainingConfig, train
 
 
 class KillError(Exception):
@@ -36,7 +36,7 @@ def line(stop_at=None):
 
 def settings(**changes):
     return TrainingConfig(
-        **{"epochs": 40, "batch": 8, "lr": 0.05, "optimiser": "adam", "evaluate_every": 10, **changes}
+        **{"epochs": 40, "batch": 8, "lr": 0.05, "optimizer": "adam", "evaluate_every": 10, **changes}
     )
 
 
@@ -91,7 +91,7 @@ def test_the_average_is_measured_and_remains():
 
 def test_weights_return_after_the_average_was_shown():
     model = nn.Linear(2, 1)
-    flat = Flat(model)
+    flat = FlatParameters(model)
     average = Average(flat, 0.5)
     average.take()
     with torch.no_grad():
@@ -104,10 +104,10 @@ def test_weights_return_after_the_average_was_shown():
 
 def test_adam_takes_its_own_numbers():
     parameter = nn.Parameter(torch.ones(3))
-    made = loop.make_optimiser([parameter], settings(betas=(0.9, 0.99), eps=1e-15))
+    made = loop.make_optimizer([parameter], settings(betas=(0.9, 0.99), eps=1e-15))
     assert made.defaults["betas"] == (0.9, 0.99)
     assert made.defaults["eps"] == 1e-15
-    assert loop.make_optimiser([parameter], settings()).defaults["betas"] == (0.9, 0.999)
+    assert loop.make_optimizer([parameter], settings()).defaults["betas"] == (0.9, 0.999)
 
 
 def test_a_limit_in_time_ends_it_and_says_when_it_was_measured(monkeypatch):
@@ -118,7 +118,7 @@ def test_a_limit_in_time_ends_it_and_says_when_it_was_measured(monkeypatch):
     curve = train(fit, settings(epochs=1_000_000, seconds=100.0), seed=0, report=lambda *all_: told.append(all_))
     assert len(seen) == 100
     measured = points(curve, "seconds")
-    assert list(measured)[1:] == [math.ceil(100 * moment) for moment in MOMENTS]
+    assert list(measured)[1:] == [math.ceil(100 * moment) for moment in EVALUATION_FRACTIONS]
     assert measured[100] == 100
     assert told[-1][:2] == (100, 100)
 
@@ -142,7 +142,7 @@ def test_settings_of_old_stores_keep_their_keys():
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"), [({"ema": 1.0}, "decay of an average"), ({"seconds": 0}, "more than none")]
+    ("changes", "message"), [({"ema": 1.0}, "decay of an average"), ({"seconds": 0}, "above 0 seconds")]
 )
 def test_what_cannot_be_is_refused(changes, message):
     with pytest.raises(ValueError, match=message):
@@ -153,5 +153,5 @@ def test_a_population_refuses_what_it_does_not_do():
     torch.manual_seed(0)
     model = nn.Linear(1, 1)
     fit = Fit.of(model, (torch.ones(8, 1),), lambda m, x: m(x).square().mean(), dict)
-    with pytest.raises(ValueError, match="a population trains without `ema`, which member 0 has"):
-        train_together([Member(fit, settings(ema=0.9), 0)])
+    with pytest.raises(ValueError, match="batched training has no `ema`, which member 0 sets"):
+        train_batched([Member(fit, settings(ema=0.9), 0)])

@@ -16,11 +16,11 @@ from torch.nn import functional
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from posenc.models.encoder import EncoderConfig
-from posenc.training import checkpoint
-from posenc.training.distributed import Team
-from posenc.training.fit import drawn
-from posenc.training.loop import At, Fit, Plateau, TrainingConfig, order, train
-from posenc.training.population import Member, train_together
+from posenc.workbench.training import checkpoint
+from posenc.workbench.training.batched import Member, train_batched
+from posenc.workbench.training.distributed import ProcessGroup
+from posenc.workbench.training.fit import seeded_generator
+from posenc.workbench.training.loop import Fit, Plateau, TrainingConfig, TrainingPosition, epoch_order, train
 
 SAMPLES = 37
 LARGER = EncoderConfig(channels=5, classes=4, dim=96, depth=3, hidden=192, heads=12, read_out="probe")
@@ -80,18 +80,29 @@ def test_parts_are_interleaved_and_know_where_they_are():
 
     own = Fit(model, SAMPLES, lambda batch: model.weight.sum() * math.nan, dict, loss_at=loss_at)
     train(own, settings(epochs=1, accumulate=2), seed=3)
-    first = order(SAMPLES, 3, 0)[:8]
-    assert [at for at, _ in seen[:3]] == [At(3, 0, 0), At(3, 0, 1), At(3, 1, 0)]
+    first = epoch_order(SAMPLES, 3, 0)[:8]
+    assert [at for at, _ in seen[:3]] == [
+        TrainingPosition(3, 0, 0),
+        TrainingPosition(3, 0, 1),
+        TrainingPosition(3, 1, 0),
+    ]
     assert torch.equal(seen[0][1], first[::2])
     assert torch.equal(seen[1][1], first[1::2])
 
 
 def test_what_a_loss_draws_depends_on_seed_step_and_part_alone():
-    draws = {torch.rand(1, generator=At(*at).generator()).item() for at in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1))}
+    draws = {
+        torch.rand(1, generator=TrainingPosition(*at).generator()).item()
+        for at in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1))
+    }
     assert len(draws) == 4
-    assert torch.rand(1, generator=At(0, 7, 0).generator()) == torch.rand(1, generator=At(0, 7, 0).generator())
+    assert torch.rand(1, generator=TrainingPosition(0, 7, 0).generator()) == torch.rand(
+        1, generator=TrainingPosition(0, 7, 0).generator()
+    )
     # and is not what the order of an epoch was drawn from
-    assert torch.rand(1, generator=At(0, 7, 0).generator()) != torch.rand(1, generator=drawn(0, 7, 0))
+    assert torch.rand(1, generator=TrainingPosition(0, 7, 0).generator()) != torch.rand(
+        1, generator=seeded_generator(0, 7, 0)
+    )
 
 
 @pytest.mark.parametrize("parts", [0, 9])
@@ -105,15 +116,15 @@ def test_what_cannot_be_divided_is_refused(monkeypatch):
     own.draw = lambda step: torch.tensor(step)
     with pytest.raises(ValueError, match="draws its own batches takes each of them whole"):
         train(own, settings(accumulate=2), seed=0)
-    monkeypatch.setattr("posenc.training.loop.current", lambda: Team(0, 3))
+    monkeypatch.setattr("posenc.workbench.training.loop.current", lambda: ProcessGroup(0, 3))
     with pytest.raises(ValueError, match=r"among 3 processes with 3 parts each\. Use a batch of at least 9"):
         train(fit(), settings(accumulate=3), seed=0)
-    with pytest.raises(ValueError, match="so many seconds is one process's"):
+    with pytest.raises(ValueError, match="a training with a time limit runs in one process"):
         train(fit(), settings(seconds=1.0), seed=0)
     drawing = fit()
     drawing.loss_at = lambda at, batch: drawing.loss(batch)
-    with pytest.raises(ValueError, match="member 0 has `loss_at`"):
-        train_together([Member(drawing, settings(), 0)])
+    with pytest.raises(ValueError, match="batched training has no `loss_at`, which member 0 sets"):
+        train_batched([Member(drawing, settings(), 0)])
 
 
 # -- plateaus --------------------------------------------------------------------------------------------------------
@@ -123,25 +134,25 @@ def test_what_cannot_be_divided_is_refused(monkeypatch):
 @pytest.mark.parametrize(("patience", "threshold", "min_lr"), [(0, 1e-4, 0.0), (2, 0.1, 0.03)])
 def test_a_plateau_is_torchs(mode, patience, threshold, min_lr):
     plateau = Plateau(metric="x", mode=mode, patience=patience, factor=0.3, threshold=threshold, min_lr=min_lr)
-    optimiser = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.5)
-    theirs = ReduceLROnPlateau(optimiser, mode=mode, factor=0.3, patience=patience, threshold=threshold, min_lr=min_lr)
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.5)
+    theirs = ReduceLROnPlateau(optimizer, mode=mode, factor=0.3, patience=patience, threshold=threshold, min_lr=min_lr)
     standing, found = plateau.start(0.5), []
     values = (1 + 0.3 * torch.randn(40, generator=torch.Generator().manual_seed(1), dtype=torch.float64)).tolist()
     for value in [*values, math.nan, *values[:3]]:
         standing = plateau.after(standing, {"x": value})
         theirs.step(value)
         found.append(standing["lr"])
-        assert found[-1] == optimiser.param_groups[0]["lr"]
+        assert found[-1] == optimizer.param_groups[0]["lr"]
     assert len(set(found)) > 3
 
 
 def test_the_rate_falls_at_a_plateau_and_goes_on_from_a_checkpoint(tmp_path):
     config = settings(
-        optimiser="sgd", warmup_steps=3, plateau=Plateau(metric="loss", factor=0.5, patience=0, threshold=0.01)
+        optimizer="sgd", warmup_steps=3, plateau=Plateau(metric="loss", factor=0.5, patience=0, threshold=0.01)
     )
     calm, plain = fit(), fit()
     curve = train(calm, config, seed=3)
-    assert points(curve, "loss") != points(train(plain, settings(optimiser="sgd", warmup_steps=3), seed=3), "loss")
+    assert points(curve, "loss") != points(train(plain, settings(optimizer="sgd", warmup_steps=3), seed=3), "loss")
     killed = fit()
     calls, loss = [], killed.loss
     killed.loss = lambda batch: loss(batch) if len(calls) < 17 and not calls.append(0) else pytest.fail("killed")
@@ -188,7 +199,7 @@ def test_settings_of_old_stores_keep_their_keys():
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
-    [({"batch": 16}, "its batch is 8, and this one's 16"), ({"optimiser": "sgd"}, "its optimiser is adamw")],
+    [({"batch": 16}, "its batch is 8, and this one's 16"), ({"optimizer": "sgd"}, "its optimiser is adamw")],
 )
 def test_a_checkpoint_of_another_training_is_refused(tmp_path, changes, reason):
     train(fit(), settings(), seed=3, workdir=tmp_path, checkpoint_steps=4)
@@ -273,7 +284,7 @@ def test_every_measurement_is_told_at_its_step_and_the_rate_is_of_steps_alone(mo
     own, told = fit(), []
     evaluate = own.evaluate
     now = [0.0]
-    monkeypatch.setattr("posenc.training.loop.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("posenc.workbench.training.loop.time.monotonic", lambda: now[0])
 
     def measured():
         now[0] += 100.0

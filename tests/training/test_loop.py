@@ -1,4 +1,4 @@
-"""The one loop: resuming gives the same digits, optimisers are torch's, rates and orders are what they say."""
+"""The one loop: resuming gives the same digits, optimizers are torch's, rates and orders are what they say."""
 
 import math
 from pathlib import Path
@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from posenc.training import checkpoint
-from posenc.training.loop import Fit, TrainingConfig, order, train
+from posenc.workbench.training import checkpoint
+from posenc.workbench.training.loop import Fit, TrainingConfig, epoch_order, train
 
 SAMPLES = 37
 
@@ -48,10 +48,10 @@ def settings(**changes):
     return TrainingConfig(**{"epochs": 6, "batch": 8, "lr": 0.01, "evaluate_every": 2, **changes})
 
 
-@pytest.mark.parametrize("optimiser", ["adamw", "adam", "sgd"])
+@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
 @pytest.mark.parametrize("stop_at", [3, 12, 27], ids="step-{}".format)
-def test_a_killed_run_goes_on_to_the_last_digit(optimiser, stop_at, tmp_path):
-    config = settings(optimiser=optimiser, weight_decay=0.1, warmup_steps=9, evaluate_in_train_mode=True)
+def test_a_killed_run_goes_on_to_the_last_digit(optimizer, stop_at, tmp_path):
+    config = settings(optimizer=optimizer, weight_decay=0.1, warmup_steps=9, evaluate_in_train_mode=True)
     calm, _ = task(dropout=0.4)
     curve = train(calm, config, seed=3)
     killed, _ = task(dropout=0.4, stop_at=stop_at)
@@ -121,34 +121,34 @@ def test_every_epoch_sees_every_sample_once_in_its_own_order():
     assert [len(batch) for batch in calls] == [8, 8, 8, 8, 5] * 2
     first, second = torch.cat(calls[:5]), torch.cat(calls[5:])
     assert sorted(first.tolist()) == sorted(second.tolist()) == list(range(SAMPLES))
-    assert torch.equal(first, order(SAMPLES, 3, 0))
+    assert torch.equal(first, epoch_order(SAMPLES, 3, 0))
     assert not torch.equal(first, second)
 
 
 @pytest.mark.parametrize(
-    ("optimiser", "kind"),
+    ("optimizer", "kind"),
     [("adamw", torch.optim.AdamW), ("adam", torch.optim.Adam), ("sgd", torch.optim.SGD)],
 )
-def test_optimisers_are_torchs_with_their_own_weight_decay(optimiser, kind):
+def test_optimizers_are_torchs_with_their_own_weight_decay(optimizer, kind):
     fit, _ = task()
-    train(fit, settings(optimiser=optimiser, epochs=2, weight_decay=0.3), seed=3)
+    train(fit, settings(optimizer=optimizer, epochs=2, weight_decay=0.3), seed=3)
     other, _ = task()
     by_hand = kind(other.model.parameters(), lr=0.01, weight_decay=0.3)
     for epoch in (0, 1):
-        for batch in order(SAMPLES, 3, epoch).split(8):
+        for batch in epoch_order(SAMPLES, 3, epoch).split(8):
             by_hand.zero_grad()
             other.loss(batch).backward()
             by_hand.step()
     torch.testing.assert_close(weights(fit), weights(other), rtol=1e-10, atol=1e-12)
 
 
-def test_the_three_optimisers_and_their_weight_decay_all_differ():
+def test_the_three_optimizers_and_their_weight_decay_all_differ():
     found = []
-    for optimiser in ("adamw", "adam", "sgd"):
+    for optimizer in ("adamw", "adam", "sgd"):
         for decay in (0.0, 0.3):
-            if (optimiser, decay) != ("adamw", 0.0):  # without decay it is Adam
+            if (optimizer, decay) != ("adamw", 0.0):  # without decay it is Adam
                 fit, _ = task()
-                train(fit, settings(optimiser=optimiser, weight_decay=decay), seed=3)
+                train(fit, settings(optimizer=optimizer, weight_decay=decay), seed=3)
                 found.append(weights(fit))
     assert min((a - b).abs().max() for i, a in enumerate(found) for b in found[:i]) > 1e-4
 
@@ -165,7 +165,7 @@ def test_every_step_takes_its_own_rate():
     model = nn.Linear(1, 1, bias=False).double()
     nn.init.zeros_(model.weight)
     fit = Fit(model, 8, lambda batch: model.weight.sum(), lambda: {"weight": model.weight.item()})
-    config = settings(optimiser="sgd", epochs=6, batch=8, lr=1.0, warmup_steps=4, evaluate_every=1)
+    config = settings(optimizer="sgd", epochs=6, batch=8, lr=1.0, warmup_steps=4, evaluate_every=1)
     curve = [row["value"] for row in train(fit, config, seed=0) if row["metric"] == "weight"]
     assert curve == pytest.approx([0, -0.25, -0.75, -1.5, -2.5, -3.5, -4.5])
 
@@ -197,7 +197,7 @@ def test_a_parameter_that_the_loss_does_not_reach_stays_where_it_was():
     model = nn.ModuleList([nn.Linear(2, 1), nn.Linear(2, 1)]).double()
     reached, idle = (next(part.parameters()) for part in model)
     before = reached.detach().clone(), idle.detach().clone()
-    train(Fit(model, 8, lambda batch: reached.square().sum(), dict), settings(optimiser="sgd"), seed=0)
+    train(Fit(model, 8, lambda batch: reached.square().sum(), dict), settings(optimizer="sgd"), seed=0)
     assert torch.equal(idle, before[1])
     assert not torch.equal(reached, before[0])
 
@@ -207,5 +207,5 @@ def test_gradients_are_clipped_by_their_common_norm(clip, length):
     model = nn.Linear(1, 1).double()  # a weight and a bias, of which the loss has the slopes 3 and 4
     before = weights(Fit(model, 8, lambda batch: model.weight.sum(), dict))
     fit = Fit(model, 8, lambda batch: 3 * model.weight.sum() + 4 * model.bias.sum(), dict)
-    train(fit, settings(optimiser="sgd", lr=1.0, clip=clip, epochs=1), seed=0)
+    train(fit, settings(optimizer="sgd", lr=1.0, clip=clip, epochs=1), seed=0)
     assert (weights(fit) - before).norm().item() == pytest.approx(length, rel=1e-5)

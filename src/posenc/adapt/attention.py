@@ -1,4 +1,4 @@
-"""``nn.MultiheadAttention`` with a scheme: its weights, its arguments, its masks."""
+"""``nn.MultiheadAttention`` with a scheme, and the same weights, arguments and masks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from posenc.adapt.door import refuse_sites
+from posenc.adapt.compatibility import refuse_sites
 from posenc.attention import attend, attend_openly
 from posenc.positions import Positions, as_positions, readable, sequence
 from posenc.scheme import Scheme
@@ -18,15 +18,32 @@ Model = TypeVar("Model", bound=nn.Module)
 
 
 class Attention(nn.Module):
-    """An ``nn.MultiheadAttention`` with a scheme: the same weights and arguments, and with NoPE the same output.
+    """``nn.MultiheadAttention`` with a scheme. It has the same weights and arguments.
 
-    positions: from a number of tokens to their positions, for queries and keys; ``sequence`` by default, for a picture
-    ``lambda n: grid(14, 14)``. A query that may see no key gets the output bias alone where torch's own gives NaN.
+    With ``NoPE()`` it has the same output. A query that may attend to no key gives the output bias, where torch's
+    module gives NaN.
 
-    Raises ValueError for a scheme that acts outside attention, and for modules with ``bias_k`` or ``add_zero_attn``.
+    Args:
+        module: The module whose weights are used. They are shared, not copied.
+        scheme: The scheme. It may act at "q", "k", "v", "o", "bias", "value_bias" and "mask".
+        positions: Function from a number of tokens to their positions, for queries and keys. Default ``sequence``;
+            for an image ``lambda n: grid(14, 14)``.
+
+    Raises:
+        ValueError: If the scheme acts outside attention or needs another head width, or if the module has ``bias_k`` or
+            ``add_zero_attn``.
+
+    Example:
+        >>> import torch
+        >>> from posenc import RoPE
+        >>> from posenc.adapt import Attention
+        >>> attention = Attention(torch.nn.MultiheadAttention(16, 2, batch_first=True), RoPE(8))
+        >>> x = torch.randn(1, 5, 16)
+        >>> attention(x, x, x, need_weights=False)[0].shape
+        torch.Size([1, 5, 16])
     """
 
-    in_proj_bias = None  # torch's encoder layers take it for "no fast path", which would step round this module
+    in_proj_bias = None  # torch's encoder layers then skip their fused path, which would not call this module
 
     def __init__(
         self, module: nn.MultiheadAttention, scheme: Scheme, *, positions: Callable[[int], Positions] = sequence
@@ -56,7 +73,27 @@ class Attention(nn.Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """As torch's: masks are True, or -inf, where a key is hidden. Returns the output and the weights or None."""
+        """The arguments and results of ``nn.MultiheadAttention``.
+
+        Args:
+            query: Queries ``(B, Q, E)``, ``(Q, B, E)`` without ``batch_first``, or ``(Q, E)`` without a batch.
+            key: Keys, with K tokens in place of Q.
+            value: Values of the K tokens.
+            key_padding_mask: True or -inf for padding, ``(B, K)``. Default: no padding.
+            need_weights: Also return attention weights, which is slower. Default True.
+            attn_mask: True or -inf where a query may not attend to a key, ``(Q, K)`` or ``(B * H, Q, K)``. Default: no
+                mask.
+            average_attn_weights: Average the weights over heads. Default True.
+            is_causal: States that ``attn_mask`` is causal. Needs that mask. Default False.
+
+        Returns:
+            The output with the shape of ``query``, and the weights ``(B, Q, K)``, or ``(B, H, Q, K)`` if not averaged,
+            or None.
+
+        Raises:
+            ValueError: If a mask has numbers other than 0 and -inf, ``is_causal`` comes without a mask, or
+                ``positions`` returns another number of positions.
+        """
         alone, first = query.dim() == 2, self.batch_first or query.dim() == 2
         q, k, v = (t[None] if alone else t if first else t.transpose(0, 1) for t in (query, key, value))
         where_q = self.scheme.prepare(self._positions(q, "queries"))
@@ -65,16 +102,16 @@ class Attention(nn.Module):
         q, k, v = (t.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for t in self._projected(q, k, v))
         if is_causal and attn_mask is None:
             raise ValueError("is_causal says what attn_mask is; pass that mask too, or use a causal scheme.")
-        seen = _seen(attn_mask, key_padding_mask[None] if alone and key_padding_mask is not None else key_padding_mask,
+        mask = _seen(attn_mask, key_padding_mask[None] if alone and key_padding_mask is not None else key_padding_mask,
                      self.num_heads)  # fmt: skip
         dropout = self.module.dropout if self.training else 0.0
         weights = None
         if need_weights or dropout:
             out, weights = attend_openly(
-                q, k, v, self.scheme, where_q, where_k, pair, kept=kept, mask=seen, dropout=dropout
+                q, k, v, self.scheme, where_q, where_k, pair, kept=kept, mask=mask, dropout=dropout
             )
         else:
-            out = attend(q, k, v, self.scheme, where_q, where_k, pair, kept=kept, mask=seen)
+            out = attend(q, k, v, self.scheme, where_q, where_k, pair, kept=kept, mask=mask)
         out = self.module.out_proj(out.transpose(1, 2).flatten(2))
         out = out[0] if alone else out if first else out.transpose(0, 1)
         if not need_weights or weights is None:
@@ -106,9 +143,28 @@ def multihead(
     *,
     positions: Callable[[int], Positions] = sequence,
 ) -> Model:
-    """Every ``nn.MultiheadAttention`` inside a model, such as a ``nn.TransformerEncoder``, gets a scheme.
+    """Put a scheme into every ``nn.MultiheadAttention`` of a model, such as a ``nn.TransformerEncoder``.
 
-    schemes: one for all, or a function of the attention's number in the order of ``model.modules()``.
+    Args:
+        model: The model. Its attention modules are replaced by ``Attention`` in place.
+        schemes: One scheme that all attention modules share, or a function from the number of an attention module, in
+            the order of ``model.modules()``, to its scheme.
+        positions: Function from a number of tokens to their positions. Default ``sequence``.
+
+    Returns:
+        The same model.
+
+    Raises:
+        ValueError: If the model has no ``nn.MultiheadAttention``, or a scheme does not fit one.
+
+    Example:
+        >>> import torch
+        >>> from posenc import RoPE
+        >>> from posenc.adapt import multihead
+        >>> layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+        >>> encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        >>> multihead(encoder, RoPE(8))(torch.randn(1, 5, 16)).shape
+        torch.Size([1, 5, 16])
     """
     found = [
         (parent, name, child)
@@ -131,21 +187,21 @@ def multihead(
 
 
 def _seen(attn_mask: Tensor | None, padding: Tensor | None, heads: int) -> Tensor | None:
-    """torch's masks ``(Q, K)`` or ``(B * H, Q, K)`` and ``(B, K)``, in which hidden is True or -inf, as ours."""
-    seen = None if attn_mask is None else _visible("attn_mask", attn_mask)
-    if seen is not None and seen.dim() == 3:
-        seen = seen.unflatten(0, (-1, heads))
+    """Boolean mask, True where a query may attend to a key, from torch's masks, which have True or -inf elsewhere."""
+    mask = None if attn_mask is None else _visible("attn_mask", attn_mask)
+    if mask is not None and mask.dim() == 3:
+        mask = mask.unflatten(0, (-1, heads))
     keys = None if padding is None else _visible("key_padding_mask", padding)[:, None, None]
-    return keys if seen is None else seen if keys is None else seen & keys
+    return keys if mask is None else mask if keys is None else mask & keys
 
 
 def _visible(name: str, mask: Tensor) -> Tensor:
     if mask.dtype == torch.bool:
         return ~mask
     hides = ((mask == 0) | (mask == -torch.inf)).all()
-    told = f"{name} adds numbers other than 0 and -inf to the logits: that is a bias, which a scheme makes."
+    message = f"{name} adds numbers other than 0 and -inf to the logits: that is a bias, which a scheme makes."
     if torch.compiler.is_compiling():
-        torch.ops.aten._assert_async.msg(hides, told)  # in the graph, which a branch would break
+        torch.ops.aten._assert_async.msg(hides, message)  # a branch would break the graph
     elif readable(mask) and not bool(hides):
-        raise ValueError(told)
+        raise ValueError(message)
     return mask == 0

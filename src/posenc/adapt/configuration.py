@@ -1,4 +1,4 @@
-"""The rotation that a transformers configuration describes, in either of its spellings."""
+"""Read a rotary embedding from a transformers configuration, in its old or its new format."""
 
 from __future__ import annotations
 
@@ -9,19 +9,39 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from posenc.adapt.keys import INSIDE, TRAINED, checked, refuse_strange, said
+from posenc.adapt.keys import INSIDE, TRAINED, checked, refuse_strange, value_of
 from posenc.frequencies import Frequencies, dynamic_ntk, geometric, linear, llama3, longrope, yarn
 from posenc.kernels.rotary import Pairing
 from posenc.schemes.rope import RoPE
 
 
 def configured(config: Any, *, length: int | None = None, pairing: Pairing = "half") -> RoPE:
-    """The rotation that a transformers configuration describes, old spelling (``rope_theta``, ``rope_scaling``) or new
-    (``rope_parameters``).
+    """The RoPE that a transformers configuration describes.
 
-    length: of the longest text that will be read, which "dynamic" and "longrope" need: their frequencies depend on it.
-    pairing: which channels the model turns together, which no configuration says; ``llama`` finds out by trying.
-    Raises ValueError for a kind or a key that is not known, by name; nothing is skipped or assumed.
+    It reads the old format (``rope_theta``, ``rope_scaling``) and the new one (``rope_parameters``). It ignores no key
+    that concerns the rotation.
+
+    Args:
+        config: A configuration of transformers, or any object with the same attributes.
+        length: Length in tokens of the longest text that the model will read. The kinds "dynamic" and "longrope" need
+            it, because their frequencies depend on it. Default None.
+        pairing: Pairs of channels that the model rotates together, "half" (default) or "interleaved". No configuration
+            states it; ``llama`` measures it.
+
+    Returns:
+        The scheme.
+
+    Raises:
+        ValueError: If the configuration has a kind of rotation, a key or a value that is not known, or lacks a
+            needed one. The message names it.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> from posenc.adapt import configured
+        >>> config = SimpleNamespace(hidden_size=64, num_attention_heads=4, rope_theta=10000.0)
+        >>> rope = configured(config)
+        >>> rope.head_dim, rope.pairing
+        (16, 'half')
     """
     if config is None:
         raise ValueError("this model has no `config` to read its rotation from. Pass the scheme: llama(model, scheme).")
@@ -39,8 +59,8 @@ def configured(config: Any, *, length: int | None = None, pairing: Pairing = "ha
     needed, optional, read = READERS[kind]
     by_length = "factor" in given and given["factor"] is None
     given = {name: value for name, value in given.items() if value is not None}
-    extended = said(config, "max_position_embeddings")
-    trained = given.pop(TRAINED, None) or said(config, TRAINED) or extended
+    extended = value_of(config, "max_position_embeddings")
+    trained = given.pop(TRAINED, None) or value_of(config, TRAINED) or extended
     extended = extended or trained
     given |= {} if trained is None else {TRAINED: trained}
     if kind == "yarn" and by_length and trained and extended:
@@ -63,17 +83,17 @@ def configured(config: Any, *, length: int | None = None, pairing: Pairing = "ha
 
 
 def _head_dim(config: Any) -> int:
-    told, width, heads = (said(config, name) for name in ("head_dim", "hidden_size", "num_attention_heads"))
-    if told is None and (width is None or heads is None):
+    head, width, heads = (value_of(config, name) for name in ("head_dim", "hidden_size", "num_attention_heads"))
+    if head is None and (width is None or heads is None):
         raise ValueError(
             "this configuration does not say how wide a head is: it has neither head_dim nor both hidden_size and "
             "num_attention_heads. For a model of several parts pass the configuration of the one that turns."
         )
-    return int(told or width // heads)
+    return int(head or width // heads)
 
 
 def _rope_parameters(config: Any, head: int) -> dict[str, Any]:
-    """Every spelling as one dictionary, ``rope_type`` and ``rope_theta`` in it."""
+    """The parameters of the rotation in the new format, with ``rope_type`` and ``rope_theta``, from either format."""
     given = _dictionary(config)
     outside = {
         "rope_theta": ("rope_theta", 1), "rotary_emb_base": ("rope_theta", 1),
@@ -81,7 +101,7 @@ def _rope_parameters(config: Any, head: int) -> dict[str, Any]:
         "rotary_dim": ("partial_rotary_factor", head),
     }  # fmt: skip
     for name, (key, whole) in outside.items():
-        value = said(config, name)
+        value = value_of(config, name)
         if value is not None and given.get(key) is None:
             given[key] = value / whole
         elif value is not None and given[key] != value / whole:
@@ -94,8 +114,8 @@ def _rope_parameters(config: Any, head: int) -> dict[str, Any]:
 
 
 def _dictionary(config: Any) -> dict[str, Any]:
-    """``rope_parameters`` or ``rope_scaling``, under ``rope_type`` what either spelling says."""
-    new, old = said(config, "rope_parameters"), said(config, "rope_scaling")
+    """The dictionary ``rope_parameters`` or ``rope_scaling``, with the kind under ``rope_type``."""
+    new, old = value_of(config, "rope_parameters"), value_of(config, "rope_scaling")
     given = dict(new or old or {})
     for name in INSIDE.keys() & given.keys():
         checked(name, given[name], INSIDE[name])
@@ -113,18 +133,18 @@ def _dictionary(config: Any) -> dict[str, Any]:
 
 def _yarn(count: int, base: float, given: dict[str, Any], known: dict[str, Any]) -> Frequencies:
     factor = given["factor"]
-    told = given.get("attention_factor")
-    if told is None and given.get("mscale") and given.get("mscale_all_dim"):
-        told = (0.1 * given["mscale"] * math.log(factor) + 1) / (0.1 * given["mscale_all_dim"] * math.log(factor) + 1)
+    scale = given.get("attention_factor")
+    if scale is None and given.get("mscale") and given.get("mscale_all_dim"):
+        scale = (0.1 * given["mscale"] * math.log(factor) + 1) / (0.1 * given["mscale_all_dim"] * math.log(factor) + 1)
     alpha, beta = given.get("beta_slow", 1.0), given.get("beta_fast", 32.0)
     return yarn(
-        count, factor=factor, trained=known["trained"], base=base, alpha=alpha, beta=beta, attention_factor=told,
+        count, factor=factor, trained=known["trained"], base=base, alpha=alpha, beta=beta, attention_factor=scale,
         literal=True if given.get("truncate", True) else "unrounded",
     )  # fmt: skip
 
 
 def _proportional(count: int, base: float, given: dict[str, Any], known: dict[str, Any]) -> Tensor:
-    """The fastest of the whole head's frequencies, and pairs that stand still for the rest."""
+    """The highest frequencies of the whole head; the other pairs have frequency 0."""
     still = torch.arange(count) >= int(known["part"] * 2 * count // 2)
     return linear(count, factor=given.get("factor", 1.0), base=base).masked_fill(still, 0.0)
 
@@ -132,10 +152,10 @@ def _proportional(count: int, base: float, given: dict[str, Any], known: dict[st
 def _longrope(count: int, base: float, given: dict[str, Any], known: dict[str, Any]) -> Frequencies:
     trained = known["trained"]
     rescale = given["long_factor" if known["length"] > trained else "short_factor"]
-    told, factor = given.get("attention_factor"), given.get("factor")
-    if told is None and factor is not None:
-        told = math.sqrt(1 + math.log(factor) / math.log(trained)) if factor > 1 else 1.0
-    return longrope(rescale, trained=trained, extended=known["extended"], base=base, attention_factor=told)
+    scale, factor = given.get("attention_factor"), given.get("factor")
+    if scale is None and factor is not None:
+        scale = math.sqrt(1 + math.log(factor) / math.log(trained)) if factor > 1 else 1.0
+    return longrope(rescale, trained=trained, extended=known["extended"], base=base, attention_factor=scale)
 
 
 Reader = Callable[[int, float, dict[str, Any], dict[str, Any]], Tensor | Frequencies]
@@ -165,4 +185,4 @@ READERS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Reader]] = {
     "proportional": ((), ("factor",), _proportional),
     "longrope": (("short_factor", "long_factor", TRAINED), ("factor", "attention_factor"), _longrope),
 }  # fmt: skip
-"""For each kind: the keys that it needs, those that it may have, and what they mean."""
+"""For each kind of rotation: its required keys, its optional keys, and the function that reads them."""

@@ -1,4 +1,4 @@
-"""What a transformers configuration may say of a rotation, key by key: anything else is refused by name."""
+"""Keys of a transformers configuration that concern the rotation, with their allowed values. Others are refused."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from typing import Any, NamedTuple
 
 TRAINED = "original_max_position_embeddings"
 WORDS = {"rope", "mrope", "rotary"}
-"""A key outside the dictionary is about the rotation where one of its words is one of these."""
+"""A key outside the dictionary concerns the rotation if one of its words is in this set."""
 BY_HAND = "Correct it, or build the scheme yourself and pass it: llama(model, scheme)."
 
 
 class Value(NamedTuple):
-    """needed: what a value is, in words. fits: whether one is that."""
+    """A type of values.
+
+    Attributes:
+        needed: The type in words.
+        fits: True for a value of this type.
+    """
 
     needed: str
     fits: Callable[[Any], bool]
@@ -48,36 +53,63 @@ INSIDE = {
     "beta_fast": POSITIVE, "beta_slow": POSITIVE, "mscale": WEIGHT, "mscale_all_dim": WEIGHT, "truncate": FLAG,
     "short_factor": LAMBDAS, "long_factor": LAMBDAS,
 }  # fmt: skip
-"""Of ``rope_parameters`` or ``rope_scaling``."""
+"""Keys of ``rope_parameters`` or ``rope_scaling``."""
 OUTSIDE = {
     "hidden_size": COUNT, "num_attention_heads": COUNT, "head_dim": COUNT,
     "max_position_embeddings": LENGTH, TRAINED: LENGTH,
     "rope_parameters": DICTIONARY, "rope_scaling": DICTIONARY,
     "rope_theta": BASE, "rotary_emb_base": BASE,
     "partial_rotary_factor": SHARE, "rotary_pct": SHARE, "rotary_dim": COUNT,
-    # said of other things than the angles: of models that have ALiBi instead, of pairs, which are found by trying, of
-    # layers that do not turn, and of what transformers itself remembers
+    # keys that do not concern angles: ALiBi instead of a rotation, pairs of channels (which are measured), layers
+    # without a rotation, and internal keys of transformers
     "rotary": Value("true where a model turns queries and keys", lambda value: value is True),
     "rope_interleave": FLAG, "qk_rope_head_dim": COUNT, "no_rope_layers": ANYTHING, "no_rope_layer_interval": ANYTHING,
     "default_rope_type": ANYTHING, "ignore_keys_at_rope_validation": ANYTHING,
 }  # fmt: skip
-"""Of the configuration itself."""
+"""Keys of the configuration itself."""
 
 
-def said(config: Any, name: str) -> Any:
-    """What a configuration says under a name of ``OUTSIDE``, or None. Raises ValueError for what that cannot be."""
+def value_of(config: Any, name: str) -> Any:
+    """The value of a key of ``OUTSIDE``, or None.
+
+    Args:
+        config: The configuration.
+        name: The key.
+
+    Returns:
+        The value, after a check of its type.
+    """
     return checked(name, getattr(config, name, None), OUTSIDE[name])
 
 
 def checked(name: str, value: Any, by: Value) -> Any:
-    """Raises ValueError for a value that is given and does not fit."""
+    """The value unchanged, or None if it is not given.
+
+    Args:
+        name: Key of the value, for the error.
+        value: The value.
+        by: The allowed values.
+
+    Returns:
+        ``value``.
+
+    Raises:
+        ValueError: If the value is not allowed.
+    """
     if value is None or by.fits(value):
         return value
     raise ValueError(f"this configuration says {name}={value!r}, and {name} is {by.needed}. {BY_HAND}")
 
 
 def refuse_strange(config: Any) -> None:
-    """Raises ValueError for what is said of the rotation outside its dictionary under an unknown name."""
+    """Refuses a configuration with an unknown key that concerns the rotation.
+
+    Args:
+        config: The configuration.
+
+    Raises:
+        ValueError: If there is such a key. The message names it.
+    """
     for name in dir(config):
         if name.startswith("_") or not WORDS & set(name.split("_")):
             continue

@@ -1,9 +1,9 @@
-"""Models of transformers that turn queries and keys by cosines and sines of one ``rotary_emb``: Llama and others.
+"""Rotary embeddings of transformers models that compute cosines and sines in one ``rotary_emb``: Llama and others.
 
-Two things differ among them, and both are measured, not read off a name: which channels turn together (the model's own
-``apply_rotary_pos_emb`` is tried), and whether the cosines come as ``(c_0 c_1 .. c_0 c_1 ..)`` or ``(c_0 c_0 c_1 c_1
-..)`` (its ``rotary_emb`` is asked). Llama has halves and the first, GLM interleaved pairs and the first, Cohere
-interleaved pairs and the second.
+Two conventions differ among these models. Both are measured by calling functions of the model. The first is the pairs
+of channels that rotate together, measured with the model's ``apply_rotary_pos_emb``. The second is the order of the
+cosines, ``(c_0 c_1 .. c_0 c_1 ..)`` or ``(c_0 c_0 c_1 c_1 ..)``, measured with its ``rotary_emb``. Llama has halves and
+the first order, GLM interleaved pairs and the first order, Cohere interleaved pairs and the second order.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
+from posenc.adapt.compatibility import refuse_sites
 from posenc.adapt.configuration import configured
-from posenc.adapt.door import refuse_sites
 from posenc.positions import sequence
 from posenc.scheme import Scheme
 from posenc.schemes.rope import RoPE
@@ -25,15 +26,21 @@ from posenc.schemes.rope import RoPE
 Model = TypeVar("Model", bound=nn.Module)
 Layout = Literal["half", "interleaved"]
 STRANGE = (TypeError, AttributeError, KeyError, IndexError, RuntimeError, ValueError)
-"""What the functions of a model of another kind may raise when they are tried."""
+"""Errors that functions of another kind of model may raise when they are called for a measurement."""
 NEAR = (0, 1, 5)
-"""Positions that a model is asked about."""
+"""Positions at which a model's cosines and sines are measured."""
 ROUNDED = 8
-"""Roundings, of an angle of 1 rad, that lie between two ways to compute it."""
+"""Allowed difference between two computations of an angle of 1 rad, in units of the dtype's epsilon."""
 
 
 class Kind(NamedTuple):
-    """turning: how many channels turn. pairs: which of them together. numbers: in which order cosines come."""
+    """The measured conventions of a model's rotation.
+
+    Attributes:
+        turning: Number of channels that rotate.
+        pairs: Channels that rotate together.
+        numbers: Order of the cosines and sines.
+    """
 
     turning: int
     pairs: Layout
@@ -41,9 +48,13 @@ class Kind(NamedTuple):
 
 
 class Rotary(nn.Module):
-    """Cosines and sines ``(B, N, d)`` as transformers' models take them, from a scheme that turns q and k alike.
+    """A ``rotary_emb`` for transformers models: cosines and sines ``(B, N, d)`` of a scheme that rotates q and k alike.
 
-    Positions are counted in float64, where theirs lose a thousandth of a turn after a hundred thousand tokens.
+    It computes angles in float64. In float32 an angle is wrong by a thousandth of a turn after 100,000 tokens.
+
+    Args:
+        scheme: The scheme.
+        kind: The conventions of the model.
     """
 
     def __init__(self, scheme: Scheme, kind: Kind) -> None:
@@ -51,9 +62,10 @@ class Rotary(nn.Module):
         self.scheme, self.kind, self.turning = scheme, kind, kind.turning
         _refuse_other_turns(self)
 
+    @override
     def forward(self, x: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
         where, d = self.scheme.prepare(sequence(position_ids)), self.turning
-        # what becomes of a head that is 1 in the first of each two channels that turn together, and 0 elsewhere
+        # a head with 1 in the first channel of each pair and 0 in the second becomes (cos, sin)
         ones = torch.ones(d // 2, device=position_ids.device)
         probe = nn.functional.pad(_joined(ones, torch.zeros_like(ones), self.kind.pairs), (0, self._width - d))
         turned = self.scheme.transform(probe.expand(len(position_ids), 1, position_ids.shape[-1], -1), where, "q")
@@ -66,14 +78,38 @@ class Rotary(nn.Module):
 
 
 def llama(model: Model, scheme: Scheme | None = None, *, length: int | None = None) -> Model:
-    """A transformers model whose blocks take cosines and sines from ``rotary_emb`` (Llama and its like) gets a scheme.
+    """Replace the rotary embedding of a transformers model of Llama's kind by a scheme.
 
-    scheme: one that turns the channels that turn together there, of q and k alike, as ``RoPE(d, pairing="half")`` for
-    Llama and ``RoPE(d)`` for Cohere; by default that of the model's own configuration, ``configured(model.config,
-    length=length)``, which leaves its logits as they are.
+    A model is of Llama's kind if its blocks get cosines and sines from one module ``rotary_emb``.
 
-    Raises ValueError for a model that is not of Llama's kind, for one with more rotations than one, and, without a
-    scheme, for one that turns by other angles than its configuration describes.
+    Args:
+        model: The model. Its ``rotary_emb`` is replaced in place.
+        scheme: A scheme that rotates q and k alike and pairs channels as the model does: ``RoPE(d, pairing="half")``
+            for Llama, ``RoPE(d)`` for Cohere. Default: ``configured(model.config, length=length)``, which does not
+            change the logits.
+        length: Length in tokens of the longest text that the model will read. Needed without a scheme for the
+            rotations "dynamic" and "longrope". Default None.
+
+    Returns:
+        The same model.
+
+    Raises:
+        ValueError: If the model is not of Llama's kind or has several rotations; if the scheme is not such a rotation;
+            or, without a scheme, if the model's angles differ from those that its configuration describes.
+
+    Example:
+        >>> import torch
+        >>> from posenc import RoPE
+        >>> from posenc.adapt import llama
+        >>> class Angles(torch.nn.Module):  # stands for the rotary embedding of a model of transformers
+        ...     def forward(self, x, ids):
+        ...         angle = ids[..., None] * 10000.0 ** -(torch.arange(8) % 4 / 4)
+        ...         return angle.cos(), angle.sin()
+        >>> model = torch.nn.Linear(8, 8)
+        >>> model.rotary_emb = Angles()
+        >>> cos, sin = llama(model, RoPE(8, pairing="half", base=500.0)).rotary_emb(torch.ones(1), torch.tensor([[7]]))
+        >>> cos.shape
+        torch.Size([1, 1, 8])
     """
     places = [module for module in model.modules() if isinstance(getattr(module, "rotary_emb", None), nn.Module)]
     if not places:
@@ -81,7 +117,7 @@ def llama(model: Model, scheme: Scheme | None = None, *, length: int | None = No
             f"{type(model).__name__} has no part called `rotary_emb`, so this is no model of Llama's kind."
         )
     config = getattr(model, "config", None)
-    rope = configured(config, length=length) if scheme is None else scheme  # what it does not know, it says first
+    rope = configured(config, length=length) if scheme is None else scheme  # its errors come before measurements
     kinds = [_kind(module) for module in places]
     _refuse_other_rotations(model, places)
     if scheme is None:
@@ -108,7 +144,7 @@ def _refuse_other_rotations(model: nn.Module, places: list[Any]) -> None:
 
 def _kind(module: Any) -> Kind:
     try:
-        cos, sin = _told(module, NEAR)
+        cos, sin = _cos_sin(module, NEAR)
         d = cos.shape[-1]
         halves = torch.equal(*cos.chunk(2, -1)) and torch.equal(*sin.chunk(2, -1))
         twos = torch.equal(cos[..., 0::2], cos[..., 1::2]) and torch.equal(sin[..., 0::2], sin[..., 1::2])
@@ -126,21 +162,23 @@ def _kind(module: Any) -> Kind:
     return Kind(d, _pairs_of(module, d, numbers), numbers)
 
 
-def _told(module: Any, *texts: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Its cosines and sines of the last text's positions. A copy is asked, as some remember how long a text was."""
+def _cos_sin(module: Any, *texts: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """A model's cosines and sines at the positions of the last text. Calls a copy, because some store the length."""
     rotary, device = copy.deepcopy(module.rotary_emb), next(module.parameters()).device
     with torch.no_grad():
-        said = [rotary(torch.zeros(1, len(ids), 1, device=device), torch.tensor([ids], device=device)) for ids in texts]
-    cos, sin = said[-1]
+        turns = [
+            rotary(torch.zeros(1, len(ids), 1, device=device), torch.tensor([ids], device=device)) for ids in texts
+        ]
+    cos, sin = turns[-1]
     return cos.cpu(), sin.cpu()
 
 
 def _refuse_other_angles(module: Any, kind: Kind, rope: RoPE, length: int) -> None:
-    """Compares a model's own cosines and sines, of a text of that length, with those of its configuration."""
-    if isinstance(module.rotary_emb, Rotary):  # a second scheme in its place may well be another
+    """Refuses a model whose cosines and sines, for a text of that length, are not those of its configuration."""
+    if isinstance(module.rotary_emb, Rotary):  # a scheme that replaced the model's rotation may differ from it
         return
     ids = [*(place for place in NEAR if place < length), length - 1]
-    theirs = torch.stack(_told(module, NEAR, ids))  # after a short text nothing is left of a longer one
+    theirs = torch.stack(_cos_sin(module, NEAR, ids))  # a short text first, which resets a stored length
     if kind.turning == rope.head_dim:
         at = torch.tensor([ids])
         ours = torch.stack(Rotary(rope, kind)(torch.zeros(1), at))
@@ -156,7 +194,7 @@ def _refuse_other_angles(module: Any, kind: Kind, rope: RoPE, length: int) -> No
 
 
 def _pairs_of(module: Any, d: int, numbers: Layout) -> Layout:
-    """The channels that the model turns together, by trying its ``apply_rotary_pos_emb``; Llama's where it has none."""
+    """The pairs that the model rotates, measured with its ``apply_rotary_pos_emb``; Llama's if it has none."""
     homes = (vars(sys.modules.get(kind.__module__, object)) for kind in type(module).__mro__)
     tried = next((home["apply_rotary_pos_emb"] for home in homes if "apply_rotary_pos_emb" in home), None)
     generator = torch.Generator().manual_seed(0)
@@ -194,7 +232,7 @@ def _joined(a: Tensor, b: Tensor, layout: Layout) -> Tensor:
 
 
 def _refuse_other_turns(rotary: Rotary) -> None:
-    """Compares the scheme's map with the one that such a model makes of its cosines and sines."""
+    """Refuses a scheme whose map at q or k is not the rotation that the model computes from cosines and sines."""
     scheme, (d, pairs, numbers) = rotary.scheme, rotary.kind
     refuse_sites(scheme, {"q", "k"}, "a model of Llama's kind turns q and k")
     width = scheme.head_width or d
@@ -205,8 +243,8 @@ def _refuse_other_turns(rotary: Rotary) -> None:
     same = [False]
     if width >= d:
         with torch.no_grad():
-            where, told = scheme.prepare(sequence(ids)), rotary(x, ids)
-            (cos, _), (sin, _) = (_pairs(t[:, None], numbers) for t in told)
+            where, cos_sin = scheme.prepare(sequence(ids)), rotary(x, ids)
+            (cos, _), (sin, _) = (_pairs(t[:, None], numbers) for t in cos_sin)
             a, b = _pairs(x[..., :d], pairs)
             turned = torch.cat([_joined(a * cos - b * sin, b * cos + a * sin, pairs), x[..., d:]], -1)
             same = [torch.allclose(scheme.transform(x, where, site), turned, atol=1e-5) for site in ("q", "k")]

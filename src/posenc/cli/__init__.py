@@ -1,4 +1,4 @@
-"""The command line. Complete and closed: a new scheme or study appears in these commands and adds none."""
+"""Command line: `posenc` and its commands. New schemes and studies appear in these commands and add none."""
 
 from __future__ import annotations
 
@@ -9,39 +9,49 @@ from collections.abc import Sequence
 import tyro
 
 import posenc
-from posenc.cli import atlas, bench, ranks, show, tasks, workbench
+from posenc.cli import bench, data, schemes, show, store, torchrun, workbench
 
 app = tyro.extras.SubcommandApp()
 for command in (workbench.run, workbench.report, workbench.results):
     app.command(command)
-app.command(name="list")(atlas.list_schemes)
-for command in (show.show, atlas.check, atlas.new, atlas.cite, bench.bench):
+app.command(name="list")(schemes.list_schemes)
+for command in (show.show, schemes.check, schemes.new, schemes.cite, bench.bench):
     app.command(command)
-app.command(tasks.data)
+app.command(data.data)
+store_commands = tyro.extras.SubcommandApp()
+for command in (store.pack, store.merge):
+    store_commands.command(command)
+app.command(store_commands, name="store", help="Pack finished results into small files, or merge packs and stores.")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """What ``posenc`` runs: a sentence and a non-zero exit for whatever goes wrong at the door."""
-    from posenc.runner import Interrupted
+    """Entry point of ``posenc``: run one command and exit with its status.
+
+    Wrong input ends with one sentence on standard error and status 2; an interruption ends with status 130.
+
+    Args:
+        argv: Words of the command line after the program's name; those of this process by default.
+    """
+    from posenc.workbench.runner import Interrupted
 
     try:
         status = app.cli(
             prog="posenc", args=None if argv is None else list(argv), description=_description(), use_underscores=False
         )
-    except Interrupted:  # the runner has said how to continue
+    except Interrupted:  # The runner has printed how to continue.
         sys.exit(130)
     except KeyboardInterrupt as stop:
         print(f"posenc: stopped{f' ({stop})' if str(stop) else ''}.", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:  # a pager or head that has read enough
+    except BrokenPipeError:  # The reader of the output, such as `head`, has closed the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except (ValueError, ImportError, OSError) as error:
         print(f"posenc: {error}", file=sys.stderr)
         sys.exit(2)
-    ranks.end(int(status or 0))
+    torchrun.exit_process(int(status or 0))
     sys.exit(int(status or 0))
 
 
 def _description() -> str:
-    return f"posenc {posenc.__version__}: every way of telling a network where things are."
+    return f"posenc {posenc.__version__}: positional encodings for PyTorch, and the studies that compare them."

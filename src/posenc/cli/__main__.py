@@ -1,4 +1,4 @@
-"""``python -m posenc.cli``: the command line where no script is installed."""
+"""``python -m posenc.cli``: the command line without an installed script, such as under torchrun."""
 
 from posenc.cli import main
 

@@ -1,4 +1,4 @@
-"""``bench``: what encodings cost on this machine."""
+"""``posenc bench``: run time of encodings on this machine."""
 
 from __future__ import annotations
 
@@ -15,45 +15,47 @@ def bench(
     batch: int = 1,
     device: str = "cpu",
 ) -> int:
-    """Time of encodings on this machine, each beside attention without positions in the same rounds.
+    """Measure the run time of encodings, next to attention without positions (the baseline).
 
-    An encoding is timed only if its code agrees with its definition on its declared examples. Ratios travel
-    between machines, seconds do not.
+    An encoding is timed only if its code agrees with its definition on its declared examples. Compare ratios between
+    machines, not milliseconds.
 
-    Try:
+    For example:
 
     posenc bench rope shaw "Sinusoid(dim=512)"
 
     posenc bench rope --tokens 4096 --device cuda
 
     Args:
-        names: Names of posenc list, with options where you want others than the defaults.
-        tokens: How many.
-        heads: Of queries and of keys.
-        head_dim: Channels a head.
-        batch: Samples.
-        device: cpu, cuda, cuda:1.
+        names: Encodings by their name in posenc list, with constructor arguments if needed.
+        tokens: Sequence length in tokens.
+        heads: Number of attention heads.
+        head_dim: Channels of one head.
+        batch: Batch size.
+        device: cpu, cuda or cuda:N.
     """
     from rich.table import Table
 
-    from posenc import specification
+    from posenc import scheme_text
     from posenc.contract import check
-    from posenc.measure.cost import cost, places, way
+    from posenc.measure.run_time import backend_and_reason, consecutive_positions, cost
 
     if not names:
-        raise ValueError("nothing was named. Write posenc bench rope shaw, or see posenc list.")
+        raise ValueError("no encoding is named. Write posenc bench rope shaw, or see posenc list.")
     refuse_device(device)
-    known = {"dim": heads * head_dim, "head_dim": head_dim, "heads": heads, "max_len": tokens,
+    defaults = {"dim": heads * head_dim, "head_dim": head_dim, "heads": heads, "max_len": tokens,
              "max_distance": min(tokens - 1, 128)}  # fmt: skip
-    table = Table("encoding", "what", "ms", "± ms", "times the floor", "floor ms", box=None)
+    table = Table("encoding", "part", "time (ms)", "± (ms)", "ratio to baseline", "baseline (ms)", box=None)
     for name in names:
-        scheme = specification.build(specification.parse(name), known)
+        scheme = scheme_text.build(scheme_text.parse(name), defaults)
         gate = check(type(scheme), family="definition")
         if not gate.ok:
             raise ValueError(f"{name} is not timed: its code and its definition disagree. {gate.failures[0].trouble}")
-        for row in cost(scheme, places(scheme, tokens).to(device), batch=batch, heads=heads, head_dim=head_dim):
+        for row in cost(
+            scheme, consecutive_positions(scheme, tokens).to(device), batch=batch, heads=heads, head_dim=head_dim
+        ):
             table.add_row(name, row["what"], *(f"{row[c]:.3f}" for c in ("milliseconds", "spread")),
                           f"{row['ratio']:.2f}", f"{row['floor']:.3f}")  # fmt: skip
-        console().print(f"{name}: attention goes by {way(scheme)}", highlight=False)
+        console().print(f"{name}: attention backend {backend_and_reason(scheme)}", highlight=False)
     console().print(table)
     return 0

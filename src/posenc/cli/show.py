@@ -1,4 +1,4 @@
-"""``show``: what one encoding is and does, in a terminal or as a page."""
+"""``posenc show``: formula, claims, plot and paper of one encoding, in the terminal or as a page."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ DISTANCES = 24
 
 
 def show(what: Positional[str], out: Annotated[Path | None, arg(metavar="FILE.html")] = None) -> int:
-    """What an encoding is and does: its formula, its claims as measured now, its picture, its paper.
+    """Show an encoding: its formula, its claims with their checks, its logit by distance and its paper.
 
-    Try:
+    For example:
 
     posenc show rope
 
     posenc show gridpe --out gridpe.html
 
     Args:
-        what: A name of posenc list.
-        out: Write a page with pictures instead.
+        what: Encoding by its name in posenc list.
+        out: Write an HTML page with plots to this file instead.
     """
-    from posenc import specification
+    from posenc import scheme_text
 
-    kind = specification.find(what)
+    kind = scheme_text.find(what)
     if out is None:
         _print(kind)
         return 0
-    from posenc.report.scheme_page import write
+    from posenc.workbench.report.scheme_page import write_scheme_page
 
-    print(write(out, kind))
+    print(write_scheme_page(out, kind))
     return 0
 
 
@@ -44,44 +44,44 @@ def _print(kind: Any) -> None:
     from rich.table import Table
 
     from posenc.contract import claims_measured
-    from posenc.specification import signature
+    from posenc.scheme_text import signature
 
     screen = console()
     module = sys.modules[kind.__module__]
     screen.print(f"[bold]{kind.__name__}[/bold]{signature(kind)}", highlight=False)
-    screen.print(f"in {Path(module.__file__ or '').name}, read it whole: {module.__file__}\n", highlight=False)
+    screen.print(f"Source: {module.__file__}\n", highlight=False)
     screen.print(inspect.cleandoc(module.__doc__ or ""), markup=False, highlight=False)
     screen.print()
     screen.print(inspect.cleandoc(kind.__doc__ or ""), markup=False, highlight=False)
-    table = Table("claim", "says", "measured", box=None, title="Claims", title_justify="left")
+    table = Table("claim", "value", "check", box=None, title="Claims", title_justify="left")
     for claim in claims_measured(kind):
         table.add_row(claim.name, claim.says, "holds" if not claim.trouble else f"FAILS: {claim.trouble}")
     screen.print()
     screen.print(table)
     screen.print()
-    for line in _picture(kind):
+    for line in _logit_line(kind):
         screen.print(line, markup=False, highlight=False)
     screen.print()
-    screen.print(kind.cite.strip() or "It has no paper of its own.", markup=False, highlight=False)
+    screen.print(kind.cite.strip() or "This encoding has no paper of its own.", markup=False, highlight=False)
 
 
-def _picture(kind: Any) -> list[str]:
-    """The logit by distance as a row of blocks."""
-    from posenc.measure.decay import logit_by_distance, reach, shown
+def _logit_line(kind: Any) -> list[str]:
+    """Logit by distance as one line of block characters."""
+    from posenc.measure.distance_decay import example_scheme, logit_by_distance, reachable_distance
 
     try:
-        scheme = shown(kind)
-        rows = logit_by_distance(scheme, reach(scheme, DISTANCES))
+        scheme = example_scheme(kind)
+        rows = logit_by_distance(scheme, reachable_distance(scheme, DISTANCES))
     except ValueError as error:
-        return [f"No picture: {error}"]
+        return [f"No plot: {error}"]
     values = [row["logit"] for row in rows if row["logit"] is not None]
     low, high = min(values), max(values)
     span = (high - low) or 1.0
-    drawn = "".join(
+    blocks = "".join(
         " " if row["logit"] is None else BLOCKS[round((row["logit"] - low) / span * (len(BLOCKS) - 1))] for row in rows
     )
     first, last = (f"{rows[end]['distance']:g}" for end in (0, -1))
     return [
-        f"The logit of two equal tokens against their distance, from {low:.2f} to {high:.2f}:",
-        f"{first:>6} {drawn} {last}",
+        f"Logit of two equal tokens by distance, minimum {low:.2f}, maximum {high:.2f}:",
+        f"{first:>6} {blocks} {last}",
     ]

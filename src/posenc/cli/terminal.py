@@ -1,4 +1,4 @@
-"""What commands share at the terminal: how tables reach it, and a device that is not there."""
+"""Console output of tables and the check of a device, shared by the commands."""
 
 from __future__ import annotations
 
@@ -7,16 +7,25 @@ from typing import Any
 
 
 def console() -> Any:
+    """Rich console: as wide as the terminal, or 160 characters where the output is no terminal."""
     from rich.console import Console
 
     return Console() if sys.stdout.isatty() else Console(width=160)
 
 
 def refuse_device(device: str) -> None:
+    """Check that a device can be used.
+
+    Args:
+        device: Name of a PyTorch device.
+
+    Raises:
+        ValueError: The device does not exist or has no float64.
+    """
     import torch
 
     try:
-        torch.zeros(1, dtype=torch.float64, device=device).sum().item()  # positions are computed in float64
+        torch.zeros(1, dtype=torch.float64, device=device).sum().item()  # Positions are computed in float64.
     except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"the device {device!r} cannot be used here ({reason}). Use --device cpu.") from None

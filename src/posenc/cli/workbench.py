@@ -1,4 +1,4 @@
-"""The workbench: ``run``, ``report``, ``results``."""
+"""Commands about studies: ``posenc run``, ``report`` and ``results``."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
-from posenc.cli.ranks import team_of
 from posenc.cli.terminal import console, refuse_device
-from posenc.training.distributed import Team
+from posenc.cli.torchrun import team_of
+from posenc.workbench.training.distributed import ProcessGroup
 
 Names = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..")]
 Numbers = Annotated[tuple[int, ...] | None, arg(metavar="N ..")]
@@ -31,11 +31,11 @@ def run(
     yes: bool = False,
     tensorboard: Annotated[Path | None, arg(metavar="DIR")] = None,
 ) -> int:
-    """Train a study's models, or go on where an earlier run stopped, and write its page.
+    """Train the models of a study and write its page.
 
-    What is finished stays finished: run the same command again after a crash, or with more schemes or seeds.
+    Finished runs are kept. Run the same command again to continue after a crash, or to add schemes or seeds.
 
-    Try:
+    For example:
 
     posenc run latin-squares
 
@@ -48,21 +48,21 @@ def run(
     torchrun --nproc-per-node 2 -m posenc.cli run latin-squares
 
     Args:
-        study: Which study, as latin-squares.
-        source: Your own file or folder, for a study that takes one: a picture, a mesh, a scene.
-        preset: quick (minutes, never asks), standard (hours) or paper (days).
-        panels: Tables and figures by name, or all; the preset's own otherwise. A wrong name lists them.
-        schemes: Rows to train; the preset's own otherwise.
-        seeds: Seeds to train each row with; the preset's own otherwise.
-        device: cpu, cuda, cuda:1.
-        data: Folder of real data; $POSENC_DATA otherwise.
-        out: The store: results, checkpoints and pages.
-        yes: Start a long preset without asking.
-        tensorboard: Write what is measured for TensorBoard too, into this folder.
+        study: Name of the study, such as latin-squares. A wrong name prints all studies.
+        source: Your own file or folder, for a study that takes one: an image, a mesh, a scene.
+        preset: Scale: quick (minutes, starts at once), standard (hours) or paper (days).
+        panels: Figures and tables of the page by name, or all. Default: those of the preset. A wrong name prints all.
+        schemes: Variants to train. Default: those of the preset. A wrong name prints the nearest ones.
+        seeds: Seeds of each variant. Default: those of the preset.
+        device: cpu, cuda or cuda:N.
+        data: Folder of real data. Default: $POSENC_DATA.
+        out: The store: folder of results, checkpoints and pages.
+        yes: Start a long preset without confirmation.
+        tensorboard: Also write all measurements as TensorBoard event files to this folder.
     """
-    from posenc import studies
-    from posenc.executors import follow
-    from posenc.store import Store
+    from posenc.workbench import studies
+    from posenc.workbench.executors.processes import follow
+    from posenc.workbench.store import Store
 
     with team_of(device) as team:
         if not team.leads:
@@ -70,12 +70,12 @@ def run(
             return 0
         refuse_device(device)
         _refuse_missing("analysis", "scipy", "statsmodels", "matplotlib", "jinja2")
-        found = studies.find(study)
-        studies.refuse_preset(found, preset)
-        _refuse_source(found, source)
-        asked: dict[str, Any] = {"panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
-        request = studies.Request(preset=preset, data=_data(data), source=source, **asked)
-        return _train(found, request, Store(out), yes, team, tensorboard)
+        definition = studies.find(study)
+        studies.refuse_preset(definition, preset)
+        _refuse_source(definition, source)
+        selection: dict[str, Any] = {"panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
+        request = studies.Request(preset=preset, data=_data(data), source=source, **selection)
+        return _train(definition, request, Store(out), yes, team, tensorboard)
 
 
 def report(
@@ -86,103 +86,105 @@ def report(
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
     out: Path = Path("runs"),
 ) -> int:
-    """Write a study's page again from what its store holds; trains nothing.
+    """Write the page of a study from stored results, without training.
 
-    Try:
+    For example:
 
     posenc report latin-squares
 
     posenc report latin-squares --preset paper --panels sigma --out results/paper
 
     Args:
-        study: Which study, as latin-squares.
-        source: The file or folder that the study was about, where it was about one.
-        preset: Which preset's results.
-        panels: Tables and figures by name, or all; the preset's own otherwise.
-        data: Folder of real data; $POSENC_DATA otherwise.
+        study: Name of the study, such as latin-squares.
+        source: The file or folder that the study was run on, if it takes one.
+        preset: Preset of the results.
+        panels: Figures and tables of the page by name, or all. Default: those of the preset.
+        data: Folder of real data. Default: $POSENC_DATA.
         out: The store.
     """
-    from posenc import studies
-    from posenc.store import Store
+    from posenc.workbench import studies
+    from posenc.workbench.store import Store
 
     _refuse_missing("analysis", "scipy", "statsmodels", "matplotlib", "jinja2")
-    found, store = studies.find(study), Store(out, create=False)
+    definition, store = studies.find(study), Store(out, create=False)
     request = studies.Request(preset=preset, panels=panels, data=_data(data), source=source)
-    _refuse_source(found, source)
-    units = found.stored(request, store)
-    status = _measure(found, request, store, units)
-    print(found.page(request, store, units, {}))
+    _refuse_source(definition, source)
+    specs = definition.stored(request, store)
+    status = _measure(definition, request, store, specs)
+    print(definition.page(request, store, specs, {}))
     return status
 
 
-def _train(found: Any, request: Any, store: Any, yes: bool, team: Team, tensorboard: Path | None) -> int:
-    """Brings a request's units into the store, then what is measured of them, and says what came of it."""
-    from posenc import runner
-    from posenc.provenance import cores
+def _train(study: Any, request: Any, store: Any, yes: bool, team: ProcessGroup, tensorboard: Path | None) -> int:
+    """Execute the runs of a request and their measurements, then print the verdict and write the page."""
+    from posenc.workbench import runner
+    from posenc.workbench.provenance import cores
 
-    units = found.plan(request, store)
-    todo = [unit for unit in units if not store.finished(unit.key)]
-    alone = request.device != "cpu" or team.size > 1  # one unit after the other
-    processes = 1 if alone else found.at_once(todo, cores())
+    specs = study.plan(request, store)
+    todo = [spec for spec in specs if not store.finished(spec.identity)]
+    alone = request.device != "cpu" or team.size > 1  # One run after the other.
+    processes = 1 if alone else study.processes_that_fit(todo, cores())
     executor = runner.pick(request.device, processes, team=team)
-    print(f"{found.question} {len(units)} runs on {executor}, results in {store.root}.")
-    if not alone and processes < (wanted := min(cores(), len(todo))):
-        print(f"Not {wanted} at a time, one on each core: there is no memory for that many.")
-    if request.preset in found.asks and todo and not _agreed(found.estimate(todo, store, processes), yes):
+    runs = f"{len(specs)} run{'' if len(specs) == 1 else 's'}"
+    print(f"{study.question} {runs} on {executor}, results in {store.root}.")
+    if not alone and processes < (possible := min(cores(), len(todo))):
+        print(f"Running {processes} at a time instead of {possible} (one per core): memory does not suffice for more.")
+    for line in study.announce(request, store, specs):  # Before the question, since remarks on the data may matter.
+        print(line)
+    if study.asks(request.preset) and todo and not _confirmed(study.estimate(todo, store, processes), yes):
         print("Nothing was started.")
         return 1
-    for line in found.announce(request, store, units):
+    report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard)
+    team.leave()  # Releases the other processes if no run was left to execute.
+    status = _measure(study, request, store, specs)
+    for line in study.verdict(request, store, specs):
         print(line)
-    report = runner.run(units, store, executor, cost=found.cost, board=tensorboard)
-    team.leave()  # nothing was left to train
-    status = _measure(found, request, store, units)
-    for line in found.verdict(request, store, units):
-        print(line)
-    print(found.page(request, store, units, {unit.key: sentence for unit, sentence in report.failed}))
+    print(study.page(request, store, specs, {spec.identity: sentence for spec, sentence in report.failed}))
     return report.exit_code or status
 
 
-def _refuse_source(found: Any, source: Path | None) -> None:
+def _refuse_source(study: Any, source: Path | None) -> None:
     if source is None:
         return
-    if not found.takes:
-        raise ValueError(f"{found.name} takes no file of its own; got {source}. Leave it out.")
+    if not study.takes:
+        raise ValueError(f"{study.name} takes no file or folder; got {source}. Leave it out.")
     if not source.exists():
-        raise ValueError(f"{source} is not there. {found.name} takes {found.takes}.")
+        raise ValueError(f"{source} does not exist. {study.name} takes {study.takes}.")
 
 
-def _agreed(estimate: Any, yes: bool) -> bool:
-    """Whether a long preset may start: --yes, or somebody at the terminal says so."""
-    from posenc import runner
+def _confirmed(estimate: Any, yes: bool) -> bool:
+    """Confirm a long preset: by --yes or by an answer at the terminal."""
+    from posenc.workbench import runner
 
     return runner.confirm(estimate, yes, sys.stdin.isatty() and sys.stdout.isatty())
 
 
-def _measure(found: Any, request: Any, store: Any, units: Any) -> int:
-    """Brings the measurements of trained units into the store: on the CPU, unless their settings name a device."""
-    from posenc import runner
-    from posenc.provenance import cores
+def _measure(study: Any, request: Any, store: Any, specs: Any) -> int:
+    """Measure trained models and store the results; on the CPU unless their settings name a device."""
+    from posenc.workbench import runner
+    from posenc.workbench.provenance import cores
 
-    wanted = found.measurements(request, store, units)
-    if all(store.finished(unit.key) for unit in wanted):
+    pending = study.measurements(request, store, specs)
+    if all(store.finished(spec.identity) for spec in pending):
         return 0
-    print(f"Measuring {len(wanted)} trained models.")
-    device, processes = wanted[0].settings.get("device", "cpu"), found.at_once(units, cores())
-    return runner.run(wanted, store, runner.pick(device, processes)).exit_code
+    print(f"Measuring {len(pending)} trained models.")
+    device, processes = pending[0].settings.get("device", "cpu"), study.processes_that_fit(specs, cores())
+    return runner.run(pending, store, runner.pick(device, processes)).exit_code
 
 
 def results(
     study: str | None = None,
     preset: str | None = None,
-    format: Literal["table", "csv", "parquet", "latex"] = "table",  # the flag is --format
+    format: Literal["table", "csv", "parquet", "latex"] = "table",  # The flag is --format.
     out: Path = Path("runs"),
     to: Path | None = None,
 ) -> int:
-    """Print or export the numbers of a store: one row per unit and metric.
+    """Print or export the results of a store, one row per run and metric.
 
-    Columns: study, preset, setting, scheme, seed, metric, value, unit.
+    Columns: study, preset, setting (the condition), scheme (the variant), seed, metric, value, unit (identity of the
+    run).
 
-    Try:
+    For example:
 
     posenc results
 
@@ -191,16 +193,16 @@ def results(
     posenc results --format parquet --to results.parquet
 
     Args:
-        study: Only this study.
-        preset: Only this preset.
-        format: table for people; csv, parquet or latex for programs and papers.
+        study: Only results of this study.
+        preset: Only results of this preset.
+        format: table for the terminal; csv, parquet or latex for programs and papers.
         out: The store.
-        to: Write to this file instead of the terminal.
+        to: File to write instead of printing.
     """
-    from posenc.store import Store
+    from posenc.workbench.store import Store
 
     if to is not None and format == "table":
-        raise ValueError(f"a table is for the terminal. Say what {to} is to be: --format csv, parquet or latex.")
+        raise ValueError(f"a table is for the terminal. Name the format of {to}: --format csv, parquet or latex.")
     store = Store(out, create=False)
     if format == "table":
         _table(store.results(study, preset))
@@ -210,49 +212,53 @@ def results(
         print(to)
         return 0
     if format == "parquet":
-        raise ValueError("parquet is a file, not text. Say where: posenc results --format parquet --to results.parquet")
-    from posenc.export import encode
+        raise ValueError("parquet is a binary file. Name it: posenc results --format parquet --to results.parquet")
+    from posenc.workbench.export import encode
 
     sys.stdout.write(encode(store.results(study, preset), format).decode())
     return 0
 
 
-def _data(given: Path | None) -> Path | None:
-    """The folder of real data: --data, else $POSENC_DATA."""
-    folder = given or (Path(os.environ["POSENC_DATA"]) if os.environ.get("POSENC_DATA") else None)
-    if given is not None and not given.is_dir():
-        raise ValueError(f"--data {given} is not a folder. Give the one that holds lst/, or leave --data out.")
+def _data(folder_option: Path | None) -> Path | None:
+    """Folder of real data: --data, otherwise $POSENC_DATA."""
+    folder = folder_option or (Path(os.environ["POSENC_DATA"]) if os.environ.get("POSENC_DATA") else None)
+    if folder_option is not None and not folder_option.is_dir():
+        raise ValueError(f"--data {folder_option} is not a folder. Give the one that holds lst/, or leave --data out.")
     return folder
 
 
 def _refuse_missing(extra: str, *modules: str) -> None:
-    """Before hours of training, and not after them: what the page needs is installed."""
+    """Check before training that the packages of the page are installed."""
     missing = [module for module in modules if importlib.util.find_spec(module) is None]
     if missing:
         raise ValueError(f"a study's page needs {missing[0]}, which is not installed: pip install 'posenc[{extra}]'")
 
 
 def _table(rows: list[dict[str, Any]]) -> None:
-    """Mean and SD over seeds of each scheme's accuracies."""
+    """Print mean and SD over seeds of the main metrics of each scheme; a line of its own for each further copy."""
+    from math import isfinite
     from statistics import mean, stdev
 
     from rich.table import Table
 
     if not rows:
-        print("The store holds no finished unit of that study and preset.")
+        print("The store has no finished run of that study and preset.")
         return
     groups: dict[tuple[str, ...], dict[str, list[float]]] = {}
     for row in rows:
-        labels = (row["study"], row["preset"], row["setting"], row["scheme"])
+        copy = row["unit"].partition(".")[2]
+        labels = (row["study"], row["preset"], row["setting"], row["scheme"] + (f" (copy {copy})" if copy else ""))
         groups.setdefault(labels, {}).setdefault(row["metric"], []).append(row["value"])
     metrics = [m for m in ("accuracy_ood", "accuracy_iid", "accuracy_train") if any(m in g for g in groups.values())]
     metrics = metrics or sorted({m for g in groups.values() for m in g})[:4]
-    table = Table("study", "preset", "setting", "scheme", "seeds", *metrics, box=None)
-    for labels, found in groups.items():
+    table = Table(
+        "study", "preset", "condition", "scheme", "seeds", *(f"{metric} ± SD" for metric in metrics), box=None
+    )
+    for labels, by_metric in groups.items():
         cells = []
         for metric in metrics:
-            numbers = found.get(metric, [])
-            spread = f" ± {stdev(numbers):.3f}" if len(numbers) > 1 else ""
+            numbers = by_metric.get(metric, [])
+            spread = f" ± {stdev(numbers):.3f}" if len(numbers) > 1 and all(map(isfinite, numbers)) else ""
             cells.append(f"{mean(numbers):.3f}{spread}" if numbers else "")
-        table.add_row(*labels, str(max(map(len, found.values()))), *cells)
+        table.add_row(*labels, str(max(map(len, by_metric.values()))), *cells)
     console().print(table)

@@ -1,10 +1,11 @@
-"""What every scheme must satisfy: one small file a family of checks, run for anybody's scheme as for ours.
+"""Contract: the checks that every scheme must pass, posenc's own and any other.
 
     report = check(RoPE)              # every declared example
     report = check(my_scheme)         # one instance
     assert report.ok, report
 
-A check is a function of this package that takes a ``Case``; its name is its sentence. The files are walked.
+A check is a function of this package that takes a ``Case``; the name of the function states the property. Each file is
+one family of checks. ``checks`` finds them by walking the package.
 """
 
 from __future__ import annotations
@@ -22,17 +23,32 @@ from typing import Any
 
 from posenc.contract.case import Case, ContractError, UnwrittenError, range_in_words
 from posenc.scheme import Claims, Scheme
-from posenc.specification import build, find, parse
+from posenc.scheme_text import build, find, parse
 
-LONGEST = 300  # characters of an error that is not the contract's own
+__all__ = ["Report", "Result", "check"]
+
+LONGEST = 300  # characters that are kept of an error that the contract did not raise itself
 
 Check = Callable[[Case], None]
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One check on one case; ``trouble`` is empty where it passed. unwritten: it met a part that is not there yet.
-    known: why it fails, where the scheme says that it does."""
+    """The outcome of one check on one example of a scheme.
+
+    Attributes:
+        check: Name of the check, ``family.name``.
+        case: The example as text, ``RoPE(head_dim=12)``; ``RoPE(..)`` for an instance.
+        trouble: Description of the failure, empty if the check passed.
+        unwritten: True if the check failed because a method of the scheme is not written yet.
+        known: Reason why the check fails, if the scheme lists it in ``Scheme.faults``; else empty.
+
+    Example:
+        >>> from posenc import NoPE, check
+        >>> result = check(NoPE, family="definition").results[0]
+        >>> result.case, result.trouble
+        ('NoPE()', '')
+    """
 
     check: str
     case: str
@@ -43,41 +59,68 @@ class Result:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Every check that was run."""
+    """The outcomes of all checks that ``check`` ran. ``str(report)`` lists the failures.
+
+    Attributes:
+        results: One result per check and example.
+
+    Example:
+        >>> from posenc import NoPE, check
+        >>> check(NoPE, family="definition").ok
+        True
+    """
 
     results: tuple[Result, ...]
 
     @property
     def ok(self) -> bool:
+        """True if no check failed."""
         return not self.failures
 
     @property
     def failures(self) -> tuple[Result, ...]:
+        """The results of the checks that failed, without known faults."""
         return tuple(result for result in self.results if result.trouble)
 
     @property
     def next(self) -> Result | None:
-        """What to mend first: a part that is not written, then code that differs from its formula, then the rest."""
+        """The failure to fix first: an unwritten method, then code that differs from its formula, then any other."""
         return min(self.failures, key=lambda r: (not r.unwritten, not r.check.startswith("definition.")), default=None)
 
     @property
     def counted(self) -> str:
-        """How many checks passed."""
+        """A sentence with the number of checks that passed."""
         cases = len({result.case for result in self.results})
         return f"{len(self.results) - len(self.failures)} of {len(self.results)} checks passed on {cases} examples"
 
     def __str__(self) -> str:
-        known = (f"  {r.check}: {r.case} fails as it says: {r.known}." for r in self.results if r.known)
+        known = (f"  {r.check}: {r.case} fails, as its `faults` state: {r.known}." for r in self.results if r.known)
         found = (f"  {result.check}: {result.case}: {result.trouble}" for result in self.failures)
         return "\n".join([self.counted, *known, *found])
 
 
 def check(scheme: Scheme | type[Scheme] | str, *, compiling: bool = False, family: str | None = None) -> Report:
-    """Run the contract on every example of a scheme's class, or on one instance as it is.
+    """Run the contract on every example of a scheme's class, or on one instance.
 
-    scheme: also as text, "RoPE" for the class and "RoPE(head_dim=64)" for an instance. compiling: also the checks that
-    call ``torch.compile``, which are slow. family: only the checks of that file, as "definition". Raises ValueError for
-    a class without examples, text that names no scheme, and anything else.
+    A failed check does not raise an error: it is a failure in the report.
+
+    Args:
+        scheme: A class (each of its ``examples`` is checked), an instance, or either as text: "RoPE" or
+            "RoPE(head_dim=64)".
+        compiling: Also run the checks that call ``torch.compile``, which are slow. Default False.
+        family: Run only the checks of this file of ``posenc.contract``, such as "definition". Default: all.
+
+    Returns:
+        The report, with one result per check and example.
+
+    Raises:
+        ValueError: If ``scheme`` is not a scheme, is text that names none, or is a class without ``examples``.
+
+    Example:
+        >>> from posenc import ALiBi, check
+        >>> report = check(ALiBi(heads=2), family="definition")
+        >>> report.ok
+        True
     """
     cases = _cases(scheme)
     chosen = [one for one in checks(compiling=compiling) if family in (None, one.__module__.rpartition(".")[2])]
@@ -86,8 +129,8 @@ def check(scheme: Scheme | type[Scheme] | str, *, compiling: bool = False, famil
 
 def _cases(scheme: Any) -> list[Case]:
     if isinstance(scheme, str):
-        told = parse(scheme)
-        scheme = build(told, {}) if "(" in scheme else find(told.scheme)
+        parsed = parse(scheme)
+        scheme = build(parsed, {}) if "(" in scheme else find(parsed.scheme)
     if isinstance(scheme, Scheme):
         return [Case(type(scheme), {}, scheme)]
     if not (inspect.isclass(scheme) and issubclass(scheme, Scheme)):
@@ -104,7 +147,14 @@ def _cases(scheme: Any) -> list[Case]:
 
 
 def checks(*, compiling: bool = False) -> Sequence[Check]:
-    """Every check, family by family."""
+    """Every check, ordered by family.
+
+    Args:
+        compiling: Also those that call ``torch.compile``. Default False.
+
+    Returns:
+        Functions that take a ``Case`` and raise ContractError for a scheme that fails.
+    """
     found: list[Check] = []
     for file in pkgutil.iter_modules(__path__):
         if file.name == "compiling" and not compiling:
@@ -123,7 +173,13 @@ def checks(*, compiling: bool = False) -> Sequence[Check]:
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """A claim by name, what a scheme says of it on its examples, and the trouble where a measurement disagrees."""
+    """One claim of a scheme's class, compared with its measurement.
+
+    Attributes:
+        name: Name of the claim, a field of ``Claims``.
+        says: The claimed values of the examples, in words.
+        trouble: Description of the disagreement, empty if the measurement agrees.
+    """
 
     name: str
     says: str
@@ -131,7 +187,14 @@ class Measured:
 
 
 def claims_measured(kind: type[Scheme]) -> list[Measured]:
-    """Every claim of a scheme's class, measured now on each of its examples."""
+    """Measure every claim of a scheme's class on each of its examples.
+
+    Args:
+        kind: A class that lists ``examples``.
+
+    Returns:
+        One comparison per field of ``Claims``.
+    """
     from posenc.contract import claims
 
     cases = [Case(kind, options) for options in kind.examples]
@@ -159,12 +222,22 @@ def _words(value: object) -> str:
 
 
 def run(one: Check, case: Case) -> Result:
-    """One check on one case; an error of the scheme's own counts as a failure too, and a known fault that is none."""
+    """Run one check on one case.
+
+    An error that the scheme raises is a failure. A check that passes although ``Scheme.faults`` lists it is one too.
+
+    Args:
+        one: The check.
+        case: The example of a scheme.
+
+    Returns:
+        The outcome.
+    """
     found = _run(one, case)
     why = case.faults.get(found.check, "")
     if why and found.trouble:
         return dataclasses.replace(found, trouble="", unwritten=False, known=why)
-    return dataclasses.replace(found, trouble=f"passes, and `faults` says that it fails: {why}.") if why else found
+    return dataclasses.replace(found, trouble=f"passes, but `faults` lists it as failing: {why}.") if why else found
 
 
 def _run(one: Check, case: Case) -> Result:
@@ -174,8 +247,8 @@ def _run(one: Check, case: Case) -> Result:
     except ContractError as error:
         return Result(name, str(case), str(error), isinstance(error, UnwrittenError))
     except NotImplementedError as error:
-        if told := _unwritten(error, case):
-            return Result(name, str(case), told, unwritten=True)
+        if message := _unwritten(error, case):
+            return Result(name, str(case), message, unwritten=True)
         return Result(name, str(case), _cut_short(error))
     except Exception as error:
         return Result(name, str(case), _cut_short(error))
@@ -187,11 +260,11 @@ def _cut_short(error: Exception) -> str:
 
 
 def _unwritten(error: NotImplementedError, case: Case) -> str:
-    """What a scheme, or ``Scheme``, says of a part that is not written, and where; nothing where torch lacks one."""
+    """Message and place of an error that a scheme or ``Scheme`` raised for an unwritten method; else empty."""
     *_, (frame, line) = traceback.walk_tb(error.__traceback__)
     path, module = frame.f_code.co_filename, frame.f_globals.get("__name__")
     if module == Scheme.__module__:
         return f"{error}."
-    linecache.checkcache(path)  # it may have been edited since
+    linecache.checkcache(path)  # the file may have been edited since its import
     own = module == case.kind.__module__ and linecache.getline(path, line).lstrip().startswith("raise")
     return f"{error} ({Path(path).name}, line {line})" if own else ""

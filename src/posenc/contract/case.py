@@ -1,4 +1,4 @@
-"""What a check is given: one scheme with one choice of options, and ways to make positions and inputs for it."""
+"""Test case of the contract: one scheme with one choice of options, and test positions and inputs for it."""
 
 from __future__ import annotations
 
@@ -19,27 +19,43 @@ from posenc.positions import Positions, grid
 from posenc.scheme import Scheme, Where
 
 HEADS = 4
+"""Number of heads of the inputs."""
+
 HEAD_DIM = 12
+"""Width of a head, for schemes that accept any."""
+
 INPUT_DIM = 12
+"""Width of the block's input."""
+
 TOKENS = 6
+"""Number of tokens."""
+
 ROOM = 24
-"""Steps in the range of test positions, of which half are taken and the others are for moving them."""
+"""Number of steps in the range of test positions. Test positions use the first half, so that they can be shifted."""
+
 SHIFT = 5
-"""Steps by which they are moved, fewer where the range has no room."""
+"""Number of steps by which test positions are shifted; fewer if the range is short."""
+
 FAR = 10.0**4
+"""Distance of a far shift, for schemes without a range."""
+
 MOST_HEADS = 256
+"""Largest number of heads that is tried."""
 
 
 class ContractError(AssertionError):
-    """A check that a scheme does not pass: one sentence with what was measured and what was claimed."""
+    """A failed check. The message is one sentence with the measured and the claimed value."""
 
 
 class UnwrittenError(ContractError):
-    """A part of a scheme that is not there yet: one sentence with what to write."""
+    """A missing part of a scheme. The message is one sentence that says what to write."""
 
 
-class Held:
-    """``prepare`` of a scheme that draws anew at each call, with one draw: the counters go back after every call."""
+class FixedDraw:
+    """Deterministic ``prepare`` of a scheme that draws random numbers at each call.
+
+    It resets the scheme's counters after every call, so that every call uses the same draw.
+    """
 
     def __init__(self, scheme: Scheme) -> None:
         self.scheme = scheme
@@ -53,12 +69,18 @@ class Held:
 
 
 def counters(scheme: Scheme) -> list[Tensor]:
-    """The buffers that count its draws."""
+    """Return the buffers that count a scheme's draws."""
     return [scheme.get_buffer(name) for name in scheme.draws]
 
 
 class Case:
-    """A scheme's class with constructor arguments, or an instance as somebody built it."""
+    """A scheme to check: a class with constructor arguments, or an existing instance.
+
+    Args:
+        kind: the scheme's class.
+        options: constructor arguments.
+        instance: an existing scheme, which is copied instead of built.
+    """
 
     def __init__(self, kind: type[Scheme], options: Mapping[str, Any], instance: Scheme | None = None) -> None:
         self.kind, self.options, self.instance = kind, options, instance
@@ -70,9 +92,16 @@ class Case:
     def make(
         self, seed: int = 0, *, randomise: bool = True, dtype: torch.dtype = torch.float64, held: bool = True
     ) -> Scheme:
-        """A fresh one, its parameters no longer as initialised: a table of zeros would hide everything.
+        """Make a new scheme.
 
-        held: one that draws anew at every ``prepare`` keeps to one draw, the one of ``seed``.
+        Args:
+            seed: seed of the initialization and of the random parameters.
+            randomise: whether to change all parameters randomly, because a table of zeros would hide errors.
+            dtype: dtype of the parameters.
+            held: whether a scheme that draws at every ``prepare`` always uses the draw number ``seed``.
+
+        Returns:
+            The scheme.
         """
         with torch.random.fork_rng():
             torch.manual_seed(seed)
@@ -82,15 +111,15 @@ class Case:
                     f"{self.kind.__name__} claims nothing: write self.claims = Claims(..) in its constructor, with "
                     "every field."
                 )
-            again = getattr(scheme, "reset_parameters", None)
-            if self.instance is not None and seed and callable(again):
-                again()  # another draw of what was built: a claim in expectation is over draws
+            reset = getattr(scheme, "reset_parameters", None)
+            if self.instance is not None and seed and callable(reset):
+                reset()  # another draw of the instance, because claims in expectation are means over draws
             scheme = scheme.to(dtype)
             if randomise:
                 with torch.no_grad():
                     for parameter in scheme.parameters():
                         trend = torch.linspace(0.5, 2, max(parameter.numel(), 1), dtype=dtype)[: parameter.numel()]
-                        wide = max([*parameter.shape[-1:], INPUT_DIM])  # sums of many numbers stay as large as of few
+                        wide = max([*parameter.shape[-1:], INPUT_DIM])  # sums keep their size at any width
                         noise = 0.3 * math.sqrt(INPUT_DIM / wide) * torch.randn_like(parameter)
                         parameter.mul_(trend.view_as(parameter)).add_(noise)
         for count in counters(scheme):
@@ -98,25 +127,27 @@ class Case:
         return self.hold(scheme) if held else scheme
 
     def hold(self, scheme: Scheme) -> Scheme:
+        """Make ``prepare`` of a scheme that draws random numbers use one draw."""
         if counters(scheme):
-            vars(scheme)["prepare"] = Held(scheme)
+            vars(scheme)["prepare"] = FixedDraw(scheme)
         return scheme
 
     @functools.cached_property
     def claims(self) -> Claims:
+        """Claims of the scheme."""
         return self.make(randomise=False).claims
 
     @functools.cached_property
     def faults(self) -> Mapping[str, str]:
-        """Checks that it is known to fail, and why."""
+        """Checks that the scheme is known to fail, each with the reason."""
         try:
             return self.make(randomise=False).faults
-        except Exception:  # every check says so itself
+        except Exception:  # every check reports the error itself
             return {}
 
     @functools.cached_property
     def heads(self) -> int:
-        """How many heads it meets: 4, or the first number that it takes where it is built for others."""
+        """Number of heads of the inputs: 4, or the smallest number that the scheme accepts."""
         scheme, pos = self.make(randomise=False), self.positions(1)
 
         def takes(heads: int) -> bool:
@@ -127,7 +158,7 @@ class Case:
 
     @functools.cached_property
     def input_dim(self) -> int:
-        """The width of the block's input that it meets: 12, or that of its own tensors which it reads."""
+        """Width of the block's input: 12, or a size of the scheme's own tensors that it accepts."""
         scheme, pos = self.make(randomise=False), self.positions(1)
         where = scheme.prepare(pos)
 
@@ -141,8 +172,7 @@ class Case:
 
     @functools.cached_property
     def unit(self) -> Tensor:
-        """The step between test positions, on each axis or one for all: 1, less where its claimed range is too short
-        to count in ones."""
+        """Step between test positions, per axis or one for all: 1, or less if the claimed range is too short."""
         scheme = self.make(randomise=False)
         limits = scheme.claims.limits()
         steps = [
@@ -155,22 +185,22 @@ class Case:
         try:
             scheme.prepare(Positions(torch.tensor([between], dtype=torch.float64)))
         except ValueError:
-            return counting  # it counts in whole positions, however few
+            return counting  # it accepts whole positions only, even in a short range
         return steps
 
     @property
     def counts(self) -> bool:
-        """Whether test positions are whole numbers."""
+        """True if test positions are whole numbers."""
         return bool((self.unit == 1).all())
 
     @property
     def shift(self) -> Tensor:
-        """How far test positions may be moved, on each axis or one for all, and stay inside the claimed range."""
+        """Distance by which test positions can be shifted within the claimed range, per axis or one for all."""
         steps = [min(SHIFT, (room - 1) // 2) for _, room in self._rooms(len(self.unit))]
         return torch.tensor(steps, dtype=torch.float64) * self.unit
 
     def farthest(self, pos: Positions) -> Tensor:
-        """How far these positions may be moved on each axis: to the end of its claimed range, or by 10^4."""
+        """Return the largest shift of these positions on each axis: to the end of the claimed range, or 10^4."""
         ends = pos.coords.amax(tuple(range(pos.coords.dim() - 1))).tolist()
         limits = self.claims.limits(pos.axes)
         free = [FAR if each is None else each[1] - end for each, end in zip(limits, ends, strict=True)]
@@ -178,21 +208,30 @@ class Case:
         return free.floor() if self.counts else 0.99 * free
 
     def _rooms(self, axes: int) -> list[tuple[float, int]]:
-        """Where test positions begin on each axis, and of how many the range has room there."""
-        found = []
+        """Return the first test position on each axis, and the number of positions in the range."""
+        rooms = []
         for limits, unit in zip(self.claims.limits(axes), self.unit.expand(axes).tolist(), strict=True):
             low, high = limits or (-8, 40)
-            found.append((math.ceil(low), math.floor(high) - math.ceil(low) + 1) if unit == 1 else (low, ROOM))
-        return found
+            rooms.append((math.ceil(low), math.floor(high) - math.ceil(low) + 1) if unit == 1 else (low, ROOM))
+        return rooms
 
     def positions(
         self, count: int = TOKENS, *, batch: int | None = None, axes: int | None = None, seed: int = 0
     ) -> Positions:
-        """Positions that differ from token to token on every axis, inside the claimed range, as float64.
+        """Make test positions in the claimed range, as float64, different for all tokens on every axis.
 
-        Whole ones, with room to be moved by ``shift``; on an axis whose range is short, real ones; where it has room
-        for fewer whole ones than tokens, some of them twice; for a scheme that looks at neighbours, a full grid. axes:
-        their number for a scheme that takes any. seed: other positions of the same shape.
+        They are whole numbers and can be shifted by ``shift``. On an axis with a short range they are real numbers. If
+        the range has fewer whole positions than tokens, positions are repeated. A scheme with the site "mix" gets a
+        full grid.
+
+        Args:
+            count: number of tokens.
+            batch: number of samples with different positions; None for positions without a batch.
+            axes: number of axes, for a scheme that accepts any; by default 1.
+            seed: seed of the positions.
+
+        Returns:
+            Positions ``(N, P)`` or ``(B, N, P)``.
         """
         claims = self.claims
         axes = claims.axes or axes or 1
@@ -208,30 +247,32 @@ class Case:
             )
         spread = [_spread(count, room, generator) for _ in range(batch or 1) for _, room in rooms]
         coords = torch.stack(spread, -1).reshape(count, batch or 1, axes).transpose(0, 1).double()
-        if not self.counts:  # off every cell's edge
+        if not self.counts:  # not on the edge of a cell
             inside = 0.2 + 0.6 * torch.rand(coords.shape, generator=generator, dtype=torch.float64)
             coords = coords + torch.where(unit == 1, 0, inside)
         coords = coords * unit + torch.tensor([low for low, _ in rooms], dtype=torch.float64)
         return Positions(coords if batch else coords[0])
 
     def whole(self, start: int = 0) -> Positions:
-        """The same as integers, moved by ``start``; as they are where the range is short."""
+        """Make test positions as integers, shifted by ``start``; in a short range they are real and not shifted."""
         pos = self.positions()
         return dataclasses.replace(pos, coords=pos.coords.long() + start) if self.counts else pos
 
     def head_dim(self, scheme: Scheme) -> int:
+        """Return the width of a head for a scheme."""
         return scheme.head_width or HEAD_DIM
 
     def qkv(
         self, scheme: Scheme, count: int = TOKENS, *, batch: int = 2, heads: int | None = None, seed: int = 1
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values of so many heads, ``self.heads`` otherwise."""
+        """Draw queries, keys and values ``(B, H, N, D)``, by default with ``self.heads`` heads."""
         generator = torch.Generator().manual_seed(seed)
         shape = (3, batch, self.heads if heads is None else heads, count, self.head_dim(scheme))
         q, k, v = torch.randn(shape, generator=generator, dtype=torch.float64)
         return q, k, v
 
     def x(self, count: int = TOKENS, *, batch: int = 2) -> Tensor:
+        """Draw the block's input ``(B, N, dim)``."""
         return torch.randn(
             batch, count, self.input_dim, generator=torch.Generator().manual_seed(2), dtype=torch.float64
         )
@@ -239,36 +280,39 @@ class Case:
     def attend(
         self, scheme: Scheme, pos: Positions, *, mask: Tensor | None = None, backend: Backend = "auto"
     ) -> Tensor:
+        """Compute attention with the scheme on random inputs at positions."""
         q, k, v = self.qkv(scheme, pos.count)
         return attend_at(q, k, v, scheme=scheme, q_pos=pos, x=self.x(pos.count), mask=mask, backend=backend)
 
     def effects(self, scheme: Scheme, pos: Positions) -> dict[str, Tensor]:
-        """All that a scheme does at these positions: the output of attention, embedded rows and mixed ones."""
-        found = {"the output of attention": self.attend(scheme, pos)}
+        """Compute all effects of a scheme at positions: the output of attention, embedding rows and mixed rows."""
+        effects = {"the output of attention": self.attend(scheme, pos)}
         if "embed" in scheme.claims.sites:
-            found["the embedded rows"] = scheme.embed(scheme.prepare(pos))
+            effects["the embedded rows"] = scheme.embed(scheme.prepare(pos))
         if "mix" in scheme.claims.sites:
-            found["the mixed rows"] = scheme.mix(self.x(pos.count), scheme.prepare(pos))
-        return found
+            effects["the mixed rows"] = scheme.mix(self.x(pos.count), scheme.prepare(pos))
+        return effects
 
 
 def _first(takes: Callable[[int], bool], numbers: Iterable[int]) -> int:
-    """The first of the numbers that somebody takes without an error; the very first where none is, so that checks fail
-    with its error."""
-    tried = list(numbers)
-    for number in tried:
+    """Return the first number that ``takes`` accepts without an error.
+
+    If there is none, the first number is returned, so that the checks fail with its error.
+    """
+    candidates = list(numbers)
+    for number in candidates:
         with contextlib.suppress(Exception):
             if takes(number):
                 return number
-    return tried[0]
+    return candidates[0]
 
 
 def _spread(count: int, room: int, generator: torch.Generator) -> Tensor:
-    """So many numbers below ``room``, ascending, apart and in its first half where it is long enough."""
+    """Draw ``count`` ascending whole numbers below ``room``: distinct and in its first half if possible."""
     free = room - min(SHIFT, (room - 1) // 2)
     below = next((places for places in (room // 2, free) if places >= count), None)
-    found = torch.randperm(below, generator=generator)[:count] if below else _with_repeats(count, free, generator)
-    return found.sort().values
+    numbers = torch.randperm(below, generator=generator)[:count] if below else _with_repeats(count, free, generator)
+    return numbers.sort().values
 
 
 def _with_repeats(count: int, below: int, generator: torch.Generator) -> Tensor:
@@ -276,7 +320,10 @@ def _with_repeats(count: int, below: int, generator: torch.Generator) -> Tensor:
 
 
 def _sides(count: int, axes: int, seed: int) -> tuple[int, ...]:
-    """A lattice of ``count`` points: the last two sides almost square (the other way for odd seeds), the others 1."""
+    """Return the shape of a grid of ``count`` points: the last two sides almost square, the others 1.
+
+    The last two sides are exchanged for odd seeds.
+    """
     short = max(side for side in range(1, math.isqrt(count) + 1) if count % side == 0) if count else 0
     pair = (short, count // short if short else 1)
     last = (count,) if axes == 1 else pair[:: -1 if seed % 2 else 1]
@@ -284,19 +331,23 @@ def _sides(count: int, axes: int, seed: int) -> tuple[int, ...]:
 
 
 def range_in_words(limits: Range, anything: str = "any") -> str:
-    """As "0 to 23", or "0 to 13 x 0 to 6" where axes differ; ``anything`` where there is no end."""
+    """Format a range as "0 to 23", or "0 to 13 x 0 to 6" if axes differ; ``anything`` without limits."""
     if by_axis(limits):
         return " x ".join(range_in_words(each, anything) for each in limits)
     return anything if limits is None else "{:g} to {:g}".format(*limits)
 
 
 def require(condition: bool, sentence: str | Callable[[], str]) -> None:
+    """Raise ContractError with a sentence unless the condition holds."""
     if not condition:
         raise ContractError(sentence if isinstance(sentence, str) else sentence())
 
 
-def gap(a: Tensor, b: Tensor) -> float:
-    """The largest difference, relative to the largest size where that is above 1; infinite for other shapes or NaN."""
+def largest_difference(a: Tensor, b: Tensor) -> float:
+    """Return the largest absolute difference, divided by the largest absolute value of ``b`` if that is above 1.
+
+    The result is infinite for different shapes or NaN.
+    """
     if a.shape != b.shape:
         return float("inf")
     if a.numel() == 0:

@@ -1,4 +1,4 @@
-"""Every claim measured, both ways: claiming more than is measured fails, and claiming less fails too."""
+"""Checks of claims: every claim is measured, and a claim that differs from the measurement fails in both directions."""
 
 from __future__ import annotations
 
@@ -9,22 +9,31 @@ import torch
 from torch import Tensor
 
 from posenc.attention import attend, attend_at
-from posenc.contract.case import Case, ContractError, gap, range_in_words, require
+from posenc.contract.case import Case, ContractError, largest_difference, range_in_words, require
 from posenc.positions import Positions, grid
 from posenc.scheme import Scheme
 
 EXACT = 1e-9
+"""Tolerance of equality."""
+
 FEW_DRAWS, DRAWS, MORE_DRAWS = 100, 400, 6400
+"""Numbers of draws for means over random schemes."""
+
 CLOSER = 10
+"""Factor by which positions are moved together, so that random schemes still correlate."""
+
 DIRECTIONS = (2, 12)
-SPREAD = 5.0  # standard errors within which two means count as equal
+"""Numbers of principal components for Hotelling's test."""
+
+SPREAD = 5.0
+"""Number of standard errors within which two means count as equal."""
 
 
 def translation_is_as_claimed(case: Case) -> None:
     claimed = case.claims.translation
-    # a change is looked for until it shows: few draws may hide what more of them show
-    looking = [FEW_DRAWS, DRAWS, MORE_DRAWS] if claimed == "none" else [DRAWS]
-    measured, worst = _translation(case, looking)
+    # the claim "none" needs a change to show up, so the number of draws is increased until it does
+    numbers_of_draws = [FEW_DRAWS, DRAWS, MORE_DRAWS] if claimed == "none" else [DRAWS]
+    measured, worst = _translation(case, numbers_of_draws)
     require(
         claimed == measured,
         f"claims translation={claimed!r}, but moving every position by {_by(case.shift)} changed what it does by "
@@ -38,10 +47,10 @@ def isometry_is_as_claimed(case: Case) -> None:
     where, sizes = scheme.prepare(pos), [0.0]
     q, _, _ = case.qkv(scheme)
     for site in ("q", "k", "v", "o"):
-        sizes.append(gap(scheme.transform(q, where, site).norm(dim=-1), q.norm(dim=-1)))
+        sizes.append(largest_difference(scheme.transform(q, where, site).norm(dim=-1), q.norm(dim=-1)))
     if "embed" in scheme.claims.sites:
         length = scheme.embed(where).norm(dim=-1)
-        sizes.append(gap(length, length.mean().expand_as(length)))
+        sizes.append(largest_difference(length, length.mean().expand_as(length)))
     measured = max(sizes) <= EXACT
     require(
         scheme.claims.isometric == measured,
@@ -62,7 +71,7 @@ def learning_is_as_claimed(case: Case) -> None:
 
 
 def range_is_as_claimed(case: Case) -> None:
-    """At both ends of every axis it works, and beyond each end alone it refuses."""
+    """A scheme works at both ends of its range on every axis, and refuses positions beyond each end."""
     scheme = case.make()
     limits = scheme.claims.limits()
     ends = torch.tensor([(-(10.0**7), 10.0**7) if each is None else each for each in limits], dtype=torch.float64)
@@ -79,7 +88,7 @@ def range_is_as_claimed(case: Case) -> None:
                 continue
             raise ContractError(
                 f"claims a range of {range_in_words(scheme.claims.range)}, but takes position {outside:g} on axis "
-                f"{axis} without a word."
+                f"{axis} without an error."
             )
 
 
@@ -104,10 +113,10 @@ def axes_are_as_claimed(case: Case) -> None:
             mirrored = pos.coords.clone()
             mirrored[:, axis] = pos.coords[:, axis].flip(0)
             if torch.equal(mirrored, pos.coords):
-                continue  # there is room for one position there
+                continue  # the axis has only one position
             after = case.effects(scheme, dataclasses.replace(pos, coords=mirrored))
             require(
-                any(gap(after[name], before[name]) > EXACT for name in before),
+                any(largest_difference(after[name], before[name]) > EXACT for name in before),
                 f"takes positions of {axes} axes, but never looks at axis {axis}: mirroring it changes nothing.",
             )
 
@@ -127,7 +136,7 @@ def sharing_is_as_claimed(case: Case) -> None:
     state, claims = len(scheme.state_dict()), scheme.claims
     q, k, v = (t[:, :1].expand_as(t) for t in case.qkv(scheme))
     heads = attend_at(q, k, v, scheme=scheme, q_pos=pos, x=case.x())
-    per_head = gap(heads, heads[:, :1].expand_as(heads)) > EXACT
+    per_head = largest_difference(heads, heads[:, :1].expand_as(heads)) > EXACT
     require(
         not (claims.per_layer and not state),
         f"claims sharing={claims.sharing!r}, but has no parameters or buffers that a layer could have of its own; "
@@ -135,13 +144,13 @@ def sharing_is_as_claimed(case: Case) -> None:
     )
     require(
         claims.per_head == per_head,
-        f"claims sharing={claims.sharing!r}, but of {case.heads} heads with equal inputs come "
-        f"{'other' if per_head else 'equal'} outputs.",
+        f"claims sharing={claims.sharing!r}, but {case.heads} heads with equal inputs give "
+        f"{'different' if per_head else 'equal'} outputs.",
     )
 
 
 def what_its_bias_reads_is_as_said(case: Case) -> None:
-    """What it does not say that it reads, layers that share the bias may have otherwise."""
+    """A bias depends only on the inputs in ``bias_reads``, because layers that share the bias differ in the others."""
     scheme, pos = case.make(), case.positions()
     if "bias" not in scheme.claims.sites:
         return
@@ -150,31 +159,31 @@ def what_its_bias_reads_is_as_said(case: Case) -> None:
     given = {"x": case.x()} | dict(zip("qk", case.qkv(scheme), strict=False))
 
     def bias(given: dict[str, Tensor]) -> Tensor:
-        found = scheme.bias(given["q"], given["k"], scheme.keep(given["x"], where), pair, scheme.mask(pair))
-        return torch.zeros(1) if found is None else found
+        bias_or_none = scheme.bias(given["q"], given["k"], scheme.keep(given["x"], where), pair, scheme.mask(pair))
+        return torch.zeros(1) if bias_or_none is None else bias_or_none
 
     for read, name in (("q", "q"), ("k", "k"), ("kept", "x")):
         other = given | {name: given[name].flip(-2)}
         require(
-            read in scheme.bias_reads or gap(bias(other), bias(given)) <= EXACT,
-            f"says bias_reads={set(scheme.bias_reads) or '{}'}, but with another {name} its bias is another.",
+            read in scheme.bias_reads or largest_difference(bias(other), bias(given)) <= EXACT,
+            f"declares bias_reads={set(scheme.bias_reads) or '{}'}, but its bias changes with {name}.",
         )
 
 
 def caching_is_as_claimed(case: Case) -> None:
-    """Keys and values kept as transformed, a few tokens first and then one at a time, against the full causal pass."""
+    """Decoding with cached keys and values, first three tokens and then one at a time, equals the full causal pass."""
     scheme, pos = case.make(held=False), case.positions()
     mask = torch.ones(pos.count, pos.count, dtype=torch.bool).tril()
     runs = [slice(0, 3), *(slice(t, t + 1) for t in range(3, pos.count))]
     try:
-        worst = gap(_decoded(case, scheme, pos, mask, runs), case.attend(scheme, pos, mask=mask))
+        worst = largest_difference(_decoded(case, scheme, pos, mask, runs), case.attend(scheme, pos, mask=mask))
     except ValueError:
         if "mix" not in scheme.claims.sites:
             raise
-        worst = float("inf")  # what looks at neighbours cannot see one token alone
+        worst = float("inf")  # a scheme that mixes neighbors cannot process one token alone
     if "embed" in scheme.claims.sites:
         alone = torch.cat([scheme.embed(scheme.prepare(pos[run])) for run in runs], -2)
-        worst = max(worst, gap(alone, scheme.embed(scheme.prepare(pos))))
+        worst = max(worst, largest_difference(alone, scheme.embed(scheme.prepare(pos))))
     measured = worst <= EXACT
     require(
         scheme.claims.cacheable == measured,
@@ -184,44 +193,47 @@ def caching_is_as_claimed(case: Case) -> None:
 
 def _decoded(case: Case, scheme: Scheme, pos: Positions, mask: Tensor, runs: list[slice]) -> Tensor:
     (q, k, v), x = case.qkv(scheme), case.x()
-    held: dict[str, list[Tensor]] = {"k": [], "v": [], "kept": []}
+    cached: dict[str, list[Tensor]] = {"k": [], "v": [], "kept": []}
     outputs = []
     for run in runs:
         now, so_far = scheme.prepare(pos[run]), scheme.prepare(pos[: run.stop])
-        held["k"].append(scheme.transform(k[:, :, run], now, "k"))
-        held["v"].append(scheme.transform(v[:, :, run], now, "v"))
+        cached["k"].append(scheme.transform(k[:, :, run], now, "k"))
+        cached["v"].append(scheme.transform(v[:, :, run], now, "v"))
         kept = scheme.keep(x[:, run], now)
-        held["kept"] += [] if kept is None else [kept]
-        all_k, all_v = torch.cat(held["k"], 2), torch.cat(held["v"], 2)
+        cached["kept"] += [] if kept is None else [kept]
+        all_k, all_v = torch.cat(cached["k"], 2), torch.cat(cached["v"], 2)
         out = attend(
             q[:, :, run], all_k, all_v, scheme, now, so_far, scheme.relate(now, so_far), keys_ready=True,
-            kept=torch.cat(held["kept"], 2) if held["kept"] else None, mask=mask[run, : run.stop],
+            kept=torch.cat(cached["kept"], 2) if cached["kept"] else None, mask=mask[run, : run.stop],
         )  # fmt: skip
         outputs.append(out)
     return torch.cat(outputs, 2)
 
 
-def _translation(case: Case, looking: list[int]) -> tuple[str, float]:
-    """What moving all tokens changes, and by how much: of so many draws, and of more where these show nothing."""
+def _translation(case: Case, numbers_of_draws: list[int]) -> tuple[str, float]:
+    """Measure translation invariance: "exact", "expected" or "none", and the largest change of one draw.
+
+    The numbers of draws are tried in order until a change of the mean is found.
+    """
     scheme = case.make()
     here = case.positions()
     there = here + case.shift
     before = _relations(case, scheme, here)
-    ways = [(here, there), (here, here + case.farthest(here))]  # what changes only far away, a short way hides
+    moves = [(here, there), (here, here + case.farthest(here))]  # some schemes change only far away
     worst = 0.0
-    for _, moved in ways:
+    for _, moved in moves:
         after = _relations(case, scheme, moved)
-        worst = max(worst, *(gap(after[name], before[name]) for name in before))
+        worst = max(worst, *(largest_difference(after[name], before[name]) for name in before))
     if worst <= EXACT:
         return "exact", worst
-    near = dataclasses.replace(here, coords=here.coords / CLOSER)  # far apart, scrambled is as good as relative
+    near = dataclasses.replace(here, coords=here.coords / CLOSER)  # far apart, any random scheme looks invariant
     with contextlib.suppress(ValueError):
         scheme.prepare(near)
-        ways.insert(0, (near, near + case.shift / CLOSER))
-    changes: list[list[Tensor]] = [[] for _ in ways]
-    for draws in looking:
-        for way, change in zip(ways, changes, strict=True):
-            change += [_change(case, seed, *way) for seed in range(len(change), draws)]
+        moves.insert(0, (near, near + case.shift / CLOSER))
+    changes: list[list[Tensor]] = [[] for _ in moves]
+    for draws in numbers_of_draws:
+        for move, change in zip(moves, changes, strict=True):
+            change += [_change(case, seed, *move) for seed in range(len(change), draws)]
             if not _is_zero(torch.stack(change)):
                 return "none", worst
     return "expected", worst
@@ -232,67 +244,68 @@ def _by(shift: Tensor) -> str:
 
 
 def _change(case: Case, seed: int, here: Positions, there: Positions) -> Tensor:
-    """What a draw of it does there less what it does here."""
+    """Return the difference of one draw's effects at positions ``there`` and ``here``."""
     scheme = case.make(seed)
     before, after = _relations(case, scheme, here), _relations(case, scheme, there)
     return torch.cat([(after[name] - before[name]).flatten() for name in before])
 
 
 def _is_zero(drawn: Tensor) -> bool:
-    """Whether the mean of ``(draws, D)`` is within chance of 0, each number of it and all together."""
+    """Return True if the mean of ``(draws, D)`` is 0 within its standard errors, per component and jointly."""
     error = drawn.std(0) / len(drawn) ** 0.5
-    settled = error > EXACT  # what does not vary between draws has no expectation to speak of
-    alone = bool(settled.all()) and bool((drawn.mean(0).abs() <= SPREAD * error).all())
-    return alone and _is_small(drawn)
+    varies = error > EXACT  # a component without variation is a deterministic change
+    each_is_zero = bool(varies.all()) and bool((drawn.mean(0).abs() <= SPREAD * error).all())
+    return each_is_zero and _is_small(drawn)
 
 
 def _is_small(drawn: Tensor) -> bool:
-    """Whether the mean of ``(draws, D)`` is within chance of 0 along their first principal components, all together:
-    the first few, and more of them.
+    """Return True if the mean of ``(draws, D)`` is 0 within chance along its first principal components, jointly.
 
-    Hotelling's T^2: what is hidden in each number by a spread that all of them share shows between them.
+    This is Hotelling's T^2 test with 2 and with 12 components. It finds a change that the common variation of all
+    components hides in each of them.
     """
     count, spread, most = len(drawn), drawn - drawn.mean(0), DIRECTIONS[-1]
-    sizes, ways = torch.linalg.svd(spread, full_matrices=False)[1:]
-    kept = sizes[:most] > EXACT * sizes[0]
-    along = (ways[:most] @ drawn.mean(0))[kept] / sizes[:most][kept]
-    for few in DIRECTIONS:
-        k = min(few, len(along))
+    sizes, components = torch.linalg.svd(spread, full_matrices=False)[1:]
+    nonzero = sizes[:most] > EXACT * sizes[0]
+    along = (components[:most] @ drawn.mean(0))[nonzero] / sizes[:most][nonzero]
+    for number in DIRECTIONS:
+        k = min(number, len(along))
         if float(count * (count - k) * along[:k].square().sum()) > k + 2 * SPREAD * (2 * k) ** 0.5:
             return False
     return True
 
 
 def _relations(case: Case, scheme: Scheme, pos: Positions) -> dict[str, Tensor]:
-    """What could depend on where all tokens are together: attention's output and embedded rows' inner products."""
+    """Return the effects that translation must not change: attention, mixed rows, inner products of embedding rows."""
     with torch.no_grad():
-        found = {}
+        relations = {}
         if scheme.claims.sites - {"embed", "mix"}:
-            found["attention"] = case.attend(scheme, pos)
+            relations["attention"] = case.attend(scheme, pos)
         if "mix" in scheme.claims.sites:
-            found["mixed rows"] = scheme.mix(case.x(pos.count), scheme.prepare(pos))
+            relations["mixed rows"] = scheme.mix(case.x(pos.count), scheme.prepare(pos))
         if "embed" in scheme.claims.sites:
             rows = scheme.embed(scheme.prepare(pos))
-            found["inner products"] = rows @ rows.transpose(-1, -2)
-        return found or {"nothing": torch.zeros(1)}
+            relations["inner products"] = rows @ rows.transpose(-1, -2)
+        return relations or {"nothing": torch.zeros(1)}
 
 
 def _acting(case: Case, scheme: Scheme, pos: Positions) -> set[str]:
+    """Return the sites at which a scheme changes something."""
     where = scheme.prepare(pos)
     pair = scheme.relate(where, where)
     q, k, _ = case.qkv(scheme)
-    kept = scheme.keep(case.x(), where)
-    acting = {site for site in ("q", "k", "v", "o") if gap(scheme.transform(q, where, site), q) > EXACT}
-    seen, weights = scheme.mask(pair), torch.full((2, case.heads, pos.count, pos.count), 1 / pos.count).double()
-    if seen is not None:
+    gates = scheme.keep(case.x(), where)
+    acting = {site for site in ("q", "k", "v", "o") if largest_difference(scheme.transform(q, where, site), q) > EXACT}
+    mask, weights = scheme.mask(pair), torch.full((2, case.heads, pos.count, pos.count), 1 / pos.count).double()
+    if mask is not None:
         acting.add("mask")
-    found = {"bias": scheme.bias(q, k, kept, pair, seen), "value_bias": scheme.value_bias(weights, pair)}
-    acting |= {site for site, effect in found.items() if effect is not None and bool((effect != 0).any())}
+    effects = {"bias": scheme.bias(q, k, gates, pair, mask), "value_bias": scheme.value_bias(weights, pair)}
+    acting |= {site for site, effect in effects.items() if effect is not None and bool((effect != 0).any())}
     try:
         scheme.embed(where)
         acting.add("embed")
     except ValueError:
         pass
-    if gap(scheme.mix(case.x(), where), case.x()) > EXACT:
+    if largest_difference(scheme.mix(case.x(), where), case.x()) > EXACT:
         acting.add("mix")
     return acting

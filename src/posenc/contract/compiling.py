@@ -1,6 +1,6 @@
-"""torch.compile with the whole graph at changing lengths, and FlexAttention, which compiles whatever it is given.
+"""Checks of ``torch.compile`` with ``fullgraph=True`` at changing lengths, and of FlexAttention.
 
-Slow: run with ``check(scheme, compiling=True)``.
+They are slow, and run only with ``check(scheme, compiling=True)``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from posenc.attention import attend_at
-from posenc.contract.case import Case, gap, require
+from posenc.contract.case import Case, largest_difference, require
 from posenc.positions import Positions
 from posenc.scheme import Scheme
 
@@ -20,8 +20,8 @@ SAME = 1e-5
 EXACT = 1e-9
 
 
-class Attending(nn.Module):
-    """A scheme's whole effect as one module, for compile and export."""
+class SchemeEffects(nn.Module):
+    """Module that computes all effects of a scheme, for compile and export."""
 
     def __init__(self, scheme: Scheme) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Attending(nn.Module):
 
 def it_compiles_whole_at_changing_lengths(case: Case) -> None:
     scheme = case.make().float()
-    module = Attending(scheme)
+    module = SchemeEffects(scheme)
     torch._dynamo.reset()
     compiled = torch.compile(module, fullgraph=True, dynamic=True, backend="eager")
     for count in (6, 7, 9):
@@ -46,7 +46,7 @@ def it_compiles_whole_at_changing_lengths(case: Case) -> None:
         pos = dataclasses.replace(pos, coords=pos.coords.float())
         q, k, v = (t.float() for t in case.qkv(scheme, count))
         given = q, k, v, case.x(count).float(), pos
-        worst = gap(compiled(*given), module(*given))
+        worst = largest_difference(compiled(*given), module(*given))
         require(worst <= SAME, f"compiled at length {count} it differs from eager by {worst:.1e}.")
     torch._dynamo.reset()
 
@@ -61,5 +61,5 @@ def its_score_mod_agrees_with_eager(case: Case) -> None:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "flex_attention called without torch.compile")
             flex = case.attend(scheme, given, backend="flex")
-        worst = gap(flex, case.attend(scheme, given, backend="eager"))
+        worst = largest_difference(flex, case.attend(scheme, given, backend="eager"))
         require(worst <= EXACT, f"its score_mod on FlexAttention differs from 'eager' by {worst:.1e}.")

@@ -1,4 +1,4 @@
-"""The fast code against the paper's formula, written scalar: values and gradients, in float64."""
+"""Checks of values and gradients against the scalar definition, the paper's formula, in float64."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from posenc.attention import attend_at
-from posenc.contract.case import Case, gap, require
+from posenc.contract.case import Case, largest_difference, require
 from posenc.positions import Positions
 from posenc.scheme import At, Head, Scheme
 
@@ -25,13 +25,16 @@ def embedding_equals_its_definition(case: Case) -> None:
         rows = scheme.embed(scheme.prepare(pos))
         require(rows.shape[-1] == scheme.out_dim, f"out_dim says {scheme.out_dim}; rows have width {rows.shape[-1]}.")
         defined = scheme.define_rows(pos.coords)
-        worst = gap(rows, defined)
+        worst = largest_difference(rows, defined)
         require(worst <= EXACT, f"embed differs from define_embed by {worst:.1e} at {kind} positions ({EXACT:.0e}).")
         _same_gradients(scheme, rows, defined, "embed", {"positions": pos.coords})
 
 
 def second_derivatives_equal_those_of_the_definition(case: Case) -> None:
-    """Of embedded rows by positions twice, and by positions and parameters: what an eikonal loss is trained with."""
+    """Second derivatives of embedding rows equal those of the definition, as an eikonal loss needs them.
+
+    The derivatives are by positions twice, and by positions and parameters.
+    """
     scheme = case.make()
     pos = _places(case, scheme).get("real") if "embed" in scheme.claims.sites else None
     if pos is None:
@@ -42,14 +45,14 @@ def second_derivatives_equal_those_of_the_definition(case: Case) -> None:
     def slopes(of: Tensor) -> Tensor:
         if not of.requires_grad:
             return torch.zeros_like(pos.coords)
-        (found,) = torch.autograd.grad((of * weight).sum(), pos.coords, create_graph=True, materialize_grads=True)
-        return found
+        (gradient,) = torch.autograd.grad((of * weight).sum(), pos.coords, create_graph=True, materialize_grads=True)
+        return gradient
 
     _same_gradients(scheme, slopes(rows), slopes(defined), "the slope of embed", {"positions": pos.coords})
 
 
 def attention_equals_its_definition(case: Case) -> None:
-    """Of twice as many heads as it has of its own, so that it shows which of them share one."""
+    """Attention equals its definition, with twice as many heads as the scheme has, to test which heads share one."""
     scheme = case.make()
     per_head = scheme.claims.per_head
     count = 2 * case.heads if per_head else 2
@@ -59,7 +62,7 @@ def attention_equals_its_definition(case: Case) -> None:
         x = case.x()[:1]
         fast = attend_at(q, k, v, scheme=scheme, q_pos=pos, x=x, backend="eager")[:, heads]
         slow = torch.stack([_defined_head(scheme, q[0, h], k[0, h], v[0, h], x[0], pos, h) for h in heads])[None]
-        worst = gap(fast, slow)
+        worst = largest_difference(fast, slow)
         require(
             worst <= EXACT,
             f"attention differs from the scalar definition by {worst:.1e} at {kind} positions ({EXACT:.0e}).",
@@ -74,18 +77,18 @@ def mixing_equals_its_definition(case: Case) -> None:
     x = case.x(batch=1).requires_grad_()
     mixed = scheme.mix(x, scheme.prepare(pos))
     defined = torch.stack([scheme.define_mix(x[0], pos, n) for n in range(pos.count)])[None]
-    worst = gap(mixed, defined)
+    worst = largest_difference(mixed, defined)
     require(worst <= EXACT, f"mix differs from define_mix by {worst:.1e} ({EXACT:.0e}).")
     _same_gradients(scheme, mixed, defined, "mix", {"x": x})
 
 
 def positions_get_the_gradient_of_the_effect(case: Case) -> None:
-    """Measured: the effect is moved a little along a random direction, and compared with what autograd says."""
+    """The gradient by positions equals a finite difference along a random direction."""
     scheme = case.make()
     generator = torch.Generator().manual_seed(5)
     whole = case.positions()
     noise, direction = torch.rand(2, *whole.coords.shape, generator=generator, dtype=torch.float64)
-    between = torch.where(case.unit == 1, 0.2 + 0.6 * noise, 0)  # where the range is short they lie between already
+    between = torch.where(case.unit == 1, 0.2 + 0.6 * noise, 0)  # in a short range they are real already
     real = whole + between
     try:
         scheme.prepare(real)
@@ -93,27 +96,27 @@ def positions_get_the_gradient_of_the_effect(case: Case) -> None:
         return
 
     def effect(coords: Tensor) -> Tensor:
-        found = case.effects(scheme, dataclasses.replace(real, coords=coords)).values()
-        return torch.stack([(t * torch.linspace(1, 2, t.numel()).view_as(t)).sum() for t in found]).sum()
+        effects = case.effects(scheme, dataclasses.replace(real, coords=coords)).values()
+        return torch.stack([(t * torch.linspace(1, 2, t.numel()).view_as(t)).sum() for t in effects]).sum()
 
     size = float(case.unit.max())
     direction, step = direction * case.unit / size, 1e-6 * size
     coords = real.coords.clone().requires_grad_()
     total = effect(coords)
-    told = 0.0
+    predicted = 0.0
     if total.requires_grad:
         (grad,) = torch.autograd.grad(total, coords, allow_unused=True)
-        told = 0.0 if grad is None else float((grad * direction).sum())
+        predicted = 0.0 if grad is None else float((grad * direction).sum())
     with torch.no_grad():
         measured = float(effect(coords + step * direction) - effect(coords - step * direction)) / (2 * step)
     require(
-        abs(told - measured) <= SLOPE * max(1, abs(measured)),
-        f"moved along a direction its effect changes by {measured:.3e} a unit, and autograd says {told:.3e}.",
+        abs(predicted - measured) <= SLOPE * max(1, abs(measured)),
+        f"moved along a direction its effect changes by {measured:.3e} a unit, and autograd says {predicted:.3e}.",
     )
 
 
 def _places(case: Case, scheme: Scheme) -> dict[str, Positions]:
-    """Whole positions, and real ones where the scheme takes them, which must then receive a gradient."""
+    """Return whole positions, and real positions with a gradient if the scheme accepts them."""
     whole = case.positions()
     between = whole + 0.375 * case.unit
     try:
@@ -124,11 +127,12 @@ def _places(case: Case, scheme: Scheme) -> dict[str, Positions]:
 
 
 def _some(own: int) -> list[int]:
-    """The first three and the last of so many heads."""
+    """Return the numbers of the first three heads and of the last head."""
     return sorted({*range(min(own, 3)), own - 1})
 
 
 def _defined_head(scheme: Scheme, q: Tensor, k: Tensor, v: Tensor, x: Tensor, pos: Positions, head: Head) -> Tensor:
+    """Compute the attention output of one head by the scalar definitions of the scheme."""
     sites, p, n = scheme.claims.sites, pos.coords, pos.count
     at_site = {
         site: torch.stack([scheme.define_transform(row, p[t], site, head) for t, row in enumerate(rows)])
@@ -139,28 +143,29 @@ def _defined_head(scheme: Scheme, q: Tensor, k: Tensor, v: Tensor, x: Tensor, po
     q, k, v = at_site["q"] / math.sqrt(q.shape[-1]), at_site["k"], at_site["v"]
     everywhere = torch.ones(n, n, dtype=torch.bool)
 
-    def at(i: int, j: int, seen: Tensor) -> At:
-        return At(q, k, x, seen, p, p, i, j, head)
+    def at(i: int, j: int, attn_mask: Tensor) -> At:
+        return At(q, k, x, attn_mask, p, p, i, j, head)
 
-    seen = everywhere
+    attn_mask = everywhere
     if "mask" in sites:
-        seen = torch.tensor([[scheme.define_mask(at(i, j, everywhere)) for j in range(n)] for i in range(n)])
+        attn_mask = torch.tensor([[scheme.define_mask(at(i, j, everywhere)) for j in range(n)] for i in range(n)])
     outputs = []
     for i in range(n):
         logits = []
         for j in range(n):
-            logit = q[i] @ k[j] + (scheme.define_bias(at(i, j, seen)) if "bias" in sites else 0)
-            logits.append(logit if bool(seen[i, j]) else torch.full_like(logit, -torch.inf))
+            logit = q[i] @ k[j] + (scheme.define_bias(at(i, j, attn_mask)) if "bias" in sites else 0)
+            logits.append(logit if bool(attn_mask[i, j]) else torch.full_like(logit, -torch.inf))
         weights = torch.stack(logits).softmax(0)
         out = torch.zeros_like(v[0])
         for j in range(n):
-            value = v[j] + (scheme.define_value_bias(at(i, j, seen)) if "value_bias" in sites else 0)
+            value = v[j] + (scheme.define_value_bias(at(i, j, attn_mask)) if "value_bias" in sites else 0)
             out = out + weights[j] * value
         outputs.append(scheme.define_transform(out, p[i], "o", head) if "o" in sites else out)
     return torch.stack(outputs)
 
 
 def _same_gradients(scheme: Scheme, fast: Tensor, slow: Tensor, what: str, inputs: dict[str, Tensor]) -> None:
+    """Require equal gradients of two tensors by the scheme's parameters and by inputs."""
     wanted = dict(scheme.named_parameters()) | inputs
     wanted = {name: value for name, value in wanted.items() if value.requires_grad}
     weight = torch.randn(fast.shape, generator=torch.Generator().manual_seed(3), dtype=fast.dtype)
@@ -171,7 +176,7 @@ def _same_gradients(scheme: Scheme, fast: Tensor, slow: Tensor, what: str, input
         return list(torch.autograd.grad((of * weight).sum(), list(wanted.values()), materialize_grads=True))
 
     for name, a, b in zip(wanted, gradients(fast), gradients(slow), strict=True):
-        worst = gap(a, b)
+        worst = largest_difference(a, b)
         require(
             worst <= EXACT, f"{what}'s gradient by {name} differs from its definition's by {worst:.1e} ({EXACT:.0e})."
         )

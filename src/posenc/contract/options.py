@@ -1,4 +1,4 @@
-"""Options and examples: every option does something, and building one scheme never changes another."""
+"""Checks of options and examples: every option has an effect, and building one scheme never changes another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 
 from torch import Tensor
 
-from posenc.contract.case import Case, gap, require
+from posenc.contract.case import Case, largest_difference, require
 
 SAME = 1e-12
 NOT_AN_OPTION = {"self", "generator"}
@@ -23,7 +23,7 @@ def every_option_is_in_an_example(case: Case) -> None:
 
 
 def every_example_differs_from_the_others(case: Case) -> None:
-    """Compared with parameters randomised, and built in either order."""
+    """Two examples have different effects with random parameters, and building one does not change the other."""
     if case.instance is not None:
         return
     others = [other for options in case.kind.examples if str(other := Case(case.kind, options)) != str(case)]
@@ -40,7 +40,7 @@ def every_example_differs_from_the_others(case: Case) -> None:
 
 
 def _alike(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
-    return one.keys() == other.keys() and all(gap(one[name], other[name]) <= SAME for name in other)
+    return one.keys() == other.keys() and all(largest_difference(one[name], other[name]) <= SAME for name in other)
 
 
 def _fingerprint(case: Case) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""Positions of every kind: batches, permuted and single tokens, none at all, tokens without a place, other keys."""
+"""Checks of kinds of positions: batches, permutations, one or no token, tokens without a place, other keys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import dataclasses
 import torch
 
 from posenc.attention import attend_at
-from posenc.contract.case import Case, gap, require
+from posenc.contract.case import Case, largest_difference, require
 from posenc.positions import Positions
 from posenc.scheme import Scheme
 
@@ -15,7 +15,7 @@ EXACT = 1e-9
 
 
 def a_batch_of_positions_equals_one_at_a_time(case: Case) -> None:
-    scheme, samples = case.make(), case.heads  # as many samples as heads: a wrong broadcast shows
+    scheme, samples = case.make(), case.heads  # as many samples as heads, so that a wrong broadcast is found
     pos = case.positions(batch=samples)
     q, k, v = case.qkv(scheme, batch=samples)
     x = case.x(batch=samples)
@@ -23,45 +23,47 @@ def a_batch_of_positions_equals_one_at_a_time(case: Case) -> None:
     for b in range(samples):
         one, s = dataclasses.replace(pos, coords=pos.coords[b]), slice(b, b + 1)
         alone = attend_at(q[s], k[s], v[s], scheme=scheme, q_pos=one, x=x[s])
-        worst = gap(together[s], alone)
+        worst = largest_difference(together[s], alone)
         require(worst <= EXACT, f"sample {b} of a batch of positions differs from itself alone by {worst:.1e}.")
         if "mix" in scheme.claims.sites:
             mixed = scheme.mix(x, scheme.prepare(pos))[s], scheme.mix(x[s], scheme.prepare(one))
-            require(gap(*mixed) <= EXACT, f"mixed rows of sample {b} of a batch differ from itself alone.")
+            require(
+                largest_difference(*mixed) <= EXACT, f"mixed rows of sample {b} of a batch differ from itself alone."
+            )
         if "embed" in scheme.claims.sites:
             rows = scheme.embed(scheme.prepare(pos))
             require(
-                rows.dim() == 3 and gap(rows[b], scheme.embed(scheme.prepare(one))) <= EXACT,
+                rows.dim() == 3 and largest_difference(rows[b], scheme.embed(scheme.prepare(one))) <= EXACT,
                 f"embedded rows of a batch of positions have shape {tuple(rows.shape)} or differ from one at a time.",
             )
 
 
 def the_order_of_tokens_does_not_matter(case: Case) -> None:
-    """Permuted tokens with their positions give permuted outputs: a token's place is its position, not its index."""
+    """Permuted tokens with permuted positions give permuted outputs: only positions matter, not indices."""
     scheme, pos = case.make(), case.positions()
     if "mix" in scheme.claims.sites:
-        return  # a shuffled grid has no neighbours to look at
+        return  # a shuffled grid has no neighbors
     order = torch.randperm(pos.count, generator=torch.Generator().manual_seed(4))
     q, k, v = case.qkv(scheme)
     x, moved = case.x(), Positions(pos.coords[order])
     straight = attend_at(q, k, v, scheme=scheme, q_pos=pos, x=x)
     permuted = attend_at(q[:, :, order], k[:, :, order], v[:, :, order], scheme=scheme, q_pos=moved, x=x[:, order])
-    worst = gap(permuted, straight[:, :, order])
+    worst = largest_difference(permuted, straight[:, :, order])
     require(worst <= EXACT, f"permuting tokens together with their positions changes the outputs by {worst:.1e}.")
     if "embed" in scheme.claims.sites:
         rows = [scheme.embed(scheme.prepare(p)) for p in (pos, moved)]
-        worst = gap(rows[1], rows[0][order])
+        worst = largest_difference(rows[1], rows[0][order])
         require(worst <= EXACT, f"permuting positions changes embedded rows by {worst:.1e}.")
 
 
 def whole_and_real_positions_agree(case: Case) -> None:
     scheme, pos = case.make(), case.positions()
     if not case.counts:
-        return  # a range without whole positions to speak of
+        return  # the range has too few whole positions
     real = case.effects(scheme, pos)
     whole = case.effects(scheme, case.whole())
     for name, effect in real.items():
-        worst = gap(whole[name], effect)
+        worst = largest_difference(whole[name], effect)
         require(worst <= 1e-5, f"{name} at integer positions differs from the same as floats by {worst:.1e}.")
 
 
@@ -75,7 +77,7 @@ def no_token_and_one_token_work(case: Case) -> None:
 
 
 def tokens_without_a_place_are_neutral(case: Case) -> None:
-    """Their row is zero, their maps are the identity, and their coordinates change nothing."""
+    """Tokens without a place have zero rows, identity maps and no bias, and their coordinates have no effect."""
     scheme, pos = case.make(), case.positions()
     if "mix" in scheme.claims.sites:
         _a_class_token_stays_out(case, scheme, pos)
@@ -88,7 +90,7 @@ def tokens_without_a_place_are_neutral(case: Case) -> None:
     for site in ("q", "k", "v", "o"):
         moved = scheme.transform(q, where, site)
         if moved.shape == q.shape and scheme.claims.isometric:
-            worst = gap(moved[:, :, ~placed], q[:, :, ~placed])
+            worst = largest_difference(moved[:, :, ~placed], q[:, :, ~placed])
             require(worst <= EXACT, f"a token without a place is mapped at {site}: it changed by {worst:.1e}.")
     if "embed" in scheme.claims.sites:
         size = float(scheme.embed(where)[~placed].detach().abs().max())
@@ -103,12 +105,16 @@ def tokens_without_a_place_are_neutral(case: Case) -> None:
         here, there = (_batched(p) if batched else p for p in (marked, elsewhere))
         before, after = case.effects(scheme, here), case.effects(scheme, there)
         for name, effect in before.items():
-            worst = gap(after[name], effect)
+            worst = largest_difference(after[name], effect)
             require(worst <= EXACT, f"{name} changed by {worst:.1e} when tokens without a place were moved.")
 
 
 def grouped_and_cross_attention_agree_with_plain(case: Case) -> None:
-    """A map of q and k that differs by head is built for the key heads, all else for the query heads."""
+    """Grouped-query and cross attention agree with plain attention.
+
+    A scheme whose maps of q and k differ by head is built for the number of key heads, any other scheme for the number
+    of query heads.
+    """
     scheme, pos = case.make(), case.positions()
     q, k, v = case.qkv(scheme)
     x = case.x()
@@ -118,19 +124,19 @@ def grouped_and_cross_attention_agree_with_plain(case: Case) -> None:
     spread = [t.repeat_interleave(2, 1) for t in few]
     for backend in ("auto", "eager"):
         grouped = attend_at(q, *few, scheme=scheme, q_pos=pos, x=x, backend=backend)
-        worst = gap(grouped, attend_at(q, *spread, scheme=scheme, q_pos=pos, x=x))
+        worst = largest_difference(grouped, attend_at(q, *spread, scheme=scheme, q_pos=pos, x=x))
         require(worst <= EXACT, f"grouped-query heads ({backend}) differ from repeated keys by {worst:.1e}.")
     if "mix" in scheme.claims.sites:
-        return  # a part of a grid is none
+        return  # a part of a grid is not a grid
     q = case.qkv(scheme)[0]
     full = attend_at(q, k, v, scheme=scheme, q_pos=pos, x=x)
     part = attend_at(q[:, :, 2:4], k, v, scheme=scheme, q_pos=pos[2:4], k_pos=pos, x=x)
-    worst = gap(part, full[:, :, 2:4])
+    worst = largest_difference(part, full[:, :, 2:4])
     require(worst <= EXACT, f"queries at two of the positions differ from the same rows of all by {worst:.1e}.")
 
 
 def packed_documents_equal_separate_ones(case: Case) -> None:
-    """Two documents in a row, the second's positions starting anew, under a mask that keeps them apart."""
+    """Two packed documents, with positions that restart and a mask between them, give the outputs of each alone."""
     scheme, pos = case.make(), case.positions()
     if "mix" in scheme.claims.sites:
         return
@@ -144,14 +150,18 @@ def packed_documents_equal_separate_ones(case: Case) -> None:
     for document in (slice(0, cut), slice(cut, pos.count)):
         one = [t[:, :, document] for t in (q, k, v)]
         alone = attend_at(*one, scheme=scheme, q_pos=Positions(coords[document]), x=x[:, document])
-        worst = gap(together[:, :, document], alone)
+        worst = largest_difference(together[:, :, document], alone)
         require(
-            worst <= EXACT, f"a document packed beside another differs from itself alone by {worst:.1e}: read `seen`."
+            worst <= EXACT,
+            f"a document packed beside another differs from itself alone by {worst:.1e}: read `attn_mask`.",
         )
 
 
 def moved_keys_are_as_if_made_there(case: Case) -> None:
-    """``rerotate`` is exact or refuses; a scheme whose cached keys turn with their place alone must say which."""
+    """``rerotate`` is exact or raises ValueError.
+
+    A scheme whose cached keys are rotated by their position alone must implement it.
+    """
     scheme, here = case.make(), case.positions()
     own = type(scheme).rerotate is not Scheme.rerotate
     turns = scheme.claims.translation == "exact" and scheme.claims.isometric and scheme.claims.cacheable
@@ -163,36 +173,37 @@ def moved_keys_are_as_if_made_there(case: Case) -> None:
             require(same, f"rerotate moves {site}, which the scheme never maps.")
             continue
         require(
-            own or not turns, f"its cached {site} turn with their place: write rerotate, to move them or to refuse."
+            own or not turns,
+            f"its cached {site} rotate with their position: write rerotate, to move or to refuse them.",
         )
         try:
             moved = scheme.rerotate(scheme.transform(x, where, site), where, there, site)
         except ValueError:
             continue
-        worst = gap(moved, scheme.transform(x, there, site))
+        worst = largest_difference(moved, scheme.transform(x, there, site))
         require(worst <= EXACT, f"{site} moved by rerotate differ by {worst:.1e} from the same made at the new place.")
 
 
 def backends_agree(case: Case) -> None:
     scheme, pos = case.make(), case.positions()
     eager = case.attend(scheme, pos, backend="eager")
-    worst = gap(case.attend(scheme, pos), eager)
+    worst = largest_difference(case.attend(scheme, pos), eager)
     require(worst <= EXACT, f"backend 'auto' differs from 'eager' by {worst:.1e}.")
 
 
 def _a_class_token_stays_out(case: Case, scheme: Scheme, pos: Positions) -> None:
-    """One token without a place before a grid: it is left alone, and the grid does not see it."""
+    """A token without a place before a grid is not mixed, and does not change the mixed rows of the grid."""
     coords = torch.cat([pos.coords[:1], pos.coords])
     placed = torch.arange(pos.count + 1) > 0
     x = case.x(pos.count + 1)
     mixed = scheme.mix(x, scheme.prepare(Positions(coords, placed, pos.lattice)))
-    worst = gap(mixed[:, :1], x[:, :1])
+    worst = largest_difference(mixed[:, :1], x[:, :1])
     require(worst <= EXACT, f"a token without a place is mixed: it changed by {worst:.1e}.")
-    worst = gap(mixed[:, 1:], scheme.mix(x[:, 1:], scheme.prepare(pos)))
+    worst = largest_difference(mixed[:, 1:], scheme.mix(x[:, 1:], scheme.prepare(pos)))
     require(worst <= EXACT, f"a token without a place changes the mixed rows of others by {worst:.1e}.")
 
 
 def _batched(pos: Positions) -> Positions:
-    """The same positions, said for each of the two samples."""
+    """Return the same positions repeated for each of two samples."""
     assert pos.placed is not None
     return Positions(pos.coords.expand(2, -1, -1), pos.placed.expand(2, -1))

@@ -1,4 +1,4 @@
-"""Numbers: half precision and autocast change no angle, far positions keep their phase."""
+"""Checks of numerical precision: half precision and autocast change no angle, and far positions keep their phase."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from posenc.attention import attend_at
-from posenc.contract.case import Case, gap, require
+from posenc.contract.case import Case, largest_difference, require
 from posenc.positions import Positions
 
 FAR = 10**7
@@ -20,7 +20,7 @@ HALF = 0.02  # of the largest output: bfloat16 keeps 8 bits
 
 
 def half_precision_does_not_move_tokens(case: Case) -> None:
-    """bfloat16 inputs and module at positions of hundreds, far apart, where bfloat16 itself can no longer count."""
+    """bfloat16 inputs and parameters give nearly equal outputs, at positions that bfloat16 cannot represent."""
     claims = case.claims
     pos = case.whole()
     if claims.range is None and "mix" not in claims.sites:
@@ -32,13 +32,13 @@ def half_precision_does_not_move_tokens(case: Case) -> None:
     wide = attend_at(q, k, v, scheme=exact, q_pos=pos, x=x)
     low = attend_at(*(t.bfloat16() for t in (q, k, v)), scheme=half, q_pos=pos, x=x.bfloat16())
     require(low.dtype == torch.bfloat16, f"bfloat16 inputs came back as {low.dtype}.")
-    worst = gap(low, wide)
+    worst = largest_difference(low, wide)
     require(worst <= HALF, f"in bfloat16 the output of attention is off by {worst:.1e} of its size (allowed {HALF:g}).")
     if "embed" in claims.sites:
-        worst = gap(half.embed(half.prepare(pos)), exact.embed(exact.prepare(pos)))
+        worst = largest_difference(half.embed(half.prepare(pos)), exact.embed(exact.prepare(pos)))
         require(worst <= HALF, f"in bfloat16 embedded rows are off by {worst:.1e} of their size (allowed {HALF:g}).")
     if "mix" in claims.sites:
-        worst = gap(half.mix(x.bfloat16(), half.prepare(pos)), exact.mix(x, exact.prepare(pos)))
+        worst = largest_difference(half.mix(x.bfloat16(), half.prepare(pos)), exact.mix(x, exact.prepare(pos)))
         require(worst <= HALF, f"in bfloat16 mixed rows are off by {worst:.1e} of their size (allowed {HALF:g}).")
     if not claims.learned and not list(half.buffers()):
         same = _leaves(half.prepare(pos)), _leaves(exact.prepare(pos))
@@ -56,10 +56,10 @@ def autocast_does_not_move_tokens(case: Case) -> None:
 
 
 def far_positions_keep_their_phase(case: Case) -> None:
-    """Up to ten million, as float32 and as integers, whatever the module and autocast are: a milliradian at most.
+    """Angles at positions up to ten million are exact to a milliradian, in any dtype and with autocast.
 
-    What is compared is the turned vector (or the embedded row) with its float64 self; an exactly relative scheme must
-    also give the same output of attention after so long a shift.
+    Rotated vectors (or embedding rows) are compared with those in float64. A scheme with an exact translation claim
+    must also give the same output of attention after such a shift.
     """
     claims = case.claims
     if claims.range is not None or "mix" in claims.sites:
@@ -80,27 +80,27 @@ def far_positions_keep_their_phase(case: Case) -> None:
             turned, wanted = module.transform(q, where, site), precise.transform(q.double(), exact, site)
             worst = max(worst, float(((turned - wanted).norm(dim=-1) / wanted.norm(dim=-1)).detach().max()))
         if "embed" in claims.sites:
-            worst = max(worst, gap(scheme.embed(where), precise.embed(exact)))
+            worst = max(worst, largest_difference(scheme.embed(where), precise.embed(exact)))
         require(worst <= MILLIRADIAN, f"near position {start} ({kind}) it is off by {worst:.1e} rad (allowed 1e-03).")
     if claims.translation == "exact":
         x = case.x().float()
         here, there = (attend_at(q, k, v, scheme=scheme, q_pos=p, x=x) for p in (near, near + (FAR - 50)))
-        worst = gap(there, here)
+        worst = largest_difference(there, here)
         require(worst <= MILLIRADIAN, f"a shift of {FAR - 50} changed the output of attention by {worst:.1e} (1e-03).")
 
 
 def named_parameters_stay_wide(case: Case) -> None:
-    """What ``wide`` names exists, and is float32 and unrounded after every cast, as the Parameter it was."""
+    """The tensors that ``wide`` names exist, and stay float32, unchanged and the same objects after every cast."""
     scheme = case.make().float()
     own = {**dict(scheme.named_parameters()), **dict(scheme.named_buffers())}
     unknown = [name for name in sorted(scheme.wide) if not hasattr(scheme, name)]
-    require(not unknown, f"`wide` names {', '.join(unknown)}, which it has not; its parameters are {sorted(own)}.")
+    require(not unknown, f"`wide` names {', '.join(unknown)}, which do not exist; its parameters are {sorted(own)}.")
     before = {name: (own[name], own[name].detach().clone()) for name in scheme.wide & set(own)}
     for half in (scheme.bfloat16(), scheme.half(), scheme.to(torch.bfloat16)):
         for name, (tensor, value) in before.items():
             now = half.get_parameter(name) if isinstance(tensor, nn.Parameter) else half.get_buffer(name)
-            kept = now.dtype == torch.float32 and torch.equal(now.detach(), value)
-            require(kept and now is tensor, f"a cast of the module changed {name}, which `wide` names: {now.dtype}.")
+            same = now.dtype == torch.float32 and torch.equal(now.detach(), value)
+            require(same and now is tensor, f"a cast of the module changed {name}, which `wide` names: {now.dtype}.")
 
 
 def _leaves(where: object) -> list[object]:

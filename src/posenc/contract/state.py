@@ -1,4 +1,4 @@
-"""State: saved and loaded, copied, pickled, built on the meta device; nothing hidden, nothing changed by looking."""
+"""Checks of state: save, load, copy, pickle and the meta device; no hidden state, and no side effects of use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import safetensors.torch as safetensors
 import torch
 from torch import Tensor
 
-from posenc.contract.case import Case, counters, gap, require
+from posenc.contract.case import Case, counters, largest_difference, require
 from posenc.scheme import Scheme
 
 SAME = 1e-12
@@ -27,7 +27,7 @@ def a_loaded_state_does_the_same(case: Case) -> None:
 
 
 def safetensors_hold_the_state(case: Case) -> None:
-    """Named tensors, each with a memory of its own, and nothing else: what a file of weights can hold."""
+    """The state consists of named tensors with separate memory, so that safetensors can store it."""
     one, other = case.make(0), case.make(1)
     other.load_state_dict(safetensors.load(safetensors.save(dict(one.state_dict()))))
     _same(case, one, other, "after its state went through safetensors")
@@ -40,7 +40,7 @@ def copies_do_the_same(case: Case) -> None:
 
 
 def parameters_may_be_views_of_one_vector(case: Case) -> None:
-    """As optimisers on one flat vector and ``vector_to_parameters`` leave them: beginning anywhere in its memory."""
+    """Parameters may be views of one flat vector at any offset, as ``vector_to_parameters`` makes them."""
     scheme, moved = case.make(), case.make()
     parameters = list(moved.parameters())
     vector = torch.cat([torch.zeros(1, dtype=torch.float64), *(p.detach().flatten() for p in parameters)])
@@ -52,7 +52,7 @@ def parameters_may_be_views_of_one_vector(case: Case) -> None:
 
 
 def the_meta_device_holds_a_scheme(case: Case) -> None:
-    """Built on meta, made real, drawn anew or loaded: nothing may stay uninitialised."""
+    """A scheme that is built on the meta device is fully initialized by loading or by ``reset_parameters``."""
     if case.instance is not None:
         return
     with torch.device("meta"):
@@ -78,7 +78,7 @@ def the_meta_device_holds_a_scheme(case: Case) -> None:
 
 
 def using_it_changes_nothing(case: Case) -> None:
-    """Twice the same answer, and the same whatever positions came before: no cache, no counter, inputs untouched."""
+    """Using a scheme has no side effects: equal results for equal calls, no cache, no counter, unchanged inputs."""
     scheme, pos = case.make(), case.positions()
     first = _detached(case, scheme)
     state = {name: value.clone() for name, value in scheme.state_dict().items()}
@@ -88,41 +88,41 @@ def using_it_changes_nothing(case: Case) -> None:
         used = case.make()
         used.prepare(other)
         later = _detached(case, used)
-        worst = max(gap(later[name], first[name]) for name in first)
+        worst = max(largest_difference(later[name], first[name]) for name in first)
         require(
             worst <= SAME, f"it remembers the {other.count} positions it saw before: off by {worst:.1e} afterwards."
         )
     coords = pos.coords.clone()
     q, k, v = case.qkv(scheme)
-    kept = q.clone(), k.clone(), v.clone()
+    originals = q.clone(), k.clone(), v.clone()
     where = scheme.prepare(pos)
     for site in ("q", "k", "v", "o"):
         scheme.transform({"q": q, "k": k}.get(site, v), where, site)
-    untouched = all(torch.equal(a, b) for a, b in zip(kept, (q, k, v), strict=True))
+    untouched = all(torch.equal(a, b) for a, b in zip(originals, (q, k, v), strict=True))
     require(untouched, "transform writes into its input; return a new tensor.")
     require(torch.equal(coords, pos.coords), "prepare writes into the positions it is given.")
     second = _detached(case, scheme)
-    worst = max(gap(second[name], first[name]) for name in first)
+    worst = max(largest_difference(second[name], first[name]) for name in first)
     require(worst <= SAME, f"the same call gives another result the second time, by {worst:.1e}: something is kept.")
     changed = [name for name, value in scheme.state_dict().items() if not torch.equal(value, state[name])]
     require(not changed, f"using it changed {changed[0] if changed else ''} in its state.")
 
 
 def draws_are_counted(case: Case) -> None:
-    """What draws anew at every ``prepare`` goes on where its saved counters stand, and draws something else there."""
+    """A scheme that draws at every ``prepare`` draws different numbers each time, determined by its saved counters."""
     scheme = case.make(held=False)
     if not counters(scheme):
         return
     state = {name: value.clone() for name, value in scheme.state_dict().items()}
     first, second = _detached(case, scheme), _detached(case, scheme)
     require(
-        any(gap(second[name], first[name]) > SAME for name in first),
+        any(largest_difference(second[name], first[name]) > SAME for name in first),
         f"names {', '.join(scheme.draws)} in `draws`, and draws the same again: leave `draws` out.",
     )
     other = case.make(1, held=False)
     other.load_state_dict(state)
     again = _detached(case, other)
-    worst = max(gap(again[name], first[name]) for name in first)
+    worst = max(largest_difference(again[name], first[name]) for name in first)
     require(
         worst <= SAME, f"at the same count it draws something else, by {worst:.1e}: seed its generator by the count."
     )
@@ -130,7 +130,7 @@ def draws_are_counted(case: Case) -> None:
 
 def _same(case: Case, a: Scheme, b: Scheme, when: str) -> None:
     first, second = _detached(case, a), _detached(case, b)
-    worst = max(gap(second[name], first[name]) for name in first)
+    worst = max(largest_difference(second[name], first[name]) for name in first)
     require(worst <= SAME, f"{when} it does something else, by {worst:.1e}.")
 
 

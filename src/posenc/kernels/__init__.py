@@ -1,1 +1,1 @@
-"""Heavy or shared cores of schemes, as pure functions."""
+"""Computational kernels that schemes share, or that are too long for a scheme's file; mostly pure functions."""

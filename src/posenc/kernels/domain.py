@@ -1,4 +1,4 @@
-"""The box that a field is defined on, and what happens outside it."""
+"""Domain of a grid encoding: a box of coordinates, and a rule for points outside it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,13 @@ Outside = Literal["error", "clamp", "wrap", "zero"]
 
 
 class Points(NamedTuple):
-    """Positions as a grid reads them: ``unit (.., N, P)`` in [0, 1], float64; ``inside (.., N)`` is False where the
-    row is zero; ``weights`` multiply the levels, ``(.., L)`` broadcast against ``(.., N, L)``."""
+    """Points of the unit cube, prepared for a grid.
+
+    Attributes:
+        unit: coordinates ``(.., N, P)`` in [0, 1], float64.
+        inside: ``(.., N)``, False for points whose row is zero; None if there are none.
+        weights: factors of the grid's levels ``(.., L)``, broadcast to ``(.., N, L)``; None for 1.
+    """
 
     unit: Float[Tensor, "*B N P"]
     inside: Bool[Tensor, "*B N"] | None = None
@@ -28,11 +33,16 @@ class Points(NamedTuple):
 
 
 class Box(NamedTuple):
-    """``low <= x <= high``, numbers or one an axis, becomes [0, 1]; a plain tuple of the three says the same.
+    """Box ``low <= x <= high`` of coordinates, which is mapped to [0, 1] on every axis.
 
-    outside: a rule, or one an axis: "error" refuses a point outside; "clamp" takes the nearest one of the box; "wrap"
-    repeats the box, the end of an axis being its beginning; "zero" gives a row of zeros. Low and high themselves are
-    inside, as the coordinates' own dtype rounds them.
+    A plain tuple ``(low, high, outside)`` can be used instead. The ends are inside the box, as the dtype of the
+    coordinates rounds them.
+
+    Attributes:
+        low: lower end, one number or one per axis.
+        high: upper end, one number or one per axis.
+        outside: rule for points outside, one or one per axis: "error" raises ValueError; "clamp" moves the point to the
+            nearest point of the box; "wrap" repeats the box periodically; "zero" gives a row of zeros.
     """
 
     low: float | Sequence[float] | Tensor = 0.0
@@ -41,11 +51,11 @@ class Box(NamedTuple):
 
 
 UNIT = Box()
-"""[0, 1] on every axis, and nothing outside."""
+"""The box [0, 1] on every axis, which refuses points outside."""
 
 
 class Domain(NamedTuple):
-    """A box with numbers and a rule for each axis."""
+    """A box with one low end, one high end and one rule per axis."""
 
     low: tuple[float, ...]
     high: tuple[float, ...]
@@ -53,18 +63,20 @@ class Domain(NamedTuple):
 
     @property
     def periodic(self) -> tuple[bool, ...]:
-        """Axes whose end is their beginning."""
+        """True for each periodic axis."""
         return tuple(rule == "wrap" for rule in self.outside)
 
     @property
     def range(self) -> tuple[Interval | None, ...]:
-        """The interval of each axis; None where it takes any number."""
+        """Interval of each axis; None for an axis that accepts any number."""
         sides = zip(self.low, self.high, self.outside, strict=True)
         return tuple((low, high) if rule == "error" else None for low, high, rule in sides)
 
     def take(self, pos: Positions) -> Points:
-        """Positions as points of the unit cube. On an axis that says "error" it clamps what
-        ``refuse_outside`` could not look at."""
+        """Map positions to points of the unit cube.
+
+        On an axis with the rule "error", points outside are clamped if ``refuse_outside`` could not check them.
+        """
         here, inside = pos.precise(), pos.placed
         low, high = (torch.tensor(side, dtype=here.dtype, device=here.device) for side in (self.low, self.high))
         unit = (here - low) / (high - low)
@@ -75,15 +87,18 @@ class Domain(NamedTuple):
                 inside = ~out if inside is None else inside & ~out
             nearest = u.detach().clamp(0, 1)
             moved = u - u.detach().floor() if rule == "wrap" else nearest
-            columns.append(torch.where(out, moved, u - (u.detach() - nearest)))  # an end keeps its slope
+            columns.append(torch.where(out, moved, u - (u.detach() - nearest)))  # keeps the gradient at the ends
         return Points(torch.stack(columns, -1), inside)
 
     def _beyond(self, pos: Positions, axis: int) -> Tensor:
-        """Compared as the coordinates are: float32's 1.2 is beyond float64's, and means the end of a box up to 1.2."""
+        """Return True for points beyond the box on an axis, compared in the dtype of the coordinates.
+
+        In float32, 1.2 is greater than 1.2 in float64, and still means the end of a box up to 1.2.
+        """
         return (pos.coords[..., axis] < self.low[axis]) | (pos.coords[..., axis] > self.high[axis])
 
     def refuse_outside(self, pos: Positions, name: str) -> None:
-        """Raises ValueError where a placed token stands outside on an axis that says "error"."""
+        """Raise ValueError if a placed token is outside the box on an axis with the rule "error"."""
         for axis, rule in enumerate(self.outside):
             out = self._beyond(pos, axis)
             out = out if pos.placed is None else out & pos.placed
@@ -96,8 +111,11 @@ class Domain(NamedTuple):
                 )
 
 
-def on_axes(box: Sequence[Any], axes: int) -> Domain:
-    """A ``Box``, or its values in a plain sequence, for so many axes. Raises ValueError where they make no box."""
+def make_domain(box: Sequence[Any], axes: int) -> Domain:
+    """Make the domain of a ``Box``, or of a plain tuple of its values, for ``axes`` axes.
+
+    Raises ValueError for an invalid box.
+    """
     if isinstance(box, str) or not isinstance(box, Sequence) or len(box) > 3:
         raise ValueError(
             f"a domain is a Box(low, high, outside), or those as a tuple; got {box!r}. As (0, 1, 'clamp')."
@@ -116,7 +134,7 @@ def on_axes(box: Sequence[Any], axes: int) -> Domain:
             )
     unknown = [rule for rule in outside if rule not in get_args(Outside)]
     if unknown:
-        raise ValueError(f"outside its box a grid says {', '.join(map(repr, get_args(Outside)))}; got {unknown[0]!r}.")
+        raise ValueError(f"`outside` is {', '.join(map(repr, get_args(Outside)))}; got {unknown[0]!r}.")
     return Domain(tuple(map(float, low)), tuple(map(float, high)), outside)
 
 
@@ -132,11 +150,20 @@ def _is_finite(number: Any) -> bool:
 Weighed = TypeVar("Weighed", Points, Waves)
 
 
-def weigh(where: Weighed, weights: Tensor | Sequence[float]) -> Weighed:
-    """The same with a grid's levels, or the directions of Fourier features, multiplied by ``weights``: ``(L,)`` for all
-    points, or ``(.., N, L)`` for each. Raises ValueError for another number of points, and for what has no levels.
+def weight_levels(where: Weighed, weights: Tensor | Sequence[float]) -> Weighed:
+    """Weight the levels of a grid, or the directions of Fourier features.
 
-    Coarse-to-fine training: ``embed(weigh(prepare(pos), coarse_to_fine(progress, levels)))``. Nothing is remembered.
+    For coarse-to-fine training: ``embed(weigh(prepare(pos), coarse_to_fine(progress, levels)))``.
+
+    Args:
+        where: prepared positions of a grid or of Fourier features.
+        weights: factors ``(L,)`` for all points, or ``(.., N, L)`` for each point.
+
+    Returns:
+        A copy of the prepared positions with these weights.
+
+    Raises:
+        ValueError: weights of another number of points, or prepared positions of a scheme without levels.
     """
     if not isinstance(where, Points | Waves):
         raise ValueError(
@@ -155,9 +182,16 @@ def weigh(where: Weighed, weights: Tensor | Sequence[float]) -> Weighed:
 
 
 def coarse_to_fine(progress: float | Tensor, levels: int) -> Tensor:
-    """``w_l = (1 - cos(pi clamp(alpha - l, 0, 1))) / 2``, ``alpha = progress L``: BARF, arXiv 2104.06405, equation 14.
+    """Compute level weights for coarse-to-fine training (BARF, Lin et al. 2021, arXiv 2104.06405, equation 14).
 
-    progress: 0 shows no level, 1 all of them; a number, or a tensor ``(..,)`` of them. Returns ``(.., L)``.
+        w_l = (1 - cos(pi clamp(alpha - l, 0, 1))) / 2,   alpha = progress L
+
+    Args:
+        progress: from 0 (no level) to 1 (all levels); a number or a tensor ``(..,)``.
+        levels: number of levels L.
+
+    Returns:
+        Weights ``(.., L)``.
     """
     alpha = torch.as_tensor(progress, dtype=torch.get_default_dtype())[..., None] * levels
     shown = (alpha - torch.arange(levels, device=alpha.device)).clamp(0, 1)

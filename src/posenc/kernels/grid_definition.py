@@ -1,4 +1,4 @@
-"""The definition of a grid's row in scalars, corner by corner: what ``kernels.interpolation`` is compared with.
+"""Scalar definition of grid interpolation, corner by corner: the reference for ``kernels.interpolation``.
 
 y(x) = sum_{c in {0, 1}^P} prod_p (t_p if c_p else 1 - t_p) table[row(i + c)]
 """
@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from posenc.kernels.domain import Domain
+from posenc.kernels.grid_levels import PRIMES, Level
 from posenc.kernels.interpolation import Interpolation
-from posenc.kernels.levels import PRIMES, Level
 
 
 def define_row(table: Tensor, p: Tensor, level: Level, domain: Domain, interpolation: Interpolation) -> Tensor:
-    """One level's row ``(F,)`` at the position ``p (P,)``."""
+    """Compute the interpolated row ``(F,)`` of one level at the position ``p (P,)``."""
     x = define_unit(p, domain)
     if x is None:
         return torch.zeros_like(table[0])
@@ -40,7 +40,7 @@ def define_row(table: Tensor, p: Tensor, level: Level, domain: Domain, interpola
 
 
 def define_index(vertex: list[int], level: Level) -> int:
-    """The table row of a vertex."""
+    """Return the row of the table that belongs to a vertex."""
     v = [n % level.vertices[axis] if level.periodic[axis] else n for axis, n in enumerate(vertex)]
     index = 0
     if level.hashed:
@@ -54,7 +54,7 @@ def define_index(vertex: list[int], level: Level) -> int:
 
 
 def define_unit(p: Tensor, domain: Domain) -> list[Tensor] | None:
-    """Where ``p`` stands in the box, from 0 to 1 an axis; None where the row is zero."""
+    """Return the position ``p`` relative to the box, from 0 to 1 on each axis; None if the row is zero."""
     x = []
     for axis, rule in enumerate(domain.outside):
         low, high = (side[axis] for side in (domain.low, domain.high))

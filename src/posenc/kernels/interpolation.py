@@ -1,22 +1,22 @@
-"""Rows of a table interpolated between the vertices of grids, with derivatives by the table and by the coordinates.
+"""Multiresolution grid interpolation of table rows, with derivatives by the table and by the coordinates.
 
     s_p = scale_p x_p + offset,   i_p = floor(s_p),   t_p = w(s_p - i_p)
     y_l = sum_c prod_p (c_p t_p + (1 - c_p)(1 - t_p)) table[row_l(i + c)],   c in {0, 1}^P
 
-w(s) = s (linear) or s^2 (3 - 2 s) (smoothstep); "nearest" is y_l = table[row_l(floor(s + 1/2 - offset))]. The sum is
-taken axis by axis, the last first, as 2^P - 1 linear interpolations between two numbers.
+Here w(s) = s (linear) or s^2 (3 - 2 s) (smoothstep); "nearest" is y_l = table[row_l(floor(s + 1/2 - offset))]. The sum
+is computed axis by axis, the last axis first, as 2^P - 1 linear interpolations between two values.
 
-``plain`` is that in torch's own operations, all levels at once: it has every derivative. On a CPU ``interpolate`` goes
-level by level over runs of points instead and keeps nothing but its inputs for the gradient; pairs of channels are read
-and added as one complex number, which makes one random access of two. Positions on the grid are computed in float64,
-where scale times x is exact for float32 coordinates.
+``plain`` computes this with torch operations for all levels at once, and has all derivatives. On a CPU ``interpolate``
+computes one level after another over runs of points, and saves only its inputs for the gradient. It reads and adds
+pairs of channels as one complex number, which halves the number of random accesses. Positions on the grid are computed
+in float64, in which scale times x is exact for float32 coordinates.
 
-What it costs is memory, not arithmetic. A level of 2^19 rows of two floats is 4 MiB, 65,536 points ask for each of its
-cache lines some eight times, and reading those in any order out of main memory takes 1.5 ms a level, out of the cache
-0.5; so a level is first read from end to end (0.2 ms) and then at random. All intermediates of all levels share memory
-that stays in the cache, and results are put in order once a run, since each point's levels share its cache lines. Tried
-and slower: runs of 2^13 and 2^14 points, and bags of weighted rows (``embedding_bag``, which wants the corners of a
-point side by side: to transpose rows and weights costs more than the gather).
+The cost is memory access, not arithmetic. A level of 2^19 rows of two floats has 4 MiB, and 65,536 points access each
+of its cache lines about eight times. Random access takes 1.5 ms per level from main memory and 0.5 ms from the cache. A
+level is therefore first read sequentially (0.2 ms) and then randomly. Intermediate results of all levels share memory
+that stays in the cache. Outputs are transposed once per run, because all levels of a point share its cache lines. These
+variants were slower: runs of 2^13 and 2^14 points, and ``embedding_bag``, which needs the corners of a point side by
+side, so that transposing rows and weights costs more than the gather.
 """
 
 from __future__ import annotations
@@ -31,29 +31,32 @@ from jaxtyping import Float
 from torch import Tensor
 
 from posenc.kernels.domain import Points
-from posenc.kernels.levels import Level
+from posenc.kernels.grid_levels import Level
 from posenc.kernels.linear import differentiable_gradients, eager
 
 Interpolation = Literal["nearest", "linear", "smoothstep"]
 
 RUN = 1 << 15
-"""Points at a time: it bounds the memory that is taken, whatever their number."""
+"""Number of points per run, which bounds the temporary memory for any number of points."""
 
 SPREAD = 1e-4
-"""Rows start uniform within this of zero: arXiv 2201.05989, section 4."""
+"""Initial rows are uniform in [-SPREAD, SPREAD]: arXiv 2201.05989, section 4."""
 
 LINE = 64
-"""Bytes that memory hands over at once."""
+"""Size of a cache line in bytes."""
 
 CACHED = 1 << 20
-"""Bytes of rows that the cache nearest to a core keeps by itself."""
+"""Number of bytes of rows that stay in the cache of a core without prefetching."""
 
 MASK = 0xFFFFFFFF
+"""Mask of the low 32 bits of a hash."""
+
 NARROW = 2**31
+"""Number above the largest 32-bit integer."""
 
 
 def refuse_unknown(axes: int, features: int, interpolation: str) -> None:
-    """Raises ValueError unless there is something to interpolate, in a way that is known."""
+    """Raise ValueError for a grid without axes or features, or an unknown interpolation."""
     if axes < 1 or features < 1:
         raise ValueError(f"a grid has at least one axis and one feature; got axes={axes}, features={features}.")
     if interpolation not in get_args(Interpolation):
@@ -63,7 +66,7 @@ def refuse_unknown(axes: int, features: int, interpolation: str) -> None:
 def rows_at(
     table: Float[Tensor, "rows F"], where: Points, levels: Sequence[Level], interpolation: Interpolation
 ) -> Float[Tensor, "*B N LF"]:
-    """The levels' rows side by side, level-major, times the levels' weights; zeros where a point has no place."""
+    """Compute the weighted rows of all levels, concatenated level by level; zeros for points without a place."""
     y = interpolate(table, where.unit, levels, interpolation)
     if where.weights is not None:
         if where.weights.shape[-1] != len(levels):
@@ -79,8 +82,8 @@ def rows_at(
 def interpolate(
     table: Float[Tensor, "rows F"], x: Float[Tensor, "*B P"], levels: Sequence[Level], interpolation: Interpolation
 ) -> Float[Tensor, "*B L F"]:
-    """``y_l(x)`` for points x in [0, 1]^P, in the table's dtype; computed in float32 where that is narrower."""
-    if not _here_and_now(table):
+    """Compute ``y_l(x)`` for points x in [0, 1]^P, in the table's dtype, with at least float32 arithmetic."""
+    if not _eager_on_cpu(table):
         return plain(table, x, levels, interpolation)
     flat = x.reshape(-1, x.shape[-1]).to(torch.float64)
     wide = _aligned(table.to(torch.promote_types(table.dtype, torch.float32)))
@@ -89,7 +92,7 @@ def interpolate(
 
 
 def plain(table: Tensor, x: Tensor, levels: Sequence[Level], interpolation: Interpolation) -> Tensor:
-    """The same by gathering all corners of all levels at once."""
+    """Compute ``interpolate`` by gathering all corners of all levels at once."""
     wide = torch.promote_types(table.dtype, torch.float32)
     whole = functools.partial(torch.tensor, dtype=torch.long, device=x.device)
     real = functools.partial(torch.tensor, dtype=torch.float64, device=x.device)
@@ -113,7 +116,7 @@ def plain(table: Tensor, x: Tensor, levels: Sequence[Level], interpolation: Inte
         low, high = y.chunk(2)
         y = low + t[..., axis, None] * (high - low)
     if x.requires_grad:
-        y = y + 0 * t.cos().sum(-1, keepdim=True)  # derivatives of zero, where autograd refuses what depends on nothing
+        y = y + 0 * t.cos().sum(-1, keepdim=True)  # makes derivatives 0 where autograd would refuse them
     return y[0].to(table.dtype)
 
 
@@ -121,7 +124,7 @@ def _weight(s: Tensor, interpolation: Interpolation) -> Tensor:
     return s * s * (3 - 2 * s) if interpolation == "smoothstep" else s
 
 
-def _here_and_now(table: Tensor) -> bool:
+def _eager_on_cpu(table: Tensor) -> bool:
     return eager() and table.device.type == "cpu"
 
 
@@ -133,22 +136,22 @@ class _Grids(torch.autograd.Function):
         out, scratch = table.new_empty(len(x), len(levels), table.shape[1]), _Scratch()
         elements = _elements(out).flatten(1)
         for run, across in _runs(x):
-            found = scratch("found", elements.dtype, len(levels), elements.shape[1] // len(levels), across.shape[1])
-            for level, numbers in zip(levels, _numbers(found), strict=True):
+            values = scratch("values", elements.dtype, len(levels), elements.shape[1] // len(levels), across.shape[1])
+            for level, numbers in zip(levels, _numbers(values), strict=True):
                 cell = _cell(across, level, interpolation, table, scratch)
                 y = _corners(table, cell, scratch)
                 for t in reversed(cell.t.unbind()):
                     y = _along(y, t)
                 numbers.copy_(y[:, 0])
-            elements[run] = found.flatten(0, 1).t()  # all levels of a point at once: they share its cache lines
+            elements[run] = values.flatten(0, 1).t()  # all levels of a point share its cache lines
         return out
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         (table, x), (g,) = ctx.saved_tensors, grad_outputs
         if torch.is_grad_enabled():
-            alike = functools.partial(plain, levels=ctx.levels, interpolation=ctx.interpolation)
-            return (*differentiable_gradients(alike, (table, x), g), None, None)
+            plain_at_levels = functools.partial(plain, levels=ctx.levels, interpolation=ctx.interpolation)
+            return (*differentiable_gradients(plain_at_levels, (table, x), g), None, None)
         by_table = torch.zeros_like(table) if ctx.needs_input_grad[0] else None
         by_x = torch.zeros_like(x) if ctx.needs_input_grad[1] else None
         elements, scratch = _elements(_aligned(g)).flatten(1), _Scratch()
@@ -167,13 +170,13 @@ class _Grids(torch.autograd.Function):
 
 
 class _Scratch:
-    """Memory by name, taken once and overwritten by every level: fresh memory costs as much as the arithmetic."""
+    """Named temporary memory that all levels reuse, because allocating memory costs as much as the arithmetic."""
 
     def __init__(self) -> None:
         self.taken: dict[tuple[str, torch.dtype], Tensor] = {}
 
     def __call__(self, name: str, dtype: torch.dtype, *shape: int) -> Tensor:
-        """Anything, of this shape."""
+        """Return a tensor of this shape with undefined values."""
         taken, size = self.taken.get((name, dtype)), math.prod(shape)
         if taken is None or len(taken) < size:
             taken = self.taken[name, dtype] = torch.empty(size, dtype=dtype)
@@ -181,11 +184,14 @@ class _Scratch:
 
 
 class _Cell(NamedTuple):
-    """A run of n points in the cells of one level, in memory that the next level overwrites.
+    """Cells of a run of n points in one level, in memory that the next level overwrites.
 
-    rows: the level's part of the table. row ``(2^P n,)``: of each corner, corner by corner, axis p the p-th
-    bit. s ``(P, n)``: where in the cell. t ``(P, n width)``: the upper corners' weights, once for each number of an
-    element; no axes for the nearest vertex.
+    Attributes:
+        rows: part of the table that belongs to the level.
+        row: row of each corner, ``(2^P n,)``, corner by corner; axis p is bit p of the corner's number.
+        s: position within the cell, ``(P, n)``.
+        t: weight of the upper corners, ``(P, n width)``, repeated for each number of an element; without axes for
+            "nearest".
     """
 
     rows: slice
@@ -195,7 +201,7 @@ class _Cell(NamedTuple):
 
 
 def _runs(x: Tensor) -> Iterator[tuple[slice, Tensor]]:
-    """Some points at a time, ``(P, n)``."""
+    """Divide points into runs, each transposed to ``(P, n)``."""
     for start in range(0, len(x), RUN):
         run = slice(start, start + RUN)
         yield run, x[run].t().contiguous()
@@ -224,10 +230,10 @@ def _cell(x: Tensor, level: Level, interpolation: Interpolation, table: Tensor, 
 
 
 def _terms(i: Tensor, level: Level, corners: int, scratch: _Scratch) -> Tensor:
-    """What each axis adds to the row of its lower and its upper vertex, ``(corners, P, n)``.
+    """Return the summand of each axis to the row of its lower and its upper vertex, ``(corners, P, n)``.
 
-    T is a power of two, so the low bits of a hash are enough, and they are those of the low bits of a prime: with them
-    most products fit into 32 bits.
+    T is a power of two, so only the low bits of a hash matter, and they depend only on the low bits of a prime. With
+    those most products fit into 32 bits.
     """
     multipliers = [m % level.rows if level.hashed else m for m in level.multipliers]
     times = torch.tensor(multipliers, dtype=i.dtype)[:, None]
@@ -243,7 +249,7 @@ def _terms(i: Tensor, level: Level, corners: int, scratch: _Scratch) -> Tensor:
 
 
 def _narrowest(level: Level) -> torch.dtype:
-    """The integers that hold every product and sum of a level's rows: 32 bits are faster than 64."""
+    """Return the narrowest integer dtype that holds every product and sum of a level: 32 bits are faster than 64."""
     beyond = [vertices + 1 for vertices in level.vertices]
     if level.hashed:
         largest = max(beyond) * level.rows
@@ -253,52 +259,52 @@ def _narrowest(level: Level) -> torch.dtype:
 
 
 def _width(table: Tensor) -> int:
-    """Numbers in one element: two, as one complex number, where the features are even."""
+    """Return the numbers per element: 2 (one complex number) if the number of features is even, otherwise 1."""
     return 1 if table.shape[-1] % 2 else 2
 
 
 def _aligned(rows: Tensor) -> Tensor:
-    """The same numbers where a pair of them may be read as one: a view into a longer vector can begin between pairs."""
+    """Return rows whose memory can be read as complex pairs; a view with an odd offset is copied."""
     rows = rows.contiguous()
     return rows.clone() if rows.storage_offset() % 2 else rows
 
 
 def _elements(rows: Tensor) -> Tensor:
-    """``(.., F)`` as ``(.., F / width)``, a view."""
+    """View rows ``(.., F)`` as elements ``(.., F / width)``."""
     return rows if _width(rows) == 1 else torch.view_as_complex(rows.unflatten(-1, (-1, 2)))
 
 
 def _numbers(elements: Tensor) -> Tensor:
-    """``(.., n)`` elements as ``(.., n width)`` numbers, a view."""
+    """View elements ``(.., n)`` as numbers ``(.., n width)``."""
     return torch.view_as_real(elements).flatten(-2) if elements.is_complex() else elements
 
 
 def _corners(table: Tensor, cell: _Cell, scratch: _Scratch) -> Tensor:
-    """The rows of all corners, ``(C, 2^P, n width)``."""
+    """Gather the rows of all corners, ``(C, 2^P, n width)``."""
     rows = table[cell.rows]
     _fetch(rows, cell)
     columns = _elements(rows).t()
-    found = scratch("corners", columns.dtype, len(columns), len(cell.row))
-    for column, out in zip(columns, found, strict=True):
+    values = scratch("corners", columns.dtype, len(columns), len(cell.row))
+    for column, out in zip(columns, values, strict=True):
         torch.index_select(column, 0, cell.row, out=out)
-    found = _numbers(found)
-    return found.view(len(columns), 2 ** len(cell.t), found.shape[1] >> len(cell.t))
+    values = _numbers(values)
+    return values.view(len(columns), 2 ** len(cell.t), values.shape[1] >> len(cell.t))
 
 
 def _fetch(rows: Tensor, cell: _Cell) -> None:
-    """Reads a level from end to end where its cache lines are about to be read in any order, which is much slower."""
+    """Read a level sequentially into the cache before random access to it, which would be much slower."""
     if len(cell.row) * LINE >= rows.nbytes > CACHED:
         rows.sum()
 
 
 def _along(y: Tensor, t: Tensor) -> Tensor:
-    """One axis less, the last: between its lower half of corners and its upper one, over the lower one."""
+    """Interpolate along the last axis, between the lower and the upper corners; overwrites the lower ones."""
     low, high = y.chunk(2, 1)
     return low.lerp_(high, t)
 
 
 def _add_to_corners(by_table: Tensor, cell: _Cell, g: Tensor, scratch: _Scratch) -> None:
-    """``by_table[row(c)] += weight_c g``: one number after another, in the order of the points, on one thread."""
+    """Add the gradient ``by_table[row(c)] += weight_c g`` in the order of the points on one thread (deterministic)."""
     parts, size = scratch("parts", g.dtype, len(g), 2 ** len(cell.t), g.shape[-1]), 1
     parts[:, :1] = g
     for t in cell.t:
@@ -313,10 +319,10 @@ def _add_to_corners(by_table: Tensor, cell: _Cell, g: Tensor, scratch: _Scratch)
 
 
 def _slopes(table: Tensor, cell: _Cell, g: Tensor, scratch: _Scratch) -> Tensor:
-    """``g . dy / dt_p``, ``(P, n)``: along axis p the difference of its two sides, along the others as the value."""
-    y, turned = _corners(table, cell, scratch), []
+    """Return ``g . dy / dt_p``, ``(P, n)``: the difference along axis p, interpolated along the other axes."""
+    y, derivatives = _corners(table, cell, scratch), []
     for t in reversed(cell.t.unbind()):
         low, high = y.chunk(2, 1)
-        turned = [high - low, *(_along(part, t) for part in turned)]
+        derivatives = [high - low, *(_along(part, t) for part in derivatives)]
         y = _along(y, t)
-    return torch.stack([(part * g).sum((0, 1)).view(-1, _width(table)).sum(1) for part in turned])
+    return torch.stack([(part * g).sum((0, 1)).view(-1, _width(table)).sum(1) for part in derivatives])

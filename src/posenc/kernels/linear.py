@@ -1,11 +1,11 @@
-"""Linear layers and feed-forwards that take oneDNN's float32 product on CPUs where torch's own is slower.
+"""Linear layers and feed-forward networks that use oneDNN's float32 matrix product on a CPU, where it is faster.
 
     y = x W^T + b;   dx = g W,   dW = g^T x,   db = sum g
     f = act(x W_1^T + b_1) W_2^T + b_2
 
-torch sends float32 products to MKL, which runs its AVX2 path on processors that are not Intel's; oneDNN, which comes
-with the same torch, runs AVX-512 there (``benchmarks/encoder.py`` measures how much faster). On every other device,
-dtype and size, and while compiling, these are ``functional.linear`` and its composition themselves.
+torch uses MKL for float32 products. On processors of other makers than Intel, MKL runs its AVX2 code. oneDNN, which is
+part of torch, runs AVX-512 code there (``benchmarks/encoder.py`` measures the speedup). On other devices, for other
+dtypes and small sizes, and while compiling, these functions call ``functional.linear``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from torch.autograd import forward_ad
 from torch.nn import functional
 
 LEAST_WORK = 1 << 21
-"""Multiplications below which the call costs more than it saves."""
+"""Number of multiplications below which the call costs more than it saves."""
 
 Activation = Literal["relu", "gelu"]
 
@@ -30,7 +30,7 @@ Activation = Literal["relu", "gelu"]
 def linear(
     x: Float[Tensor, "*B inner"], weight: Float[Tensor, "outer inner"], bias: Tensor | None = None
 ) -> Float[Tensor, "*B outer"]:
-    """``x W^T + b``; second derivatives take the plain way."""
+    """Compute ``x W^T + b``. Second derivatives use torch's own formula."""
     return _Linear.apply(x, weight, bias) if _pays(x, weight) else functional.linear(x, weight, bias)
 
 
@@ -40,14 +40,14 @@ def feed_forward(
     down: tuple[Float[Tensor, "dim hidden"], Tensor],
     activation: Activation,
 ) -> Float[Tensor, "*B dim"]:
-    """``act(x W_1^T + b_1) W_2^T + b_2`` from two pairs of weight and bias."""
+    """Compute ``act(x W_1^T + b_1) W_2^T + b_2`` from two pairs of weight and bias."""
     if _pays(x, up[0]):
         return _FeedForward.apply(x, *up, *down, activation)
     return _plain_feed_forward(x, *up, *down, activation=activation)
 
 
 def eager_float32(*tensors: Tensor) -> bool:
-    """Whether plain float32 tensors on a CPU are computed here and now: nothing traces, casts or batches them."""
+    """Return True for float32 tensors on a CPU in eager mode, without autocast, tracing or ``torch.func``."""
     return (
         eager()
         and all(t.device.type == "cpu" and t.dtype == torch.float32 for t in tensors)
@@ -56,22 +56,22 @@ def eager_float32(*tensors: Tensor) -> bool:
 
 
 def eager() -> bool:
-    """Whether things are computed here and now: nothing traces, batches or differentiates forwards."""
+    """Return True in eager mode: no compilation, no ``torch.func`` transform, no forward-mode differentiation."""
     return not torch.compiler.is_compiling() and maybe_current_level() is None and forward_ad._current_level < 0
 
 
 def differentiable_gradients(
     plain: Callable[..., Tensor], inputs: Sequence[Tensor | None], g: Tensor
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of ``plain(*inputs)`` weighted by ``g``, with a graph of their own: for second derivatives."""
+    """Return the gradients of ``plain(*inputs)`` weighted by ``g``, with a graph for second derivatives."""
     wanted = [t for t in inputs if t is not None and t.requires_grad]
-    found = iter(torch.autograd.grad(plain(*inputs), wanted, g, create_graph=True))
-    return tuple(next(found) if t is not None and t.requires_grad else None for t in inputs)
+    gradients = iter(torch.autograd.grad(plain(*inputs), wanted, g, create_graph=True))
+    return tuple(next(gradients) if t is not None and t.requires_grad else None for t in inputs)
 
 
 def _pays(x: Tensor, weight: Tensor) -> bool:
     return (
-        eager_float32(x, weight)  # first: under export a question about a size would limit that size for good
+        eager_float32(x, weight)  # first: under export, reading a size would fix that size
         and x.numel() * weight.shape[0] >= LEAST_WORK
         and torch.backends.mkldnn.is_available()
         and hasattr(torch.ops.mkldnn, "_linear_pointwise")
@@ -79,12 +79,12 @@ def _pays(x: Tensor, weight: Tensor) -> bool:
 
 
 def _product(a: Tensor, b: Tensor, bias: Tensor | None = None, activation: str = "none") -> Tensor:
-    """``act(a b^T + bias)`` of matrices; torch.compile's own CPU code calls the same operator."""
+    """Compute ``act(a b^T + bias)`` of matrices, by the operator that torch.compile's CPU code calls too."""
     return torch.ops.mkldnn._linear_pointwise(a, b, bias, activation, [], "")
 
 
 def _weight_gradient(g: Tensor, x: Tensor) -> Tensor:
-    """``g^T x``, the smaller side first: oneDNN is faster on a flat result than on a tall one."""
+    """Compute ``g^T x`` with the smaller side first, because oneDNN is faster if the result has fewer rows."""
     return _product(g.t(), x.t()) if g.shape[1] <= x.shape[1] else _product(x.t(), g.t()).t()
 
 
@@ -114,7 +114,7 @@ class _FeedForward(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: Activation) -> Tensor:
         flat = x.reshape(-1, x.shape[-1])
         ctx.activation = activation
-        if activation == "relu":  # fused into the product; its sign is all that the backward needs
+        if activation == "relu":  # fused into the product; the backward needs only its sign
             hidden = before = _product(flat, w1, b1, "relu")
         else:
             before = _product(flat, w1, b1)

@@ -1,7 +1,7 @@
-"""What depends on a query and a key: how far apart they stand, and whether both have a place.
+"""Query-key pairs: distances between positions, masks of pairs with a place, and sums over keys.
 
-``Pairs`` holds positions, O(Q + K), and computes what a bias asks for when it asks; attention cuts it into runs of
-queries, so that no bias of a long sequence is ever whole, and a FlexAttention form reads one pair of it.
+``Pairs`` stores the positions, O(Q + K) memory, and computes values of pairs on demand. Attention divides it into runs
+of queries, so that the (Q, K) bias of a long sequence is never stored. FlexAttention reads single pairs.
 """
 
 from __future__ import annotations
@@ -13,67 +13,77 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from posenc.kernels.seen import hides
+from posenc.kernels.attention_mask import may_exclude_keys
 from posenc.positions import Positions, readable
 
 Index = Tensor
-"""Number of a sample, query or key, as FlexAttention counts them."""
+"""Index of a sample, query or key, as FlexAttention passes it."""
 
 
 @runtime_checkable
 class Divisible(Protocol):
-    """A pair that can be asked for some of the queries."""
+    """Protocol of prepared pairs that can be restricted to some of the queries."""
 
     def queries(self, part: slice) -> Divisible: ...
 
 
 class Pairs(NamedTuple):
-    """Queries and keys by where they stand."""
+    """Positions of queries and keys.
+
+    Attributes:
+        q: positions of the queries.
+        k: positions of the keys.
+    """
 
     q: Positions
     k: Positions
 
     def queries(self, part: slice) -> Pairs:
+        """Return the pairs of some of the queries with all keys."""
         return Pairs(self.q[part], self.k)
 
     @property
     def dtype(self) -> torch.dtype:
+        """Dtype of values that depend on real distances."""
         return torch.promote_types(self.q.table_dtype, self.k.table_dtype)
 
     def distance(self, axis: int = 0) -> Tensor:
-        """``k_pos - q_pos`` on one axis, exact for whole ones: ``(Q, K)``, or ``(B, 1, Q, K)`` where samples differ."""
+        """Return ``k_pos - q_pos`` on one axis, ``(Q, K)``, or ``(B, 1, Q, K)`` if samples have different positions."""
         return distances(self.q, self.k, axis)
 
     def far(self) -> Tensor:
-        """``|k_pos - q_pos|`` as real numbers, Euclidean on several axes, shaped like ``distance``."""
+        """Return the Euclidean distance ``|k_pos - q_pos|`` as real numbers, shaped like ``distance``."""
         if self.q.axes == 1:
             return self.distance().abs().to(self.dtype)
-        apart = torch.stack([self.distance(axis).to(self.dtype) for axis in range(self.q.axes)])
-        return torch.linalg.vector_norm(apart, dim=0)  # whose slope at 0 is 0
+        differences = torch.stack([self.distance(axis).to(self.dtype) for axis in range(self.q.axes)])
+        return torch.linalg.vector_norm(differences, dim=0)  # its gradient at 0 is 0
 
     def placed(self) -> Tensor | None:
+        """Return True for pairs in which both tokens have a place; None if all do."""
         return both_placed(self.q, self.k)
 
     def neutral(self, bias: Tensor) -> Tensor:
-        """``bias (.., Q, K)``, 0 where the query or the key has no place."""
+        """Return ``bias (.., Q, K)`` with 0 for pairs in which the query or the key has no place."""
         placed = self.placed()
         return bias if placed is None else bias.where(placed, 0)
 
     def before(self) -> Tensor:
-        """True where the key stands at or before the query, or one of them has no place."""
-        seen, placed = self.distance() <= 0, self.placed()
-        return seen if placed is None else seen | ~placed
+        """Return True where the key stands at or before the query, or one of them has no place."""
+        before, placed = self.distance() <= 0, self.placed()
+        return before if placed is None else before | ~placed
 
-    def of_seen_before(self, values: Tensor, seen: Tensor | None, *, placed: bool = False) -> Tensor:
-        """``values (.., Q, K)``, 0 for keys that stand after the query or that it may not see (nor, ``placed``, one
-        of them without a place)."""
-        counted = self.before() if seen is None else seen & self.before()
-        has = self.placed() if placed else None
-        counted = counted if has is None else counted & has
-        return values.where(counted, 0) if hides(counted) else values
+    def of_seen_before(self, values: Tensor, attn_mask: Tensor | None, *, placed: bool = False) -> Tensor:
+        """Return ``values (.., Q, K)`` with 0 for keys after the query and for masked keys.
+
+        With ``placed=True`` pairs in which a token has no place are 0 too.
+        """
+        counted = self.before() if attn_mask is None else attn_mask & self.before()
+        both = self.placed() if placed else None
+        counted = counted if both is None else counted & both
+        return values.where(counted, 0) if may_exclude_keys(counted) else values
 
     def reader(self, axis: int = 0) -> Callable[[Index, Index, Index], tuple[Tensor, Tensor | None]]:
-        """A function of ``(b, i, j)`` for FlexAttention: one pair's distance, and whether both have a place."""
+        """Return a function of ``(b, i, j)`` for FlexAttention: a pair's distance, and whether both have a place."""
         at_q, at_k = (_of_sample(p.coords[..., axis]) for p in (self.q, self.k))
         has_q, has_k = (None if p.placed is None else _of_sample(p.placed) for p in (self.q, self.k))
 
@@ -86,7 +96,7 @@ class Pairs(NamedTuple):
         return read
 
     def far_reader(self) -> Callable[[Index, Index, Index], tuple[Tensor, Tensor | None]]:
-        """``reader`` of ``far``."""
+        """Return ``reader`` for the Euclidean distance of ``far``."""
         readers = [self.reader(axis) for axis in range(self.q.axes)]
 
         def read(b: Index, i: Index, j: Index) -> tuple[Tensor, Tensor | None]:
@@ -102,13 +112,16 @@ class Pairs(NamedTuple):
 
 
 def distances(q: Positions, k: Positions, axis: int = 0) -> Tensor:
-    """``k_pos - q_pos`` on one axis: ``(Q, K)``, or ``(B, 1, Q, K)`` where samples differ."""
-    apart = k.coords[..., None, :, axis] - q.coords[..., :, None, axis]
-    return apart.unsqueeze(-3) if apart.dim() == 3 else apart
+    """Return ``k_pos - q_pos`` on one axis, ``(Q, K)``, or ``(B, 1, Q, K)`` if samples have different positions."""
+    difference = k.coords[..., None, :, axis] - q.coords[..., :, None, axis]
+    return difference.unsqueeze(-3) if difference.dim() == 3 else difference
 
 
 def window_rows(pair: Pairs, window: Sequence[int]) -> Tensor:
-    """Each pair's row in a table of the offsets inside a window, row-major from ``1 - w`` on each axis; unplaced 0."""
+    """Return each pair's row in a table of relative offsets inside a window.
+
+    Offsets count from ``1 - w`` on each axis of length w, row-major. Pairs without a place have row 0.
+    """
     row, placed = torch.zeros_like(pair.distance()), pair.placed()
     for axis, size in enumerate(window):
         row = row * (2 * size - 1) + pair.distance(axis) + size - 1
@@ -116,7 +129,7 @@ def window_rows(pair: Pairs, window: Sequence[int]) -> Tensor:
 
 
 def window_reader(pair: Pairs, window: Sequence[int]) -> Callable[[Index, Index, Index], tuple[Tensor, Tensor | None]]:
-    """``window_rows`` of one pair, for FlexAttention, and whether both have a place."""
+    """Return ``window_rows`` as a function of ``(b, i, j)`` for FlexAttention, and whether both have a place."""
     readers = [pair.reader(axis) for axis in range(len(window))]
 
     def read(b: Index, i: Index, j: Index) -> tuple[Tensor, Tensor | None]:
@@ -130,20 +143,20 @@ def window_reader(pair: Pairs, window: Sequence[int]) -> Callable[[Index, Index,
 
 
 def both_placed(q: Positions, k: Positions) -> Tensor | None:
-    """True where query and key both have a place, shaped to broadcast with ``distances``; None where all have."""
-    found = None
+    """Return True where query and key both have a place, shaped to broadcast with ``distances``; None if all do."""
+    both = None
     for pos, side in ((q, -1), (k, -2)):
         if pos.placed is not None:
             placed = pos.placed.unsqueeze(side)
             placed = placed.unsqueeze(-3) if placed.dim() == 3 else placed
-            found = placed if found is None else found & placed
-    return found
+            both = placed if both is None else both & placed
+    return both
 
 
 def sums_from(values: Tensor, pair: Pairs, *, inclusive: bool) -> Tensor:
-    """``s[.., j]``, the sum of ``values[.., l]`` over keys l that stand after key j, or, ``inclusive``, at j or after.
+    """Compute ``s[.., j]``, the sum of ``values[.., l]`` over keys l after key j; with ``inclusive``, at j or after.
 
-    values ``(B, H, Q, K)``; 0 already where key l must not count for a query. Keys at one place count together.
+    ``values (B, H, Q, K)`` must be 0 for pairs that do not count. Keys at equal positions are summed together.
     """
     at = pair.k.coords[..., 0].detach()
     if _in_a_row(at):
@@ -159,7 +172,7 @@ def sums_from(values: Tensor, pair: Pairs, *, inclusive: bool) -> Tensor:
 
 
 def running_sums(values: Tensor, pair: Pairs) -> tuple[Tensor, Tensor]:
-    """The sum of ``values (B, H, K)`` over keys at or before each query, ``(B, H, Q)``, and each key, ``(B, H, K)``."""
+    """Sum ``values (B, H, K)`` over keys at or before each query, ``(B, H, Q)``, and each key, ``(B, H, K)``."""
     at_q, at_k = (p.coords[..., 0].detach().to(pair.dtype) for p in (pair.q, pair.k))
     if at_q.dim() != at_k.dim():
         at_q, at_k = (at if at.dim() == 2 else at.expand(len(values), -1) for at in (at_q, at_k))
@@ -168,22 +181,26 @@ def running_sums(values: Tensor, pair: Pairs) -> tuple[Tensor, Tensor]:
     total = torch.cat([torch.zeros_like(values[..., :1]), values.gather(-1, key.expand(values.shape)).cumsum(-1)], -1)
     last = (torch.searchsorted(ordered, at.contiguous(), right=True) for at in (at_q, at_k))
     wide = (index if index.dim() == 1 else index[:, None] for index in last)
-    found = [total.gather(-1, index.expand(*values.shape[:2], -1)) for index in wide]
-    return found[0], found[1]
+    sums = [total.gather(-1, index.expand(*values.shape[:2], -1)) for index in wide]
+    return sums[0], sums[1]
 
 
 def _in_a_row(at: Tensor) -> bool:
-    """Whether every key stands after the one before it, as in a text; not asked where the answer costs more."""
+    """Return True if positions increase from key to key, as in a text.
+
+    On other devices than the CPU this is always False, because the check costs more than it saves.
+    """
     return at.device.type == "cpu" and readable(at) and bool((at[..., 1:] > at[..., :-1]).all())
 
 
 def _keys_before(at: Tensor, order: Tensor, *, inclusive: bool) -> Tensor:
-    """How many keys stand before each key, or, ``inclusive``, before it or where it stands. order: ``at.argsort(-1)``.
+    """Count the keys before each key; with ``inclusive``, also those at its position.
 
-    What ``searchsorted`` finds of a row in itself, by operations that ONNX has.
+    ``order`` is ``at.argsort(-1)``. The result equals ``searchsorted`` of a row in itself, with operations that ONNX
+    supports.
     """
     ordered = at.gather(-1, order)
-    new = (ordered != ordered.roll(1, -1)).long()  # the first against the last: of no consequence
+    new = (ordered != ordered.roll(1, -1)).long()  # the comparison of the last with the first has no effect
     place = torch.zeros_like(order).scatter(-1, order, new.cumsum(-1) - new[..., :1])
     count = torch.zeros_like(order).scatter_add(-1, place, torch.ones_like(order))
     upto = count.cumsum(-1)
@@ -191,6 +208,6 @@ def _keys_before(at: Tensor, order: Tensor, *, inclusive: bool) -> Tensor:
 
 
 def _of_sample(values: Tensor) -> Callable[[Index, Index], Tensor]:
-    """How FlexAttention reads ``(N,)`` or ``(B, N)``."""
+    """Return a function of ``(b, n)`` that reads ``(N,)`` or ``(B, N)``, for FlexAttention."""
     rows = values if values.dim() == 2 else values[None]
     return lambda b, n: rows[b, n] if rows.shape[0] > 1 else rows[0, n]

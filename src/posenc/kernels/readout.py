@@ -1,4 +1,4 @@
-"""A small trained network that turns a place's few numbers into one: ``3 -> 128 -> ReLU -> 1`` and its kin."""
+"""Readout network: a small multilayer perceptron from an encoding row to one value, as ``3 -> 128 -> ReLU -> 1``."""
 
 from __future__ import annotations
 
@@ -13,17 +13,26 @@ from torch import Tensor, nn
 from posenc.positions import Positions
 
 
-class Points(NamedTuple):
-    """``rows (.., N, F)`` that a network may read, and which tokens have a place, as in Positions."""
+class PreparedRows(NamedTuple):
+    """Prepared rows of a readout.
+
+    Attributes:
+        rows: ``(.., N, F)``.
+        placed: which tokens have a place, as in ``Positions``.
+    """
 
     rows: Tensor
     placed: Tensor | None
 
 
 class Readout(nn.Module):
-    """``W_2 ReLU(W_1 x + b_1) + b_2``: a linear layer for every width, ReLU between them, one number at the end.
+    """Multilayer perceptron ``W_2 ReLU(W_1 x + b_1) + b_2`` with one output.
 
-    width: of the input. hidden: the widths between; () for one linear layer. Weights start as torch's linear layers do.
+    Weights are initialized as in torch's linear layers.
+
+    Args:
+        width: width of the input.
+        hidden: widths of the hidden layers; () for one linear layer.
     """
 
     weights: nn.ParameterList
@@ -38,6 +47,7 @@ class Readout(nn.Module):
         self.biases = nn.ParameterList(torch.empty(after) for _, after in sizes)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the weights and biases again."""
         with torch.no_grad():
             for weight, bias in zip(self.weights, self.biases, strict=True):
                 bound = 1 / math.sqrt(weight.shape[1])
@@ -45,25 +55,26 @@ class Readout(nn.Module):
                 bias.uniform_(-bound, bound, generator=generator)
 
     def forward(self, x: Tensor) -> Tensor:
-        """``(.., N, width)`` to ``(.., N, 1)``, in the inputs' dtype."""
+        """Map ``(.., N, width)`` to ``(.., N, 1)`` in the dtype of the input."""
         for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             x = x.relu() if number else x
             x = x @ weight.to(x.dtype).mT + bias.to(x.dtype)
         return x
 
 
-def points(rows: Tensor, pos: Positions) -> Points:
-    return Points(rows.to(pos.table_dtype), pos.placed)
+def points(rows: Tensor, pos: Positions) -> PreparedRows:
+    """Prepare rows at positions for ``read``."""
+    return PreparedRows(rows.to(pos.table_dtype), pos.placed)
 
 
-def read(where: Points, readout: Readout | None) -> Tensor:
-    """The rows themselves or what the network makes of them; zero for tokens without a place."""
+def read(where: PreparedRows, readout: Readout | None) -> Tensor:
+    """Return the rows, or the network's outputs if there is one; zeros for tokens without a place."""
     rows = where.rows if readout is None else readout(where.rows)
     return rows if where.placed is None else rows * where.placed[..., None]
 
 
 def define(row: Tensor, readout: Readout | None) -> Tensor:
-    """``read`` for one row, unit by unit."""
+    """Compute ``read`` for one row, unit by unit: the scalar definition."""
     if readout is None:
         return row
     for number, (weight, bias) in enumerate(zip(readout.weights, readout.biases, strict=True)):

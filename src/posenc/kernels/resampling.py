@@ -1,13 +1,15 @@
-"""Values on a full grid, read at the points of another grid over the same extent: a learned table at a new resolution.
+"""Separable resampling of values on a grid, for learned tables at a new resolution.
 
     v'[i] = sum_j W[i, j] v[j],   W[i, j] = h((j - x_i) / s) / sum_j h((j - x_i) / s),   x_i = (i + 1/2) n / m - 1/2
 
-along each axis, n points to m. Points are centres of cells, so a grid keeps its extent ("align_corners=False"); axes
-are interpolated one after the other, in float64. ``h`` is the triangle ("linear") or Keys' cubic ("cubic", 1981).
+This resamples n points to m along each axis, one axis after another, in float64. Points are centers of cells, so the
+grid keeps its extent (``align_corners=False``). The kernel ``h`` is the triangle ("linear") or Keys' cubic of 1981
+("cubic").
 
-Conventions: without antialiasing s = 1, the edge's value is repeated outside, and the cubic has a = -3/4, as OpenCV and
-torch; with it s = max(1, n/m) spreads the kernel when shrinking, what lies outside is left out, and a = -1/2, as Pillow
-and torch. timm resamples its tables "cubic" with antialiasing, DeiT and DINOv2 without.
+Conventions: without antialiasing s = 1, edge values are repeated outside the grid, and the cubic kernel has a = -3/4,
+as in OpenCV and torch. With antialiasing s = max(1, n/m) widens the kernel when shrinking, points outside the grid get
+no weight, and a = -1/2, as in Pillow and torch. timm resamples its tables "cubic" with antialiasing, DeiT and DINOv2
+without.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ Method = Literal["cubic", "linear"]
 
 
 def resample(values: Tensor, to: Sequence[int], *, method: Method = "cubic", antialias: bool = True) -> Tensor:
-    """``values (n_1, .., n_P, d)`` at the points of a grid of shape ``to``: ``(*to, d)``, in float64."""
+    """Resample ``values (n_1, .., n_P, d)`` to a grid of shape ``to``; the result is ``(*to, d)`` in float64."""
     values = values.double()
     for axis, points in enumerate(to):
         if values.shape[axis] != points:
@@ -33,7 +35,7 @@ def resample(values: Tensor, to: Sequence[int], *, method: Method = "cubic", ant
 
 
 def weights(n: int, m: int, *, method: Method = "cubic", antialias: bool = True) -> Tensor:
-    """``W (m, n)``: how m points read n. Rows add to 1."""
+    """Compute the weights ``W (m, n)`` of n input points for m output points. Rows sum to 1."""
     spread = max(1.0, n / m) if antialias else 1.0
     reach = (2 if method == "cubic" else 1) * spread
     x = (torch.arange(m, dtype=torch.float64) + 0.5) * n / m - 0.5

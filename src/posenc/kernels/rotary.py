@@ -1,16 +1,17 @@
-"""Turning pairs of channels: the product of a head's vector, read as complex numbers, with prepared complex numbers.
+"""Rotary embedding kernel: rotation of pairs of channels, as products of complex numbers.
 
     (x_a + i x_b) (c + i s) = (x_a c - x_b s) + i (x_b c + x_a s)
 
-Which two channels are a pair is a convention that travels with the angles: a ``Turn`` cannot meet the other one.
+A pairing is the convention of which two channels form a pair. A ``Rotation`` stores its pairing with the angles, so
+that angles of one pairing are never applied to another.
 
-    interleaved  (2i, 2i + 1) of the d channels that turn: the papers'
-    half         (i, i + d/2) of the d channels that turn: GPT-NeoX, Llama in transformers
-    across       (i, i + D/2) of all D channels of the head, i < d/2: the other partial rotation that is in use
+    interleaved  (2i, 2i + 1) of the d rotated channels: as in the papers
+    half         (i, i + d/2) of the d rotated channels: GPT-NeoX, Llama in transformers
+    across       (i, i + D/2) of all D channels of the head, i < d/2: the other common partial rotation
 
-A turn need only read x and write as much, so on a CPU it is a matter of passes over memory (``benchmarks/rotary.py``).
-Interleaved float32 is one complex product, and compiled code is one pass. All else takes several of torch's operations,
-widen, multiply, add, narrow, and goes part by part so that they meet in the cache.
+On a CPU the cost of a rotation is the number of passes over memory (``benchmarks/rotary.py``). Interleaved pairs in
+float32 need one complex product, and compiled code needs one pass. The other cases need several torch operations
+(widen, multiply, add, narrow). They are computed part by part, so that the intermediate results stay in the cache.
 """
 
 from __future__ import annotations
@@ -31,18 +32,20 @@ from posenc.scheme import per_head
 
 Pairing = Literal["interleaved", "half", "across"]
 SEVERAL = 2**15
-"""Elements from which a turn that takes several passes over them takes them part by part."""
+"""Number of elements from which a rotation with several passes is computed part by part."""
 PART = 2**18
-"""Elements of a part: enough that a pass costs more than its call, and few enough to stay in the cache between two."""
+"""Number of elements of a part: large enough that a pass costs more than its call, small enough for the cache."""
 PAIRINGS: tuple[Pairing, ...] = get_args(Pairing)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Turn:
-    """Prepared complex numbers for R pairs: cosine and sine stand side by side as the pairing has its channels.
+class Rotation:
+    """Prepared rotations of R pairs of channels, as complex numbers.
 
-    ``cos_sin``: ``(N, R, 2)`` interleaved, else ``(N, 2, R)``; before it heads ``(h, ..)`` or batch and heads
-    ``(B, h, ..)``.
+    Attributes:
+        cos_sin: cosine and sine, ``(N, R, 2)`` for interleaved pairs, else ``(N, 2, R)``; optionally with leading axes
+            for heads ``(h, ..)`` or batch and heads ``(B, h, ..)``.
+        pairing: convention of which channels form a pair.
     """
 
     cos_sin: Tensor
@@ -50,39 +53,47 @@ class Turn:
 
     @property
     def axis(self) -> int:
-        """Where cosine and sine stand."""
+        """Axis of ``cos_sin`` that holds cosine and sine."""
         return -1 if self.pairing == "interleaved" else -2
 
     @property
     def width(self) -> int:
-        """The channels that turn."""
+        """Number of rotated channels."""
         return self.cos_sin.shape[-1] * self.cos_sin.shape[-2]
 
-    def scaled(self, size: Tensor) -> Turn:
-        """Every number times a real one, of shape ``(.., N, R)``."""
-        return Turn(self.cos_sin * size.unsqueeze(self.axis), self.pairing)
+    def scaled(self, size: Tensor) -> Rotation:
+        """Return the complex numbers multiplied by real factors ``size (.., N, R)``."""
+        return Rotation(self.cos_sin * size.unsqueeze(self.axis), self.pairing)
 
-    def after(self, other: Turn) -> Turn:
-        """What turns from ``other`` to here: ``self / other``."""
+    def after(self, other: Rotation) -> Rotation:
+        """Return the rotation from ``other`` to this one: ``self / other``."""
         c, s = self.cos_sin.unbind(self.axis)
         c0, s0 = other.cos_sin.unbind(self.axis)
         size = c0.square() + s0.square()
         parts = (c * c0 + s * s0) / size, (s * c0 - c * s0) / size
-        return Turn(torch.stack(parts, self.axis), self.pairing)
+        return Rotation(torch.stack(parts, self.axis), self.pairing)
 
 
-def _turn(leaves: Any, pairing: Any) -> Turn:
-    return Turn(leaves[0], pairing)
+def _turn(leaves: Any, pairing: Any) -> Rotation:
+    return Rotation(leaves[0], pairing)
 
 
-pytree.register_pytree_node(Turn, lambda t: ([t.cos_sin], t.pairing), _turn)
+pytree.register_pytree_node(Rotation, lambda t: ([t.cos_sin], t.pairing), _turn)
 
 
-def turns(angle: Tensor, pos: Positions, pairing: Pairing, *, size: float = 1.0, of: int = 0) -> Turn:
-    """``size e^(i angle)`` at every position, 1 at tokens without a place.
+def prepare_rotation(angle: Tensor, pos: Positions, pairing: Pairing, *, size: float = 1.0, of: int = 0) -> Rotation:
+    """Prepare the rotations ``size e^(i angle)`` at positions; 1 for tokens without a place.
 
-    angle: float64 ``(N, R)`` or ``(h, N, R)``; where ``pos.batched``, ``(B, 1, N, R)`` or ``(B, h, N, R)``. of: the
-    head's width, which "across" needs: the pairs past R stand still.
+    Args:
+        angle: angles in radians, float64 ``(N, R)`` or ``(h, N, R)``; with batched positions ``(B, 1, N, R)`` or ``(B,
+            h, N, R)``.
+        pos: positions of the N tokens.
+        pairing: convention of which channels form a pair.
+        size: factor of all rotations.
+        of: width of the head, which "across" needs; its pairs after the first R are not rotated.
+
+    Returns:
+        The prepared rotations.
     """
     if pairing == "across" and of > 2 * angle.shape[-1]:
         still = angle.new_zeros(*angle.shape[:-1], of // 2 - angle.shape[-1])
@@ -91,45 +102,45 @@ def turns(angle: Tensor, pos: Positions, pairing: Pairing, *, size: float = 1.0,
     else:
         scale = torch.full_like(angle, size) if size != 1 else None
     if pos.placed is not None:
-        placed = marks(pos.placed)
+        placed = placed_mask(pos.placed)
         angle = angle * placed
         scale = None if scale is None else scale.where(placed, 1)
-    by = Turn(torch.stack([angle.cos(), angle.sin()], -1 if pairing == "interleaved" else -2), pairing)
+    by = Rotation(torch.stack([angle.cos(), angle.sin()], -1 if pairing == "interleaved" else -2), pairing)
     by = by if scale is None else by.scaled(scale)
-    return Turn(by.cos_sin.to(pos.table_dtype), pairing)
+    return Rotation(by.cos_sin.to(pos.table_dtype), pairing)
 
 
-def marks(placed: Tensor) -> Tensor:
-    """``placed`` shaped to meet angles: ``(N, 1)`` or ``(B, 1, N, 1)``."""
+def placed_mask(placed: Tensor) -> Tensor:
+    """Return ``placed`` shaped to broadcast to angles: ``(N, 1)`` or ``(B, 1, N, 1)``."""
     return placed[..., None] if placed.dim() == 1 else placed[:, None, :, None]
 
 
-def spread(coords: Tensor, pos: Positions) -> Tensor:
-    """``(N, F)`` or ``(B, N, F)`` shaped to meet heads: as it is, or ``(B, 1, N, F)`` where samples differ."""
+def with_head_axis(coords: Tensor, pos: Positions) -> Tensor:
+    """Return ``(N, F)`` unchanged, or batched ``(B, N, F)`` with an axis for heads, ``(B, 1, N, F)``."""
     return coords.unsqueeze(-3) if pos.batched else coords
 
 
-def for_heads(by: Turn, x: Tensor, name: str) -> Turn:
-    """A turn of each of h heads, ``(.., h, N, R, 2)``, as the heads of ``x`` need it (``posenc.scheme.per_head``)."""
-    return Turn(per_head(by.cos_sin, x, name, dim=-4), by.pairing)
+def for_heads(by: Rotation, x: Tensor, name: str) -> Rotation:
+    """Expand the rotations of h heads to the heads of ``x`` (``posenc.scheme.per_head``)."""
+    return Rotation(per_head(by.cos_sin, x, name, dim=-4), by.pairing)
 
 
-def turn(x: Tensor, by: Turn, *, back: bool = False) -> Tensor:
-    """``x (B, H, N, D)`` with its first ``by.width`` channels turned (the other way if ``back``) and the rest as it is.
+def rotate(x: Tensor, by: Rotation, *, back: bool = False) -> Tensor:
+    """Rotate the first ``by.width`` channels of ``x (B, H, N, D)``, backwards if ``back``; the rest is unchanged.
 
-    Computed in float32 or wider and returned in ``x``'s dtype. Eagerly, interleaved pairs are multiplied as complex
-    numbers and halves in place of a fresh product: both are much faster on a CPU than the formula, which compilers and
-    torch.func get.
+    The computation is in float32 or wider, and the result has the dtype of ``x``. In eager mode interleaved pairs are
+    multiplied as complex numbers, and halves are computed in place. Both are much faster on a CPU than the plain
+    formula, which compilers and ``torch.func`` get.
     """
     if x.shape[-1] < by.width:
         raise ValueError(
-            f"these angles turn {by.width} channels; the vectors have {x.shape[-1]}. Build the scheme for that width."
+            f"these angles rotate {by.width} channels; the vectors have {x.shape[-1]}. Build the scheme for that width."
         )
     if x.shape[-1] > by.width:
-        return torch.cat([turn(x[..., : by.width], by, back=back), x[..., by.width :]], -1)
+        return torch.cat([rotate(x[..., : by.width], by, back=back), x[..., by.width :]], -1)
     if torch.compiler.is_compiling() or maybe_current_level() is not None or is_legacy_batchedtensor(x):
-        return _plainly(x, by, back)
-    if _takes_passes(x, by):
+        return _plain_formula(x, by, back)
+    if _needs_parts(x, by):
         return _InParts.apply(x, by.cos_sin, by.pairing, back)
     wide = torch.promote_types(x.dtype, by.cos_sin.dtype)
     y, table = x.to(wide), by.cos_sin.to(wide)
@@ -138,27 +149,30 @@ def turn(x: Tensor, by: Turn, *, back: bool = False) -> Tensor:
         cis = cis.conj() if back else cis
         return torch.view_as_real(z * cis).flatten(-2).to(x.dtype)
     if by.pairing == "interleaved":
-        return _plainly(x, by, back)
+        return _plain_formula(x, by, back)
     cos, sin = table.unbind(-2)
     sin, (a, b) = -sin if back else sin, y.chunk(2, -1)
-    turned = torch.cat([b * -sin, a * sin], -1)  # in the order of `_half_parts`, to the same last bit
+    turned = torch.cat([b * -sin, a * sin], -1)  # the order of `_half_parts`, which gives equal bits
     return turned.addcmul_(y, torch.cat([cos, cos], -1)).to(x.dtype)
 
 
-def _plainly(x: Tensor, by: Turn, back: bool) -> Tensor:
+def _plain_formula(x: Tensor, by: Rotation, back: bool) -> Tensor:
     wide = torch.promote_types(x.dtype, by.cos_sin.dtype)
     cos, sin = by.cos_sin.to(wide).unbind(by.axis)
     sin, y = -sin if back else sin, x.to(wide)
     if by.pairing == "interleaved":
         a, b = y.reshape(*y.shape[:-1], y.shape[-1] // 2, 2).unbind(-1)
         return torch.stack([a * cos - b * sin, b * cos + a * sin], -1).reshape(x.shape).to(x.dtype)
-    a, b = y.chunk(2, -1)  # narrowed before they are joined: inductor joins wide halves by elements otherwise
+    a, b = y.chunk(2, -1)  # narrowed before they are joined, because inductor would copy wide halves element by element
     return torch.cat([(a * cos - b * sin).to(x.dtype), (b * cos + a * sin).to(x.dtype)], -1)
 
 
-def _takes_passes(x: Tensor, by: Turn) -> bool:
-    """Whether many numbers on a CPU need more than the one pass of a complex product, none of them is made for several
-    turns, and x alone has a gradient."""
+def _needs_parts(x: Tensor, by: Rotation) -> bool:
+    """Return True if the rotation should be computed part by part.
+
+    This holds for a large tensor on a CPU that needs more than one complex product, whose rotations broadcast to it,
+    and if only ``x`` needs a gradient.
+    """
     if x.device.type != "cpu" or x.dim() != 4 or x.numel() < SEVERAL or forward_ad._current_level >= 0:
         return False
     of_turns, of_x = by.cos_sin.shape[-3::-1], x.shape[-2::-1]
@@ -171,9 +185,9 @@ def _takes_passes(x: Tensor, by: Turn) -> bool:
 
 
 class _InParts(torch.autograd.Function):
-    """``turn`` part by part, so that each pass finds in the cache what the one before it wrote; linear in x.
+    """Rotation part by part, so that the result of each pass is still in the cache for the next one.
 
-    The gradient is the turn the other way, and has its own by the same rule.
+    The rotation is linear in x. Its gradient is the backward rotation, which is differentiable in the same way.
     """
 
     @staticmethod
@@ -187,7 +201,7 @@ class _InParts(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         (cos_sin,) = ctx.saved_tensors
-        return turn(grad_outputs[0], Turn(cos_sin, ctx.pairing), back=not ctx.back), None, None, None
+        return rotate(grad_outputs[0], Rotation(cos_sin, ctx.pairing), back=not ctx.back), None, None, None
 
 
 def _complex_parts(x: Tensor, table: Tensor, out: Tensor, back: bool) -> None:
@@ -209,7 +223,7 @@ def _half_parts(x: Tensor, table: Tensor, out: Tensor, back: bool) -> None:
             y, t = table.new_empty(2, *given.shape).unbind()
         y, t = (y.copy_(given), t) if narrow else (given, to)
         (a, b), (by_b, by_a) = y.chunk(2, -1), t.chunk(2, -1)
-        torch.mul(b, minus, out=by_b)  # halves are short rows, which cost: they meet two at a time, and the rows whole
+        torch.mul(b, minus, out=by_b)  # rows of halves are short and slow, so only two operations use them
         torch.mul(a, s, out=by_a)
         t.addcmul_(y, c)
         if narrow:
@@ -217,8 +231,10 @@ def _half_parts(x: Tensor, table: Tensor, out: Tensor, back: bool) -> None:
 
 
 def _parts(x: Tensor, *more: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Tensors ``(B, H, N, ..)`` cut alike, into parts of about ``PART`` elements of the first; the others may have 1 of
-    anything, for all."""
+    """Divide tensors ``(B, H, N, ..)`` in the same way, into parts of about ``PART`` elements of the first.
+
+    The other tensors may have size 1 on any axis, for broadcasting.
+    """
     _, heads, tokens, width = x.shape
     run = min(tokens, max(1, PART // width))
     some = min(heads, max(1, PART // (width * run)))
@@ -232,24 +248,38 @@ def _cut(dim: int, step: int, x: Tensor, *more: Tensor) -> Iterator[tuple[Tensor
 
 
 def _complex_fits(x: Tensor) -> bool:
-    """Whether pairs of channels can be read as complex numbers where they lie."""
+    """Return True if the memory of ``x`` can be viewed as complex numbers."""
     even = all(step % 2 == 0 for step in x.stride()[:-1]) and x.storage_offset() % 2 == 0
     return even and x.stride(-1) == 1
 
 
 def channels(pairing: Pairing, turning: int, of: int = 0) -> Tensor:
-    """The pairs of channels ``(turning / 2, 2)`` that turn together in a head of width ``of``, or of ``turning``."""
+    """Return the pairs of channels ``(turning / 2, 2)`` in a head of width ``of``, by default ``turning``."""
     first = torch.arange(turning // 2)
     if pairing == "interleaved":
         return torch.stack([2 * first, 2 * first + 1], -1)
     return torch.stack([first, first + (max(of, turning) if pairing == "across" else turning) // 2], -1)
 
 
-def repaired(weight: Tensor, was: Pairing, becomes: Pairing, head_dim: int, *, turning: int | None = None) -> Tensor:
-    """A projection to queries or keys, or its bias, whose heads turn pairs ``was``, for heads that turn ``becomes``.
+def convert_pairing(
+    weight: Tensor, was: Pairing, becomes: Pairing, head_dim: int, *, turning: int | None = None
+) -> Tensor:
+    """Permute the rows of a query or key projection, or its bias, from one pairing to another.
 
-    weight: ``(heads * head_dim, ..)``. turning: the channels that turn, all by default. Logits are the same after both
-    projections are re-paired. Raises ValueError where the rows are no whole number of heads.
+    Logits are unchanged if both projections are converted.
+
+    Args:
+        weight: ``(heads * head_dim, ..)``.
+        was: pairing that the weight was trained with.
+        becomes: pairing to convert to.
+        head_dim: width of a head.
+        turning: number of rotated channels of a head; by default all.
+
+    Returns:
+        The permuted weight, of the same shape.
+
+    Raises:
+        ValueError: rows that are not a whole number of heads, or an unknown pairing.
     """
     turning = head_dim if turning is None else turning
     if head_dim < 1 or weight.shape[0] % head_dim:
@@ -258,7 +288,7 @@ def repaired(weight: Tensor, was: Pairing, becomes: Pairing, head_dim: int, *, t
             "the head's width, and the weight as (out, in)."
         )
     if turning % 2 or not 0 <= turning <= head_dim or (head_dim % 2 and "across" in (was, becomes)):
-        raise ValueError(f"an even number of at most {head_dim} channels turns; got turning={turning}.")
+        raise ValueError(f"an even number of at most {head_dim} channels is rotated; got turning={turning}.")
     order = []
     for pairing in (was, becomes):
         if pairing not in PAIRINGS:

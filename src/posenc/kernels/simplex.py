@@ -1,11 +1,12 @@
-"""Waves in the directions of a regular simplex, the shared core of the grid-cell encodings.
+"""Plane waves in the directions of a regular simplex, the shared kernel of the grid-cell encodings (GridPE).
 
-    u_i . u_j = -1/P for i != j,  sum_i u_i u_i^T = ((P+1)/P) I      n = P + 1 waves a scale (P = 1: one)
+    u_i . u_j = -1/P for i != j,  sum_i u_i u_i^T = ((P+1)/P) I      n = P + 1 waves per scale (one for P = 1)
     lambda_{s+1} / lambda_s = r = e^(1/P),  |omega_s| = 2 pi / lambda_s
     g_k(x) = sum_i c_i exp(j omega_{i,k} . x)
 
-Li et al. 2024, arXiv 2406.07049, eqs. 5, 11 and 17. On two axes the waves stand 120 degrees apart. Everything is
-computed on the CPU in float64 and kept as plain tensors, never as buffers: no cast of a module may round a wave.
+Source: Li et al. 2024, arXiv 2406.07049, eqs. 5, 11 and 17. On two axes the waves are 120 degrees apart. Waves are
+computed on the CPU in float64 and stored as plain tensors instead of buffers, so that a cast of a module never rounds a
+wave.
 """
 
 from __future__ import annotations
@@ -18,31 +19,40 @@ import torch
 from torch import Tensor, nn
 
 from posenc.kernels import rotary
-from posenc.kernels.rotary import Turn
+from posenc.kernels.rotary import Rotation
 from posenc.positions import Positions
 
 CPU = torch.device("cpu")
 RELEASED = ((-0.8385, 0.5839), (-0.1927, 0.1998), (-1.0356, 0.8981))
-"""c_i of the released code: the column sums of its fixed random unitary matrix, real and imaginary part."""
+"""Coefficients c_i of the released code: column sums of its fixed random unitary matrix, real and imaginary part."""
+
 RELEASED_BASE = 200.0
+"""Base of the frequencies in the released code."""
 
 DRAWS = ("released.drawn",)
+"""Name of the buffer that counts the draws of the released code (see ``Scheme.draws``)."""
+
 NO_GRAPH = {"compiling.it_compiles_whole_at_changing_lengths": "it draws from a generator, which no graph holds"}
-"""The counter of the released code's draws, and what that code fails for it (see ``Scheme.draws`` and ``faults``)."""
+"""Contract check that the released code fails because of its draws (see ``Scheme.faults``)."""
 
 Coefficients = Sequence[Sequence[float]]
-"""Real and imaginary part of each ``c_i``, one a wave."""
+"""Real and imaginary part of the coefficient ``c_i`` of each wave."""
 
 
 class Phases(NamedTuple):
-    """Real and imaginary part of what stands for a position, each ``(.., h, N, R)`` for h heads and R numbers."""
+    """Complex features of positions, as real and imaginary part.
+
+    Attributes:
+        cos: real part ``(.., h, N, R)`` for h heads and R features.
+        sin: imaginary part, of the same shape.
+    """
 
     cos: Tensor
     sin: Tensor
 
 
 class Sides(NamedTuple):
-    """The phases of queries and of keys: one thing twice, unless somebody drew them apart."""
+    """Complex features of queries and of keys. They differ only in the released code, which draws each separately."""
 
     q: Phases
     k: Phases
@@ -52,7 +62,7 @@ class Sides(NamedTuple):
 
 
 def directions(axes: int) -> Tensor:
-    """``u_i``: unit vectors ``(n, P)`` from the centre of a regular simplex to its corners; for P = 1 only +1."""
+    """Return the unit vectors ``u_i (n, P)`` from the center of a regular simplex to its corners; +1 for P = 1."""
     corners = torch.ones(1, 1, dtype=torch.float64, device=CPU)
     if axes == 1:
         return corners
@@ -67,7 +77,7 @@ def directions(axes: int) -> Tensor:
 
 
 def orientations(count: int, axes: int, generator: torch.Generator) -> Tensor:
-    """Uniformly random rotations ``(count, P, P)`` of determinant 1; on one axis there is none but 1."""
+    """Draw uniformly random rotations ``(count, P, P)`` of determinant 1; for P = 1 they are 1."""
     q, r = torch.linalg.qr(torch.randn(count, axes, axes, generator=generator, dtype=torch.float64, device=CPU))
     q = q * torch.diagonal(r, dim1=-2, dim2=-1).sign()[:, None, :]
     last = torch.ones(count, 1, axes, dtype=torch.float64, device=CPU)
@@ -76,9 +86,16 @@ def orientations(count: int, axes: int, generator: torch.Generator) -> Tensor:
 
 
 def ladder(axes: int, *, shortest: float, extent: float, ratio: float | None = None) -> Tensor:
-    """``|omega_s| = 2 pi / (shortest r^s)``, as many scales as it takes for the longest wave to span ``extent``.
+    """Return frequencies ``|omega_s| = 2 pi / (shortest r^s)``, up to a longest wave of at least ``extent``.
 
-    ratio: r > 1, ``e^(1/P)`` otherwise. Wavelengths and extent in units of position.
+    Args:
+        axes: number of axes P.
+        shortest: shortest wavelength, in units of position.
+        extent: length that the longest wave must span, in units of position.
+        ratio: ratio r > 1 of neighboring wavelengths; by default ``e^(1/P)``.
+
+    Returns:
+        Frequencies ``(S,)`` in radians per unit of position.
     """
     ratio = math.exp(1 / axes) if ratio is None else ratio
     if not (0 < shortest < math.inf and 0 < extent < math.inf and 1 < ratio < math.inf):
@@ -91,20 +108,24 @@ def ladder(axes: int, *, shortest: float, extent: float, ratio: float | None = N
 
 
 def wave_vectors(count: int, axes: int, frequencies: Tensor, seed: int) -> Tensor:
-    """``omega_{i,k} = |omega_{k mod S}| Q_k u_i``, ``(count, n, P)``: every layer k turned by a rotation of its own."""
+    """Return wave vectors ``omega_{i,k} = |omega_{k mod S}| Q_k u_i``, ``(count, n, P)``, with random rotations Q_k."""
     turned = directions(axes) @ orientations(count, axes, torch.Generator().manual_seed(seed)).mT
-    return turned * around(frequencies, count)[:, None, None]
+    return turned * cycled(frequencies, count)[:, None, None]
 
 
-def around(frequencies: Tensor, count: int) -> Tensor:
-    """The first ``count`` of the frequencies, taken again from the start where they do not suffice."""
+def cycled(frequencies: Tensor, count: int) -> Tensor:
+    """Return ``count`` frequencies, repeated cyclically if there are fewer."""
     return frequencies[torch.arange(count, device=CPU) % len(frequencies)]
 
 
-def layers(name: str, axes: int, extent: float, frequencies: Tensor | None, literal: object) -> Tensor:
-    """``|omega_s|`` of the four variants: given ones, or the economic ladder from 4 units up to ``extent``."""
+def wave_frequencies(name: str, axes: int, extent: float, frequencies: Tensor | None, literal: object) -> Tensor:
+    """Return the frequencies ``|omega_s|`` of a GridPE variant.
+
+    They are the given ones, or economical scales from a wavelength of 4 units up to ``extent``. Raises ValueError for
+    invalid arguments.
+    """
     if axes < 1:
-        raise ValueError(f"{name} needs at least one axis; got axes={axes}. Use axes=2 for a picture.")
+        raise ValueError(f"{name} needs at least one axis; got axes={axes}. Use axes=2 for an image.")
     if literal not in (False, True, "frozen"):
         raise ValueError(f"{name} is literal=False, True or 'frozen'; got {literal!r}.")
     if literal and axes != 2:
@@ -120,28 +141,28 @@ def layers(name: str, axes: int, extent: float, frequencies: Tensor | None, lite
 
 
 def coefficients(name: str, axes: int, given: Coefficients | None, literal: object) -> tuple[tuple[float, float], ...]:
-    """``c_i`` of the n waves: given ones, the released code's where it is ``literal``, otherwise ``1 / sqrt(n)``."""
+    """Return the coefficients ``c_i`` of the n waves: given ones, those of the released code, or ``1 / sqrt(n)``."""
     n = len(directions(axes))
     if given is None:
         return RELEASED if literal else ((n**-0.5, 0.0),) * n
     if literal:
         raise ValueError(f"{name}'s literal form has the coefficients of the released code. Leave `coefficients` out.")
     try:
-        found = tuple((float(real), float(imaginary)) for real, imaginary in given)
+        pairs = tuple((float(real), float(imaginary)) for real, imaginary in given)
     except (TypeError, ValueError):
-        found = ()
-    if len(found) != n or not all(0 < math.hypot(*c) < math.inf for c in found):
+        pairs = ()
+    if len(pairs) != n or not all(0 < math.hypot(*c) < math.inf for c in pairs):
         raise ValueError(
             f"{name} with axes={axes} sums {n} waves, and `coefficients` are as many finite pairs (real, imaginary), "
             f"none of them 0; got {given!r}. As simplex.unitary_sums({axes}), or leave them out."
         )
-    return found
+    return pairs
 
 
 def unitary_sums(axes: int, seed: int = 0) -> tuple[tuple[float, float], ...]:
-    """``c_i = sum_l Q_li`` of a random unitary Q of n x n: one scale's coefficients, ``sum_i |c_i|^2 = n``.
+    """Return coefficients ``c_i = sum_l Q_li`` of a random unitary matrix Q (n x n), with ``sum_i |c_i|^2 = n``.
 
-    What the released code did once, for three waves: ``RELEASED``.
+    The released code did this once for three waves; its result is ``RELEASED``.
     """
     n, generator = len(directions(axes)), torch.Generator().manual_seed(seed)
     q, r = torch.linalg.qr(torch.randn(n, n, generator=generator, dtype=torch.complex128, device=CPU))
@@ -149,10 +170,17 @@ def unitary_sums(axes: int, seed: int = 0) -> tuple[tuple[float, float], ...]:
 
 
 class Released(nn.Module):
-    """What the released code draws: ``|omega_k| = 200^(k/d)`` at angles drawn anew at every call, apart for each side.
+    """Wave vectors of the released code: lengths ``|omega_k| = 200^(k/d)`` and random angles at every call.
 
-    The place in the stream of draws is a saved counter, so that a loaded model goes on where it was. frozen: every call
-    gives the first draw.
+    Queries and keys (the sides) get separate draws. The number of draws is a buffer, so that a loaded model continues
+    with the next draw.
+
+    Args:
+        count: number of layers k.
+        width: d.
+        sides: number of separate draws per call.
+        seed: seed of the draws.
+        frozen: whether every call returns the first draw.
     """
 
     drawn: Tensor
@@ -165,25 +193,27 @@ class Released(nn.Module):
             self.register_buffer("drawn", torch.zeros((), dtype=torch.int64))
 
     def generator(self, number: int) -> torch.Generator:
+        """Return the generator of the draw with this number."""
         return torch.Generator().manual_seed(self.seed * 1_000_003 + number)
 
     def next_generator(self) -> torch.Generator:
-        """The generator of this call, and the counter moves on."""
+        """Return the generator of the present draw, and increase the counter."""
         number = int(self.drawn)
         self.drawn.add_(1)
         return self.generator(number)
 
     def now(self) -> Tensor:
-        """What the next call gives."""
+        """Return the wave vectors that the next call will return, without increasing the counter."""
         return self() if self.once is not None else self(self.generator(int(self.drawn)))
 
     def forward(self, generator: torch.Generator | None = None) -> Tensor:
-        """Wave vectors ``(sides, count, 3, 2)``."""
+        """Return wave vectors ``(sides, count, 3, 2)``."""
         if self.once is not None:
             return self.once
         return self._waves(self.next_generator() if generator is None else generator)
 
     def reset_parameters(self) -> None:
+        """Set the counter of draws to 0."""
         if self.once is None:
             self.drawn.zero_()
 
@@ -199,31 +229,33 @@ class Released(nn.Module):
 
 
 def angles(pos: Positions, waves: Tensor) -> Tensor:
-    """``omega . x`` in float64, ``(.., h, N, R)`` for waves ``(h, R, P)``; 0 for tokens without a place."""
+    """Compute ``omega . x`` in float64, ``(.., h, N, R)`` for waves ``(h, R, P)``; 0 for tokens without a place."""
     angle = pos.precise()[..., None, :, :] @ waves.to(pos.coords.device).mT
     return angle if pos.placed is None else angle * pos.placed[..., None, :, None]
 
 
-def turns(pos: Positions, waves: Tensor) -> Turn:
-    """Pair r of channels (2r, 2r + 1) turned by wave r of ``(h, R, P)``."""
-    return rotary.turns(angles(pos, waves), pos, "interleaved")
+def turns(pos: Positions, waves: Tensor) -> Rotation:
+    """Prepare rotations of channel pairs (2r, 2r + 1) by the phases of waves ``(h, R, P)``."""
+    return rotary.prepare_rotation(angles(pos, waves), pos, "interleaved")
 
 
 def phases(pos: Positions, waves: Tensor, coefficients: Coefficients) -> Phases:
-    """``c_i exp(j omega_{i,k} . x)`` of every wave of ``(h, R, n, P)``, ``(.., h, N, R n)``; ``1 / sqrt(n)`` for tokens
-    without a place."""
+    """Compute ``c_i exp(j omega_{i,k} . x)`` of every wave of ``(h, R, n, P)``, ``(.., h, N, R n)``.
+
+    Tokens without a place get ``1 / sqrt(n)``.
+    """
     real, imaginary = (torch.stack(part, -1).flatten(-2) for part in _terms(pos, waves, coefficients))
     return _neutral(real, imaginary, pos, len(coefficients) ** -0.5)
 
 
 def sums(pos: Positions, waves: Tensor, coefficients: Coefficients) -> Phases:
-    """``g_k(x) = sum_i c_i exp(j omega_{i,k} . x)`` for waves ``(h, R, n, P)``; 1 for tokens without a place."""
+    """Compute ``g_k(x) = sum_i c_i exp(j omega_{i,k} . x)`` of waves ``(h, R, n, P)``; 1 for tokens without a place."""
     real, imaginary = (sum(part[1:], start=part[0]) for part in _terms(pos, waves, coefficients))
     return _neutral(real, imaginary, pos, 1.0)
 
 
 def _terms(pos: Positions, waves: Tensor, coefficients: Coefficients) -> tuple[list[Tensor], list[Tensor]]:
-    """Real and imaginary part of every wave's ``c_i exp(j omega_i . x)``, n of ``(.., h, N, R)`` each, in float64."""
+    """Return real and imaginary parts of ``c_i exp(j omega_i . x)``, n tensors ``(.., h, N, R)`` each, in float64."""
     angle = angles(pos, waves.flatten(-3, -2)).unflatten(-1, (-1, len(coefficients)))
     each = list(zip(coefficients, angle.cos().unbind(-1), angle.sin().unbind(-1), strict=True))
     return [a * cos - b * sin for (a, b), cos, sin in each], [a * sin + b * cos for (a, b), cos, sin in each]
@@ -237,6 +269,6 @@ def _neutral(real: Tensor, imaginary: Tensor, pos: Positions, one: float) -> Pha
 
 
 def sides(g: Phases) -> Sides:
-    """Two draws that stand in the place of heads, as the phases of queries and keys."""
+    """Split two draws, which are stored along the axis of heads, into the features of queries and keys."""
     q, k = (Phases(*(part.narrow(-3, side, 1) for part in g)) for side in (0, 1))
     return Sides(q, k)

@@ -1,16 +1,18 @@
-"""What the five encodings of Sphere2Vec share: longitude and latitude at S scales, their claims, examples and paper.
+"""Shared parts of the five Sphere2Vec encodings: angles at S scales, rows, claims, examples and citation.
 
     lon_s = lon / lambda_s,  lat_s = lat / lambda_s,   lambda_s = r_min (r_max / r_min)^(s/(S-1)),  s = 0 .. S-1
 
-Mai et al. 2023, arXiv 2306.17624.
+Source: Mai et al. 2023, arXiv 2306.17624.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+import torch
 from torch import Tensor
 
 from posenc.kernels import harmonics
@@ -28,7 +30,7 @@ EXAMPLES = ({"scales": 3}, {"scales": 3, "r_min": 0.1}, {"scales": 3, "r_max": 0
 
 
 class Angle(NamedTuple):
-    """Sine and cosine of an angle, ``(.., N, 1)``, or of it at every scale, ``(.., N, S)``."""
+    """Sine and cosine of an angle: unscaled ``(.., N, 1)``, or at every scale ``(.., N, S)``."""
 
     sin: Tensor
     cos: Tensor
@@ -36,7 +38,7 @@ class Angle(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Globe:
-    """Places in ``unit``, read at ``scales`` scales from r_min to r_max, which divide radians. name: of the scheme."""
+    """Angles of places on the globe at ``scales`` scales from r_min to r_max; ``name`` is the scheme's, for errors."""
 
     name: str
     scales: int
@@ -60,25 +62,36 @@ class Globe:
             cacheable=True,
         )
 
-    def refuse_degrees(self, pos: Positions) -> None:
+    def in_unit(self, pos: Positions) -> Positions:
+        """The positions unchanged; raises ValueError for angles of more than one turn, which suggest the other unit."""
         harmonics.refuse_degrees(self.name, pos, self.unit)
+        return pos
 
-    def whole(self, pos: Positions) -> tuple[Angle, Angle]:
-        """Longitude and latitude as they are."""
+    def rows(self, terms: Sequence[Tensor], pos: Positions) -> Tensor:
+        """Rows ``(.., N, T S)`` of T terms ``(.., N, S)``, scale by scale; zero for tokens without a position."""
+        return harmonics.masked_rows(torch.stack(list(terms), -1).flatten(-2), pos)
+
+    def unscaled(self, pos: Positions) -> tuple[Angle, Angle]:
+        """Longitude and latitude."""
         lon, lat = (angle[..., None] for angle in harmonics.lon_lat(pos, self.unit))
         return Angle(lon.sin(), lon.cos()), Angle(lat.sin(), lat.cos())
 
     def scaled(self, pos: Positions) -> tuple[Angle, Angle]:
-        """``lon_s`` and ``lat_s``."""
+        """Longitude and latitude divided by every lambda_s."""
         angles = harmonics.lon_lat(pos, self.unit)
         lon, lat = (Angle(*harmonics.scaled(angle, self.scales, self.r_min, self.r_max)) for angle in angles)
         return lon, lat
 
-    def define(self, p: Tensor) -> tuple[Tensor, Tensor, list[tuple[Tensor, Tensor]]]:
-        """One place by the formula, for scalar definitions: lon, lat in radians, and ``(lon_s, lat_s)`` for every s."""
+    def define_unscaled(self, p: Tensor) -> tuple[Tensor, Tensor]:
+        """Longitude and latitude of one place ``(2,)`` in radians, for scalar definitions."""
         lon, lat = (angle * (math.pi / 180 if self.unit == "degrees" else 1) for angle in p)
-        each = []
+        return lon, lat
+
+    def define_scaled(self, p: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """``(lon_s, lat_s)`` of one place for s = 0 .. S-1, by the formula."""
+        lon, lat = self.define_unscaled(p)
+        scaled = []
         for s in range(self.scales):
-            shorter = self.r_min * (self.r_max / self.r_min) ** (s / max(self.scales - 1, 1))
-            each.append((lon / shorter, lat / shorter))
-        return lon, lat, each
+            lambda_s = self.r_min * (self.r_max / self.r_min) ** (s / max(self.scales - 1, 1))
+            scaled.append((lon / lambda_s, lat / lambda_s))
+        return scaled

@@ -1,4 +1,4 @@
-"""Waves along directions: first directions, in cycles a unit of position, amplitudes, and angles that keep their phase.
+"""Wave vectors of Fourier features: initial directions in cycles per unit of position, amplitudes and angles.
 
 Source: Tancik et al. 2020, arXiv 2006.10739, sections 5 and 6, and its code, github tancik/fourier-feature-networks.
 """
@@ -16,8 +16,12 @@ Directions = Literal["gaussian", "basic", "positional", "released"]
 
 
 class Waves(NamedTuple):
-    """Finished rows of L sines and cosines; ``weights`` multiply the directions, ``(.., L)`` broadcast against
-    ``(.., N, L)``."""
+    """Prepared Fourier features.
+
+    Attributes:
+        rows: L sines and L cosines per position, ``(.., N, 2L)``.
+        weights: factors of the directions ``(.., L)``, broadcast to ``(.., N, L)``; None for 1.
+    """
 
     rows: Float[Tensor, "*B N 2L"]
     weights: Tensor | None = None
@@ -26,11 +30,14 @@ class Waves(NamedTuple):
 def draw(
     B: Float[Tensor, "L P"], directions: Directions, sigma: float, generator: torch.Generator | None = None
 ) -> None:
-    """Writes the directions ``b_m`` into ``B``.
+    """Write initial directions ``b_m`` into ``B (L, P)``, in place.
 
-    gaussian: ``b_m ~ N(0, sigma^2 I)``. basic: ``b_p = sigma e_p`` (L = P; the paper's sigma is 1). positional:
-    ``sigma^(j/J) e_p`` with ``j = 0 .. J - 1``, ``J = L / P``, axis after axis; sigma = 2^J makes them 1, 2, 4, ..
-    released: what the authors' code takes for that, ``(sigma^(j/(J-1)) - 1) e_p``, sigma = 2^6 for photographs.
+    - gaussian: ``b_m ~ N(0, sigma^2 I)``.
+    - basic: ``b_p = sigma e_p``, with L = P; sigma is 1 in the paper.
+    - positional: ``sigma^(j/J) e_p`` with ``j = 0 .. J - 1`` and ``J = L / P``, axis after axis; sigma = 2^J gives the
+      lengths 1, 2, 4, ..
+    - released: ``(sigma^(j/(J-1)) - 1) e_p``, which the authors' code uses for "positional", with sigma = 2^6 for
+      photographs.
     """
     if directions == "gaussian":
         B.normal_(0, sigma, generator=generator)
@@ -45,8 +52,10 @@ def draw(
 
 
 def power_law(count: int, p: float) -> tuple[float, ...]:
-    """``a_m = 1 / m^p``, m = 1 .. count: the smoother prior of arXiv 2006.10739, section 5; p = 0 makes all of them 1,
-    and infinity leaves the first alone."""
+    """Return amplitudes ``a_m = 1 / m^p`` for m = 1 .. count (arXiv 2006.10739, section 5).
+
+    With p = 0 all amplitudes are 1. With p = infinity only the first is not 0.
+    """
     if count < 1 or not p >= 0:
         raise ValueError(
             f"amplitudes fall as 1 / m^p for m = 1 .. count, count >= 1 and p >= 0; got {count} and {p:g}."
@@ -55,5 +64,5 @@ def power_law(count: int, p: float) -> tuple[float, ...]:
 
 
 def angles(turns: Float64[Tensor, "*B N L"], dtype: torch.dtype) -> Float[Tensor, "*B N L"]:
-    """``2 pi turns`` without whole turns, which are dropped in float64: within pi of 0 any dtype keeps the phase."""
+    """Return ``2 pi turns`` modulo whole turns, reduced to [-pi, pi] in float64 so that any dtype keeps the phase."""
     return (2 * math.pi * (turns - turns.detach().round())).to(dtype)

@@ -1,1 +1,1 @@
-"""Measurements: functions that turn models, positions or results into tables and estimates."""
+"""Measurements of schemes, models and results: distances, attention maps, statistics."""

@@ -1,12 +1,12 @@
-"""What the theory of grid cells says of encodings: firing maps, the economy of scales, and inner products over a plane.
+"""Grid cell theory of positional encodings: firing maps, the economy principle and inner products over a plane.
 
     phi(t) - phi(0) = w_s t + beta k . x(t)                             (eqs. 1, 2)
     g(x) = sum_i c_i cos(k_i . x)                                       (eqs. 3, 4; 3 at 120 degrees: hexagonal)
     <g(x), g(y)> = sum_i |c_i|^2 exp(j k_i . d),  d = x - y             (eqs. 6 to 8)
     N = d rho log_rho R,  least at rho = r^p = e                        (eqs. 9 to 11)
 
-Li et al. 2024, arXiv 2406.07049, version 2, after Wei et al. 2015 (the economy of grid modules). Pure functions
-in float64.
+Source: Li et al. 2024, arXiv 2406.07049, version 2, after Wei et al. 2015 (economy of grid modules). All functions are
+pure and compute in float64.
 """
 
 from __future__ import annotations
@@ -24,16 +24,28 @@ from posenc.positions import Positions
 from posenc.scheme import Scheme
 
 MAPS: tuple[Literal["k", "q", "v", "o"], ...] = ("k", "q", "v", "o")
-"""Where a scheme may map vectors, in the order in which ``firing_maps`` looks for one."""
+"""Sites at which a scheme may map vectors, in the order in which ``firing_maps`` tries them."""
 
 
 def oscillator_phases(
     path: Tensor, times: Tensor, waves: Tensor, *, base: float = 2 * math.pi * 8, beta: float = 1.0
 ) -> Tensor:
-    """Phases ``(T, n)`` of velocity-controlled oscillators, by adding up ``d phi = (w_s + beta v . k) dt`` (eq. 1).
+    """Integrate the phases of velocity-controlled oscillators, ``d phi = (w_s + beta v . k) dt`` (eq. 1).
 
-    path: where the animal is, ``(T, P)``. times: ``(T,)``. waves: ``k (n, P)``. base: w_s in rad a second, 8 Hz of
-    theta by default. Eq. 2 says that only the way covered counts: ``w_s t + beta k . (x(t) - x(0))``.
+    By eq. 2 the phases depend on the displacement only: ``phi = w_s t + beta k . (x(t) - x(0))``.
+
+    Args:
+        path: positions of the animal, ``(T, P)``.
+        times: increasing times ``(T,)`` in seconds.
+        waves: wave vectors ``k (n, P)``, in radians per unit of position.
+        base: ``w_s`` in radians per second; by default the theta rhythm of 8 Hz.
+        beta: factor of the velocity term.
+
+    Returns:
+        Phases ``(T, n)`` in radians, 0 at the first time.
+
+    Raises:
+        ValueError: times that do not increase, or a path of another length or number of axes.
     """
     steps = times.double().diff()
     if path.dim() != 2 or len(path) != len(times) or bool((steps <= 0).any()):
@@ -48,7 +60,16 @@ def oscillator_phases(
 
 
 def firing(points: Tensor, waves: Tensor, coefficients: Tensor | None = None) -> Tensor:
-    """``g(x) = sum_i c_i cos(k_i . x)`` at points ``(.., P)`` for waves ``(n, P)``; c_i = 1 by default (eqs. 3, 4)."""
+    """Compute the activation ``g(x) = sum_i c_i cos(k_i . x)`` of a grid cell (eqs. 3, 4).
+
+    Args:
+        points: positions ``x (.., P)``.
+        waves: wave vectors ``k (n, P)``.
+        coefficients: ``c (n,)``; by default 1.
+
+    Returns:
+        Activations ``(..,)``.
+    """
     _same_axes("the points have", points, waves)
     cos = (points.double() @ waves.double().mT).cos()
     return cos.sum(-1) if coefficients is None else cos @ coefficients.double()
@@ -57,11 +78,23 @@ def firing(points: Tensor, waves: Tensor, coefficients: Tensor | None = None) ->
 def firing_map(
     size: float, count: int, *, wavelength: float, orientation: float = 0.0, phase: Sequence[float] = (0.0, 0.0)
 ) -> Tensor:
-    """A grid cell's activation ``(count, count)`` on a square of side ``size`` centred at 0, rows down the first axis.
+    """Compute the firing map of a grid cell on a square that is centered at 0.
 
-    Three waves of one wavelength, 120 degrees apart: maxima of height 3 on a hexagonal lattice, neighbours ``2 /
-    sqrt(3)`` wavelengths apart; minima of -3/2. orientation: of the first wave, in radians. phase: where a
-    maximum lies.
+    The activation is the sum of three waves of one wavelength, 120 degrees apart. Its maxima have height 3 and form a
+    hexagonal lattice with distance ``2 / sqrt(3)`` wavelengths between neighbors. Its minima are -3/2.
+
+    Args:
+        size: side of the square, in units of position.
+        count: number of points along each side.
+        wavelength: wavelength, in units of position.
+        orientation: direction of the first wave in radians.
+        phase: position of one maximum.
+
+    Returns:
+        Activations ``(count, count)``, rows along the first axis.
+
+    Raises:
+        ValueError: a wavelength or size that is not above 0, or no point.
     """
     if not (0 < wavelength < math.inf and 0 < size < math.inf and count >= 1):
         raise ValueError(
@@ -76,11 +109,22 @@ def firing_map(
 
 
 def firing_maps(scheme: Scheme, pos: Positions, *, head_dim: int = 64, heads: int | None = None) -> Tensor:
-    """The channels of any scheme over places, ``(N, C)``: embedded rows, or a vector of ones as the scheme maps it.
+    """Compute the channels of a scheme at positions: its embedding rows, or its map of a vector of ones.
 
-    The vector is a key's where keys are mapped, else a query's, a value's or an output's; of heads that differ it is
-    the first's. heads: how many it is built for, where it does not keep that as ``heads``. Raises ValueError for a
-    scheme that neither embeds nor maps vectors, as one that adds to logits: ``decay.logit_on_plane`` shows that.
+    The vector is treated as a key if the scheme maps keys, else as a query, a value or an output. If heads differ, the
+    channels are those of the first head.
+
+    Args:
+        scheme: the scheme.
+        pos: N positions.
+        head_dim: width of a head, for schemes that accept any.
+        heads: number of heads that the scheme is built for, if it has no attribute ``heads``.
+
+    Returns:
+        Channels ``(N, C)``.
+
+    Raises:
+        ValueError: a scheme that neither embeds nor maps vectors. For a bias on logits use ``decay.logit_on_plane``.
     """
     with torch.no_grad():
         where = scheme.prepare(pos)
@@ -95,7 +139,15 @@ def firing_maps(scheme: Scheme, pos: Positions, *, head_dim: int = 64, heads: in
 
 
 class Fields(NamedTuple):
-    """Two neighbouring modules; ``inside``: how many fields of the finer one lie within one field of the coarser."""
+    """Firing fields of a module in comparison with the next finer module.
+
+    Attributes:
+        period: period of the module.
+        field: diameter of its firing fields.
+        finer_period: period of the next finer module.
+        inside: number of fields of the finer module within one field of the module.
+        ambiguous: whether that number is above 1.
+    """
 
     period: float
     field: float
@@ -105,10 +157,20 @@ class Fields(NamedTuple):
 
 
 def fields_against_periods(periods: Sequence[float], fields: Sequence[float]) -> list[Fields]:
-    """Whether a firing field of each module tells the finer module's fields apart, ``l_i <= lambda_{i-1}`` (Fig. 2).
+    """Check the condition ``l_i <= lambda_{i-1}`` for unambiguous decoding of nested grid modules (Fig. 2).
 
-    periods: ``lambda_i``, ascending, and fields: the diameters ``l_i``. Counts centres of the finer module in an open
-    interval of length l_i, where most fit.
+    It counts how many fields of the finer module fit into one firing field: centers in an open interval of length l_i,
+    at the position with the most.
+
+    Args:
+        periods: periods ``lambda_i``, ascending.
+        fields: diameters ``l_i`` of the firing fields.
+
+    Returns:
+        One row per module except the finest.
+
+    Raises:
+        ValueError: periods that do not ascend, lengths that are not above 0, or another number of fields.
     """
     if len(periods) != len(fields) or any(b <= a for a, b in itertools.pairwise(periods)):
         raise ValueError(f"one field a period, periods ascending; got periods {periods} and fields {fields}.")
@@ -122,14 +184,33 @@ def fields_against_periods(periods: Sequence[float], fields: Sequence[float]) ->
 
 
 def cells(rho: float, resolution: float, *, depth: float = 1.0) -> float:
-    """``N(rho) = d rho log_rho R``: cells that cover a resolution R with every place seen by d of them (eq. 11)."""
+    """Compute the number of grid cells ``N(rho) = d rho log_rho R`` (eq. 11).
+
+    Args:
+        rho: ``r^P`` for the ratio r of neighboring scales on P axes, above 1.
+        resolution: spatial resolution R to reach, above 1.
+        depth: number of cells d of a module that cover each position.
+
+    Returns:
+        Number of cells.
+
+    Raises:
+        ValueError: ``rho`` or ``resolution`` not above 1.
+    """
     if rho <= 1 or resolution <= 1:
         raise ValueError(f"rho and the resolution are greater than 1; got rho={rho:g}, resolution={resolution:g}.")
     return depth * rho * math.log(resolution) / math.log(rho)
 
 
 class Economy(NamedTuple):
-    """What P axes need: rho where cells are fewest, ``r = rho^(1/P)``, and the least width for a base."""
+    """Economical scales for P axes.
+
+    Attributes:
+        axes: P.
+        rho: the ratio with the fewest cells.
+        ratio: ratio of neighboring scales, ``r = rho^(1/P)``.
+        width: smallest encoding width for a base.
+    """
 
     axes: int
     rho: float
@@ -138,22 +219,45 @@ class Economy(NamedTuple):
 
 
 def economy(axes: Sequence[int] = (1, 2, 3), *, base: float = 10000.0) -> list[Economy]:
-    """The ratio of scales with the fewest cells, found by looking for the least N(rho), and the widths that follow."""
+    """Minimize the number of cells ``N(rho)`` numerically, and derive scale ratios and encoding widths.
+
+    Args:
+        axes: numbers of axes P.
+        base: base of the frequencies.
+
+    Returns:
+        One row per number of axes.
+    """
     rho, widths = _least(lambda value: cells(value, math.e), 1.1, 10.0), [minimum_width(p, base=base) for p in axes]
     return [Economy(p, rho, rho ** (1 / p), width) for p, width in zip(axes, widths, strict=True)]
 
 
 def minimum_width(axes: int, *, base: float = 10000.0) -> float:
-    """``d >= 2 P ln(base)``: the width from which neighbouring scales differ by at most ``e^(1/P)`` (eq. 15)."""
+    """Compute the smallest width ``d = 2 P ln(base)`` whose neighboring scales differ by at most ``e^(1/P)`` (eq. 15).
+
+    Args:
+        axes: number of axes P.
+        base: base of the frequencies, above 1.
+
+    Returns:
+        The width.
+    """
     if axes < 1 or not base > 1:
         raise ValueError(f"scales need at least one axis and a base above 1; got axes={axes}, base={base:g}.")
     return 2 * axes * math.log(base)
 
 
 def ratio_at_width(width: int, *, base: float = 10000.0) -> float:
-    """``base^(2 / d)``, what neighbouring scales of Vaswani's encoding differ by (eq. 12).
+    """Compute the ratio of neighboring scales of Vaswani's encoding, ``base^(2 / d)`` (eq. 12).
 
-    1.155 at width 128, where the paper prints 1.457, and 1.0366 at 512.
+    It is 1.155 at width 128, where the paper prints 1.457, and 1.0366 at width 512.
+
+    Args:
+        width: encoding width d.
+        base: base of the frequencies, above 1.
+
+    Returns:
+        The ratio.
     """
     if width < 1 or not base > 1:
         raise ValueError(f"scales need a width of at least 1 and a base above 1; got width={width}, base={base:g}.")
@@ -161,9 +265,17 @@ def ratio_at_width(width: int, *, base: float = 10000.0) -> float:
 
 
 def kernel(displacement: Tensor, waves: Tensor, weights: Tensor | None = None) -> Tensor:
-    """``kappa(d) = (1/D) sum_i |c_i|^2 cos(k_i . d)`` for displacements ``(.., P)`` and waves ``(D, P)`` (eq. 8).
+    """Compute the kernel ``kappa(d) = (1/D) sum_i |c_i|^2 cos(k_i . d)`` of displacements (eq. 8).
 
-    weights: ``|c_i|^2 (D,)``, 1 by default. The real part: waves come in opposite pairs, or are counted as if.
+    It is the real part of the complex kernel, which is the whole kernel if waves come in opposite pairs.
+
+    Args:
+        displacement: displacements ``d (.., P)``.
+        waves: wave vectors ``k (D, P)``.
+        weights: ``|c_i|^2 (D,)``; by default 1.
+
+    Returns:
+        Kernel values ``(..,)``.
     """
     _same_axes("the displacements have", displacement, waves)
     cos = (displacement.double() @ waves.double().mT).cos()
@@ -171,7 +283,12 @@ def kernel(displacement: Tensor, waves: Tensor, weights: Tensor | None = None) -
 
 
 class Convergence(NamedTuple):
-    """``error``: root mean square of kernel minus its limit over displacements and draws, for so many waves."""
+    """Error of the kernel of random waves.
+
+    Attributes:
+        waves: number of waves.
+        error: root mean square of the kernel minus its limit, over displacements and draws.
+    """
 
     waves: int
     error: float
@@ -186,10 +303,18 @@ def kernel_convergence(
     draws: int = 20,
     seed: int = 0,
 ) -> list[Convergence]:
-    """How fast random waves approach the kernel of their distribution (eqs. 7, 8): as ``1 / sqrt(D)``.
+    """Measure the convergence of random waves to the kernel of their distribution, as ``1 / sqrt(D)`` (eqs. 7, 8).
 
-    draw: waves ``(D, P)`` from a count and a generator. limit: the kernel that they stand for, as ``exp(-sigma^2
-    |d|^2 / 2)`` for normal waves.
+    Args:
+        draw: function of a count and a generator that returns waves ``(D, P)``.
+        limit: kernel of the distribution, as ``exp(-sigma^2 |d|^2 / 2)`` for normal waves.
+        displacement: displacements ``(M, P)``.
+        counts: numbers of waves D.
+        draws: number of draws for each count.
+        seed: seed of the draws.
+
+    Returns:
+        One row per number of waves.
     """
     table = []
     for count in counts:
@@ -200,9 +325,19 @@ def kernel_convergence(
 
 
 def inner_product_of_maps(displacement: Tensor, waves: Tensor, weights: Tensor, *, size: float, count: int) -> Tensor:
-    """``<g(x), g(x - d)>`` as the mean over a square of places (eq. 6), complex ``(M,)`` for displacements ``(M, P)``.
+    """Compute the inner product ``<g(x), g(x - d)>`` as a mean over a square of positions (eq. 6).
 
-    The larger the square, the nearer to ``sum_i |c_i|^2 exp(j k_i . d)``. weights: ``c_i``, real or complex.
+    It approaches ``sum_i |c_i|^2 exp(j k_i . d)`` as the square grows.
+
+    Args:
+        displacement: displacements ``d (M, P)``.
+        waves: wave vectors ``k (n, P)``.
+        weights: coefficients ``c (n,)``, real or complex.
+        size: side of the square.
+        count: number of points along each side.
+
+    Returns:
+        Inner products ``(M,)``, complex.
     """
     line = torch.linspace(-size / 2, size / 2, count, dtype=torch.float64)
     axes = waves.shape[1]
@@ -214,66 +349,106 @@ def inner_product_of_maps(displacement: Tensor, waves: Tensor, weights: Tensor, 
     return torch.stack([(g(points) * g(points - d).conj()).mean() for d in displacement.double()])
 
 
-class Likeness(NamedTuple):
-    """Inner products with the core over the unit square, 1 at the core: ``surface (n, n)``, and ``profile (n,)`` along
-    the second axis through the core, at ``line (n,)``."""
+class InnerProducts(NamedTuple):
+    """Inner products with the encoding of one position, the core, over the unit square; 1 at the core.
+
+    Attributes:
+        surface: inner products ``(n, n)`` on the square.
+        profile: inner products ``(n,)`` along the second axis through the core.
+        line: coordinates ``(n,)`` of the profile.
+    """
 
     surface: Tensor
     profile: Tensor
     line: Tensor
 
 
-def likeness_with_core(
+def inner_products_with_core(
     waves: Tensor, weights: Tensor | None = None, *, count: int = 51, core: Sequence[float] = (0.5, 0.5)
-) -> Likeness:
-    """``Re <W_x, W_core>`` over the unit square, wave by wave (Fig. 3), for layers of waves ``(d, n, 2)``.
+) -> InnerProducts:
+    """Compute the inner product ``Re <W_x, W_core>`` over the unit square, wave by wave (Fig. 3).
 
-    weights: ``|c_i|^2 (n,)``. ``simplex.wave_vectors`` makes such waves; the paper's are ``|w_k| = 200^(k/d)``.
+    Args:
+        waves: wave vectors ``(d, n, 2)`` of d layers, as ``simplex.wave_vectors`` makes them. The paper's have lengths
+            ``|w_k| = 200^(k/d)``.
+        weights: ``|c_i|^2 (n,)``; by default 1.
+        count: number of points along each side of the square.
+        core: position of the core.
+
+    Returns:
+        Inner products, 1 at the core.
     """
     flat = waves.double().flatten(0, 1)
     each = None if weights is None else weights.double().repeat(len(waves))
     top = kernel(torch.zeros(2), flat, each)
-    return _over_the_square(lambda x, centre: kernel(x - centre, flat, each) / top, count, core)
+    return _over_the_square(lambda x, center: kernel(x - center, flat, each) / top, count, core)
 
 
-def summed_likeness_with_core(
+def summed_inner_products_with_core(
     waves: Tensor, coefficients: Tensor | None = None, *, count: int = 51, core: Sequence[float] = (0.5, 0.5)
-) -> Likeness:
-    """``Re sum_k conj(g_k(core)) g_k(x)`` of the sums ``g_k = sum_i c_i exp(j w_ik . x)`` as eq. 17 has them (Fig. 3).
+) -> InnerProducts:
+    """Compute ``Re sum_k conj(g_k(core)) g_k(x)`` of the sums ``g_k = sum_i c_i exp(j w_ik . x)`` (eq. 17, Fig. 3).
 
-    Between waves of one layer stay cross terms, so it depends on the core and may exceed 1 elsewhere: the paper calls
-    it a function of ``x - core``, which only ``likeness_with_core`` is. coefficients: ``c_i (n,)``, 1 by default.
+    Cross terms between waves of one layer remain. The result therefore depends on the core and may exceed 1 elsewhere.
+    The paper calls it a function of ``x - core``, which holds for ``inner_products_with_core`` only.
+
+    Args:
+        waves: wave vectors ``(d, n, 2)`` of d layers.
+        coefficients: ``c (n,)``; by default 1.
+        count: number of points along each side of the square.
+        core: position of the core.
+
+    Returns:
+        Inner products, 1 at the core.
     """
     c = torch.ones(waves.shape[1]) if coefficients is None else coefficients
 
     def g(x: Tensor) -> Tensor:
         return torch.exp(1j * torch.einsum("...p,knp->...kn", x, waves.double())) @ c.to(torch.complex128)
 
-    def likeness(x: Tensor, centre: Tensor) -> Tensor:
-        there = g(centre)
-        return (g(x) @ there.conj()).real / there.abs().square().sum()
+    def likeness(x: Tensor, center: Tensor) -> Tensor:
+        core_sums = g(center)
+        return (g(x) @ core_sums.conj()).real / core_sums.abs().square().sum()
 
     return _over_the_square(likeness, count, core)
 
 
-def _over_the_square(likeness: Callable[[Tensor, Tensor], Tensor], count: int, core: Sequence[float]) -> Likeness:
-    line, centre = torch.linspace(0, 1, count, dtype=torch.float64), torch.tensor(core, dtype=torch.float64)
+def _over_the_square(likeness: Callable[[Tensor, Tensor], Tensor], count: int, core: Sequence[float]) -> InnerProducts:
+    line, center = torch.linspace(0, 1, count, dtype=torch.float64), torch.tensor(core, dtype=torch.float64)
     points = torch.stack(torch.meshgrid(line, line, indexing="ij"), -1)
-    through = torch.stack([centre[0].expand(count), line], -1)
-    return Likeness(likeness(points, centre), likeness(through, centre), line)
+    through = torch.stack([center[0].expand(count), line], -1)
+    return InnerProducts(likeness(points, center), likeness(through, center), line)
 
 
-def likeness_of_scheme(
+def cosine_similarity_of_scheme(
     scheme: Scheme, pos: Positions, core: int, *, head_dim: int = 64, heads: int | None = None
 ) -> Tensor:
-    """How alike every place is to one of them to a scheme, ``(N,)``: the cosine of ``firing_maps``' rows."""
+    """Compute the cosine similarity of a scheme's channels at every position with those at one position.
+
+    Args:
+        scheme: the scheme.
+        pos: N positions.
+        core: index of the position to compare with.
+        head_dim: width of a head, for schemes that accept any.
+        heads: number of heads that the scheme is built for, if it has no attribute ``heads``.
+
+    Returns:
+        Cosine similarities ``(N,)`` of the rows of ``firing_maps``.
+    """
     maps = firing_maps(scheme, pos, head_dim=head_dim, heads=heads)
     maps = maps / maps.norm(dim=-1, keepdim=True).clamp(min=1e-300)
     return maps @ maps[core]
 
 
 def table(rows: Sequence[Any]) -> list[dict[str, Any]]:
-    """Any of these results, named tuples, as rows of a table."""
+    """Convert results of this module (named tuples) to rows of a table.
+
+    Args:
+        rows: named tuples.
+
+    Returns:
+        One dictionary per named tuple.
+    """
     return [row._asdict() for row in rows]
 
 
@@ -283,7 +458,7 @@ def _same_axes(whose: str, points: Tensor, waves: Tensor) -> None:
 
 
 def _least(f: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function with one minimum is least, by golden section."""
+    """Return the position of the minimum of a unimodal function, by golden-section search."""
     golden = (math.sqrt(5) - 1) / 2
     while high - low > 1e-9:
         left, right = high - golden * (high - low), low + golden * (high - low)

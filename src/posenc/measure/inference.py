@@ -1,5 +1,7 @@
-"""What a comparison may say: intervals over seeds and puzzles, equivalence, many tests at once, rank correlation, and
-our seeds beside a published mean. Means, t-intervals and paired differences stand in ``posenc.measure.statistics``."""
+"""Statistical inference: bootstrap intervals, equivalence tests, Holm correction, rank correlation, published means.
+
+Means, t-intervals and paired differences are in ``posenc.measure.statistics``.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,26 @@ import numpy as np
 from posenc.measure.statistics import FEWEST_SEEDS_FOR_P, Estimate, mean, paired_difference, sd, t_interval
 
 FEWEST_SEEDS_FOR_BOOTSTRAP = 10
-"""Below this a percentile interval is too narrow: resampling S seeds shrinks their spread by sqrt((S - 1) / S), and
-the quantiles of Student's t, which would make up for it, are wider than those of the resampled means."""
+"""Smallest number of seeds for a percentile interval.
+
+With fewer seeds the interval is too narrow: resampling S seeds shrinks their spread by sqrt((S - 1) / S), and the
+quantiles of the resampled means are narrower than those of Student's t."""
 
 LARGEST_EXACT = 8
-"""Up to so many points a rank correlation's p is over all orders (8! = 40,320); beyond, scipy's approximation by t."""
+"""Largest number of points for an exact permutation p-value of a rank correlation (8! = 40,320 orders).
+
+With more points the p-value is scipy's approximation by Student's t."""
 
 
 @dataclass(frozen=True)
 class Equivalence:
-    """Two one-sided tests of ``|mean(a - b)| < margin``; `estimate` is the (1 - 2 alpha) interval of a - b."""
+    """Result of two one-sided tests (TOST) of ``|mean(a - b)| < margin``.
+
+    Attributes:
+        estimate: mean of a - b with its (1 - 2 alpha) interval.
+        p: p-value of the equivalence test.
+        margin: largest difference that does not matter.
+    """
 
     estimate: Estimate
     p: float
@@ -30,13 +42,21 @@ class Equivalence:
 
     @property
     def shown(self) -> bool:
-        """Whether the whole interval lies within (-margin, margin), which is ``p < alpha``."""
+        """True if the whole interval lies within (-margin, margin), which is equivalent to ``p < alpha``."""
         return self.estimate.above(-self.margin) and self.estimate.below(self.margin)
 
 
 @dataclass(frozen=True)
 class Correlation:
-    """A rank correlation of n points; nan where it is undefined (a side without variation, too few points)."""
+    """Rank correlation of n points. Values are nan if undefined (a side without variation, too few points).
+
+    Attributes:
+        rho: the correlation.
+        p: two-sided p-value.
+        low: lower end of the confidence interval.
+        high: upper end of the confidence interval.
+        n: number of points.
+    """
 
     rho: float
     p: float
@@ -47,7 +67,16 @@ class Correlation:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Our mean minus a published one: as it is, in published SDs, and against `bound` (see ``from_published``)."""
+    """Comparison of our mean with a published mean (see ``compare_with_published``).
+
+    Attributes:
+        difference: our mean minus the published mean.
+        in_sd: the difference divided by the published standard deviation.
+        bound: two standard errors of the difference, from the published standard deviation.
+        within: whether ``|difference| <= bound``.
+        p: p-value of Welch's t-test.
+        p_theirs: p-value of the t-test that uses the published standard deviation only.
+    """
 
     difference: float
     in_sd: float
@@ -61,16 +90,20 @@ class Comparison:
 
 
 def accuracy_interval(right: Mapping[int, np.ndarray], level: float = 0.95, *, seed: int = 0) -> Estimate:
-    """The mean accuracy over seeds with an interval: Student's t below ten seeds, a bootstrap from ten up.
+    """Compute the mean accuracy over seeds with a confidence interval.
 
-    Below ten seeds: ``t_interval`` of the seeds' accuracies, because the resampled means of so few are spread too
-    little. It speaks about other seeds on these very puzzles. From ten: ``hierarchical_bootstrap``, 2,000 draws, which
-    also speaks about other puzzles of this kind and never leaves [0, 1].
+    Below ten seeds the interval is ``t_interval`` of the seeds' accuracies, because a bootstrap of so few seeds is too
+    narrow. It generalizes to other seeds on the same puzzles. From ten seeds the interval is
+    ``hierarchical_bootstrap`` with 2,000 draws. It also generalizes to other puzzles of the same kind, and it stays
+    within [0, 1].
 
     Args:
-        right: seed -> 1 where the answer to a puzzle was right and 0 where not; the same puzzles for every seed.
+        right: seed -> array with 1 for a right answer and 0 for a wrong one; the same puzzles for every seed.
         level: coverage, strictly between 0 and 1.
-        seed: of the bootstrap's own generator.
+        seed: seed of the bootstrap's generator.
+
+    Returns:
+        The mean and its interval.
 
     Raises:
         ValueError: no seed, arrays of different lengths, or a value that is neither 0 nor 1.
@@ -94,17 +127,22 @@ def hierarchical_bootstrap(
     seed: int = 0,
     level: float = 0.95,
 ) -> Estimate:
-    """Percentile interval of ``mean_s mean_i right[s][i]``, seeds s and puzzles i each drawn with replacement.
+    """Compute the bootstrap percentile interval of ``mean_s mean_i right[s][i]`` over seeds s and puzzles i.
 
-    All seeds see the same puzzles, so a draw takes one set of puzzles for all of them: rows and columns of the table
-    are resampled separately (the pigeonhole bootstrap: Owen 2007, doi 10.1214/07-AOAS122, mildly conservative). `sd` is
-    the standard deviation of the seeds' means; a single seed has no interval.
+    Seeds and puzzles are drawn with replacement. All seeds answer the same puzzles, so a draw takes one set of puzzles
+    for all seeds: rows and columns of the table are resampled separately. This is the pigeonhole bootstrap (Owen 2007,
+    doi 10.1214/07-AOAS122), which is mildly conservative. A single seed has no interval.
 
     Args:
-        right: seed -> one number a puzzle, such as 0 or 1.
-        against: of another model; the estimate is then that of the paired difference ``right - against`` over the seeds
-            that both have, with the same seeds and puzzles drawn for both.
-        draws: number of resampled means. seed: of the generator that draws them. level: coverage.
+        right: seed -> array of one value per puzzle, such as 0 or 1.
+        against: the same for another model. The estimate is then that of the paired difference ``right - against`` over
+            the shared seeds, with the same seeds and puzzles drawn for both.
+        draws: number of resampled means, at least 100.
+        seed: seed of the generator.
+        level: coverage, strictly between 0 and 1.
+
+    Returns:
+        The mean with its interval; ``sd`` is the standard deviation of the seeds' means.
 
     Raises:
         ValueError: no seed (in common), arrays of different lengths, a value that is not finite, fewer than 100 draws.
@@ -141,7 +179,7 @@ def _resampled_means(table: np.ndarray, draws: int, seed: int) -> np.ndarray:
 
 
 def _stacked(right: Mapping[int, np.ndarray], seeds: Sequence[int]) -> np.ndarray:
-    """Seeds by puzzles, in float64."""
+    """Stack the values of the seeds to a table (seeds, puzzles), in float64."""
     if not seeds:
         raise ValueError(
             f"An interval needs at least one seed, and a difference one that both sides have; got {sorted(right)}. "
@@ -160,13 +198,19 @@ def _stacked(right: Mapping[int, np.ndarray], seeds: Sequence[int]) -> np.ndarra
     return table
 
 
-# many tests, and no difference -------------------------------------------------------------------------------------
+# multiple tests and equivalence ------------------------------------------------------------------------------------
 
 
 def holm(p: Mapping[str, float]) -> dict[str, float]:
-    """p-values corrected for how many there are: ``max_{j <= i} min(1, (m - j + 1) p_(j))``, smallest first.
+    """Correct p-values for multiple tests by Holm's method: ``max_{j <= i} min(1, (m - j + 1) p_(j))``, smallest first.
 
-    Holm 1979: the chance that any true null hypothesis of the m is rejected stays below the level. None: none.
+    The probability that any true null hypothesis of the m is rejected then stays below the level (Holm 1979).
+
+    Args:
+        p: name -> p-value; may be empty.
+
+    Returns:
+        Name -> corrected p-value.
 
     Raises:
         ValueError: a p-value outside [0, 1].
@@ -183,11 +227,18 @@ def holm(p: Mapping[str, float]) -> dict[str, float]:
 
 
 def equivalence(a: Mapping[int, float], b: Mapping[int, float], margin: float, alpha: float = 0.05) -> Equivalence:
-    """Are a and b the same within `margin`? Two one-sided paired t-tests (Schuirmann 1987) over the shared seeds.
+    """Test whether a and b are equal within a margin: two one-sided paired t-tests over the shared seeds.
+
+    The method is TOST (Schuirmann 1987).
 
     Args:
-        a, b: seed -> value. margin: the largest difference that does not matter, in the unit of the values, > 0.
-        alpha: of each one-sided test, in (0, 0.5).
+        a: seed -> value.
+        b: seed -> value.
+        margin: largest difference that does not matter, in the unit of the values, above 0.
+        alpha: level of each one-sided test, in (0, 0.5).
+
+    Returns:
+        The estimate of a - b, the p-value and the margin.
 
     Raises:
         ValueError: fewer than five seeds in common, a margin that is not positive, alpha outside (0, 0.5).
@@ -210,10 +261,20 @@ def equivalence(a: Mapping[int, float], b: Mapping[int, float], margin: float, a
 
 
 def equivalence_interval(a: Mapping[int, float], b: Mapping[int, float], alpha: float = 0.05) -> Estimate:
-    """The (1 - 2 alpha) t-interval of the paired difference: within a margin where the equivalence test rejects.
+    """Compute the (1 - 2 alpha) t-interval of the paired difference a - b.
+
+    It lies within the margin if and only if the equivalence test rejects.
+
+    Args:
+        a: seed -> value.
+        b: seed -> value.
+        alpha: level of each one-sided test, in (0, 0.5).
+
+    Returns:
+        The mean difference and its interval. A single shared seed has no interval.
 
     Raises:
-        ValueError: no seed in common, alpha outside (0, 0.5). A single shared seed has no interval.
+        ValueError: no seed in common, or alpha outside (0, 0.5).
     """
     if not 0 < alpha < 0.5:
         raise ValueError(f"Each one-sided test has a level between 0 and 0.5; got alpha={alpha}. Use 0.05.")
@@ -224,13 +285,23 @@ def equivalence_interval(a: Mapping[int, float], b: Mapping[int, float], alpha: 
 
 
 def spearman(x: Sequence[float], y: Sequence[float], level: float = 0.95) -> Correlation:
-    """``rho`` = the correlation of the ranks of x and y, ties with their mean rank.
+    """Compute Spearman's rank correlation of x and y, with mean ranks for ties.
 
-    p: two-sided, over all orders up to eight points, else by t with n - 2 degrees of freedom, but never below 2 / n!,
-    the least that n! orders allow. Interval: ``tanh(atanh(rho) ± z sqrt((1 + rho^2 / 2) / (n - 3)))``, nan for n <= 3
-    (Bonett and Wright 2000, doi 10.1007/BF02294183); a rho of ±1, where atanh is infinite, is taken there as the next
-    that n ranks without ties can have, ``±(1 - 12 / (n^3 - n))``, and the interval reaches to ±1 itself. A side
-    without variation gives nan.
+    The p-value is two-sided. Up to eight points it is over all orders, otherwise by Student's t with n - 2 degrees of
+    freedom. It is never below 2 / n!, the least that n! orders allow.
+
+    The interval is ``tanh(atanh(rho) ± z sqrt((1 + rho^2 / 2) / (n - 3)))`` (Bonett and Wright 2000, doi
+    10.1007/BF02294183), nan for n <= 3. For rho = ±1, where atanh is infinite, the formula uses the next possible value
+    of n ranks without ties, ``±(1 - 12 / (n^3 - n))``, and the interval is extended to ±1. A side without variation
+    gives nan.
+
+    Args:
+        x: n values.
+        y: n values.
+        level: coverage of the interval, strictly between 0 and 1.
+
+    Returns:
+        The correlation, its p-value and its interval.
 
     Raises:
         ValueError: different lengths, fewer than two points, a value that is not finite, a level outside (0, 1).
@@ -247,11 +318,22 @@ def spearman(x: Sequence[float], y: Sequence[float], level: float = 0.95) -> Cor
 def partial_spearman(
     x: Sequence[float], y: Sequence[float], given: Sequence[float], level: float = 0.95
 ) -> Correlation:
-    """What of the rank correlation of x and y is left when the ranks of `given` are regressed out of both.
+    """Compute the partial rank correlation of x and y, controlled for a third variable.
 
-    ``(r_xy - r_xg r_yg) / sqrt((1 - r_xg^2)(1 - r_yg^2))``. p by t with n - 3 degrees of freedom; the interval is
-    ``spearman``'s with n - 4 for n - 3, nan for n <= 4. Where the ranks of `given` are those of x or y, up to
-    direction, nothing is left of them: nan.
+        rho = (r_xy - r_xg r_yg) / sqrt((1 - r_xg^2)(1 - r_yg^2)),   r the rank correlations, g = given
+
+    The p-value is by Student's t with n - 3 degrees of freedom. The interval is that of ``spearman`` with n - 4 in
+    place of n - 3, nan for n <= 4. If ``given`` has the ranks of x or y, in the same or the opposite order, the result
+    is nan.
+
+    Args:
+        x: n values.
+        y: n values.
+        given: n values of the variable to control for.
+        level: coverage of the interval, strictly between 0 and 1.
+
+    Returns:
+        The partial correlation, its p-value and its interval.
 
     Raises:
         ValueError: different lengths, fewer than three points, a value that is not finite, a level outside (0, 1).
@@ -265,20 +347,20 @@ def partial_spearman(
 
 
 def _ranks(values: Sequence[float]) -> np.ndarray:
-    """Centred ranks; multiples of 1 / (2 n), so the ranks of a side without variation are exactly 0."""
+    """Return centered ranks. They are exact, so the ranks of a side without variation are exactly 0."""
     from scipy.stats import rankdata
 
     return rankdata(np.asarray(values, dtype=np.float64)) - (len(values) + 1) / 2
 
 
 def _pearson(x: np.ndarray, y: np.ndarray) -> float:
-    """Of centred values; nan where one does not vary."""
+    """Return the Pearson correlation of centered values; nan if one side does not vary."""
     scale = math.sqrt(float(x @ x) * float(y @ y))
     return math.nan if scale == 0 else min(1.0, max(-1.0, float(x @ y) / scale))
 
 
 def _left_over(ranks: np.ndarray, given: np.ndarray) -> np.ndarray:
-    """Ranks less their regression on `given`; exact zeros where nothing but rounding is left."""
+    """Return the residuals of the regression of ranks on ``given``; exact zeros if only rounding errors remain."""
     spread = float(given @ given)
     rest = ranks - given * (float(ranks @ given) / spread) if spread else ranks
     return rest if float(rest @ rest) > 1e-12 * float(ranks @ ranks) else np.zeros_like(rest)
@@ -287,12 +369,12 @@ def _left_over(ranks: np.ndarray, given: np.ndarray) -> np.ndarray:
 def _p_over_all_orders(x: np.ndarray, y: np.ndarray) -> float:
     from scipy.stats import permutation_test
 
-    def statistic(order: np.ndarray, axis: int) -> Any:  # sums of quarters: exact, so that ties are ties
+    def statistic(order: np.ndarray, axis: int) -> Any:  # sums of multiples of 1/4 are exact, so ties are found
         return np.moveaxis(order, axis, -1) @ y
 
     orders = math.factorial(len(x))
-    found = permutation_test((x,), statistic, permutation_type="pairings", n_resamples=orders, vectorized=True)
-    return float(found.pvalue)
+    result = permutation_test((x,), statistic, permutation_type="pairings", n_resamples=orders, vectorized=True)
+    return float(result.pvalue)
 
 
 def _p_by_t(rho: float, freedom: int) -> float:
@@ -311,9 +393,9 @@ def _interval(rho: float, n: int, freedom: int, level: float) -> tuple[float, fl
     from scipy.stats import norm
 
     largest = 1 - 12 / (n**3 - n)
-    held = min(largest, max(-largest, rho))
-    half = float(norm.ppf((1 + level) / 2)) * math.sqrt((1 + held * held / 2) / freedom)
-    ends = math.tanh(math.atanh(held) - half), math.tanh(math.atanh(held) + half)
+    clipped = min(largest, max(-largest, rho))
+    half = float(norm.ppf((1 + level) / 2)) * math.sqrt((1 + clipped * clipped / 2) / freedom)
+    ends = math.tanh(math.atanh(clipped) - half), math.tanh(math.atanh(clipped) + half)
     return min(ends[0], rho), max(ends[1], rho)
 
 
@@ -331,17 +413,29 @@ def _refuse_unequal(sides: Mapping[str, Sequence[float]], level: float, fewest: 
             raise ValueError(f"A correlation needs finite values; {name} has others. Leave those points out.")
 
 
-# beside published numbers ------------------------------------------------------------------------------------------
+# comparison with published means -----------------------------------------------------------------------------------
 
 
-def from_published(values: Sequence[float], mean: float, sd: float, n: int) -> Comparison:
-    """Our seeds beside a printed mean, standard deviation and number of seeds.
+def compare_with_published(values: Sequence[float], mean: float, sd: float, n: int) -> Comparison:
+    """Compare our seeds with a published mean, standard deviation and number of seeds.
 
-    ``difference = mean(values) - mean``; ``in_sd = difference / sd`` (±inf where the printed SD is 0 and they differ);
-    ``within`` says that ``|difference| <= bound = 2 sd sqrt(1 / len(values) + 1 / n)``, two standard errors of a
-    difference were our spread theirs; p: Welch's t-test, nan where a side has a single seed; p_theirs: of the t-test
-    that bound belongs to, ``difference / (bound / 2)`` with n - 1 degrees of freedom, which asks nothing of our own
-    spread and so may be read from three seeds; nan where the printed SD is 0 or n is 1.
+        difference = mean(values) - mean,   in_sd = difference / sd,   bound = 2 sd sqrt(1 / len(values) + 1 / n)
+
+    - ``in_sd`` is ±inf if the published SD is 0 and the means differ.
+    - ``bound`` is two standard errors of the difference, if our standard deviation equals the published one.
+    - ``p`` is the p-value of Welch's t-test; nan if a side has a single seed.
+    - ``p_theirs`` is the p-value of the t-test with ``t = difference / (bound / 2)`` and n - 1 degrees of freedom. It
+      does not use our standard deviation, so it is usable from three seeds. It is nan if the published SD is 0 or n is
+      1.
+
+    Args:
+        values: our results, one per seed.
+        mean: published mean.
+        sd: published standard deviation.
+        n: published number of seeds.
+
+    Returns:
+        The comparison.
 
     Raises:
         ValueError: no value or one that is not finite, a negative or infinite SD, n below 1.

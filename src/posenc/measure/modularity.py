@@ -1,12 +1,16 @@
-"""Whether what was learned of the tokens falls into modules: given ones, or ones to be found.
+"""Modularity and segregation of learned encodings for given modules, and community detection without given modules.
 
-    W = 1 - (D - min D) / (max D - min D)                                          how alike two tokens are
+    W = 1 - (D - min D) / (max D - min D)                                                    similarity
     Q = 1/l sum_ij (W_ij - k_i k_j / l) [m_i = m_j],   l = sum W,  k_i = sum_j W_ij          modularity
-    C = mean_m (W_in - W_out) / W_in,   W_in, W_out the mean inside module m and between it and the others: segregation
+    C = mean_m (W_in - W_out) / W_in                                                         segregation
+
+Here D are distances between tokens, and W_in and W_out are the mean similarity inside module m and between it and the
+other modules.
 
 Source: arXiv 2406.08272, appendix A.3; Newman 2004, doi 10.1103/PhysRevE.70.056131; Gomez, Jensen & Arenas 2009, doi
 10.1103/PhysRevE.80.016114 (signed weights); Blondel et al. 2008, arXiv 0803.0476 (Louvain); Hubert & Arabie 1985, doi
-10.1007/BF01908075 (adjusted Rand index). What each would be by chance: ``posenc.measure.permuting.by_chance``.
+10.1007/BF01908075 (adjusted Rand index). For the null distribution of each
+see ``posenc.measure.permutation_test``.
 """
 
 from __future__ import annotations
@@ -19,25 +23,38 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from posenc.measure.distances import nearer
+from posenc.measure.distances import pair_distance_auc
 
 Modules = Sequence[str] | Sequence[int] | np.ndarray | Tensor
-"""Which module each token belongs to: a name or a number a token, ``(N,)``."""
+"""Module of each token: a name or a number per token, ``(N,)``."""
 
 
-def numbered(modules: Modules) -> Int64[Tensor, "N"]:
-    """Modules as numbers from 0, in the order of their names."""
+def module_numbers(modules: Modules) -> Int64[Tensor, "N"]:
+    """Number modules from 0, in the order of their names.
+
+    Args:
+        modules: name or number of each token's module, ``(N,)``.
+
+    Returns:
+        Module numbers ``(N,)``.
+    """
     return torch.from_numpy(np.unique(np.asarray(modules), return_inverse=True)[1].reshape(-1).astype(np.int64))
 
 
 def similarity(distances: Tensor, *, diagonal: bool = False) -> Float64[Tensor, "N N"]:
-    """``W = 1 - minmax(D)``, 1 for the nearest two tokens and 0 for the farthest; zeros on the diagonal.
+    """Convert distances to similarities ``W = 1 - minmax(D)``: 1 for the nearest pair of tokens, 0 for the farthest.
 
-    distances: ``(N, N)``, as ``token_distances`` gives. diagonal: the paper's formula to the letter, in which a token
-    is at distance 0 from itself: ``W = 1 - D / max D``, 1 on the diagonal. That alone gives pure noise a modularity
-    above 0 (about 0.12 for 15 tokens of width 32 in three modules), so compare it with its null.
+    Args:
+        distances: ``(N, N)``, as from ``token_distances``.
+        diagonal: whether the diagonal counts, as in the paper's formula as published. A token then has distance 0 from
+            itself, ``W = 1 - D / max D``. This gives pure noise a modularity above 0 (about 0.12 for 15 tokens of width
+            32 in three modules), so compare it with its null.
 
-    Raises ValueError for another shape, and where all distances are one (an untrained or missing encoding).
+    Returns:
+        Similarities ``(N, N)``; the diagonal is 0, or 1 with ``diagonal=True``.
+
+    Raises:
+        ValueError: another shape, or distances that are all equal (an untrained or missing encoding).
     """
     d = _square(distances, "distances")
     off = ~torch.eye(len(d), dtype=torch.bool)
@@ -48,13 +65,21 @@ def similarity(distances: Tensor, *, diagonal: bool = False) -> Float64[Tensor, 
 
 
 def modularity(weights: Tensor, modules: Modules, *, signed: bool = False) -> float:
-    """``Q`` of symmetric weights ``(N, N)`` for given modules: 0 for weights that do not know them, below 1.
+    """Compute Newman's modularity ``Q`` of symmetric weights for given modules.
 
-    signed: for weights of both signs, ``Q = (l+ Q+ - l- Q-) / (l+ + l-)``, where negative weights inside a module count
-    against it; the same number where there are none. Raises ValueError for negative weights without it, another shape,
-    weights that are not symmetric, and zeros alone.
+    Args:
+        weights: symmetric ``(N, N)``, not all 0.
+        modules: module of each token, ``(N,)``.
+        signed: whether weights may be negative. Then ``Q = (l+ Q+ - l- Q-) / (l+ + l-)``, in which negative weights
+            inside a module lower Q. Without negative weights this is the same number.
+
+    Returns:
+        The modularity: about 0 for weights that are unrelated to the modules, and below 1.
+
+    Raises:
+        ValueError: negative weights without ``signed``, another shape, weights that are not symmetric, or only zeros.
     """
-    w, m = _square(weights, "weights"), numbered(modules)
+    w, m = _square(weights, "weights"), module_numbers(modules)
     _refuse_other_length(len(m), len(w))
     if not torch.allclose(w, w.T, rtol=1e-9, atol=1e-12 * float(w.abs().max())):
         raise ValueError("modularity is of symmetric weights; these differ from their transpose. Use (W + W.T) / 2.")
@@ -67,20 +92,28 @@ def modularity(weights: Tensor, modules: Modules, *, signed: bool = False) -> fl
     if not total:
         raise ValueError("modularity is of weights that are not all 0. Do the tokens differ at all?")
     own = one_hot(m).double()
-    found = 0.0
+    q = 0.0
     for part, sign in ((w.clamp(min=0), 1), ((-w).clamp(min=0), -1)) if signed else ((w, 1),):
         length, inside, k = float(part.sum()), float((own * (part @ own)).sum()), part.sum(1) @ own
-        found += sign * (inside - float(k @ k) / length) / total if length else 0
-    return found
+        q += sign * (inside - float(k @ k) / length) / total if length else 0
+    return q
 
 
 def segregation(weights: Tensor, modules: Modules) -> float:
-    """``C``: how much less alike tokens are across modules than inside, as a share of the inside; at most 1.
+    """Compute the segregation ``C = mean_m (W_in - W_out) / W_in`` of modules, at most 1.
 
-    weights: ``(N, N)``; the diagonal does not count. A module of one token has no inside and does not count either.
-    Raises ValueError for negative weights, fewer than two modules, none with an inside, or an inside without weight.
+    Args:
+        weights: similarities ``(N, N)``, at least 0; the diagonal is ignored.
+        modules: module of each token, ``(N,)``. Modules of one token are left out of the mean.
+
+    Returns:
+        The segregation.
+
+    Raises:
+        ValueError: negative weights, fewer than two modules, no module of two tokens, or a module whose mean weight
+            inside is 0.
     """
-    w, m = _square(weights, "weights"), numbered(modules)
+    w, m = _square(weights, "weights"), module_numbers(modules)
     _refuse_other_length(len(m), len(w))
     if bool((w < 0).any()):
         raise ValueError(f"segregation is of weights of at least 0; the least is {float(w.min()):.3g}. Clip them.")
@@ -99,33 +132,54 @@ def segregation(weights: Tensor, modules: Modules) -> float:
 
 
 def pair_auc(distances: Tensor, modules: Modules) -> float:
-    """The chance that two tokens of one module are nearer than two of different ones; ties count half. 0.5: no modules.
+    """Compute the AUC of distances for pairs within a module.
 
-    Raises ValueError where no two tokens, or all, are of one module.
+    It is the probability that a pair of tokens of one module is nearer than a pair of different modules. Ties count
+    half. 0.5 means that distances do not depend on modules.
+
+    Args:
+        distances: ``(N, N)``.
+        modules: module of each token, ``(N,)``.
+
+    Returns:
+        The probability, 0 to 1.
+
+    Raises:
+        ValueError: all pairs are of one module, or none.
     """
-    d, m = _square(distances, "distances"), numbered(modules)
+    d, m = _square(distances, "distances"), module_numbers(modules)
     _refuse_other_length(len(m), len(d))
-    return nearer(d, m[:, None] == m)
+    return pair_distance_auc(d, m[:, None] == m)
 
 
-def found_modules(
+def detect_modules(
     distances: Tensor, *, neighbours: int | None = None, tries: int = 10, seed: int = 0
 ) -> Int64[Tensor, "N"]:
-    """Modules that nobody named, the largest number 0: Louvain on the graph in which two tokens are joined where each
-    is among the other's nearest.
+    """Detect modules: Louvain communities of the mutual nearest-neighbor graph.
 
-    neighbours: how many are nearest; otherwise ``round(sqrt(N))``. Modules of fewer tokens than that may merge with
-    others, though far less than where either is enough (adjusted Rand 0.99 and 0.91 for 360 tokens in 12 well separated
-    modules of 4 to 77), or on all similarities at once. A token that nobody joins is a module of its own.
-    tries: orders in which it is begun; the partition of the highest modularity is kept. Raises ValueError for another
-    shape or a number of neighbours that no token has.
+    Two tokens are joined if each is among the k nearest neighbors of the other. Modules of fewer than k tokens may be
+    merged with others. This happens less than in a graph that joins tokens if either is a neighbor of the other
+    (adjusted Rand index 0.99 against 0.91 for 360 tokens in 12 well separated modules of 4 to 77), or in a graph of all
+    similarities. A token without edges is a module of its own.
+
+    Args:
+        distances: ``(N, N)``.
+        neighbours: k; by default ``round(sqrt(N))``.
+        tries: number of runs of Louvain with different seeds; the partition of the highest modularity is used.
+        seed: seed of the first run.
+
+    Returns:
+        Module numbers ``(N,)``; the largest module has number 0.
+
+    Raises:
+        ValueError: another shape, or a number of neighbors that no token has.
     """
     import networkx
 
     d = _square(distances, "distances")
     k = round(len(d) ** 0.5) if neighbours is None else neighbours
     if not 0 < k < len(d) or tries < 1:
-        raise ValueError(f"{len(d)} tokens have 1 to {len(d) - 1} neighbours each; got neighbours={k}, tries={tries}.")
+        raise ValueError(f"{len(d)} tokens have 1 to {len(d) - 1} neighbors each; got neighbours={k}, tries={tries}.")
     away = d + torch.diag(torch.full((len(d),), torch.inf, dtype=d.dtype))
     near = torch.zeros(d.shape, dtype=torch.bool).scatter_(1, away.topk(k, dim=1, largest=False).indices, True)
     graph = networkx.from_numpy_array((near & near.T).numpy())
@@ -133,19 +187,31 @@ def found_modules(
         return torch.arange(len(d))
     parts = [networkx.community.louvain_communities(graph, seed=seed + number) for number in range(tries)]
     best = max(parts, key=lambda part: networkx.community.modularity(graph, part))
-    found = torch.empty(len(d), dtype=torch.int64)
+    numbers = torch.empty(len(d), dtype=torch.int64)
     for number, module in enumerate(sorted(best, key=lambda module: (-len(module), min(module)))):
-        found[list(module)] = number
-    return found
+        numbers[list(module)] = number
+    return numbers
 
 
 def adjusted_rand(a: Modules, b: Modules) -> float:
-    """How far two partitions agree beyond chance: 1 where they are the same, about 0 for unrelated ones.
+    """Compute the adjusted Rand index of two partitions: 1 if they are equal, about 0 if they are unrelated.
 
-    ``(s - e) / (m - e)``, s the pairs together in both, e its mean over permutations, m the mean of the pairs together
-    in either. Raises ValueError for partitions of different lengths, and of fewer than two tokens.
+        (s - e) / (m - e)
+
+    Here s is the number of pairs that are together in both partitions, e its mean over permutations, and m the mean of
+    the numbers of pairs that are together in each partition.
+
+    Args:
+        a: module of each token, ``(N,)``.
+        b: module of each token in the other partition, ``(N,)``.
+
+    Returns:
+        The index, at most 1.
+
+    Raises:
+        ValueError: partitions of different lengths, or of fewer than two tokens.
     """
-    first, second = numbered(a), numbered(b)
+    first, second = module_numbers(a), module_numbers(b)
     _refuse_other_length(len(second), len(first))
     if len(first) < 2:
         raise ValueError(f"partitions agree on pairs of tokens; got {len(first)} of them. Two at least are needed.")

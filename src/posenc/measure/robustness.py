@@ -1,8 +1,9 @@
-"""What noise inside a model costs: normal noise added to what one of its modules gives out.
+"""Noise robustness: metrics of a model with normal noise on the output of one of its modules.
 
     h' = h + scale eps,   eps ~ N(0, 1)
 
-Source: arXiv 2406.08272, fig. A10, whose caption is lost; here h are the token embeddings, before the first block.
+Source: arXiv 2406.08272, fig. A10. Its caption is missing, so the site of the noise is our choice: in the studies h are
+the token embeddings, before the first block.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from posenc.measure.evaluating import evaluating
+from posenc.measure.evaluation_mode import evaluation_mode
 
 
 def noise_robustness(
@@ -25,29 +26,38 @@ def noise_robustness(
     draws: int = 20,
     seed: int = 0,
 ) -> list[dict[str, Any]]:
-    """Every metric under noise, rows ``{scale, draw, metric, value}``.
+    """Evaluate a model under noise of several scales.
 
-    model: put into eval mode meanwhile, without gradients; left as it was, also after an exception.
-    site: the part of it whose output gets the noise, as ``model.tokens``. evaluate: runs the model and scores it.
-    scales: standard deviations of the noise, in the unit of the output; 0 is the clean model and needs one draw.
-    draws: of the noise at each scale. seed: of a generator of its own on the output's device; a draw's noise is the
-    same at every scale but for the factor, so that scales are compared on one luck.
+    One draw of the noise is the same at every scale, up to the factor, so that scales are compared on equal noise.
 
-    Raises ValueError for a site that is no part of the model, that evaluate() never runs, or whose output is no tensor
-    of floats; for a negative scale, or no draw.
+    Args:
+        model: the model. It is put into eval mode without gradients, and restored afterwards, also after an exception.
+        site: the module of the model whose output gets the noise, as ``model.tokens``.
+        evaluate: function that runs the model and returns metrics by name.
+        scales: standard deviations of the noise, in the unit of the output. Scale 0 is the model without noise and is
+            evaluated once.
+        draws: number of draws of the noise at each scale.
+        seed: seed of the noise.
+
+    Returns:
+        Rows ``{scale, draw, metric, value}``.
+
+    Raises:
+        ValueError: a site that is not part of the model, that ``evaluate`` never runs, or whose output is not a float
+            tensor; a negative scale; or no draw.
     """
     if not any(part is site for part in model.modules()):
         raise ValueError(f"The site of the noise is a part of the model; this {type(site).__name__} is not in it.")
     if draws < 1 or not all(0 <= scale < float("inf") for scale in scales):
         raise ValueError(f"Noise has scales of at least 0 and one draw or more; got {list(scales)}, draws={draws}.")
     rows = []
-    with evaluating(model):
+    with evaluation_mode(model):
         for scale in scales:
             for draw in range(draws if scale else 1):
-                found = _evaluated(site, evaluate, float(scale), [seed, draw])
+                metrics = _evaluated(site, evaluate, float(scale), [seed, draw])
                 rows += [
                     {"scale": scale, "draw": draw, "metric": metric, "value": float(value)}
-                    for metric, value in found.items()
+                    for metric, value in metrics.items()
                 ]
     return rows
 
@@ -77,7 +87,7 @@ def _evaluated(
 
     hook = site.register_forward_hook(disturb)
     try:
-        found = evaluate()
+        metrics = evaluate()
     finally:
         hook.remove()
     if not runs:
@@ -85,4 +95,4 @@ def _evaluated(
             f"evaluate() never ran the site, {type(site).__name__}, so no noise was added. A model may use a layer's "
             "weights without calling it; choose a module that it calls."
         )
-    return found
+    return metrics

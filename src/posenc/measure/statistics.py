@@ -1,7 +1,7 @@
 """Estimates over seeds: mean, standard deviation, t-intervals, paired differences.
 
-Everything here speaks about the luck of the seed (initialisation, data order) and about nothing else: the seeds of one
-study share its data, its sizes and its recipe.
+The intervals cover the variation between seeds (initialization, data order) and nothing else: the seeds of one study
+share its data, its model sizes and its training configuration.
 """
 
 from __future__ import annotations
@@ -11,13 +11,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 FEWEST_SEEDS_FOR_P = 5
-"""Below this a p-value mostly reports how few seeds there are; the interval says the same thing honestly."""
+"""Smallest number of seeds for a p-value. With fewer seeds it mainly reflects their number; report the interval."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over n seeds, the seeds' standard deviation and a two-sided interval, Student's t unless its maker says
-    otherwise; `sd`, `low`, `high` are nan for a single seed."""
+    """A mean over seeds with a two-sided confidence interval.
+
+    Attributes:
+        mean: mean over the seeds.
+        sd: standard deviation of the seeds; nan for a single seed.
+        low: lower end of the interval; nan for a single seed. The interval is Student's t unless stated otherwise.
+        high: upper end of the interval; nan for a single seed.
+        n: number of seeds.
+        level: coverage of the interval.
+    """
 
     mean: float
     sd: float
@@ -28,60 +36,90 @@ class Estimate:
 
     @property
     def known(self) -> bool:
-        """Whether there is an interval at all, that is at least two seeds."""
+        """True if there is an interval, that is for at least two seeds."""
         return self.n >= 2
 
     def above(self, value: float) -> bool:
-        """Whether the whole interval lies above `value`; False without an interval."""
+        """Return True if the whole interval lies above ``value``; False without an interval."""
         return self.known and self.low > value
 
     def below(self, value: float) -> bool:
-        """Whether the whole interval lies below `value`; False without an interval."""
+        """Return True if the whole interval lies below ``value``; False without an interval."""
         return self.known and self.high < value
 
 
 def mean(values: Sequence[float]) -> float:
-    """x̄ = Σ xᵢ / n. Raises ValueError for no values or one that is not finite."""
+    """Compute the mean x̄ = Σ xᵢ / n.
+
+    Args:
+        values: at least one finite value.
+
+    Returns:
+        The mean.
+
+    Raises:
+        ValueError: no values, or a value that is not finite.
+    """
     _refuse_unusable(values)
     return math.fsum(values) / len(values)
 
 
 def sd(values: Sequence[float]) -> float:
-    """s = √(Σ (xᵢ − x̄)² / (n − 1)), the sample standard deviation; nan for a single value."""
-    centre = mean(values)
+    """Compute the sample standard deviation s = √(Σ (xᵢ − x̄)² / (n − 1)).
+
+    Args:
+        values: at least one finite value.
+
+    Returns:
+        The standard deviation; nan for a single value.
+
+    Raises:
+        ValueError: no values, or a value that is not finite.
+    """
+    center = mean(values)
     if len(values) < 2:
         return math.nan
-    return math.sqrt(math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1))
+    return math.sqrt(math.fsum((value - center) ** 2 for value in values) / (len(values) - 1))
 
 
 def t_interval(values: Sequence[float], level: float = 0.95) -> Estimate:
-    """x̄ ± t · s / √n, with t the (1 + level) / 2 quantile of Student's t with n − 1 degrees of freedom.
+    """Compute the t-interval of a mean, x̄ ± t · s / √n.
+
+    Here t is the (1 + level) / 2 quantile of Student's t with n − 1 degrees of freedom.
 
     Args:
         values: one number per seed, in any unit; the estimate is in the same unit.
         level: coverage, strictly between 0 and 1.
+
+    Returns:
+        The mean and its interval.
 
     Raises:
         ValueError: no values, a value that is not finite, or a level outside (0, 1).
     """
     if not 0 < level < 1:
         raise ValueError(f"The level of an interval lies between 0 and 1; got {level}. Use 0.95.")
-    centre, spread, n = mean(values), sd(values), len(values)
+    center, spread, n = mean(values), sd(values), len(values)
     if n < 2:
-        return Estimate(centre, math.nan, math.nan, math.nan, n, level)
+        return Estimate(center, math.nan, math.nan, math.nan, n, level)
     from scipy.stats import t
 
     half = float(t.ppf((1 + level) / 2, n - 1)) * spread / math.sqrt(n)
-    return Estimate(centre, spread, centre - half, centre + half, n, level)
+    return Estimate(center, spread, center - half, center + half, n, level)
 
 
 def paired_difference(a: Mapping[int, float], b: Mapping[int, float], level: float = 0.95) -> Estimate:
-    """t-interval of the mean of aₛ − bₛ over the seeds s that both have.
+    """Compute the t-interval of the paired difference: the mean of aₛ − bₛ over the shared seeds s.
 
-    Pairing removes what the two share through the seed (data order, initial weights outside the encoding).
+    Pairing removes the variation that both share through the seed (data order, initial weights outside the encoding).
 
     Args:
-        a, b: seed -> value.
+        a: seed -> value.
+        b: seed -> value.
+        level: coverage, strictly between 0 and 1.
+
+    Returns:
+        The mean difference and its interval.
 
     Raises:
         ValueError: no seed in common, a value that is not finite, or a level outside (0, 1).
@@ -90,7 +128,14 @@ def paired_difference(a: Mapping[int, float], b: Mapping[int, float], level: flo
 
 
 def paired_p_value(a: Mapping[int, float], b: Mapping[int, float]) -> float:
-    """Two-sided p of the paired t-test, t = d̄ √n / s_d with n − 1 degrees of freedom.
+    """Compute the two-sided p-value of the paired t-test, t = d̄ √n / s_d with n − 1 degrees of freedom.
+
+    Args:
+        a: seed -> value.
+        b: seed -> value.
+
+    Returns:
+        The p-value.
 
     Raises:
         ValueError: fewer than five seeds in common.
@@ -104,10 +149,10 @@ def paired_p_value(a: Mapping[int, float], b: Mapping[int, float]) -> float:
         )
     from scipy.stats import t
 
-    centre, spread = mean(differences), sd(differences)
+    center, spread = mean(differences), sd(differences)
     if spread == 0:
-        return 1.0 if centre == 0 else 0.0
-    return float(2 * t.sf(abs(centre) * math.sqrt(n) / spread, n - 1))
+        return 1.0 if center == 0 else 0.0
+    return float(2 * t.sf(abs(center) * math.sqrt(n) / spread, n - 1))
 
 
 def _differences(a: Mapping[int, float], b: Mapping[int, float]) -> list[float]:
@@ -126,5 +171,5 @@ def _refuse_unusable(values: Sequence[float]) -> None:
     for value in values:
         if not math.isfinite(value):
             raise ValueError(
-                f"An estimate needs finite values; got {value}. Leave diverged seeds out and say so beside it."
+                f"An estimate needs finite values; got {value}. Leave diverged seeds out, and report that you did."
             )

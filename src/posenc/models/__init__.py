@@ -1,1 +1,1 @@
-"""Models: small, readable, no copies of each other; any scheme goes wherever its sites exist."""
+"""Reference models that take any scheme: encoder, language model, vision transformers, LeNet, fields, point clouds."""

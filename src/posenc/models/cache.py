@@ -1,9 +1,12 @@
-"""What decoding keeps of the tokens before: keys and values as transformed, and what a bias reads of their rows.
+"""Key-value cache for decoding: transformed keys and values of every layer, and the positions of their tokens.
 
-Memory is taken ahead and doubled when it is full, so a step copies nothing that is there, and dropping the oldest
-tokens moves nothing. A cache knows which schemes made it: keys that were made with another scheme, another schedule of
-frequencies or other trained numbers are refused; ``move`` makes them those of the new one, where ``rerotate`` can.
-Keys that other weights of the model made are refused too; what is written through ``.data`` passes unseen.
+Memory is reserved ahead of need and doubled when it is full. A decoding step therefore copies no earlier token, and
+dropping the oldest tokens copies nothing.
+
+A cache stores a fingerprint of the schemes and weights that made its keys. It refuses a scheme of another kind, with
+other frequencies or with other trained parameters. ``move`` converts the keys to the new scheme where the scheme's
+``rerotate`` can do so. A cache also refuses other weights of the model. Changes that are written through ``.data`` are
+not detected.
 """
 
 from __future__ import annotations
@@ -14,32 +17,48 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from posenc.kernels.seen import begins
-from posenc.models.makers import Maker, Written, layers_of, marks, refuse_unfaithful, weights_of
+from posenc.kernels.attention_mask import document_starts
+from posenc.models.cache_fingerprint import (
+    SchemeFingerprint,
+    TensorVersions,
+    layers_of,
+    refuse_unfaithful,
+    tensor_versions,
+    weights_of,
+)
 from posenc.positions import Positions
 from posenc.scheme import Scheme
 
 
-class Growing:
-    """A tensor that grows along one axis, in memory that is taken ahead. dim: the axis, counted from the end."""
+class GrowingTensor:
+    """A tensor that grows along one axis, in memory that is reserved ahead of need.
+
+    Args:
+        dim: the axis that grows, counted from the end (negative).
+        room: entries along that axis to reserve at first.
+    """
 
     def __init__(self, dim: int, room: int) -> None:
         self.dim, self.room, self.begin = dim, room, 0
         self.memory: Tensor | None = None
 
     def put(self, new: Tensor, count: int) -> Tensor:
-        """``new`` after the first ``count``, and a view of all of them."""
+        """Write ``new`` after the first ``count`` entries and return a view of all entries."""
         more = new.shape[self.dim]
         if self.memory is None or not self._fits(self.memory, new, count + more):
-            self.memory = self._taken(new, count, count + more)
+            self.memory = self._reserved(new, count, count + more)
         self.memory.narrow(self.dim, self.begin + count, more).copy_(new)
         return self.memory.narrow(self.dim, self.begin, count + more)
 
     def first(self, count: int) -> Tensor | None:
+        """Return a view of the first ``count`` entries, or None if nothing was written yet."""
         return None if self.memory is None else self.memory.narrow(self.dim, self.begin, count)
 
     def drop(self, start: int, stop: int, count: int) -> None:
-        """Forgets some of ``count``; those before them move up, which are none if the oldest or the newest go."""
+        """Remove entries ``start .. stop - 1`` of the first ``count``.
+
+        Entries before ``start`` are copied forward. Nothing is copied if the oldest or the newest entries are removed.
+        """
         if self.memory is None or stop == count:
             return
         if start:
@@ -49,15 +68,15 @@ class Growing:
 
     def _fits(self, memory: Tensor, new: Tensor, count: int) -> bool:
         frozen = memory.is_inference() and not torch.is_inference_mode_enabled()
-        alike = _beside(memory, self.dim) == _beside(new, self.dim) and memory.dtype == new.dtype
+        alike = _other_sizes(memory, self.dim) == _other_sizes(new, self.dim) and memory.dtype == new.dtype
         return alike and not frozen and self.begin + count <= memory.shape[self.dim]
 
-    def _taken(self, new: Tensor, count: int, wanted: int) -> Tensor:
-        """More memory, for both dtypes and for as many samples as either has."""
+    def _reserved(self, new: Tensor, count: int, wanted: int) -> Tensor:
+        """Reserve more memory, in the wider dtype and broadcast batch shape of the old and the new entries."""
         old = self.first(count) if count else None
-        shape, dtype = _beside(new, self.dim), new.dtype
+        shape, dtype = _other_sizes(new, self.dim), new.dtype
         if old is not None:
-            shape = tuple(torch.broadcast_shapes(_beside(old, self.dim), shape))
+            shape = tuple(torch.broadcast_shapes(_other_sizes(old, self.dim), shape))
             dtype = torch.promote_types(old.dtype, dtype)
             self.room = max(self.room, 2 * wanted)
         self.room, place = max(self.room, wanted), len(shape) + 1 + self.dim
@@ -68,45 +87,59 @@ class Growing:
         return memory
 
 
-def _beside(t: Tensor, dim: int) -> tuple[int, ...]:
-    """The shape without the axis that grows."""
+def _other_sizes(t: Tensor, dim: int) -> tuple[int, ...]:
+    """Return the shape without the axis that grows."""
     return (*t.shape[:dim], *t.shape[t.dim() + dim + 1 :])
 
 
-class Held:
-    """Of one layer: transformed keys ``(B, G, K, D)`` and values, and what ``keep`` made, ``(B, H, K, ..)``."""
+class LayerCache:
+    """Cache of one layer: transformed keys and values ``(B, G, K, D)``, and the scheme's ``keep``, ``(B, H, K, ..)``.
+
+    G is the number of key heads and H the number of query heads.
+    """
 
     def __init__(self, room: int) -> None:
-        self.k, self.v, self.count, self.room = Growing(-2, room), Growing(-2, room), 0, room
-        self.kept: Growing | None = None
+        self.k, self.v, self.count, self.room = GrowingTensor(-2, room), GrowingTensor(-2, room), 0, room
+        self.kept: GrowingTensor | None = None
 
     def extended(self, k: Tensor, v: Tensor, kept: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Those of the tokens before and of the next ones, which stay when the cache counts them."""
+        """Append the entries of new tokens and return the entries of all tokens.
+
+        The new entries become permanent when the cache counts them (``Cache.counted``).
+        """
         if kept is not None:
-            self.kept = self.kept or Growing(2 - kept.dim(), self.room)
+            self.kept = self.kept or GrowingTensor(2 - kept.dim(), self.room)
             kept = self.kept.put(kept, self.count)
         return self.k.put(k, self.count), self.v.put(v, self.count), kept
 
-    def parts(self) -> list[Growing]:
+    def parts(self) -> list[GrowingTensor]:
+        """Return the growing tensors of the layer."""
         return [self.k, self.v, *([] if self.kept is None else [self.kept])]
 
 
 class Cache:
-    """Keys and values of every layer of one model, and where their tokens stand.
+    """Key-value cache of all layers of one model, with the positions of the cached tokens.
 
-    room: for how many tokens memory is taken at first. ``posenc.models.generation.extend`` fills it.
+    ``posenc.models.generation.extend`` fills it.
+
+    Args:
+        room: number of tokens for which memory is reserved at first.
     """
 
     def __init__(self, *, room: int = 256) -> None:
         self.count, self.room = 0, room
-        self.layers: list[Held] = []
-        self.makers: list[Maker] = []
-        self.weights = Written([])
-        self.coords, self.placed, self.documents = Growing(-2, room), Growing(-1, room), Growing(-1, room)
+        self.layers: list[LayerCache] = []
+        self.makers: list[SchemeFingerprint] = []
+        self.weights = TensorVersions([])
+        self.coords, self.placed, self.documents = (
+            GrowingTensor(-2, room),
+            GrowingTensor(-1, room),
+            GrowingTensor(-1, room),
+        )
 
     @property
     def pos(self) -> Positions:
-        """Where the tokens stand. Raises ValueError for a cache without any."""
+        """Positions of the cached tokens. Raises ValueError for an empty cache."""
         coords = self.coords.first(self.count)
         if coords is None or not self.count:
             raise ValueError("this cache holds no tokens yet. Fill it: extend(model, tokens, cache)")
@@ -114,47 +147,56 @@ class Cache:
 
     @property
     def samples(self) -> int:
-        """How many samples its tokens are of; 0 where there are none."""
-        return len(_whole(self.layers[0].k, self.count)) if self.count else 0
+        """Batch size of the cached keys; 0 for an empty cache."""
+        return len(_all_entries(self.layers[0].k, self.count)) if self.count else 0
 
     def serve(self, schemes: Sequence[Scheme], weights: Sequence[Tensor]) -> None:
-        """Takes the schemes of a model's layers, and its weights, for those that make its keys, or refuses them
-        (ValueError)."""
+        """Set the schemes and weights that make the cache's keys, or check that they are still the same.
+
+        Args:
+            schemes: the scheme of each layer.
+            weights: the weights of the model that keys depend on.
+
+        Raises:
+            ValueError: a scheme that cannot be cached, or schemes or weights that did not make the cached keys.
+        """
         for scheme in schemes:
             if not scheme.claims.cacheable or scheme.draws:
                 why = "draws anew at every pass" if scheme.draws else "does not claim to be cacheable"
                 raise ValueError(
-                    f"{type(scheme).__name__} {why}, so keys that are kept would not be those of the full pass. "
+                    f"{type(scheme).__name__} {why}, so cached keys would differ from those of the full pass. "
                     "Generate without a cache: model(tokens) for each token."
                 )
         if not self.makers:
-            self.makers, self.layers = [Maker(s) for s in schemes], [Held(self.room) for _ in schemes]
+            self.makers, self.layers = [SchemeFingerprint(s) for s in schemes], [LayerCache(self.room) for _ in schemes]
         if len(schemes) != len(self.makers):
-            raise ValueError(f"this cache is of {len(self.makers)} layers and the model has {len(schemes)}.")
+            raise ValueError(
+                f"this cache has {len(self.makers)} layers and the model has {len(schemes)}. Begin a new Cache()."
+            )
         last = None
         for layer, (maker, scheme) in enumerate(zip(self.makers, schemes, strict=True)):
-            before, last = last, (maker.scheme, scheme)
-            same = before is not None and before[0] is maker.scheme and before[1] is scheme
+            last_pair, last = last, (maker.scheme, scheme)
+            same = last_pair is not None and last_pair[0] is maker.scheme and last_pair[1] is scheme
             if self.count and not same and not maker.is_like(scheme):
                 raise ValueError(
                     f"layer {layer} has {type(scheme).__name__}, and the {self.count} keys of this cache were made "
                     f"with {maker.told(scheme)}. Move them, cache.move(model), or begin a new Cache()."
                 )
-        if marks(weights) != self.weights.marks:
+        if tensor_versions(weights) != self.weights.marks:
             self._refuse_other(weights)
-            self.weights = Written(weights)
+            self.weights = TensorVersions(weights)
         if not self.count:
-            self.makers = [Maker(s) for s in schemes]
+            self.makers = [SchemeFingerprint(s) for s in schemes]
 
     def _refuse_other(self, weights: Sequence[Tensor]) -> None:
         if self.count and not self.weights.equal(weights):
             raise ValueError(
-                f"the {self.count} keys of this cache were made with other weights of the model: another model's, or "
-                "they were written to since, as by an optimiser's step. Read the text again into a new Cache()."
+                f"the {self.count} keys of this cache were made with other weights of the model: it is another model, "
+                "or its weights were changed since, as by an optimizer's step. Read the text again into a new Cache()."
             )
 
     def refuse_samples(self, what: str, samples: int) -> None:
-        """Raises ValueError for another number of samples than it holds, where it holds any."""
+        """Raise ValueError if ``samples`` differs from the batch size of a cache that is not empty."""
         if self.samples not in (0, samples):
             raise ValueError(
                 f"this cache holds {self.samples} samples and {what} came for {samples}. Give them for "
@@ -162,7 +204,11 @@ class Cache:
             )
 
     def remember(self, pos: Positions, documents: Tensor | None) -> tuple[Positions, Tensor | None]:
-        """Where all tokens stand with the next ones, and in which run of one document; they stay once counted."""
+        """Append the positions and document numbers of new tokens and return those of all tokens.
+
+        The new entries become permanent when the cache counts them. A document is returned as the number of its run of
+        equal document numbers, ``(K,)`` or ``(B, K)``.
+        """
         count, more = self.count, pos.count
         coords, placed = self.coords.put(pos.coords, count), pos.placed
         if placed is not None or self.placed.memory is not None:
@@ -178,24 +224,32 @@ class Cache:
         documents = number if documents is None else documents
         rows = torch.broadcast_shapes(number.shape[:-1], documents.shape[:-1])
         documents, number = documents.expand(*rows, more), number.expand(*rows, 1)
-        both = torch.stack([documents, run + begins(documents, number).cumsum(-1)], -2)
+        both = torch.stack([documents, run + document_starts(documents, number).cumsum(-1)], -2)
         return Positions(coords, placed), self.documents.put(both, count)[..., 1, :]
 
     def last_document(self, device: torch.device) -> Tensor:
-        """Of the last token's document its number and its run, ``(2, 1)`` or ``(B, 2, 1)``; 0 where none was said."""
-        held = self.documents.first(self.count)
-        if held is None or not self.count:
+        """Return the last token's document number and run number, ``(2, 1)`` or ``(B, 2, 1)``; 0 without documents."""
+        documents = self.documents.first(self.count)
+        if documents is None or not self.count:
             return torch.zeros(2, 1, dtype=torch.long, device=device)
-        return held[..., -1:]
+        return documents[..., -1:]
 
     def counted(self, more: int) -> None:
-        """The next tokens stay."""
+        """Count ``more`` tokens, which makes the entries that were appended last permanent."""
         self.count += more
         for held in self.layers:
             held.count = self.count
 
     def drop(self, start: int, stop: int) -> None:
-        """Forgets tokens ``start .. stop - 1``; the others stay where they stand, until ``move``."""
+        """Remove tokens ``start .. stop - 1``. The other tokens keep their positions until ``move`` changes them.
+
+        Args:
+            start: first token to remove, counted from 0.
+            stop: the token after the last one to remove.
+
+        Raises:
+            ValueError: tokens that the cache does not hold.
+        """
         if not 0 <= start <= stop <= self.count:
             raise ValueError(f"this cache holds tokens 0 to {self.count - 1}; {start} to {stop - 1} cannot be dropped.")
         for part in (self.coords, self.placed, self.documents, *(p for held in self.layers for p in held.parts())):
@@ -203,11 +257,20 @@ class Cache:
         self.counted(start - stop)
 
     def move(self, model: Any, pos: Positions | None = None) -> None:
-        """Keys and values as if each layer had made them with the model's present scheme, at ``pos``.
+        """Move the cached keys and values to positions ``pos`` and to the model's present schemes.
 
-        pos: where the tokens stand from now on; by default where they stood. Tokens without a place stay so unless it
-        says which have one. What a layer read stays what it was, so this is exact for a first layer, and for the others
-        given what the layers before them said. Raises ValueError, with the cache as it was, where a scheme cannot.
+        Afterwards each layer's keys and values are those that its present scheme would make at ``pos``, from the same
+        input to the layer. The inputs themselves are not computed again. The result therefore equals a new forward
+        pass for the first layer. For later layers it is exact given the earlier outputs of the layers before them.
+
+        Args:
+            model: the language model that filled the cache.
+            pos: new positions of the tokens; by default their present ones. Tokens without a place stay without one,
+                unless ``pos.placed`` is given.
+
+        Raises:
+            ValueError: a scheme that cannot move its keys, or positions of another number of tokens. The cache is then
+                unchanged.
         """
         here, schemes = self.pos, layers_of(model)
         for rows in () if pos is None else (pos.coords[..., 0], pos.placed):
@@ -222,7 +285,7 @@ class Cache:
         self._refuse_other(weights_of(model))
         made = []
         for held, maker, scheme in zip(self.layers, self.makers, schemes, strict=True):
-            k, v = _whole(held.k, self.count), _whole(held.v, self.count)
+            k, v = _all_entries(held.k, self.count), _all_entries(held.v, self.count)
             if there is here and maker.is_like(scheme):
                 made.append((k, v))
                 continue
@@ -237,42 +300,51 @@ class Cache:
         self.coords.put(there.coords, 0)
         if there.placed is not None:
             self.placed.put(there.placed, 0)
-        self.makers = [Maker(scheme) for scheme in schemes]
+        self.makers = [SchemeFingerprint(scheme) for scheme in schemes]
 
     @classmethod
     def joined(cls, caches: Sequence[Cache]) -> Cache:
-        """Fragments that were read apart, one after the other, each where it stood: ``move`` gives them new places.
+        """Concatenate caches of texts that were read separately.
 
-        What is said after them sees all; they never saw each other. Raises ValueError where other schemes or weights
-        made them, where they are of other samples, and where they hold documents, which see themselves alone.
+        Each text keeps its positions; ``move`` can change them. Tokens that are generated afterwards attend to all the
+        texts. The texts do not attend to each other.
+
+        Args:
+            caches: caches that the same model filled, none of them empty.
+
+        Returns:
+            A new cache that holds the tokens of all caches in order.
+
+        Raises:
+            ValueError: an empty cache, other schemes or weights, other batch sizes, or caches with packed documents.
         """
         if not caches or not all(cache.count for cache in caches):
-            raise ValueError("caches are joined where there is at least one, and each holds tokens. Leave out others.")
+            raise ValueError("joining needs at least one cache, and each must hold tokens. Leave out empty caches.")
         if any(cache.documents.memory is not None for cache in caches):
             raise ValueError(
-                "what is said after caches that are joined sees all that they hold, and one of these holds documents, "
-                "which see themselves alone. Read each text into a cache of its own, without `documents`."
+                "new tokens attend to everything in joined caches, and one of these caches holds packed documents, "
+                "which attend to themselves alone. Read each text into a cache of its own, without `documents`."
             )
         several = sorted({cache.samples for cache in caches} - {1})
         if len(several) > 1:
             raise ValueError(
-                f"caches are joined of as many samples each; these hold {', '.join(map(str, several))}. Read every "
+                f"joined caches need equal numbers of samples; these hold {', '.join(map(str, several))}. Read every "
                 "fragment for all samples, or once for all of them."
             )
         joined = cls(room=2 * sum(cache.count for cache in caches))
         for cache in caches:
             own = [maker.scheme for maker in cache.makers], cache.weights.tensors
-            cache.serve(*own)  # a scheme or weights that were changed since are not those that made its keys
+            cache.serve(*own)  # refuses schemes or weights that were changed after they made the keys
             joined.serve(*own)
             for new, held in zip(joined.layers, cache.layers, strict=True):
                 kept = None if held.kept is None else held.kept.first(held.count)
-                new.extended(_whole(held.k, held.count), _whole(held.v, held.count), kept)
+                new.extended(_all_entries(held.k, held.count), _all_entries(held.v, held.count), kept)
             joined.remember(cache.pos, None)
             joined.counted(cache.count)
         return joined
 
 
-def _whole(part: Growing, count: int) -> Tensor:
-    held = part.first(count)
-    assert held is not None
-    return held
+def _all_entries(part: GrowingTensor, count: int) -> Tensor:
+    entries = part.first(count)
+    assert entries is not None
+    return entries

@@ -1,16 +1,17 @@
-"""A transformer encoder that reads one token out: the model of the Latin-square studies.
+"""Transformer encoder with one output per sample, read from one token: the model of the Latin-square studies.
 
-    z = x + e                     e: the scheme's rows, at the input or in every block
+    z = x + e                     e: the scheme's embedding rows, at the input or in every block
     a = W_O attention(W_Q z, W_K z, W_V z)
     u = LN(z + a);  y = LN(u + act2(W_2 act(W_1 u)))              post-norm
     u = z + a(LN z);  y = u + act2(W_2 act(W_1 LN u))             pre-norm, with a last LN
 
-Source: Vaswani et al. 2017, arXiv 1706.03762; the arguments reach the model of arXiv 2406.08272 as its public code runs
-it (github ljhearne/LSTNN_public): post-norm, the encoding inside every block and in the residual, a second GELU after
-``W_2``, the last token read out.
+Source: Vaswani et al. 2017, arXiv 1706.03762. ``EncoderConfig`` can reproduce the model of arXiv 2406.08272 as its
+public code runs it (github ljhearne/LSTNN_public): post-norm, the encoding added in every block and in the residual, a
+second GELU after ``W_2``, and the last token read out.
 
-Only the read-out token leaves the last block, so only its query and its feed-forward are computed there; where the
-scheme leaves keys and values alone, ``W_K`` is folded into the query and ``W_V`` comes after the sum. All exact.
+The last block needs one output token per sample, so it computes one query and one feed-forward per sample. If the
+scheme does not change keys and values, the last block also multiplies ``W_K`` into the query and applies ``W_V`` after
+the weighted sum. Both savings are exact.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from torch.nn import functional
 
 from posenc.attention import attend, attention_weights
 from posenc.kernels.linear import feed_forward, linear
-from posenc.models.sites import refuse_width, shared
+from posenc.models.sites import refuse_width, without_repetition
 from posenc.positions import Positions
 from posenc.scheme import Pair, Scheme, Where
 
@@ -35,12 +36,26 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": functional.relu, "
 
 
 class EncoderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that shapes an encoder but its scheme.
+    """Configuration of an encoder, without its scheme.
 
-    channels: width of a token's one-hot. hidden: of the feed-forward. second_activation: another one after ``W_2``.
-    read_out: "probe" (a token of each sample) or "last". placement: where ``embed`` goes. encoding_dropout: on
-    ``x + e``. token_std: standard deviation of the token embedding, or None for torch's linear default. qkv_scale:
-    times torch's linear default; sqrt(1.5) is the Glorot initialisation of ``nn.MultiheadAttention``.
+    Attributes:
+        channels: width of an input token, as of a one-hot vector.
+        classes: number of output classes.
+        dim: model width.
+        depth: number of blocks.
+        hidden: width of the feed-forward's hidden layer.
+        heads: number of attention heads.
+        norm: "post" for post-norm blocks, "pre" for pre-norm blocks.
+        activation: activation of the feed-forward.
+        second_activation: whether the activation is applied again after ``W_2``.
+        read_out: "probe" for a given token of each sample, "last" for the last token.
+        placement: where the scheme's rows are added.
+        projection_bias: whether the projections of queries, keys, values and output have biases.
+        output_projection: whether attention has an output projection.
+        encoding_dropout: dropout probability on ``x + e``.
+        token_std: standard deviation of the token embedding's initial weights; None for the default of ``nn.Linear``.
+        qkv_scale: factor on the default initialization of ``nn.Linear``. sqrt(1.5) gives the Glorot initialization of
+            ``nn.MultiheadAttention``.
     """
 
     channels: int
@@ -71,13 +86,18 @@ class EncoderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def head_dim(self) -> int:
+        """Width of a head."""
         return self.dim // self.heads
 
 
 class Blocks(nn.Module):
-    """Token embedding, blocks and last norm with a scheme a layer, and a head: all of an encoder but what it reads out.
+    """Base class of encoders: token embedding, blocks with one scheme per layer, final norm and output head.
 
-    schemes: a factory ``layer -> Scheme``; returning the same scheme shares it.
+    Subclasses choose which tokens are read out.
+
+    Args:
+        config: sizes and options.
+        schemes: a factory ``layer -> Scheme``; returning the same scheme shares it.
     """
 
     def __init__(self, config: EncoderConfig, schemes: Callable[[int], Scheme]) -> None:
@@ -93,9 +113,16 @@ class Blocks(nn.Module):
         self.head = nn.Linear(config.dim, config.classes)
 
     def place(self, schemes: Callable[[int], Scheme]) -> None:
-        """Gives every layer its scheme, in the place of what was there. Raises ValueError for one of another width."""
+        """Set the scheme of every layer.
+
+        Args:
+            schemes: a factory ``layer -> Scheme``; returning the same scheme shares it.
+
+        Raises:
+            ValueError: a scheme of another width than the model's.
+        """
         made = [schemes(layer) for layer in range(self.config.depth)]
-        unique, scheme_of = shared(made)
+        unique, scheme_of = without_repetition(made)
         for scheme in unique:
             refuse_width(scheme, dim=self.config.dim, head_dim=self.config.head_dim, model="encoder")
         self.schemes = nn.ModuleList(unique).train(self.training)
@@ -115,12 +142,24 @@ class Blocks(nn.Module):
 
 
 class Encoder(Blocks):
-    """Tokens ``(B, N, channels)`` at positions to logits ``(B, classes)`` of one token a sample."""
+    """Transformer encoder from tokens ``(B, N, channels)`` at positions to logits ``(B, classes)``.
+
+    One token of each sample is read out: the probe, or the last token.
+    """
 
     def forward(
         self, x: Float[Tensor, "B N channels"], pos: Positions, probe: Int[Tensor, "B"]
     ) -> Float[Tensor, "B classes"]:
-        """probe: the token that each sample is read out at (ignored by ``read_out="last"``)."""
+        """Compute the logits of one token per sample.
+
+        Args:
+            x: tokens ``(B, N, channels)``.
+            pos: positions of the N tokens.
+            probe: index ``(B,)`` of the token to read out in each sample; ignored with ``read_out="last"``.
+
+        Returns:
+            Logits ``(B, classes)``.
+        """
         schemes, prepared, pairs = self._prepare(pos)
         y, last = self.tokens(x), len(self.blocks) - 1
         read = probe if self.config.read_out == "probe" else torch.full_like(probe, x.shape[1] - 1)
@@ -135,9 +174,16 @@ class Encoder(Blocks):
         return self.head(self.norm(y[torch.arange(len(y), device=y.device), read]))
 
     def attention_maps(self, x: Float[Tensor, "B N channels"], pos: Positions) -> Float[Tensor, "layers B H N N"]:
-        """``softmax(q k^T / sqrt(D) + ..)`` of every query in every layer, in the model's present mode.
+        """Compute the attention maps ``softmax(q k^T / sqrt(D) + bias)`` of every layer, in the model's present mode.
 
-        ``forward`` uses the same weights; of the last layer, those of the token that is read out.
+        ``forward`` uses the same weights. In the last layer it uses only the row of the token that is read out.
+
+        Args:
+            x: tokens ``(B, N, channels)``.
+            pos: positions of the N tokens.
+
+        Returns:
+            Attention weights ``(layers, B, H, N, N)``, queries before keys.
         """
         schemes, prepared, pairs = self._prepare(pos)
         y, maps = self.tokens(x), []
@@ -153,7 +199,7 @@ class Encoder(Blocks):
 
 
 class Block(nn.Module):
-    """Attention and feed-forward, each with its residual and layer norm."""
+    """Encoder block: attention and feed-forward, each with its residual and layer norm."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -170,6 +216,7 @@ class Block(nn.Module):
         self.up, self.down = nn.Linear(dim, config.hidden), nn.Linear(config.hidden, dim)
 
     def forward(self, z: Tensor, scheme: Scheme, where: Where, pair: Pair) -> Tensor:
+        """Compute the block's output ``(B, N, dim)`` from ``z (B, N, dim)`` and the scheme's prepared positions."""
         x = self.norm1(z) if self.config.norm == "pre" else z
         q, k, v = self._heads(linear(x, self.qkv.weight, self.qkv.bias), 3)
         a = attend(q, k, v, scheme, where, where, pair, kept=scheme.keep(x, where))
@@ -177,7 +224,7 @@ class Block(nn.Module):
         return scheme.mix(y, where)
 
     def weights(self, z: Tensor, scheme: Scheme, where: Where, pair: Pair) -> Float[Tensor, "B H N N"]:
-        """What ``forward`` weighs the values with."""
+        """Return the attention weights that ``forward`` uses."""
         x = self.norm1(z) if self.config.norm == "pre" else z
         dim, bias = self.config.dim, self.qkv.bias
         q, k = self._heads(linear(x, self.qkv.weight[: 2 * dim], _cut(bias, 0, 2 * dim)), 2)
@@ -186,13 +233,13 @@ class Block(nn.Module):
         return attention_weights(q, k, scheme, pair, kept=scheme.keep(x, where))
 
     def read(self, z: Tensor, scheme: Scheme, pos: Positions, where: Where, index: Tensor) -> Tensor:
-        """What ``forward`` gives at one token a sample, ``(B, dim)``; nothing else is computed."""
+        """Return ``forward`` at the token ``index (B,)`` of each sample, ``(B, dim)``, without the other tokens."""
         x = self.norm1(z) if self.config.norm == "pre" else z
         row = torch.arange(len(z), device=z.device)
         z_read = z[row, index]
         x_read = self.norm1(z_read) if self.config.norm == "pre" else z_read
         where_q = pair = None
-        if scheme.claims.sites - {"embed", "mix"}:  # what acts in attention must know where the query stands
+        if scheme.claims.sites - {"embed", "mix"}:  # a scheme that acts in attention needs the query's position
             where_q = scheme.prepare(pos.take(index))
             pair = scheme.relate(where_q, where)
         dim, weight, bias = self.config.dim, self.qkv.weight, self.qkv.bias
@@ -205,12 +252,14 @@ class Block(nn.Module):
         return self._after(z_read, a.flatten(1))
 
     def some(self, z: Tensor, scheme: Scheme, pos: Positions, where: Where, index: Tensor) -> Tensor:
-        """What ``forward`` gives at the tokens ``index (B, M)`` of each sample, ``(B, M, dim)``: only their queries and
-        feed-forwards are computed."""
+        """Return ``forward`` at the tokens ``index (B, M)`` of each sample, ``(B, M, dim)``.
+
+        Queries and feed-forwards of the other tokens are not computed.
+        """
         x = self.norm1(z) if self.config.norm == "pre" else z
         rows = index + torch.arange(len(z), device=z.device)[:, None] * z.shape[1]
         z_some, x_some = (t.flatten(0, 1)[rows] for t in (z, x))
-        where_q, pair = where, None  # which nothing reads, unless
+        where_q, pair = where, None  # not used by a scheme that does not act in attention
         if scheme.claims.sites - {"embed", "mix"}:
             where_q = scheme.prepare(pos.take(index))
             pair = scheme.relate(where_q, where)
@@ -221,8 +270,10 @@ class Block(nn.Module):
         return self._after(z_some, a.transpose(1, 2).flatten(2))
 
     def _attend_folded(self, x_read: Tensor, x: Tensor, scheme: Scheme, where_q: Where, pair: Pair) -> Tensor:
-        """One query against keys that no scheme touches: ``q . (W_K x_j) = (W_K^T q) . x_j`` and
-        ``sum_j w_j W_V x_j = W_V sum_j w_j x_j``. The key bias adds the same to every logit of a query and falls out.
+        """Attend with one query per sample, without computing keys and values.
+
+        It uses ``q . (W_K x_j) = (W_K^T q) . x_j`` and ``sum_j w_j W_V x_j = W_V sum_j w_j x_j``. The scheme must leave
+        keys and values unchanged. The key bias adds one constant to all logits of a query, so softmax cancels it.
         """
         dim, heads, head_dim = self.config.dim, self.config.heads, self.config.head_dim
         to_query, to_key, to_value = self.qkv.weight.split(dim)
@@ -233,24 +284,25 @@ class Block(nn.Module):
         q = q.squeeze(2).transpose(0, 1)
         q = torch.bmm(q, to_key.view(heads, head_dim, dim)).transpose(0, 1)
         logits = torch.baddbmm(q.new_zeros(1, 1, 1), q, x.transpose(1, 2), beta=0, alpha=1 / math.sqrt(head_dim))
-        seen = scheme.mask(pair)
-        if seen is not None:
-            logits = logits.masked_fill(~seen.squeeze(-2), -torch.inf)
+        mask = scheme.mask(pair)
+        if mask is not None:
+            logits = logits.masked_fill(~mask.squeeze(-2), -torch.inf)
         weights = logits.softmax(-1)
-        if seen is not None:
-            weights = weights.masked_fill(~seen.squeeze(-2), 0)  # a query that sees no key: zeros, as in attend
-        heard, to_value = torch.bmm(weights, x).transpose(0, 1), to_value.view(heads, head_dim, dim).transpose(1, 2)
+        if mask is not None:
+            weights = weights.masked_fill(~mask.squeeze(-2), 0)  # zeros for a query without keys, as in attend
+        mean_input = torch.bmm(weights, x).transpose(0, 1)
+        to_value = to_value.view(heads, head_dim, dim).transpose(1, 2)
         if of_value is None:
-            values = torch.bmm(heard, to_value)
+            values = torch.bmm(mean_input, to_value)
         else:
-            values = torch.baddbmm(of_value.view(heads, 1, head_dim), heard, to_value)
+            values = torch.baddbmm(of_value.view(heads, 1, head_dim), mean_input, to_value)
         values = values.transpose(0, 1)[:, :, None]
         extra = scheme.value_bias(weights[:, :, None], pair)
         values = values if extra is None else values + extra
         return values if where_q is None else scheme.transform(values, where_q, "o")
 
     def _heads(self, x: Tensor, parts: int) -> tuple[Tensor, ...]:
-        """``(B, N, parts * dim)`` to ``parts`` tensors ``(B, H, N, D)``."""
+        """Split ``(B, N, parts * dim)`` into ``parts`` tensors ``(B, H, N, D)``."""
         shape = (self.config.heads, self.config.head_dim)
         return tuple(part.unflatten(-1, shape).transpose(1, 2) for part in x.split(self.config.dim, -1))
 

@@ -1,10 +1,11 @@
-"""A field: a function of coordinates, as an encoding of the coordinates and a small network behind it.
+"""Coordinate network (neural field): an encoding of coordinates, followed by a small multilayer perceptron.
 
     f(x) = W_D a(.. a(W_1 [e(x)] + b_1) ..) + b_D,    e any scheme's embedding, a the activation, D - 1 hidden layers
 
-Sources: the ReLU network of Müller et al. 2022, arXiv 2201.05989, section 3 (hidden layers of 64), and of Tancik et al.
-2020, arXiv 2006.10739 (256, a sigmoid at the end); the sine network of Sitzmann et al. 2020, arXiv 2006.09661. First
-weights: Glorot's, biases zero; for sines U(-sqrt(6 / n) / omega, sqrt(6 / n) / omega) of section 3.2 there.
+Sources: the ReLU network of Müller et al. 2022, arXiv 2201.05989, section 3 (hidden layers of 64 units), and of Tancik
+et al. 2020, arXiv 2006.10739 (256 units, a sigmoid at the end); the sine network (SIREN) of Sitzmann et al. 2020, arXiv
+2006.09661. Initialization: Glorot with zero biases; for sine activations U(-sqrt(6 / n) / omega, sqrt(6 / n) / omega)
+as in section 3.2 of Sitzmann et al., with n inputs of the layer.
 """
 
 from __future__ import annotations
@@ -19,20 +20,25 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from posenc.kernels.domain import weigh
+from posenc.kernels.domain import weight_levels
 from posenc.positions import Positions
 from posenc.scheme import Scheme
 
 Activation = Literal["relu", "gelu", "softplus", "sine"]
-MOST = 2**24
-"""The largest number that ``within`` looks for."""
+LARGEST_SIZE = 2**24
+"""Largest size that ``largest_size_within`` returns."""
 
 
 class FieldConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The network behind an encoding.
+    """Configuration of the network that follows an encoding.
 
-    outputs: numbers that the field has at a point. width: of a hidden layer. depth: hidden layers, 0 for a linear map
-    of the encoding. activation: between layers; "sine" is ``sin(omega z)``. output: at the end.
+    Attributes:
+        outputs: number of values of the field at a point.
+        width: width of a hidden layer.
+        depth: number of hidden layers; 0 for a linear map of the encoding.
+        activation: activation between layers; "sine" is ``sin(omega z)``.
+        output: activation of the output.
+        omega: frequency factor of the sine activation.
     """
 
     outputs: int
@@ -51,9 +57,14 @@ class FieldConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Field(nn.Module):
-    """``field(x)``: coordinates ``(N, P)`` or ``(B, N, P)`` to values ``(.., N, outputs)``.
+    """Coordinate network from coordinates ``(N, P)`` or ``(B, N, P)`` to values ``(.., N, outputs)``.
 
-    scheme: any that embeds. Raises ValueError for one that does not.
+    Args:
+        scheme: a scheme that has the site "embed".
+        config: sizes and activations of the network.
+
+    Raises:
+        ValueError: a scheme without the site "embed".
     """
 
     def __init__(self, scheme: Scheme, config: FieldConfig) -> None:
@@ -76,14 +87,25 @@ class Field(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, x: Float[Tensor, "*B N P"], level_weights: Tensor | None = None) -> Float[Tensor, "*B N out"]:
-        """level_weights: of a grid's levels or of the directions of Fourier features, ``(L,)``, for coarse-to-fine
-        training: ``kernels.domain.coarse_to_fine``. Raises ValueError for a scheme that has neither."""
+        """Evaluate the field at coordinates.
+
+        Args:
+            x: coordinates ``(N, P)`` or ``(B, N, P)``.
+            level_weights: one weight ``(L,)`` for each level of a grid or each direction of Fourier features, for
+                coarse-to-fine training. ``kernels.domain.coarse_to_fine`` makes them.
+
+        Returns:
+            Values ``(.., N, outputs)``.
+
+        Raises:
+            ValueError: ``level_weights`` for a scheme that is neither a grid nor Fourier features.
+        """
         where = self.scheme.prepare(Positions(x))
         if level_weights is not None:
-            where = weigh(where, level_weights)
+            where = weight_levels(where, level_weights)
         *hidden, last = self.layers
         assert isinstance(last, nn.Linear)
-        # coordinates may be finer than weights: the encoding is where that counts
+        # coordinates may have a wider dtype than the weights; only the encoding needs that precision
         h = self.scheme.embed(where).to(last.bias.dtype)
         for layer in hidden:
             h = _activate(layer(h), self.config)
@@ -92,7 +114,7 @@ class Field(nn.Module):
 
     @property
     def parameter_count(self) -> int:
-        """How many numbers training changes: those of the encoding and of the network."""
+        """Number of trained parameters, of the encoding and of the network."""
         return sum(p.numel() for p in self.parameters() if p.requires_grad)
 
 
@@ -105,20 +127,29 @@ def _activate(z: Tensor, config: FieldConfig) -> Tensor:
 
 
 class TooSmallError(ValueError):
-    """No field of a kind has as few parameters."""
+    """Raised if even the smallest field has more parameters than the budget allows."""
 
 
-def within(budget: int, parameters: Callable[[int], int], least: int = 1) -> int:
-    """The largest n from `least` on with ``parameters(n) <= budget``, for a count that grows with n.
+def largest_size_within(budget: int, parameters: Callable[[int], int], least: int = 1) -> int:
+    """Find the largest size n with ``parameters(n) <= budget``, by bisection.
 
-    Raises TooSmallError, a ValueError, where even the least is too many.
+    Args:
+        budget: largest number of parameters.
+        parameters: number of parameters for a size n, increasing in n.
+        least: smallest size to consider.
+
+    Returns:
+        The size n, from ``least`` to ``LARGEST_SIZE``.
+
+    Raises:
+        TooSmallError: ``parameters(least)`` exceeds the budget. It is a ValueError.
     """
     if parameters(least) > budget:
         raise TooSmallError(
             f"the smallest field of this kind has {parameters(least)} parameters, and {budget} are allowed. Allow more."
         )
     low, high = least, least + 1
-    while high < MOST and parameters(high) <= budget:
+    while high < LARGEST_SIZE and parameters(high) <= budget:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
@@ -127,6 +158,14 @@ def within(budget: int, parameters: Callable[[int], int], least: int = 1) -> int
 
 
 def network_size(inputs: int, config: FieldConfig) -> int:
-    """Parameters of the network alone, behind an encoding of so many numbers."""
+    """Count the parameters of the network without the encoding.
+
+    Args:
+        inputs: width of the encoding's rows.
+        config: sizes of the network.
+
+    Returns:
+        Number of weights and biases.
+    """
     widths = [inputs, *[config.width] * config.depth, config.outputs]
     return sum(a * b + b for a, b in pairwise(widths))

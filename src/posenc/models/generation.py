@@ -1,11 +1,12 @@
-"""Saying on what a language model read: through a cache, by samples of a generator.
+"""Autoregressive text generation with a language model, through a key-value cache.
 
     cache = Cache()
-    logits = extend(model, prompt, cache)            # prefill: (B, N, vocabulary), those of model(prompt)
-    logits = extend(model, token[:, None], cache)    # decode: one token, or some
+    logits = extend(model, prompt, cache)            # prefill: (B, N, vocabulary), the same as model(prompt)
+    logits = extend(model, token[:, None], cache)    # decode: one token or several
     new = generate(model, prompt, 200, generator=g)  # (B, 200)
 
-Texts of different lengths are padded on the left (``left_padded``), so that all go on at once.
+Texts of different lengths are padded on the left (``posenc.models.language.left_padded``), so that all of them end at
+the same token and can be continued together.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from posenc.kernels.seen import Seen
+from posenc.kernels.attention_mask import AttentionMask
 from posenc.models.cache import Cache
-from posenc.models.language import LanguageModel, refuse_unfit, restarting
-from posenc.models.makers import layers_of, weights_of
-from posenc.models.sites import Placed
+from posenc.models.cache_fingerprint import layers_of, weights_of
+from posenc.models.language import LanguageModel, refuse_unfit, restarting_positions
+from posenc.models.sites import PreparedScheme
 from posenc.positions import Positions, sequence
 from posenc.scheme import Scheme, Where
 
@@ -35,26 +36,38 @@ def extend(
     pos: Positions | None = None,
     documents: Int[Tensor, "*b N"] | None = None,
 ) -> Float[Tensor, "B N vocabulary"]:
-    """The logits of the tokens that come next, which the cache then holds; those of the full pass over all of them.
+    """Compute the logits of new tokens and append their keys and values to the cache.
 
-    pos: by default they go on where the last one stood, or begin at 0 in a new document. documents: as the model's;
-    tokens that do not say are of the last one. Raises ValueError, with the cache as it was, for a scheme that is not
-    cacheable, keys that another scheme, schedule or model made, other samples than the cache's (of one, which was read
-    for all, several may go on), and positions beyond a scheme's range.
+    The logits equal those of a full forward pass over all tokens so far.
+
+    Args:
+        model: the language model.
+        tokens: new tokens ``(B, N)``. A cache of one sample may be continued by several samples.
+        cache: keys and values of the tokens before; it then holds the new tokens too.
+        pos: positions of the new tokens. By default they continue after the last position, or begin at 0 in a new
+            document.
+        documents: document number of each new token, as for the model. By default the document of the last token.
+
+    Returns:
+        Logits ``(B, N, vocabulary)``.
+
+    Raises:
+        ValueError: a scheme that is not cacheable, keys of another scheme or model, another batch size than the
+            cache's, or positions beyond a scheme's range. The cache is then unchanged.
     """
     refuse_unfit(model.config, tokens, pos, documents)
     cache.serve(layers_of(model), weights_of(model))
     if cache.samples != 1:
         cache.refuse_samples("tokens", len(tokens))
-    pos = following(cache, tokens, documents) if pos is None else pos
-    queries = [scheme.prepare(pos) for scheme in model.unique_schemes]  # what is refused, before anything is kept
+    pos = next_positions(cache, tokens, documents) if pos is None else pos
+    queries = [scheme.prepare(pos) for scheme in model.unique_schemes]  # refuses positions before the cache changes
     everywhere, document = cache.remember(pos, documents)
     at = [
         _placed(scheme, where, pos.placed, everywhere)
         for scheme, where in zip(model.unique_schemes, queries, strict=True)
     ]
-    seen = Seen(pos.count, everywhere.count, document, everywhere.placed, model.config.window)
-    logits = model.through(tokens, at, seen, cache.layers)
+    mask = AttentionMask(pos.count, everywhere.count, document, everywhere.placed, model.config.window)
+    logits = model.through(tokens, at, mask, cache.layers)
     cache.counted(pos.count)
     return logits
 
@@ -70,22 +83,35 @@ def generate(
     window: int | None = None,
     generator: torch.Generator | None = None,
 ) -> Int[Tensor, "B count"]:
-    """``count`` tokens a sample, each drawn from ``softmax(logits / temperature)``.
+    """Generate ``count`` tokens per sample, each drawn from ``softmax(logits / temperature)``.
 
-    temperature: 0 takes the likeliest. most: draw among that many of the likeliest. window: hold that many tokens at
-    most, the last ones; where the next would leave a scheme's range, those of that sample move back to its beginning.
-    Raises ValueError, before anything is said, where a text would leave the range without a window, where what a window
-    holds is wider than the range or cannot move, and where it is not known where the next token stands.
+    Args:
+        model: the language model.
+        prompt: tokens to continue, ``(B, N)``.
+        count: number of tokens to generate per sample.
+        pos: positions of the prompt; by default 0, 1, 2, ..
+        temperature: softmax temperature; 0 takes the most likely token.
+        most: number of most likely tokens to draw from (top-k sampling); None for all.
+        window: largest number of tokens in the cache; the oldest are dropped. Where the next position would exceed a
+            scheme's range, the tokens of that sample are moved back to the start of the range.
+        generator: random generator of the draws; needed unless ``temperature=0``.
+
+    Returns:
+        Tokens ``(B, count)``.
+
+    Raises:
+        ValueError: before any token is generated, for a text that would leave a scheme's range and has no window, for a
+            window that is wider than the range or whose keys cannot move, and for an unknown next position.
     """
     if prompt.numel() == 0 or count < 0:
         raise ValueError(
-            f"a model goes on from at least one token, for count >= 0; got a prompt of shape {tuple(prompt.shape)} and "
+            f"generation needs a prompt of at least one token, and count >= 0; got shape {tuple(prompt.shape)} and "
             f"count={count}."
         )
     if not 0 <= temperature < math.inf or (temperature and generator is None) or (most is not None and most < 1):
         raise ValueError(
-            "tokens are drawn at a temperature above 0, among most >= 1 of them, by generator=torch.Generator(); or "
-            f"temperature=0 takes the likeliest. Got temperature={temperature:g}, most={most}."
+            "tokens are drawn at a temperature above 0, among most >= 1 of them, by generator=torch.Generator(); "
+            f"temperature=0 takes the most likely token. Got temperature={temperature:g}, most={most}."
         )
     if window is not None and window < 2:
         raise ValueError(f"a window holds the last tokens, at least 2; got window={window}.")
@@ -97,36 +123,58 @@ def generate(
         _refuse_wide(model, pos[-window:], window, count)
     else:
         for scheme in model.unique_schemes:
-            scheme.prepare(pos[-1:] + max(count - 1, 0))  # what is out of its range is said now
-    cache, said = Cache(room=prompt.shape[1] + count if window is None else 2 * window), []
+            scheme.prepare(pos[-1:] + max(count - 1, 0))  # refuses a text that would leave the range later
+    cache, new_tokens = Cache(room=prompt.shape[1] + count if window is None else 2 * window), []
     logits = _read(model, prompt, pos, cache, window, count)
     for step in range(count):
-        said.append(drawn(logits[:, -1], temperature, most, generator))
+        new_tokens.append(sample_tokens(logits[:, -1], temperature, most, generator))
         if step + 1 < count:
             if window is not None:
                 cache.drop(0, max(cache.count - window + 1, 0))
                 _stay_in_range(model, cache)
-            logits = extend(model, said[-1], cache)
-    return torch.cat(said, 1) if said else prompt.new_empty(len(prompt), 0)
+            logits = extend(model, new_tokens[-1], cache)
+    return torch.cat(new_tokens, 1) if new_tokens else prompt.new_empty(len(prompt), 0)
 
 
-def following(cache: Cache, tokens: Tensor, documents: Tensor | None) -> Positions:
-    """Where the next tokens stand: one after the other, after the last one or from 0 in a new document."""
+def next_positions(cache: Cache, tokens: Tensor, documents: Tensor | None) -> Positions:
+    """Return the positions of the next tokens: consecutive after the last one, or from 0 in a new document.
+
+    Args:
+        cache: the tokens so far.
+        tokens: the next tokens ``(B, N)``.
+        documents: their document numbers ``(N,)`` or ``(B, N)``; None for the document of the last token.
+
+    Returns:
+        Positions of N tokens on one axis.
+
+    Raises:
+        ValueError: the last token has no place, or a position of more than one axis.
+    """
     count = tokens.shape[1]
     if not cache.count:
-        return sequence(count, device=tokens.device) if documents is None else restarting(documents)
+        return sequence(count, device=tokens.device) if documents is None else restarting_positions(documents)
     last = cache.pos[cache.count - 1 :]
     _refuse_unknown(last)
     if documents is None:
         return Positions(last.coords + 1 + torch.arange(count, device=tokens.device)[:, None])
-    goes_on = (documents == cache.last_document(tokens.device)[..., 0, :]).long().cumprod(-1)
-    return Positions(restarting(documents).coords + goes_on[..., None] * (last.coords + 1))
+    continues = (documents == cache.last_document(tokens.device)[..., 0, :]).long().cumprod(-1)
+    return Positions(restarting_positions(documents).coords + continues[..., None] * (last.coords + 1))
 
 
-def drawn(
+def sample_tokens(
     logits: Float[Tensor, "B vocabulary"], temperature: float, most: int | None, generator: torch.Generator | None
 ) -> Int[Tensor, "B 1"]:
-    """A token a sample from ``softmax(logits / temperature)`` over the ``most`` likeliest; of 0, the likeliest."""
+    """Draw one token per sample from ``softmax(logits / temperature)``.
+
+    Args:
+        logits: ``(B, vocabulary)``.
+        temperature: softmax temperature; 0 takes the most likely token.
+        most: number of most likely tokens to draw from; None for all.
+        generator: random generator of the draws.
+
+    Returns:
+        Tokens ``(B, 1)``.
+    """
     if temperature == 0:
         return logits.argmax(-1, keepdim=True)
     if most is not None and most < logits.shape[-1]:
@@ -136,13 +184,17 @@ def drawn(
 
 
 def _read(model: LanguageModel, prompt: Tensor, pos: Positions, cache: Cache, window: int | None, count: int) -> Tensor:
-    """The prompt, or its last tokens, moved to where a scheme's range begins if they or what follows lie beyond it."""
+    """Read the prompt into the cache and return its logits.
+
+    With a window only the last tokens are read. They move to the start of a scheme's range if they or the tokens to
+    generate lie beyond it.
+    """
     if window is None:
         return extend(model, prompt, cache, pos=pos)
     prompt, pos = prompt[:, -window:], _within_range(model, pos[-window:], 0)
     logits = extend(model, prompt, cache, pos=pos)
     if _within_range(model, pos, count - 1) is not pos:
-        cache.move(model, cache.pos - 0)  # a scheme that cannot move its keys says so before anything is said
+        cache.move(model, cache.pos - 0)  # raises now for a scheme that cannot move its keys later
     return logits
 
 
@@ -154,7 +206,10 @@ def _stay_in_range(model: LanguageModel, cache: Cache) -> None:
 
 
 def _within_range(model: LanguageModel, pos: Positions, more: int) -> Positions:
-    """``pos`` where all samples have room for ``more`` tokens after the last; those that have none begin anew."""
+    """Return ``pos``, with samples moved to the start of the range if ``more`` next tokens would exceed it.
+
+    The same object is returned if no sample has to move.
+    """
     low, high = _range(model)
     if high == math.inf:
         return pos
@@ -164,18 +219,18 @@ def _within_range(model: LanguageModel, pos: Positions, more: int) -> Positions:
 
 
 def _range(model: LanguageModel) -> tuple[float, float]:
-    """From where to where every scheme takes positions."""
+    """Return the lowest and the highest position that every scheme of the model accepts."""
     limits = [each for scheme in model.unique_schemes for each in scheme.claims.limits(1) if each is not None]
     return max((low for low, _ in limits), default=-math.inf), min((high for _, high in limits), default=math.inf)
 
 
 def _ends(pos: Positions) -> tuple[Tensor, Tensor]:
-    """The first and the last place that is taken in each sample, shaped to meet coordinates."""
+    """Return the lowest and the highest position of each sample's placed tokens, shaped to broadcast to coordinates."""
     coords = pos.precise()
     if pos.placed is None:
         return coords.amin(-2, keepdim=True), coords.amax(-2, keepdim=True)
-    nowhere = ~pos.placed[..., None]
-    first, last = coords.masked_fill(nowhere, math.inf), coords.masked_fill(nowhere, -math.inf)
+    unplaced = ~pos.placed[..., None]
+    first, last = coords.masked_fill(unplaced, math.inf), coords.masked_fill(unplaced, -math.inf)
     return first.amin(-2, keepdim=True), last.amax(-2, keepdim=True)
 
 
@@ -187,7 +242,7 @@ def _refuse_unknown(last: Positions) -> None:
 
 
 def _refuse_wide(model: LanguageModel, pos: Positions, window: int, count: int) -> None:
-    """Raises ValueError where tokens that a window holds at a time will stand further apart than the range is wide."""
+    """Raise ValueError if tokens in one window will be further apart than the schemes' range is wide."""
     low, high = _range(model)
     if high - low == math.inf:
         return
@@ -201,19 +256,19 @@ def _refuse_wide(model: LanguageModel, pos: Positions, window: int, count: int) 
 
 
 def _apart(pos: Positions, window: int, count: int) -> float:
-    """How far the outermost tokens stand apart that a window holds, at most, while ``count`` are said after ``pos``."""
-    coords, nowhere = pos.precise()[..., 0], torch.zeros((), dtype=torch.bool, device=pos.coords.device)
-    coords, nowhere = torch.broadcast_tensors(coords, nowhere if pos.placed is None else ~pos.placed)
+    """Return the largest distance between two tokens of one window while ``count`` tokens follow those at ``pos``."""
+    coords, unplaced = pos.precise()[..., 0], torch.zeros((), dtype=torch.bool, device=pos.coords.device)
+    coords, unplaced = torch.broadcast_tensors(coords, unplaced if pos.placed is None else ~pos.placed)
     to_come = coords[..., -1:] + torch.arange(1, max(count, 1), device=coords.device)
-    ends = torch.stack([coords, -coords], -2).masked_fill(nowhere[..., None, :], -math.inf)
+    ends = torch.stack([coords, -coords], -2).masked_fill(unplaced[..., None, :], -math.inf)
     ends = torch.cat([ends, torch.stack([to_come, -to_come], -2)], -1)
     held = functional.pad(ends, (window - 1, 0), value=-math.inf).unfold(-1, window, 1).amax(-1)
     return float(held.sum(-2)[..., pos.count - 1 :].max())
 
 
-def _placed(scheme: Scheme, where: Where, placed: Tensor | None, everywhere: Positions) -> Placed:
-    """A scheme's view of new tokens, and of all keys if something in it asks where they stand."""
+def _placed(scheme: Scheme, where: Where, placed: Tensor | None, everywhere: Positions) -> PreparedScheme:
+    """Prepare a scheme for new tokens, and for all keys if one of its sites depends on the keys' positions."""
     if not scheme.claims.sites & {"bias", "value_bias", "mask"}:
-        return Placed(scheme, where, None, None, placed, {})
+        return PreparedScheme(scheme, where, None, None, placed, {})
     keys = scheme.prepare(everywhere)
-    return Placed(scheme, where, keys, scheme.relate(where, keys), placed, {})
+    return PreparedScheme(scheme, where, keys, scheme.relate(where, keys), placed, {})

@@ -1,16 +1,18 @@
-"""A small causal language model: pre-norm, grouped-query heads, any scheme, or another one in each layer.
+"""Small causal language model: pre-norm transformer with grouped-query attention and one scheme per layer.
 
-    z_0 = sqrt(dim) E[token] (+ rows of the scheme);   x = LN z
+    z_0 = sqrt(dim) E[token] (+ embedding rows of the scheme);   x = LN z
     u = z + W_O attention(W_Q x, W_K x, W_V x);        z' = u + W_2 gelu(W_1 LN u + b_1) + b_2
-    logits = W LN z_depth,   W = E where they are tied
+    logits = W LN z_depth,   W = E if the weights are tied
 
-Sources: Vaswani et al. 2017, arXiv 1706.03762 (section 3.4: tokens count sqrt(dim) times beside positions); pre-norm
-and the smaller residual projections of Radford et al. 2019 (GPT-2); Ainslie et al. 2023, arXiv 2305.13245 (grouped
-queries). Conventions: layer norm, which is one fused operation on every device; no biases but in the feed-forward.
+Sources: Vaswani et al. 2017, arXiv 1706.03762 (section 3.4: token embeddings are multiplied by sqrt(dim)); Radford et
+al. 2019, GPT-2 (pre-norm, smaller initial weights of the residual projections); Ainslie et al. 2023, arXiv 2305.13245
+(grouped-query attention). Conventions: layer norm, because it is one fused operation on every device; biases in the
+feed-forward only.
 
-Causal by the order of tokens: token i sees tokens up to i, whatever their positions. A token without a place is
-padding, which nobody sees. Documents that are packed into one row see themselves alone; a document is a run of tokens
-of one number, and a number that comes back is another one.
+The mask is causal by the order of tokens: token i attends to tokens up to i, whatever their positions. A token without
+a place is padding, and no token attends to it. Several documents can be packed into one sample; tokens then attend
+within their document only. A document is a run of tokens with one document number. If a number occurs again later, it
+starts a new document.
 """
 
 from __future__ import annotations
@@ -26,23 +28,31 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from posenc.attention import attend
+from posenc.kernels.attention_mask import AttentionMask, document_starts
 from posenc.kernels.linear import feed_forward, linear
-from posenc.kernels.seen import Seen, begins
-from posenc.models.cache import Held
-from posenc.models.sites import Placed, refuse_width, shared
+from posenc.models.cache import LayerCache
+from posenc.models.sites import PreparedScheme, refuse_width, without_repetition
 from posenc.positions import Positions, readable, sequence
 from posenc.scheme import Scheme
 
 SIGMA = 0.02
-"""Of a head of its own: at first every token is as likely, where a tied one says the last token again."""
+"""Initial standard deviation of an untied head's weights. At first all tokens are then about equally likely, whereas a
+tied head predicts the last token again."""
 
 
 class LanguageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that shapes a language model but its scheme.
+    """Configuration of a language model, without its scheme.
 
-    vocabulary: how many different tokens there are. heads, key_heads: of queries and of keys; the second divides the
-    first. hidden: of the feed-forward. tied: whether one matrix reads and says tokens; small models learn faster with
-    two. placement: where ``embed`` goes. window: how many tokens a token sees, itself among them; None for all before.
+    Attributes:
+        vocabulary: number of different tokens.
+        dim: model width.
+        depth: number of blocks.
+        heads: number of query heads.
+        key_heads: number of key and value heads; it divides ``heads``.
+        hidden: width of the feed-forward's hidden layer.
+        tied: whether the token embedding and the output head share one matrix. Small models learn faster with two.
+        placement: where the scheme's rows are added.
+        window: number of tokens that a token attends to, itself included; None for all earlier tokens.
     """
 
     vocabulary: int
@@ -68,13 +78,19 @@ class LanguageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     @property
     def head_dim(self) -> int:
+        """Width of a head."""
         return self.dim // self.heads
 
 
 class LanguageModel(nn.Module):
-    """Tokens ``(B, N)`` to logits of the next ones ``(B, N, vocabulary)``.
+    """Causal language model from tokens ``(B, N)`` to logits of the next tokens ``(B, N, vocabulary)``.
 
-    schemes: a factory ``layer -> Scheme``; returning the same scheme shares it.
+    Args:
+        config: sizes and options.
+        schemes: a factory ``layer -> Scheme``; returning the same scheme shares it.
+
+    Raises:
+        ValueError: a scheme of another width, or one that mixes tokens with their neighbors.
     """
 
     def __init__(self, config: LanguageConfig, schemes: Callable[[int], Scheme]) -> None:
@@ -89,12 +105,19 @@ class LanguageModel(nn.Module):
             self.head.weight = self.tokens.weight
         else:
             nn.init.normal_(self.head.weight, std=SIGMA)
-        self.place(schemes)  # last: models of one seed differ in their schemes alone
+        self.place(schemes)  # last, so that models of one seed have equal weights outside their schemes
 
     def place(self, schemes: Callable[[int], Scheme]) -> None:
-        """Gives every layer its scheme, in the place of what was there. Raises ValueError, with the model as it was,
-        for one of another width, and for one that mixes a token with its neighbours, later ones among them."""
-        unique, scheme_of = shared([schemes(layer) for layer in range(self.config.depth)])
+        """Set the scheme of every layer.
+
+        Args:
+            schemes: a factory ``layer -> Scheme``; returning the same scheme shares it.
+
+        Raises:
+            ValueError: a scheme of another width, or one that mixes tokens with their neighbors, because neighbors
+                include later tokens. The model is then unchanged.
+        """
+        unique, scheme_of = without_repetition([schemes(layer) for layer in range(self.config.depth)])
         for scheme in unique:
             refuse_width(scheme, dim=self.config.dim, head_dim=self.config.head_dim, model="language model")
             if "mix" in scheme.claims.sites:
@@ -112,38 +135,65 @@ class LanguageModel(nn.Module):
         *,
         documents: Int[Tensor, "*b N"] | None = None,
     ) -> Float[Tensor, "B N vocabulary"]:
-        """pos: of the tokens; in a row from 0 by default, anew in every document. documents: which one each token is
-        of, ``(N,)`` or ``(B, N)``, anew in every run of one number. Raises ValueError where they are not of as many
-        tokens and samples."""
+        """Compute the logits of the next tokens.
+
+        Args:
+            tokens: ``(B, N)``.
+            pos: positions of the N tokens; by default 0, 1, 2, .. from the start of every document.
+            documents: document number of each token, ``(N,)`` or ``(B, N)``, for packed documents.
+
+        Returns:
+            Logits ``(B, N, vocabulary)``.
+
+        Raises:
+            ValueError: positions or documents of another number of tokens or samples.
+        """
         refuse_unfit(self.config, tokens, pos, documents)
         if pos is None:
-            pos = sequence(tokens.shape[-1], device=tokens.device) if documents is None else restarting(documents)
-        document = None if documents is None else begins(documents).cumsum(-1)
-        seen = Seen(pos.count, pos.count, document, pos.placed, self.config.window)
-        return self.through(tokens, [Placed.at(scheme, pos, None) for scheme in self.unique_schemes], seen)
+            pos = (
+                sequence(tokens.shape[-1], device=tokens.device)
+                if documents is None
+                else restarting_positions(documents)
+            )
+        document = None if documents is None else document_starts(documents).cumsum(-1)
+        attn_mask = AttentionMask(pos.count, pos.count, document, pos.placed, self.config.window)
+        return self.through(tokens, [PreparedScheme.at(scheme, pos, None) for scheme in self.unique_schemes], attn_mask)
 
     def through(
-        self, tokens: Tensor, at: Sequence[Placed], seen: Seen, held: Sequence[Held] | None = None
+        self,
+        tokens: Tensor,
+        at: Sequence[PreparedScheme],
+        attn_mask: AttentionMask,
+        held: Sequence[LayerCache] | None = None,
     ) -> Float[Tensor, "B N vocabulary"]:
-        """``forward`` on prepared positions: at: each scheme's. held: of each layer, the keys before these tokens,
-        which theirs are added to."""
+        """Compute ``forward`` on prepared positions.
+
+        Args:
+            tokens: ``(B, N)``.
+            at: prepared positions of each scheme in ``unique_schemes``.
+            attn_mask: the attention mask.
+            held: the cache of each layer, to which the tokens' keys and values are appended; None without a cache.
+
+        Returns:
+            Logits ``(B, N, vocabulary)``.
+        """
         z = self.tokens(tokens) * math.sqrt(self.config.dim)
         blocks: list[Any] = list(self.blocks)
         for layer, block in enumerate(blocks):
             place = at[self.scheme_of[layer]]
             if "embed" in place.scheme.claims.sites and (layer == 0 or self.config.placement == "every_block"):
                 z = z + place.scheme.embed(place.queries).to(z.dtype)
-            z = block(z, place, seen, None if held is None else held[layer])
+            z = block(z, place, attn_mask, None if held is None else held[layer])
         return linear(self.norm(z), self.head.weight)
 
     @property
     def unique_schemes(self) -> list[Any]:
-        """The schemes without repetition; layer l has the one of number ``scheme_of[l]``."""
+        """Schemes without repetition; layer l has ``unique_schemes[scheme_of[l]]``."""
         return list(self.schemes)
 
 
 class Block(nn.Module):
-    """Attention and feed-forward, each with a norm before it and its residual around it."""
+    """Pre-norm block: attention and feed-forward, each with a layer norm before it and a residual."""
 
     def __init__(self, config: LanguageConfig) -> None:
         super().__init__()
@@ -153,10 +203,13 @@ class Block(nn.Module):
         self.qkv, self.out = nn.Linear(dim, sum(self.widths), bias=False), nn.Linear(dim, dim, bias=False)
         self.up, self.down = nn.Linear(dim, config.hidden), nn.Linear(config.hidden, dim)
         with torch.no_grad():
-            for last in (self.out, self.down):  # 2 depth sums along the residual stay as large as one
+            for last in (self.out, self.down):  # the residual sums 2 * depth outputs; this keeps its variance at one
                 last.weight.div_(math.sqrt(2 * config.depth))
 
-    def forward(self, z: Float[Tensor, "B N dim"], at: Placed, seen: Seen, held: Held | None = None) -> Tensor:
+    def forward(
+        self, z: Float[Tensor, "B N dim"], at: PreparedScheme, attn_mask: AttentionMask, held: LayerCache | None = None
+    ) -> Tensor:
+        """Compute the block's output ``(B, N, dim)``, and append its keys and values to the layer's cache ``held``."""
         x, scheme = self.norm1(z), at.scheme
         parts = linear(x, self.qkv.weight).split(self.widths, -1)
         q, k, v = (part.unflatten(-1, (-1, self.config.head_dim)).transpose(1, 2) for part in parts)
@@ -166,22 +219,37 @@ class Block(nn.Module):
             k, v, kept = held.extended(k, v, kept)
         a = attend(
             q, k, v, scheme, at.queries, at.keys, at.pair,
-            kept=kept, mask=seen, keys_ready=held is not None, made=(at.made, self),
+            kept=kept, mask=attn_mask, keys_ready=held is not None, made=(at.made, self),
         )  # fmt: skip
         u = z + linear(a.transpose(1, 2).flatten(2), self.out.weight)
         up, down = (self.up.weight, self.up.bias), (self.down.weight, self.down.bias)
         return u + feed_forward(self.norm2(u), up, down, "gelu")
 
 
-def restarting(documents: Int[Tensor, "*b N"]) -> Positions:
-    """0, 1, 2, .. anew in every run of tokens of one document."""
+def restarting_positions(documents: Int[Tensor, "*b N"]) -> Positions:
+    """Return positions 0, 1, 2, .. that restart at every new document.
+
+    Args:
+        documents: document numbers ``(N,)`` or ``(B, N)``.
+
+    Returns:
+        Positions of N tokens on one axis.
+    """
     at = torch.arange(documents.shape[-1], device=documents.device).expand(documents.shape)
-    return Positions((at - at.where(begins(documents), 0).cummax(-1).values)[..., None])
+    return Positions((at - at.where(document_starts(documents), 0).cummax(-1).values)[..., None])
 
 
 def left_padded(texts: Sequence[Int[Tensor, "_"]], *, filler: int = 0) -> tuple[Int[Tensor, "B N"], Positions]:
-    """Texts of different lengths as one batch that ends together, so that all go on at once: tokens, and positions
-    from 0 where each begins. What stands before it has no place, and is seen by nobody."""
+    """Pad texts of different lengths on the left to one batch, for generation.
+
+    Args:
+        texts: token tensors ``(N_i,)``.
+        filler: token number of the padding.
+
+    Returns:
+        Tokens ``(B, N)`` with N the longest length, and positions that count from 0 at the start of each text. Padding
+        has no place, so no token attends to it.
+    """
     longest = max((len(text) for text in texts), default=0)
     short = torch.tensor([longest - len(text) for text in texts])[:, None]
     tokens = torch.stack([functional.pad(text, (longest - len(text), 0), value=filler) for text in texts])
@@ -190,14 +258,24 @@ def left_padded(texts: Sequence[Int[Tensor, "_"]], *, filler: int = 0) -> tuple[
 
 
 def refuse_unfit(config: LanguageConfig, tokens: Tensor, pos: Positions | None, documents: Tensor | None) -> None:
-    """Raises ValueError for tokens of another vocabulary, and for positions or documents of other tokens."""
+    """Check the inputs of a language model.
+
+    Args:
+        config: the model's configuration.
+        tokens: ``(B, N)``.
+        pos: positions of the tokens, or None.
+        documents: document numbers of the tokens, or None.
+
+    Raises:
+        ValueError: a token outside the vocabulary, or positions or documents of another number of tokens or samples.
+    """
     if tokens.dim() != 2:
         raise ValueError(f"tokens have shape (B, N), samples by tokens; got {tuple(tokens.shape)}. Write tokens[None]?")
     count = tokens.shape[1]
     places = count if pos is None else pos.count
     numbers = count if documents is None else documents.shape[-1]
     if places != count or numbers != count:
-        other = f"{places} positions" if places != count else f"{numbers} numbers of documents"
+        other = f"{places} positions" if places != count else f"{numbers} document numbers"
         raise ValueError(f"there are {count} tokens a sample and {other}. Give one for each token.")
     coords, placed = (None, None) if pos is None else (pos.coords[..., 0], pos.placed)
     for name, t in (("positions", coords), ("`placed`", placed), ("`documents`", documents)):

@@ -1,15 +1,19 @@
-"""LeNet, and the ways in which an encoding of the pixels enters it.
+"""LeNet, an image classifier, with a positional encoding of its pixels.
 
     f = pool(relu(conv_5(pool(relu(conv_5 x))))),   y = W_3 relu(W_2 relu(W_1 [f ; p] + b_1) + b_2) + b_3
 
 Source: Cui 2024, "CNN with SC PE" (github Cui-Peng-624/SC-Position-Encoding), after LeCun et al. 1998: 6 and 16
-channels, ReLU and the largest of 2 x 2, layers of 120 and 84.
+channels, ReLU, max pooling over 2 x 2, fully connected layers of 120 and 84 units.
 
-Placements: "features" puts the rows p of all pixels beside the features f. They are the same for every picture, so
-W_1 p is a bias and nothing else (``folded``): its control is "constant", a trained vector of that width. "pixels"
-multiplies every channel of the picture by the one number that a scheme gives a pixel; its control is "mask", one
-trained number a pixel. padding: the author's model with rows has 2 in its first layer on 28 x 28 pixels, and the one
-without has 0.
+Placements of the encoding:
+
+    "features"  concatenates the embedding rows p of all pixels to the features f. The rows are the same for every
+                image, so W_1 p only adds a bias (see ``LeNet.folded``). Its control is "constant", a trained vector of
+                the same width.
+    "pixels"    multiplies every channel of the image by one value per pixel. Its control is "mask", one trained value
+                per pixel.
+
+Padding of the first convolution on 28 x 28 pixels: the author's model with an encoding has 2, the one without has 0.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from posenc.models.sites import View, places
+from posenc.models.sites import View, patch_positions
 from posenc.scheme import Scheme
 
 KERNEL, CHANNELS, HIDDEN = 5, (6, 16), (120, 84)
@@ -31,11 +35,17 @@ Placement = Literal["none", "features", "constant", "pixels", "mask"]
 
 
 class LeNetConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What shapes a LeNet but its scheme.
+    """Configuration of a LeNet, without its scheme.
 
-    image: height and width in pixels. padding: of the first convolution. placement: where an encoding or its control
-    enters. width: of the trained vector, of placement "constant". std: the standard deviation of its first numbers; a
-    mask starts at 1. view: what a pixel's position is.
+    Attributes:
+        image: height and width in pixels.
+        channels: number of channels of an image.
+        classes: number of output classes.
+        padding: padding of the first convolution, in pixels.
+        placement: where an encoding or its control enters.
+        width: width of the trained vector of placement "constant"; 0 for the others.
+        std: standard deviation of that vector's initial values. A mask starts at 1.
+        view: position that a pixel gets.
     """
 
     image: tuple[int, int] = (28, 28)
@@ -55,8 +65,8 @@ class LeNetConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             )
         if min(self.grid) < 1:
             raise ValueError(
-                f"nothing is left of a picture of {self.image[0]} x {self.image[1]} after two convolutions of {KERNEL} "
-                "and two halvings. Use pictures of at least 16 x 16, or padding=2 and 12 x 12."
+                f"nothing is left of an image of {self.image[0]} x {self.image[1]} after two convolutions of {KERNEL} "
+                "and two halvings. Use images of at least 16 x 16, or padding=2 and 12 x 12."
             )
         if (self.placement == "constant") != (self.width > 0):
             raise ValueError(
@@ -66,21 +76,25 @@ class LeNetConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def grid(self) -> tuple[int, int]:
-        """The points that both convolutions leave."""
+        """Height and width of the last feature map."""
         height, width = (((side + 2 * self.padding - KERNEL + 1) // 2 - KERNEL + 1) // 2 for side in self.image)
         return height, width
 
     @property
     def features(self) -> int:
-        """Numbers that the convolutions give: 256 for 28 x 28, 400 for 32 x 32 or with padding 2."""
+        """Number of features after the convolutions: 256 for 28 x 28, 400 for 32 x 32 or with padding 2."""
         return CHANNELS[1] * self.grid[0] * self.grid[1]
 
 
 class LeNet(nn.Module):
-    """Pictures ``(B, channels, height, width)`` to logits ``(B, classes)``.
+    """LeNet from images ``(B, channels, height, width)`` to logits ``(B, classes)``.
 
-    scheme: one that embeds, for the placements "features" and "pixels"; None for the others. Raises ValueError for a
-    scheme that acts elsewhere, or does not fit its placement.
+    Args:
+        config: sizes and placement.
+        scheme: a scheme whose only site is "embed", for the placements "features" and "pixels"; None for the others.
+
+    Raises:
+        ValueError: a scheme with other sites, or one that does not fit the placement.
     """
 
     def __init__(self, config: LeNetConfig, scheme: Scheme | None = None) -> None:
@@ -99,19 +113,22 @@ class LeNet(nn.Module):
         self.mask = nn.Parameter(torch.ones(config.image)) if config.placement == "mask" else None
         self.scheme = scheme
         if scheme is not None:
-            self.rows()  # what is wrong with the positions is said now
+            self.rows()  # raises now if the scheme cannot read these positions
 
     def rows(self) -> Float[Tensor, "pixels out"]:
-        """The scheme's row of every pixel, row-major."""
+        """Return the scheme's embedding row of every pixel, ``(pixels, out_dim)``, row-major."""
         assert self.scheme is not None
-        pos = places(self.config.image, self.scheme.claims.axes, self.config.view, device=self.fc1.weight.device)
+        pos = patch_positions(
+            self.config.image, self.scheme.claims.axes, self.config.view, device=self.fc1.weight.device
+        )
         return self.scheme.embed(self.scheme.prepare(pos))
 
     def forward(self, x: Float[Tensor, "B channels height width"]) -> Float[Tensor, "B classes"]:
+        """Compute the logits ``(B, classes)`` of images ``(B, channels, height, width)``."""
         self._refuse(x)
         over = self.over()
         x = x if over is None else x * over
-        # the larger of two, then relu: the same numbers and gradients as the other way round, from a quarter of them
+        # pooling before relu gives the same values and gradients, and relu then has a quarter of the work
         x = functional.relu(functional.max_pool2d(self.conv1(x), 2))
         x = functional.relu(functional.max_pool2d(self.conv2(x), 2)).flatten(1)
         beside = self._beside()
@@ -119,13 +136,16 @@ class LeNet(nn.Module):
         return self.fc3(functional.relu(self.fc2(functional.relu(self.fc1(x)))))
 
     def folded(self) -> LeNet:
-        """The plain LeNet with the same outputs: what stands beside the features is moved into the bias of ``W_1``.
+        """Return a plain LeNet with the same outputs: the concatenated rows or vector become part of the bias b_1.
 
-        Raises ValueError where nothing stands there.
+        Raises:
+            ValueError: a placement that concatenates nothing to the features.
         """
         beside = self._beside()
         if beside is None:
-            raise ValueError(f"placement={self.config.placement!r} puts nothing beside the features; there is no fold.")
+            raise ValueError(
+                f"placement={self.config.placement!r} concatenates nothing to the features; there is nothing to fold."
+            )
         plain = LeNet(msgspec.structs.replace(self.config, placement="none", width=0)).to(self.fc1.weight)
         for name in ("conv1", "conv2", "fc2", "fc3"):
             setattr(plain, name, copy.deepcopy(getattr(self, name)))
@@ -136,21 +156,21 @@ class LeNet(nn.Module):
         return plain.train(self.training)
 
     def over(self) -> Float[Tensor, "height width"] | None:
-        """What multiplies the picture; None where nothing does."""
+        """Return the factor ``(height, width)`` that multiplies the image, or None without one."""
         if self.config.placement == "pixels":
             return self.rows().reshape(self.config.image).to(self.fc1.weight.dtype)
         return self.mask
 
     def _beside(self) -> Tensor | None:
-        """What stands beside the features of every picture."""
+        """Return the vector that is concatenated to the features, or None without one."""
         return self.rows().flatten() if self.config.placement == "features" else self.constant
 
     def _refuse(self, x: Tensor) -> None:
         config = self.config
         if x.dim() != 4 or tuple(x.shape[1:]) != (config.channels, *config.image):
             raise ValueError(
-                f"this LeNet reads pictures (B, {config.channels}, {config.image[0]}, {config.image[1]}); got "
-                f"{tuple(x.shape)}. Build it with the channels= and image= of the pictures."
+                f"this LeNet reads images (B, {config.channels}, {config.image[0]}, {config.image[1]}); got "
+                f"{tuple(x.shape)}. Build it with the channels= and image= of the images."
             )
 
 

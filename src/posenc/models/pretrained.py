@@ -1,11 +1,11 @@
-"""Weights of other libraries' vision transformers, loaded by name: timm's and transformers' ViT, and both PVTs.
+"""Pretrained weights of vision transformers from other libraries: ViT of timm and transformers, and PVT.
 
     loaded = load_weights(VisionTransformer(config, schemes), timm_model.state_dict())
     print(loaded)
 
-Known names: timm's VisionTransformer (and what has its names: DeiT, MAE), transformers' ViT and PVT, and those of
-github whai362/PVT. Their tables have a row for the class token, which has no place here: that row is added to the
-token, which gives the same numbers.
+Supported parameter names: timm's VisionTransformer (also DeiT and MAE, which use the same names), ViT and PVT of
+transformers, and github whai362/PVT. Their position tables have a row for the class token. In posenc the class token
+has no place, so that row is added to the class token itself, which gives the same outputs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from posenc.models.vision import VisionTransformer
 BLOCK = r"stages\.\d+\.blocks\.\d+\."
 RULES: tuple[tuple[str, str], ...] = (
     (r"^(module|vit|deit|pvt|model)\.", ""),
-    # transformers' ViT, and PVT with its four of everything
+    # transformers' ViT, and its PVT with four stages
     (r"^embeddings\.cls_token$", "cls_token"),
     (r"^embeddings\.position_embeddings$", "stages.0.rows"),
     (r"^embeddings\.patch_embeddings\.projection\.", "stages.0.patches."),
@@ -34,7 +34,7 @@ RULES: tuple[tuple[str, str], ...] = (
     (r"^encoder\.block\.(\d+)\.(\d+)\.", r"stages.\1.blocks.\2."),
     (r"^(encoder\.layer_norm|layernorm)\.", "norm."),
     (r"^classifier\.", "head."),
-    # timm's ViT, and the first PVT, whose stages count from 1
+    # timm's ViT, and the PVT of whai362, whose stages count from 1
     (r"^patch_embed\.proj\.", "stages.0.patches."),
     (r"^pos_embed$", "stages.0.rows"),
     (r"^blocks\.(\d+)\.", r"stages.0.blocks.\1."),
@@ -60,14 +60,19 @@ INSIDE: tuple[tuple[str, str], ...] = (
     (r"^(mlp\.fc1|mlp\.dense1|intermediate\.dense)\.", "up."),
     (r"^(mlp\.fc2|mlp\.dense2|output\.dense)\.", "down."),
 )
-"""What is called so, as a part of a block."""
+"""Rules that rename a parameter inside a block: (pattern, replacement)."""
 
 PARTS = (("q", "k", "v"), ("q", "kv"))
 
 
-class Loaded(msgspec.Struct, frozen=True):
-    """What became of the weights. loaded: this model's names. left: names that were given, and why each was not taken.
-    kept: this model's parameters that nothing was given for, which are as they were."""
+class LoadReport(msgspec.Struct, frozen=True):
+    """Report of ``load_weights``.
+
+    Attributes:
+        loaded: names of the model's parameters that were loaded.
+        left: given names that were not loaded, each with the reason.
+        kept: names of the model's parameters that kept their values, because no weight was given for them.
+    """
 
     loaded: list[str]
     left: dict[str, str]
@@ -79,11 +84,19 @@ class Loaded(msgspec.Struct, frozen=True):
         return "\n".join([*lines, *(f"as it was: {name}" for name in self.kept)])
 
 
-def load_weights(model: VisionTransformer, weights: Mapping[str, Tensor], *, head: bool = True) -> Loaded:
-    """Copies weights of the known names into the model, and says what was and what was not taken.
+def load_weights(model: VisionTransformer, weights: Mapping[str, Tensor], *, head: bool = True) -> LoadReport:
+    """Copy pretrained weights into a vision transformer.
 
-    head: False to leave the classifier as it is, for other classes. Raises ValueError, with the model as it was, for
-    a weight of a known name and another shape, and where no name is known.
+    Args:
+        model: the model to load into.
+        weights: the ``state_dict`` of a model of timm, transformers or github whai362/PVT.
+        head: False to keep the model's own classifier, as for other classes.
+
+    Returns:
+        A report of the loaded and the ignored names.
+
+    Raises:
+        ValueError: a weight of another shape than the model's, or no known name at all. The model is then unchanged.
     """
     given, source = _by_our_names(weights)
     left: dict[str, str] = {}
@@ -107,11 +120,11 @@ def load_weights(model: VisionTransformer, weights: Mapping[str, Tensor], *, hea
     with torch.no_grad():
         for name, tensor in ready.items():
             own[name].copy_(tensor)
-    return Loaded(sorted(ready), left, sorted(set(own) - set(ready)))
+    return LoadReport(sorted(ready), left, sorted(set(own) - set(ready)))
 
 
 def _by_our_names(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The weights by this package's names, and what each was called."""
+    """Return the weights by posenc's parameter names, and the original name of each."""
     given: dict[str, Tensor] = {}
     source: dict[str, str] = {}
     for name, tensor in weights.items():
@@ -141,31 +154,32 @@ def _place_rows(
     model: VisionTransformer, given: dict[str, Tensor], source: dict[str, str], own: Mapping[str, Tensor],
     left: dict[str, str],
 ) -> None:  # fmt: skip
-    """Tables of positions go to the stage's own or to its scheme's, their class row to the class token."""
+    """Assign position tables to the stage's table or its scheme's, and their class row to the class token."""
     last = len(model.stages) - 1
     if "cls_token" in given:
         name = f"stages.{last}.class_token"
         given[name], source[name] = given.pop("cls_token").flatten(), source.pop("cls_token")
     for stage in range(last + 1):
-        table, called = given.pop(f"stages.{stage}.rows", None), source.pop(f"stages.{stage}.rows", "")
+        table, original = given.pop(f"stages.{stage}.rows", None), source.pop(f"stages.{stage}.rows", "")
         if table is None:
             continue
         candidates = (f"stages.{stage}.table.table", f"stages.{stage}.schemes.0.table")
         name = next((name for name in candidates if name in own), None)
         if name is None:
-            left[called] = "this model has no learned table there: its positions are its scheme's"
+            left[original] = "this model has no learned table there: its positions are its scheme's"
             continue
         table, token = table.squeeze(0), f"stages.{stage}.class_token"
         if len(table) == len(own[name]) + 1:
             if token in given:
                 given[token] = given[token] + table[0]
             table = table[1:]
-        given[name], source[name] = table, called
+        given[name], source[name] = table, original
 
 
-def _fitting(tensor: Tensor, own: Tensor, name: str, called: str) -> Tensor:
+def _fitting(tensor: Tensor, own: Tensor, name: str, original: str) -> Tensor:
+    """Return the weight in the shape of the model's parameter. Raises ValueError if the shapes do not fit."""
     if own.dim() == 4 and tensor.dim() == 2 and tensor.numel() == own.numel():
-        tensor = tensor.view_as(own)  # patches as a linear layer
+        tensor = tensor.view_as(own)  # the patch convolution was stored as a linear layer
     if tensor.shape != own.shape:
         rows = name.endswith("table")
         fix = (
@@ -175,5 +189,5 @@ def _fitting(tensor: Tensor, own: Tensor, name: str, called: str) -> Tensor:
             if name.startswith("head.")
             else "Build the model with the sizes that the weights have."
         )
-        raise ValueError(f"{called} has shape {tuple(tensor.shape)} and {name} here {tuple(own.shape)}. {fix}")
+        raise ValueError(f"{original} has shape {tuple(tensor.shape)} and {name} here {tuple(own.shape)}. {fix}")
     return tensor

@@ -1,18 +1,19 @@
-"""The pyramid vision transformers of Wang et al. 2021, arXiv 2102.12122, and CPVT of Chu et al. 2021, arXiv 2102.10882.
+"""Pyramid vision transformers: PVT (Wang et al. 2021, arXiv 2102.12122) and CPVT (Chu et al. 2021, arXiv 2102.10882).
 
     pvt("small", classes=100, image=224)        at_sites(parse("PEG"), config.sites)        # CPVT, with read_out="mean"
 
-Each stage halves the image, and a key stands for 8 x 8, 4 x 4, 2 x 2 and 1 patch. Parameters at 224 pixels and 1,000
-classes: tiny 13.2 million, small 24.5, medium 44.2, large 61.4.
+There are four stages. The first cuts the image into patches of 4 x 4 pixels, and each later one halves the grid. In the
+four stages a key stands for 8 x 8, 4 x 4, 2 x 2 and 1 patches. Parameters at 224 pixels and 1,000 classes: tiny 13.2
+million, small 24.5 million, medium 44.2 million, large 61.4 million.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from posenc.models.stage import Options, StageConfig
 from posenc.models.vision import VisionConfig
-from posenc.specification import unknown
+from posenc.models.vision_stage import Options, StageConfig
+from posenc.scheme_text import unknown
 
 DEPTHS: dict[str, tuple[int, int, int, int]] = {
     "tiny": (2, 2, 2, 2),
@@ -25,9 +26,10 @@ MICRO = tuple(
     StageConfig(dim=dim, depth=1, heads=heads, hidden=4 * dim, patch=2, reduction=reduction)
     for dim, heads, reduction in zip((32, 64, 96, 128), (1, 2, 3, 4), REDUCTIONS, strict=True)
 )
-"""For pictures of 32 pixels, to which those of 28 are padded: grids of 16, 8, 4 and 2."""
+"""Stages for images of 32 x 32 pixels, with grids of 16, 8, 4 and 2. Images of 28 x 28 are padded to 32 x 32."""
 
 LITERAL = Options(patches="normed", tables=True, view="counted", keys="corner", placement="attention")
+"""Options of the code as released in github BoyangL1/gridpe-vision."""
 
 
 def pvt(
@@ -41,13 +43,28 @@ def pvt(
     drop_path: float = 0.0,
     options: Options | None = None,
 ) -> VisionConfig:
-    """The configuration of a PVT by the name of its size: "micro", "tiny", "small", "medium" or "large".
+    """Return the configuration of a PVT of a named size.
 
-    Where the stages' own learned tables are wanted, as in PVT itself, ``options=Options(patches="normed",
-    tables=True)``; CPVT has none, ``read_out="mean"``, and PEG for its scheme. literal: what github
-    BoyangL1/gridpe-vision runs: the learned tables beside any scheme, rows added to what attention reads alone, reduced
-    keys at a corner, a class token that is counted; and ``at_sites(.., first_only=True)`` for its schemes. Raises
-    ValueError with the nearest size for one that nobody has.
+    PVT itself has a learned table in each stage: ``options=Options(patches="normed", tables=True)``. CPVT has no
+    tables, ``read_out="mean"`` and the scheme PEG.
+
+    Args:
+        size: "micro", "tiny", "small", "medium" or "large".
+        classes: number of output classes.
+        image: height and width of an image in pixels, or one number for both.
+        channels: number of channels of an image.
+        read_out: "class" for a class token, "mean" for the mean of all tokens.
+        literal: whether to follow the released code, github BoyangL1/gridpe-vision. It has learned tables besides any
+            scheme, adds embedding rows to the input of attention only, places a reduced key at a corner of its patches,
+            and counts the class token as a position. Its schemes need ``at_sites(.., first_only=True)``.
+        drop_path: stochastic depth rate of the last block.
+        options: other options of the stages.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        ValueError: an unknown size, with the nearest known one; or ``literal`` together with ``options``.
     """
     if size != "micro" and size not in DEPTHS:
         raise ValueError(f"{unknown('size of a PVT', size, ['micro', *DEPTHS])} There are micro, {', '.join(DEPTHS)}.")

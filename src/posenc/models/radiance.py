@@ -1,16 +1,17 @@
-"""A radiance field: density and colour in a cube, seen along rays (NeRF), with an encoding of places and of directions.
+"""Neural radiance field (NeRF): density and color in a cube, rendered along rays.
 
     (z, h) = field(p),   sigma(p) = exp(z + z_0),   c(p, d) = sigmoid(V_2 relu(V_1 [h | Y(d)] + v_1) + v_2)
 
     a_i = 1 - exp(-sigma(p_i) (t_{i+1} - t_i)),   w_i = a_i prod_{j<i} (1 - a_j)
     C = sum_i w_i c(p_i, d) + (1 - sum_i w_i) c_behind(d),   p_i = o + s_i d,   t_i <= s_i <= t_{i+1}
 
-The ray enters the cube at t_0 and leaves it at t_N: sections fill the way without gaps, so that the quadrature is exact
-where density is constant, wherever s_i lies in its section. Y are spherical harmonics of the view direction, z_0 sets
-how dense the first field is, and what is behind the cube is white, a random colour a ray, or learned by direction.
+The ray enters the cube at t_0 and leaves it at t_N. Sections divide the ray between them without gaps, so the
+quadrature is exact for constant density, wherever s_i lies in its section. Y are spherical harmonics of the view
+direction. The constant z_0 sets the initial density. The background behind the cube is white, one random color per ray,
+or learned as a function of direction.
 
-Sources: Mildenhall et al. 2020, arXiv 2003.08934 (equations 1 to 3 and 5); density by an exponential, Y and the grid of
-occupied cells, Müller et al. 2022, arXiv 2201.05989, section 5.4 and appendix E. All lengths are in sides of the cube.
+Sources: Mildenhall et al. 2020, arXiv 2003.08934 (equations 1 to 3 and 5); Müller et al. 2022, arXiv 2201.05989,
+section 5.4 and appendix E (exponential density, Y, occupancy grid). All lengths are in units of the cube's side.
 """
 
 from __future__ import annotations
@@ -28,16 +29,22 @@ from posenc.positions import sphere
 from posenc.schemes.spherical_harmonics import SphericalHarmonics
 
 STEEPEST = 12.0
-"""Above this exponent density goes on as a straight line, so that neither it nor its slope overflows."""
+"""Exponent above which the density continues as a straight line, so that neither it nor its slope overflows."""
 
 
 class RadianceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What stands around the field.
+    """Configuration of a radiance field, without the field of density and features.
 
-    features: numbers h that the field hands to the colour. width: of the colour's hidden layer. degree: of the
-    harmonics. views: whether colour depends on the direction, or on the place alone. background: behind the cube.
-    samples: sections a ray. fine: sections that a second pass adds where the first one finds something; 0 for none.
-    cells: of the occupancy grid, an axis; 0 for none. first: density of the first field, about.
+    Attributes:
+        features: number of features h that the field passes to the color network.
+        width: width of the color network's hidden layer.
+        degree: degree of the spherical harmonics of the view direction.
+        views: whether the color depends on the view direction, or on the position alone.
+        background: color behind the cube.
+        samples: number of sections per ray.
+        fine: number of sections that a second pass adds where the first pass finds weight; 0 for no second pass.
+        cells: number of cells of the occupancy grid along each axis; 0 for no occupancy grid.
+        first: approximate initial density.
     """
 
     features: int = 15
@@ -64,13 +71,19 @@ class RadianceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     @property
     def per_ray(self) -> int:
-        """Sections of a ray in the end, those of the second pass too."""
+        """Number of sections per ray, including those of the second pass."""
         return self.samples + self.fine
 
 
-class Seen(NamedTuple):
-    """What rays see: ``colour (R, 3)``, how much of it lies in the cube, ``opacity (R,)``, and the mean ``depth (R,)``
-    of that, in sides of the cube from the origin; the field was asked at ``points`` places."""
+class RenderedRays(NamedTuple):
+    """Rendered rays.
+
+    Attributes:
+        colour: color ``(R, 3)``, background included.
+        opacity: sum of the weights inside the cube, ``(R,)``, from 0 to 1.
+        depth: weighted mean distance from the origin, ``(R,)``, in sides of the cube.
+        points: number of points at which the field was evaluated.
+    """
 
     colour: Float[Tensor, "R 3"]
     opacity: Float[Tensor, "R"]
@@ -79,9 +92,14 @@ class Seen(NamedTuple):
 
 
 class Radiance(nn.Module):
-    """``radiance(origin, direction)``: what rays ``(R, 3)`` see, origins in coordinates in which the cube is [0, 1]^3.
+    """Neural radiance field that renders rays ``(R, 3)``. The cube is [0, 1]^3 in the rays' coordinates.
 
-    field: of three axes and ``1 + config.features`` outputs. Raises ValueError for another.
+    Args:
+        field: a field of 3 axes with ``1 + config.features`` outputs, the density and the features.
+        config: sizes and sampling.
+
+    Raises:
+        ValueError: a field of another number of axes or outputs.
     """
 
     def __init__(self, field: Field, config: RadianceConfig) -> None:
@@ -106,16 +124,25 @@ class Radiance(nn.Module):
         *,
         generator: torch.Generator | None = None,
         most: int | None = None,
-    ) -> Seen:
-        """behind: colours (3,) or (R, 3) behind the cube, instead of its own. generator: of places within sections,
-        their middles where there is none. most: places that the field may be asked at; the first rays that need no
-        more are looked along, at least one.
+    ) -> RenderedRays:
+        """Render rays.
+
+        Args:
+            origin: origins of the rays, ``(R, 3)``.
+            direction: directions of the rays, unit vectors ``(R, 3)``.
+            behind: background colors ``(3,)`` or ``(R, 3)``; by default those of ``config.background``.
+            generator: random generator of the sample points within sections; without one the midpoints are used.
+            most: largest number of points at which the field is evaluated. The first rays that need no more points
+                together are rendered, at least one ray.
+
+        Returns:
+            Color, opacity and depth of the rendered rays.
         """
-        near, far = crossing(origin, direction)
+        near, far = intersect_cube(origin, direction)
         edges = sections(near, far, self.config.samples)
         places, inside = self._places(origin, direction, edges, generator)
         if self.config.fine:
-            share = self.config.samples / self.config.per_ray  # of the places asked in the end
+            share = self.config.samples / self.config.per_ray  # first-pass share of the points of both passes
             rays = _rays(inside, None if most is None else int(most * share))
             origin, direction, edges = origin[:rays], direction[:rays], edges[:rays]
             edges = self._finer(edges, places[:rays], inside[:rays])
@@ -125,34 +152,34 @@ class Radiance(nn.Module):
         ray, section = inside.nonzero(as_tuple=True)
         around = self._around(direction)
         density, h = self.density(places[ray, section])
-        colour = self.colour(torch.cat([h, around[ray]], -1) if self.config.views else h).sigmoid()
+        color = self.colour(torch.cat([h, around[ray]], -1) if self.config.views else h).sigmoid()
         length = edges.diff(dim=-1)
         weight, left = weights(torch.zeros_like(length).index_put((ray, section), density), length)
-        shown = torch.zeros_like(direction).index_add(0, ray, weight[ray, section][:, None] * colour)
+        rendered = torch.zeros_like(direction).index_add(0, ray, weight[ray, section][:, None] * color)
         middle = (edges[:, 1:] + edges[:, :-1]) / 2
         depth = (weight * middle).sum(-1) / weight.sum(-1).clamp_min(1e-6)
-        back = self._sky(around) if behind is None else behind[:rays] if behind.dim() == 2 else behind
-        return Seen(shown + left[:, None] * back, 1 - left, depth, len(ray))
+        background = self._sky(around) if behind is None else behind[:rays] if behind.dim() == 2 else behind
+        return RenderedRays(rendered + left[:, None] * background, 1 - left, depth, len(ray))
 
     def density(self, places: Float[Tensor, "M 3"]) -> tuple[Float[Tensor, "M"], Float[Tensor, "M features"]]:
-        """``sigma`` and ``h`` at places of the cube."""
+        """Evaluate the density ``sigma (M,)`` and the features ``h (M, features)`` at points ``(M, 3)`` of the cube."""
         out = self.field(places)
-        return growing(out[:, 0].to(places.dtype) + math.log(self.config.first)), out[:, 1:]
+        return density_activation(out[:, 0].to(places.dtype) + math.log(self.config.first)), out[:, 1:]
 
     def behind(self, direction: Float[Tensor, "R 3"]) -> Float[Tensor, "R 3"]:
-        """The colour of what lies behind the cube."""
+        """Return the background colors ``(R, 3)`` for view directions ``(R, 3)``."""
         return self._sky(self._around(direction))
 
     @property
     def parameter_count(self) -> int:
-        """How many numbers training changes."""
+        """Number of trained parameters."""
         return sum(p.numel() for p in self.parameters() if p.requires_grad)
 
     def _sky(self, around: Tensor) -> Tensor:
         return around.new_ones(len(around), 3) if self.sky is None else self.sky(around).sigmoid()
 
     def _around(self, direction: Tensor) -> Float[Tensor, "R Y"]:
-        """The harmonics of directions, times sqrt(4 pi): of size about 1."""
+        """Return spherical harmonics of directions times sqrt(4 pi), so that values are of size about 1."""
         x, y, z = direction.double().unbind(-1)
         where = sphere(torch.atan2(y, x), torch.asin(z.clamp(-1, 1)), unit="radians")
         rows = self.directions.embed(self.directions.prepare(where)) * math.sqrt(4 * math.pi)
@@ -161,7 +188,7 @@ class Radiance(nn.Module):
     def _places(
         self, origin: Tensor, direction: Tensor, edges: Tensor, generator: torch.Generator | None
     ) -> tuple[Float[Tensor, "R N 3"], Bool[Tensor, "R N"]]:
-        """One place in each section, and whether anything may be there."""
+        """Return one point in each section, and whether the occupancy grid marks it as possibly occupied."""
         length = edges.diff(dim=-1)
         part = 0.5 if generator is None else _uniform(length.shape, generator, length)
         places = (origin[:, None] + (edges[:, :-1] + part * length)[..., None] * direction[:, None]).clamp(0, 1)
@@ -172,11 +199,11 @@ class Radiance(nn.Module):
     def _finer(
         self, edges: Tensor, places: Float[Tensor, "R N 3"], inside: Bool[Tensor, "R N"]
     ) -> Float[Tensor, "R M1"]:
-        """The edges, and among them those of ``fine`` more sections, dense where a place in each finds weight."""
+        """Add the edges of ``fine`` sections to ``edges``, denser where the first pass found weight."""
         density = torch.zeros_like(places[..., 0])
         density[inside], _ = self.density(places[inside])
         weight, _ = weights(density, edges.diff(dim=-1))
-        # a neighbour may hold a part of what one place found: the blur of mip-NeRF, arXiv 2103.13415
+        # density at one point may extend into the next section: the blur of weights of mip-NeRF, arXiv 2103.13415
         before, after = (
             torch.cat(pair, -1) for pair in ((weight[:, :1], weight[:, :-1]), (weight[:, 1:], weight[:, -1:]))
         )
@@ -185,11 +212,16 @@ class Radiance(nn.Module):
 
 
 class Occupancy(nn.Module):
-    """Which of ``cells^3`` cells of the cube may hold something: those where density was found lately.
+    """Occupancy grid: marks the cells of the cube, ``cells^3`` of them, in which recent density was found.
 
         level <- max(level decay, sigma(p)),  p random in the cell;    occupied: level >= min(0.01 per_ray, mean level)
 
-    Looked at anew for some cells at a time: an eighth of all, and as many of those that are occupied. All are at first.
+    Each update evaluates an eighth of all cells, and as many of the occupied cells. At first all cells are occupied.
+
+    Args:
+        cells: number of cells along each axis.
+        per_ray: number of sections per ray.
+        decay: factor on the stored level of a cell at every update.
     """
 
     level: Tensor
@@ -202,7 +234,7 @@ class Occupancy(nn.Module):
         self.register_buffer("occupied", torch.ones(cells**3, dtype=torch.bool))
 
     def forward(self, places: Float[Tensor, "*B 3"]) -> Bool[Tensor, "*B"]:
-        """Whether a place of the cube may hold something."""
+        """Return True for points in occupied cells."""
         return self.occupied[self._number(places)]
 
     def _number(self, places: Float[Tensor, "*B 3"]) -> Int[Tensor, "*B"]:
@@ -211,37 +243,52 @@ class Occupancy(nn.Module):
 
     @torch.no_grad()
     def look(self, radiance: Radiance, generator: torch.Generator) -> None:
-        """Ask the field for its density in some of the cells."""
+        """Update the levels of some cells with the present density of ``radiance``."""
         count, device = max(1, self.cells**3 // 8), self.level.device
-        known = self.occupied.nonzero()[:, 0]
-        picked = torch.randint(max(1, len(known)), (count,), generator=generator).to(device)
+        occupied = self.occupied.nonzero()[:, 0]
+        picked = torch.randint(max(1, len(occupied)), (count,), generator=generator).to(device)
         number = torch.randint(self.cells**3, (count,), generator=generator).to(device)
-        number = torch.cat([number, known[picked]]) if len(known) else number
+        number = torch.cat([number, occupied[picked]]) if len(occupied) else number
         corner = torch.stack([number // self.cells**2, number // self.cells % self.cells, number % self.cells], -1)
         places = (corner + _uniform(corner.shape, generator, self.level)) / self.cells
-        found, _ = radiance.density(places)
-        fresh = self.level.clone()
-        fresh[number] = self.decay * self.level[number]
-        self.level.copy_(fresh.scatter_reduce(0, number, found.to(fresh.dtype), "amax"))
+        density, _ = radiance.density(places)
+        level = self.level.clone()
+        level[number] = self.decay * self.level[number]
+        self.level.copy_(level.scatter_reduce(0, number, density.to(level.dtype), "amax"))
         self.occupied.copy_(self.level >= self.level.mean().clamp(max=self.threshold))
 
 
 def _rays(inside: Bool[Tensor, "R N"], most: int | None) -> int:
-    """How many rays, the first ones, have no more places together; at least one."""
+    """Return the largest number of leading rays that need at most ``most`` points together; at least one."""
     return len(inside) if most is None else max(1, int((inside.sum(-1).cumsum(0) <= most).sum()))
 
 
-def surroundings(config: RadianceConfig) -> int:
-    """Parameters of a radiance field beside its field: those of the colour, and of what is behind."""
+def parameters_outside_field(config: RadianceConfig) -> int:
+    """Count the parameters of a radiance field without its field: the color network and the background network.
+
+    Args:
+        config: sizes of the radiance field.
+
+    Returns:
+        Number of weights and biases.
+    """
     around = (config.degree + 1) ** 2
     count = network_size(config.features + around * config.views, _layer(config.width))
     return count + (network_size(around, _layer(config.width // 2 or 1)) if config.background == "learned" else 0)
 
 
-def crossing(
+def intersect_cube(
     origin: Float[Tensor, "R 3"], direction: Float[Tensor, "R 3"]
 ) -> tuple[Float[Tensor, "R"], Float[Tensor, "R"]]:
-    """How far along a ray the cube [0, 1]^3 begins, from the origin on, and ends; equal where the ray misses it."""
+    """Intersect rays with the cube [0, 1]^3.
+
+    Args:
+        origin: ``(R, 3)``.
+        direction: ``(R, 3)``.
+
+    Returns:
+        Distances ``(R,)`` at which each ray enters and leaves the cube, at least 0; equal if the ray misses the cube.
+    """
     slow = direction.abs() < 1e-9
     steady = torch.where(slow, torch.full_like(direction, 1e-9).copysign(direction), direction)
     a, b = -origin / steady, (1 - origin) / steady
@@ -250,7 +297,16 @@ def crossing(
 
 
 def sections(near: Float[Tensor, "R"], far: Float[Tensor, "R"], count: int) -> Float[Tensor, "R count1"]:
-    """The ``count + 1`` edges of equal sections of each ray."""
+    """Divide each ray between ``near (R,)`` and ``far (R,)`` into ``count`` equal sections.
+
+    Args:
+        near: distance at which each ray enters the cube.
+        far: distance at which each ray leaves the cube.
+        count: number of sections.
+
+    Returns:
+        Edges of the sections, ``(R, count + 1)``.
+    """
     part = torch.linspace(0, 1, count + 1, dtype=near.dtype, device=near.device)
     return near[:, None] + (far - near)[:, None] * part
 
@@ -258,7 +314,17 @@ def sections(near: Float[Tensor, "R"], far: Float[Tensor, "R"], count: int) -> F
 def weights(
     density: Float[Tensor, "R N"], length: Float[Tensor, "R N"]
 ) -> tuple[Float[Tensor, "R N"], Float[Tensor, "R"]]:
-    """``w_i = (1 - exp(-sigma_i l_i)) exp(-sum_{j<i} sigma_j l_j)``, and what is left, ``1 - sum_i w_i``."""
+    """Compute the volume rendering weights of sections, and the transmittance that remains.
+
+        w_i = (1 - exp(-sigma_i l_i)) exp(-sum_{j<i} sigma_j l_j)
+
+    Args:
+        density: ``sigma (R, N)``.
+        length: lengths ``l (R, N)`` of the sections.
+
+    Returns:
+        Weights ``w (R, N)``, and ``1 - sum_i w_i`` as ``(R,)``.
+    """
     thick = density * length
     through = torch.exp(-torch.cumsum(thick, -1))
     before = torch.cat([torch.ones_like(through[:, :1]), through[:, :-1]], -1)
@@ -268,9 +334,16 @@ def weights(
 def resampled(
     edges: Float[Tensor, "R N1"], weight: Float[Tensor, "R N"], count: int, floor: float = 0.01
 ) -> Float[Tensor, "R M1"]:
-    """Edges of ``count`` sections that hold equal weight each, from the first edge to the last.
+    """Divide each ray into sections of equal weight (inverse transform sampling at fixed quantiles).
 
-    floor: a share of the weight that is spread over all sections evenly, so that none is forgotten.
+    Args:
+        edges: edges ``(R, N + 1)`` of the present sections.
+        weight: weights ``(R, N)`` of the present sections.
+        count: number of new sections.
+        floor: share of the weight that is spread evenly over all sections, so that every section gets samples.
+
+    Returns:
+        Edges ``(R, count + 1)`` from the first edge to the last.
     """
     even = torch.full_like(weight, 1 / weight.shape[-1])
     total = weight.sum(-1, keepdim=True)
@@ -285,8 +358,8 @@ def resampled(
     return start + part * (stop - start)
 
 
-def growing(z: Tensor) -> Tensor:
-    """``exp(z)``, and from STEEPEST on the straight line that continues it: finite slopes for every number."""
+def density_activation(z: Tensor) -> Tensor:
+    """Return ``exp(z)``, continued as a straight line above STEEPEST, so that values and slopes stay finite."""
     top = z.clamp(max=STEEPEST)
     return torch.exp(top) * (1 + (z - top))
 
@@ -300,5 +373,5 @@ def _two_layers(inputs: int, width: int) -> nn.Sequential:
 
 
 def _uniform(shape: torch.Size, generator: torch.Generator, like: Tensor) -> Tensor:
-    """Numbers from 0 to 1, drawn on the CPU: every device has the same."""
+    """Draw uniform numbers from 0 to 1 on the CPU, so that every device gets the same values."""
     return torch.rand(shape, generator=generator, dtype=like.dtype).to(like.device)

@@ -1,8 +1,8 @@
-"""Where a model of pictures offers its sites to a scheme: on which grid, at which width, and at which places.
+"""Sites of vision models: the grid, the widths and the positions that a scheme gets in each layer.
 
-A picture of ``h x w`` patches is a grid in row-major order. A scheme of two axes reads ``(row, column)``, one of one
-axis the patch's number ``row w + column``. Keys that stand for a cell of ``s x s`` patches, as those of PVT, stand at
-its centre, ``s i + (s - 1) / 2``.
+An image of ``h x w`` patches is a grid in row-major order. A scheme of two axes reads the position ``(row, column)`` of
+a patch. A scheme of one axis reads its number ``row w + column``. A reduced key, as in PVT, stands for a cell of ``s x
+s`` patches; by default its position is the cell's center, ``s i + (s - 1) / 2``.
 """
 
 from __future__ import annotations
@@ -17,23 +17,35 @@ from torch import Tensor
 
 from posenc.positions import Positions
 from posenc.scheme import Pair, Scheme, Where
+from posenc.scheme_text import Specification, build, find
 from posenc.schemes.nope import NoPE
-from posenc.specification import Specification, build, find
 
 View = Literal["grid", "unit", "line", "counted", "pixels"]
-"""What a patch's position is. grid: its row and column. unit: its centre, the picture being the unit square. line: the
-n-th patch stands at ``(0, n)``, a sequence to a scheme of two axes. counted:
-the n-th token from the class token on stands at ``(n // w, n % w)``, w patches to a row; pixels: w pixels to a row, so
-that all tokens of a usual ViT stand in the first one. The last two are what github BoyangL1/gridpe-vision runs."""
+"""Position of a patch (a position view).
+
+"grid": row and column. "unit": the patch's center, with the image as the unit square. "line": the n-th patch stands at
+``(0, n)``, a sequence for a scheme of two axes. "counted": the n-th token, counted from the class token, stands at
+``(n // w, n % w)`` with w patches per row. "pixels": the same with w pixels per row, so that all tokens of a usual ViT
+stand in row 0. The last two are the views of the released code, github BoyangL1/gridpe-vision."""
 
 Keys = Literal["centre", "corner"]
-"""Where a key of ``s x s`` patches stands: at their centre, or at ``s i + s // 2``, as that code has it."""
+"""Position of a reduced key: the center of its ``s x s`` patches, or ``s i + s // 2`` as in the released code."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Site:
-    """What a scheme may know of a layer. shape: its grid of patches. first: of its stage. embeds: adds rows.
-    before: tokens that are counted before the patches."""
+    """Properties of a layer that a scheme may depend on.
+
+    Attributes:
+        layer: number of the layer, counted over all stages.
+        stage: number of the stage.
+        first: whether it is the first layer of its stage.
+        embeds: whether embedding rows are added in this layer.
+        dim: model width.
+        heads: number of attention heads.
+        shape: height and width of the grid of patches.
+        before: number of tokens that are counted as positions before the patches.
+    """
 
     layer: int
     stage: int
@@ -45,7 +57,14 @@ class Site:
     before: int = 0
 
     def known(self, kind: type[Scheme]) -> dict[str, Any]:
-        """Constructor arguments that follow from the site, for ``specification.build``."""
+        """Return the constructor arguments of a scheme class that follow from the site, for ``scheme_text.build``.
+
+        Args:
+            kind: the scheme's class.
+
+        Returns:
+            Arguments by name, such as ``dim``, ``head_dim``, ``max_len`` and ``extent``.
+        """
         tokens, side = self.before + self.shape[0] * self.shape[1], max(self.shape)
         return {
             "dim": self.dim,
@@ -57,7 +76,7 @@ class Site:
             "npos_max": tokens,
             "n": side,
             "window": self.shape,
-            # along each axis, or along the row of all tokens for what reads one axis
+            # per axis, or over all tokens in a row for a scheme of one axis
             "extent": float(side if "axes" in inspect.signature(kind).parameters else tokens),
         }
 
@@ -65,10 +84,16 @@ class Site:
 def at_sites(
     specification: Specification, sites: Sequence[Site], *, first_only: bool = False
 ) -> Callable[[int], Scheme]:
-    """A factory ``layer -> scheme``: one a stage, or one a layer where the scheme claims to be.
+    """Make a factory ``layer -> scheme`` that builds one scheme per stage, or per layer if the scheme claims that.
 
-    first_only: nothing after the first layer of a stage, as in the released GridPVT; a scheme that only mixes always
-    stands so, as in CPVT. Layers in which a scheme would do nothing get none.
+    Args:
+        specification: the scheme as text, parsed.
+        sites: the sites of all layers, as ``VisionConfig.sites``.
+        first_only: whether only the first layer of a stage gets the scheme, as in the released GridPVT. This always
+            holds for a scheme whose only site is "mix", as in CPVT. The other layers get ``NoPE``.
+
+    Returns:
+        A function from the number of a layer to its scheme.
     """
     kind, made, nothing = find(specification.scheme), {}, NoPE()
 
@@ -86,14 +111,32 @@ def at_sites(
     return schemes
 
 
-def shared(made: Sequence[Scheme]) -> tuple[list[Scheme], list[int]]:
-    """The schemes of the layers without repetition, and which of them each layer has."""
+def without_repetition(made: Sequence[Scheme]) -> tuple[list[Scheme], list[int]]:
+    """Remove repeated schemes.
+
+    Args:
+        made: the scheme of each layer.
+
+    Returns:
+        The schemes without repetition, and for each layer the index of its scheme among them.
+    """
     unique = list({id(scheme): scheme for scheme in made}.values())
     return unique, [next(i for i, one in enumerate(unique) if one is scheme) for scheme in made]
 
 
 def refuse_width(scheme: Scheme, *, dim: int, head_dim: int, model: str, projects: bool = False) -> None:
-    """Raises ValueError for a scheme whose rows or heads are not as wide as the model's."""
+    """Check that a scheme's widths fit a model.
+
+    Args:
+        scheme: the scheme.
+        dim: model width.
+        head_dim: width of a head.
+        model: name of the model for the error message.
+        projects: whether the model projects embedding rows to its width.
+
+    Raises:
+        ValueError: embedding rows or heads of another width.
+    """
     name = type(scheme).__name__
     if not projects and "embed" in scheme.claims.sites and scheme.out_dim != dim:
         raise ValueError(
@@ -107,7 +150,7 @@ def refuse_width(scheme: Scheme, *, dim: int, head_dim: int, model: str, project
         )
 
 
-def places(
+def patch_positions(
     shape: tuple[int, int],
     axes: int | None,
     view: View = "grid",
@@ -118,9 +161,21 @@ def places(
     keys: Keys = "centre",
     device: torch.device | str | None = None,
 ) -> Positions:
-    """Where the patches of a grid stand, for a scheme of so many axes, after ``before`` tokens without a place.
+    """Return the positions of the patches of a grid.
 
-    pixels: the picture's width, for the view of that name. cells: one position for every ``cells x cells`` patches.
+    Args:
+        shape: height and width of the grid of patches.
+        axes: number of axes that the scheme reads; None for any.
+        view: position of a patch.
+        before: number of tokens before the patches, such as a class token. They have no place, except in the views
+            "counted" and "pixels".
+        pixels: width of the image in pixels, for the view "pixels".
+        cells: side of a cell of patches that share one position, for reduced keys.
+        keys: position of a reduced key in its cell.
+        device: device of the positions.
+
+    Returns:
+        Positions of all tokens, ``before`` of them first.
     """
     if view in ("counted", "pixels") and cells == 1:
         count = torch.arange(before + shape[0] * shape[1], device=device)
@@ -129,7 +184,7 @@ def places(
         full = (len(count),) if axes == 1 else shape if view == "counted" and not before else None
         return Positions(coords, lattice=full)
     middle = (cells - 1) / 2 if keys == "centre" else cells // 2
-    middle = int(middle) if middle == int(middle) else middle  # whole places stay integers
+    middle = int(middle) if middle == int(middle) else middle  # integer positions stay integers
     rows, columns = (torch.arange(side // cells, device=device) * cells + middle for side in shape)
     lattice: tuple[int, ...] = (len(rows), len(columns))
     grid = torch.stack(torch.meshgrid(rows, columns, indexing="ij"), -1).flatten(0, 1)
@@ -146,9 +201,17 @@ def places(
     return Positions(torch.cat([grid.new_zeros(before, grid.shape[1]), grid]), placed, lattice)
 
 
-class Placed(NamedTuple):
-    """A scheme with what it prepared for one forward pass: for queries, for keys, and for their pairs; and
-    what the layers that have it made already."""
+class PreparedScheme(NamedTuple):
+    """A scheme with its prepared positions for one forward pass.
+
+    Attributes:
+        scheme: the scheme.
+        queries: prepared positions of the queries.
+        keys: prepared positions of the keys.
+        pair: prepared values of (query, key) pairs.
+        placed: which query tokens have a place, as in ``Positions``; None for all.
+        made: results that layers with this scheme share, such as its bias.
+    """
 
     scheme: Scheme
     queries: Where
@@ -158,12 +221,21 @@ class Placed(NamedTuple):
     made: dict[str, Any]
 
     @classmethod
-    def at(cls, scheme: Scheme, queries: Positions, keys: Positions | None) -> Placed:
-        """keys: None where they stand where the queries do."""
+    def at(cls, scheme: Scheme, queries: Positions, keys: Positions | None) -> PreparedScheme:
+        """Prepare a scheme for positions of queries and keys.
+
+        Args:
+            scheme: the scheme.
+            queries: positions of the queries.
+            keys: positions of the keys; None for the same as the queries.
+
+        Returns:
+            The prepared scheme.
+        """
         where = scheme.prepare(queries)
         if keys is None:
             return cls(scheme, where, where, scheme.relate(where, where), queries.placed, {})
-        if not scheme.claims.sites - {"embed", "mix"}:  # nothing in it asks where keys stand
+        if not scheme.claims.sites - {"embed", "mix"}:  # these sites do not depend on the positions of keys
             return cls(scheme, where, where, None, queries.placed, {})
         where_k = scheme.prepare(keys)
         return cls(scheme, where, where_k, scheme.relate(where, where_k), queries.placed, {})

@@ -1,10 +1,11 @@
-"""A pre-norm block of a vision transformer, whose keys may be fewer than its queries.
+"""Pre-norm block of a vision transformer, with optional spatial reduction of keys and values.
 
     u = z + a(LN z),   y = u + W_2 gelu(W_1 LN u)
     a(x) = W_O attention(W_Q x, W_K x', W_V x'),   x' = LN(conv_s x) for a reduction s > 1, else x' = x
 
-Sources: Dosovitskiy et al. 2021, arXiv 2010.11929; the reduction of Wang et al. 2021, arXiv 2102.12122, a convolution
-of kernel and stride s. ``attention_norm=False``: a(z), the block of github BoyangL1/gridpe-vision.
+Sources: Dosovitskiy et al. 2021, arXiv 2010.11929; Wang et al. 2021, arXiv 2102.12122 (spatial reduction: a convolution
+with kernel size and stride s). With ``attention_norm=False`` attention reads z instead of LN z, as in the block of
+github BoyangL1/gridpe-vision.
 """
 
 from __future__ import annotations
@@ -17,14 +18,22 @@ from torch.nn import functional
 
 from posenc.attention import attend, attend_openly
 from posenc.kernels.linear import feed_forward, linear
-from posenc.models.sites import Placed
+from posenc.models.sites import PreparedScheme
 
 
 class BlockConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What shapes a block. hidden: of the feed-forward. reduction: patches along a side of what one key stands for.
+    """Configuration of a block.
 
-    dropout: after both parts of the block, in the feed-forward, and on the attention weights. drop_path: how often a
-    sample goes past a part.
+    Attributes:
+        dim: model width.
+        heads: number of attention heads.
+        hidden: width of the feed-forward's hidden layer.
+        reduction: side of the cell of patches that one key stands for.
+        qkv_bias: whether the projections of queries, keys and values have biases.
+        attention_norm: whether a layer norm stands before attention.
+        norm_eps: epsilon of the layer norms.
+        dropout: dropout probability after attention, in and after the feed-forward, and on the attention weights.
+        drop_path: stochastic depth rate: probability that a sample skips attention or the feed-forward.
     """
 
     dim: int
@@ -39,7 +48,11 @@ class BlockConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Block(nn.Module):
-    """Tokens ``(B, N, dim)`` to ``(B, N, dim)``."""
+    """Pre-norm transformer block from tokens ``(B, N, dim)`` to ``(B, N, dim)``.
+
+    Args:
+        config: sizes and options.
+    """
 
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
@@ -54,49 +67,59 @@ class Block(nn.Module):
         self.up, self.down = nn.Linear(dim, config.hidden), nn.Linear(config.hidden, dim)
 
     def forward(
-        self, z: Float[Tensor, "B N dim"], at: Placed, shape: tuple[int, int], rows: Tensor | None = None
+        self, z: Float[Tensor, "B N dim"], at: PreparedScheme, shape: tuple[int, int], rows: Tensor | None = None
     ) -> Float[Tensor, "B N dim"]:
-        """at: the layer's scheme, prepared. shape: the grid of the tokens. rows: added to what attention reads."""
+        """Compute the block's output.
+
+        Args:
+            z: tokens ``(B, N, dim)``.
+            at: the layer's scheme with prepared positions.
+            shape: height and width of the grid of patches, for the reduction of keys.
+            rows: embedding rows ``(.., N, dim)`` to add to the input of attention only.
+
+        Returns:
+            Tokens ``(B, N, dim)``.
+        """
         q, k, v, kept = self._projected(z, at, shape, rows)
         config, scheme = self.config, at.scheme
         if config.dropout and self.training:
             a, _ = attend_openly(q, k, v, scheme, at.queries, at.keys, at.pair, kept=kept, dropout=config.dropout)
         else:
             a = attend(q, k, v, scheme, at.queries, at.keys, at.pair, kept=kept, made=(at.made, self))
-        u = z + self._sometimes(linear(a.transpose(1, 2).flatten(2), self.out.weight, self.out.bias))
-        return scheme.mix(u + self._sometimes(self._fed(self.norm2(u))), at.queries)
+        u = z + self._dropped(linear(a.transpose(1, 2).flatten(2), self.out.weight, self.out.bias))
+        return scheme.mix(u + self._dropped(self._feed_forward(self.norm2(u))), at.queries)
 
     def weights(
-        self, z: Tensor, at: Placed, shape: tuple[int, int], rows: Tensor | None = None
+        self, z: Tensor, at: PreparedScheme, shape: tuple[int, int], rows: Tensor | None = None
     ) -> Float[Tensor, "B H N K"]:
-        """What ``forward`` weighs the values with."""
+        """Return the attention weights that ``forward`` uses, ``(B, H, N, K)``."""
         q, k, v, kept = self._projected(z, at, shape, rows)
         return attend_openly(q, k, v, at.scheme, at.queries, at.keys, at.pair, kept=kept)[1]
 
     def _projected(
-        self, z: Tensor, at: Placed, shape: tuple[int, int], rows: Tensor | None
+        self, z: Tensor, at: PreparedScheme, shape: tuple[int, int], rows: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         x, dim = self.norm1(z), self.config.dim
         x = x if rows is None else x + rows
         weight, bias = self.qkv.weight, self.qkv.bias
         if self.config.reduction == 1:
-            parts, seen = linear(x, weight, bias).split(dim, -1), x
+            parts, key_input = linear(x, weight, bias).split(dim, -1), x
         else:
             image = self.reduce(x.mT.unflatten(-1, shape))
-            seen = self.reduce_norm(image.flatten(2).mT)
+            key_input = self.reduce_norm(image.flatten(2).mT)
             of_query, of_rest = (None, None) if bias is None else (bias[:dim], bias[dim:])
-            parts = linear(x, weight[:dim], of_query), *linear(seen, weight[dim:], of_rest).split(dim, -1)
+            parts = linear(x, weight[:dim], of_query), *linear(key_input, weight[dim:], of_rest).split(dim, -1)
         q, k, v = (part.unflatten(-1, (self.config.heads, -1)).transpose(1, 2) for part in parts)
-        return q, k, v, at.scheme.keep(seen, at.keys)
+        return q, k, v, at.scheme.keep(key_input, at.keys)
 
-    def _fed(self, x: Tensor) -> Tensor:
+    def _feed_forward(self, x: Tensor) -> Tensor:
         up, down = (self.up.weight, self.up.bias), (self.down.weight, self.down.bias)
         if not (self.config.dropout and self.training):
             return feed_forward(x, up, down, "gelu")
         return linear(functional.dropout(functional.gelu(linear(x, *up)), self.config.dropout), *down)
 
-    def _sometimes(self, x: Tensor) -> Tensor:
-        """Dropout, and nothing at all for some samples, the others larger by as much (arXiv 1603.09382)."""
+    def _dropped(self, x: Tensor) -> Tensor:
+        """Apply dropout and stochastic depth (Huang et al. 2016, arXiv 1603.09382)."""
         config = self.config
         if not self.training:
             return x

@@ -1,12 +1,15 @@
-"""ALiBi: logits fall in proportion to distance, with a fixed slope for each head.
+"""ALiBi: attention with linear biases, which lower each logit in proportion to distance, with one fixed slope per head.
 
     s_ij = q_i . k_j - m_h |p_j - p_i|,   m_h = 2^(-8 h / H),   h = 1 .. H        (section 3)
 
-Source: Press et al. 2022, arXiv 2108.12409. Conventions: slopes are float64 numbers, never rounded to half precision.
-The paper is causal; on both sides ``|p_j - p_i|`` falls either way, so that no later key is ever rewarded.
-``released_slopes`` are those of the paper's public code (github ofirpress/attention_with_linear_biases), which
-released models use: the same where H is a power of two; elsewhere those of the power below, then every other one of
-the power above. One shared by all layers; built for the query heads.
+Source: Press, Smith and Lewis 2022, arXiv 2108.12409.
+
+Conventions:
+- Slopes are float64 numbers. They are never rounded to half precision.
+- The paper is causal. Here the bias falls with ``|p_j - p_i|`` on both sides, so no later key is rewarded.
+- ``plain_slopes`` applies the formula to every H. ``released_slopes`` returns the slopes of the authors' code (github
+  ofirpress/attention_with_linear_biases), which released models use. The two agree where H is a power of two.
+- All layers share one instance. It is built for the number of query heads.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from posenc.kernels.pairs import Pairs
 from posenc.positions import Positions
@@ -23,28 +27,67 @@ from posenc.scheme import At, Claims, Scheme, per_head
 
 
 def _refuse_no_head(heads: int) -> None:
+    """Raise ValueError for fewer than one head."""
     if heads < 1:
         raise ValueError(f"ALiBi has a slope for each of its query heads, at least one; got heads={heads}.")
 
 
 def plain_slopes(heads: int) -> tuple[float, ...]:
-    """``2^(-8 h / H)`` for h = 1 .. H, whatever H is."""
+    """Compute the slopes ``m_h = 2^(-8 h / H)``, ``h = 1 .. H``, for any number of heads.
+
+    Args:
+        heads: Number H of query heads, at least 1.
+
+    Returns:
+        The H slopes, one per head.
+
+    Raises:
+        ValueError: If ``heads`` is less than 1.
+    """
     _refuse_no_head(heads)
     return tuple(2.0 ** (-8 * h / heads) for h in range(1, heads + 1))
 
 
 def released_slopes(heads: int) -> tuple[float, ...]:
-    """The paper's public code: with n the largest power of two <= H, ``plain_slopes(n)``, then the 1st, 3rd, 5th .. of
-    ``plain_slopes(2 n)``."""
+    """Compute the slopes of the authors' code, which released models use.
+
+        plain_slopes(n), then the 1st, 3rd, 5th, .. slope of plain_slopes(2 n);   n = largest power of two <= H
+
+    Args:
+        heads: Number H of query heads, at least 1.
+
+    Returns:
+        The H slopes, one per head.
+
+    Raises:
+        ValueError: If ``heads`` is less than 1.
+    """
     _refuse_no_head(heads)
     power = 2 ** int(math.log2(heads))
     return plain_slopes(power) + plain_slopes(2 * power)[::2][: heads - power]
 
 
 class ALiBi(Scheme):
-    """``-m_h |p_j - p_i|`` on the logits, for real positions on one axis.
+    """Attention with linear biases (ALiBi), for real positions on one axis.
 
-    heads: the number H of query heads. slopes: their ``m_h``, positive numbers; ``plain_slopes(heads)`` otherwise.
+        s_ij = q_i . k_j - m_h |p_j - p_i|
+
+    Args:
+        heads: Number H of query heads.
+        slopes: Slopes ``m_h``, positive and finite, ``(heads,)``. Default: ``plain_slopes(heads)``.
+
+    Raises:
+        ValueError: If ``heads`` is less than 1, or ``slopes`` are not ``heads`` positive finite numbers.
+
+    Example:
+        >>> import torch
+        >>> from posenc import ALiBi, attention, sequence
+        >>> q = k = v = torch.randn(1, 4, 10, 16)  # (batch, heads, tokens, head_dim)
+        >>> attention(q, k, v, scheme=ALiBi(heads=4), q_pos=sequence(10)).shape
+        torch.Size([1, 4, 10, 16])
+
+    References:
+        Press, Smith and Lewis 2022, arXiv 2108.12409, section 3.
     """
 
     cite = """@inproceedings{press2022train,
@@ -76,15 +119,19 @@ class ALiBi(Scheme):
             cacheable=True,
         )
 
+    @override
     def prepare(self, pos: Positions) -> Positions:
         return self._take(pos)
 
+    @override
     def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
         return Pairs(where_q, where_k)
 
-    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
+    @override
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
         return pair.neutral(-self._slopes(q, pair)[:, None, None] * pair.far())
 
+    @override
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
         read, slopes = pair.reader(), self._slopes(q, pair).expand(q.shape[1])
 
@@ -96,7 +143,9 @@ class ALiBi(Scheme):
         return linear
 
     def _slopes(self, q: Tensor, pair: Pairs) -> Tensor:
+        """Return the slopes of the heads of ``q``, ``(H,)``."""
         return per_head(torch.tensor(self.slopes, dtype=pair.dtype, device=q.device), q, "ALiBi", dim=0)
 
+    @override
     def define_bias(self, at: At) -> Tensor:
         return -self.slopes[at.head.among(len(self.slopes))] * (at.k_pos[at.j, 0] - at.q_pos[at.i, 0]).abs()

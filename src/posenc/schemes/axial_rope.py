@@ -1,12 +1,15 @@
-"""Axial RoPE: each axis of the positions turns pairs of channels of its own.
+"""Axial RoPE: rotary position embedding on several axes, where each axis rotates its own pairs of channels.
 
     pair i of axis a:  (x, y) -> rotation by p_a theta_i^(a),    theta_i^(a) = base^(-i / n_a),  i = 0 .. n_a - 1
 
-Source: Heo et al. 2024, arXiv 2403.13298, section 3.1 (two axes, base 100); the same in EVA-02, Pixtral and others.
-Conventions that differ between libraries, all chosen here: the pairs of an axis stand together, axes in the order of
-the positions (on a picture rows first, as timm and rotary-embedding-torch; rope-vit has columns first,
-``order=(1, 0)``); the exponent counts the pairs of one axis; positions count patches (DINOv3 takes ``2 pi p`` with p in
-[-1, 1], which is a user's own tensor of positions).
+Source: Heo et al. 2024, arXiv 2403.13298, section 3.1 (two axes, base 100). EVA-02, Pixtral and others use the same
+formula.
+
+Conventions, which differ between libraries:
+- The pairs of one axis are adjacent. The axes follow the order of the positions: on an image rows come first, as in
+  timm and rotary-embedding-torch. rope-vit has columns first, which is ``order=(1, 0)``.
+- The exponent counts the pairs of one axis.
+- Positions count patches. DINOv3 rotates by ``2 pi p`` with p in [-1, 1]: pass these values as a tensor of positions.
 """
 
 from __future__ import annotations
@@ -15,19 +18,46 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from posenc.frequencies import geometric
-from posenc.kernels.rotary import PAIRINGS, Pairing, Turn, channels, spread, turn, turns
-from posenc.kernels.widths import of_width
+from posenc.kernels.rotary import PAIRINGS, Pairing, Rotation, channels, prepare_rotation, rotate, with_head_axis
+from posenc.kernels.shape_checks import require_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
 
 class AxialRoPE(Scheme):
-    """``q_p -> diag(R^(1)_{p_1}, .., R^(P)_{p_P}) q_p``, keys too: logits depend on ``p_k - p_q`` alone.
+    """Axial rotary position embedding (axial RoPE) of queries and keys.
 
-    head_dim: a head's width, even. axes: P. base: of every axis' schedule. bands: the pairs n_a of each axis, equal
-    parts by default. order: which axis' pairs come first, second, ... pairing: which channels turn together.
+        q_p -> diag(R^(1)_{p_1}, .., R^(P)_{p_P}) q_p,   k_p -> diag(R^(1)_{p_1}, .., R^(P)_{p_P}) k_p
+
+    The logits depend on positions through ``p_k - p_q`` alone.
+
+    Args:
+        head_dim: Width of one head, even.
+        axes: Number P of axes of the positions. Default: 2.
+        base: Base of the frequency schedule, the same for every axis. Default: 100, as in the paper.
+        bands: Number ``n_a`` of channel pairs for each axis, ``(P,)``, at least 1 each and ``head_dim / 2`` in sum.
+            Default: equal numbers.
+        order: The axes in the order in which their pairs stand in the head, a permutation of ``0 .. P - 1``. Default:
+            the order of the positions.
+        pairing: Channels that are rotated together: "interleaved" for (2i, 2i + 1), "half" or "across" for
+            (i, i + head_dim / 2). Default: "interleaved".
+
+    Raises:
+        ValueError: If ``head_dim`` is odd, if its pairs do not divide among the axes, or if ``axes``, ``bands``,
+            ``order`` or ``pairing`` is not one of the values above.
+
+    Example:
+        >>> import torch
+        >>> from posenc import AxialRoPE, attention, grid
+        >>> q = k = v = torch.randn(1, 2, 12, 16)  # (batch, heads, tokens, head_dim)
+        >>> attention(q, k, v, scheme=AxialRoPE(16, axes=2), q_pos=grid(3, 4)).shape
+        torch.Size([1, 2, 12, 16])
+
+    References:
+        Heo et al. 2024, arXiv 2403.13298, section 3.1.
     """
 
     cite = """@inproceedings{heo2024rotary,
@@ -96,23 +126,28 @@ class AxialRoPE(Scheme):
         )
 
     @property
+    @override
     def head_width(self) -> int:
         return self.head_dim
 
-    def prepare(self, pos: Positions) -> Turn:
+    @override
+    def prepare(self, pos: Positions) -> Rotation:
         self._take(pos)
-        coords, device = spread(pos.precise(), pos), pos.coords.device
+        coords, device = with_head_axis(pos.precise(), pos), pos.coords.device
         angles = [coords[..., a : a + 1] * torch.tensor(self.theta[a], dtype=coords.dtype, device=device)
                   for a in self.order]  # fmt: skip
-        return turns(torch.cat(angles, -1), pos, self.pairing)
+        return prepare_rotation(torch.cat(angles, -1), pos, self.pairing)
 
-    def transform(self, x: Tensor, where: Turn, site: Literal["q", "k", "v", "o"]) -> Tensor:
-        return turn(of_width(x, self.head_dim, "AxialRoPE"), where) if site in ("q", "k") else x
+    @override
+    def transform(self, x: Tensor, where: Rotation, site: Literal["q", "k", "v", "o"]) -> Tensor:
+        return rotate(require_width(x, self.head_dim, "AxialRoPE"), where) if site in ("q", "k") else x
 
-    def rerotate(self, x: Tensor, where_from: Turn, where_to: Turn, site: Literal["k", "v"] = "k") -> Tensor:
-        """``R_{p' - p} (R_p k)``."""
-        return turn(x, where_to.after(where_from)) if site == "k" else x
+    @override
+    def rerotate(self, x: Tensor, where_from: Rotation, where_to: Rotation, site: Literal["k", "v"] = "k") -> Tensor:
+        """Rotate cached keys from p to p': ``R_{p' - p} (R_p k)``."""
+        return rotate(x, where_to.after(where_from)) if site == "k" else x
 
+    @override
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
         y, pairs = list(x), iter(channels(self.pairing, self.head_dim).tolist())
         for axis in self.order:

@@ -1,12 +1,14 @@
-"""Causal NoPE: nothing but the causal mask, from which order can be inferred.
+"""Causal NoPE: no positional encoding but the causal mask, from which a network can infer the order of tokens.
 
     s_ij = q_i . k_j / (tau sqrt(d))   for p_j <= p_i, else -infinity
 
-Convention: "before" is read off the positions, not off the order of the tokens, so packed and shuffled tokens are
-right. A token without a place is seen by every token and sees every token.
+Source: Kazemnejad et al. 2023, arXiv 2305.19466, where the temperature ``tau`` is 1.
 
-Source: Kazemnejad et al. 2023, arXiv 2305.19466. The temperature ``tau`` is 1 there. The public code of the
-Latin-square study of arXiv 2406.08272 (github ljhearne/LSTNN_public) divides the logits by 1/100: ``literal=True``.
+Conventions:
+- The mask compares positions and not the order of the tokens, so it is correct for packed and shuffled tokens.
+- A token with ``placed=False`` attends to every token, and every token attends to it.
+- ``literal=True``: as released with the Latin-square study of arXiv 2406.08272 (github ljhearne/LSTNN_public), which
+  divides the logits by 0.01.
 """
 
 from __future__ import annotations
@@ -16,18 +18,38 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from posenc.kernels.pairs import Pairs
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, Scheme
 
 TEMPERATURE_AS_RUN = 0.01
+"""Temperature in the released code of arXiv 2406.08272."""
 
 
 class CausalNoPE(Scheme):
-    """``softmax((q_i . k_j) / (tau sqrt(d)) + log [p_j <= p_i])``, on one axis.
+    """No positional encoding (NoPE) with a causal mask, for real positions on one axis.
 
-    temperature: ``tau`` > 0, 1 in the paper. literal: the 0.01 of the authors' code instead.
+        softmax((q_i . k_j) / (tau sqrt(d)) + log [p_j <= p_i])
+
+    Args:
+        temperature: Temperature ``tau``, positive. Default: 1, as in the paper.
+        literal: If True, the temperature 0.01 of the released code of arXiv 2406.08272. Default: False.
+
+    Raises:
+        ValueError: If ``temperature`` is not positive and finite, or is given together with ``literal=True``.
+
+    Example:
+        >>> import torch
+        >>> from posenc import CausalNoPE, attention, sequence
+        >>> q = k = v = torch.randn(1, 2, 10, 16)  # (batch, heads, tokens, head_dim)
+        >>> attention(q, k, v, scheme=CausalNoPE(), q_pos=sequence(10)).shape
+        torch.Size([1, 2, 10, 16])
+
+    References:
+        Kazemnejad et al. 2023, arXiv 2305.19466.
+        Ito et al. 2024, arXiv 2406.08272 (``literal=True``).
     """
 
     cite = """@inproceedings{kazemnejad2023impact,
@@ -62,18 +84,23 @@ class CausalNoPE(Scheme):
             cacheable=True,
         )
 
+    @override
     def prepare(self, pos: Positions) -> Positions:
         return self._take(pos)
 
+    @override
     def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
         return Pairs(where_q, where_k)
 
+    @override
     def transform(self, x: Tensor, where: Positions, site: Literal["q", "k", "v", "o"]) -> Tensor:
         return x / self.temperature if site == "q" and self.temperature != 1 else x
 
+    @override
     def mask(self, pair: Pairs) -> Tensor:
         return pair.before()
 
+    @override
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
         read = pair.reader()
 
@@ -83,8 +110,10 @@ class CausalNoPE(Scheme):
 
         return causal
 
+    @override
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
         return x / self.temperature if site == "q" else x
 
+    @override
     def define_mask(self, at: At) -> bool:
         return bool(at.k_pos[at.j, 0] <= at.q_pos[at.i, 0])

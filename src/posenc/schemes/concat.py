@@ -1,11 +1,11 @@
-"""Rows side by side: a token is embedded by several schemes at once, each in channels of its own.
+"""Concat: the embeddings of several schemes, concatenated along the channels.
 
     e_p = [e^1_p | e^2_p | ..],    e_p . e_r = e^1_p . e^1_r + e^2_p . e^2_r + ..
 
-so inner products add, and what all parts claim of theirs holds of the whole: rows that are each relative stay relative,
-where a sum of rows would have a product. The model's projection then weighs the parts.
+Inner products of the parts add. If every part is translation invariant, so is the concatenation. A sum of embeddings
+has cross terms between its parts and is not. The projection of the model weighs the parts.
 
-Source: concatenation is the other choice beside the addition of Vaswani et al. 2017, arXiv 1706.03762, section 3.5.
+Source: the alternative to the addition of Vaswani et al. 2017, arXiv 1706.03762, section 3.5.
 """
 
 from __future__ import annotations
@@ -15,8 +15,16 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
-from posenc.kernels.composing import Anew, Translation, joined, pass_on, refuse_no_schemes, reset
+from posenc.kernels.composition import (
+    FreshArguments,
+    Translation,
+    copy_declarations,
+    joint_claims,
+    refuse_no_schemes,
+    reset,
+)
 from posenc.positions import Positions
 from posenc.scheme import Scheme
 from posenc.schemes.learned import Learned
@@ -25,9 +33,26 @@ from posenc.schemes.sinusoid import Sinusoid
 
 
 class Concat(Scheme):
-    """``e_p = [e^1_p | e^2_p | ..]`` of schemes that make rows and do nothing else, on the same positions.
+    """Concatenation of the embeddings of several schemes at the same positions.
 
-    parts: the schemes, in the order of their channels.
+        e_p = [e^1_p | e^2_p | ..]
+
+    Args:
+        parts: Schemes whose only site is ``embed``, in the order of their channels. The embedding is as wide as all of
+            them together.
+
+    Raises:
+        ValueError: If ``parts`` is empty, if a part acts at another site than ``embed``, or if no position suits all
+            parts.
+
+    Example:
+        >>> from posenc import Concat, Learned, Sinusoid, sequence
+        >>> scheme = Concat([Sinusoid(8), Learned(4, max_len=10)])
+        >>> scheme.embed(scheme.prepare(sequence(10))).shape
+        torch.Size([10, 12])
+
+    References:
+        Vaswani et al. 2017, arXiv 1706.03762, section 3.5.
     """
 
     cite = """@inproceedings{vaswani2017attention,
@@ -36,9 +61,9 @@ class Concat(Scheme):
           and Kaiser, Lukasz and Polosukhin, Illia},
   booktitle={NeurIPS}, year={2017}, note={arXiv:1706.03762}}"""
     examples = (
-        Anew({"parts": lambda: [Sinusoid(8), Sinusoid(4, base=30.0), Sinusoid(2, base=7.0)]}),
-        Anew({"parts": lambda: [Sinusoid(8), Random(4, 24)]}),
-        Anew({"parts": lambda: [Learned(5, 24), Sinusoid(8)]}),
+        FreshArguments({"parts": lambda: [Sinusoid(8), Sinusoid(4, base=30.0), Sinusoid(2, base=7.0)]}),
+        FreshArguments({"parts": lambda: [Sinusoid(8), Random(4, 24)]}),
+        FreshArguments({"parts": lambda: [Learned(5, 24), Sinusoid(8)]}),
     )
 
     parts: Iterable[Any]
@@ -56,22 +81,26 @@ class Concat(Scheme):
         translation: Translation = "none" if "none" in claimed else "expected" if "expected" in claimed else "exact"
         self.parts = nn.ModuleList(parts)
         isometric = all(part.claims.isometric for part in parts)
-        self.claims = joined("Concat", parts, translation=translation, isometric=isometric)
-        pass_on(self, {f"parts.{place}": part for place, part in enumerate(parts)})
+        self.claims = joint_claims("Concat", parts, translation=translation, isometric=isometric)
+        copy_declarations(self, {f"parts.{place}": part for place, part in enumerate(parts)})
 
     def reset_parameters(self) -> None:
-        """Draw the state of every part anew (also after building on the meta device)."""
+        """Redraw the state of every part; needed after construction on the meta device."""
         reset(self.parts)
 
     @property
+    @override
     def out_dim(self) -> int:
         return sum(part.out_dim for part in self.parts)
 
+    @override
     def prepare(self, pos: Positions) -> tuple[Any, ...]:
-        return tuple(part.prepare(pos) for part in self.parts)  # each refuses what it cannot take
+        return tuple(part.prepare(pos) for part in self.parts)  # each part refuses positions that it cannot take
 
+    @override
     def embed(self, where: tuple[Any, ...]) -> Tensor:
         return torch.cat([part.embed(w) for part, w in zip(self.parts, where, strict=True)], -1)
 
+    @override
     def define_rows(self, p: Tensor) -> Tensor:
         return torch.cat([part.define_rows(p) for part in self.parts], -1)

@@ -1,9 +1,9 @@
-"""The coordinates themselves, moved and scaled: what a network sees that gets no encoding.
+"""Coordinates: the raw coordinates, shifted and scaled, which is the baseline without an encoding.
 
     e(v) = scale (v - centre)
 
-Source: the mapping "none" of Tancik et al. 2020, arXiv 2006.10739, section 6, with scale 1 and centre 0. A network
-behind it learns low frequencies first and the high ones hardly ever; other encodings are compared with it.
+Source: the mapping "none" of Tancik et al. 2020, arXiv 2006.10739, section 6, with scale 1 and centre 0. A network on
+raw coordinates learns low frequencies first and high ones slowly (spectral bias).
 """
 
 from __future__ import annotations
@@ -12,15 +12,35 @@ import math
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
 
 class Coordinates(Scheme):
-    """``e(v) = scale (v - centre)``, P numbers; a token without a place has zeros.
+    """Raw coordinates, shifted and scaled, as the embedding.
 
-    axes: P. scale: > 0. centre: the point that becomes 0, the same number on every axis.
+        e(v) = scale (v - centre)
+
+    The embedding has ``axes`` channels. It is zero for tokens with ``placed=False``.
+
+    Args:
+        axes: Number P of axes of the positions. Default: 1.
+        scale: Factor, positive, per unit of position. Default: 1.
+        centre: Coordinate that becomes 0, the same on every axis, in units of position. Default: 0.
+
+    Raises:
+        ValueError: If ``axes`` is less than 1, ``scale`` is not positive and finite, or ``centre`` is not finite.
+
+    Example:
+        >>> from posenc import Coordinates, grid
+        >>> scheme = Coordinates(axes=2, scale=0.5)
+        >>> scheme.embed(scheme.prepare(grid(4, 4))).shape
+        torch.Size([16, 2])
+
+    References:
+        Tancik et al. 2020, arXiv 2006.10739, section 6.
     """
 
     cite = """@inproceedings{tancik2020fourier,
@@ -49,16 +69,20 @@ class Coordinates(Scheme):
         )
 
     @property
+    @override
     def out_dim(self) -> int:
         return self.axes
 
+    @override
     def prepare(self, pos: Positions) -> Tensor:
-        """The finished rows ``(.., N, P)``."""
+        """Return the finished embedding, ``(.., N, P)``."""
         rows = (self.scale * (self._take(pos).precise() - self.centre)).to(pos.table_dtype)
         return rows if pos.placed is None else rows * pos.placed[..., None]
 
+    @override
     def embed(self, where: Tensor) -> Tensor:
         return where
 
+    @override
     def define_embed(self, p: Tensor) -> Tensor:
         return torch.stack([self.scale * (coordinate - self.centre) for coordinate in p])

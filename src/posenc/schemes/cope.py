@@ -1,14 +1,19 @@
-"""CoPE: distance is counted in keys that a query's own gates let through, and read off a table between whole counts.
+"""CoPE: contextual position encoding; gates count the keys between key and query, and the count selects the bias.
 
     g_ij = sigmoid(q_i . k_j)          p_ij = min(sum of g_il over p_j <= p_l <= p_i, P - 1)        (eqs. 3 and 4)
     s_ij = q_i . (k_j + e[p_ij]),      e[p] = (1 - w) e[floor p] + w e[ceil p],  w = p - floor p    (eqs. 5 to 7)
 
-Source: Golovneva et al. 2024, arXiv 2405.18719, with the code of its appendix. Conventions: causal, as there, so that
-no later key is seen; "between" is read off the positions, and only keys that the query may see are counted (packed
-documents count apart); queries carry the softmax scale in both equations (the printed code leaves it out of ``q . e``).
-One table for all heads of a layer, from zeros. A token without a place is not counted, and is seen by all.
+Source: Golovneva et al. 2024, arXiv 2405.18719, with the code of its appendix.
 
-There is no FlexAttention form: a gate sum needs all keys of a query at once, and a score_mod sees one.
+Conventions:
+- It is causal, as in the paper: later keys are masked.
+- The gates between a key and a query are found by comparing positions. Only keys that the query may attend to are
+  counted, so packed documents are counted separately.
+- Queries carry the softmax scale in both equations. The printed code leaves it out of ``q . e``.
+- All heads of a layer share one table, which starts at zero.
+- A token with ``placed=False`` is not counted, and every query may attend to it.
+
+There is no FlexAttention form: a sum of gates needs all keys of a query, and a score_mod sees one.
 """
 
 from __future__ import annotations
@@ -16,17 +21,36 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from typing_extensions import override
 
-from posenc.kernels.groups import logits_of_groups
+from posenc.kernels.grouped_heads import grouped_logits
 from posenc.kernels.pairs import Pairs, sums_from
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, Scheme
 
 
 class CoPE(Scheme):
-    """``q_i . e[sum of sigmoid(q_i . k_l) from j to i]`` on the logits, for positions in any order on one axis.
+    """Contextual position encoding (CoPE): a bias from gated counts of keys, for positions on one axis.
 
-    head_dim: a head's width. npos_max: P, the number of rows of the table; counts stop at P - 1.
+        s_ij = q_i . k_j + q_i . e[p_ij],   p_ij = min(sum of sigmoid(q_i . k_l) over p_j <= p_l <= p_i, P - 1)
+
+    Args:
+        head_dim: Width of one head.
+        npos_max: Number P of rows of the trained table e, ``(npos_max, head_dim)``. Counts stop at P - 1. The paper
+            has 64 rows for a context of 1024 tokens.
+
+    Raises:
+        ValueError: If ``head_dim`` or ``npos_max`` is less than 1.
+
+    Example:
+        >>> import torch
+        >>> from posenc import CoPE, attention, sequence
+        >>> q = k = v = torch.randn(1, 2, 10, 16)  # (batch, heads, tokens, head_dim)
+        >>> attention(q, k, v, scheme=CoPE(head_dim=16, npos_max=8), q_pos=sequence(10)).shape
+        torch.Size([1, 2, 10, 16])
+
+    References:
+        Golovneva et al. 2024, arXiv 2405.18719, eqs. 3 to 7.
     """
 
     cite = """@article{golovneva2024contextual,
@@ -59,39 +83,46 @@ class CoPE(Scheme):
         )
 
     def reset_parameters(self) -> None:
-        """The table back to zeros (also after building on the meta device)."""
+        """Reset the table to zero; needed after construction on the meta device."""
         nn.init.zeros_(self.table)
 
     @property
+    @override
     def head_width(self) -> int:
         return self.table.shape[1]
 
+    @override
     def prepare(self, pos: Positions) -> Positions:
         return self._take(pos)
 
+    @override
     def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
         return Pairs(where_q, where_k)
 
+    @override
     def mask(self, pair: Pairs) -> Tensor:
         return pair.before()
 
-    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
+    @override
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
         wide = torch.promote_types(q.dtype, torch.float32)  # half precision cannot count to a thousand
-        gates = pair.of_seen_before(torch.sigmoid(logits_of_groups(q, k).to(wide)), seen, placed=True)
+        gates = pair.of_seen_before(torch.sigmoid(grouped_logits(q, k).to(wide)), attn_mask, placed=True)
         count = sums_from(gates, pair, inclusive=True).clamp(max=len(self.table) - 1)
         whole = count.detach().floor()
-        of_table = functional.pad(q @ self.table.T.to(q.dtype), (0, 1)).to(wide)  # above the last row nothing is read
+        of_table = functional.pad(q @ self.table.T.to(q.dtype), (0, 1)).to(wide)  # the last count has no row above
         low, high = (of_table.gather(-1, row) for row in (whole.long(), whole.long() + 1))
         return pair.neutral(low + (count - whole) * (high - low))
 
+    @override
     def define_bias(self, at: At) -> Tensor:
         p_i, p_j = at.q_pos[at.i, 0], at.k_pos[at.j, 0]
-        counted = [n for n in range(len(at.k)) if bool(at.seen[at.i, n]) and p_j <= at.k_pos[n, 0] <= p_i]
+        counted = [n for n in range(len(at.k)) if bool(at.attn_mask[at.i, n]) and p_j <= at.k_pos[n, 0] <= p_i]
         p = sum((torch.sigmoid(at.q[at.i] @ at.k[n]) for n in counted), start=at.q.new_zeros(()))
         p = torch.minimum(p, p.new_tensor(len(self.table) - 1))
         low, high = int(p.floor()), int(p.ceil())
         w = p - low
         return at.q[at.i] @ ((1 - w) * self.table[low] + w * self.table[high])
 
+    @override
     def define_mask(self, at: At) -> bool:
         return bool(at.k_pos[at.j, 0] <= at.q_pos[at.i, 0])

@@ -1,12 +1,17 @@
-"""Dense grid: one trained row for each vertex of a grid over the box, interpolated in between.
+"""Dense grid: one trained feature vector for each vertex of a regular grid, interpolated within each cell.
 
-    row(x, y, z) = x + y S + z S^2,   S = R + 1 vertices an axis (per axis where resolutions differ)
+    row(x, y, z) = x + y S + z S^2,   S = R + 1 vertices per axis (of each axis, where resolutions differ)
     e(x) = sum_{c in {0, 1}^P} prod_p (t_p if c_p else 1 - t_p) table[row(floor(R x) + c)],   t = R x - floor(R x)
 
-No two vertices share a row. Source: the coarse levels of Müller et al. 2022, arXiv 2201.05989, section 3. Conventions:
-coordinates from 0 to 1 (or a box), R cells an axis, the first axis fastest, at x = 1 the end of the last cell. On an
-axis that wraps, vertex R is vertex 0. Interpolation by ``kernels.interpolation``: "linear", "smoothstep" (t^2 (3 - 2t),
-which has second derivatives by x), or "nearest". Rows start U(-1e-4, 1e-4).
+No two vertices share a row of the table.
+
+Source: the coarse levels of Müller et al. 2022, arXiv 2201.05989, section 3.
+
+Conventions:
+- Coordinates lie in [0, 1], or in the box ``domain``. There are R cells per axis; the last one ends at x = 1.
+- Rows of the table are numbered with the first axis fastest. On an axis with "wrap", vertex R is vertex 0.
+- ``interpolation``: "linear", "smoothstep" (weights t^2 (3 - 2t), with second derivatives in x) or "nearest".
+- The table starts uniform, U(-1e-4, 1e-4).
 """
 
 from __future__ import annotations
@@ -16,21 +21,44 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
-from posenc.kernels.domain import UNIT, Points, on_axes
+from posenc.kernels.domain import UNIT, Points, make_domain
 from posenc.kernels.grid_definition import define_row
+from posenc.kernels.grid_levels import lay_out
 from posenc.kernels.interpolation import SPREAD, Interpolation, refuse_unknown, rows_at
-from posenc.kernels.levels import lay_out
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
 
 class DenseGrid(Scheme):
-    """``e(x)``: the P-linear interpolation of the rows at the 2^P vertices around x.
+    """Dense feature grid with multilinear interpolation, for real positions in a box.
 
-    axes: P. resolution: cells R, a number or one an axis. features: width F of a row. interpolation: "linear",
-    "smoothstep" or "nearest". domain: the ``Box`` that the grid covers, and what is outside. generator: of the first
-    rows.
+        e(x) = sum_{c in {0, 1}^P} prod_p (t_p if c_p else 1 - t_p) table[row(floor(R x) + c)],   t = R x - floor(R x)
+
+    Args:
+        axes: Number P of axes of the positions.
+        resolution: Number R of cells per axis: one integer, or one for each axis, ``(P,)``.
+        features: Width F of a feature vector. Default: 2.
+        interpolation: "linear", "smoothstep" or "nearest". Default: "linear".
+        domain: The box that the grid covers, ``(low, high, outside)`` as in ``posenc.kernels.domain.Box``, each one
+            value or one per axis. ``outside`` is the rule for positions outside: "error", "clamp", "wrap" or "zero".
+            Default: [0, 1] on every axis, with "error".
+        generator: Random generator of the initial table. Default: torch's global generator.
+
+    Raises:
+        ValueError: If ``axes``, ``resolution`` or ``features`` is less than 1, for an unknown ``interpolation``, or if
+            ``domain`` is not a box on ``axes`` axes.
+
+    Example:
+        >>> import torch
+        >>> from posenc import DenseGrid, Positions
+        >>> scheme = DenseGrid(axes=2, resolution=8, features=4)
+        >>> scheme.embed(scheme.prepare(Positions(torch.rand(10, 2)))).shape
+        torch.Size([10, 4])
+
+    References:
+        Müller et al. 2022, arXiv 2201.05989, section 3.
     """
 
     cite = """@article{mueller2022instant,
@@ -62,7 +90,7 @@ class DenseGrid(Scheme):
     ) -> None:
         super().__init__()
         refuse_unknown(axes, features, interpolation)
-        self.domain = on_axes(domain, axes)
+        self.domain = make_domain(domain, axes)
         self.levels = lay_out((resolution,), axes, table_size=None, periodic=self.domain.periodic)
         self.interpolation: Interpolation = interpolation
         self.table = nn.Parameter(torch.empty(self.levels[0].rows, features))
@@ -79,21 +107,30 @@ class DenseGrid(Scheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the rows anew (also after building on the meta device)."""
+        """Redraw the table; needed after construction on the meta device.
+
+        Args:
+            generator: Random generator. Default: torch's global generator.
+        """
         nn.init.uniform_(self.table, -SPREAD, SPREAD, generator=generator)
 
     @property
+    @override
     def out_dim(self) -> int:
         return self.table.shape[1]
 
+    @override
     def prepare(self, pos: Positions) -> Points:
         return self.domain.take(self._take(pos))
 
+    @override
     def _refuse_outside(self, pos: Positions) -> None:
         self.domain.refuse_outside(pos, type(self).__name__)
 
+    @override
     def embed(self, where: Points) -> Tensor:
         return rows_at(self.table, where, self.levels, self.interpolation)
 
+    @override
     def define_embed(self, p: Tensor) -> Tensor:
         return define_row(self.table, p, self.levels[0], self.domain, self.interpolation)

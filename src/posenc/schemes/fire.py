@@ -1,12 +1,18 @@
-"""FIRE: a small network turns the relative distance, as a share of the query's own place, into a bias.
+"""FIRE: functional interpolation for relative position encoding; an MLP of the distance over the query's position.
 
     b(i, j) = f_theta(psi(i - j) / psi(max{L, i})),   psi(x) = log(c x + 1),   c, L > 0        (eqs. 4, 5 and 7)
 
-``f_theta`` is one hidden layer of ReLUs from 1 number to one a head: on long sequences distances become shares, so that
-no place is out of what was trained. Source: Li et al. 2024, arXiv 2310.04418, and the code of its appendix.
-Conventions: the threshold is ``|s L|`` and the scale ``|c|``, with s (from 1) and c (from 0.1) trained and L given, as
-there. The paper is causal; a later key stands at ``|p_j - p_i|`` here, and a place before 0 counts as within L. Built
-for the query heads; the paper trains one a layer, and its FIRE-S one for all.
+``f_theta`` maps one number to one bias per head, with one hidden layer of ReLUs. Its input is a ratio, so that long
+sequences stay within the inputs of training.
+
+Source: Li et al. 2024, arXiv 2310.04418, and the code of its appendix.
+
+Conventions:
+- As in that code, the threshold is ``|s L|`` and the scale is ``|c|``; s (initially 1) and c (initially 0.1) are
+  trained, and L is given.
+- The paper is causal. Here a later key has the distance ``|p_j - p_i|``, and a query at ``p_i <= L`` uses L.
+- It is built for the number of query heads. The paper trains one instance per layer; its FIRE-S shares one instance
+  between all layers.
 """
 
 from __future__ import annotations
@@ -15,20 +21,40 @@ import math
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from posenc.kernels.pairs import Pairs
-from posenc.kernels.relus import relus
+from posenc.kernels.relu_network import relu_network
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, Scheme, per_head
 
 C = 0.1
+"""Initial scale c, as in the code of the paper's appendix."""
 
 
 class FIRE(Scheme):
-    """``f(log(1 + c |p_j - p_i|) / log(1 + c max(L, p_i)))`` on the logits, for real positions on one axis.
+    """Functional interpolation for relative position encoding (FIRE), for real positions on one axis.
 
-    heads: the number of query heads. threshold: L > 0, in units of position, the paper's 512. hidden: width of f.
-    generator: of the first weights of f.
+        s_ij = q_i . k_j + f_h(log(1 + c |p_j - p_i|) / log(1 + c max(L, p_i)))
+
+    Args:
+        heads: Number of query heads.
+        threshold: Initial threshold L, positive, in units of position. Default: 512, as in the paper.
+        hidden: Width of the hidden layer of f. Default: 32, as in the paper.
+        generator: Random generator of the initial weights of f. Default: torch's global generator.
+
+    Raises:
+        ValueError: If ``heads`` or ``hidden`` is less than 1, or ``threshold`` is not positive and finite.
+
+    Example:
+        >>> import torch
+        >>> from posenc import FIRE, attention, sequence
+        >>> q = k = v = torch.randn(1, 4, 10, 16)  # (batch, heads, tokens, head_dim)
+        >>> attention(q, k, v, scheme=FIRE(heads=4, threshold=8.0), q_pos=sequence(10)).shape
+        torch.Size([1, 4, 10, 16])
+
+    References:
+        Li et al. 2024, arXiv 2310.04418, eqs. 4, 5 and 7.
     """
 
     cite = """@inproceedings{li2024functional,
@@ -74,25 +100,33 @@ class FIRE(Scheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """c = 0.1 and s = 1, and f as torch draws linear layers (also after building on the meta device)."""
+        """Set c = 0.1 and s = 1, redraw f as a linear layer of torch; needed after construction on the meta device.
+
+        Args:
+            generator: Random generator. Default: torch's global generator.
+        """
         bound = len(self.outer[1:]) ** -0.5
         with torch.no_grad():
             self.scales.copy_(self.scales.new_tensor([C, 1.0]))
             self.inner.uniform_(-1, 1, generator=generator)
             self.outer.uniform_(-bound, bound, generator=generator)
 
+    @override
     def prepare(self, pos: Positions) -> Positions:
         return self._take(pos)
 
+    @override
     def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
         return Pairs(where_q, where_k)
 
-    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
+    @override
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
         own = self._own(pair)
         share = torch.log1p(self.scales[0].abs() * pair.far().to(own.dtype)) / own[..., :, None]
         inner, outer = self.inner.to(share.dtype), per_head(self.outer, q, "FIRE", dim=1).to(share.dtype)
-        return pair.neutral(relus(share.squeeze(-3) if share.dim() == 4 else share, inner, outer))
+        return pair.neutral(relu_network(share.squeeze(-3) if share.dim() == 4 else share, inner, outer))
 
+    @override
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
         read, own, c, inner = pair.reader(), self._own(pair), self.scales[0].abs(), self.inner
         outer = per_head(self.outer, q, "FIRE", dim=1).expand(-1, q.shape[1])
@@ -102,19 +136,20 @@ class FIRE(Scheme):
             distance, placed = read(b, i, j)
             share = torch.log1p(c * distance.abs()) / (own[b, i] if own.shape[0] > 1 else own[0, i])
             other = score + outer[-1, h]
-            for m in range(inner.shape[1]):  # unrolled: a score_mod adds up no vectors
+            for m in range(inner.shape[1]):  # unrolled, because a score_mod cannot sum a vector
                 other = other + outer[m, h] * torch.relu(share * inner[0, m] + inner[1, m])
             return other if placed is None else torch.where(placed, other, score)
 
         return interpolated
 
     def _own(self, pair: Pairs) -> Tensor:
-        """``psi(max{L, p_i})`` of each query, ``(Q,)`` or ``(B, 1, Q)``."""
+        """Return ``psi(max{L, p_i})`` of each query, ``(Q,)`` or ``(B, 1, Q)``."""
         c, s = self.scales.abs()
         place = pair.q.coords[..., 0].to(torch.promote_types(pair.dtype, c.dtype))
         own = torch.log1p(c * torch.maximum(place, s * self.threshold))
         return own.unsqueeze(-2) if own.dim() == 2 else own
 
+    @override
     def define_bias(self, at: At) -> Tensor:
         (c, s), (w1, b1), i, j = self.scales.abs(), self.inner, at.q_pos[at.i, 0], at.k_pos[at.j, 0]
         head = at.head.among(self.outer.shape[1])

@@ -1,17 +1,23 @@
-"""Fourier features: sines and cosines of projections on fixed random directions, or on trained ones.
+"""Fourier features: sines and cosines of projections of the position on random or trained directions.
 
     gamma(v) = [a_m sin(2 pi b_m . v), a_m cos(2 pi b_m . v)],  m = 1 .. L
     gamma(v) . gamma(v') = sum_m a_m^2 cos(2 pi b_m . (v - v'))
 
-The inner product depends on v - v' alone, whatever B and a are. Source: Rahimi and Recht 2007; Tancik et al. 2020,
-arXiv 2006.10739, equations 3 and 5 (there cosine first). Conventions: sine before cosine, m by m; B in cycles a unit of
-position, hence the 2 pi; coordinates of any size, the paper's from 0 to 1. The directions are
-``kernels.wave_vectors.draw``: "gaussian" N(0, sigma^2), "basic" sigma e_p, "positional" sigma^(j/J) e_p (not NeRF's,
-which is sigma = 2^J and half the frequency), "released" what their code has for it. They are saved, trained or not, so
-that a loaded model has its own again, and stay in float32 when the module is cast; turns are counted in float64.
+The inner product depends on v - v' alone, for any directions B and amplitudes a.
 
-Coarse to fine: ``embed(weigh(prepare(pos), weights))`` of ``kernels.domain`` with a weight for each direction, of J
-frequencies on each of P axes ``coarse_to_fine(progress, J).repeat(P)`` (BARF, arXiv 2104.06405).
+Source: Rahimi and Recht 2007; Tancik et al. 2020, arXiv 2006.10739, equations 3 and 5.
+
+Conventions:
+- The sine stands before the cosine, for m = 1, 2, .. in turn. The paper has the cosine first.
+- B is in cycles per unit of position, hence the 2 pi. Coordinates are any real numbers; the paper's lie in [0, 1].
+- ``directions`` names the initial B, see ``posenc.kernels.wave_vectors.draw``. "positional" is not the encoding of
+  NeRF, which has sigma = 2^J and half the frequencies.
+- B is saved with the model, trained or not. It stays in float32 when the module is cast. Phases are reduced in
+  float64.
+
+Coarse to fine (BARF, arXiv 2104.06405): ``scheme.embed(weigh(scheme.prepare(pos), weights))`` with ``weigh`` of
+``posenc.kernels.domain`` and one weight per direction. For J frequencies on each of P axes the weights are
+``coarse_to_fine(progress, J).repeat(P)``.
 """
 
 from __future__ import annotations
@@ -22,6 +28,7 @@ from typing import get_args
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from posenc.kernels.wave_vectors import Directions, Waves, angles, draw
 from posenc.positions import Positions
@@ -29,11 +36,38 @@ from posenc.scheme import Claims, Scheme
 
 
 class FourierFeatures(Scheme):
-    """``gamma(v) = [a_m sin, a_m cos](2 pi b_m . v)``; rows have length ``sqrt(sum a_m^2)``.
+    """Fourier feature mapping with random or trained directions, for real positions on any number of axes.
 
-    dim: width 2 L. axes: P. directions: first B, see above. sigma: their size, cycles a unit of position.
-    amplitudes: ``a_m``, L numbers (``power_law(L, p)``), all 1 otherwise. learned: B is trained. generator: of the
-    draw; torch's default generator otherwise.
+        gamma(v) = [a_m sin(2 pi b_m . v), a_m cos(2 pi b_m . v)],  m = 1 .. L
+
+    Every embedding has the norm ``sqrt(sum a_m^2)``.
+
+    Args:
+        dim: Width 2 L of the embedding, even.
+        axes: Number P of axes of the positions. Default: 1.
+        directions: Initial directions ``b_m``: "gaussian" for N(0, sigma^2 I); "basic" for ``sigma e_p``, one per
+            axis; "positional" for ``sigma^(j/J) e_p``, j = 0 .. J - 1; "released" for ``(sigma^(j/(J-1)) - 1) e_p``, as
+            in the authors' code. Default: "gaussian".
+        sigma: Size of the directions, positive, in cycles per unit of position. Default: 1.
+        amplitudes: Amplitudes ``a_m``, ``(L,)``, for example ``posenc.kernels.wave_vectors.power_law(L, p)``. Default:
+            1 for each direction.
+        learned: Whether B is trained. Default: False.
+        generator: Random generator of the initial directions. Default: torch's global generator.
+
+    Raises:
+        ValueError: If ``dim`` is odd or does not suit ``directions``, ``axes`` is less than 1, ``directions`` is
+            unknown, ``sigma`` is not positive and finite, ``amplitudes`` are not L finite numbers, or all frequencies
+            are equal.
+
+    Example:
+        >>> from posenc import FourierFeatures, grid
+        >>> scheme = FourierFeatures(dim=12, axes=2, sigma=0.1)
+        >>> scheme.embed(scheme.prepare(grid(4, 4))).shape
+        torch.Size([16, 12])
+
+    References:
+        Rahimi and Recht 2007, Random features for large-scale kernel machines.
+        Tancik et al. 2020, arXiv 2006.10739, eqs. 3 and 5.
     """
 
     cite = """@inproceedings{tancik2020fourier,
@@ -76,19 +110,14 @@ class FourierFeatures(Scheme):
         if not (math.isfinite(sigma) and sigma > 0):
             raise ValueError(f"sigma is the size of the directions, a positive number; got {sigma:g}.")
         _refuse_misfit(dim, axes, directions, sigma)
-        numbers = [1.0] * (dim // 2) if amplitudes is None else [float(a) for a in amplitudes]
-        if len(numbers) != dim // 2 or not all(map(math.isfinite, numbers)):
-            raise ValueError(
-                f"{dim // 2} directions need as many finite amplitudes; got {len(numbers)}. As "
-                f"power_law({dim // 2}, 1)."
-            )
+        n = dim // 2
+        a = [1.0] * n if amplitudes is None else [float(amplitude) for amplitude in amplitudes]
+        if len(a) != n or not all(map(math.isfinite, a)):
+            raise ValueError(f"{n} directions need as many finite amplitudes; got {len(a)}. As power_law({n}, 1).")
         self.directions: Directions = directions
-        self.sigma, self.amplitudes = float(sigma), tuple(numbers)
-        B = torch.empty(dim // 2, axes)
-        if learned:
-            self.B = nn.Parameter(B)
-        else:
-            self.register_buffer("B", B)
+        self.sigma, self.amplitudes = float(sigma), tuple(a)
+        B = torch.empty(n, axes)
+        self.B = nn.Parameter(B) if learned else nn.Buffer(B)
         self.reset_parameters(generator)
         self.claims = Claims(
             translation="exact",
@@ -102,21 +131,27 @@ class FourierFeatures(Scheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the directions anew (also after building on the meta device)."""
+        """Redraw the directions; needed after construction on the meta device.
+
+        Args:
+            generator: Random generator. Default: torch's global generator.
+        """
         with torch.no_grad():
             draw(self.B, self.directions, self.sigma, generator)
 
     @property
+    @override
     def out_dim(self) -> int:
         return 2 * len(self.amplitudes)
 
+    @override
     def prepare(self, pos: Positions) -> Waves:
-        turns = self._take(pos).precise() @ self.B.double().T
-        angle = angles(turns, pos.table_dtype)
+        angle = angles(self._take(pos).precise() @ self.B.double().T, pos.table_dtype)
         a = torch.tensor(self.amplitudes, dtype=angle.dtype, device=angle.device)
         rows = torch.stack([a * angle.sin(), a * angle.cos()], -1).flatten(-2)
         return Waves(rows if pos.placed is None else rows * pos.placed[..., None])
 
+    @override
     def embed(self, where: Waves) -> Tensor:
         rows, weights = where
         if weights is None:
@@ -125,6 +160,7 @@ class FourierFeatures(Scheme):
             raise ValueError(f"{len(self.B)} directions need a weight each; got shape {tuple(weights.shape)}.")
         return rows * weights.to(rows.dtype).repeat_interleave(2, -1)
 
+    @override
     def define_embed(self, p: Tensor) -> Tensor:
         row = []
         for a_m, b_m in zip(self.amplitudes, self.B, strict=True):
@@ -134,6 +170,7 @@ class FourierFeatures(Scheme):
 
 
 def _refuse_misfit(dim: int, axes: int, directions: Directions, sigma: float) -> None:
+    """Raise ValueError where ``dim`` or ``sigma`` does not suit the kind of directions."""
     if directions == "basic" and dim != 2 * axes:
         raise ValueError(f"the basic mapping has one direction an axis, so `dim` is 2 axes = {2 * axes}; got {dim}.")
     if directions in ("positional", "released") and dim % (2 * axes):
@@ -141,8 +178,8 @@ def _refuse_misfit(dim: int, axes: int, directions: Directions, sigma: float) ->
             f"the {directions} mapping gives each of {axes} axes as many frequencies, so `dim` is a multiple of "
             f"{2 * axes}; got {dim}. Use {max(dim // (2 * axes), 1) * 2 * axes}."
         )
-    alike = sigma == 1 if dim > 2 * axes else directions == "released"  # whose first frequency is 0
-    if directions in ("positional", "released") and alike:
+    equal = sigma == 1 if dim > 2 * axes else directions == "released"  # the first frequency of "released" is 0
+    if directions in ("positional", "released") and equal:
         raise ValueError(
             f"with sigma={sigma:g} and dim={dim} all frequencies of the {directions} mapping are one. Use sigma=2**J "
             "for J of them, or the highest that the data has, and dim = 2 J axes with J >= 2."

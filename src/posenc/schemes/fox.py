@@ -1,12 +1,17 @@
-"""FoX: each token has a gate that says how much of what came before it is forgotten.
+"""FoX: Forgetting Transformer; a forget gate of each token lowers the logits of all keys before it.
 
     f_t = sigmoid(w_h . x_t + b_h)       d_ij = sum of log f_l over p_j < p_l <= p_i        (eqs. 5 and 7)
     s_ij = q_i . k_j + d_ij   for p_j <= p_i, else -infinity
 
-Source: Lin et al. 2025, arXiv 2503.02130 (Forgetting Transformer). Conventions: x is the block's input of the keys,
-read once per token (``keep``), so that a cache holds one number a head; "before" is read off the positions, and only
-keys that the query may see forget anything (packed documents do not reach each other). A token without a place forgets
-nothing, and is seen by all. Gates start as torch draws a linear layer; one a layer, built for the query heads.
+Source: Lin et al. 2025, arXiv 2503.02130.
+
+Conventions:
+- x is the input of the block at the keys. It is read once per token (``keep``), so a cache stores one number per head
+  and token.
+- The order of tokens is taken from their positions. Only keys that the query may attend to contribute, so packed
+  documents do not affect each other.
+- A token with ``placed=False`` contributes nothing to d_ij, and every query may attend to it.
+- Gates start as torch's linear layers do. Each layer has its own instance, built for the number of query heads.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from typing_extensions import override
 
 from posenc.kernels.pairs import Pairs, running_sums, sums_from
 from posenc.positions import Positions
@@ -21,10 +27,28 @@ from posenc.scheme import At, Claims, Scheme, per_head
 
 
 class FoX(Scheme):
-    """``sum of log sigmoid(w . x_l + b)`` between a key and a later query, on the logits; causal, on one axis.
+    """Forgetting attention (FoX): a causal bias from forget gates, for positions on one axis.
 
-    dim: width of the block's input x. heads: the number of query heads, each with its own gate. generator: of the
-    first weights.
+        s_ij = q_i . k_j + sum of log sigmoid(w_h . x_l + b_h) over p_j < p_l <= p_i
+
+    Args:
+        dim: Width of the input x of the block, ``(B, K, dim)``.
+        heads: Number of query heads. Each head has its own gate.
+        generator: Random generator of the initial weights. Default: torch's global generator.
+
+    Raises:
+        ValueError: If ``dim`` or ``heads`` is less than 1.
+
+    Example:
+        >>> import torch
+        >>> from posenc import FoX, attention, sequence
+        >>> q = k = v = torch.randn(1, 2, 10, 16)  # (batch, heads, tokens, head_dim)
+        >>> x = torch.randn(1, 10, 32)  # the input of the block
+        >>> attention(q, k, v, scheme=FoX(dim=32, heads=2), q_pos=sequence(10), x=x).shape
+        torch.Size([1, 2, 10, 16])
+
+    References:
+        Lin et al. 2025, arXiv 2503.02130, eqs. 5 and 7.
     """
 
     cite = """@inproceedings{lin2025forgetting,
@@ -59,19 +83,26 @@ class FoX(Scheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the gates anew (also after building on the meta device)."""
+        """Redraw the gates; needed after construction on the meta device.
+
+        Args:
+            generator: Random generator. Default: torch's global generator.
+        """
         bound = self.weight.shape[1] ** -0.5
         for parameter in (self.weight, self.offset):
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
 
+    @override
     def prepare(self, pos: Positions) -> Positions:
         return self._take(pos)
 
+    @override
     def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
         return Pairs(where_q, where_k)
 
+    @override
     def keep(self, x: Tensor, where: Positions) -> Tensor:
-        """``log f`` of each token, ``(B, h, K)``, in float32 or wider; 0 without a place."""
+        """Return ``log f_t`` of each token, ``(B, h, K)``, in float32 or wider; 0 for tokens with ``placed=False``."""
         if x.shape[-1] != self.weight.shape[1]:
             raise ValueError(
                 f"this FoX reads rows of width {self.weight.shape[1]}; the block's input has {x.shape[-1]}. "
@@ -82,13 +113,16 @@ class FoX(Scheme):
         placed = where.placed
         return kept if placed is None else kept.where(placed.unsqueeze(-2), 0)
 
+    @override
     def mask(self, pair: Pairs) -> Tensor:
         return pair.before()
 
-    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
+    @override
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
         forgotten = per_head(self._given(kept)[:, :, None], q, "FoX")
-        return pair.neutral(sums_from(pair.of_seen_before(forgotten, seen), pair, inclusive=False))
+        return pair.neutral(sums_from(pair.of_seen_before(forgotten, attn_mask), pair, inclusive=False))
 
+    @override
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
         read, heads = pair.reader(), q.shape[1]
         at_q, at_k = (per_head(t, q, "FoX", dim=1) for t in running_sums(self._given(kept), pair))
@@ -102,18 +136,21 @@ class FoX(Scheme):
         return forgetting
 
     def _given(self, kept: Tensor | None) -> Tensor:
+        """Return the gates, or raise ValueError where attention was called without x."""
         if kept is None:
             raise ValueError("FoX reads its gates from the block's input at the keys: pass attention(.., x=x).")
         return kept
 
+    @override
     def define_bias(self, at: At) -> Tensor:
         assert at.x is not None
         p_i, p_j, head = at.q_pos[at.i, 0], at.k_pos[at.j, 0], at.head.among(len(self.weight))
         forgotten = at.q.new_zeros(())
         for n in range(len(at.k)):
-            if bool(at.seen[at.i, n]) and p_j < at.k_pos[n, 0] <= p_i:
+            if bool(at.attn_mask[at.i, n]) and p_j < at.k_pos[n, 0] <= p_i:
                 forgotten = forgotten + torch.log(torch.sigmoid(self.weight[head] @ at.x[n] + self.offset[head]))
         return forgotten
 
+    @override
     def define_mask(self, at: At) -> bool:
         return bool(at.k_pos[at.j, 0] <= at.q_pos[at.i, 0])

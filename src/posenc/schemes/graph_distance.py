@@ -1,11 +1,16 @@
-"""GraphDistance: a learned number for each head and each number of links on the shortest way between two nodes.
+"""Graph distance: the spatial encoding of Graphormer, a learned bias per head and shortest-path length of two nodes.
 
     s_ij = q_i . k_j + b_h[phi(v_i, v_j)]        (eq. 6)
 
-Source: Ying et al. 2021, arXiv 2106.05234 (spatial encoding of Graphormer). Conventions: positions are whole node
-numbers from 0; links have no direction; ``phi`` is cut at ``max_distance``, and nodes without a way between them have a
-row of their own, the last. For many small graphs, number their nodes on: their union is one graph, and no way leads
-from one to another. The table starts as N(0, 0.02^2); one for all layers, built for the query heads.
+Source: Ying et al. 2021, arXiv 2106.05234.
+
+Conventions:
+- Positions are node numbers, integers from 0. Edges are undirected.
+- ``phi`` is the number of edges on the shortest path. It is clipped at ``max_distance``. Nodes without a path between
+  them use the last row of the table.
+- For many small graphs, number the nodes of each graph after those of the one before. Their union is one graph without
+  paths between its parts.
+- The table starts as N(0, 0.02^2). All layers share one instance, built for the number of query heads.
 """
 
 from __future__ import annotations
@@ -15,22 +20,45 @@ from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from posenc.kernels.pairs import Pairs
-from posenc.kernels.tables import of_pairs
+from posenc.kernels.table_lookup import look_up_pairs
 from posenc.positions import Positions, node_pairs
 from posenc.scheme import At, Claims, Scheme, per_head
 
 SIGMA = 0.02
+"""Standard deviation of the initial table."""
 TREES = torch.tensor([(n, (5 * n + 3) % n) for n in range(1, 22)] + [(22, 23)])
-"""Of the examples: a tree of 22 nodes, and two nodes that nothing links to it."""
+"""Edges of the examples: a tree of 22 nodes, and two more nodes with one edge between them."""
 
 
 class GraphDistance(Scheme):
-    """``b_h[links between nodes p_i and p_j]`` on the logits, for the nodes of one graph.
+    """Learned bias per head and shortest-path length (the spatial encoding of Graphormer), for the nodes of one graph.
 
-    heads: the number of query heads. edges: pairs of node numbers, ``(E, 2)``. nodes: their number, if some have no
-    edge. max_distance: from which on all share a row, the paper's code has 20. generator: of the first table.
+        s_ij = q_i . k_j + b_h[phi(v_i, v_j)]
+
+    Args:
+        heads: Number of query heads.
+        edges: Edges as pairs of node numbers, ``(E, 2)``, undirected.
+        nodes: Number of nodes. Default: the highest node number in ``edges`` plus 1.
+        max_distance: Number of edges from which on all lengths share one row of the table. Default: 20, as in the
+            authors' code.
+        generator: Random generator of the initial table. Default: torch's global generator.
+
+    Raises:
+        ValueError: If ``heads`` or ``max_distance`` is less than 1, or ``edges`` are not pairs of numbers of the nodes.
+
+    Example:
+        >>> import torch
+        >>> from posenc import GraphDistance, attention, sequence
+        >>> scheme = GraphDistance(heads=2, edges=[(0, 1), (1, 2), (2, 3)])
+        >>> q = k = v = torch.randn(1, 2, 4, 16)  # (batch, heads, nodes, head_dim)
+        >>> attention(q, k, v, scheme=scheme, q_pos=sequence(4)).shape
+        torch.Size([1, 2, 4, 16])
+
+    References:
+        Ying et al. 2021, arXiv 2106.05234, eq. 6.
     """
 
     cite = """@inproceedings{ying2021do,
@@ -57,23 +85,21 @@ class GraphDistance(Scheme):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.edges = node_pairs(edges)
+        self.edges, self.max_distance = node_pairs(edges), max_distance
         ends = [end for edge in self.edges for end in edge]
         count = max(ends, default=-1) + 1 if nodes is None else nodes
         if heads < 1 or max_distance < 1:
-            got = f"heads={heads}, max_distance={max_distance}"
-            raise ValueError(f"GraphDistance needs heads >= 1 and max_distance >= 1; got {got}.")
+            raise ValueError(f"GraphDistance needs heads >= 1 and max_distance >= 1; got {heads=}, {max_distance=}.")
         if count < 1 or min(ends, default=0) < 0 or max(ends, default=0) >= count:
+            got = f"numbers from {min(ends)} to {max(ends)}" if ends else "no edge"
             raise ValueError(
-                f"{count} nodes are numbered from 0 to {count - 1}, and edges are pairs of them; got "
-                f"{f'numbers from {min(ends)} to {max(ends)}' if ends else 'no edge'}. Number nodes from 0, or pass "
-                "nodes."
+                f"{count} nodes are numbered from 0 to {count - 1}, and edges are pairs of them; got {got}. Number "
+                "nodes from 0, or pass nodes."
             )
-        self.max_distance = max_distance
         self.table = nn.Parameter(torch.empty(max_distance + 2, heads))
         self.register_buffer("rows", torch.empty(count, count, dtype=torch.long))
         self.reset_parameters(generator)
-        even = all(a[:-1] == b[1:] for a, b in itertools.pairwise(links(self.edges, count)))  # as on a line or a ring
+        even = all(a[:-1] == b[1:] for a, b in itertools.pairwise(links(self.edges, count)))  # on a path or a ring
         self.claims = Claims(
             translation="exact" if even else "none",
             isometric=True,
@@ -86,23 +112,31 @@ class GraphDistance(Scheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the table and count the links anew (also after building on the meta device)."""
+        """Redraw the table and recompute the shortest paths; needed after construction on the meta device.
+
+        Args:
+            generator: Random generator of the table. Default: torch's global generator.
+        """
         nn.init.normal_(self.table, std=SIGMA, generator=generator)
-        far, ways = self.max_distance, links(self.edges, len(self.rows))
-        rows = [[far + 1 if way is None else min(way, far) for way in of_node] for of_node in ways]
+        longest, lengths = self.max_distance, links(self.edges, len(self.rows))
+        rows = [[longest + 1 if n is None else min(n, longest) for n in of_node] for of_node in lengths]
         self.rows.copy_(torch.tensor(rows, device="cpu"))
 
+    @override
     def prepare(self, pos: Positions) -> Positions:
         return self._whole(pos)
 
+    @override
     def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
         return Pairs(where_q, where_k)
 
-    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
+    @override
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
         row = self.rows[_nodes(pair.q)[..., :, None], _nodes(pair.k)[..., None, :]]
         row = row.unsqueeze(-3) if row.dim() == 3 else row
-        return pair.neutral(of_pairs(per_head(self.table, q, "GraphDistance", dim=1), row))
+        return pair.neutral(look_up_pairs(per_head(self.table, q, "GraphDistance", dim=1), row))
 
+    @override
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
         read, rows = pair.reader(), self.rows
         at_q, at_k = (n if n.dim() == 2 else n[None] for n in (_nodes(pair.q), _nodes(pair.k)))
@@ -110,41 +144,46 @@ class GraphDistance(Scheme):
 
         def linked(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
             _, placed = read(b, i, j)
-            one, other = at_q[b if len(at_q) > 1 else 0, i], at_k[b if len(at_k) > 1 else 0, j]
-            higher = score + table[rows[one, other], h]
+            higher = score + table[rows[at_q[b if len(at_q) > 1 else 0, i], at_k[b if len(at_k) > 1 else 0, j]], h]
             return higher if placed is None else torch.where(placed, higher, score)
 
         return linked
 
+    @override
     def define_bias(self, at: At) -> Tensor:
-        start, end = int(at.q_pos[at.i, 0]), int(at.k_pos[at.j, 0])
-        reached, way = {start}, 0
+        reached, end, length = {int(at.q_pos[at.i, 0])}, int(at.k_pos[at.j, 0]), 0
         while end not in reached:
             wider = reached | {b for edge in self.edges for a, b in (edge, edge[::-1]) if a in reached}
             if wider == reached:
                 return self.table[-1, at.head.among(self.table.shape[1])]
-            reached, way = wider, way + 1
-        return self.table[min(way, self.max_distance), at.head.among(self.table.shape[1])]
+            reached, length = wider, length + 1
+        return self.table[min(length, self.max_distance), at.head.among(self.table.shape[1])]
 
 
 def links(edges: Iterable[tuple[int, int]], count: int) -> list[list[int | None]]:
-    """The number of links on the shortest way from each node to each, None where there is none."""
-    near: list[set[int]] = [set() for _ in range(count)]
-    for a, b in (way for edge in edges for way in (edge, edge[::-1])):
-        near[a].add(b)
-    found: list[list[int | None]] = []
-    for start in range(count):
-        way: list[int | None] = [None] * count
-        edge, steps = {start}, 0
-        while edge:
-            for node in edge:
-                way[node] = steps
-            edge, steps = {n for node in edge for n in near[node] if way[n] is None}, steps + 1
-        found.append(way)
-    return found
+    """Compute the shortest-path length from each node to each node of an undirected graph.
+
+    Args:
+        edges: Edges as pairs of node numbers below ``count``.
+        count: Number of nodes.
+
+    Returns:
+        ``count`` lists of ``count`` numbers of edges; None where there is no path.
+    """
+    neighbors: list[set[int]] = [set() for _ in range(count)]
+    for a, b in (directed for edge in edges for directed in (edge, edge[::-1])):
+        neighbors[a].add(b)
+    lengths: list[list[int | None]] = [[None] * count for _ in range(count)]
+    for start, row in enumerate(lengths):
+        frontier, steps = {start}, 0
+        while frontier:
+            for node in frontier:
+                row[node] = steps
+            frontier, steps = {n for node in frontier for n in neighbors[node] if row[n] is None}, steps + 1
+    return lengths
 
 
 def _nodes(pos: Positions) -> Tensor:
-    """Node numbers ``(N,)`` or ``(B, N)``; 0 for a token without a place."""
+    """Return node numbers, ``(N,)`` or ``(B, N)``; 0 for tokens with ``placed=False``."""
     number = pos.coords[..., 0].long()
     return number if pos.placed is None else number.where(pos.placed, 0)

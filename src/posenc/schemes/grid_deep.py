@@ -1,20 +1,25 @@
-"""GridDeep: queries and keys are multiplied channel by channel with a trained map of a grid cell's waves.
+"""GridDeep: the deep variant of GridPE; each channel of queries and keys is multiplied by a trained map of waves.
 
     <q', k'> = (q o f(W_m)) . (k o f(W_n)),   W_m = (g_1 .. g_d),  g_k(m) = sum_i c_i exp(j omega_{i,k} . m)
     f(W) = C [A Re W + a ; B Im W + b] + c,   A, B of d x d and C of d x 2d, one f for q and k
 
-No non-linearity stands in f, in the released code neither. Nothing of it is relative; but on one axis, where |g| = 1,
-the first draw of f prefers no phase, and attention is relative in the mean over such draws.
+f has no non-linearity, as in the released code. The logits are not translation invariant. On one axis, where |g| = 1,
+they are translation invariant in expectation over the initial weights of f.
 
-Source: Li et al. 2024, arXiv 2406.07049, version 2, eqs. 17 and 23; the shape of f is the released code's (github
-BoyangL1/gridpe-vision). Conventions: ``c_i = 1 / sqrt(n)`` unless given; the n = P + 1 waves of layer k are a
-simplex turned by a fixed random rotation of its own, drawn once from ``rotation_seed``; the lengths |omega_s| go round
-where there are more channels than scales; A, B, C start as torch's linear layers do.
+Source: Li et al. 2024, arXiv 2406.07049, version 2, eqs. 17 and 23. The form of f is that of the released code (github
+BoyangL1/gridpe-vision).
 
-``literal=True``: what that code runs: f is drawn anew at every ``prepare``, apart for q and k, and never trained; it
-acts along the tokens, so that A, B are N x N and every token's factor depends on all of them; fixed complex c_i,
-``|omega_k| = 200^(k/d)``, directions drawn anew too. ``"frozen"`` keeps the first draw and lets f act on the channels:
-what mixes tokens is no map of one token.
+Conventions:
+- ``c_i = 1 / sqrt(n_waves)`` by default. The number of waves per channel is ``n_waves = P + 1``, or 1 for P = 1.
+- The directions of the waves of channel k form a regular simplex. Each channel has its own random rotation of it,
+  drawn once from ``rotation_seed``.
+- The lengths ``|omega_s|`` are repeated where there are more channels than lengths.
+- A, B and C start as torch's linear layers do.
+- ``literal=True``: as released. f is drawn anew at every ``prepare``, separately for q and k, and is never trained. It
+  acts along the tokens: A and B are N x N, and the factor of a token depends on all tokens. The c_i are fixed complex
+  numbers, ``|omega_k| = 200^(k/d)``, and directions are drawn anew, too.
+- ``literal="frozen"`` keeps the first draw and applies f along the channels, because a map along the tokens is no map
+  of one token.
 """
 
 from __future__ import annotations
@@ -23,28 +28,53 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from posenc.kernels import complex_map, simplex
+from posenc.kernels.shape_checks import require_width
 from posenc.kernels.simplex import Coefficients, Released
-from posenc.kernels.widths import of_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
 
 class Factors(NamedTuple):
-    """``f(W)`` of queries and of keys, each ``(.., 1, N, head_dim)``."""
+    """The factors ``f(W)`` of queries and of keys, each ``(.., 1, N, head_dim)``."""
 
     q: Tensor
     k: Tensor
 
 
 class GridDeep(Scheme):
-    """``q -> q o f(W_m)``, ``k -> k o f(W_n)``, f affine, trained and shared by q and k.
+    """GridPE by multiplication with a trained map of waves (GridPE-deep), for real positions.
 
-    head_dim: a head's width. axes: P. extent: what the longest wave spans, in units of position. frequencies:
-    ``|omega_s|`` themselves, ``(S,)``, instead of the ladder of ratio ``e^(1/P)`` from wavelength 4 up to extent.
-    rotation_seed: of the directions. coefficients: real and imaginary part of each c_i, as
-    ``simplex.unitary_sums(axes)``. literal: the released code, drawing anew, or "frozen". generator: of the first f.
+        q -> q o f(W_m),   k -> k o f(W_n),   f(W) = C [A Re W + a ; B Im W + b] + c
+
+    Args:
+        head_dim: Width d of one head.
+        axes: Number P of axes of the positions. Default: 2.
+        extent: Distance that the longest wave spans, in units of position. Default: 14.
+        frequencies: Lengths ``|omega_s|`` of the wave vectors, ``(S,)``, in radians per unit of position. Default:
+            ``2 pi / (4 r^s)`` with ``r = e^(1/P)``, up to the first wavelength of at least ``extent``.
+        rotation_seed: Seed of the random directions. Default: 0.
+        coefficients: Complex coefficients ``c_i`` as pairs (real part, imaginary part), ``(n_waves, 2)``, for example
+            ``posenc.kernels.simplex.unitary_sums(axes)``. Default: ``1 / sqrt(n_waves)``.
+        literal: If True, as released, with a new f and new directions at every ``prepare``; if "frozen", the first draw
+            is kept. Both need ``axes=2``. Default: False.
+        generator: Random generator of the initial f. Default: torch's global generator.
+
+    Raises:
+        ValueError: If ``head_dim`` or ``axes`` is less than 1, if ``extent``, ``frequencies`` or ``coefficients`` do
+            not suit, or if ``literal`` is given with ``coefficients`` or ``axes`` other than 2.
+
+    Example:
+        >>> import torch
+        >>> from posenc import GridDeep, attention, grid
+        >>> q = k = v = torch.randn(1, 2, 12, 16)  # (batch, heads, tokens, head_dim)
+        >>> attention(q, k, v, scheme=GridDeep(16, axes=2), q_pos=grid(3, 4)).shape
+        torch.Size([1, 2, 12, 16])
+
+    References:
+        Li, Wu, Huang and Zhang 2024, arXiv 2406.07049, version 2, eqs. 17 and 23.
     """
 
     cite = """@article{li2024gridpe,
@@ -78,7 +108,7 @@ class GridDeep(Scheme):
         super().__init__()
         if head_dim < 1:
             raise ValueError(f"GridDeep needs head_dim >= 1; got {head_dim}.")
-        sizes = simplex.layers("GridDeep", axes, extent, frequencies, literal)
+        sizes = simplex.wave_frequencies("GridDeep", axes, extent, frequencies, literal)
         self.head_dim = d = head_dim
         self.coefficients = simplex.coefficients("GridDeep", axes, coefficients, literal)
         self.waves = simplex.wave_vectors(d, axes, sizes, rotation_seed)[None]
@@ -103,7 +133,11 @@ class GridDeep(Scheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw f anew, or begin the literal draws anew."""
+        """Redraw f, or restart the random draws of ``literal``; needed after construction on the meta device.
+
+        Args:
+            generator: Random generator of f. Default: torch's global generator.
+        """
         if self.released is None:
             complex_map.draw(self.f, generator)
         else:
@@ -111,18 +145,21 @@ class GridDeep(Scheme):
 
     @property
     def f(self) -> dict[str, Tensor]:
-        """The trained map's A, a, B, b, C, c."""
+        """The weights A, a, B, b, C, c of the trained map, by name."""
         return {name: self.get_parameter(name) for name in complex_map.NAMES}
 
     @property
+    @override
     def head_width(self) -> int:
         return self.head_dim
 
+    @override
     def prepare(self, pos: Positions) -> Factors:
         self._take(pos)
         return Factors(*(_neutral(factor, pos) for factor in self._factors(pos)))
 
     def _factors(self, pos: Positions) -> list[Tensor]:
+        """Return ``f(W)`` for queries and for keys."""
         if self.released is None:
             return [complex_map.apply(self.f, simplex.sums(pos, self.waves, self.coefficients))] * 2
         generator = None if self.untrained else self.released.next_generator()
@@ -131,9 +168,15 @@ class GridDeep(Scheme):
             return [complex_map.apply(f, w) for f, w in zip(self.untrained, both, strict=True)]
         return [complex_map.apply(complex_map.drawn(pos.count, generator), w, axis=-2) for w in both]
 
+    @override
     def transform(self, x: Tensor, where: Factors, site: Literal["q", "k", "v", "o"]) -> Tensor:
-        return (of_width(x, self.head_dim, "GridDeep") * getattr(where, site)).to(x.dtype) if site in ("q", "k") else x
+        return (
+            (require_width(x, self.head_dim, "GridDeep") * getattr(where, site)).to(x.dtype)
+            if site in ("q", "k")
+            else x
+        )
 
+    @override
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
         side, released, d = "qk".index(site), self.released, self.head_dim
         f, layers = (self.f, self.waves[0]) if released is None else (self.untrained[side], released()[side])
@@ -147,4 +190,5 @@ class GridDeep(Scheme):
 
 
 def _neutral(factor: Tensor, pos: Positions) -> Tensor:
+    """Set the factor of tokens with ``placed=False`` to 1."""
     return factor if pos.placed is None else torch.where(pos.placed[..., None, :, None], factor, 1.0)

@@ -1,17 +1,21 @@
-"""GridPE: queries and keys are turned by waves along a regular simplex, at scales a factor e^(1/P) apart.
+"""GridPE: rotary embedding by waves along the directions of a regular simplex, with wavelengths a factor e^(1/P) apart.
 
     pair (s, i):  (x_a, x_b) -> rotation by omega_{s,i} . p,     omega_{s,i} = (2 pi / lambda_s) Q u_i
     u_i . u_j = -1/P,  i = 0 .. P;     lambda_s = shortest r^s,  r = e^(1/P)      (P = 1: u_0 = 1 alone, as RoPE)
 
-The waves of one scale are a tight frame, so no direction is preferred, and logits depend on ``p_k - p_q`` alone. The
-ratio is the one that covers space with the fewest cells.
+The directions of one scale are a tight frame, so no direction is preferred. The logits depend on ``p_k - p_q`` alone.
+The ratio r is the one that covers space with the fewest grid cells.
 
-Source: Li et al., arXiv 2406.07049: eqs. 9 to 11 (ratio), 16 to 20; the simplex in P axes is its version 3 (github
-BoyangL1/Gridpe). Conventions: channels in groups of ``2 n``, n = P + 1 (1 for P = 1), of one scale each, within a
-group wave by wave, pairs (2j, 2j+1); what is left over of ``head_dim`` does not turn. The scales go round: once the
-longest wave spans ``extent``, further groups begin again at the shortest with the simplex turned (P = 2: by equal parts
-of 60 degrees; P > 2: at random; P = 1, where nothing can turn: with waves longer by equal parts of a factor r). Q is
-one fixed random rotation a head, drawn once from ``rotation_seed`` and never again.
+Source: Li et al., arXiv 2406.07049, eqs. 9 to 11 (ratio) and 16 to 20. The simplex in P axes is that of version 3
+(github BoyangL1/Gridpe).
+
+Conventions:
+- Channels form groups of ``2 n_waves``, with ``n_waves = P + 1``, or 1 for P = 1. Each group has one scale. Within a
+  group, each wave in turn rotates one pair (2j, 2j+1). Channels of ``head_dim`` that fill no group are not rotated.
+- The scales are repeated. Once the longest wave spans ``extent``, further groups start again at the shortest wave, with
+  the simplex rotated: for P = 2 by equal parts of 60 degrees, for P > 2 at random. For P = 1, where no rotation exists,
+  their waves are longer by equal parts of a factor r.
+- Q is one random rotation per head, drawn once from ``rotation_seed``.
 """
 
 from __future__ import annotations
@@ -21,21 +25,44 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from posenc.kernels import rotary, simplex
-from posenc.kernels.rotary import Turn
-from posenc.kernels.widths import of_width
+from posenc.kernels.rotary import Rotation
+from posenc.kernels.shape_checks import require_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Head, Scheme
 
 
 class GridPE(Scheme):
-    """``q_m -> R_m q_m``, ``k_n -> R_n k_n``, every pair of channels turned by ``omega_{s,i} . p``.
+    """Grid-cell inspired rotary embedding (GridPE) of queries and keys, for real positions.
 
-    head_dim: a head's width. axes: P. heads: with a rotation of its own each; 1 for one that all share, and on one axis
-    there is none. extent: what the longest wave spans, 14 units of position (a picture of 14 x 14 patches) by default;
-    None for the paper's pure ladder, one scale a group. shortest: the shortest wavelength. ratio: r, ``e^(1/axes)`` by
-    default. rotation_seed: of Q.
+        q_m -> R_m q_m,   k_n -> R_n k_n,   R_p rotates pair (s, i) by omega_{s,i} . p
+
+    Args:
+        head_dim: Width of one head, at least ``2 n_waves``: 6 for two axes.
+        axes: Number P of axes of the positions. Default: 2.
+        heads: Number of heads with a rotation Q of their own; 1 for one Q that all heads share. On one axis there is
+            no Q. Default: 1.
+        extent: Distance that the longest wave spans, in units of position; None for one scale per group, as in the
+            paper. Default: 14, for an image of 14 x 14 patches.
+        shortest: Shortest wavelength, in units of position. Default: 4.
+        ratio: Ratio r of neighboring wavelengths, above 1. Default: ``e^(1/axes)``.
+        rotation_seed: Seed of the rotations Q. Default: 0.
+
+    Raises:
+        ValueError: If ``axes`` or ``heads`` is less than 1, if ``head_dim`` is less than ``2 n_waves`` or has too few
+            groups to span ``extent``, or if ``extent``, ``shortest`` or ``ratio`` is out of range.
+
+    Example:
+        >>> import torch
+        >>> from posenc import GridPE, attention, grid
+        >>> q = k = v = torch.randn(1, 2, 12, 24)  # (batch, heads, tokens, head_dim)
+        >>> attention(q, k, v, scheme=GridPE(24, axes=2, heads=2), q_pos=grid(3, 4)).shape
+        torch.Size([1, 2, 12, 24])
+
+    References:
+        Li, Wu, Huang and Zhang 2024, arXiv 2406.07049, eqs. 9 to 11 and 16 to 20.
     """
 
     cite = """@article{li2024gridpe,
@@ -100,21 +127,27 @@ class GridPE(Scheme):
         )
 
     @property
+    @override
     def head_width(self) -> int:
         return self.head_dim
 
-    def prepare(self, pos: Positions) -> Turn:
+    @override
+    def prepare(self, pos: Positions) -> Rotation:
         return simplex.turns(self._take(pos), self.waves)
 
-    def transform(self, x: Tensor, where: Turn, site: Literal["q", "k", "v", "o"]) -> Tensor:
+    @override
+    def transform(self, x: Tensor, where: Rotation, site: Literal["q", "k", "v", "o"]) -> Tensor:
         return self._turned(x, where) if site in ("q", "k") else x
 
-    def rerotate(self, x: Tensor, where_from: Turn, where_to: Turn, site: Literal["k", "v"] = "k") -> Tensor:
+    @override
+    def rerotate(self, x: Tensor, where_from: Rotation, where_to: Rotation, site: Literal["k", "v"] = "k") -> Tensor:
         return self._turned(x, where_to.after(where_from)) if site == "k" else x
 
-    def _turned(self, x: Tensor, by: Turn) -> Tensor:
-        return rotary.turn(of_width(x, self.head_dim, "GridPE"), rotary.for_heads(by, x, "GridPE"))
+    def _turned(self, x: Tensor, by: Rotation) -> Tensor:
+        """Rotate the pairs of channels of ``x``."""
+        return rotary.rotate(require_width(x, self.head_dim, "GridPE"), rotary.for_heads(by, x, "GridPE"))
 
+    @override
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: Head) -> Tensor:
         y = list(x)
         for j, omega in enumerate(self.waves[head.among(len(self.waves))]):
@@ -125,7 +158,7 @@ class GridPE(Scheme):
 
 
 def _waves(groups: int, scales: Tensor, axes: int, ratio: float, heads: int, seed: int) -> Tensor:
-    """Wave vectors ``(heads, groups n, P)``: group g has scale ``g mod S`` and stands in the ``g // S``-th turn."""
+    """Return wave vectors, ``(heads, groups n, P)``; group g has scale ``g mod S`` in repetition ``g // S``."""
     generator = torch.Generator().manual_seed(seed)
     head = simplex.orientations(heads, axes, generator)
     rounds = -(-groups // len(scales))
@@ -139,5 +172,5 @@ def _waves(groups: int, scales: Tensor, axes: int, ratio: float, heads: int, see
     elif rounds > 1:
         again = torch.cat([again[:1], simplex.orientations(rounds - 1, axes, generator)])
     units = simplex.directions(axes) @ again.mT / longer[:, None, None]  # (rounds, n, P)
-    units = units.repeat_interleave(len(scales), 0)[:groups] * simplex.around(scales, groups)[:, None, None]
+    units = units.repeat_interleave(len(scales), 0)[:groups] * simplex.cycled(scales, groups)[:, None, None]
     return (units @ head[:, None].mT).flatten(1, 2)

@@ -1,19 +1,21 @@
-"""GridRotate: queries and keys are turned pair by pair, each by one wave in a direction of its own.
+"""GridRotate: the rotary variant of GridPE; each pair of channels is rotated by one wave with its own direction.
 
     R_m = diag(A_1 .. A_{d/2}),   A_k = rotation by omega_{k,1} . m          (eqs. 18, 19)
     <q', k'> = q^T R_m^T R_n k                                               (eq. 20)
 
-One wave a scale makes it RoPE with oblique frequencies, and on one axis RoPE itself.
+With one wave per scale, this is RoPE with oblique wave vectors. On one axis it is RoPE itself.
 
-Source: Li et al. 2024, arXiv 2406.07049, version 2. Conventions: pair k is channels (2k, 2k+1); its direction is the
-first of a simplex turned by a fixed random rotation of its own, drawn once from ``rotation_seed``; the lengths
-|omega_s| go round where there are more pairs than scales.
+Source: Li et al. 2024, arXiv 2406.07049, version 2.
 
-``literal=True``: what the released code runs (github BoyangL1/gridpe-vision): three waves summed with fixed complex
-coefficients, ``g_k = sum_i c_i exp(j omega_{i,k} . m)`` with ``|omega_k| = 200^(k/d)``; (Re g, Im g) stand for
-(cos, sin) without being normalised, |g| from .07 to 2.7; pairs are (k, k + d/2); and the directions are drawn anew at
-every ``prepare``, apart for q and for k, so that nothing relative is left. ``"frozen"`` is the same with the first draw
-kept. The contract holds one draw while it compares two calls.
+Conventions:
+- Pair k is the channels (2k, 2k+1). Its direction is the first of a regular simplex. Each pair has its own random
+  rotation of the simplex, drawn once from ``rotation_seed``.
+- The lengths ``|omega_s|`` are repeated where there are more pairs than lengths.
+- ``literal=True``: as released (github BoyangL1/gridpe-vision). Three waves are summed with fixed complex coefficients,
+  ``g_k = sum_i c_i exp(j omega_{i,k} . m)`` with ``|omega_k| = 200^(k/d)``. (Re g, Im g) replace (cos, sin) without
+  being normalized; |g| ranges from 0.07 to 2.7. Pairs are (k, k + d/2). Directions are drawn anew at every ``prepare``,
+  separately for q and k, so the logits are not translation invariant. ``"frozen"`` keeps the first draw.
+- The contract checks use the same draw for two calls that they compare.
 """
 
 from __future__ import annotations
@@ -22,28 +24,51 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from posenc.kernels import rotary, simplex
-from posenc.kernels.rotary import Turn
+from posenc.kernels.rotary import Rotation
+from posenc.kernels.shape_checks import require_width
 from posenc.kernels.simplex import Released
-from posenc.kernels.widths import of_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
 
 class Turns(NamedTuple):
-    """Of queries and of keys: one thing twice, unless the literal form drew them apart."""
+    """Rotations of queries and of keys, which differ only with ``literal``."""
 
-    q: Turn
-    k: Turn
+    q: Rotation
+    k: Rotation
 
 
 class GridRotate(Scheme):
-    """``(x_2k, x_2k+1) -> A_k (x_2k, x_2k+1)``, ``A_k`` the rotation by ``omega_{k,1} . m``.
+    """GridPE by rotation of pairs of channels (GridPE-rotate), for real positions.
 
-    head_dim: a head's width, even. axes: P. extent: what the longest wave spans, in units of position. frequencies:
-    ``|omega_s|`` themselves, ``(S,)``, instead of the ladder of ratio ``e^(1/P)`` from wavelength 4 up to extent.
-    rotation_seed: of the directions. literal: the released code, drawing anew, or "frozen".
+        (x_2k, x_2k+1) -> A_k (x_2k, x_2k+1),   A_k = rotation by omega_{k,1} . m
+
+    Args:
+        head_dim: Width d of one head, even.
+        axes: Number P of axes of the positions. Default: 2.
+        extent: Distance that the longest wave spans, in units of position. Default: 14.
+        frequencies: Lengths ``|omega_s|`` of the wave vectors, ``(S,)``, in radians per unit of position. Default:
+            ``2 pi / (4 r^s)`` with ``r = e^(1/P)``, up to the first wavelength of at least ``extent``.
+        rotation_seed: Seed of the random directions. Default: 0.
+        literal: If True, as released, with new directions at every ``prepare``; if "frozen", the same with the first
+            draw kept. Both need ``axes=2``. Default: False.
+
+    Raises:
+        ValueError: If ``head_dim`` is odd, ``axes`` is less than 1, ``extent`` or ``frequencies`` do not suit, or
+            ``literal`` is given with ``axes`` other than 2.
+
+    Example:
+        >>> import torch
+        >>> from posenc import GridRotate, attention, grid
+        >>> q = k = v = torch.randn(1, 2, 12, 16)  # (batch, heads, tokens, head_dim)
+        >>> attention(q, k, v, scheme=GridRotate(16, axes=2), q_pos=grid(3, 4)).shape
+        torch.Size([1, 2, 12, 16])
+
+    References:
+        Li, Wu, Huang and Zhang 2024, arXiv 2406.07049, version 2, eqs. 18 to 20.
     """
 
     cite = """@article{li2024gridpe,
@@ -73,7 +98,7 @@ class GridRotate(Scheme):
         super().__init__()
         if head_dim < 2 or head_dim % 2:
             raise ValueError(f"GridRotate turns pairs of channels, so `head_dim` must be even; got {head_dim}.")
-        sizes = simplex.layers("GridRotate", axes, extent, frequencies, literal)
+        sizes = simplex.wave_frequencies("GridRotate", axes, extent, frequencies, literal)
         pairs = head_dim // 2
         self.head_dim, self.literal = head_dim, bool(literal)
         self.waves = simplex.wave_vectors(pairs, axes, sizes, rotation_seed)[None, :, 0]
@@ -92,31 +117,36 @@ class GridRotate(Scheme):
         )
 
     def reset_parameters(self) -> None:
-        """Begin the literal draws anew."""
+        """Restart the random draws of ``literal``."""
         if self.released is not None:
             self.released.reset_parameters()
 
     @property
+    @override
     def head_width(self) -> int:
         return self.head_dim
 
+    @override
     def prepare(self, pos: Positions) -> Turns:
         self._take(pos)
         if self.released is None:
             return Turns(*[simplex.turns(pos, self.waves)] * 2)
         both = simplex.sides(simplex.sums(pos, self.released(), simplex.RELEASED))
-        return Turns(*(Turn(torch.stack(g, -2), "half") for g in both))
+        return Turns(*(Rotation(torch.stack(g, -2), "half") for g in both))
 
+    @override
     def transform(self, x: Tensor, where: Turns, site: Literal["q", "k", "v", "o"]) -> Tensor:
         if site not in ("q", "k"):
             return x
-        return rotary.turn(of_width(x, self.head_dim, "GridRotate"), where.q if site == "q" else where.k)
+        return rotary.rotate(require_width(x, self.head_dim, "GridRotate"), where.q if site == "q" else where.k)
 
+    @override
     def rerotate(self, x: Tensor, where_from: Turns, where_to: Turns, site: Literal["k", "v"] = "k") -> Tensor:
         if self.literal or site != "k":
             return super().rerotate(x, where_from, where_to, site)
-        return rotary.turn(x, where_to.k.after(where_from.k))
+        return rotary.rotate(x, where_to.k.after(where_from.k))
 
+    @override
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
         y, pairs = list(x), self.head_dim // 2
         for k in range(pairs):

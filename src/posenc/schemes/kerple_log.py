@@ -1,11 +1,15 @@
-"""KERPLELog: logits fall with the logarithm of the distance, at learned rates for each head.
+"""KERPLELog: the logarithmic variant of KERPLE; logits fall with the logarithm of distance, at learned rates per head.
 
     s_ij = q_i . k_j - r1 log(1 + r2 |p_j - p_i|),   r1, r2 > 0        (the logarithmic kernel of section 4)
 
-Source: Chi et al. 2022, arXiv 2205.09921. Conventions: ``r = softplus(raw)`` keeps both positive, where the authors'
-public code (github chijames/KERPLE) clamps them at 0.01; before training ``r1 ~ U(0, 2)`` and ``r2 ~ U(0, 1)``, as
-there. Built for the query heads; one shared by all layers, or one a layer. The paper has one axis; on more,
-``|p_j - p_i|`` is Euclidean, of which this kernel is conditionally positive definite too.
+Source: Chi et al. 2022, arXiv 2205.09921.
+
+Conventions:
+- ``r = softplus(raw)`` keeps both rates positive. The authors' code (github chijames/KERPLE) clamps them at 0.01.
+- Rates start as ``r1 ~ U(0, 2)`` and ``r2 ~ U(0, 1)``, as in that code.
+- The paper has one axis. On several axes ``|p_j - p_i|`` is the Euclidean distance, for which the kernel is
+  conditionally positive definite, too.
+- It is built for the number of query heads. Layers share one instance or have one each.
 """
 
 from __future__ import annotations
@@ -13,18 +17,40 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from typing_extensions import override
 
 from posenc.kernels.pairs import Pairs
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, Scheme, per_head
 
 LEAST = 0.01
+"""Lower end of the initial rates."""
 
 
 class KERPLELog(Scheme):
-    """``-r1 log(1 + r2 |p_j - p_i|)`` on the logits, for real positions.
+    """Kernelized relative position bias with the logarithmic kernel (KERPLE-log), for real positions.
 
-    heads: the number of query heads, each with its own r1 and r2. axes: P. generator: of the first ones.
+        s_ij = q_i . k_j - r1 log(1 + r2 |p_j - p_i|)
+
+    The rates ``r1, r2 > 0`` are learned.
+
+    Args:
+        heads: Number of query heads. Each head has its own rates r1 and r2.
+        axes: Number P of axes of the positions. Default: 1.
+        generator: Random generator of the initial rates. Default: torch's global generator.
+
+    Raises:
+        ValueError: If ``heads`` or ``axes`` is less than 1.
+
+    Example:
+        >>> import torch
+        >>> from posenc import KERPLELog, attention, sequence
+        >>> q = k = v = torch.randn(1, 4, 10, 16)  # (batch, heads, tokens, head_dim)
+        >>> attention(q, k, v, scheme=KERPLELog(heads=4), q_pos=sequence(10)).shape
+        torch.Size([1, 4, 10, 16])
+
+    References:
+        Chi, Fan, Ramadge and Rudnicky 2022, arXiv 2205.09921, section 4.
     """
 
     cite = """@inproceedings{chi2022kerple,
@@ -57,26 +83,34 @@ class KERPLELog(Scheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the rates anew (also after building on the meta device)."""
+        """Redraw the rates; needed after construction on the meta device.
+
+        Args:
+            generator: Random generator. Default: torch's global generator.
+        """
         with torch.no_grad():
             r = self.raw.uniform_(LEAST, 1, generator=generator) * self.raw.new_tensor([[2.0], [1.0]])
             self.raw.copy_(r + (-torch.expm1(-r)).log())  # the inverse of softplus
 
     @property
     def rates(self) -> Tensor:
-        """``r1`` and ``r2`` of each head, ``(2, H)``."""
+        """Rates ``r1`` and ``r2`` of each head, ``(2, heads)``."""
         return functional.softplus(self.raw)
 
+    @override
     def prepare(self, pos: Positions) -> Positions:
         return self._take(pos)
 
+    @override
     def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
         return Pairs(where_q, where_k)
 
-    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
+    @override
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
         r1, r2 = per_head(self.rates, q, "KERPLELog", dim=1)[..., None, None]
         return pair.neutral(-r1 * torch.log1p(r2 * pair.far()))
 
+    @override
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
         read, rates = pair.far_reader(), per_head(self.rates, q, "KERPLELog", dim=1).expand(-1, q.shape[1])
 
@@ -87,6 +121,7 @@ class KERPLELog(Scheme):
 
         return logarithmic
 
+    @override
     def define_bias(self, at: At) -> Tensor:
         r1, r2 = torch.log(1 + torch.exp(self.raw[:, at.head.among(self.raw.shape[1])]))
         return -r1 * torch.log(1 + r2 * torch.linalg.vector_norm(at.k_pos[at.j] - at.q_pos[at.i]))

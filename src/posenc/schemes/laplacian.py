@@ -1,17 +1,21 @@
-"""Laplacian eigenvectors: a node of a graph is embedded by its entries in the smoothest of them.
+"""Laplacian eigenvectors: a linear map of a graph node's entries in the smoothest eigenvectors of the graph Laplacian.
 
     e_n = C v_n + c,   v_n = (v_1n, .., v_Pn),   C in R^{d x P}, c in R^d trained
 
-where ``v_1, .., v_P`` are the eigenvectors of ``I - D^(-1/2) A D^(-1/2)`` with the smallest non-zero eigenvalues. They
-are the positions that ``graph(edges, axes=P)`` makes; the scheme itself reads P coordinates and no graph.
+``v_1, .., v_P`` are the eigenvectors of ``I - D^(-1/2) A D^(-1/2)`` with the smallest non-zero eigenvalues.
+``posenc.graph(edges, axes=P)`` computes them as positions. The scheme reads these P coordinates and not the graph.
 
-An eigenvector means the same as its negative, and a node's row should not depend on which of them a solver returned.
-signs="given" reads them as they come, and a network learns not to care where training flips them at random
-(``posenc.randomised.flipped``), as the paper does; signs="absolute" reads ``|v_pn|``, which no flip changes, and which
-cannot tell a node from one on the other side of a cut. What no flip changes and can is another scheme, ``SignNet``.
+The sign of an eigenvector is arbitrary, so a node's embedding should not depend on it:
+- ``signs="given"`` uses the eigenvectors unchanged. As in the paper, training flips their signs at random
+  (``posenc.position_augmentation.flipped``), so that the network learns to ignore them.
+- ``signs="absolute"`` uses ``|v_pn|``, which no flip changes. It cannot distinguish two nodes whose entries differ in
+  sign alone.
+- The scheme ``SignNet`` is invariant to flips and distinguishes such nodes.
 
 Source: Dwivedi and Bresson 2020, arXiv 2012.09699 (the map); Dwivedi et al. 2020, arXiv 2003.00982 (the flips, and the
-absolute value among the alternatives). ``C`` and ``c`` start as torch's linear layers do.
+absolute value as an alternative).
+
+Conventions: ``C`` and ``c`` start as torch's linear layers do.
 """
 
 from __future__ import annotations
@@ -22,23 +26,44 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from typing_extensions import override
 
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
 
 class Entries(NamedTuple):
-    """``v``: what is mapped, ``(.., N, P)``; ``placed`` as in Positions."""
+    """The entries ``v`` that are mapped, ``(.., N, P)``, and ``placed`` as in Positions."""
 
     v: Tensor
     placed: Tensor | None
 
 
 class Laplacian(Scheme):
-    """``e_n = C v_n + c``, or ``C |v_n| + c``, for nodes with P coordinates.
+    """Laplacian positional encoding of graph nodes: a trained linear map of their entries in P eigenvectors.
 
-    dim: width of a row. axes: P, the number of eigenvectors. signs: whether they are read as "given" or "absolute".
-    generator: of the first ``C`` and ``c``.
+        e_n = C v_n + c,   or with signs="absolute"   e_n = C |v_n| + c
+
+    Args:
+        dim: Width d of the embedding.
+        axes: Number P of eigenvectors, which is the number of axes of the positions.
+        signs: "given" for the entries as they are, "absolute" for their absolute values. Default: "given".
+        generator: Random generator of the initial ``C`` and ``c``. Default: torch's global generator.
+
+    Raises:
+        ValueError: If ``dim`` or ``axes`` is less than 1, or ``signs`` is unknown.
+
+    Example:
+        >>> import torch
+        >>> from posenc import Laplacian, graph
+        >>> scheme = Laplacian(dim=12, axes=2)
+        >>> ring = torch.tensor([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)])
+        >>> scheme.embed(scheme.prepare(graph(ring, axes=2))).shape
+        torch.Size([5, 12])
+
+    References:
+        Dwivedi and Bresson 2020, arXiv 2012.09699.
+        Dwivedi et al. 2020, arXiv 2003.00982.
     """
 
     cite = """@article{dwivedi2020generalization,
@@ -79,24 +104,32 @@ class Laplacian(Scheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw ``C`` and ``c`` anew (also after building on the meta device)."""
+        """Redraw ``C`` and ``c``; needed after construction on the meta device.
+
+        Args:
+            generator: Random generator. Default: torch's global generator.
+        """
         bound = 1 / math.sqrt(self.weight.shape[1])
         with torch.no_grad():
             for parameter in (self.weight, self.shift):
                 parameter.uniform_(-bound, bound, generator=generator)
 
     @property
+    @override
     def out_dim(self) -> int:
         return len(self.shift)
 
+    @override
     def prepare(self, pos: Positions) -> Entries:
         v = self._take(pos).coords.to(pos.table_dtype)
         return Entries(v.abs() if self.signs == "absolute" else v, pos.placed)
 
+    @override
     def embed(self, where: Entries) -> Tensor:
         rows = functional.linear(where.v.to(self.weight.dtype), self.weight, self.shift)
         return rows if where.placed is None else rows * where.placed[..., None]
 
+    @override
     def define_embed(self, p: Tensor) -> Tensor:
         v = [x.abs() if self.signs == "absolute" else x for x in p]
         return torch.stack([

@@ -1,15 +1,21 @@
-"""Learnable Fourier features: sines and cosines along trained directions, read by a small network.
+"""Learnable Fourier features: sines and cosines of projections on trained directions, followed by a small MLP.
 
     r_x = [cos(x W_r^T) | sin(x W_r^T)] / sqrt(|F|),   W_r in R^{|F|/2 x M} ~ N(0, gamma^-2) before training
     e_x = GELU(r_x W_1 + B_1) W_2 + B_2
 
-A position of P axes may be cut into G groups of M = P / G axes, which are embedded apart by the same weights and stand
-side by side, D / G channels each (Algorithm 1); G = 1 sees all axes at once. ``r_x . r_y`` depends on ``x - y`` alone;
-``e_x . e_y`` does so in the mean over the first weights, which are normal: a shift turns r, W_1 turned is as likely.
+The P axes can be divided into G groups of M = P / G axes. The same weights embed each group into D / G channels, and
+the groups are concatenated (Algorithm 1). With G = 1 the directions cover all axes.
 
-Source: Li et al. 2021, arXiv 2106.02795. Conventions: the exact GELU (erf); cosines first; axes in the order of the
-positions, the first M of them in the first group; W_1, W_2 ~ N(0, 1 / fan in), biases 0. The trained directions stay in
-float32 when the module is cast: in bfloat16 they would point elsewhere.
+``r_x . r_y`` depends on ``x - y`` alone. ``e_x . e_y`` does so in expectation over the initial weights: a shift rotates
+r, and the normal distribution of W_1 is invariant to rotations.
+
+Source: Li et al. 2021, arXiv 2106.02795.
+
+Conventions:
+- The GELU is exact (erf). Cosines come first.
+- Axes are in the order of the positions, the first M of them in the first group.
+- W_1 and W_2 start as N(0, 1 / fan in), biases as 0.
+- The trained directions stay in float32 when the module is cast, because bfloat16 would change them.
 """
 
 from __future__ import annotations
@@ -20,24 +26,46 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from typing_extensions import override
 
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
 
 class Features(NamedTuple):
-    """``r``: ``(.., N, G, |F|)``, what the network reads; ``placed`` as in Positions."""
+    """Inputs ``r`` of the MLP, ``(.., N, G, |F|)``, and ``placed`` as in Positions."""
 
     r: Tensor
     placed: Tensor | None
 
 
 class LearnableFourier(Scheme):
-    """``e_x = MLP([cos, sin](x W_r^T) / sqrt(|F|))`` for real positions on any number of axes.
+    """Learnable Fourier features with an MLP, for real positions on any number of axes.
 
-    dim: width of a row, a multiple of groups. axes: P, a multiple of groups. features: |F|, even. hidden: |H|.
-    gamma: ``1 / gamma`` is the standard deviation of the first directions, in radians a unit of position.
-    generator: of the first weights.
+        e_x = GELU(r_x W_1 + B_1) W_2 + B_2,   r_x = [cos(x W_r^T) | sin(x W_r^T)] / sqrt(|F|)
+
+    Args:
+        dim: Width D of the embedding, a multiple of ``groups``.
+        axes: Number P of axes of the positions, a multiple of ``groups``. Default: 2.
+        features: Number ``|F|`` of cosines and sines, even. Default: 64.
+        hidden: Width ``|H|`` of the hidden layer. Default: 32.
+        gamma: Scale of the initial directions, positive: their standard deviation is ``1 / gamma``, in radians per unit
+            of position. Default: 1.
+        groups: Number G of groups of axes. Default: 1.
+        generator: Random generator of the initial weights. Default: torch's global generator.
+
+    Raises:
+        ValueError: If ``groups`` does not divide ``dim`` and ``axes``, ``features`` is odd, ``gamma`` is not positive
+            and finite, or a size is less than 1.
+
+    Example:
+        >>> from posenc import LearnableFourier, grid
+        >>> scheme = LearnableFourier(dim=12, axes=2)
+        >>> scheme.embed(scheme.prepare(grid(4, 4))).shape
+        torch.Size([16, 12])
+
+    References:
+        Li, Si, Li, Hsieh and Bengio 2021, arXiv 2106.02795, Algorithm 1.
     """
 
     cite = """@inproceedings{li2021learnable,
@@ -100,7 +128,11 @@ class LearnableFourier(Scheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the weights anew (also after building on the meta device)."""
+        """Redraw the weights and set the biases to 0; needed after construction on the meta device.
+
+        Args:
+            generator: Random generator. Default: torch's global generator.
+        """
         with torch.no_grad():
             self.directions.normal_(0, 1 / self.gamma, generator=generator)
             for weight, bias in ((self.weight_1, self.bias_1), (self.weight_2, self.bias_2)):
@@ -108,9 +140,11 @@ class LearnableFourier(Scheme):
                 bias.zero_()
 
     @property
+    @override
     def out_dim(self) -> int:
         return self.groups * len(self.bias_2)
 
+    @override
     def prepare(self, pos: Positions) -> Features:
         self._take(pos)
         x = pos.precise().unflatten(-1, (self.groups, -1))
@@ -118,11 +152,13 @@ class LearnableFourier(Scheme):
         r = torch.cat([angle.cos(), angle.sin()], -1) / math.sqrt(self.weight_1.shape[1])
         return Features(r.to(pos.table_dtype), pos.placed)
 
+    @override
     def embed(self, where: Features) -> Tensor:
         hidden = functional.gelu(functional.linear(where.r.to(self.weight_1.dtype), self.weight_1, self.bias_1))
         rows = functional.linear(hidden, self.weight_2, self.bias_2).flatten(-2)
         return rows if where.placed is None else rows * where.placed[..., None]
 
+    @override
     def define_embed(self, p: Tensor) -> Tensor:
         row, size = [], self.directions.shape[1]
         for g in range(self.groups):

@@ -1,15 +1,18 @@
-"""LieRE: queries and keys are turned by the exponential of a learned skew matrix, linear in the position.
+"""LieRE: Lie rotational position encoding; queries and keys are rotated by the exponential of learned skew matrices.
 
     R(p) = exp(sum_a p_a G_a),    G_a = -G_a^T learned;    q_p -> R(p) q_p, k_p -> R(p) k_p
 
-Source: Ostmeier et al. 2024, arXiv 2406.10322, eqs. 5 to 7. ``block`` is the size of the diagonal blocks of G_a
-("LieRE_8" has 8; the head's width by default). Generators start uniform on [0, 2 pi), as in the authors' code (github
-StanfordMIMI/LieRE), which is meant for positions in [0, 1]; ``scale`` is that bound.
+Source: Ostmeier et al. 2024, arXiv 2406.10322, eqs. 5 to 7.
 
-On one axis ``R(m)^T R(n) = R(n - m)``. On more axes the generators do not commute and logits are no function of the
-distance, which the measured claim says too; 2 x 2 blocks commute always, and are MixedRoPE. Every head has its own
-generators, and they are kept in float32 whatever the model is cast to. The exponentials cost ``O(h N d block^2)`` in
-float64, once a forward pass; blocks of up to 4 have a closed form: of 4, a seventh of the time.
+Conventions:
+- ``block`` is the width of the diagonal blocks of G_a. "LieRE_8" has blocks of 8. The default is the width of the head.
+- Generators start uniform on [0, 2 pi), as in the authors' code (github StanfordMIMI/LieRE), which has positions in
+  [0, 1]. ``scale`` is this bound.
+- On one axis ``R(m)^T R(n) = R(n - m)``. On several axes the generators do not commute, and the logits depend on more
+  than ``n - m``. Blocks of width 2 always commute; with them it is MixedRoPE.
+- Every head has its own generators. They stay in float32 when the module is cast.
+- The matrix exponentials cost ``O(h N d block^2)`` in float64, once per forward pass. Blocks of width up to 4 use a
+  closed form, which for width 4 takes a seventh of the time.
 """
 
 from __future__ import annotations
@@ -19,18 +22,41 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
-from posenc.kernels.exponential import exponential
-from posenc.kernels.widths import of_width
+from posenc.kernels.matrix_exponential import exponential
+from posenc.kernels.shape_checks import require_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Head, Scheme, per_head
 
 
 class LieRE(Scheme):
-    """``q_p -> exp(sum_a p_a G_a^(h)) q_p``, keys too.
+    """Lie rotational position encoding (LieRE) of queries and keys, for real positions.
 
-    head_dim: a head's width. heads: h, key heads where query heads share them. axes: P. block: the size of the blocks,
-    a divisor of head_dim. scale: generators start uniform on [0, scale). generator: of the first draw.
+        q_p -> exp(sum_a p_a G_a^(h)) q_p,   k_p -> exp(sum_a p_a G_a^(h)) k_p
+
+    Args:
+        head_dim: Width of one head.
+        heads: Number h of heads with generators of their own. With grouped-query attention: the number of key heads.
+        axes: Number P of axes of the positions. Default: 2.
+        block: Width of the diagonal blocks of ``G_a``, at least 2, a divisor of ``head_dim``. Default: ``head_dim``.
+        scale: Upper bound of the initial entries, uniform on [0, scale), in radians per unit of position. Default:
+            2 pi.
+        generator: Random generator of the initial entries. Default: torch's global generator.
+
+    Raises:
+        ValueError: If ``heads`` or ``axes`` is less than 1, ``block`` does not divide ``head_dim`` or is less than 2,
+            or ``scale`` is not positive and finite.
+
+    Example:
+        >>> import torch
+        >>> from posenc import LieRE, attention, grid
+        >>> q = k = v = torch.randn(1, 2, 12, 16)  # (batch, heads, tokens, head_dim)
+        >>> attention(q, k, v, scheme=LieRE(16, heads=2, block=8), q_pos=grid(3, 4)).shape
+        torch.Size([1, 2, 12, 16])
+
+    References:
+        Ostmeier et al. 2024, arXiv 2406.10322, eqs. 5 to 7.
     """
 
     cite = """@inproceedings{ostmeier2025liere,
@@ -84,35 +110,45 @@ class LieRE(Scheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the generators anew (also after building on the meta device)."""
+        """Redraw the generators of the rotations; needed after construction on the meta device.
+
+        Args:
+            generator: Random generator. Default: torch's global generator.
+        """
         with torch.no_grad():
             self.generators.uniform_(0, self.scale, generator=generator)
 
     @property
+    @override
     def head_width(self) -> int:
         return self.head_dim
 
+    @override
     def prepare(self, pos: Positions) -> Tensor:
-        """Rotations ``(h, N, blocks, block, block)``, or ``(B, h, ..)`` where samples differ."""
+        """Return rotations ``(h, N, blocks, block, block)``, or ``(B, h, ..)`` where samples differ."""
         self._take(pos)
         coords = pos.precise() if pos.placed is None else pos.precise() * pos.placed[..., None]
         coords = coords.unsqueeze(-3)[..., None, None]  # (.., 1, N, P, 1, 1)
         upper = (coords * self.generators.double()[:, None]).sum(-3)
         return exponential(upper, self.block).to(pos.table_dtype)
 
+    @override
     def transform(self, x: Tensor, where: Tensor, site: Literal["q", "k", "v", "o"]) -> Tensor:
         return self._turned(x, where) if site in ("q", "k") else x
 
+    @override
     def rerotate(self, x: Tensor, where_from: Tensor, where_to: Tensor, site: Literal["k", "v"] = "k") -> Tensor:
-        """``R(p') R(p)^T (R(p) k)``."""
+        """Rotate cached keys from p to p': ``R(p') R(p)^T (R(p) k)``."""
         return self._turned(x, where_to @ where_from.mT) if site == "k" else x
 
     def _turned(self, x: Tensor, by: Tensor) -> Tensor:
-        by = per_head(by, of_width(x, self.head_dim, "LieRE"), "LieRE", dim=-5)
+        """Multiply the blocks of channels of ``x`` by rotations."""
+        by = per_head(by, require_width(x, self.head_dim, "LieRE"), "LieRE", dim=-5)
         wide = torch.promote_types(x.dtype, by.dtype)
         rows = x.to(wide).unflatten(-1, (-1, self.block))[..., None]
         return (by.to(wide) * rows.mT).sum(-1).flatten(-2).to(x.dtype)
 
+    @override
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: Head) -> Tensor:
         if site not in ("q", "k"):
             return x

@@ -1,15 +1,20 @@
-"""LogCPB: a small network turns the logarithm of the offset inside a window into a bias for each head.
+"""LogCPB: the log-spaced continuous position bias of Swin V2, an MLP from log-scaled offsets in a window to biases.
 
     s_ij = q_i . k_j + G_h(d_1, .., d_P),   d_a = sign(p_j - p_i) log(1 + |p_j - p_i|) on axis a        (eqs. 3 and 4)
 
-``G`` is two layers with ReLU between (hidden 512), the second without biases. Because offsets are logarithms, a trained
-one moves to a larger window with little to extrapolate: ``scheme.moved((16, 16))``.
+``G`` has two layers with a ReLU between them (hidden width 512), the second without biases. Because offsets are
+logarithms, a trained scheme extrapolates little when it is used in a larger window: ``scheme.moved((16, 16))``.
 
-Source: Liu et al. 2022, arXiv 2111.09883, section 3.3. Conventions: positions lie inside the window, 0 <= p_a < w_a,
-with axes in the order of the data; offsets are key minus query (the released code counts query minus key: negate the
-first layer's weights). G is evaluated once for the (2 w_1 - 1)(2 w_2 - 1) .. offsets. ``literal=True``, the released
-code (github microsoft/Swin-Transformer): ``d = sign(r) log2(1 + |r|) / log2(8)`` with ``r = 8 (p_j - p_i) / (w - 1)``,
-w of the window that it was made for (by 1 where w is 1), and the bias is ``16 sigmoid(G)``. Weights start N(0, 0.02^2).
+Source: Liu et al. 2022, arXiv 2111.09883, section 3.3.
+
+Conventions:
+- Positions are integers inside the window, 0 <= p_a < w_a, with axes in the order of the data.
+- Offsets are key minus query. The released code has query minus key: negate the weights of its first layer.
+- G is evaluated once for all (2 w_1 - 1)(2 w_2 - 1) .. offsets.
+- ``literal=True``: as released (github microsoft/Swin-Transformer). Offsets are ``d = sign(r) log2(1 + |r|) / log2(8)``
+  with ``r = 8 (p_j - p_i) / (w - 1)``, where w is the window ``made_for``. Where w is 1, ``r = 8 (p_j - p_i)``. The
+  bias is ``16 sigmoid(G)``.
+- Weights start as N(0, 0.02^2), biases as 0.
 """
 
 from __future__ import annotations
@@ -21,21 +26,43 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from posenc.kernels.pairs import Pairs, window_reader, window_rows
-from posenc.kernels.tables import of_pairs
+from posenc.kernels.table_lookup import look_up_pairs
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, Scheme, per_head
 
 SIGMA = 0.02
+"""Standard deviation of the initial weights."""
 
 
 class LogCPB(Scheme):
-    """``G_h(sign(p_j - p_i) log(1 + |p_j - p_i|))`` on the logits, for whole positions inside a window.
+    """Log-spaced continuous position bias (Log-CPB), for integer positions inside a window.
 
-    heads: the number of query heads. window: its size on each axis, as (8, 8). hidden: width of G, the paper's 512.
-    literal: the released code's form. made_for: the window whose size its offsets are measured by, where it is not this
-    one. generator: of the first weights.
+        s_ij = q_i . k_j + G_h(d_1, .., d_P),   d_a = sign(p_j - p_i) log(1 + |p_j - p_i|) on axis a
+
+    Args:
+        heads: Number of query heads.
+        window: Size of the window on each axis, ``(P,)``, such as (8, 8).
+        hidden: Width of the hidden layer of G. Default: 512, as in the paper.
+        literal: If True, offsets and bias as released. Default: False.
+        made_for: Window by whose size offsets are scaled, ``(P,)``; only with ``literal=True``. Default: ``window``.
+        generator: Random generator of the initial weights. Default: torch's global generator.
+
+    Raises:
+        ValueError: If ``heads``, ``hidden`` or a size of a window is less than 1, or if ``made_for`` is given without
+            ``literal=True`` or has another number of axes.
+
+    Example:
+        >>> import torch
+        >>> from posenc import LogCPB, attention, grid
+        >>> q = k = v = torch.randn(1, 2, 16, 8)  # (batch, heads, tokens, head_dim)
+        >>> attention(q, k, v, scheme=LogCPB(heads=2, window=(4, 4), hidden=32), q_pos=grid(4, 4)).shape
+        torch.Size([1, 2, 16, 8])
+
+    References:
+        Liu et al. 2022, arXiv 2111.09883, eqs. 3 and 4.
     """
 
     cite = """@inproceedings{liu2022swin,
@@ -91,13 +118,27 @@ class LogCPB(Scheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the weights anew, biases 0 (also after building on the meta device)."""
+        """Redraw the weights and set the biases to 0; needed after construction on the meta device.
+
+        Args:
+            generator: Random generator. Default: torch's global generator.
+        """
         for weight in (self.inner, self.outer):
             nn.init.normal_(weight, std=SIGMA, generator=generator)
         nn.init.zeros_(self.offset)
 
     def moved(self, window: Sequence[int]) -> LogCPB:
-        """Another with the same weights, for another window of as many axes."""
+        """Copy the scheme, with its weights, to another window.
+
+        Args:
+            window: Size of the new window on each axis, ``(P,)``.
+
+        Returns:
+            A new ``LogCPB`` for the new window.
+
+        Raises:
+            ValueError: If ``window`` has another number of axes, or a size is less than 1.
+        """
         if len(window) != len(self.window) or min(window) < 1:
             raise ValueError(f"this LogCPB has windows of {len(self.window)} axes, each >= 1; got {tuple(window)}.")
         other = copy.deepcopy(self)
@@ -105,15 +146,19 @@ class LogCPB(Scheme):
         other.claims = dataclasses.replace(self.claims, range=tuple((0, size - 1) for size in window))
         return other
 
+    @override
     def prepare(self, pos: Positions) -> Positions:
         return self._whole(pos)
 
+    @override
     def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
         return Pairs(where_q, where_k)
 
-    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
-        return pair.neutral(of_pairs(per_head(self._table(), q, "LogCPB", dim=1), window_rows(pair, self.window)))
+    @override
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
+        return pair.neutral(look_up_pairs(per_head(self._table(), q, "LogCPB", dim=1), window_rows(pair, self.window)))
 
+    @override
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
         read = window_reader(pair, self.window)
         table = per_head(self._table(), q, "LogCPB", dim=1).expand(-1, q.shape[1])
@@ -126,25 +171,22 @@ class LogCPB(Scheme):
         return continuous
 
     def _table(self) -> Tensor:
-        """G of every offset in the window, row-major, ``(rows, h)``."""
+        """Return the bias of every offset in the window, row-major, ``(rows, h)``."""
         axes, dtype = [], torch.promote_types(self.inner.dtype, torch.float32)
         for size, made_for in zip(self.window, self.made_for or self.window, strict=True):
             steps = torch.arange(1 - size, size, dtype=dtype, device=self.inner.device)
             steps = steps * (8 / max(made_for - 1, 1) if self.literal else 1)
             axes.append(steps.sign() * torch.log1p(steps.abs()) / (math.log(8) if self.literal else 1))
         d = torch.stack(torch.meshgrid(*axes, indexing="ij"), -1).flatten(0, -2)
-        found = torch.relu(d @ self.inner.to(dtype) + self.offset.to(dtype)) @ self.outer.to(dtype)
-        return 16 * torch.sigmoid(found) if self.literal else found
+        g = torch.relu(d @ self.inner.to(dtype) + self.offset.to(dtype)) @ self.outer.to(dtype)
+        return 16 * torch.sigmoid(g) if self.literal else g
 
+    @override
     def define_bias(self, at: At) -> Tensor:
         total, head = self.offset, at.head.among(self.outer.shape[1])
         for axis, w in enumerate(self.made_for or self.window):
-            apart = at.k_pos[at.j, axis] - at.q_pos[at.i, axis]
-            if self.literal:
-                r = apart * 8 / (w - 1) if w > 1 else apart * 8
-                d = torch.sign(r) * torch.log2(1 + r.abs()) / math.log2(8)
-            else:
-                d = torch.sign(apart) * torch.log(1 + apart.abs())
-            total = total + d * self.inner[axis]
+            r = (at.k_pos[at.j, axis] - at.q_pos[at.i, axis]) * (8 / max(w - 1, 1) if self.literal else 1)
+            logarithm = torch.log2(1 + r.abs()) / math.log2(8) if self.literal else torch.log(1 + r.abs())
+            total = total + torch.sign(r) * logarithm * self.inner[axis]
         g = torch.stack([torch.clamp(n, min=0) * w for n, w in zip(total, self.outer[:, head], strict=True)]).sum()
         return 16 / (1 + torch.exp(-g)) if self.literal else g

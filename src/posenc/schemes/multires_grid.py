@@ -1,15 +1,19 @@
-"""Multi-resolution grid (instant NGP): levels from coarse to fine, dense where the table holds them and hashed else.
+"""Multiresolution hash grid: the encoding of Instant NGP; grids from coarse to fine, dense if they fit, hashed if not.
 
     b = exp((ln R_max - ln R_min) / (L - 1)),   R_l = floor(R_min b^l),   l = 0 .. L - 1     (equations 2 and 3)
     e(x) = [e_0(x) | .. | e_{L-1}(x)]: level l is a DenseGrid if (R_l + 1)^P <= T, and a HashGrid of T rows if not
 
-Source: Müller et al. 2022, arXiv 2201.05989. Conventions, all in ``kernels.levels``: "paper", coordinates from 0 to 1
-(or a box), R_l cells an axis, R_l in float64 with R_{L-1} = R_max exactly. "tcnn", what tiny-cuda-nn (github
-NVlabs/tiny-cuda-nn) does instead: resolutions count vertices, the levels are shifted by half a cell, the number of rows
-of a level is a multiple of 8, and the last half cell of a dense level wraps round into other rows. All rows are one
-table, level after level: tiny-cuda-nn's flat vector of parameters is that table, row by row.
+Source: Müller et al. 2022, arXiv 2201.05989, section 3.
 
-Coarse to fine: ``embed(weigh(prepare(pos), coarse_to_fine(progress, L)))`` of ``kernels.domain``.
+Conventions (``posenc.kernels.grid_levels``):
+- "paper": coordinates lie in [0, 1] (or in ``domain``), level l has R_l cells per axis, R_l is computed in float64, and
+  R_{L-1} = R_max exactly.
+- "tcnn" follows tiny-cuda-nn (github NVlabs/tiny-cuda-nn): resolutions count vertices, levels are shifted by half a
+  cell, the number of rows of a level is a multiple of 8, and the last half cell of a dense level wraps to other rows.
+- All levels share one table, level after level: row by row it is tiny-cuda-nn's flat parameter vector.
+
+Coarse-to-fine training: ``embed(weigh(prepare(pos), coarse_to_fine(progress, L)))``; both functions are in
+``posenc.kernels.domain``.
 """
 
 from __future__ import annotations
@@ -19,11 +23,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
-from posenc.kernels.domain import UNIT, Points, on_axes
+from posenc.kernels.domain import UNIT, Points, make_domain
 from posenc.kernels.grid_definition import define_row
+from posenc.kernels.grid_levels import Convention, growth, lay_out
 from posenc.kernels.interpolation import SPREAD, Interpolation, refuse_unknown, rows_at
-from posenc.kernels.levels import Convention, growth, lay_out
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -31,12 +36,36 @@ PAPER = growth(16, 512, 16)
 
 
 class MultiResolutionGrid(Scheme):
-    """``e(x) = [e_0(x) | .. | e_{L-1}(x)]``: P-linear interpolations of trained rows, F numbers a level.
+    """Multiresolution hash encoding: interpolated rows of L trained grids, F features per level.
 
-    axes: P. resolutions: of the levels, each a number or one an axis; ``growth(R_min, R_max, L)``, for tiny-cuda-nn
-    ``tcnn_growth(base, scale, L)``, or any list. features: F. table_size: T, the most rows of a level, a power of two.
-    convention: where vertices lie. interpolation: "linear", "smoothstep" or "nearest". domain: the ``Box`` that
-    the grid covers, and what is outside. generator: of the first rows.
+        e(x) = [e_0(x) | .. | e_{L-1}(x)],   e_l(x) interpolates the rows at the 2^P vertices of the cell of x
+
+    Args:
+        axes: Number P of position axes.
+        resolutions: Cells per axis of each level, one number or one per axis. In ``posenc.kernels.grid_levels``,
+            ``growth(R_min, R_max, L)`` makes the paper's list and ``tcnn_growth(base, scale, L)`` tiny-cuda-nn's.
+            Default: 16 levels from 16 to 512 cells.
+        features: Features F per level; rows have ``L * F`` numbers.
+        table_size: Largest number T of rows of a level, a power of two.
+        convention: Position of the vertices: "paper" or "tcnn" (see the module).
+        interpolation: "linear", "smoothstep" (cubic, with continuous slopes) or "nearest".
+        domain: ``Box(low, high, outside)`` that the grid covers, in units of position, with the rule for positions
+            outside: "error", "clamp", "wrap" or "zero". Default: [0, 1] on every axis, "error".
+        generator: Random generator for the initial rows, uniform; torch's default generator if None.
+
+    Raises:
+        ValueError: If a count, a resolution, the domain or one of the named choices is invalid.
+
+    Example:
+        >>> import torch
+        >>> from posenc import MultiResolutionGrid, Positions
+        >>> scheme = MultiResolutionGrid(axes=2, resolutions=(4, 8, 16), table_size=64)
+        >>> scheme.embed(scheme.prepare(Positions(torch.rand(5, 2)))).shape
+        torch.Size([5, 6])
+
+    References:
+        Müller, Evans, Schied and Keller, 2022, "Instant Neural Graphics Primitives with a Multiresolution Hash
+        Encoding", arXiv 2201.05989, equations 2 to 4.
     """
 
     cite = """@article{mueller2022instant,
@@ -69,7 +98,7 @@ class MultiResolutionGrid(Scheme):
     ) -> None:
         super().__init__()
         refuse_unknown(axes, features, interpolation)
-        self.domain = on_axes(domain, axes)
+        self.domain = make_domain(domain, axes)
         periodic = self.domain.periodic
         self.levels = lay_out(resolutions, axes, table_size=table_size, convention=convention, periodic=periodic)
         self.convention: Convention = convention
@@ -88,13 +117,21 @@ class MultiResolutionGrid(Scheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the rows anew (also after building on the meta device)."""
+        """Draw the rows again, also after the module was built on the meta device.
+
+        Args:
+            generator: Random generator; torch's default generator if None.
+        """
         nn.init.uniform_(self.table, -SPREAD, SPREAD, generator=generator)
 
     def load_tcnn(self, params: Tensor) -> None:
-        """Take the rows of tiny-cuda-nn's encoding: its flat vector ``params``, half or single precision.
+        """Copy the parameters of a tiny-cuda-nn encoding into the table; ``table.flatten()`` is the inverse.
 
-        Raises ValueError for another convention or number of parameters. ``table.flatten()`` is the way back.
+        Args:
+            params: tiny-cuda-nn's flat parameter vector, in half or single precision.
+
+        Raises:
+            ValueError: If the convention is not "tcnn", or the number of parameters differs.
         """
         if not isinstance(params, Tensor):
             raise ValueError(f"params is a flat tensor, encoding.params; got {type(params).__name__}. Make it one.")
@@ -114,22 +151,27 @@ class MultiResolutionGrid(Scheme):
 
     @property
     def tables(self) -> tuple[Tensor, ...]:
-        """The rows ``(rows, F)`` of each level, coarse to fine: views of ``table``."""
+        """Rows ``(rows, F)`` of each level, from coarse to fine, as views of ``table``."""
         return self.table.split([level.rows for level in self.levels])
 
     @property
+    @override
     def out_dim(self) -> int:
         return len(self.levels) * self.table.shape[1]
 
+    @override
     def prepare(self, pos: Positions) -> Points:
         return self.domain.take(self._take(pos))
 
+    @override
     def _refuse_outside(self, pos: Positions) -> None:
         self.domain.refuse_outside(pos, type(self).__name__)
 
+    @override
     def embed(self, where: Points) -> Tensor:
         return rows_at(self.table, where, self.levels, self.interpolation)
 
+    @override
     def define_embed(self, p: Tensor) -> Tensor:
         rows = [define_row(self.table, p, level, self.domain, self.interpolation) for level in self.levels]
         return torch.cat(rows)

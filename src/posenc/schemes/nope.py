@@ -1,7 +1,9 @@
-"""NoPE: no positional encoding at all.
+"""NoPE: no positional encoding; attention does not read positions.
 
-Attention without positions is a function of a set: permuting the tokens permutes the outputs. With a causal mask
-order leaks in through the mask alone; that is ``CausalNoPE``, another scheme.
+    s_ij = q_i . k_j / sqrt(d)
+
+Attention without positions is permutation equivariant: permuting the tokens permutes the outputs. A causal mask breaks
+this symmetry and so reveals the order of the tokens. ``CausalNoPE`` is the scheme with that mask.
 
 Source: Kazemnejad et al. 2023, "The Impact of Positional Encoding on Length Generalization in Transformers",
 arXiv 2305.19466.
@@ -9,12 +11,28 @@ arXiv 2305.19466.
 
 from __future__ import annotations
 
+from typing_extensions import override
+
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
 
 class NoPE(Scheme):
-    """``s_ij = q_i . k_j / sqrt(d)``: positions are read by nobody."""
+    """No positional encoding: ``prepare`` checks the positions, and no hook uses them.
+
+        s_ij = q_i . k_j / sqrt(d)
+
+    Example:
+        >>> import torch
+        >>> from posenc import NoPE, attention, sequence
+        >>> q, k, v = torch.randn(3, 1, 4, 6, 12).unbind()  # each (B, H, N, D)
+        >>> attention(q, k, v, scheme=NoPE(), q_pos=sequence(6)).shape
+        torch.Size([1, 4, 6, 12])
+
+    References:
+        Kazemnejad, Padhi, Natesan Ramamurthy, Das and Reddy, 2023, "The Impact of Positional Encoding on Length
+        Generalization in Transformers", arXiv 2305.19466.
+    """
 
     cite = """@inproceedings{kazemnejad2023impact,
   title={The Impact of Positional Encoding on Length Generalization in Transformers},
@@ -35,5 +53,6 @@ class NoPE(Scheme):
             cacheable=True,
         )
 
+    @override
     def prepare(self, pos: Positions) -> None:
         self._take(pos)

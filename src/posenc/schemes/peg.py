@@ -1,36 +1,37 @@
-"""PEG, the conditional encoding: a depthwise convolution over a block's tokens on their grid, added to them.
+"""PEG: positional encoding generator; a depthwise convolution over the token grid is added to the tokens of a block.
 
     x' = x + W * x + b,   (W * x)_p = sum_{|u| <= k//2} W_u x_{p+u},   each channel by itself
 
-Where a token stands it learns from its neighbours, and from the border: "zeros" outside the grid are what tells the
-corner from the middle; "replicate" tells less, and "circular" nothing.
+A token infers its position from its neighbors and from the border of the grid. Zero padding distinguishes corner, edge
+and interior; "replicate" padding distinguishes them less, and "circular" padding not at all.
 
-Source: Chu et al. 2021, arXiv 2102.10882, and the released code of Twins (github Meituan-AutoML/Twins, PosCNN): k = 3
-on two axes, with bias, a residual, weights from N(0, 2 / fan_out), fan_out = k^P. A model calls it after the first
-block of each stage. Tokens without a place (class token) stay as they are and are seen by none. No coordinate is read,
-only which tokens are neighbours: positions must be a full grid.
+Source: Chu et al. 2021, arXiv 2102.10882, and the released code of Twins (github Meituan-AutoML/Twins, PosCNN).
+
+Conventions, as in that code:
+- k = 3 on two axes, with bias and residual; weights start from N(0, 2 / fan_out), fan_out = k^P.
+- A model calls the scheme after the first block of each stage.
+- Tokens without a position (class token) are neither changed nor read.
+- Coordinates are not read: positions must form a full grid, whose shape gives the neighbors.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
+from typing_extensions import override
 
-from posenc.kernels.widths import of_count, of_width
+from posenc.kernels.depthwise import CONVOLUTIONS, Padding, convolve
+from posenc.kernels.shape_checks import require_count, require_width
 from posenc.positions import Positions, readable
 from posenc.scheme import Claims, Scheme
 
-Padding = Literal["zeros", "replicate", "circular"]
-CONVOLUTIONS = (functional.conv1d, functional.conv2d, functional.conv3d)
 
-
-class Neighbours(NamedTuple):
-    """``shape`` of the grid; ``token`` at each of its points, ``(n,)``, ``(B, n)`` or None: all; and ``tokens``."""
+class Grid(NamedTuple):
+    """Shape of the grid; the token at each of its n points, ``(n,)``, ``(B, n)`` or None for all; number of tokens."""
 
     shape: tuple[int, ...]
     token: Tensor | None
@@ -38,10 +39,30 @@ class Neighbours(NamedTuple):
 
 
 class PEG(Scheme):
-    """``x'_p = x_p + b + sum_u W_u x_{p+u}`` on a full grid of one to three axes, channel by channel.
+    """Positional encoding generator: a depthwise convolution with residual, on a full grid of one to three axes.
 
-    dim: channels of a token. axes: of the grid. kernel: its side k, odd. padding: what stands outside the grid.
-    generator: of the first weights.
+        x'_p = x_p + b + sum_u W_u x_{p+u}
+
+    Args:
+        dim: Channels of a token (the model width).
+        axes: Number P of axes of the grid, 1 to 3.
+        kernel: Side k of the convolution kernel in grid steps, odd.
+        padding: Values outside the grid: "zeros", "replicate" (the nearest token) or "circular" (the opposite side).
+        generator: Random generator for the initial weights; torch's default generator if None.
+
+    Raises:
+        ValueError: If ``dim`` or ``axes`` is out of range, ``kernel`` is even, or ``padding`` is unknown.
+
+    Example:
+        >>> import torch
+        >>> from posenc import PEG, grid
+        >>> scheme = PEG(12)
+        >>> scheme.mix(torch.randn(1, 6, 12), scheme.prepare(grid(2, 3))).shape
+        torch.Size([1, 6, 12])
+
+    References:
+        Chu, Tian, Zhang, Wang and Shen, 2021, "Conditional Positional Encodings for Vision Transformers",
+        arXiv 2102.10882.
     """
 
     cite = """@inproceedings{chu2023conditional,
@@ -76,8 +97,9 @@ class PEG(Scheme):
         if kernel < 1 or kernel % 2 == 0:
             raise ValueError(f"PEG's kernel has a middle, so its side is odd; got {kernel}. The paper's is 3.")
         if padding not in get_args(Padding):
-            raise ValueError(f"outside PEG's grid stand 'zeros', or it is 'replicate' or 'circular'; got {padding!r}.")
-        self.kernel, self.padding = kernel, padding
+            raise ValueError(f"PEG's padding is 'zeros', 'replicate' or 'circular'; got {padding!r}.")
+        self.kernel = kernel
+        self.padding: Padding = padding
         self.weight, self.shift = nn.Parameter(torch.empty(dim, 1, *[kernel] * axes)), nn.Parameter(torch.empty(dim))
         self.reset_parameters(generator)
         self.claims = Claims(
@@ -92,30 +114,38 @@ class PEG(Scheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the weights anew (also after building on the meta device)."""
+        """Draw the initial weights again, also after the module was built on the meta device.
+
+        Args:
+            generator: Random generator; torch's default generator if None.
+        """
         with torch.no_grad():
             self.weight.normal_(0, math.sqrt(2 / self.weight[0].numel()), generator=generator)
             self.shift.zero_()
 
-    def prepare(self, pos: Positions) -> Neighbours:
+    @override
+    def prepare(self, pos: Positions) -> Grid:
         self._take(pos)
         shape, axes = pos.lattice, self.weight.dim() - 2
         if shape is None or len(shape) != axes:
             raise ValueError(
-                f"PEG looks at neighbours on a full grid of {axes} axes; these positions have "
+                f"PEG looks at neighbors on a full grid of {axes} axes; these positions have "
                 f"lattice={shape}. Use {['sequence(n)', 'grid(h, w)', 'grid(d, h, w)'][axes - 1]}, or "
                 "Positions(coords, lattice=shape); a part of a grid cannot be convolved, nor one token while decoding."
             )
         if pos.placed is None:
-            return Neighbours(shape, None, pos.count)
+            return Grid(shape, None, pos.count)
         n = math.prod(shape)
         if readable(pos.placed) and bool((pos.placed.sum(-1) != n).any()):
-            some = pos.placed.sum(-1).unique().tolist()
-            raise ValueError(f"a grid of shape {shape} has {n} points; {some} tokens have a place. They alone count.")
-        return Neighbours(shape, (~pos.placed).byte().argsort(dim=-1, stable=True)[..., :n], pos.count)
+            counts = pos.placed.sum(-1).unique().tolist()
+            raise ValueError(
+                f"a grid of shape {shape} has {n} points; {counts} tokens are placed. Place one at each point."
+            )
+        return Grid(shape, (~pos.placed).byte().argsort(dim=-1, stable=True)[..., :n], pos.count)
 
-    def mix(self, x: Tensor, where: Neighbours) -> Tensor:
-        x = of_count(x, where.tokens, "PEG")
+    @override
+    def mix(self, x: Tensor, where: Grid) -> Tensor:
+        x = require_count(x, where.tokens, "PEG")
         if where.token is None:
             return self._convolved(x, where.shape)
         at = where.token[..., None].expand(len(x), -1, x.shape[-1])
@@ -124,16 +154,10 @@ class PEG(Scheme):
     def _convolved(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
         if 0 in shape:
             return x
-        axes, side = len(shape), self.kernel // 2
-        image = of_width(x, len(self.weight), "PEG", "tokens").mT.unflatten(-1, shape)
-        for axis in range(axes) if self.padding != "zeros" else ():  # by index: any side, also longer than the grid
-            places = torch.arange(-side, shape[axis] + side, device=x.device)
-            places = places % shape[axis] if self.padding == "circular" else places.clamp(0, shape[axis] - 1)
-            image = image.index_select(axis + 2, places)
-        weight, shift, around = self.weight.to(x.dtype), self.shift.to(x.dtype), side * (self.padding == "zeros")
-        out = CONVOLUTIONS[axes - 1](image, weight, shift, padding=around, groups=len(weight))
-        return x + out.flatten(2).mT
+        tokens = require_width(x, len(self.weight), "PEG", "tokens")
+        return x + convolve(tokens, self.weight, self.shift, shape, self.padding)
 
+    @override
     def define_mix(self, x: Tensor, pos: Positions, n: int) -> Tensor:
         shape, side = pos.lattice or (), self.kernel // 2
         points = list(itertools.product(*map(range, shape)))
@@ -145,6 +169,5 @@ class PEG(Scheme):
             elif self.padding == "replicate":
                 at = [min(max(a, 0), size - 1) for a, size in zip(at, shape, strict=True)]
             if tuple(at) in points:
-                w_u = self.weight[(slice(None), 0, *(step + side for step in u))]
-                row = row + w_u * x[points.index(tuple(at))]
+                row = row + self.weight[(slice(None), 0, *(step + side for step in u))] * x[points.index(tuple(at))]
         return row

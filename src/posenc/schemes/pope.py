@@ -1,13 +1,16 @@
-"""PoPE: content is a magnitude and position a phase, so "what" and "where" no longer mix.
+"""PoPE: polar coordinate position embedding; in q and k, magnitudes carry the content and phases carry the position.
 
     q~_c = mu(q_c) e^{i t theta_c},  k~_c = mu(k_c) e^{i (s theta_c + delta_c)},  mu(x) = ln(1 + e^x)
     a_ts = Re sum_c conj(q~_c) k~_c = sum_c mu(q_c) mu(k_c) cos((s - t) theta_c + delta_c)
     theta_c = base^(-c / d),  c = 0 .. d - 1;   -2 pi <= delta_c <= 0 learned
 
-Source: Gopalakrishnan et al. 2025, arXiv 2509.10534, section 4. Every channel is a complex number of its own: heads of
-width d become 2d wide for queries and keys, real parts first. The softmax scale stays ``1 / sqrt(d)`` of the unwidened
-head. delta starts at 0, which the authors found to extrapolate better, or uniform on [-2 pi, 0]; it is kept in float32.
-A token without a place has phase 0 (and no delta) and keeps its magnitudes.
+Source: Gopalakrishnan et al. 2025, arXiv 2509.10534, section 4.
+
+Conventions:
+- Each channel is one complex number, so q and k of width d become 2d wide, real parts first. The softmax scale stays
+  ``1 / sqrt(d)`` of the head before widening.
+- delta starts at 0, which the authors found to extrapolate better, or uniform on [-2 pi, 0]. It stays in float32.
+- A token without a position has phase 0, without delta, and keeps its magnitudes.
 """
 
 from __future__ import annotations
@@ -18,26 +21,47 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from typing_extensions import override
 
 from posenc.frequencies import geometric
-from posenc.kernels.rotary import Turn, for_heads, spread, turn, turns
-from posenc.kernels.widths import of_width
+from posenc.kernels.rotary import Rotation, for_heads, prepare_rotation, rotate, with_head_axis
+from posenc.kernels.shape_checks import require_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Head, Scheme
 
 
 class Phases(NamedTuple):
-    """Of queries ``(N, 2, d)``, and of keys in each head ``(h, N, 2, d)``; before them the batch where they differ."""
+    """Phases of queries ``(N, 2, d)`` and of keys ``(h, N, 2, d)``; with a leading batch axis where samples differ."""
 
-    q: Turn
-    k: Turn
+    q: Rotation
+    k: Rotation
 
 
 class PoPE(Scheme):
-    """``s_ts = sum_c mu(q_tc) mu(k_sc) cos((s - t) theta_c + delta_c)``, ``mu`` the softplus.
+    """Polar coordinate positional embedding: content sets magnitudes by a softplus, position sets phases.
 
-    head_dim: d, a head's width before it is widened. heads: h, key heads where query heads share them. base: of the
-    frequencies. initial: delta before training. generator: of a uniform delta.
+        s_ts = sum_c mu(q_tc) mu(k_sc) cos((s - t) theta_c + delta_c),   mu(x) = ln(1 + e^x)
+
+    Args:
+        head_dim: Width d of a head in channels, before q and k are widened to ``2 * head_dim``.
+        heads: Number of heads h, each with its own delta; in grouped-query attention the number of key heads.
+        base: Base of the geometric frequencies, which are in radians per unit of position.
+        initial: Initial delta in radians: "zero", or "uniform" on [-2 pi, 0].
+        generator: Random generator for a uniform delta; torch's default generator if None.
+
+    Raises:
+        ValueError: If ``head_dim`` or ``heads`` is below 1, or ``initial`` is unknown.
+
+    Example:
+        >>> import torch
+        >>> from posenc import PoPE, attention, sequence
+        >>> q, k, v = torch.randn(3, 1, 4, 6, 12).unbind()  # each (B, H, N, D)
+        >>> attention(q, k, v, scheme=PoPE(12, heads=4), q_pos=sequence(6)).shape
+        torch.Size([1, 4, 6, 12])
+
+    References:
+        Gopalakrishnan, Csordás, Schmidhuber and Mozer, 2025, "Decoupling the 'What' and 'Where' With Polar Coordinate
+        Positional Embeddings", arXiv 2509.10534, section 4.
     """
 
     cite = """@article{gopalakrishnan2025pope,
@@ -83,33 +107,42 @@ class PoPE(Scheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Set or draw delta anew (also after building on the meta device)."""
+        """Set or draw delta again, also after the module was built on the meta device.
+
+        Args:
+            generator: Random generator for a uniform delta; torch's default generator if None.
+        """
         with torch.no_grad():
             self.delta.uniform_(-2 * math.pi, 0, generator=generator).mul_(self.initial == "uniform")
 
     @property
+    @override
     def head_width(self) -> int:
         return self.head_dim
 
+    @override
     def prepare(self, pos: Positions) -> Phases:
         self._take(pos)
-        p = spread(pos.precise(), pos)
+        p = with_head_axis(pos.precise(), pos)
         angle = p * torch.tensor(self.theta, dtype=p.dtype, device=p.device)
         delta = self.delta.double().clamp(-2 * math.pi, 0)[:, None]
-        return Phases(turns(angle, pos, "half"), turns(angle + delta, pos, "half"))
+        return Phases(prepare_rotation(angle, pos, "half"), prepare_rotation(angle + delta, pos, "half"))
 
+    @override
     def transform(self, x: Tensor, where: Phases, site: Literal["q", "k", "v", "o"]) -> Tensor:
         if site not in ("q", "k"):
             return x
         phase = where.q if site == "q" else for_heads(where.k, x, "PoPE")
         wide = torch.promote_types(x.dtype, phase.cos_sin.dtype)
-        size = functional.softplus(of_width(x, self.head_dim, "PoPE").to(wide)).unsqueeze(-2)
+        size = functional.softplus(require_width(x, self.head_dim, "PoPE").to(wide)).unsqueeze(-2)
         return (size * phase.cos_sin.to(wide)).flatten(-2).to(x.dtype)
 
+    @override
     def rerotate(self, x: Tensor, where_from: Phases, where_to: Phases, site: Literal["k", "v"] = "k") -> Tensor:
-        """``e^{i (s' - s) theta_c}`` times the widened key: a turn, where ``transform`` is none."""
-        return turn(x, where_to.q.after(where_from.q)) if site == "k" else x
+        """Multiply the widened key by ``e^{i (s' - s) theta_c}``, a rotation of (real, imaginary) pairs."""
+        return rotate(x, where_to.q.after(where_from.q)) if site == "k" else x
 
+    @override
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: Head) -> Tensor:
         if site not in ("q", "k"):
             return x

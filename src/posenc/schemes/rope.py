@@ -1,14 +1,19 @@
-"""RoPE: queries and keys are turned by their position, pair of channels by pair of channels.
+"""RoPE: rotary position embedding; each pair of channels of q and k rotates by an angle proportional to the position.
 
     (x_a, x_b) -> (x_a cos m theta_i - x_b sin m theta_i,  x_b cos m theta_i + x_a sin m theta_i)
     theta_i = base^(-2i/d),  i = 0 .. d/2 - 1;   (R_m q) . (R_n k) = q . R_{n-m} k
 
-Source: Su et al. 2021, arXiv 2104.09864, eqs. 14, 15, 34. Conventions: turns are counter-clockwise, positions from 0.
-``pairing``: "interleaved" takes channels (2i, 2i+1), the paper's; "half" takes (i, i + d/2), as GPT-NeoX and Llama in
-transformers; where d of a head's D channels turn, "across" takes (i, i + D/2), which some models mean by the same
-words. They are the same up to a permutation of channels, the pairing travels with the angles, and
-``posenc.kernels.rotary.repaired`` takes weights from one to another. A schedule's attention factor (YaRN, LongRoPE)
-multiplies the channels that turn, of tokens that have a place.
+Source: Su et al. 2021, arXiv 2104.09864, eqs. 14, 15, 34.
+
+Conventions:
+- Rotations are counterclockwise, positions start at 0.
+- The attention factor of a schedule (YaRN, LongRoPE) multiplies the rotated channels of tokens that have a position.
+- Pairings differ by a permutation of channels, which ``posenc.kernels.rotary.convert_pairing`` applies to weights. The
+  channels (a, b) of pair i are
+
+      "interleaved"  (2i, 2i+1), the paper's
+      "half"         (i, i + d/2), as GPT-NeoX and Llama in transformers
+      "across"       (i, i + D/2), where only d of the head's D channels rotate; some models call this "half" too
 """
 
 from __future__ import annotations
@@ -17,10 +22,11 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
-import posenc.frequencies as schedules  # not `from posenc`: the face would walk the schemes to find it
+import posenc.frequencies as schedules  # `from posenc import frequencies` would import every scheme
 from posenc.frequencies import Frequencies
-from posenc.kernels.rotary import PAIRINGS, Pairing, Turn, channels, spread, turn, turns
+from posenc.kernels.rotary import PAIRINGS, Pairing, Rotation, channels, prepare_rotation, rotate, with_head_axis
 from posenc.positions import Positions, readable
 from posenc.scheme import Claims, Scheme
 
@@ -28,11 +34,31 @@ BASE = 10000.0
 
 
 class RoPE(Scheme):
-    """``q_m -> R_m q_m``, ``k_n -> R_n k_n``: logits depend on positions through ``n - m`` alone.
+    """Rotary position embedding: q and k rotate by position, so logits depend only on the distance ``n - m``.
 
-    head_dim: channels that turn, even. of: the head's width if only so many of its channels turn. base: of the
-    geometric schedule. frequencies: another schedule of ``head_dim / 2``, in radians a unit of position: a tensor, or
-    Frequencies as ``posenc.frequencies.yarn`` makes them. pairing: which channels turn together.
+        q_m -> R_m q_m,   k_n -> R_n k_n,   (R_m q_m) . (R_n k_n) = q_m . R_{n-m} k_n
+
+    Args:
+        head_dim: Number d of channels that rotate, even; the head's width unless ``of`` is larger.
+        of: Width D of the head, if only the first d channels rotate (partial rotary embedding).
+        base: Base of the geometric schedule.
+        frequencies: Another schedule of ``head_dim / 2`` frequencies in radians per unit of position: a tensor, or
+            ``Frequencies`` from ``posenc.frequencies`` (``ntk``, ``yarn``, ``llama3`` ..). Replaces ``base``.
+        pairing: Channels that rotate together: "interleaved", "half" or "across" (see the module).
+
+    Raises:
+        ValueError: If ``head_dim`` is odd or above ``of``, ``pairing`` is unknown, or ``frequencies`` do not fit.
+
+    Example:
+        >>> import torch
+        >>> from posenc import RoPE, attention, sequence
+        >>> q, k, v = torch.randn(3, 1, 4, 6, 12).unbind()  # each (B, H, N, D)
+        >>> attention(q, k, v, scheme=RoPE(12), q_pos=sequence(6)).shape
+        torch.Size([1, 4, 6, 12])
+
+    References:
+        Su, Lu, Pan, Murtadha, Wen and Liu, 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding",
+        arXiv 2104.09864, equations 14, 15 and 34.
     """
 
     cite = """@article{su2021roformer,
@@ -91,26 +117,31 @@ class RoPE(Scheme):
         )
 
     @property
+    @override
     def head_width(self) -> int:
         return self.of
 
-    def prepare(self, pos: Positions) -> Turn:
+    @override
+    def prepare(self, pos: Positions) -> Rotation:
         self._take(pos)
-        p = spread(pos.precise(), pos)
+        p = with_head_axis(pos.precise(), pos)
         theta = torch.tensor(self.theta, dtype=p.dtype, device=p.device)
-        return turns(p * theta, pos, self.pairing, size=self.attention_factor, of=self.of)
+        return prepare_rotation(p * theta, pos, self.pairing, size=self.attention_factor, of=self.of)
 
-    def transform(self, x: Tensor, where: Turn, site: Literal["q", "k", "v", "o"]) -> Tensor:
+    @override
+    def transform(self, x: Tensor, where: Rotation, site: Literal["q", "k", "v", "o"]) -> Tensor:
         if site not in ("q", "k"):
             return x
         if x.shape[-1] != self.of:
             raise ValueError(f"RoPE(.., of={self.of}) turns heads of that width, not {x.shape[-1]}: change `of`.")
-        return turn(x, where)
+        return rotate(x, where)
 
-    def rerotate(self, x: Tensor, where_from: Turn, where_to: Turn, site: Literal["k", "v"] = "k") -> Tensor:
-        """``R_{n' - n} (R_n k)``: one more turn, by the difference."""
-        return turn(x, where_to.after(where_from)) if site == "k" else x
+    @override
+    def rerotate(self, x: Tensor, where_from: Rotation, where_to: Rotation, site: Literal["k", "v"] = "k") -> Tensor:
+        """Rotate a cached key by the change of position: ``R_{n' - n} (R_n k)``."""
+        return rotate(x, where_to.after(where_from)) if site == "k" else x
 
+    @override
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
         y = list(x)
         for theta_i, (a, b) in zip(self.theta, channels(self.pairing, self.head_dim, self.of).tolist(), strict=True):
@@ -121,7 +152,7 @@ class RoPE(Scheme):
 
 
 def _numbers(head_dim: int, base: float, given: Tensor | Frequencies | None) -> tuple[tuple[float, ...], float]:
-    """Frequencies and attention factor as numbers, not buffers: .to(bfloat16) must not round them."""
+    """Frequencies and attention factor as Python floats, because ``.to(bfloat16)`` would round a buffer."""
     if given is not None and base != BASE:
         raise ValueError(f"`frequencies` have a base already; got base={base:g} besides. Pass one of the two.")
     count, cpu = head_dim // 2, torch.device("cpu")

@@ -1,20 +1,28 @@
-"""SCPE: a pixel's row and column become latitude and longitude, and its encoding the unit vector there.
+"""SCPE: spherical coordinate encoding; a pixel's row and column are latitude and longitude of a unit vector.
 
     psi = row delta,  phi = column delta,   v = (cos psi cos phi, cos psi sin phi, sin psi)
 
-The first pixel is +X, to the right the vector moves towards +Y, downwards towards +Z, and all stays in one octant.
+The first pixel is +X. The vector moves towards +Y along a row and towards +Z down a column, inside one octant.
 
-Source: Cui 2024, "CNN with SC PE" (github Cui-Peng-624/SC-Position-Encoding). Conventions: positions are (row, column)
-of an n x n grid, from 0. ``variant``: "open", ``delta = pi / 2n``, all n^2 vectors differ; "closed", ``delta = pi /
-2(n-1)``, the last row is +Z alone; "code", what the released notebooks compute, ``v = (sin a cos b, sin a sin b, cos
-a)`` with ``a = row delta``, ``b = column delta``, delta closed: it starts at +Z, and the first row is one vector.
+Source: Cui 2024, "CNN with SC PE" (github Cui-Peng-624/SC-Position-Encoding).
 
-``hidden``: the note's trained readout, which gives a pixel one number: (128,) for ``3 -> 128 -> ReLU -> 1`` (pictures
-multiplied by it), (256, 64) for the notebooks' concatenated features (CIFAR's; that of Fashion-MNIST has no ReLU after
-the 64), () for one linear layer.
+Conventions:
+- Positions are (row, column) of an n x n grid and start at 0.
+- ``variant`` sets the step delta and the vector:
 
-Known flaws: (1,1) and (2,2) are as alike as (1,2) and (2,1), for only |phi - phi'| enters; neighbours in a row grow
-more alike downwards. SCShear mends the first, SCTorus both.
+      "open"    delta = pi / 2n, so that all n^2 vectors differ
+      "closed"  delta = pi / 2(n-1), so that every pixel of the last row is +Z
+      "code"    the released notebooks: v = (sin a cos b, sin a sin b, cos a), a = row delta, b = column delta, delta as
+                in "closed", so that every pixel of the first row is +Z
+
+- ``hidden`` adds the note's trained readout, which maps the vector to one number per pixel:
+
+      (128,)     3 -> 128 -> ReLU -> 1, whose output multiplies the image
+      (256, 64)  the concatenated features of the CIFAR notebooks; that of Fashion-MNIST has no ReLU after the 64
+      ()         one linear layer
+
+Known flaws: (1,1) and (2,2) are as similar as (1,2) and (2,1), because only |phi - phi'| matters; and neighbors in a
+row become more similar towards the last row. SCShear removes the first flaw, SCTorus both.
 """
 
 from __future__ import annotations
@@ -25,18 +33,36 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from posenc.kernels import readout
-from posenc.kernels.readout import Points, Readout
+from posenc.kernels.readout import PreparedRows, Readout
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
 
 class SCPE(Scheme):
-    """``v = (cos psi cos phi, cos psi sin phi, sin psi)``, ``psi = row delta``, ``phi = column delta``.
+    """Spherical coordinate encoding of a pixel as a point of the unit sphere, with an optional trained readout.
 
-    n: side of the grid; positions lie in [0, n - 1] on both axes. variant: "open", "closed" or "code". hidden: widths
-    of the trained readout; None for the vector itself. generator: of the readout's first weights.
+        v = (cos psi cos phi, cos psi sin phi, sin psi),   psi = row delta,  phi = column delta
+
+    Args:
+        n: Side of the grid in pixels; positions lie in ``[0, n - 1]`` on both axes.
+        variant: "open", "closed" or "code" (see the module).
+        hidden: Widths of the hidden layers of the readout to one number; None for the three numbers themselves.
+        generator: Random generator for the readout's weights; torch's default generator if None.
+
+    Raises:
+        ValueError: If ``n`` is below 2, ``variant`` is unknown, or a hidden layer has no unit.
+
+    Example:
+        >>> from posenc import SCPE, grid
+        >>> scheme = SCPE(28)
+        >>> scheme.embed(scheme.prepare(grid(28, 28))).shape
+        torch.Size([784, 3])
+
+    References:
+        Cui, 2024, "CNN with SC PE", section 4, github Cui-Peng-624/SC-Position-Encoding (not on arXiv).
     """
 
     cite = """@misc{cui2024scpe,
@@ -83,15 +109,21 @@ class SCPE(Scheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the readout's weights anew."""
+        """Draw the readout's initial weights again, also after the module was built on the meta device.
+
+        Args:
+            generator: Random generator; torch's default generator if None.
+        """
         if self.readout is not None:
             self.readout.reset_parameters(generator)
 
     @property
+    @override
     def out_dim(self) -> int:
         return 3 if self.readout is None else 1
 
-    def prepare(self, pos: Positions) -> Points:
+    @override
+    def prepare(self, pos: Positions) -> PreparedRows:
         psi, phi = (self._take(pos).precise() * self.delta).unbind(-1)
         if self.variant == "code":
             rows = [psi.sin() * phi.cos(), psi.sin() * phi.sin(), psi.cos()]
@@ -99,12 +131,14 @@ class SCPE(Scheme):
             rows = [psi.cos() * phi.cos(), psi.cos() * phi.sin(), psi.sin()]
         return readout.points(torch.stack(rows, -1), pos)
 
-    def embed(self, where: Points) -> Tensor:
+    @override
+    def embed(self, where: PreparedRows) -> Tensor:
         return readout.read(where, self.readout)
 
+    @override
     def define_embed(self, p: Tensor) -> Tensor:
-        up, along = p[0] * self.delta, p[1] * self.delta
+        psi, phi = p[0] * self.delta, p[1] * self.delta
         if self.variant == "code":
-            up = math.pi / 2 - up
-        row = torch.stack([torch.cos(up) * torch.cos(along), torch.cos(up) * torch.sin(along), torch.sin(up)])
+            psi = math.pi / 2 - psi
+        row = torch.stack([torch.cos(psi) * torch.cos(phi), torch.cos(psi) * torch.sin(phi), torch.sin(psi)])
         return readout.define(row, self.readout)

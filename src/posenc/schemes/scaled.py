@@ -1,12 +1,13 @@
-"""A scheme times a number: what it adds to rows, logits, outputs or tokens counts that much more or less.
+"""Scaled: a constant factor on all that a scheme adds to rows, logits, head outputs or tokens.
 
     e -> c e        b_ij -> c b_ij        a^V -> c a^V        x + f(x) -> x + c f(x)
 
-A sinusoid has rows of length sqrt(d/2), whatever the size of the tokens it is added to: ``Scaled(Sinusoid(d), 0.02)``
-meets tokens of that size (Vaswani et al. multiply the tokens by sqrt(d) instead). Masks stay as they are. Maps of q, k,
-v and o are no sums and are refused: a rotation is made weaker by its frequencies, not by a factor.
+Rows of a sinusoid have length sqrt(d/2), whatever the size of the tokens that they are added to.
+``Scaled(Sinusoid(d), 0.02)`` makes them fit tokens of size 0.02; Vaswani et al. multiply the tokens by sqrt(d) instead.
+Masks are not scaled. Schemes that map q, k, v or o are refused: a rotation is weakened by its frequencies, not by a
+factor.
 
-Source: Vaswani et al. 2017, arXiv 1706.03762, section 3.4 (the size of tokens beside positions).
+Source: Vaswani et al. 2017, arXiv 1706.03762, section 3.4 (the factor sqrt(d) on token embeddings).
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
-from posenc.kernels.composing import Anew, pass_on, reset
+from posenc.kernels.composition import FreshArguments, copy_declarations, reset
 from posenc.positions import Positions
 from posenc.scheme import At, Scheme
 from posenc.schemes.peg import PEG
@@ -27,9 +29,26 @@ from posenc.schemes.sinusoid import Sinusoid
 
 
 class Scaled(Scheme):
-    """``c e``, ``c b_ij``, ``c a^V``, ``x + c f(x)`` of a scheme's ``e``, ``b``, ``a^V``, ``x + f(x)``.
+    """A scheme whose added terms are multiplied by a constant factor c.
 
-    scheme: one that maps no queries, keys, values or outputs. factor: c, finite and not 0.
+        e -> c e,   b_ij -> c b_ij,   a^V -> c a^V,   x + f(x) -> x + c f(x)
+
+    Args:
+        scheme: Scheme that acts at ``embed``, ``bias``, ``value_bias`` or ``mix``, and not at q, k, v or o.
+        factor: c, finite and not 0.
+
+    Raises:
+        ValueError: If ``scheme`` adds nothing or maps q, k, v or o, or ``factor`` is 0 or not finite.
+
+    Example:
+        >>> from posenc import Scaled, Sinusoid, sequence
+        >>> scheme = Scaled(Sinusoid(12), 0.02)
+        >>> scheme.embed(scheme.prepare(sequence(6))).shape
+        torch.Size([6, 12])
+
+    References:
+        Vaswani, Shazeer, Parmar, Uszkoreit, Jones, Gomez, Kaiser and Polosukhin, 2017, "Attention Is All You Need",
+        arXiv 1706.03762, section 3.4.
     """
 
     cite = """@inproceedings{vaswani2017attention,
@@ -38,11 +57,11 @@ class Scaled(Scheme):
           and Kaiser, Lukasz and Polosukhin, Illia},
   booktitle={NeurIPS}, year={2017}, note={arXiv:1706.03762}}"""
     examples = (
-        Anew({"scheme": lambda: Sinusoid(12), "factor": lambda: 0.02}),
-        Anew({"scheme": lambda: Sinusoid(12), "factor": lambda: -3.0}),
-        Anew({"scheme": lambda: Shaw(12, 4), "factor": lambda: 0.5}),
-        Anew({"scheme": lambda: Shaw(12, 4, literal=True), "factor": lambda: 0.25}),
-        Anew({"scheme": lambda: PEG(12), "factor": lambda: 0.5}),
+        FreshArguments({"scheme": lambda: Sinusoid(12), "factor": lambda: 0.02}),
+        FreshArguments({"scheme": lambda: Sinusoid(12), "factor": lambda: -3.0}),
+        FreshArguments({"scheme": lambda: Shaw(12, 4), "factor": lambda: 0.5}),
+        FreshArguments({"scheme": lambda: Shaw(12, 4, literal=True), "factor": lambda: 0.25}),
+        FreshArguments({"scheme": lambda: PEG(12), "factor": lambda: 0.5}),
     )
 
     scheme: Any
@@ -61,46 +80,57 @@ class Scaled(Scheme):
         if not math.isfinite(factor) or factor == 0:
             raise ValueError(f"Scaled multiplies by a finite number other than 0; got {factor:g}. NoPE adds nothing.")
         self.scheme, self.factor, self.claims = scheme, factor, scheme.claims
-        pass_on(self, {"scheme": scheme})
+        copy_declarations(self, {"scheme": scheme})
 
     def reset_parameters(self) -> None:
-        """Draw the scheme's state anew (also after building on the meta device)."""
+        """Draw the scheme's initial state again, also after the module was built on the meta device."""
         reset([self.scheme])
 
     @property
+    @override
     def head_width(self) -> int | None:
         return self.scheme.head_width
 
     @property
+    @override
     def out_dim(self) -> int:
         return self.scheme.out_dim
 
+    @override
     def prepare(self, pos: Positions) -> Any:
         return self.scheme.prepare(pos)
 
+    @override
     def relate(self, where_q: Any, where_k: Any) -> Any:
         return self.scheme.relate(where_q, where_k)
 
+    @override
     def embed(self, where: Any) -> Tensor:
         return self.factor * self.scheme.embed(where)
 
+    @override
     def keep(self, x: Tensor, where: Any) -> Tensor | None:
         return self.scheme.keep(x, where)
 
-    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Any, seen: Tensor | None) -> Tensor | None:
-        bias = self.scheme.bias(q, k, kept, pair, seen)
+    @override
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Any, attn_mask: Tensor | None) -> Tensor | None:
+        bias = self.scheme.bias(q, k, kept, pair, attn_mask)
         return None if bias is None else self.factor * bias
 
+    @override
     def value_bias(self, weights: Tensor, pair: Any) -> Tensor | None:
         added = self.scheme.value_bias(weights, pair)
         return None if added is None else self.factor * added
 
+    @override
     def mask(self, pair: Any) -> Tensor | None:
         return self.scheme.mask(pair)
 
+    @override
     def mix(self, x: Tensor, where: Any) -> Tensor:
         return x + self.factor * (self.scheme.mix(x, where) - x) if "mix" in self.claims.sites else x
 
+    @override
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Any) -> Callable[..., Tensor] | None:
         inner = self.scheme.score_mod(q, kept, pair)
 
@@ -111,17 +141,22 @@ class Scaled(Scheme):
 
         return None if inner is None else scaled
 
+    @override
     def define_rows(self, p: Tensor) -> Tensor:
         return self.factor * self.scheme.define_rows(p)
 
+    @override
     def define_bias(self, at: At) -> Tensor:
         return self.factor * self.scheme.define_bias(at)
 
+    @override
     def define_value_bias(self, at: At) -> Tensor:
         return self.factor * self.scheme.define_value_bias(at)
 
+    @override
     def define_mask(self, at: At) -> bool:
         return self.scheme.define_mask(at)
 
+    @override
     def define_mix(self, x: Tensor, pos: Positions, n: int) -> Tensor:
         return x[n] + self.factor * (self.scheme.define_mix(x, pos, n) - x[n])

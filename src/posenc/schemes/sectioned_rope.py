@@ -1,12 +1,16 @@
-"""Sectioned RoPE: one schedule of frequencies, of which time, height and width each turn a section.
+"""Sectioned RoPE: multimodal rotary embedding (M-RoPE); sections of one schedule rotate by time, height and width.
 
     pair i:  (x, y) -> rotation by p_{a(i)} theta_i,    theta_i = base^(-2i/d),  i = 0 .. d/2 - 1
 
 Source: Wang et al. 2024, arXiv 2409.12191, section 2.1 ("M-RoPE", Qwen2-VL), where ``sections`` are 16, 24 and 24
-pairs of 64 and base is 10^6. Conventions: a section is counted in pairs; axes are (time, height, width). Text has all
-three equal and gets plain RoPE. "blocks" lays the sections one after the other (so time has the fast pairs alone);
-"interleaved" deals them out as ``t h w t h w ..`` until an axis has its number, the rest to the first (Qwen3-VL in
-transformers).
+pairs of 64 and base is 10^6.
+
+Conventions:
+- A section is counted in pairs of channels; axes are (time, height, width).
+- A text token has the same position on all three axes, which makes this plain RoPE.
+- "blocks" places the sections one after the other, so that time has the fastest pairs.
+- "interleaved" assigns pairs to axes as ``t h w t h w ..`` until an axis has its number of pairs, and the rest to the
+  first axis (Qwen3-VL in transformers).
 """
 
 from __future__ import annotations
@@ -15,19 +19,41 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from posenc.frequencies import geometric
-from posenc.kernels.rotary import PAIRINGS, Pairing, Turn, channels, spread, turn, turns
-from posenc.kernels.widths import of_width
+from posenc.kernels.rotary import PAIRINGS, Pairing, Rotation, channels, prepare_rotation, rotate, with_head_axis
+from posenc.kernels.shape_checks import require_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
 
 class SectionedRoPE(Scheme):
-    """``q_p -> R(theta_i p_{a(i)}) q_p``, keys too: logits depend on ``p_k - p_q`` alone.
+    """Multimodal rotary embedding: pair i of q and k rotates by the position on axis ``a(i)``.
 
-    head_dim: a head's width, even. sections: the pairs of each axis, ``head_dim / 2`` together. base: of the schedule.
-    arrangement: sections as "blocks", or "interleaved". pairing: which channels turn together.
+        q_p -> R(theta_i p_{a(i)}) q_p,   k_p -> R(theta_i p_{a(i)}) k_p,   logits depend on ``p_k - p_q`` alone
+
+    Args:
+        head_dim: Width d of a head in channels, even.
+        sections: Number of pairs of each axis; their sum is ``head_dim / 2``.
+        base: Base of the geometric schedule.
+        arrangement: Order of the axes over the pairs: "blocks" or "interleaved" (see the module).
+        pairing: Channels that rotate together: "interleaved", (2i, 2i+1); "half" or "across", (i, i + d/2).
+
+    Raises:
+        ValueError: If the sections do not fit ``head_dim`` or the arrangement, or a named choice is unknown.
+
+    Example:
+        >>> import torch
+        >>> from posenc import SectionedRoPE, attention, grid
+        >>> q, k, v = torch.randn(3, 1, 4, 8, 12).unbind()  # each (B, H, N, D)
+        >>> scheme = SectionedRoPE(12, sections=(2, 2, 2))
+        >>> attention(q, k, v, scheme=scheme, q_pos=grid(2, 2, 2)).shape
+        torch.Size([1, 4, 8, 12])
+
+    References:
+        Wang, Bai, Tan, Wang, Fan, Bai et al., 2024, "Qwen2-VL: Enhancing Vision-Language Model's Perception of the
+        World at Any Resolution", arXiv 2409.12191, section 2.1.
     """
 
     cite = """@article{wang2024qwen2vl,
@@ -71,12 +97,12 @@ class SectionedRoPE(Scheme):
         self.arrangement: Literal["blocks", "interleaved"] = arrangement
         self.pairing: Pairing = pairing
         self.theta = tuple(geometric(head_dim // 2, base=base, device=torch.device("cpu")).tolist())
-        self.axis_of = _in_blocks(sections) if arrangement == "blocks" else _dealt(sections)
-        dealt = tuple(self.axis_of.count(axis) for axis in range(len(sections)))
-        if dealt != tuple(sections):
+        self.axis_of = _block_axes(sections) if arrangement == "blocks" else _interleaved_axes(sections)
+        counts = tuple(self.axis_of.count(axis) for axis in range(len(sections)))
+        if counts != tuple(sections):
             raise ValueError(
-                f"dealt out in turn, sections={sections} would become {dealt}: the first must be the largest, and the "
-                "others short enough. Use 'blocks', or those."
+                f"interleaved, sections={sections} would become {counts}: the first must be the largest, and the "
+                "others short enough. Use 'blocks', or those sections."
             )
         self.claims = Claims(
             translation="exact",
@@ -90,22 +116,27 @@ class SectionedRoPE(Scheme):
         )
 
     @property
+    @override
     def head_width(self) -> int:
         return self.head_dim
 
-    def prepare(self, pos: Positions) -> Turn:
+    @override
+    def prepare(self, pos: Positions) -> Rotation:
         self._take(pos)
-        p = spread(pos.precise(), pos)
+        p = with_head_axis(pos.precise(), pos)
         theta = torch.tensor(self.theta, dtype=p.dtype, device=p.device)
-        return turns(p[..., list(self.axis_of)] * theta, pos, self.pairing)
+        return prepare_rotation(p[..., list(self.axis_of)] * theta, pos, self.pairing)
 
-    def transform(self, x: Tensor, where: Turn, site: Literal["q", "k", "v", "o"]) -> Tensor:
-        return turn(of_width(x, self.head_dim, "SectionedRoPE"), where) if site in ("q", "k") else x
+    @override
+    def transform(self, x: Tensor, where: Rotation, site: Literal["q", "k", "v", "o"]) -> Tensor:
+        return rotate(require_width(x, self.head_dim, "SectionedRoPE"), where) if site in ("q", "k") else x
 
-    def rerotate(self, x: Tensor, where_from: Turn, where_to: Turn, site: Literal["k", "v"] = "k") -> Tensor:
-        """``R_{p' - p} (R_p k)``."""
-        return turn(x, where_to.after(where_from)) if site == "k" else x
+    @override
+    def rerotate(self, x: Tensor, where_from: Rotation, where_to: Rotation, site: Literal["k", "v"] = "k") -> Tensor:
+        """Rotate a cached key by the change of position: ``R_{p' - p} (R_p k)``."""
+        return rotate(x, where_to.after(where_from)) if site == "k" else x
 
+    @override
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
         y, pairs = list(x), channels(self.pairing, self.head_dim).tolist()
         for (a, b), theta, axis in zip(pairs, self.theta, self.axis_of, strict=True):
@@ -114,11 +145,12 @@ class SectionedRoPE(Scheme):
         return torch.stack(y) if site in ("q", "k") else x
 
 
-def _in_blocks(sections: tuple[int, ...]) -> tuple[int, ...]:
+def _block_axes(sections: tuple[int, ...]) -> tuple[int, ...]:
+    """Axis of each pair where the sections stand one after the other."""
     return tuple(axis for axis, count in enumerate(sections) for _ in range(count))
 
 
-def _dealt(sections: tuple[int, ...]) -> tuple[int, ...]:
-    """Pair i goes to axis ``i mod P`` while that has fewer than its section, and else to the first."""
+def _interleaved_axes(sections: tuple[int, ...]) -> tuple[int, ...]:
+    """Axis of each pair: ``i mod P`` until that axis has all pairs of its section, then the first axis."""
     axes = len(sections)
     return tuple(i % axes if i < axes * sections[i % axes] else 0 for i in range(sum(sections)))

@@ -1,22 +1,26 @@
-"""Shaw's relative positions: keys and values gain a learned vector that depends on the clipped distance.
+"""Shaw: relative position representations; keys and values gain a learned vector for the clipped distance.
 
     e_ij = x_i W^Q (x_j W^K + a^K_{clip(j-i, -k, k)})^T / sqrt(d_z)        (eq. 4)
     z_i  = sum_j alpha_ij (x_j W^V + a^V_{clip(j-i, -k, k)})               (eq. 3)
 
-Source: Shaw et al. 2018, arXiv 1803.02155. Conventions: distance is key minus query; one table shared by all heads of a
-layer; tables start Glorot-uniform. No (N, N, d) tensor: ``q_i . a^K`` is taken once for the 2k+1 distances and read off
-per pair, and the weights are summed per distance before they meet ``a^V``; for some queries at a time, so no (N, N).
+Source: Shaw et al. 2018, arXiv 1803.02155.
 
-``literal=True``: what the Latin-square study of arXiv 2406.08272 ran under the name of Shaw (github
-ljhearne/LSTNN_public): the skewed causal form of the Music Transformer (Huang et al. 2018, arXiv 1809.04281): logits
-only, ``Er ~ N(0, 1)``, entry (i, j <= i) uses ``Er[k - (i - j)]``, and keys after the query are masked.
+Conventions:
+- Distance is key minus query. The heads of a layer share one table. Tables start Glorot-uniform.
+- No tensor (N, N, d) is built: ``q_i . a^K`` is computed once for each of the 2k+1 distances and gathered per pair, and
+  attention weights are summed per distance before they multiply ``a^V``. Attention calls this for a block of queries at
+  a time, so that no (N, N) tensor is stored either.
+
+``literal=True`` is the variant that the Latin-square study of arXiv 2406.08272 ran under the name of Shaw (github
+ljhearne/LSTNN_public), the skewed causal form of the Music Transformer (Huang et al. 2018, arXiv 1809.04281): no value
+table, ``Er ~ N(0, 1)``, entry (i, j <= i) uses ``Er[k - (i - j)]``, and keys after the query are masked.
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
+from typing_extensions import override
 
 from posenc.kernels.pairs import Pairs
 from posenc.positions import Positions
@@ -24,10 +28,30 @@ from posenc.scheme import At, Claims, Scheme, Site
 
 
 class Shaw(Scheme):
-    """``s_ij = q_i . (k_j + a^K_{j-i})``, ``o_i = sum_j alpha_ij (v_j + a^V_{j-i})``, distances clipped.
+    """Relative position representations: learned vectors on keys and values, one for each clipped distance.
 
-    head_dim: a head's width. max_distance: the paper's k >= 0; whole positions of any size. values: with ``a^V``.
-    literal: the causal form that arXiv 2406.08272 ran instead. generator: of the first tables.
+        s_ij = q_i . (k_j + a^K_{clip(j-i)}),   o_i = sum_j alpha_ij (v_j + a^V_{clip(j-i)})
+
+    Args:
+        head_dim: Width of a head in channels.
+        max_distance: Largest distance k with its own vector, at least 0; positions are whole numbers of any size.
+        values: Whether values gain a vector ``a^V`` too (eq. 3).
+        literal: Whether to use the causal form as released with arXiv 2406.08272, which has no ``a^V``.
+        generator: Random generator for the initial tables; torch's default generator if None.
+
+    Raises:
+        ValueError: If ``head_dim`` is below 1 or ``max_distance`` below 0.
+
+    Example:
+        >>> import torch
+        >>> from posenc import Shaw, attention, sequence
+        >>> q, k, v = torch.randn(3, 1, 4, 6, 12).unbind()  # each (B, H, N, D)
+        >>> attention(q, k, v, scheme=Shaw(12, max_distance=4), q_pos=sequence(6)).shape
+        torch.Size([1, 4, 6, 12])
+
+    References:
+        Shaw, Uszkoreit and Vaswani, 2018, "Self-Attention with Relative Position Representations", arXiv 1803.02155,
+        equations 3 and 4.
     """
 
     cite = """@inproceedings{shaw2018self,
@@ -77,72 +101,82 @@ class Shaw(Scheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the tables anew (also after building on the meta device)."""
-        for table in (self.keys, self.values):
-            if table is not None and self.literal:
-                nn.init.normal_(table, generator=generator)
-            elif table is not None:
-                nn.init.xavier_uniform_(table, generator=generator)
+        """Draw the initial tables again, also after the module was built on the meta device.
+
+        Args:
+            generator: Random generator; torch's default generator if None.
+        """
+        draw = nn.init.normal_ if self.literal else nn.init.xavier_uniform_
+        for table in self.parameters():
+            draw(table, generator=generator)
 
     @property
+    @override
     def head_width(self) -> int:
         return self.keys.shape[1]
 
+    @override
     def prepare(self, pos: Positions) -> Positions:
         return self._whole(pos)
 
+    @override
     def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
         return Pairs(where_q, where_k)
 
-    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
+    @override
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
         return self._by_distance(q).gather(-1, self._row(pair).expand(*q.shape[:-1], -1))
 
+    @override
     def value_bias(self, weights: Tensor, pair: Pairs) -> Tensor | None:
         if self.values is None:
             return None
-        wide = weights.to(torch.promote_types(weights.dtype, torch.float32))  # half precision cannot add up thousands
+        wide = weights.to(torch.promote_types(weights.dtype, torch.float32))  # half precision cannot sum thousands
         total = wide.new_zeros(*weights.shape[:-1], 2 * self.max_distance + 2)
         total = total.scatter_add(-1, self._row(pair).expand(weights.shape), wide)
         return total[..., :-1].to(weights.dtype) @ self.values.to(weights.dtype)
 
+    @override
     def mask(self, pair: Pairs) -> Tensor | None:
         return pair.before() if self.literal else None
 
+    @override
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
         if self.values is not None:
-            return None  # a^V needs the weights, which FlexAttention never shows
+            return None  # a^V needs the attention weights, which FlexAttention does not return
         by_distance, read, k = self._by_distance(q), pair.reader(), self.max_distance
 
         def relative(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
             distance, placed = read(b, i, j)
             row = distance.clamp(-k, k).long() + k
             score = score + by_distance[b, h, i, row if placed is None else torch.where(placed, row, 2 * k + 1)]
-            if not self.literal:
-                return score
-            seen = distance <= 0 if placed is None else (distance <= 0) | ~placed
-            return torch.where(seen, score, -torch.inf)
+            later = distance > 0 if placed is None else (distance > 0) & placed
+            return torch.where(later, -torch.inf, score) if self.literal else score
 
         return relative
 
     def _by_distance(self, q: Tensor) -> Tensor:
-        """``q_i . a^K`` for every distance, ``(B, H, Q, 2k+2)``, and 0 for a pair without a place."""
-        found = q @ self.keys.T.to(q.dtype)  # and wide, because its gradient adds up a number a pair
-        return functional.pad(found.to(torch.promote_types(q.dtype, torch.float32)), (0, 1))
+        """Products ``q_i . a^K`` by distance, ``(B, H, Q, 2k+2)``; the last, for pairs without a position, is 0."""
+        products = q @ self.keys.T.to(q.dtype)  # widened below: the gradient sums one number per pair
+        return nn.functional.pad(products.to(torch.promote_types(q.dtype, torch.float32)), (0, 1))
 
     def _row(self, pair: Pairs) -> Tensor:
-        """The table row of each pair, ``(Q, K)`` or ``(B, 1, Q, K)``; one without a place has the row past the end."""
+        """Table row of each pair, ``(Q, K)`` or ``(B, 1, Q, K)``; 2k+1 for pairs without a position."""
         k, placed = self.max_distance, pair.placed()
         row = pair.distance().clamp(-k, k).long() + k
         return row if placed is None else row.where(placed, 2 * k + 1)
 
+    @override
     def define_bias(self, at: At) -> Tensor:
         distance = int(at.k_pos[at.j, 0] - at.q_pos[at.i, 0])
         return at.q[at.i] @ self.keys[max(-self.max_distance, min(distance, self.max_distance)) + self.max_distance]
 
+    @override
     def define_value_bias(self, at: At) -> Tensor:
         assert self.values is not None
         distance = int(at.k_pos[at.j, 0] - at.q_pos[at.i, 0])
         return self.values[max(-self.max_distance, min(distance, self.max_distance)) + self.max_distance]
 
+    @override
     def define_mask(self, at: At) -> bool:
         return bool(at.k_pos[at.j, 0] <= at.q_pos[at.i, 0])

@@ -1,18 +1,22 @@
-"""SignNet: a node of a graph is embedded by a trained function of eigenvectors that no flip of their signs changes.
+"""SignNet: an embedding of graph nodes by Laplacian eigenvectors that no sign flip of an eigenvector changes.
 
     e_n = rho([phi(v_1) + phi(-v_1), .., phi(v_P) + phi(-v_P)]_n)
     phi(v)_n = relu(A_2 x_n + B_2 mean_m x_m + b_2),   x_n = relu(A_1 v_n + B_1 mean_m v_m + b_1)
     rho(y) = C_2 relu(C_1 y + c_1) + c_2
 
-phi is one for all eigenvectors and sees each as a whole, every node beside the mean over nodes: that tells a node from
-one on the other side of a cut, where a function of one entry alone sees no more than ``|v_n|``. Where a symmetry of the
-graph exchanges the two sides nothing can.
+All eigenvectors share one phi. It reads each eigenvector as a whole: every node together with the mean over nodes. This
+separates a node from its counterpart across a cut, whereas a function of the single entry can depend on ``|v_n|`` only.
+No such function separates two sides that a symmetry of the graph exchanges.
 
-Source: Lim et al. 2022, arXiv 2202.13013: ``f = rho([phi(v_i) + phi(-v_i)]_i)``, universal among functions that flips
-leave as they are. Conventions: this phi is the equivariant DeepSets of their code (github cptq/SignNet-BasisNet), whose
-last linear layer is one with ``C_1``; means are over nodes that have a place, so a sample is one graph, and a row needs
-all of its nodes. Equal eigenvalues leave more open than a sign; that is not settled here. Weights start as torch's
-linear layers do.
+Source: Lim et al. 2022, arXiv 2202.13013: ``f = rho([phi(v_i) + phi(-v_i)]_i)``, universal among sign-invariant
+functions.
+
+Conventions:
+- This phi is the equivariant DeepSets of the authors' code (github cptq/SignNet-BasisNet), with its last linear layer
+  merged into ``C_1``.
+- Means are over nodes that have a position, so a sample is one graph and a row needs all of its nodes.
+- Equal eigenvalues allow any rotation of their eigenvectors, to which this scheme is not invariant.
+- Weights start as in torch's linear layers.
 """
 
 from __future__ import annotations
@@ -22,16 +26,37 @@ import math
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from typing_extensions import override
 
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
 
 class SignNet(Scheme):
-    """``e_n = rho([phi(v_1) + phi(-v_1), ..]_n)`` for nodes with P coordinates.
+    """Network on the P eigenvector entries of a node, invariant to ``v_p -> -v_p`` for each eigenvector.
 
-    dim: width of a row. axes: P, the number of eigenvectors. hidden: width of every hidden layer. generator: of the
-    first weights.
+        e_n = rho([phi(v_1) + phi(-v_1), .., phi(v_P) + phi(-v_P)]_n)
+
+    Args:
+        dim: Width of a row.
+        axes: Number P of eigenvectors, the coordinates of a node.
+        hidden: Width of every hidden layer.
+        generator: Random generator for the initial weights; torch's default generator if None.
+
+    Raises:
+        ValueError: If ``dim``, ``axes`` or ``hidden`` is below 1.
+
+    Example:
+        >>> import torch
+        >>> from posenc import SignNet, graph
+        >>> ring = torch.tensor([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
+        >>> scheme = SignNet(12, axes=2)
+        >>> scheme.embed(scheme.prepare(graph(ring, axes=2))).shape
+        torch.Size([5, 12])
+
+    References:
+        Lim, Robinson, Zhao, Smidt, Sra, Maron and Jegelka, 2022, "Sign and Basis Invariant Networks for Spectral Graph
+        Representation Learning", arXiv 2202.13013.
     """
 
     cite = """@inproceedings{lim2023sign,
@@ -78,16 +103,20 @@ class SignNet(Scheme):
 
     @property
     def phi(self) -> tuple[tuple[Tensor, ...], ...]:
-        """Its two layers (A, B, b)."""
+        """The two layers of phi, each (A, B, b)."""
         return (self.A_1, self.B_1, self.b_1), (self.A_2, self.B_2, self.b_2)
 
     @property
     def rho(self) -> tuple[tuple[Tensor, ...], ...]:
-        """Its two layers (C, c)."""
+        """The two layers of rho, each (C, c)."""
         return (self.C_1, self.c_1), (self.C_2, self.c_2)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the weights anew (also after building on the meta device)."""
+        """Draw the initial weights again, also after the module was built on the meta device.
+
+        Args:
+            generator: Random generator; torch's default generator if None.
+        """
         with torch.no_grad():
             for layer in (*self.phi, *self.rho):
                 bound = 1 / math.sqrt(layer[0].shape[1])
@@ -95,14 +124,17 @@ class SignNet(Scheme):
                     parameter.uniform_(-bound, bound, generator=generator)
 
     @property
+    @override
     def out_dim(self) -> int:
         return len(self.c_2)
 
+    @override
     def prepare(self, pos: Positions) -> Positions:
         return self._take(pos)
 
+    @override
     def embed(self, where: Positions) -> Tensor:
-        # float32 at least, whatever the weights are: in bfloat16 neighbouring entries would be one
+        # At least float32, whatever dtype the weights have: bfloat16 would merge nearby entries.
         v = where.coords.to(torch.promote_types(where.table_dtype, self.A_1.dtype))
         plus, minus = self._phi(torch.cat([v, -v], -1), where.placed).chunk(2, -2)
         (C_1, c_1), (C_2, c_2) = ((w.to(v.dtype) for w in layer) for layer in self.rho)
@@ -111,7 +143,7 @@ class SignNet(Scheme):
         return rows.to(self.C_2.dtype)
 
     def _phi(self, v: Tensor, placed: Tensor | None) -> Tensor:
-        """Of each column of ``(.., N, V)``: ``(.., N, V, hidden)``."""
+        """Apply phi to each column of ``v (.., N, V)``; returns ``(.., N, V, hidden)``."""
         x = v[..., None]
         share = torch.ones_like(x[..., :1, :]) if placed is None else placed[..., None, None].to(x.dtype)
         for layer in self.phi:
@@ -120,6 +152,7 @@ class SignNet(Scheme):
             x = (functional.linear(x, A, b) + functional.linear(mean, B)).relu()
         return x
 
+    @override
     def define_rows(self, p: Tensor) -> Tensor:
         def phi(v: Tensor) -> list[Tensor]:
             x = list(v[:, None])

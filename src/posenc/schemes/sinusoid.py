@@ -1,17 +1,20 @@
-"""Sinusoidal embedding on any number of axes; "1d-fixed" and "2d-fixed" are it, on two views of the positions.
+"""Sinusoid: sinusoidal positional embedding, fixed sines and cosines at geometric frequencies, on any number of axes.
 
     PE[p, 2i] = sin(p omega_i),  PE[p, 2i+1] = cos(p omega_i),  omega_i = base^(-2i/d),  i = 0 .. d/2 - 1
 
-Source: Vaswani et al. 2017, arXiv 1706.03762, section 3.5. Several axes: each gets ``d / P`` channels of its own, and
-the frequencies are those of that width, ``base^(-2i/(d/P))``.
+Source: Vaswani et al. 2017, arXiv 1706.03762, section 3.5. With several axes each axis gets ``d / P`` channels, with
+the frequencies of that width, ``base^(-2i/(d/P))``. The encodings "1d-fixed" and "2d-fixed" of the studies are this
+scheme on one and on two axes.
 
-Conventions: positions from 0; sine and cosine interleaved; the last axis first, so that on a picture the first half
-stands for the column and the second for the row, as in the released code of arXiv 2406.08272
-(github ljhearne/LSTNN_public). Others differ, and a table moves between them by a permutation of channels alone:
+Conventions:
+- Positions start at 0.
+- The last axis comes first: the first half of an image token's channels encodes the column and the second half the row,
+  as in the released code of arXiv 2406.08272 (github ljhearne/LSTNN_public).
+- Implementations differ in the order of channels alone, so that a permutation of channels converts their tables:
 
-    channels="interleaved"  [sin, cos, sin, cos, ..] of an axis, then the next axis; with leading="first" PVT's
-    channels="halves"       [sines | cosines] of an axis, then the next axis; as MAE (github facebookresearch/mae)
-    channels="sines first"  the sines of all axes, then the cosines; with leading="first" timm's sincos2d
+      channels="interleaved"  [sin, cos, sin, cos, ..] of an axis, then the next axis; PVT with leading="first"
+      channels="halves"       [sines | cosines] of an axis, then the next axis; MAE (github facebookresearch/mae)
+      channels="sines first"  the sines of all axes, then the cosines; timm's sincos2d with leading="first"
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from posenc.frequencies import geometric
 from posenc.positions import Positions
@@ -29,10 +33,29 @@ Channels = Literal["interleaved", "halves", "sines first"]
 
 
 class Sinusoid(Scheme):
-    """``PE(p) = [sin, cos](p_P omega) + .. + [sin, cos](p_1 omega)``, concatenated; rows have length ``sqrt(d/2)``.
+    """Sinusoidal embedding of Vaswani et al.; rows have length ``sqrt(d/2)``.
 
-    dim: width d, divisible by ``2 * axes``. axes: P. base: of the geometric frequencies, > 0. channels: their order.
-    leading: the axis that comes first in a row.
+        PE(p) = [sin, cos](p_P omega), .., [sin, cos](p_1 omega)   concatenated
+
+    Args:
+        dim: Width d of a row, a multiple of ``2 * axes``.
+        axes: Number P of position axes.
+        base: Base of the geometric frequencies, above 0; they are in radians per unit of position.
+        channels: Order of the channels: "interleaved", "halves" or "sines first" (see the module).
+        leading: Axis that comes first in a row: the "last" or the "first".
+
+    Raises:
+        ValueError: If ``dim`` is no multiple of ``2 * axes``, ``base`` is not positive, or a named choice is unknown.
+
+    Example:
+        >>> from posenc import Sinusoid, grid
+        >>> scheme = Sinusoid(64, axes=2)
+        >>> scheme.embed(scheme.prepare(grid(14, 14))).shape
+        torch.Size([196, 64])
+
+    References:
+        Vaswani, Shazeer, Parmar, Uszkoreit, Jones, Gomez, Kaiser and Polosukhin, 2017, "Attention Is All You Need",
+        arXiv 1706.03762, section 3.5.
     """
 
     cite = """@inproceedings{vaswani2017attention,
@@ -70,7 +93,7 @@ class Sinusoid(Scheme):
                 f"Sinusoid gives each of {axes} axes the same number of sine and cosine pairs, so `dim` must be a "
                 f"multiple of {2 * axes}; got {dim}. Use {max(dim // (2 * axes), 1) * 2 * axes}."
             )
-        geometric(1, base=base)  # refuses a base that is not positive
+        geometric(1, base=base)  # raises for a base that is not positive
         if channels not in get_args(Channels):
             raise ValueError(
                 f"the channels of Sinusoid stand 'interleaved', in 'halves' or 'sines first'; got {channels!r}."
@@ -92,11 +115,13 @@ class Sinusoid(Scheme):
         )
 
     @property
+    @override
     def out_dim(self) -> int:
         return self.dim
 
+    @override
     def prepare(self, pos: Positions) -> Tensor:
-        """The finished rows ``(.., N, dim)``: they depend on nothing else."""
+        """Compute the rows ``(.., N, dim)``, which depend on the positions alone."""
         self._take(pos)
         coords = pos.precise()
         omega = geometric(self.dim // (2 * pos.axes), base=self.base, device=coords.device)
@@ -105,9 +130,11 @@ class Sinusoid(Scheme):
         rows = torch.stack([angle.sin(), angle.cos()], apart).flatten(-3).to(pos.table_dtype)
         return rows if pos.placed is None else rows * pos.placed[..., None]
 
+    @override
     def embed(self, where: Tensor) -> Tensor:
         return where
 
+    @override
     def define_embed(self, p: Tensor) -> Tensor:
         axes = len(p)
         d, row = self.dim // axes, {}

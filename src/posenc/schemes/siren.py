@@ -1,11 +1,14 @@
-"""SIREN's first layer: sines of trained projections, the periodic activation that the whole network is built of.
+"""SIREN: first layer of a sinusoidal representation network, sines of a trained projection of the coordinates.
 
     e(v) = sin(omega_0 (W v + b)),   W_ij ~ U(-1/P, 1/P),   b_i ~ U(-1/sqrt(P), 1/sqrt(P)) before training
 
 Source: Sitzmann et al. 2020, arXiv 2006.09661, section 3.2 (omega_0 = 30, so that the first layer spans many periods of
-[-1, 1]); W's and b's first values from their code (github vsitzmann/siren). Conventions: positions of any size, theirs
-from -1 to 1; angles in radians, in float64; W and b stay in float32 when the module is cast, for bfloat16 would turn
-omega_0 b by whole radians.
+[-1, 1]); the initial W and b follow their code (github vsitzmann/siren).
+
+Conventions:
+- Positions of any size are accepted; the paper's lie in [-1, 1].
+- Angles are in radians and computed in float64. W and b stay in float32 when the module is cast, because bfloat16 would
+  change omega_0 b by whole radians.
 """
 
 from __future__ import annotations
@@ -14,22 +17,43 @@ import math
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from posenc.kernels.wave_vectors import angles
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
 SPREAD_PHASES = 20.0
-"""Radians to either side over which phases count as spread: cos(2 omega_0 b) is then 0 in the mean, within 1 / 20."""
+"""Half width in radians from which the phases 2 omega_0 b count as uniform: |E cos(2 omega_0 b)| is at most 1 / 20."""
 
 
 class SIREN(Scheme):
-    """``e(v) = sin(omega_0 (W v + b))``, W ``(dim, P)`` and b trained.
+    """First layer of a SIREN: ``dim`` sines of trained projections of the coordinates.
 
-    dim: width of a row. axes: P. omega_0: > 0, how fast the first layer turns. generator: of the first W and b.
+        e(v) = sin(omega_0 (W v + b))
 
-    Translation is exact in the mean over first values only as far as the phases ``omega_0 b`` are uniform on the
-    circle, which is claimed from ``omega_0 / sqrt(P) >= 10`` on.
+    Translation invariance holds in the mean over initial values as far as the phases ``omega_0 b`` are uniform on the
+    circle. The scheme claims it for ``omega_0 / sqrt(P) >= 10``.
+
+    Args:
+        dim: Width of a row; W is ``(dim, P)`` and b ``(dim,)``.
+        axes: Number P of position axes.
+        omega_0: Frequency factor in radians per unit of ``W v``, above 0.
+        generator: Random generator for the initial W and b; torch's default generator if None.
+
+    Raises:
+        ValueError: If ``dim`` or ``axes`` is below 1, or ``omega_0`` is not positive and finite.
+
+    Example:
+        >>> import torch
+        >>> from posenc import SIREN, Positions
+        >>> scheme = SIREN(12, axes=2)
+        >>> scheme.embed(scheme.prepare(Positions(torch.rand(5, 2)))).shape
+        torch.Size([5, 12])
+
+    References:
+        Sitzmann, Martel, Bergman, Lindell and Wetzstein, 2020, "Implicit Neural Representations with Periodic
+        Activation Functions", arXiv 2006.09661, section 3.2.
     """
 
     cite = """@inproceedings{sitzmann2020implicit,
@@ -65,24 +89,32 @@ class SIREN(Scheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw W and b anew (also after building on the meta device)."""
+        """Draw the initial W and b again, also after the module was built on the meta device.
+
+        Args:
+            generator: Random generator; torch's default generator if None.
+        """
         axes = self.weight.shape[1]
         nn.init.uniform_(self.weight, -1 / axes, 1 / axes, generator=generator)
         nn.init.uniform_(self.shift, -1 / math.sqrt(axes), 1 / math.sqrt(axes), generator=generator)
 
     @property
+    @override
     def out_dim(self) -> int:
         return self.weight.shape[0]
 
+    @override
     def prepare(self, pos: Positions) -> Tensor:
-        """The finished rows ``(.., N, dim)``."""
+        """Compute the rows ``(.., N, dim)``, which depend on the positions alone."""
         projected = self._take(pos).precise() @ self.weight.double().T + self.shift.double()
         rows = angles(projected * (self.omega_0 / (2 * math.pi)), pos.table_dtype).sin()
         return rows if pos.placed is None else rows * pos.placed[..., None]
 
+    @override
     def embed(self, where: Tensor) -> Tensor:
         return where
 
+    @override
     def define_embed(self, p: Tensor) -> Tensor:
         row = [torch.sin(self.omega_0 * (torch.dot(w, p) + b)) for w, b in zip(self.weight, self.shift, strict=True)]
         return torch.stack(row)

@@ -1,16 +1,21 @@
-"""Space2VecGrid: sines and cosines of each coordinate of a place on a plane, at scales from r_min to r_max.
+"""Space2VecGrid: the grid variant of Space2Vec, sines and cosines of each planar coordinate at geometric scales.
 
     [sin(x_l / lambda_s), cos(x_l / lambda_s)],  l = 1, 2,   lambda_s = r_min (r_max / r_min)^(s/(S-1)),  s = 0 .. S-1
 
-Source: Mai et al. 2020, arXiv 2003.00824. Conventions: positions are places on a plane (projected kilometres, pixels,
-..) in the unit of r_min and r_max, and not longitude and latitude; axis by axis, within an axis scale by scale;
-sine before cosine, all as in their code (github gengchenmai/space2vec).
+Source: Mai et al. 2020, arXiv 2003.00824.
+
+Conventions:
+- Positions are places on a plane (projected kilometers, pixels, ..) in the unit of r_min and r_max, not longitude and
+  latitude.
+- Numbers stand axis by axis, within an axis scale by scale, sine before cosine, as in the authors' code (github
+  gengchenmai/space2vec).
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from posenc.kernels import harmonics
 from posenc.positions import Positions
@@ -18,9 +23,28 @@ from posenc.scheme import Claims, Scheme
 
 
 class Space2VecGrid(Scheme):
-    """``[sin(x_l / lambda_s), cos(x_l / lambda_s)]`` for both axes l and every scale s, ``4 S`` numbers.
+    """Space2Vec "grid" encoding: ``4 S`` numbers, a sine and a cosine for both axes and every scale.
 
-    scales: S. r_min, r_max: the shortest and the longest lambda, in units of position; a wave is ``2 pi lambda`` long.
+        [sin(x_l / lambda_s), cos(x_l / lambda_s)],   l = 1, 2,   s = 0 .. S-1
+
+    Args:
+        scales: Number S of scales.
+        r_min: Shortest lambda, in units of position; its wavelength is ``2 pi r_min``.
+        r_max: Longest lambda, in units of position.
+
+    Raises:
+        ValueError: If ``scales`` is below 1, or not ``0 < r_min <= r_max``.
+
+    Example:
+        >>> import torch
+        >>> from posenc import Positions, Space2VecGrid
+        >>> scheme = Space2VecGrid(scales=3)
+        >>> scheme.embed(scheme.prepare(Positions(torch.rand(5, 2) * 1000))).shape
+        torch.Size([5, 12])
+
+    References:
+        Mai, Janowicz, Yan, Zhu, Cai and Lao, 2020, "Multi-Scale Representation Learning for Spatial Feature
+        Distributions using Grid Cells", arXiv 2003.00824.
     """
 
     cite = """@inproceedings{mai2020multiscale,
@@ -45,22 +69,26 @@ class Space2VecGrid(Scheme):
         )
 
     @property
+    @override
     def out_dim(self) -> int:
         return 4 * self.scales
 
+    @override
     def prepare(self, pos: Positions) -> Tensor:
-        """The finished rows ``(.., N, out_dim)``."""
+        """Compute the rows ``(.., N, out_dim)``, which depend on the positions alone."""
         self._take(pos)
         sin, cos = harmonics.scaled(pos.precise(), self.scales, self.r_min, self.r_max)
-        return harmonics.finish(torch.stack([sin, cos], -1).flatten(-3), pos)
+        return harmonics.masked_rows(torch.stack([sin, cos], -1).flatten(-3), pos)
 
+    @override
     def embed(self, where: Tensor) -> Tensor:
         return where
 
+    @override
     def define_embed(self, p: Tensor) -> Tensor:
         row = []
-        for along in p:
+        for x_l in p:
             for s in range(self.scales):
-                shorter = self.r_min * (self.r_max / self.r_min) ** (s / max(self.scales - 1, 1))
-                row += [(along / shorter).sin(), (along / shorter).cos()]
+                lambda_s = self.r_min * (self.r_max / self.r_min) ** (s / max(self.scales - 1, 1))
+                row += [(x_l / lambda_s).sin(), (x_l / lambda_s).cos()]
         return torch.stack(row)

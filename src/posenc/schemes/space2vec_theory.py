@@ -1,11 +1,15 @@
-"""Space2VecTheory: sines and cosines of a place on a plane along three directions 120 degrees apart, as grid cells.
+"""Space2VecTheory: the theory variant of Space2Vec, sines and cosines along three directions 120 degrees apart.
 
     [sin(x . a_j / lambda_s), cos(x . a_j / lambda_s)],  a_j at 0, 120 and 240 degrees from the first axis
     lambda_s = r_min (r_max / r_min)^(s/(S-1)),  s = 0 .. S-1
 
-Source: Mai et al. 2020, arXiv 2003.00824. Conventions: positions are places on a plane (projected kilometres, pixels,
-..) in the unit of r_min and r_max, and not longitude and latitude; scale by scale, within one direction by direction;
-sine before cosine, all as in their code (github gengchenmai/space2vec).
+Source: Mai et al. 2020, arXiv 2003.00824.
+
+Conventions:
+- Positions are places on a plane (projected kilometers, pixels, ..) in the unit of r_min and r_max, not longitude and
+  latitude.
+- Numbers stand scale by scale, within a scale direction by direction, sine before cosine, as in the authors' code
+  (github gengchenmai/space2vec).
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import math
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from posenc.kernels import harmonics, simplex
 from posenc.positions import Positions
@@ -21,9 +26,28 @@ from posenc.scheme import Claims, Scheme
 
 
 class Space2VecTheory(Scheme):
-    """``[sin(x . a_j / lambda_s), cos(x . a_j / lambda_s)]`` for three directions and every scale, ``6 S`` numbers.
+    """Space2Vec "theory" encoding: ``6 S`` numbers, a sine and a cosine for three directions and every scale.
 
-    scales: S. r_min, r_max: the shortest and the longest lambda, in units of position; a wave is ``2 pi lambda`` long.
+        [sin(x . a_j / lambda_s), cos(x . a_j / lambda_s)],   j = 1, 2, 3,   s = 0 .. S-1
+
+    Args:
+        scales: Number S of scales.
+        r_min: Shortest lambda, in units of position; its wavelength is ``2 pi r_min``.
+        r_max: Longest lambda, in units of position.
+
+    Raises:
+        ValueError: If ``scales`` is below 1, or not ``0 < r_min <= r_max``.
+
+    Example:
+        >>> import torch
+        >>> from posenc import Positions, Space2VecTheory
+        >>> scheme = Space2VecTheory(scales=3)
+        >>> scheme.embed(scheme.prepare(Positions(torch.rand(5, 2) * 1000))).shape
+        torch.Size([5, 18])
+
+    References:
+        Mai, Janowicz, Yan, Zhu, Cai and Lao, 2020, "Multi-Scale Representation Learning for Spatial Feature
+        Distributions using Grid Cells", arXiv 2003.00824.
     """
 
     cite = """@inproceedings{mai2020multiscale,
@@ -48,24 +72,28 @@ class Space2VecTheory(Scheme):
         )
 
     @property
+    @override
     def out_dim(self) -> int:
         return 6 * self.scales
 
+    @override
     def prepare(self, pos: Positions) -> Tensor:
-        """The finished rows ``(.., N, out_dim)``."""
+        """Compute the rows ``(.., N, out_dim)``, which depend on the positions alone."""
         self._take(pos)
         along = pos.precise() @ simplex.directions(2).to(pos.coords.device).mT
         sin, cos = harmonics.scaled(along, self.scales, self.r_min, self.r_max)
-        return harmonics.finish(torch.stack([sin, cos], -1).transpose(-3, -2).flatten(-3), pos)
+        return harmonics.masked_rows(torch.stack([sin, cos], -1).transpose(-3, -2).flatten(-3), pos)
 
+    @override
     def embed(self, where: Tensor) -> Tensor:
         return where
 
+    @override
     def define_embed(self, p: Tensor) -> Tensor:
         row = []
         for s in range(self.scales):
-            shorter = self.r_min * (self.r_max / self.r_min) ** (s / max(self.scales - 1, 1))
+            lambda_s = self.r_min * (self.r_max / self.r_min) ** (s / max(self.scales - 1, 1))
             for degrees in (0, 120, 240):
                 along = p[0] * math.cos(math.radians(degrees)) + p[1] * math.sin(math.radians(degrees))
-                row += [(along / shorter).sin(), (along / shorter).cos()]
+                row += [(along / lambda_s).sin(), (along / lambda_s).cos()]
         return torch.stack(row)

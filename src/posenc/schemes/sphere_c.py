@@ -1,21 +1,24 @@
-"""SphereC: a place on the globe becomes its unit vector, at every scale of longitude and latitude.
+"""SphereC: the sphereC variant of Sphere2Vec, a unit vector on the globe at every scale of longitude and latitude.
 
-    [sin lat_s, cos lat_s cos lon_s, cos lat_s sin lon_s],   lat_s = lat / lambda_s,  lon_s = lon / lambda_s
-    lambda_s = r_min (r_max / r_min)^(s/(S-1)),  s = 0 .. S-1
+    [sin lat_s, cos lat_s cos lon_s, cos lat_s sin lon_s]   for s = 0 .. S-1
+    lat_s = lat / lambda_s,  lon_s = lon / lambda_s,  lambda_s = r_min (r_max / r_min)^(s/(S-1)),  s = 0 .. S-1
 
-Where 1 / lambda_s is no whole number the row jumps at the date line, as the authors' does.
+Where 1 / lambda_s is no whole number the row is discontinuous at the date line, as in the authors' code.
 
-Source: Mai et al. 2023, arXiv 2306.17624 (first arXiv 2201.10489); order of numbers as in their code (github
-gengchenmai/sphere2vec). Conventions: positions are (longitude, latitude), longitude first, in radians as
-``posenc.sphere`` makes them; scale by scale.
+Source: Mai et al. 2023, arXiv 2306.17624 (first arXiv 2201.10489).
+
+Conventions:
+- Positions are (longitude, latitude), longitude first, in radians as ``posenc.sphere`` makes them.
+- Numbers stand scale by scale, in the order of the authors' code (github gengchenmai/sphere2vec).
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
-from posenc.kernels import harmonics, sphere2vec
+from posenc.kernels import sphere2vec
 from posenc.kernels.harmonics import Unit
 from posenc.kernels.sphere2vec import Globe
 from posenc.positions import Positions
@@ -23,10 +26,29 @@ from posenc.scheme import Scheme
 
 
 class SphereC(Scheme):
-    """``[sin lat_s, cos lat_s cos lon_s, cos lat_s sin lon_s]`` for every scale s.
+    """Sphere2Vec sphereC: three numbers per scale, ``3 S`` in all.
 
-    scales: S. r_min, r_max: the shortest and the longest lambda, which divide angles in radians; 1 is the globe itself.
-    unit: of longitude and latitude, "radians" or "degrees".
+        [sin lat_s, cos lat_s cos lon_s, cos lat_s sin lon_s],   s = 0 .. S-1
+
+    Args:
+        scales: Number S of scales.
+        r_min: Smallest lambda, by which angles are divided; it has no unit.
+        r_max: Largest lambda; 1 leaves the angles as they are.
+        unit: Unit of longitude and latitude, "radians" or "degrees".
+
+    Raises:
+        ValueError: If ``scales`` is below 1, not ``0 < r_min <= r_max``, or ``unit`` is unknown.
+
+    Example:
+        >>> import torch
+        >>> from posenc import SphereC, sphere
+        >>> scheme = SphereC(scales=3)
+        >>> scheme.embed(scheme.prepare(sphere(torch.tensor([0.0, 13.4]), torch.tensor([0.0, 52.5])))).shape
+        torch.Size([2, 9])
+
+    References:
+        Mai, Xuan, Zuo, He, Song, Ermon, Janowicz and Lao, 2023, "Sphere2Vec: A General-Purpose Location Representation
+        Learning over a Spherical Surface for Large-Scale Geospatial Predictions", arXiv 2306.17624.
     """
 
     cite = sphere2vec.CITE
@@ -38,21 +60,24 @@ class SphereC(Scheme):
         self.claims = self.globe.claims(translation="none", isometric=True)
 
     @property
+    @override
     def out_dim(self) -> int:
         return 3 * self.globe.scales
 
+    @override
     def prepare(self, pos: Positions) -> Tensor:
-        """The finished rows ``(.., N, out_dim)``."""
-        self.globe.refuse_degrees(pos)
-        lon, lat = self.globe.scaled(self._take(pos))
-        rows = torch.stack([lat.sin, lat.cos * lon.cos, lat.cos * lon.sin], -1).flatten(-2)
-        return harmonics.finish(rows, pos)
+        """Compute the rows ``(.., N, out_dim)``, which depend on the positions alone."""
+        pos = self._take(self.globe.in_unit(pos))
+        lon_s, lat_s = self.globe.scaled(pos)
+        return self.globe.rows([lat_s.sin, lat_s.cos * lon_s.cos, lat_s.cos * lon_s.sin], pos)
 
+    @override
     def embed(self, where: Tensor) -> Tensor:
         return where
 
+    @override
     def define_embed(self, p: Tensor) -> Tensor:
         row = []
-        for a, b in self.globe.define(p)[2]:
-            row += [b.sin(), b.cos() * a.cos(), b.cos() * a.sin()]
+        for lon_s, lat_s in self.globe.define_scaled(p):
+            row += [lat_s.sin(), lat_s.cos() * lon_s.cos(), lat_s.cos() * lon_s.sin()]
         return torch.stack(row)

@@ -1,21 +1,24 @@
-"""SphereDFS: a double Fourier series on the globe: every scale of longitude times every scale of latitude.
+"""SphereDFS: the dfs variant of Sphere2Vec, a double Fourier series over scales of longitude and latitude.
 
     [sin lon_n; cos lon_n] x [sin lat_m; cos lat_m]  for all n, m,   then [sin lat_s, cos lat_s, sin lon_s, cos lon_s]
     lat_s = lat / lambda_s,  lon_s = lon / lambda_s,  lambda_s = r_min (r_max / r_min)^(s/(S-1)),  s = 0 .. S-1
 
-Inner products depend on the differences of longitude and of latitude alone, as on a torus and not on a sphere. Where
-1 / lambda_s is no whole number the row jumps at the date line, as the authors' does.
+Inner products depend on the differences of longitude and of latitude alone, as on a torus and not on a sphere.
+Where 1 / lambda_s is no whole number the row is discontinuous at the date line, as in the authors' code.
 
-Source: Mai et al. 2023, arXiv 2306.17624 (first arXiv 2201.10489); order of numbers as in their code (github
-gengchenmai/sphere2vec). Conventions: positions are (longitude, latitude), longitude first, in radians as
-``posenc.sphere`` makes them; products first, ``4 S^2`` of them, longitude slowest and sines before cosines, then the
-``4 S`` others scale by scale.
+Source: Mai et al. 2023, arXiv 2306.17624 (first arXiv 2201.10489).
+
+Conventions:
+- Positions are (longitude, latitude), longitude first, in radians as ``posenc.sphere`` makes them.
+- The ``4 S^2`` products come first, longitude slowest and sines before cosines, then the ``4 S`` others scale by scale,
+  in the order of the authors' code (github gengchenmai/sphere2vec).
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from posenc.kernels import harmonics, sphere2vec
 from posenc.kernels.harmonics import Unit
@@ -25,10 +28,29 @@ from posenc.scheme import Scheme
 
 
 class SphereDFS(Scheme):
-    """``{sin, cos}(lon_n) {sin, cos}(lat_m) for all n, m``, and SphereCPlus' first four numbers.
+    """Sphere2Vec dfs (double Fourier series): ``4 S^2 + 4 S`` numbers.
 
-    scales: S. r_min, r_max: the shortest and the longest lambda, which divide angles in radians; 1 is the globe itself.
-    unit: of longitude and latitude, "radians" or "degrees".
+        {sin, cos}(lon_n) {sin, cos}(lat_m)  for all n, m,   then  sin lat_s, cos lat_s, sin lon_s, cos lon_s
+
+    Args:
+        scales: Number S of scales.
+        r_min: Smallest lambda, by which angles are divided; it has no unit.
+        r_max: Largest lambda; 1 leaves the angles as they are.
+        unit: Unit of longitude and latitude, "radians" or "degrees".
+
+    Raises:
+        ValueError: If ``scales`` is below 1, not ``0 < r_min <= r_max``, or ``unit`` is unknown.
+
+    Example:
+        >>> import torch
+        >>> from posenc import SphereDFS, sphere
+        >>> scheme = SphereDFS(scales=3)
+        >>> scheme.embed(scheme.prepare(sphere(torch.tensor([0.0, 13.4]), torch.tensor([0.0, 52.5])))).shape
+        torch.Size([2, 48])
+
+    References:
+        Mai, Xuan, Zuo, He, Song, Ermon, Janowicz and Lao, 2023, "Sphere2Vec: A General-Purpose Location Representation
+        Learning over a Spherical Surface for Large-Scale Geospatial Predictions", arXiv 2306.17624.
     """
 
     cite = sphere2vec.CITE
@@ -40,26 +62,29 @@ class SphereDFS(Scheme):
         self.claims = self.globe.claims(translation="exact", isometric=True)
 
     @property
+    @override
     def out_dim(self) -> int:
         return 4 * self.globe.scales**2 + 4 * self.globe.scales
 
+    @override
     def prepare(self, pos: Positions) -> Tensor:
-        """The finished rows ``(.., N, out_dim)``."""
-        self.globe.refuse_degrees(pos)
-        lon, lat = self.globe.scaled(self._take(pos))
-        by_lon, by_lat = torch.cat(lon, -1), torch.cat(lat, -1)
+        """Compute the rows ``(.., N, out_dim)``, which depend on the positions alone."""
+        pos = self._take(self.globe.in_unit(pos))
+        lon_s, lat_s = self.globe.scaled(pos)
+        by_lon, by_lat = torch.cat(lon_s, -1), torch.cat(lat_s, -1)
         products = (by_lon[..., :, None] * by_lat[..., None, :]).flatten(-2)
-        rows = torch.cat([products, torch.stack([*lat, *lon], -1).flatten(-2)], -1)
-        return harmonics.finish(rows, pos)
+        return torch.cat([harmonics.masked_rows(products, pos), self.globe.rows([*lat_s, *lon_s], pos)], -1)
 
+    @override
     def embed(self, where: Tensor) -> Tensor:
         return where
 
+    @override
     def define_embed(self, p: Tensor) -> Tensor:
-        _, _, each = self.globe.define(p)
-        by_lon = [a.sin() for a, _ in each] + [a.cos() for a, _ in each]
-        by_lat = [b.sin() for _, b in each] + [b.cos() for _, b in each]
+        scaled = self.globe.define_scaled(p)
+        by_lon = [lon_s.sin() for lon_s, _ in scaled] + [lon_s.cos() for lon_s, _ in scaled]
+        by_lat = [lat_s.sin() for _, lat_s in scaled] + [lat_s.cos() for _, lat_s in scaled]
         row = [x * y for x in by_lon for y in by_lat]
-        for a, b in each:
-            row += [b.sin(), b.cos(), a.sin(), a.cos()]
+        for lon_s, lat_s in scaled:
+            row += [lat_s.sin(), lat_s.cos(), lon_s.sin(), lon_s.cos()]
         return torch.stack(row)

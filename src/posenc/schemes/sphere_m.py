@@ -1,21 +1,24 @@
-"""SphereM: unit vectors on the globe whose longitude and latitude change scale in turn, never both.
+"""SphereM: the sphereM variant of Sphere2Vec, unit vectors with only one of longitude and latitude scaled at a time.
 
-    [sin lat_s, cos lat_s cos lon, cos lat cos lon_s, cos lat_s sin lon, cos lat sin lon_s]
+    [sin lat_s, cos lat_s cos lon, cos lat cos lon_s, cos lat_s sin lon, cos lat sin lon_s]   for s = 0 .. S-1
     lat_s = lat / lambda_s,  lon_s = lon / lambda_s,  lambda_s = r_min (r_max / r_min)^(s/(S-1)),  s = 0 .. S-1
 
-Where 1 / lambda_s is no whole number the row jumps at the date line, as the authors' does.
+Where 1 / lambda_s is no whole number the row is discontinuous at the date line, as in the authors' code.
 
-Source: Mai et al. 2023, arXiv 2306.17624 (first arXiv 2201.10489); order of numbers as in their code (github
-gengchenmai/sphere2vec). Conventions: positions are (longitude, latitude), longitude first, in radians as
-``posenc.sphere`` makes them; scale by scale.
+Source: Mai et al. 2023, arXiv 2306.17624 (first arXiv 2201.10489).
+
+Conventions:
+- Positions are (longitude, latitude), longitude first, in radians as ``posenc.sphere`` makes them.
+- Numbers stand scale by scale, in the order of the authors' code (github gengchenmai/sphere2vec).
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
-from posenc.kernels import harmonics, sphere2vec
+from posenc.kernels import sphere2vec
 from posenc.kernels.harmonics import Unit
 from posenc.kernels.sphere2vec import Globe
 from posenc.positions import Positions
@@ -23,10 +26,29 @@ from posenc.scheme import Scheme
 
 
 class SphereM(Scheme):
-    """``[sin lat_s, cos lat_s cos lon, cos lat cos lon_s, cos lat_s sin lon, cos lat sin lon_s]`` for every scale s.
+    """Sphere2Vec sphereM: five numbers per scale, ``5 S`` in all.
 
-    scales: S. r_min, r_max: the shortest and the longest lambda, which divide angles in radians; 1 is the globe itself.
-    unit: of longitude and latitude, "radians" or "degrees".
+        [sin lat_s, cos lat_s cos lon, cos lat cos lon_s, cos lat_s sin lon, cos lat sin lon_s],   s = 0 .. S-1
+
+    Args:
+        scales: Number S of scales.
+        r_min: Smallest lambda, by which angles are divided; it has no unit.
+        r_max: Largest lambda; 1 leaves the angles as they are.
+        unit: Unit of longitude and latitude, "radians" or "degrees".
+
+    Raises:
+        ValueError: If ``scales`` is below 1, not ``0 < r_min <= r_max``, or ``unit`` is unknown.
+
+    Example:
+        >>> import torch
+        >>> from posenc import SphereM, sphere
+        >>> scheme = SphereM(scales=3)
+        >>> scheme.embed(scheme.prepare(sphere(torch.tensor([0.0, 13.4]), torch.tensor([0.0, 52.5])))).shape
+        torch.Size([2, 15])
+
+    References:
+        Mai, Xuan, Zuo, He, Song, Ermon, Janowicz and Lao, 2023, "Sphere2Vec: A General-Purpose Location Representation
+        Learning over a Spherical Surface for Large-Scale Geospatial Predictions", arXiv 2306.17624.
     """
 
     cite = sphere2vec.CITE
@@ -38,22 +60,26 @@ class SphereM(Scheme):
         self.claims = self.globe.claims(translation="none", isometric=False)
 
     @property
+    @override
     def out_dim(self) -> int:
         return 5 * self.globe.scales
 
+    @override
     def prepare(self, pos: Positions) -> Tensor:
-        """The finished rows ``(.., N, out_dim)``."""
-        self.globe.refuse_degrees(pos)
-        (lon, lat), (lon_s, lat_s) = self.globe.whole(self._take(pos)), self.globe.scaled(pos)
-        parts = [lat_s.sin, lat_s.cos * lon.cos, lat.cos * lon_s.cos, lat_s.cos * lon.sin, lat.cos * lon_s.sin]
-        return harmonics.finish(torch.stack(parts, -1).flatten(-2), pos)
+        """Compute the rows ``(.., N, out_dim)``, which depend on the positions alone."""
+        pos = self._take(self.globe.in_unit(pos))
+        (lon, lat), (lon_s, lat_s) = self.globe.unscaled(pos), self.globe.scaled(pos)
+        terms = [lat_s.sin, lat_s.cos * lon.cos, lat.cos * lon_s.cos, lat_s.cos * lon.sin, lat.cos * lon_s.sin]
+        return self.globe.rows(terms, pos)
 
+    @override
     def embed(self, where: Tensor) -> Tensor:
         return where
 
+    @override
     def define_embed(self, p: Tensor) -> Tensor:
-        lon, lat, each = self.globe.define(p)
-        row = []
-        for a, b in each:
-            row += [b.sin(), b.cos() * lon.cos(), lat.cos() * a.cos(), b.cos() * lon.sin(), lat.cos() * a.sin()]
+        (lon, lat), row = self.globe.define_unscaled(p), []
+        for lon_s, lat_s in self.globe.define_scaled(p):
+            row += [lat_s.sin(), lat_s.cos() * lon.cos(), lat.cos() * lon_s.cos()]
+            row += [lat_s.cos() * lon.sin(), lat.cos() * lon_s.sin()]
         return torch.stack(row)

@@ -1,16 +1,19 @@
-"""SphericalHarmonics: a place on the globe becomes the values there of all real spherical harmonics up to a degree.
+"""Spherical harmonics: all real spherical harmonics up to a degree, evaluated at a place on the globe.
 
     Y_lm = sqrt(2) P_l|m|(sin lat) sin(|m| lon)  (m < 0),    P_l0(sin lat)  (m = 0),    sqrt(2) P_lm cos(m lon)  (m > 0)
 
-orthonormal on the sphere, so that rows have length ``(degree + 1) / sqrt(4 pi)`` and inner products depend on the angle
-between two places alone, ``sum_l (2l+1)/(4 pi) P_l(cos angle)``. By recurrence: any degree, differentiable, finite at
-the poles and at degree 50.
+They are orthonormal on the sphere, so rows have length ``(degree + 1) / sqrt(4 pi)`` and inner products depend on the
+angle between two places alone, ``sum_l (2l+1)/(4 pi) P_l(cos angle)``. They are computed by recurrence, for any degree;
+they are differentiable, and finite at the poles and at degree 50.
 
-Source: Russwurm et al. 2024, arXiv 2310.06743 (as an encoding of places). Conventions: positions are (longitude,
-latitude), longitude first, in radians as ``posenc.sphere`` makes them; entry ``l^2 + l + m``, m = -l .. l; degree L has
-``(L + 1)^2`` numbers (others call L + 1 the degree). ``condon_shortley=False`` leaves the sign (-1)^m out, degree 1 is
-(y, z, x) times sqrt(3 / 4 pi) with plus signs; True puts it in, as tiny-cuda-nn has it (-y, z, -x). What goes past a
-pole comes down on its other side; angles of more than one turn are refused.
+Source: Russwurm et al. 2024, arXiv 2310.06743 (as a location encoding).
+
+Conventions:
+- Positions are (longitude, latitude), longitude first, in radians as ``posenc.sphere`` makes them.
+- Entry ``l^2 + l + m`` is Y_lm, m = -l .. l. Degree L has ``(L + 1)^2`` numbers; some libraries call L + 1 the degree.
+- ``condon_shortley=False`` omits the sign (-1)^m, so that degree 1 is (y, z, x) times sqrt(3 / 4 pi). True includes it,
+  as tiny-cuda-nn does: (-y, z, -x).
+- A latitude beyond a pole continues on the other side of it. Angles of more than one turn are refused.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import math
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from posenc.kernels import harmonics
 from posenc.kernels.harmonics import TURN, Unit
@@ -27,10 +31,28 @@ from posenc.scheme import Claims, Scheme
 
 
 class SphericalHarmonics(Scheme):
-    """``e(lon, lat) = (Y_00, Y_1-1, Y_10, Y_11, .. Y_LL)`` at that place.
+    """Real spherical harmonics as a location encoding, ``(degree + 1)^2`` numbers.
 
-    degree: the largest l. unit: of longitude and latitude, "radians" or "degrees". condon_shortley: with the sign
-    ``(-1)^m``.
+        e(lon, lat) = (Y_00, Y_1-1, Y_10, Y_11, .. Y_LL)(lon, lat)
+
+    Args:
+        degree: Largest degree L of a harmonic, at least 1.
+        unit: Unit of longitude and latitude, "radians" or "degrees".
+        condon_shortley: Whether to include the Condon-Shortley phase ``(-1)^m``.
+
+    Raises:
+        ValueError: If ``degree`` is below 1 or ``unit`` is unknown.
+
+    Example:
+        >>> import torch
+        >>> from posenc import SphericalHarmonics, sphere
+        >>> scheme = SphericalHarmonics(degree=3)
+        >>> scheme.embed(scheme.prepare(sphere(torch.tensor([0.0, 13.4]), torch.tensor([0.0, 52.5])))).shape
+        torch.Size([2, 16])
+
+    References:
+        Russwurm, Klemmer, Rolf, Zbinden and Tuia, 2024, "Geographic Location Encoding with Spherical Harmonics and
+        Sinusoidal Representation Networks", arXiv 2310.06743.
     """
 
     cite = """@inproceedings{russwurm2024geographic,
@@ -64,24 +86,30 @@ class SphericalHarmonics(Scheme):
         )
 
     @property
+    @override
     def out_dim(self) -> int:
         return (self.degree + 1) ** 2
 
+    @override
     def prepare(self, pos: Positions) -> Tensor:
-        """The finished rows ``(.., N, (degree + 1)^2)``."""
+        """Compute the rows ``(.., N, out_dim)``, which depend on the positions alone."""
         harmonics.refuse_degrees(type(self).__name__, pos, self.unit)
         rows = harmonics.harmonics(*harmonics.lon_lat(self._take(pos), self.unit), self.degree)
         if self.condon_shortley:
             m = [abs(m) for l in range(self.degree + 1) for m in range(-l, l + 1)]  # noqa: E741
             rows = rows * (1 - 2 * (torch.tensor(m, device=rows.device) % 2))
-        return harmonics.finish(rows, pos)
+        return harmonics.masked_rows(rows, pos)
 
+    @override
     def embed(self, where: Tensor) -> Tensor:
         return where
 
+    @override
     def define_embed(self, p: Tensor) -> Tensor:
-        """The textbook's unnormalised Legendre functions, ``P_mm = (2m-1)!! cos^m lat`` and ``(l-m) P_lm = (2l-1) sin
-        lat P_l-1,m - (l+m-1) P_l-2,m``, each divided by its norm; their explicit sum is off by 2e-6 at degree 30.
+        """Evaluate the textbook's unnormalized associated Legendre functions and divide each by its norm.
+
+        ``P_mm = (2m-1)!! cos^m lat`` and ``(l-m) P_lm = (2l-1) sin lat P_l-1,m - (l+m-1) P_l-2,m``. The explicit sum of
+        powers would be wrong by 2e-6 at degree 30.
         """
         lon, lat = (angle * (math.pi / 180 if self.unit == "degrees" else 1) for angle in p)
         P = {}
@@ -94,7 +122,7 @@ class SphericalHarmonics(Scheme):
         for l in range(self.degree + 1):  # noqa: E741
             for m in range(-l, l + 1):
                 a = abs(m)
-                size = math.sqrt((2 * l + 1) / (4 * math.pi)) * math.prod(k**-0.5 for k in range(l - a + 1, l + a + 1))
+                norm = math.sqrt((2 * l + 1) / (4 * math.pi)) * math.prod(k**-0.5 for k in range(l - a + 1, l + a + 1))
                 around = 1 if m == 0 else math.sqrt(2) * ((a * lon).sin() if m < 0 else (m * lon).cos())
-                row.append(P[l, a] * size * around * (-1 if self.condon_shortley and m % 2 else 1))
+                row.append(P[l, a] * norm * around * (-1 if self.condon_shortley and m % 2 else 1))
         return torch.stack(row)

@@ -1,12 +1,18 @@
-"""STRING: multi-axis RoPE in a learned basis, the most general rotation that is exactly relative.
+"""STRING: multi-axis rotary embedding in a learned orthogonal basis, with exactly relative logits (Cayley-STRING).
 
     R(p) = P diag(R_2(theta_i . p)) P^T,    P = (I - S)(I + S)^{-1},    S = -S^T and theta_i in R^axes learned
 
-Source: Schenck et al. 2025, arXiv 2502.02562, section 3 ("Cayley-STRING"): the generators of all axes commute because
-they are block diagonal in one basis, so ``R(p)^T R(p') = R(p' - p)``. Conventions: pairs are (2i, 2i+1) in the basis P;
-the leading P cancels between query and key and is kept all the same, so that a token without a place is left alone.
-Before training S = 0 and pair i turns with axis ``i mod axes`` at ``base^(-floor(i / axes) axes / (d/2))``: axial RoPE.
-Every head has its own S and theta, kept in float32 whatever the model is cast to.
+The generators of all axes are block diagonal in one basis, so they commute and ``R(p)^T R(p') = R(p' - p)``. STRING is
+the most general rotation with this property.
+
+Source: Schenck et al. 2025, arXiv 2502.02562, section 3 ("Cayley-STRING").
+
+Conventions:
+- Pairs are (2i, 2i+1) in the basis P.
+- The leading P cancels between query and key. It is computed nevertheless, so that a token without a position stays
+  unchanged.
+- Initially S = 0 and pair i rotates with axis ``i mod axes`` at ``base^(-floor(i / axes) axes / (d/2))``: axial RoPE.
+- Each head has its own S and theta, which stay in float32 when the model is cast to a narrower dtype.
 """
 
 from __future__ import annotations
@@ -16,25 +22,45 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
-from posenc.kernels.rotary import Turn, for_heads, turn, turns
-from posenc.kernels.widths import of_width
+from posenc.kernels.rotary import Rotation, for_heads, prepare_rotation, rotate
+from posenc.kernels.shape_checks import require_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Head, Scheme, per_head
 
 
 class Basis(NamedTuple):
-    """P of every head ``(h, 1, d, d)``, and the turns in it."""
+    """Basis P of each head ``(h, 1, d, d)``, and the rotations in that basis."""
 
     basis: Tensor
-    by: Turn
+    by: Rotation
 
 
 class STRING(Scheme):
-    """``q_p -> P R(Theta p) P^T q_p``, keys too: logits depend on ``p_k - p_q`` alone.
+    """Cayley-STRING: q and k rotate in a learned basis, so logits depend only on ``p_k - p_q``.
 
-    head_dim: a head's width, even. heads: h, key heads where query heads share them. axes: P. base: of the first
-    frequencies.
+        q_p -> P R(Theta p) P^T q_p,   k_p -> P R(Theta p) P^T k_p
+
+    Args:
+        head_dim: Width d of a head in channels, even and at least ``2 * axes``.
+        heads: Number of heads h; in grouped-query attention the number of key heads.
+        axes: Number of position axes.
+        base: Base of the initial frequencies, which are in radians per unit of position.
+
+    Raises:
+        ValueError: If ``head_dim`` is odd or below ``2 * axes``, a count is below 1, or ``base`` is not positive.
+
+    Example:
+        >>> import torch
+        >>> from posenc import STRING, attention, grid
+        >>> q, k, v = torch.randn(3, 1, 4, 6, 12).unbind()  # each (B, H, N, D)
+        >>> attention(q, k, v, scheme=STRING(12, heads=4), q_pos=grid(2, 3)).shape
+        torch.Size([1, 4, 6, 12])
+
+    References:
+        Schenck, Reid, Jacob, Bewley, Ainslie et al., 2025, "Learning the RoPEs: Better 2D and 3D Position Encodings
+        with STRING", arXiv 2502.02562, section 3.
     """
 
     cite = """@inproceedings{schenck2025learning,
@@ -77,7 +103,7 @@ class STRING(Scheme):
         )
 
     def reset_parameters(self) -> None:
-        """Axial RoPE in the channels' own basis (also after building on the meta device)."""
+        """Set S and theta to those of axial RoPE, also after the module was built on the meta device."""
         _, axes, pairs = self.theta.shape
         with torch.no_grad():
             self.skew.zero_()
@@ -86,29 +112,34 @@ class STRING(Scheme):
                 self.theta[:, i % axes, i] = self.base ** -((i // axes) * axes / pairs)
 
     @property
+    @override
     def head_width(self) -> int:
         return self.head_dim
 
+    @override
     def prepare(self, pos: Positions) -> Basis:
         self._take(pos)
-        coords = pos.precise().unsqueeze(-3)[..., None]  # (.., 1, N, P, 1) by (h, 1, P, R)
-        by = turns((coords * self.theta.double()[:, None]).sum(-2), pos, "interleaved")
+        coords = pos.precise().unsqueeze(-3)[..., None]  # (.., 1, N, P, 1) times (h, 1, P, R)
+        by = prepare_rotation((coords * self.theta.double()[:, None]).sum(-2), pos, "interleaved")
         return Basis(cayley(self.skew.double(), self.head_dim)[:, None].to(pos.table_dtype), by)
 
+    @override
     def transform(self, x: Tensor, where: Basis, site: Literal["q", "k", "v", "o"]) -> Tensor:
-        return self._turned(x, where.basis, where.by) if site in ("q", "k") else x
+        return self._rotated(x, where.basis, where.by) if site in ("q", "k") else x
 
+    @override
     def rerotate(self, x: Tensor, where_from: Basis, where_to: Basis, site: Literal["k", "v"] = "k") -> Tensor:
-        """``R(p' - p) (R(p) k)``."""
-        return self._turned(x, where_to.basis, where_to.by.after(where_from.by)) if site == "k" else x
+        """Rotate a cached key by the change of position: ``R(p' - p) (R(p) k)``."""
+        return self._rotated(x, where_to.basis, where_to.by.after(where_from.by)) if site == "k" else x
 
-    def _turned(self, x: Tensor, basis: Tensor, by: Turn) -> Tensor:
-        basis = per_head(basis, of_width(x, self.head_dim, "STRING"), "STRING", dim=-4)[:, 0]
+    def _rotated(self, x: Tensor, basis: Tensor, by: Rotation) -> Tensor:
+        basis = per_head(basis, require_width(x, self.head_dim, "STRING"), "STRING", dim=-4)[:, 0]
         wide = torch.promote_types(x.dtype, basis.dtype)
-        with torch.autocast(x.device.type, enabled=False):  # a product in half precision is no rotation
-            inside = turn(x.to(wide) @ basis.to(wide), for_heads(by, x, "STRING"))
+        with torch.autocast(x.device.type, enabled=False):  # half precision would not keep lengths
+            inside = rotate(x.to(wide) @ basis.to(wide), for_heads(by, x, "STRING"))
             return (inside @ basis.to(wide).mT).to(x.dtype)
 
+    @override
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: Head) -> Tensor:
         if site not in ("q", "k"):
             return x
@@ -120,17 +151,25 @@ class STRING(Scheme):
                 both = torch.outer(one[i], one[j]) - torch.outer(one[j], one[i])
                 antisymmetric = antisymmetric + next(entry) * both
         basis = (one - antisymmetric) @ torch.linalg.inv(one + antisymmetric)
-        turned = list(basis.T @ x)
+        y = list(basis.T @ x)
         for i in range(d // 2):
             angle = torch.stack([p[a] * self.theta[own, a, i] for a in range(len(p))]).sum()
-            u, v = turned[2 * i], turned[2 * i + 1]
-            turned[2 * i] = u * torch.cos(angle) - v * torch.sin(angle)
-            turned[2 * i + 1] = v * torch.cos(angle) + u * torch.sin(angle)
-        return basis @ torch.stack(turned)
+            u, v = y[2 * i], y[2 * i + 1]
+            y[2 * i] = u * torch.cos(angle) - v * torch.sin(angle)
+            y[2 * i + 1] = v * torch.cos(angle) + u * torch.sin(angle)
+        return basis @ torch.stack(y)
 
 
 def cayley(upper: Tensor, size: int) -> Tensor:
-    """``(I - S)(I + S)^{-1}``, orthogonal, from the entries of S above its diagonal, row by row."""
+    """Cayley transform ``(I - S)(I + S)^{-1}`` of a skew-symmetric matrix S, an orthogonal matrix.
+
+    Args:
+        upper: Entries of S above its diagonal, row by row, ``(.., d (d - 1) / 2)``.
+        size: Side d of S.
+
+    Returns:
+        Orthogonal matrices ``(.., d, d)``.
+    """
     i, j = torch.triu_indices(size, size, 1, device=upper.device).unbind()
     flat = upper.new_zeros(*upper.shape[:-1], size * size).index_copy(-1, i * size + j, upper)
     skew = flat.unflatten(-1, (size, size)) - flat.unflatten(-1, (size, size)).mT

@@ -1,11 +1,14 @@
-"""SwinBias: a learned number for each head and each offset inside a window, on any number of axes.
+"""SwinBias: the relative position bias of Swin, a learned scalar per head and per offset inside a window, on any axes.
 
     s_ij = q_i . k_j + B_h[p_j - p_i],   B of (2 w_1 - 1)(2 w_2 - 1) .. offsets        (eq. 4)
 
-Source: Liu et al. 2021, arXiv 2103.14030; the same as the relative bias of BEiT and LeViT. Conventions: positions lie
-inside the window, 0 <= p_a < w_a, axes in the order of the data; rows of the table are row-major in the offset of key
-minus query, from ``1 - w``. The authors' released tables count query minus key: theirs is ``table.flip(0)``. The table
-starts as N(0, 0.02^2), as there; one a layer there, and built for the query heads.
+Source: Liu et al. 2021, arXiv 2103.14030. BEiT and LeViT use the same bias.
+
+Conventions:
+- Positions lie inside the window, 0 <= p_a < w_a, with the axes in the order of the data.
+- The rows of the table are row-major in the offset of key minus query, from ``1 - w``. The authors' released tables
+  count query minus key: theirs is ``table.flip(0)``.
+- The table starts as N(0, 0.02^2) and belongs to one layer, as in the authors' code. It is built for the query heads.
 """
 
 from __future__ import annotations
@@ -15,19 +18,40 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from posenc.kernels.pairs import Pairs, window_reader, window_rows
-from posenc.kernels.tables import of_pairs
+from posenc.kernels.table_lookup import look_up_pairs
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, Scheme, per_head
 
 SIGMA = 0.02
+"""Standard deviation of the initial table."""
 
 
 class SwinBias(Scheme):
-    """``B_h[p_j - p_i]`` on the logits, for whole positions inside a window.
+    """Relative position bias inside a window, for whole positions.
 
-    heads: the number of query heads. window: its size on each axis, as (7, 7). generator: of the first table.
+        s_ij = q_i . k_j + B_h[p_j - p_i]
+
+    Args:
+        heads: Number of query heads.
+        window: Size of the window in positions on each axis, for example (7, 7).
+        generator: Random generator for the initial table, ``(offsets, heads)``; torch's default generator if None.
+
+    Raises:
+        ValueError: If ``heads`` is below 1, or ``window`` is empty or has a size below 1.
+
+    Example:
+        >>> import torch
+        >>> from posenc import SwinBias, attention, grid
+        >>> q, k, v = torch.randn(3, 1, 4, 6, 12).unbind()  # each (B, H, N, D)
+        >>> attention(q, k, v, scheme=SwinBias(4, window=(2, 3)), q_pos=grid(2, 3)).shape
+        torch.Size([1, 4, 6, 12])
+
+    References:
+        Liu, Lin, Cao, Hu, Wei, Zhang, Lin and Guo, 2021, "Swin Transformer: Hierarchical Vision Transformer using
+        Shifted Windows", arXiv 2103.14030, eq. 4.
     """
 
     cite = """@inproceedings{liu2021swin,
@@ -66,19 +90,27 @@ class SwinBias(Scheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the table anew (also after building on the meta device)."""
+        """Draw the initial table again, also after the module was built on the meta device.
+
+        Args:
+            generator: Random generator; torch's default generator if None.
+        """
         nn.init.normal_(self.table, std=SIGMA, generator=generator)
 
+    @override
     def prepare(self, pos: Positions) -> Positions:
         return self._whole(pos)
 
+    @override
     def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
         return Pairs(where_q, where_k)
 
-    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
+    @override
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
         table = per_head(self.table, q, "SwinBias", dim=1)
-        return pair.neutral(of_pairs(table, window_rows(pair, self.window)))
+        return pair.neutral(look_up_pairs(table, window_rows(pair, self.window)))
 
+    @override
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
         read, table = window_reader(pair, self.window), per_head(self.table, q, "SwinBias", dim=1)
         table = table.expand(-1, q.shape[1])
@@ -90,6 +122,7 @@ class SwinBias(Scheme):
 
         return offset
 
+    @override
     def define_bias(self, at: At) -> Tensor:
         row = 0
         for axis, size in enumerate(self.window):

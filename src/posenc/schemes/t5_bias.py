@@ -1,34 +1,48 @@
-"""T5Bias: a learned number for each head and each bucket of distances, exact near by and logarithmic far away.
+"""T5Bias: the relative position bias of T5, a learned scalar per head and bucket of distances, logarithmic far away.
 
     s_ij = q_i . k_j + b_h[bucket(p_j - p_i)]
     bucket(d) = [d > 0] n + (|d|  if |d| < e  else  min(e + floor(log(|d| / e) / log(D / e) (n - e)), n - 1))
 
-with n = B / 2 buckets a side and e = n / 2. Causal (``bidirectional=False``): n = B, and every later key (d > 0) is in
-bucket 0, at distance 0.
+with n = B / 2 buckets per side and e = n / 2. Causal (``bidirectional=False``): n = B, and all later keys (d > 0) share
+bucket 0 with distance 0.
 
-Source: Raffel et al. 2020, arXiv 1910.10683, section 2.1, and the public code of T5 (github google-research/t5), whose
-buckets these are; where the logarithm would round, the edges are found in whole numbers instead. Conventions: one table
-``(B, H)`` for all layers, as there; T5 does not divide the logits by sqrt(d): ``attention(.., scale=1)``. The table
-starts as N(0, 0.02^2).
+Source: Raffel et al. 2020, arXiv 1910.10683, section 2.1, and the public code of T5 (github google-research/t5), which
+defines these buckets.
+
+Conventions:
+- Where the logarithm would be rounded, bucket edges are computed in whole numbers instead.
+- All layers share one table ``(B, H)``, which starts as N(0, 0.02^2).
+- T5 does not divide the logits by sqrt(d): call ``attention(.., scale=1)``.
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from posenc.kernels.pairs import Pairs
-from posenc.kernels.tables import of_pairs
+from posenc.kernels.table_lookup import look_up_pairs
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, Scheme, per_head
 
 SIGMA = 0.02
+"""Standard deviation of the initial table."""
 
 
 def buckets_by_distance(buckets: int, max_distance: int, *, bidirectional: bool) -> tuple[int, ...]:
-    """The bucket of each distance from ``-max_distance`` to ``max_distance``; all beyond are as the last.
+    """Bucket of each distance from ``-max_distance`` to ``max_distance``; larger distances share the last bucket.
 
-    ``n >= e (D / e)^(s / L)`` in whole numbers: ``n^L e^s >= e^L D^s`` for bucket e + s of L logarithmic ones.
+    Bucket e + s of the L logarithmic ones starts at ``n >= e (D / e)^(s / L)``. In whole numbers this is
+    ``n^L e^s >= e^L D^s``.
+
+    Args:
+        buckets: Number B of buckets.
+        max_distance: Distance D from which on all share a bucket.
+        bidirectional: Whether later keys have half of the buckets, or all share bucket 0.
+
+    Returns:
+        ``2 D + 1`` bucket numbers, for the distances -D .. D.
     """
     side = buckets // 2 if bidirectional else buckets
     exact = side // 2
@@ -46,10 +60,30 @@ def buckets_by_distance(buckets: int, max_distance: int, *, bidirectional: bool)
 
 
 class T5Bias(Scheme):
-    """``b_h[bucket(p_j - p_i)]`` on the logits, for whole positions on one axis.
+    """Relative position bias of T5, for whole positions on one axis.
 
-    heads: the number of query heads. buckets: B, in T5 32. max_distance: D, from which on all share a bucket, in T5
-    128. bidirectional: whether later keys have half of the buckets (T5's encoder) or none (its decoder).
+        s_ij = q_i . k_j + b_h[bucket(p_j - p_i)]
+
+    Args:
+        heads: Number of query heads.
+        buckets: Number B of buckets, even if bidirectional; 32 in T5.
+        max_distance: Distance D in positions from which on all share a bucket; 128 in T5.
+        bidirectional: Whether later keys have half of the buckets (T5's encoder), or none of their own (its decoder).
+        generator: Random generator for the initial table ``(buckets, heads)``; torch's default generator if None.
+
+    Raises:
+        ValueError: If ``heads`` is below 1, ``buckets`` is too small or odd, or ``max_distance`` has an exact bucket.
+
+    Example:
+        >>> import torch
+        >>> from posenc import T5Bias, attention, sequence
+        >>> q, k, v = torch.randn(3, 1, 4, 6, 12).unbind()  # each (B, H, N, D)
+        >>> attention(q, k, v, scheme=T5Bias(4), q_pos=sequence(6), scale=1.0).shape
+        torch.Size([1, 4, 6, 12])
+
+    References:
+        Raffel, Shazeer, Roberts, Lee, Narang, Matena, Zhou, Li and Liu, 2020, "Exploring the Limits of Transfer
+        Learning with a Unified Text-to-Text Transformer", arXiv 1910.10683, section 2.1.
     """
 
     cite = """@article{raffel2020exploring,
@@ -102,19 +136,27 @@ class T5Bias(Scheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the table anew (also after building on the meta device)."""
+        """Draw the initial table again, also after the module was built on the meta device.
+
+        Args:
+            generator: Random generator; torch's default generator if None.
+        """
         nn.init.normal_(self.table, std=SIGMA, generator=generator)
 
+    @override
     def prepare(self, pos: Positions) -> Positions:
         return self._whole(pos)
 
+    @override
     def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
         return Pairs(where_q, where_k)
 
-    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, seen: Tensor | None) -> Tensor:
+    @override
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
         row = pair.distance().clamp(-self.max_distance, self.max_distance).long() + self.max_distance
-        return pair.neutral(of_pairs(self._by_distance(q), row))
+        return pair.neutral(look_up_pairs(self._by_distance(q), row))
 
+    @override
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
         read, far, values = pair.reader(), self.max_distance, self._by_distance(q).expand(-1, q.shape[1])
 
@@ -126,9 +168,10 @@ class T5Bias(Scheme):
         return bucketed
 
     def _by_distance(self, q: Tensor) -> Tensor:
-        """``b_h`` of every distance, ``(2 D + 1, H)``."""
+        """Bias ``b_h`` of every distance -D .. D, ``(2 D + 1, H)``."""
         return per_head(self.table[torch.tensor(self.bucket, device=self.table.device)], q, "T5Bias", dim=1)
 
+    @override
     def define_bias(self, at: At) -> Tensor:
         distance, (buckets, heads) = int(at.k_pos[at.j, 0] - at.q_pos[at.i, 0]), self.table.shape
         side, n = (buckets // 2, abs(distance)) if self.bidirectional else (buckets, max(-distance, 0))

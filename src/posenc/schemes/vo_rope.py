@@ -1,13 +1,17 @@
-"""VO-RoPE: values are turned by their position too, and the output of attention is turned back by the query's.
+"""VO-RoPE: rotary embedding of values too; a value rotates by its position, an output rotates back by the query's.
 
     s_ij = (R_i q_i) . (R_j k_j) = q_i . R_{j-i} k_j           at the sites q and k
     o_i  = R_i^T sum_j a_ij (R_j v_j) = sum_j a_ij R_{j-i} v_j  at the sites v and o
 
-Source: Su 2025, kexue.fm/archives/10862 (nine settings: any of q, k, v, o, qk, vo, qkv, qkvo, or none); earlier as
-"RoPER" (labml.ai, 2022) and in POYO, arXiv 2310.16046 (qkvo). Values turn by +j theta, outputs by -i theta, before W_O.
-Only settings with both or neither of q and k, and both or neither of v and o, are relative:
+Source: Su 2025, kexue.fm/archives/10862 (nine choices of sites: q, k, v, o, qk, vo, qkv, qkvo, or none).
+Earlier the scheme was published as "RoPER" (labml.ai, 2022) and in POYO, arXiv 2310.16046 (qkvo).
 
-    none qk vo qkvo: relative        q k v o qkv (and any other): not
+Conventions:
+- Values rotate by +j theta and outputs by -i theta, before W_O.
+- The scheme is relative if it rotates both or neither of q and k, and both or neither of v and o:
+
+      relative      none, qk, vo, qkvo
+      not relative  q, k, v, o, qkv and all others
 """
 
 from __future__ import annotations
@@ -16,19 +20,39 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from posenc.frequencies import geometric
-from posenc.kernels.rotary import PAIRINGS, Pairing, Turn, channels, spread, turn, turns
-from posenc.kernels.widths import of_width
+from posenc.kernels.rotary import PAIRINGS, Pairing, Rotation, channels, prepare_rotation, rotate, with_head_axis
+from posenc.kernels.shape_checks import require_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
 
 class VORoPE(Scheme):
-    """``o_i = sum_j a_ij R_{j-i} v_j``, with ``a_ij`` from ``q_i . R_{j-i} k_j``: positions reach the values.
+    """Rotary embedding of queries, keys, values and outputs, so that the output also depends on distances ``j - i``.
 
-    head_dim: a head's width, even. at: the sites that turn, letters of "qkvo" in this order. base: of the schedule.
-    pairing: which channels turn together.
+        o_i = sum_j a_ij R_{j-i} v_j,   a_ij = softmax_j(q_i . R_{j-i} k_j / sqrt(d))
+
+    Args:
+        head_dim: Width d of a head in channels, even.
+        at: Sites that rotate, letters of "qkvo" in this order; "" for none.
+        base: Base of the geometric schedule of frequencies, in radians per unit of position.
+        pairing: Channels that rotate together: "interleaved", (2i, 2i+1); "half" or "across", (i, i + d/2).
+
+    Raises:
+        ValueError: If ``head_dim`` is odd, or ``at`` or ``pairing`` is not one of the above.
+
+    Example:
+        >>> import torch
+        >>> from posenc import VORoPE, attention, sequence
+        >>> q, k, v = torch.randn(3, 1, 4, 6, 12).unbind()  # each (B, H, N, D)
+        >>> attention(q, k, v, scheme=VORoPE(12), q_pos=sequence(6)).shape
+        torch.Size([1, 4, 6, 12])
+
+    References:
+        Su, 2025, "Transformer Upgrade Road 19: The Second Kind of Rotary Position Embedding", kexue.fm/archives/10862.
+        Azabou et al., 2023 (POYO), arXiv 2310.16046.
     """
 
     cite = """@misc{su2025vorope,
@@ -71,24 +95,29 @@ class VORoPE(Scheme):
         )
 
     @property
+    @override
     def head_width(self) -> int | None:
         return self.head_dim if self.claims.sites else None
 
-    def prepare(self, pos: Positions) -> Turn:
+    @override
+    def prepare(self, pos: Positions) -> Rotation:
         self._take(pos)
-        p = spread(pos.precise(), pos)
+        p = with_head_axis(pos.precise(), pos)
         theta = torch.tensor(self.theta, dtype=p.dtype, device=p.device)
-        return turns(p * theta, pos, self.pairing)
+        return prepare_rotation(p * theta, pos, self.pairing)
 
-    def transform(self, x: Tensor, where: Turn, site: Literal["q", "k", "v", "o"]) -> Tensor:
+    @override
+    def transform(self, x: Tensor, where: Rotation, site: Literal["q", "k", "v", "o"]) -> Tensor:
         if site not in self.claims.sites:
             return x
-        return turn(of_width(x, self.head_dim, "VORoPE"), where, back=site == "o")
+        return rotate(require_width(x, self.head_dim, "VORoPE"), where, back=site == "o")
 
-    def rerotate(self, x: Tensor, where_from: Turn, where_to: Turn, site: Literal["k", "v"] = "k") -> Tensor:
-        """``R_{n' - n} (R_n k)``, and cached values alike."""
-        return turn(x, where_to.after(where_from)) if site in self.claims.sites else x
+    @override
+    def rerotate(self, x: Tensor, where_from: Rotation, where_to: Rotation, site: Literal["k", "v"] = "k") -> Tensor:
+        """Rotate a cached key or value by the change of position: ``R_{n' - n} (R_n k)``."""
+        return rotate(x, where_to.after(where_from)) if site in self.claims.sites else x
 
+    @override
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
         y, sign = list(x), -1 if site == "o" else 1
         for theta, (a, b) in zip(self.theta, channels(self.pairing, self.head_dim).tolist(), strict=True):

@@ -1,14 +1,17 @@
-"""xPos: RoPE whose pairs also decay with distance, the fast ones most.
+"""xPos: extrapolatable RoPE; the logit of each rotated channel pair also decays with distance, fastest for fast pairs.
 
     q_m -> zeta_i^{(m - c) / B} R_m q_m,    k_n -> zeta_i^{-(n - c) / B} R_n k_n
     zeta_i = (i / (d/2) + gamma) / (1 + gamma),  i = 0 .. d/2 - 1;    s_mn = sum_i zeta_i^{(m - n) / B} Re(..)
 
 Source: Sun et al. 2022, arXiv 2212.10554, section 3.2 and algorithm 1; gamma 0.4, B 512 (``scale_base`` of github
-microsoft/torchscale). The centre c cancels in the logits. Released code puts it at the middle of the text at hand, so
-keys that are cached grow stale as a text grows: here it is fixed, the middle of the range.
+microsoft/torchscale).
 
-Queries grow as ``zeta_0^-|m - c| / B`` at most and would overflow far from c, so the range is closed: up to 150 times
-at its ends, which float16 still holds. Made for causal attention: a key ahead of its query is amplified.
+Conventions:
+- The center c cancels in the logits. The released code places it at the middle of the current text, so cached keys
+  become wrong as the text grows. Here it is fixed: the middle of the range.
+- Queries grow by at most ``zeta_0^-(|m - c| / B)`` and would overflow far from c, so the range of positions is closed.
+  At its ends the growth is at most 150, which float16 still holds.
+- The scheme is made for causal attention: a key after its query is amplified.
 """
 
 from __future__ import annotations
@@ -18,30 +21,61 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from posenc.frequencies import geometric
-from posenc.kernels.rotary import PAIRINGS, Pairing, Turn, channels, marks, spread, turn, turns
-from posenc.kernels.widths import of_width
+from posenc.kernels.rotary import (
+    PAIRINGS,
+    Pairing,
+    Rotation,
+    channels,
+    placed_mask,
+    prepare_rotation,
+    rotate,
+    with_head_axis,
+)
+from posenc.kernels.shape_checks import require_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
 GROWTH = 3.5**4
-"""The most that queries and keys grow, at the ends of the range: of the paper's gamma, four B from the centre."""
+"""Largest growth of queries and keys, at the ends of the range: with the paper's gamma, four B from the center."""
 
 
 class Sides(NamedTuple):
-    """The turn of queries, which decays one way, and that of keys, which decays the other."""
+    """Scaled rotations of queries and of keys, whose scales are inverse to one another."""
 
-    q: Turn
-    k: Turn
+    q: Rotation
+    k: Rotation
 
 
 class XPos(Scheme):
-    """``s_mn = sum_i zeta_i^{(m - n) / B} Re(q_i conj(k_i) e^{i (m - n) theta_i})``, for positions 0 .. extent.
+    """Rotary embedding with exponential decay (xPos), for positions from 0 to ``extent``.
 
-    head_dim: a head's width, even. extent: the last position; at most ``8 scale_base`` with the paper's gamma, which is
-    how far from 0 the smallest zeta stays. scale_base: B. base: of the frequencies. pairing: which channels turn
-    together.
+        s_mn = sum_i zeta_i^{(m - n) / B} Re(q_i conj(k_i) e^{i (m - n) theta_i})
+
+    Args:
+        head_dim: Width d of a head in channels, even.
+        extent: Last position; with the paper's gamma at most ``8 * scale_base``.
+        scale_base: Decay length B in units of position.
+        gamma: Offset of the decay rates; a smaller gamma decays faster.
+        base: Base of the geometric schedule of frequencies, in radians per unit of position.
+        pairing: Channels that rotate together: "interleaved", (2i, 2i+1); "half" or "across", (i, i + d/2).
+
+    Raises:
+        ValueError: If ``head_dim`` is odd, a number is not positive, ``extent`` is too large for ``scale_base``, or
+            ``pairing`` is unknown.
+
+    Example:
+        >>> import torch
+        >>> from posenc import XPos, attention, sequence
+        >>> q, k, v = torch.randn(3, 1, 4, 6, 12).unbind()  # each (B, H, N, D)
+        >>> attention(q, k, v, scheme=XPos(12, extent=60), q_pos=sequence(6)).shape
+        torch.Size([1, 4, 6, 12])
+
+    References:
+        Sun, Dong, Patra, Ma, Huang, Benhaim, Chaudhary, Song and Wei, 2022, "A Length-Extrapolatable Transformer",
+        arXiv 2212.10554, section 3.2 and algorithm 1.
     """
 
     cite = """@article{sun2022xpos,
@@ -87,7 +121,7 @@ class XPos(Scheme):
             )
         if pairing not in PAIRINGS:
             raise ValueError(f"XPos pairs channels {', '.join(map(repr, PAIRINGS))}; got {pairing!r}.")
-        self.head_dim, self.centre, self.scale_base, self.gamma = head_dim, extent / 2, scale_base, gamma
+        self.head_dim, self.center, self.scale_base, self.gamma = head_dim, extent / 2, scale_base, gamma
         self.pairing: Pairing = pairing
         self.theta = tuple(geometric(head_dim // 2, base=base, device=torch.device("cpu")).tolist())
         self.claims = Claims(
@@ -102,34 +136,39 @@ class XPos(Scheme):
         )
 
     @property
+    @override
     def head_width(self) -> int:
         return self.head_dim
 
+    @override
     def prepare(self, pos: Positions) -> Sides:
         self._take(pos)
-        p, half = spread(pos.precise(), pos), self.head_dim // 2
+        p, half = with_head_axis(pos.precise(), pos), self.head_dim // 2
         theta = torch.tensor(self.theta, dtype=p.dtype, device=p.device)
-        by = turns(p * theta, pos, self.pairing)
+        by = prepare_rotation(p * theta, pos, self.pairing)
         zeta = (torch.arange(half, dtype=p.dtype, device=p.device) / half + self.gamma) / (1 + self.gamma)
-        exponent = (p - self.centre) / self.scale_base
-        exponent = exponent if pos.placed is None else exponent * marks(pos.placed)
+        exponent = (p - self.center) / self.scale_base
+        exponent = exponent if pos.placed is None else exponent * placed_mask(pos.placed)
         growth, kind = zeta**exponent, by.cos_sin.dtype
         return Sides(by.scaled(growth.to(kind)), by.scaled((1 / growth).to(kind)))
 
+    @override
     def transform(self, x: Tensor, where: Sides, site: Literal["q", "k", "v", "o"]) -> Tensor:
         if site not in ("q", "k"):
             return x
-        return turn(of_width(x, self.head_dim, "XPos"), where.q if site == "q" else where.k)
+        return rotate(require_width(x, self.head_dim, "XPos"), where.q if site == "q" else where.k)
 
+    @override
     def rerotate(self, x: Tensor, where_from: Sides, where_to: Sides, site: Literal["k", "v"] = "k") -> Tensor:
-        """``zeta^{-(n' - n) / B} R_{n' - n}`` of the cached key."""
-        return turn(x, where_to.k.after(where_from.k)) if site == "k" else x
+        """Multiply a cached key by ``zeta^{-(n' - n) / B} R_{n' - n}``."""
+        return rotate(x, where_to.k.after(where_from.k)) if site == "k" else x
 
+    @override
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
         y, half = list(x), self.head_dim // 2
         for i, (a, b) in enumerate(channels(self.pairing, self.head_dim).tolist()):
             zeta = (i / half + self.gamma) / (1 + self.gamma)
-            size = zeta ** ((1 if site == "q" else -1) * (p[0] - self.centre) / self.scale_base)
+            size = zeta ** ((1 if site == "q" else -1) * (p[0] - self.center) / self.scale_base)
             cos, sin = torch.cos(p[0] * self.theta[i]), torch.sin(p[0] * self.theta[i])
             y[a], y[b] = size * (x[a] * cos - x[b] * sin), size * (x[b] * cos + x[a] * sin)
         return torch.stack(y) if site in ("q", "k") else x

@@ -1,0 +1,134 @@
+"""``posenc data``: make, download or check the data of a task."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+from tyro.conf import Positional
+
+
+def data(
+    task: Positional[Literal["latin-squares", "fashion-mnist", "recordings", "development-fmri", "hcp"]],
+    read: Path | None = None,
+    to: Path | None = None,
+    train: int = 8000,
+    iid: int = 1000,
+    ood: int = 300,
+    subjects: int = 10,
+    drop: bool = False,
+    blocks: int | None = None,
+    gap: int = 20,
+    rule: Literal["authors", "entailment"] = "authors",
+    seed: int = 0,
+) -> int:
+    """Make or download the data of a task, or check your own data file.
+
+    For example:
+
+    posenc data latin-squares --to puzzles.npz --train 8100 --seed 3
+
+    posenc data latin-squares --read my_puzzles.csv
+
+    posenc data fashion-mnist
+
+    posenc data recordings --read mine.npz --drop --to whole.npz
+
+    posenc data recordings --read one_long.npz --blocks 10 --gap 20 --to pieces.npz
+
+    posenc data development-fmri --to brains --subjects 20
+
+    posenc data hcp
+
+    Args:
+        task: Name of the task.
+        read: Your own file, to check and describe it: puzzles as CSV in the authors' format, or recordings.
+        to: File to write; for downloads a folder (default: $POSENC_CACHE or the system's cache folder).
+        train: Number of training puzzles.
+        iid: Number of held-out puzzles of the training distribution.
+        ood: Number of out-of-distribution puzzles; the other puzzles keep a minimum distance to them.
+        subjects: Number of subjects of development-fmri, downloaded with nilearn.
+        drop: Leave out channels of recordings that are constant or not finite.
+        blocks: Cut the recordings of one subject into this number of blocks, so that some can be held out.
+        gap: Time steps left out between two blocks.
+        rule: Definition of the three puzzle classes.
+        seed: Seed of the puzzles; equal seeds give equal puzzles on every machine.
+    """
+    if task == "fashion-mnist":
+        return _download(read, to)
+    if task == "development-fmri":
+        return _fetch(read, to, subjects)
+    if task == "recordings":
+        return _recordings(read, to, drop, blocks, gap)
+    if task == "hcp":
+        from posenc.workbench.tasks import brain
+
+        print(brain.HCP_INSTRUCTIONS, end="")
+        return 0
+    return _puzzles(read, to, (train, iid, ood), rule, seed)
+
+
+def _puzzles(
+    read: Path | None, to: Path | None, sizes: tuple[int, int, int], rule: Literal["authors", "entailment"], seed: int
+) -> int:
+    from posenc.workbench.tasks import latin_squares
+
+    if (read is None) == (to is None):
+        raise ValueError("say one thing: --to FILE makes puzzles, --read FILE.csv checks those you have.")
+    if read is not None:
+        puzzles = latin_squares.read_csv(read, rule)
+        counts = {f"{kind}-vector": int((puzzles.kind == kind).sum()) for kind in (1, 2, 3)}
+        print(f"{read}: {len(puzzles)} puzzles, each with one answer: {counts}, digest {puzzles.digest()[:16]}")
+        return 0
+    assert to is not None
+    made = latin_squares.generate_dataset(*sizes, seed=seed, rule=rule)
+    latin_squares.save_dataset(made, to)
+    print(json.dumps(made.manifest, indent=2))
+    print(to)
+    return 0
+
+
+def _recordings(path: Path | None, to: Path | None, drop: bool, blocks: int | None, gap: int) -> int:
+    from posenc.workbench.tasks import recordings
+
+    if path is None:
+        raise ValueError("say what to read: posenc data recordings --read FILE")
+    loaded = recordings.read_recordings(path, drop=drop)
+    if blocks is not None:
+        loaded = recordings.cut_into_blocks(loaded, blocks, gap)
+    times = sorted({each.shape[1] for each in loaded.series})
+    description = {
+        "recordings": len(loaded),
+        "subjects": len(set(loaded.subjects)),
+        "channels": len(loaded.channels),
+        "times": times[0] if len(times) == 1 else [times[0], times[-1]],
+        "modules": None if loaded.modules is None else len(set(loaded.modules)),
+        "coordinates": None if loaded.coordinates is None else loaded.coordinates.shape[1],
+        "left out": list(loaded.dropped),
+    }
+    print(json.dumps(description, indent=2))
+    if to is not None:
+        recordings.write_recordings(loaded, to)
+        print(to)
+    return 0
+
+
+def _download(read: Path | None, to: Path | None) -> int:
+    from posenc.workbench.tasks import images
+
+    if read is not None:
+        raise ValueError(
+            "fashion-mnist is downloaded, so --read has no use here. To use your own copy: posenc run STUDY --data DIR"
+        )
+    print(images.download_files(images.FASHION_MNIST, to or images.cache_folder()))
+    return 0
+
+
+def _fetch(read: Path | None, to: Path | None, subjects: int) -> int:
+    from posenc.workbench.tasks import brain, images
+
+    if read is not None:
+        raise ValueError("development-fmri is fetched; to learn from images that you have: posenc run masked DIR")
+    print(brain.download_development_fmri(to or images.cache_folder() / "development-fmri", subjects))
+    return 0

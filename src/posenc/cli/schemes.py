@@ -1,0 +1,233 @@
+"""Commands about encodings: ``posenc list``, ``check``, ``cite`` and ``new``."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+import keyword
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tyro.conf import Positional
+
+from posenc.cli.terminal import console
+
+if TYPE_CHECKING:
+    from posenc.contract import Report
+
+
+def list_schemes(format: Literal["table", "json"] = "table", unbounded: bool = False, axes: int | None = None) -> int:
+    """List all encodings with their claims.
+
+    For example:
+
+    posenc list
+
+    posenc list --unbounded --axes 2
+
+    posenc list --format json
+
+    Args:
+        format: Output format.
+        unbounded: Only encodings that take any position.
+        axes: Only encodings that take positions with this number of axes.
+    """
+    rows = [row for row in claims_of_all() if not unbounded or row["range"] is None]
+    rows = [row for row in rows if axes is None or axes in row["axes"] or "any" in row["axes"]]
+    if format == "json":
+        print(json.dumps(rows, indent=2))
+        return 0
+    from rich.table import Table
+
+    from posenc.contract.case import range_in_words
+
+    table = Table(*("name", "summary", "translation", "learned", "range", "axes", "sites", "sharing"), box=None)
+    for row in rows:
+        limits = range_in_words(row["range"], "any position")
+        table.add_row(
+            row["name"], row["summary"], row["translation"], "yes" if row["learned"] else "no", limits,
+            ", ".join(map(str, row["axes"])), ", ".join(row["sites"]) or "none", row["sharing"],
+        )  # fmt: skip
+    console().print(table)
+    return 0
+
+
+def check(what: Positional[str], compiling: bool = False, all: bool = False) -> int:
+    """Run the contract checks on an encoding, by name or in your own file, and print the first failure to fix.
+
+    For example:
+
+    posenc check RoPE
+
+    posenc check my_scheme.py --all
+
+    Args:
+        what: Encoding by its name in posenc list, or a Python file; all encodings of a file are checked.
+        compiling: Also run the slow checks that call torch.compile.
+        all: Print every failure, not only the first.
+    """
+    from posenc import scheme_text
+    from posenc.contract import check as run_contract
+
+    schemes = _schemes_in(Path(what)) if what.endswith(".py") else [scheme_text.find(what)]
+    failed = False
+    for scheme in schemes:
+        report = run_contract(scheme, compiling=compiling)
+        print(f"{scheme.__name__}: {report if all else _first_failure(report)}")
+        failed = failed or not report.ok
+    return int(failed)
+
+
+def _first_failure(report: Report) -> str:
+    """Describe the failure to fix first; most other failures follow from it."""
+    first, others = report.next, len(report.failures) - 1
+    if first is None:
+        return report.counted
+    if first.unwritten:
+        return f"{report.counted}\n  write next: {first.trouble}"
+    more = f"\n  {others} more checks failed, possibly because of this one; list them with --all" if others else ""
+    return f"{report.counted}\n  fix next: {first.check}: {first.case}: {first.trouble}{more}"
+
+
+def cite(names: Positional[tuple[str, ...]]) -> int:
+    """Print the BibTeX entries of encodings, each once.
+
+    For example:
+
+    posenc cite rope gridpe > encodings.bib
+
+    Args:
+        names: Encodings by their name in posenc list.
+    """
+    from posenc import scheme_text
+
+    if not names:
+        raise ValueError("no encoding is named. Write posenc cite rope gridpe, or see posenc list.")
+    entries = {kind: kind.cite.strip() for kind in map(scheme_text.find, names)}
+    for kind, entry in entries.items():
+        if not entry:
+            print(f"{kind.__name__} has no paper of its own; cite posenc.", file=sys.stderr)
+    print("\n\n".join(dict.fromkeys(filter(None, entries.values()))))
+    return 0
+
+
+def new(name: Positional[str], to: Path | None = None) -> int:
+    """Write a Python file with the skeleton of a new encoding; posenc check then names what to write next.
+
+    For example:
+
+    posenc new my_scheme && posenc check my_scheme.py
+
+    Args:
+        name: Name in snake case; the class gets the same name in CamelCase.
+        to: File to write. Default: NAME.py.
+    """
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise ValueError(f"{name!r} cannot name a Python file and class. Use letters, digits and _, as my_scheme.")
+    path = to or Path(f"{name}.py")
+    if path.exists():
+        raise ValueError(f"{path} exists already and is left unchanged. Choose another name, or --to FILE.")
+    path.write_text(SKELETON.replace("MyScheme", "".join(word.capitalize() for word in name.split("_"))))
+    print(f"{path}\nNext: posenc check {path}")
+    return 0
+
+
+SKELETON = '''"""One sentence that names this encoding; posenc list shows it.
+
+    the formula, with the symbols of the paper
+
+Source: authors, year, arXiv number, equations. Conventions: choices that the paper leaves open.
+"""
+
+from __future__ import annotations
+
+import torch
+from posenc import Claims, Positions, Scheme
+
+
+class MyScheme(Scheme):
+    """One-line summary of the encoding.
+
+    Args:
+        dim: Width of the embedding.
+        scale: Describe every argument, with its unit and default.
+    """
+
+    cite = ""
+    examples = ({"dim": 12}, {"dim": 12, "scale": 0.5})
+
+    def __init__(self, dim: int, scale: float = 1.0) -> None:
+        super().__init__()
+        self.dim, self.scale = dim, scale
+        self.claims = Claims(  # Every claim is measured; posenc check names a wrong one.
+            translation="none",
+            isometric=False,
+            learned=False,
+            range=None,
+            axes=1,
+            sites=frozenset({"embed"}),
+            sharing="model",
+            cacheable=True,
+        )
+
+    @property
+    def out_dim(self) -> int:
+        return self.dim
+
+    def prepare(self, pos: Positions) -> torch.Tensor:
+        self._take(pos)  # Raises ValueError for positions that the claims exclude.
+        raise NotImplementedError("prepare: make the rows here, zero for tokens without a place (pos.placed)")
+
+    def embed(self, where: torch.Tensor) -> torch.Tensor:
+        return where
+
+    def define_embed(self, p: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError("define_embed: the formula for one position, loops allowed, float64")
+'''
+
+
+def claims_of_all() -> list[dict[str, Any]]:
+    """Collect the claims of every scheme from its declared examples.
+
+    Returns:
+        One mapping per scheme, with its name, summary, file and claims. "axes" and "sites" are those of any example;
+        the other claims are those of the first.
+    """
+    from posenc.schemes import catalogue
+
+    rows = []
+    for name, kind in catalogue().items():
+        claims = [kind(**options).claims for options in kind.examples]
+        first = dataclasses.asdict(claims[0])
+        rows.append(
+            {
+                "name": name,
+                "summary": (sys.modules[kind.__module__].__doc__ or "").split("\n")[0],
+                "file": Path(sys.modules[kind.__module__].__file__ or "").name,
+                **first,
+                "axes": sorted({claim.axes or "any" for claim in claims}, key=str),
+                "sites": sorted(set().union(*(claim.sites for claim in claims))),
+            }
+        )
+    return rows
+
+
+def _schemes_in(path: Path) -> list[Any]:
+    from posenc.schemes import schemes_in
+
+    name = f"file:{path.stem}"  # The prefix keeps a file random.py from replacing the module random.
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ValueError(f"there is no file {path}. Give a Python file with a class that subclasses posenc.Scheme.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # pickle looks up classes here.
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ValueError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    schemes = list(schemes_in(module).values())
+    if not schemes:
+        raise ValueError(f"{path} defines no scheme. Subclass posenc.Scheme and write its abstract `prepare`.")
+    return schemes

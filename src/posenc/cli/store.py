@@ -1,0 +1,65 @@
+"""Stores as files: ``store pack`` and ``store merge``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+
+def pack(
+    to: Annotated[Positional[Path], arg(metavar="DIR")],
+    study: str | None = None,
+    preset: str | None = None,
+    out: Path = Path("runs"),
+) -> int:
+    """Write finished results, without weights, as files small enough to commit.
+
+    One file for each study and preset, STUDY-PRESET.pack, of at most 1 MB; more runs go into further files. Merge them
+    into any store: posenc store merge DIR.
+
+    For example:
+
+    posenc store pack results
+
+    posenc store pack results --study latin-squares --preset standard --out runs
+
+    Args:
+        to: Folder that receives the packs.
+        study: Only this study.
+        preset: Only this preset.
+        out: The store.
+    """
+    from posenc.workbench import packs
+    from posenc.workbench.store import Store
+
+    for path in packs.pack(Store(out, create=False), to, study, preset):
+        print(f"{path}  {path.stat().st_size:,} bytes, {len(packs.read(path)[1])} runs")
+    return 0
+
+
+def merge(
+    source: Annotated[Positional[Path], arg(metavar="FILE|DIR")],
+    out: Path = Path("runs"),
+) -> int:
+    """Bring a pack, a folder of packs or another store into a store.
+
+    A run that is stored already with an equal result stays one run. Where the results differ both are kept, and posenc
+    results shows them. A merged run counts as finished; draw its page: posenc report STUDY --out STORE.
+
+    For example:
+
+    posenc store merge results/latin-squares-standard.pack --out runs
+
+    Args:
+        source: A pack, a folder of packs, or another store.
+        out: The store; made if absent.
+    """
+    from posenc.workbench import packs
+    from posenc.workbench.store import Store
+
+    if not source.exists():
+        raise ValueError(f"{source} is not there. Name a pack, a folder of packs or a store.")
+    print(packs.merge(Store(out), source))
+    return 0

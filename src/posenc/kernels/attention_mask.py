@@ -1,0 +1,78 @@
+"""Causal, sliding-window and packed-document attention masks, built for one block of queries at a time.
+
+    mask_ij = [j <= i] [j > i - window] [document_j = document_i] [key j is not padding]
+
+No (Q, K) mask is stored. The indices ``i`` and ``j`` count tokens in their order, not positions. The queries are the
+last of the keys, as in decoding. If only the first factor applies, SDPA's ``is_causal`` is used and no mask is built.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch import Tensor
+
+from posenc.positions import readable
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AttentionMask:
+    """Rule of an attention mask with its tensors, which need O(Q + K) memory.
+
+    Attributes:
+        queries: number of queries Q; query ``i`` is key ``keys - queries + i``.
+        keys: number of keys K.
+        document: document number of each key, ``(K,)`` or ``(B, K)``, different for different documents; None for one.
+        real: False for padding, ``(K,)`` or ``(B, K)``; None for no padding.
+        window: number of tokens that a query attends to, itself included; None for all earlier tokens.
+    """
+
+    queries: int
+    keys: int
+    document: Tensor | None = None
+    real: Tensor | None = None
+    window: int | None = None
+
+    @property
+    def triangular(self) -> bool:
+        """True for the plain causal mask with as many queries as keys."""
+        return self.queries == self.keys and self._plain_causal
+
+    @property
+    def _plain_causal(self) -> bool:
+        return self.document is None and self.real is None and (self.window is None or self.window >= self.keys)
+
+    def rows(self, device: torch.device, at: slice = slice(None)) -> Tensor | None:
+        """Return the mask of some queries, ``(at, K)`` or ``(B, 1, at, K)``; None if they attend to all keys."""
+        if self.queries == 1 and self._plain_causal:
+            return None
+        key, before = torch.arange(self.keys, device=device), self.keys - self.queries
+        query = key[before:][at, None]
+        mask = key <= query
+        if self.window is not None:
+            mask = mask & (key > query - self.window)
+        if self.document is not None:
+            own = self.document[..., before:][..., at]
+            mask = mask & (own[..., :, None] == self.document[..., None, :])
+        if self.real is not None:
+            mask = mask & self.real[..., None, :]
+        return mask[:, None] if mask.dim() == 3 else mask
+
+
+def document_starts(numbers: Tensor, before: Tensor | None = None) -> Tensor:
+    """Return True at each token ``(.., N)`` whose document number differs from that of the token before it.
+
+    The first token is compared with ``before (.., 1)``, or counts as equal without it. The running sum of the result
+    numbers documents in order, so that a document number that occurs again later gives a new document.
+    """
+    return numbers.diff(dim=-1, prepend=numbers[..., :1] if before is None else before) != 0
+
+
+def may_exclude_keys(mask: Tensor) -> bool:
+    """Return True if a mask may exclude a key.
+
+    The mask is read only for one query on a CPU. In decoding such a query mostly attends to all keys. In other cases
+    reading the mask would cost more than it saves, and the result is True.
+    """
+    return not (readable(mask) and mask.device.type == "cpu" and mask.shape[-2] == 1 and bool(mask.all()))

@@ -1,0 +1,60 @@
+"""Assignment of schemes to layers: factories ``layer -> scheme``, which all models take.
+
+rope = RoPE(64)
+Encoder(config, layers(rope, rope, rope, NoPE()))                   # RoPE in three layers of every four
+Encoder(config, layers(PEG(64), repeat=False, rest=NoPE()))         # PEG after the first block only
+Encoder(config, layers(lambda layer: Learned(64, 512), NoPE()))     # a separate table in every second layer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from posenc.scheme import Scheme
+
+Turn = Scheme | Callable[[int], Scheme]
+
+
+def layers(*turns: Turn, repeat: bool = True, rest: Turn | None = None) -> Callable[[int], Scheme]:
+    """Make a factory that gives layer ``l`` the scheme number ``l mod n`` of n given schemes.
+
+    Args:
+        turns: schemes, each shared by the layers that get it, or functions ``layer -> scheme`` that make one scheme per
+            layer.
+        repeat: whether the schemes are repeated after the n-th layer. If False, the later layers get ``rest``.
+        rest: scheme of the layers after the n-th, with ``repeat=False``.
+
+    Returns:
+        A function from the number of a layer, counted from 0, to its scheme.
+
+    Raises:
+        ValueError: no schemes, a layer after the last scheme without ``rest``, or a scheme that claims to be per layer
+            and would be shared by two layers.
+    """
+    if not turns or (repeat and rest is not None):
+        raise ValueError(
+            "layers takes at least one scheme, and `rest` only with repeat=False: layers(rope, rope, rope, NoPE()), or "
+            f"layers(peg, repeat=False, rest=NoPE()); got {len(turns)} with repeat={repeat}."
+        )
+    strange = next((turn for turn in (*turns, rest) if turn is not None and not callable(turn)), None)
+    if strange is not None:
+        raise ValueError(
+            f"layers takes schemes, or functions of a layer's number that make one; got {strange!r}. For one named in "
+            "text write build(parse(text), known) of posenc.scheme_text."
+        )
+
+    def scheme_of(layer: int) -> Scheme:
+        turn = turns[layer % len(turns)] if repeat or layer < len(turns) else rest
+        if turn is None:
+            raise ValueError(f"{len(turns)} layers were given schemes, and this is layer {layer}. Pass rest=..")
+        if not isinstance(turn, Scheme):
+            return turn(layer)
+        taken = (*turns[:layer], rest if layer > len(turns) else None)
+        if turn.claims.per_layer and any(turn is other for other in taken):
+            raise ValueError(
+                f"{type(turn).__name__} is per layer, and layer {layer} would share it with an earlier layer. Pass a "
+                "function that makes one: layers(lambda layer: ..)."
+            )
+        return turn
+
+    return scheme_of

@@ -1,0 +1,1 @@
+"""The workbench: everything that runs experiments. The library never imports it."""

@@ -1,0 +1,112 @@
+"""Stores of the first layout: their keys held module paths and labels. An alias file maps each key to an identity.
+
+    aliases.json     {"format": 1, "identities": {KEY OF 16 DIGITS: IDENTITY OF 24 DIGITS}}
+
+Folders and files of such a store stay as they are. Parents are mapped before their children, whose identity holds the
+identity of the parent. The file is written whole or not at all; without write access the map is made in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from posenc.workbench.identity import canonical
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.training.checkpoint import write_whole
+
+FORMAT = 1
+OLD_DIGITS = 16
+PROCEDURES: Mapping[str, str] = {
+    "posenc.studies.globe.work:train_unit": "globe.train",
+    "posenc.studies.classifying:train_unit": "classification.train",
+    "posenc.studies.other_sizes:measure_unit": "classification.sizes",
+    "posenc.studies.image_fit.work:train_unit": "image-fit.train",
+    "posenc.studies.language.work:train_unit": "language.train",
+    "posenc.studies.latin_squares.work:train_unit": "latin-squares.train",
+    "posenc.studies.latin_squares.measuring:measure_unit": "latin-squares.measure",
+    "posenc.studies.masked.work:train_unit": "masked.train",
+    "posenc.studies.nmar.work:train_unit": "nmar.train",
+    "posenc.studies.permuted.work:train_unit": "permuted.train",
+    "posenc.studies.points.work:train_unit": "points.train",
+    "posenc.studies.scene.work:train_unit": "scene.train",
+    "posenc.studies.shape_fit.work:train_unit": "shape-fit.train",
+}
+"""Functions as stores of the first layout name them, and the procedures that they were. Frozen: all of version 1."""
+
+PARENTS = ("trained", "reference")
+"""Settings of measuring runs that held the keys of the runs they read."""
+
+
+class Aliases(msgspec.Struct):
+    """The contents of ``aliases.json``."""
+
+    format: int
+    identities: dict[str, str]
+
+
+def is_old(key: str) -> bool:
+    """Whether a folder name is a key of the first layout."""
+    return len(key) == OLD_DIGITS and all(digit in "0123456789abcdef" for digit in key)
+
+
+def upgraded(spec: RunSpec, identities: Mapping[str, str]) -> RunSpec:
+    """A run as the first layout stored it, with its procedure and the identities of its parents."""
+    if spec.procedure:
+        return spec
+    variant = spec.variant.removesuffix(f", {spec.condition}")  # labels of the first layout ended in the condition
+    settings = dict(spec.settings)
+    named = {role: settings.pop(role) for role in PARENTS if isinstance(settings.get(role), str)}
+    parents = {role: identities.get(key, key) for role, key in named.items() if key}
+    procedure = PROCEDURES.get(spec.entry, spec.entry)
+    return msgspec.structs.replace(spec, variant=variant, procedure=procedure, parents=parents, settings=settings)
+
+
+def identities_of(specs: Mapping[str, RunSpec]) -> dict[str, str]:
+    """Key of the first layout to identity, parents before children."""
+    known: dict[str, str] = {}
+    left = dict(specs)
+    while left:
+        ready = {key: spec for key, spec in left.items() if not (_parents(spec) & left.keys())} or left
+        known |= {key: upgraded(spec, known).identity for key, spec in ready.items()}
+        left = {key: spec for key, spec in left.items() if key not in ready}
+    return known
+
+
+def old_key(spec: RunSpec) -> str | None:
+    """Key under which the first layout would have stored a training run; None for a procedure that it did not have."""
+    entry = next((old for old, procedure in PROCEDURES.items() if procedure == spec.procedure), None)
+    if entry is None or spec.version != 1 or spec.parents:
+        return None
+    label = spec.variant if spec.condition == "main" else f"{spec.variant}, {spec.condition}"
+    decides = [spec.study, label, spec.seed, entry, canonical(spec.settings, "settings")]
+    return hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()[:OLD_DIGITS]
+
+
+def read_aliases(path: Path) -> dict[str, str]:
+    """Key to identity as the alias file has it; nothing where there is none or it is damaged: it is made again."""
+    try:
+        aliases = msgspec.json.decode(path.read_bytes(), type=Aliases)
+    except (OSError, msgspec.DecodeError):
+        return {}
+    return aliases.identities if aliases.format == FORMAT else {}
+
+
+def write_aliases(path: Path, identities: Mapping[str, str]) -> None:
+    """Write the alias file at once; a read-only store does without."""
+    try:
+        write_whole(path, msgspec.json.encode(Aliases(FORMAT, dict(identities)), order="sorted"))
+    except OSError:
+        return
+
+
+def _parents(spec: RunSpec) -> set[str]:
+    return {str(spec.settings[role]) for role in PARENTS if spec.settings.get(role)}
+
+
+def old_keys(names: Iterable[str]) -> list[str]:
+    """Folder names of the first layout, sorted."""
+    return sorted(name for name in names if is_old(name))

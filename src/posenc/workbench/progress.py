@@ -1,0 +1,303 @@
+"""Progress of runs: events, remaining time, and displays (a live table in a terminal, plain lines elsewhere)."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, Protocol, TextIO, runtime_checkable
+
+import msgspec
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from posenc.workbench.runs import RunSpec
+
+SCORES = ("accuracy", "psnr", "iou", "rmse", "loss")
+"""Prefixes of the metrics that are shown first."""
+HEARTBEAT = 10.0
+"""Seconds between plain lines while no run finishes."""
+
+
+class Event(msgspec.Struct, kw_only=True):
+    """Progress event of one run.
+
+    Attributes:
+        key: Identity of the run.
+        kind: Type of the event. "skipped" means that the result was stored before.
+        step: Training steps made.
+        steps: Training steps in total.
+        rate: Samples per second.
+        metrics: New measurements.
+        message: Error of a failed run, or the reason for waiting.
+    """
+
+    key: str
+    kind: Literal["started", "progress", "finished", "skipped", "failed"]
+    step: int = 0
+    steps: int = 0
+    rate: float = 0.0
+    metrics: dict[str, float] = {}
+    message: str = ""
+
+
+class ProgressState:
+    """State of all runs, updated by events: running, finished, speed and remaining time.
+
+    A resumed run is credited only with the steps made since it resumed.
+
+    Args:
+        specs: The runs.
+        costs: Identity -> relative cost of a run, on any scale; 1 by default.
+        clock: Function that returns the time in seconds.
+    """
+
+    def __init__(self, specs: Sequence[RunSpec], costs: Mapping[str, float], clock: Callable[[], float]) -> None:
+        self.specs = {spec.identity: spec for spec in specs}
+        self.costs = {key: costs.get(key, 1.0) for key in self.specs}
+        self.clock, self.began = clock, clock()
+        self.running: dict[str, Event] = {}
+        self.ended: dict[str, Event] = {}
+        self.first: dict[str, float] = {}
+        self.credit = 0.0
+
+    def add(self, event: Event) -> None:
+        """Update the state with one event."""
+        key, fraction = event.key, event.step / max(event.steps, 1)
+        if event.kind == "started" and event.message:  # Another process executes this run; it waits here.
+            return
+        if event.kind in ("started", "progress"):
+            if event.kind == "progress":
+                if not self.first and not self.ended:  # Time before, such as reading data, is not training speed.
+                    self.began = self.clock()
+                self.first.setdefault(key, fraction)
+                event.metrics = (self.running[key].metrics if key in self.running else {}) | event.metrics
+            self.running[key] = event
+            return
+        self.running.pop(key, None)
+        self.ended[key] = event
+        if event.kind == "finished":
+            self.credit += self.costs[key] * (1 - self.first.get(key, 0.0))
+
+    def name(self, key: str) -> str:
+        """Name of a run: "rope seed 0 (weight decay 0.1)"."""
+        spec = self.specs[key]
+        return f"{spec.variant} seed {spec.seed}" + ("" if spec.condition == "main" else f" ({spec.condition})")
+
+    @property
+    def left(self) -> int:
+        """Number of runs that have not ended."""
+        return len(self.specs) - len(self.ended)
+
+    @property
+    def rate(self) -> float:
+        """Samples per second of all running runs together."""
+        return sum(event.rate for event in self.running.values())
+
+    def eta(self) -> float | None:
+        """Remaining time in seconds at the average speed so far; None before the first progress."""
+        inside = {key: event.step / event.steps for key, event in self.running.items() if event.steps}
+        made = self.credit + sum(self.costs[k] * (f - self.first.get(k, f)) for k, f in inside.items())
+        remaining = sum(cost * (1 - inside.get(k, 0.0)) for k, cost in self.costs.items() if k not in self.ended)
+        elapsed = self.clock() - self.began
+        return remaining * elapsed / made if made > 0 and elapsed > 0 else None
+
+    def summary(self) -> str:
+        """One line: "12 of 33 done, 2 running, 19 waiting, 10,400 samples/s, about 2 min left"."""
+        parts = [f"{len(self.ended)} of {len(self.specs)} done", f"{len(self.running)} running"]
+        parts.append(f"{self.left - len(self.running)} waiting")
+        if self.rate:
+            parts.append(f"{self.rate:,.0f} samples/s")
+        if (eta := self.eta()) is not None:
+            parts.append(f"about {format_duration(eta)} left")
+        return ", ".join(parts)
+
+    def latest(self, most: int = 2) -> list[str]:
+        """Latest metric of the first few running runs: "multires seed 0: psnr 31.204"."""
+        measured = {key: event.metrics for key, event in self.running.items() if event.metrics}
+        return [f"{self.name(key)}: {format_metrics(metrics, 1)}" for key, metrics in list(measured.items())[:most]]
+
+
+@runtime_checkable
+class Display(Protocol):
+    """Display of events; a context manager, so that the terminal is restored after an error."""
+
+    def __enter__(self) -> Display: ...
+    def __exit__(self, *exception: object) -> None: ...
+    def emit(self, event: Event) -> None: ...
+
+
+class PlainDisplay:
+    """Plain-text display: one line per finished run, and one line every ten seconds while none finishes."""
+
+    def __init__(self, tally: ProgressState, stream: TextIO) -> None:
+        self.tally, self.stream, self.last = tally, stream, tally.clock()
+
+    def __enter__(self) -> PlainDisplay:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        return None
+
+    def emit(self, event: Event) -> None:
+        self.tally.add(event)
+        now, name = self.tally.clock(), self.tally.name(event.key)
+        if event.kind in ("finished", "skipped", "failed"):
+            detail = event.message if event.kind == "failed" else format_metrics(event.metrics)
+            note = {"finished": "", "skipped": "already done", "failed": "FAILED"}[event.kind]
+            text = ": ".join(part for part in (name, note, detail) if part)
+            self._line(f"[{len(self.tally.ended)}/{len(self.tally.specs)}] {text}", now)
+        elif event.kind == "started" and event.message:
+            self._line(f"{name}: {event.message}", now)
+        elif now - self.last >= HEARTBEAT:
+            self._line("; ".join([self.tally.summary(), *self.tally.latest()]), now)
+
+    def _line(self, text: str, now: float) -> None:
+        print(text, file=self.stream, flush=True)
+        self.last = now
+
+
+class LiveTable:
+    """Live table in a terminal: one row per running run, then a summary line; finished runs are printed above."""
+
+    def __init__(self, tally: ProgressState, console: Console) -> None:
+        from rich.live import Live
+
+        self.tally, self.console = tally, console
+        self.live = Live(console=console, get_renderable=self._render, refresh_per_second=4, transient=True)
+
+    def __enter__(self) -> LiveTable:
+        self.live.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.live.stop()
+
+    def emit(self, event: Event) -> None:
+        self.tally.add(event)
+        name = self.tally.name(event.key)
+        if event.kind == "finished":
+            self.console.print(f"{name}: {format_metrics(event.metrics)}", markup=False, highlight=False)
+        elif event.kind == "failed":
+            self.console.print(f"{name}: FAILED: {event.message}", markup=False, highlight=False, style="bold red")
+
+    def _render(self) -> RenderableType:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table as Grid
+        from rich.text import Text
+
+        grid = Grid(box=None, pad_edge=False)
+        for title in ("running", "", "step", "samples/s", "latest"):
+            grid.add_column(title, justify="right" if title in ("step", "samples/s") else "left", no_wrap=True)
+        for key, event in list(self.tally.running.items()):
+            bar = ProgressBar(total=max(event.steps, 1), completed=event.step, width=20)
+            latest = event.message or format_metrics(event.metrics)
+            name = Text(self.tally.name(key))
+            grid.add_row(name, bar, f"{event.step}/{event.steps}", f"{event.rate:,.0f}", Text(latest))
+        return Group(grid, Text(self.tally.summary()))
+
+
+def format_metrics(metrics: Mapping[str, float], most: int = 3) -> str:
+    """Format metrics: "accuracy_iid 0.981, accuracy_ood 0.714", scores first, at most `most` of them."""
+
+    def rank(name: str) -> tuple[bool, int, str]:
+        return not name.startswith(SCORES), name.count("_"), name
+
+    ranked = sorted(metrics.items(), key=lambda item: rank(item[0]))
+    return ", ".join(f"{name} {_short(value)}" for name, value in ranked[:most])
+
+
+def _short(value: float) -> str:
+    """Format with three decimals; below 0.1 with three significant digits, from 10,000 without decimals."""
+    if abs(value) >= 1e4 and math.isfinite(value):
+        return f"{value:,.0f}"
+    return f"{value:.3f}" if value == 0 or abs(value) >= 0.1 or not math.isfinite(value) else f"{value:.3g}"
+
+
+def format_duration(seconds: float) -> str:
+    """Format a duration: "45 s", "12 min", "3 h 20 min", "4 days 2 h"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes // 1440} days {minutes % 1440 // 60} h"
+
+
+def make_display(specs: Sequence[RunSpec], costs: Mapping[str, float], stream: TextIO) -> Display:
+    """Create the display for a stream.
+
+    Args:
+        specs: The runs.
+        costs: Identity -> relative cost of a run.
+        stream: Where to print.
+
+    Returns:
+        A live table if the stream is a terminal, otherwise plain lines.
+    """
+    tally = ProgressState(specs, costs, time.monotonic)
+    if not stream.isatty():
+        return PlainDisplay(tally, stream)
+    from rich.console import Console
+
+    return LiveTable(tally, Console(file=stream))
+
+
+class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """Estimated cost of a preset on this machine.
+
+    Attributes:
+        seconds: Wall-clock time.
+        memory_bytes: Peak memory of all processes together.
+        runs: Number of runs.
+    """
+
+    seconds: float
+    memory_bytes: float
+    runs: int
+
+    def __str__(self) -> str:
+        memory = f"{self.memory_bytes / 2**30:.1f} GiB of memory"
+        runs = f"{self.runs} run" if self.runs == 1 else f"{self.runs} runs"
+        return f"{runs}, about {format_duration(self.seconds)}, about {memory}"
+
+
+class ConsentError(ValueError):
+    """A long preset was started without --yes where no terminal can confirm it."""
+
+
+def confirm(
+    estimate: CostEstimate,
+    yes: bool,
+    interactive: bool,
+    ask: Callable[[str], str] = input,
+    show: Callable[[str], None] = print,
+) -> bool:
+    """Show the estimated cost of a preset and ask for confirmation.
+
+    Args:
+        estimate: The estimated cost.
+        yes: Start without asking.
+        interactive: True if a terminal can answer.
+        ask: Function that asks a question and returns the answer.
+        show: Function that prints a line.
+
+    Returns:
+        True if the preset may start.
+
+    Raises:
+        ConsentError: There is no terminal and `yes` is not set.
+    """
+    show(f"This preset takes {estimate}.")
+    if yes:
+        return True
+    if not interactive:
+        raise ConsentError(f"This preset takes {estimate}, and there is no terminal to ask at. Add --yes to start it.")
+    try:
+        return ask("Start? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False

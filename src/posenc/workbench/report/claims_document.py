@@ -1,0 +1,121 @@
+"""Claims document: the claims table as Markdown, with one verdict per claim and scale and the reason for each."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+
+from posenc.workbench.report.claims_table import P_VALUES, RULE, Claim, JudgedClaim, count_verdicts, judge_claims
+from posenc.workbench.report.number_format import NO_BREAK
+from posenc.workbench.report.page import Table
+from posenc.workbench.report.result_rows import Row
+
+WIDTH = 120
+
+
+def claims_markdown(
+    claims: Sequence[Claim],
+    scales: Mapping[str, Sequence[Row]],
+    *,
+    notes: Sequence[str] = (),
+    title: str = "Claims and verdicts",
+    tables: Mapping[str, Sequence[Table]] | None = None,
+) -> str:
+    """Write the claims of a study as Markdown: a table of verdicts, then one section per claim.
+
+    Args:
+        claims: The claims.
+        scales: scale -> result rows of one study and one preset, in the order of the columns.
+        notes: Paragraphs below the title.
+        title: Title of the document.
+        tables: scale -> tables that follow the claims, such as published results of the same model.
+
+    Returns:
+        The Markdown text.
+
+    Raises:
+        ValueError: There are no claims or no scales, or two claims have the same name.
+    """
+    if not claims or not scales:
+        raise ValueError(
+            f"A claims document needs claims and the scales to judge them on; got {len(claims)} and {len(scales)}. "
+            "Pass both."
+        )
+    judged = {scale: judge_claims(claims, rows) for scale, rows in scales.items()}
+    summaries = [f"{scale}: {count_verdicts(of_one_scale)}." for scale, of_one_scale in judged.items()]
+    parts = [f"# {title}", *map(_wrap, notes), _verdict_table(claims, judged), _wrap(" ".join(summaries))]
+    parts += [_wrap(RULE), _wrap(P_VALUES)]
+    for place, claim in enumerate(claims):
+        parts.append(_claim_section(claim, {scale: of_one_scale[place] for scale, of_one_scale in judged.items()}))
+    for scale, of_scale in (tables or {}).items():
+        parts += [_table_section(scale, table) for table in of_scale]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table_section(scale: str, table: Table) -> str:
+    return "\n\n".join([f"## {table.caption} ({scale})", _markdown_table(table.columns, table.rows), _wrap(table.note)])
+
+
+def _verdict_table(claims: Sequence[Claim], judged: Mapping[str, Sequence[JudgedClaim]]) -> str:
+    body = [
+        (f"[{claim.name}](#{_anchor(claim.name)})", *(of_one_scale[place].verdict for of_one_scale in judged.values()))
+        for place, claim in enumerate(claims)
+    ]
+    return _markdown_table(("claim", *judged), body)
+
+
+def _claim_section(claim: Claim, by_scale: Mapping[str, JudgedClaim]) -> str:
+    about = f"{claim.about} Panel: “{claim.panel}”." if claim.panel else claim.about
+    first, *_ = by_scale.values()
+    ranges = [
+        f"{'control: ' if measurement.control else ''}{measurement.quantity.name} {measurement.quantity.range}"
+        for measurement in first.measurements
+    ]
+    body = [
+        (
+            scale,
+            each.seeds,
+            "<br>".join(measurement.text for measurement in each.measurements),
+            f"**{each.verdict}**",
+            each.reason,
+        )
+        for scale, each in by_scale.items()
+    ]
+    parts = [
+        f"## {claim.name}",
+        _wrap(about),
+        "\n>\n".join(_wrap(text, "> ", "> ") for text in _quotation(claim)),
+        "Claimed ranges:\n\n" + "\n".join(_wrap(text, f"{place}. ", "   ") for place, text in enumerate(ranges, 1)),
+        _wrap(f"Control: {claim.control}"),
+        _markdown_table(("scale", "seeds", "measured, in the order above", "verdict", "reason"), body),
+        f"```sh\n{claim.command}\n```",
+    ]
+    return "\n\n".join(parts)
+
+
+def _quotation(claim: Claim) -> tuple[str, ...]:
+    """The quotation and its source; a quotation in another language follows its translation."""
+    translated = (f"“{claim.english}” (translated)",) if claim.english else ()
+    return (*translated, f"“{claim.quote}”", claim.source)
+
+
+def _wrap(text: str, first: str = "", others: str = "") -> str:
+    return textwrap.fill(
+        _one_line(text), WIDTH, initial_indent=first, subsequent_indent=others, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _markdown_table(columns: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    rows = [columns, ["---"] * len(columns), *body]
+    return "\n".join("| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in row) + " |" for row in rows)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.replace(NO_BREAK, " ").split())
+
+
+def _anchor(name: str) -> str:
+    """Fragment identifier of a heading in rendered Markdown."""
+    return re.sub(r"[^\w\- ]", "", name.lower()).replace(" ", "-")

@@ -1,0 +1,107 @@
+"""Result rows: reading them from CSV and grouping one metric by scheme and seed.
+
+A row is one stored value with its labels: columns "study", "preset", "setting", "scheme", "seed", "metric" and "value".
+The column "setting" holds the condition.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from posenc.measure.statistics import mean
+
+Row = Mapping[str, Any]
+BySeed = dict[int, float]
+"""Seed to value."""
+
+REQUIRED_COLUMNS = ("setting", "scheme", "seed", "metric", "value")
+_EXPORT_COMMAND = "Write one with: posenc results --format csv > results.csv"
+
+
+def read_csv(path: str | Path) -> list[Row]:
+    """Read the result rows of a file written by `posenc results --format csv`.
+
+    Args:
+        path: The CSV file.
+
+    Returns:
+        One mapping per line: "seed" as an integer, "value" as a float (an empty cell is nan), other columns as text.
+
+    Raises:
+        ValueError: The file does not exist, a column is missing, or a seed or a value is not a number.
+    """
+    try:
+        with Path(path).open(encoding="utf-8", newline="") as file:
+            lines = list(csv.DictReader(file))
+    except OSError as error:
+        raise ValueError(f"Results are read from a CSV file; {path}: {error.strerror}. {_EXPORT_COMMAND}") from error
+    missing = [name for name in REQUIRED_COLUMNS if lines and name not in lines[0]]
+    if missing or not lines:
+        lacks = f"lacks the columns {', '.join(missing)}" if lines else "has no rows"
+        raise ValueError(f"{path} {lacks}: it is no file of results. {_EXPORT_COMMAND}")
+    rows: list[Row] = []
+    for line_number, line in enumerate(lines, 2):
+        try:
+            # in files of the first layout, labels outside the main condition end in the condition
+            scheme = line["scheme"].removesuffix(f", {line['setting']}")
+            rows.append({**line, "scheme": scheme, "seed": int(line["seed"]), "value": float(line["value"] or "nan")})
+        except (TypeError, ValueError):
+            cells = f"seed {line['seed']!r} and value {line['value']!r}"
+            raise ValueError(f"{path}, line {line_number}: {cells} are not both numbers. {_EXPORT_COMMAND}") from None
+    return rows
+
+
+def values_by_scheme(rows: Sequence[Row], metric: str, condition: str = "main") -> dict[str, BySeed]:
+    """Group the finite values of one metric in one condition by scheme and seed.
+
+    Args:
+        rows: Result rows of one study and one preset.
+        metric: Name of the metric.
+        condition: Condition; rows of other conditions are ignored.
+
+    Returns:
+        scheme -> seed -> value. Values that are not finite are left out; `nonfinite_values` lists them.
+
+    Raises:
+        ValueError: One scheme and seed has two different values.
+    """
+    by_scheme: dict[str, BySeed] = {}
+    for row in _matching(rows, metric, condition):
+        if not is_finite(row["value"]):
+            continue
+        scheme, seed, value = str(row["scheme"]), int(row["seed"]), float(row["value"])
+        seeds = by_scheme.setdefault(scheme, {})
+        if seeds.setdefault(seed, value) != value:
+            raise ValueError(
+                f"{scheme}, seed {seed} has two values of {metric} in the condition {condition!r}: {seeds[seed]} and "
+                f"{value}. A page shows one study and one preset; filter the rows by study and preset first."
+            )
+    return by_scheme
+
+
+def nonfinite_values(rows: Sequence[Row], metric: str, condition: str = "main") -> list[tuple[str, int]]:
+    """List (scheme, seed) of the rows whose value is missing or not finite, sorted."""
+    return sorted(
+        (str(row["scheme"]), int(row["seed"]))
+        for row in _matching(rows, metric, condition)
+        if not is_finite(row["value"])
+    )
+
+
+def order_by_mean(by_scheme: Mapping[str, BySeed]) -> list[str]:
+    """Order schemes by decreasing mean over seeds, and by name where means are equal."""
+    return sorted(by_scheme, key=lambda scheme: (-mean(list(by_scheme[scheme].values())), scheme))
+
+
+def is_finite(value: object) -> TypeGuard[Real]:
+    """True for a finite real number."""
+    return isinstance(value, Real) and math.isfinite(value)
+
+
+def _matching(rows: Sequence[Row], metric: str, condition: str) -> list[Row]:
+    return [row for row in rows if row["metric"] == metric and row.get("setting", "main") == condition]

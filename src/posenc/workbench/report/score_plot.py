@@ -1,0 +1,160 @@
+"""Score plots: dot plots of metrics without fixed bounds (PSNR, errors, seconds), one plot per metric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from posenc.measure.statistics import Estimate, mean, t_interval
+from posenc.workbench.report.dot_plot import dot_plot
+from posenc.workbench.report.number_format import capitalize, decimals, interval, number
+from posenc.workbench.report.page import Figure, FigureGroup, Panel, Table, Text
+from posenc.workbench.report.result_rows import BySeed, Row, values_by_scheme
+from posenc.workbench.report.svg_style import id_prefix
+
+KEY = (
+    "Circle: one {over}. Vertical tick: mean over {over}s, also printed at the right. Bar: {level:.0%} t-interval of "
+    "the mean over {over}s."
+)
+DIRECTION = {True: " (higher is better)", False: " (lower is better)", None: ""}
+
+
+@dataclass(frozen=True)
+class Score:
+    """Description of a metric for its plot.
+
+    Attributes:
+        title: Title of the plot.
+        unit: Unit, used as the label of the axis.
+        higher: True if higher is better, False if lower is better, None if neither.
+        bounds: Lowest and highest possible value; None where there is no bound.
+        log: Use a logarithmic axis if all values are above 0; for errors that differ by powers of ten.
+    """
+
+    title: str
+    unit: str
+    higher: bool | None = True
+    bounds: tuple[float | None, float | None] = (None, None)
+    log: bool = False
+
+
+def score_plots(
+    rows: Sequence[Row],
+    *,
+    metrics: Mapping[str, Score],
+    condition: str = "main",
+    lines: Mapping[str, Mapping[str, float]] | None = None,
+    level: float = 0.95,
+    title: str = "Scores by encoding",
+    caption: str = "",
+    over: str = "seed",
+) -> Panel:
+    """Dot plots of scores, one per metric, ordered by the first metric from best to worst.
+
+    Args:
+        rows: Result rows of one study and one preset.
+        metrics: metric -> its description.
+        condition: Condition of the rows.
+        lines: metric -> name -> value of a reference line.
+        level: Coverage of the t-intervals.
+        title: Title of the panel.
+        caption: Text below the title.
+        over: Unit that the column "seed" counts.
+
+    Returns:
+        The panel.
+    """
+    columns = {metric: _by_label(values_by_scheme(rows, metric, condition), condition) for metric in metrics}
+    columns = {metric: by_scheme for metric, by_scheme in columns.items() if by_scheme}
+    if not columns:
+        return Panel(title, (Text(("No run in this condition has finished.",)),), caption)
+    first = next(iter(columns))
+    order = _order_schemes(columns, higher=metrics[first].higher is not False)
+    reference = lines or {}
+    headroom = max(len(reference.get(metric, {})) for metric in columns)
+    figures = []
+    for metric, by_scheme in columns.items():
+        score, marks = metrics[metric], reference.get(metric, {})
+        log = score.log and min([*marks.values(), *_all_values(by_scheme)]) > 0
+        low, high = bounds = _axis_bounds(by_scheme, marks, score, level, log)
+        svg = dot_plot(
+            by_scheme,
+            order,
+            prefix=id_prefix(title, condition, metric),
+            lines=marks,
+            headroom=headroom,
+            axis_label=score.unit + DIRECTION[score.higher],
+            bounds=bounds,
+            level=level,
+            digits=max(0, min(5, 2 - math.floor(math.log10(high - low)))),
+            log=log,
+        )
+        means = ", ".join(
+            f"{row} {number(mean(list(by_scheme[row].values())), 3)}" for row in order if row in by_scheme
+        )
+        figures.append(Figure(svg, score.title, f"{score.title} ({score.unit}) by encoding. Means: {means}."))
+    numbers = _value_table(f"{title}: values", columns, metrics, order, level, over)
+    return Panel(title, (FigureGroup(tuple(figures), KEY.format(level=level, over=over), numbers),), caption)
+
+
+def _by_label(by_scheme: Mapping[str, BySeed], condition: str) -> dict[str, BySeed]:
+    """Use labels as in the main condition: in other conditions the stored scheme is "LABEL, CONDITION"."""
+    return {scheme.removesuffix(f", {condition}"): seeds for scheme, seeds in by_scheme.items()}
+
+
+def _order_schemes(columns: Mapping[str, Mapping[str, BySeed]], *, higher: bool) -> list[str]:
+    order: list[str] = []
+    for by_scheme in columns.values():
+        best = sorted(by_scheme, key=lambda row: ((-1 if higher else 1) * mean(list(by_scheme[row].values())), row))
+        order += [row for row in best if row not in order]
+    return order
+
+
+def _axis_bounds(
+    by_scheme: Mapping[str, BySeed], marks: Mapping[str, float], score: Score, level: float, log: bool
+) -> tuple[float, float]:
+    ends = list(marks.values())
+    for seeds in by_scheme.values():
+        estimate = t_interval(list(seeds.values()), level)
+        ends += [*seeds.values(), *((estimate.low, estimate.high) if estimate.known else ())]
+    if log:  # An interval that reaches 0 is clipped near the smallest value.
+        low, high = min([*marks.values(), *_all_values(by_scheme)]), max(ends)
+        margin = (high / low) ** 0.06 if high > low else 1.1
+        return (low / margin, high * margin)
+    low, high = min(ends), max(ends)
+    margin = 0.06 * (high - low) or max(abs(high), 1e-3) * 0.05
+    least, most = score.bounds
+    low, high = low - margin, high + margin
+    return (low if least is None else max(low, least), high if most is None else min(high, most))
+
+
+def _all_values(by_scheme: Mapping[str, BySeed]) -> list[float]:
+    return [value for seeds in by_scheme.values() for value in seeds.values()]
+
+
+def _value_table(
+    caption: str,
+    columns: Mapping[str, Mapping[str, BySeed]],
+    metrics: Mapping[str, Score],
+    order: Sequence[str],
+    level: float,
+    over: str,
+) -> Table:
+    body = []
+    for row in order:
+        for metric, by_scheme in columns.items():
+            seeds = by_scheme.get(row)
+            if not seeds:
+                continue
+            estimate: Estimate = t_interval(list(seeds.values()), level)
+            digits = decimals(estimate.high - estimate.low) if estimate.known else 3
+            each = ", ".join(f"{seed}: {number(seeds[seed], digits)}" for seed in sorted(seeds))
+            least, most = metrics[metric].bounds
+            within = (-math.inf if least is None else least, math.inf if most is None else most)
+            reach = interval(estimate, digits, within) if estimate.known else "–"
+            score = f"{metrics[metric].title} ({metrics[metric].unit})"
+            body.append((row, score, number(estimate.mean, digits), reach, each))
+    return Table(
+        caption, ("Encoding", "Score", "Mean", f"{level:.0%} interval", f"{capitalize(over)}: value"), tuple(body)
+    )

@@ -1,0 +1,467 @@
+"""The store of results: append only, crash safe, one folder for each finished run.
+
+    format.json                     version of this layout
+    units/ID/unit.json              specification, provenance, timing and the sizes of the run's files
+    units/ID/metrics.jsonl          one row per metric:  study preset setting scheme seed metric value unit
+    units/ID/curves.jsonl           one row per point of a curve, same labels
+    units/ID/arrays.safetensors     e.g. right or wrong for every puzzle
+    units/ID/weights.safetensors    the trained model; absent in runs that came from a pack
+    labels/ID.jsonl                 further labels (preset, condition, variant) under which the run was asked for
+    aliases.json                    keys of the first layout and their identities (``posenc.workbench.old_stores``)
+    work/ID/  locks/  journal/  partial/     runs under way; may be deleted when nothing runs
+
+A run is in the store completely or not at all: its folder is written under `partial/`, synced and renamed. ID is the
+identity of the run, so copying one store's files over another's merges them; ``posenc store merge`` does it with
+checks. A result that differs from the one stored under the same identity lies beside it as ``ID.2``.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from uuid import uuid4
+
+import msgspec
+
+from posenc.version import __version__
+from posenc.workbench import provenance
+from posenc.workbench.old_stores import identities_of, old_key, old_keys, read_aliases, upgraded, write_aliases
+from posenc.workbench.runs import Row, RunResult, RunSpec
+from posenc.workbench.stored import ARRAYS, WEIGHTS, Labels, Record, Stored, StoreError
+from posenc.workbench.training.checkpoint import sync_folder, write_whole
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+__all__ = ["Record", "Store", "StoreError", "Stored"]
+
+FORMAT = 1
+
+
+class Store:
+    """Results under a folder. A read-only store can be read.
+
+    Args:
+        root: The folder.
+        create: False refuses a folder without a store instead of making one.
+
+    Raises:
+        StoreError: The format is newer than this posenc, or the folder cannot be used.
+    """
+
+    def __init__(self, root: Path | str, create: bool = True) -> None:
+        self.root = Path(root)
+        marker = self.root / "format.json"
+        with self._sentences():
+            if not marker.exists():
+                if not create:
+                    raise StoreError(f"There are no results in {self.root}. Make some first: posenc run --help")
+                self.root.mkdir(parents=True, exist_ok=True)
+                write_whole(marker, msgspec.json.encode({"format": FORMAT, "made_by": f"posenc {__version__}"}))
+            content = marker.read_bytes()
+        try:
+            found = int(msgspec.json.decode(content)["format"])
+        except (msgspec.DecodeError, TypeError, KeyError, ValueError):
+            raise StoreError(
+                f"{marker} is damaged: it should read {{'format': {FORMAT}}}. Restore it by hand."
+            ) from None
+        if found > FORMAT:
+            raise StoreError(
+                f"The store in {self.root} has format {found}, and posenc {__version__} reads up to {FORMAT}. "
+                f"Update posenc (pip install --upgrade posenc), or choose another folder with --out."
+            )
+
+    # -- what is under way ---------------------------------------------------------------------------------------
+
+    def finished(self, identity: str) -> bool:
+        """Whether the run is in the store, whole."""
+        return next(self._copies(identity), None) is not None
+
+    def workdir(self, spec: RunSpec) -> Path:
+        """Folder where a run keeps its checkpoint until it is finished; made if absent.
+
+        A checkpoint that a posenc of the first layout left is taken over.
+        """
+        with self._sentences():
+            target = self.root / "work" / spec.identity
+            before = old_key(spec)
+            if before is not None and not target.exists() and (self.root / "work" / before).is_dir():
+                (self.root / "work" / before).rename(target)
+            return self._folder("work", spec.identity)
+
+    @contextmanager
+    def lease(self, key: str) -> Iterator[bool]:
+        """Lock of a run: True inside if this process now holds it, False if another live process does.
+
+        The operating system releases it when its process dies, however that dies.
+        """
+        from filelock import FileLock, Timeout
+
+        with self._sentences():
+            lock = FileLock(self._folder("locks") / f"{key}.lock")
+            try:
+                lock.acquire(blocking=False)
+            except Timeout:
+                lock = None
+            except NotImplementedError as error:
+                raise StoreError(f"{self.root} is on a file system without locks; choose another --out.") from error
+        if lock is None:
+            yield False
+            return
+        try:
+            for leftover in (self.root / "partial").glob(f"{key}.*"):
+                shutil.rmtree(leftover, ignore_errors=True)
+            yield True
+        finally:
+            lock.release()
+
+    def note(self, key: str, event: str) -> int:
+        """Append an event to the run's journal, for audits; return how often the journal has it."""
+        with self._sentences():
+            path = self._folder("journal") / f"{key}.jsonl"
+            with path.open("ab") as file:
+                line = {"event": event, "at": provenance.now(), "pid": os.getpid()}
+                file.write(msgspec.json.encode(line) + b"\n")
+            return sum(f'"{event}"'.encode() in line for line in path.read_bytes().splitlines())
+
+    def ensure_writable(self) -> None:
+        """Write and remove a small file; StoreError before any result is lost to a full or read-only disk."""
+        with self._sentences():
+            probe = self._folder("partial") / f"probe.{uuid4().hex}"
+            write_whole(probe, bytes(1 << 16))
+            probe.unlink()
+
+    def finish(self, spec: RunSpec, result: RunResult, timing: Row, origin: Row | None = None) -> None:
+        """Put a result into the store at once, then remove its `workdir`; a result that is there already stays.
+
+        Args:
+            spec: The run.
+            result: Its result.
+            timing: Seconds, device and the like.
+            origin: ``provenance.gather()`` unless given.
+
+        Raises:
+            StoreError: The disk is full or read-only; earlier results and the checkpoint stay.
+        """
+        if not self.finished(spec.identity):
+            origin = origin or provenance.gather(timing.get("device", "cpu"))
+            self.add(spec, result, timing | {"finished_at": provenance.now()}, origin)
+        shutil.rmtree(self.root / "work" / spec.identity, ignore_errors=True)
+
+    def add(
+        self,
+        spec: RunSpec,
+        result: RunResult,
+        timing: Row,
+        origin: Row,
+        *,
+        left_out: dict[str, str] | None = None,
+        replaces: Stored | None = None,
+    ) -> None:
+        """Write a result whole, beside those of the same run that are stored: as ``units/ID``, ``units/ID.2``, ...
+
+        Args:
+            spec: The run.
+            result: Its result.
+            timing: Seconds, device and the like.
+            origin: Provenance.
+            left_out: File or array that the result lacks, and why.
+            replaces: The equal result, with less of it stored, whose place it takes.
+        """
+        name = replaces.folder.name if replaces else self._free_name(spec.identity)
+        with self._sentences():
+            partial = self._folder("partial", f"{name}.{uuid4().hex}")
+            try:
+                self._write(partial, spec, result, timing, origin, left_out or {})
+                self._commit(partial, name, replace=replaces is not None)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
+
+    def _write(
+        self, folder: Path, spec: RunSpec, result: RunResult, timing: Row, origin: Row, left_out: dict[str, str]
+    ) -> None:
+        import numpy as np
+        from safetensors.numpy import save as save_arrays
+        from safetensors.torch import save as save_weights
+
+        labels, key = spec.labels, spec.identity
+        metrics = [labels | {"metric": m, "value": float(v), "unit": key} for m, v in sorted(result.metrics.items())]
+        arrays = {name: np.array(array, order="C") for name, array in result.arrays.items()}
+        weights = {name: w.detach().cpu().contiguous().clone() for name, w in result.weights.items()}
+        files = {
+            "metrics.jsonl": msgspec.json.Encoder().encode_lines(metrics),
+            "curves.jsonl": msgspec.json.Encoder().encode_lines([labels | c | {"unit": key} for c in result.curves]),
+            ARRAYS: save_arrays(arrays),
+        }
+        files |= {} if WEIGHTS in left_out else {WEIGHTS: save_weights(weights)}
+        sizes = {name: len(data) for name, data in files.items()}
+        digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+        record = Record(
+            spec=spec, key=key, files=sizes, timing=timing, provenance=origin, digests=digests, left_out=left_out
+        )
+        for name, data in [*files.items(), ("unit.json", msgspec.json.encode(record))]:
+            write_whole(folder / name, data)
+
+    def _commit(self, partial: Path, name: str, replace: bool) -> None:
+        target, former = self._folder("units") / name, partial.with_name(f"{name}.{uuid4().hex}.former")
+        if target.exists() and (replace or self._record(name) is None):
+            target.rename(former)  # half a run can only come from a copy that was interrupted
+        try:
+            partial.rename(target)
+        except OSError:
+            if self._record(name) is None:
+                raise
+        sync_folder(target.parent)
+        shutil.rmtree(former, ignore_errors=True)
+
+    def note_labels(self, specs: Iterable[RunSpec]) -> None:
+        """Remember under which labels finished runs were asked for, where they are stored under others."""
+        for spec in specs:
+            copies = self.copies(spec.identity)
+            if not copies or any(spec.labels in self.labels_of(copy) for copy in copies):
+                continue
+            with suppress(StoreError), self._sentences():
+                path = self._folder("labels") / f"{spec.identity}.jsonl"
+                with path.open("ab") as file:
+                    file.write(msgspec.json.encode(spec.labels) + b"\n")
+
+    def labels_of(self, stored: Stored) -> list[Row]:
+        """Every set of labels under which a run was asked for, its own first."""
+        found, path = [stored.spec.labels], self.root / "labels" / f"{stored.identity}.jsonl"
+        for line in path.read_bytes().splitlines() if path.exists() else ():
+            with suppress(msgspec.DecodeError):
+                labels = Row(msgspec.json.decode(line, type=Labels))
+                found += [] if labels in found else [labels]
+        return found
+
+    def trouble(self, error: OSError) -> StoreError:
+        """A disk's error as one sentence about this store."""
+        return StoreError(_sentence(error, self.root))
+
+    # -- finished runs -------------------------------------------------------------------------------------------
+
+    def specs(self) -> list[RunSpec]:
+        """Every finished run under every label, once, sorted by study, preset, condition, variant and seed."""
+        return _distinct(stored.spec.labeled(labels) for stored, labels in self._stored())
+
+    def read(self, identity: str) -> Stored:
+        """A finished run.
+
+        Raises:
+            StoreError: It is not in the store.
+        """
+        stored = next(self._copies(identity), None)
+        if stored is None:
+            raise StoreError(f"Run {identity} is not in {self.root}. List them: posenc results --out {self.root}")
+        return stored
+
+    def copies(self, identity: str) -> list[Stored]:
+        """Every result stored under an identity; more than one where two machines or stores disagree."""
+        return list(self._copies(identity))
+
+    def weights(self, identity: str) -> dict[str, torch.Tensor]:
+        return self.read(identity).weights
+
+    def arrays(self, identity: str) -> dict[str, np.ndarray]:
+        return self.read(identity).arrays
+
+    def rows_of(self, specs: Iterable[RunSpec]) -> list[Row]:
+        """One row per metric of these runs, those that are finished, under the labels that they have here."""
+        return [row for stored, labels in self._stored_of(specs) for row in stored.rows(labels)]
+
+    def curve_rows_of(self, specs: Iterable[RunSpec]) -> list[Row]:
+        """One row per point of a curve of these runs, under the labels that they have here."""
+        return [row for stored, labels in self._stored_of(specs) for row in stored.curve_rows(labels)]
+
+    def results(
+        self, study: str | None = None, preset: str | None = None, keys: Collection[str] | None = None
+    ) -> list[Row]:
+        """One row per run and metric: study, preset, setting, scheme, seed, metric, value, unit (the identity).
+
+        Sorted by the labels, the identity and the metric; nothing depends on when, where or in which order it ran.
+        """
+        return [row for stored, labels in self._stored(study, preset, keys) for row in stored.rows(labels)]
+
+    def curves(
+        self, study: str | None = None, preset: str | None = None, keys: Collection[str] | None = None
+    ) -> list[Row]:
+        """One row per point: study, preset, setting, scheme, seed, the columns of the curve, unit (the identity)."""
+        return [row for stored, labels in self._stored(study, preset, keys) for row in stored.curve_rows(labels)]
+
+    def timings(
+        self, study: str | None = None, preset: str | None = None, keys: Collection[str] | None = None
+    ) -> list[Row]:
+        """One row per run: its labels, seconds, finished_at, attempts, and commit, versions, machine, device."""
+        rows = []
+        for stored, labels in self._stored(study, preset, keys):
+            origin = stored.provenance
+            flat = {name: origin.get(name) for name in ("command", "commit", "dirty", "device")}
+            flat |= origin.get("versions", {}) | origin.get("machine", {})
+            rows.append(labels | flat | stored.timing | {"unit": stored.name})
+        return rows
+
+    def export(
+        self,
+        path: Path | str,
+        format: Literal["csv", "parquet", "latex"],
+        study: str | None = None,
+        preset: str | None = None,
+        keys: Collection[str] | None = None,
+    ) -> None:
+        """Write ``results(study, preset, keys)`` to a file at once; see ``posenc.workbench.export``.
+
+        Raises:
+            StoreError: Nothing is finished, or the path cannot be written.
+            ValueError: The format is unknown.
+        """
+        from posenc.workbench.export import encode
+
+        rows = self.results(study, preset, keys)
+        if not rows:
+            raise StoreError(f"There is nothing to export: {self.root} has no finished run of that study and preset.")
+        data = encode(rows, format)
+        try:
+            write_whole(Path(path), data)
+        except OSError as error:
+            raise StoreError(_sentence(error, Path(path))) from error
+
+    # -- files ---------------------------------------------------------------------------------------------------
+
+    def everything(self) -> Iterator[Stored]:
+        """Every finished run once for each stored copy, in no particular order."""
+        for name in self._names():
+            record = self._record(name)
+            if record is not None:
+                yield Stored(self.root / "units" / name, record)
+
+    @cached_property
+    def _identities(self) -> dict[str, str]:
+        """Key of the first layout to identity, from the alias file; keys that it lacks are added to it."""
+        old, path = old_keys(self._names()), self.root / "aliases.json"
+        known = read_aliases(path) if old else {}
+        if any(key not in known for key in old):
+            records = {key: record for key in old if (record := self._read(key)) is not None}
+            before, known = known, identities_of({key: record.spec for key, record in records.items()})
+            if known != before:
+                write_aliases(path, known)
+        return known
+
+    @cached_property
+    def _old_folders(self) -> dict[str, list[str]]:
+        """Identity to the folders of the first layout that hold it."""
+        folders: dict[str, list[str]] = {}
+        for key, identity in sorted(self._identities.items()):
+            folders.setdefault(identity, []).append(key)
+        return folders
+
+    def _names(self) -> list[str]:
+        folder = self.root / "units"
+        return [path.name for path in folder.iterdir()] if folder.is_dir() else []
+
+    def _free_name(self, identity: str) -> str:
+        if not self.finished(identity):
+            return identity
+        copy = 2
+        while self._record(f"{identity}.{copy}") is not None:
+            copy += 1
+        return f"{identity}.{copy}"
+
+    def _copies(self, identity: str) -> Iterator[Stored]:
+        names = [identity, *self._old_folders.get(identity, ())]
+        copy = 2
+        while (self.root / "units" / f"{identity}.{copy}").exists():
+            names.append(f"{identity}.{copy}")
+            copy += 1
+        for name in names:
+            record = self._record(name)
+            if record is not None:
+                yield Stored(self.root / "units" / name, record)
+
+    def _stored(
+        self, study: str | None = None, preset: str | None = None, keys: Collection[str] | None = None
+    ) -> list[tuple[Stored, Row]]:
+        every = self.everything() if keys is None else (stored for key in set(keys) for stored in self._copies(key))
+        labeled = [(labels, stored) for stored in every for labels in self.labels_of(stored)]
+        chosen = [
+            (labels, stored)
+            for labels, stored in labeled
+            if study in (None, labels["study"]) and preset in (None, labels["preset"])
+        ]
+        distinct: dict[tuple[object, ...], tuple[Row, Stored]] = {}
+        for each in sorted(chosen, key=lambda each: each[0] != each[1].spec.labels):  # own labels before further ones
+            distinct.setdefault(_by_labels(each), each)
+        return [(stored, labels) for _, (labels, stored) in sorted(distinct.items())]
+
+    def _stored_of(self, specs: Iterable[RunSpec]) -> list[tuple[Stored, Row]]:
+        """One copy of each of these runs that is finished, the one that was stored under the run's labels if any."""
+        found = []
+        for spec in _distinct(specs):
+            copies = self.copies(spec.identity)
+            own = [copy for copy in copies if copy.spec.labels == spec.labels]
+            found += [(spec.labels, (own or copies)[0])] if copies else []
+        return [(stored, labels) for labels, stored in sorted(found, key=_by_labels)]
+
+    def _record(self, name: str) -> Record | None:
+        record = self._read(name)
+        if record is not None and not record.spec.procedure:
+            record.spec = upgraded(record.spec, self._identities)
+        return record
+
+    def _read(self, name: str) -> Record | None:
+        folder = self.root / "units" / name
+        try:
+            record = msgspec.json.decode((folder / "unit.json").read_bytes(), type=Record)
+            whole = all((folder / file).stat().st_size == size for file, size in record.files.items())
+        except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
+            return None
+        return record if whole else None
+
+    def _folder(self, *names: str) -> Path:
+        folder = self.root.joinpath(*names)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @contextmanager
+    def _sentences(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self.trouble(error) from error
+
+
+def _distinct(specs: Iterable[RunSpec]) -> list[RunSpec]:
+    """Runs that differ in identity or labels, each once."""
+    return list({(spec.identity, *spec.labels.values()): spec for spec in specs}.values())
+
+
+def _by_labels(labeled: tuple[Row, Stored]) -> tuple[object, ...]:
+    labels, stored = labeled
+    return (*labels.values(), stored.name)
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+LOCKED = (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+def _sentence(error: OSError, root: Path) -> str:
+    if error.errno in FULL:
+        return (
+            f"The disk that holds {root} is full; everything stored so far is safe. "
+            f"Free some space and run the same command again: it continues from the last checkpoint."
+        )
+    if error.errno in LOCKED:
+        return (
+            f"{root} cannot be written to ({error.strerror}); everything stored so far is safe. "
+            f"Choose another folder with --out, or change its permissions and run the same command again."
+        )
+    if error.errno in (errno.EEXIST, errno.ENOTDIR):
+        return f"{root} (or a folder on the way to it) is a file, and a folder is needed. Choose another with --out."
+    return f"{root} cannot be used: {error.strerror or error}. Choose another folder with --out."

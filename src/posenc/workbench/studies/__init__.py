@@ -1,0 +1,67 @@
+"""Studies: one question per folder, which ends in a ``STUDY``. The folder is walked: nothing lists the studies."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from posenc.scheme_text import unknown
+
+if TYPE_CHECKING:
+    from posenc.workbench.studies.shared.study import Study
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Request:
+    """A request to a study; None means the preset's own choice."""
+
+    preset: str
+    panels: Sequence[str] | None = None
+    schemes: Sequence[str] | None = None
+    seeds: Sequence[int] | None = None
+    device: str = "cpu"
+    data: Path | None = None
+    source: Path | None = None
+    """The user's own file or folder that the study is about, where it takes one."""
+
+    def __post_init__(self) -> None:
+        beyond = [seed for seed in self.seeds or () if not 0 <= seed < 2**63]
+        if beyond:
+            raise ValueError(f"a seed is a whole number from 0 to 2^63 - 1; got {beyond[0]}. Use --seeds 0 1 2.")
+        for name, values in (("seed", self.seeds), ("scheme", self.schemes), ("panel", self.panels)):
+            twice = [v for i, v in enumerate(values or ()) if v in (values or ())[:i]]
+            if twice:
+                raise ValueError(
+                    f"{name} {twice[0]} is given twice; a second run of it would be the same. Name it once."
+                )
+            if values is not None and not values:
+                raise ValueError(f"no {name} is given; name at least one, or leave --{name}s out for the preset's own.")
+
+
+def studies() -> dict[str, Study]:
+    """Every study by its name."""
+    found = {}
+    for file in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{file.name}")
+        if hasattr(module, "STUDY"):
+            found[module.STUDY.name] = module.STUDY
+    return found
+
+
+def find(name: str) -> Study:
+    """The study of that name. Raises ValueError with the nearest names."""
+    known = studies()
+    if name not in known:
+        raise ValueError(f"{unknown('study', name, known)} The studies are {', '.join(known)}.")
+    return known[name]
+
+
+def refuse_preset(study: Study, preset: str) -> None:
+    if preset not in study.presets:
+        raise ValueError(
+            f"{unknown('preset', preset, study.presets)} The presets of {study.name} are {', '.join(study.presets)}."
+        )

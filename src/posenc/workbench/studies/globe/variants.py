@@ -1,0 +1,156 @@
+"""The encodings of the globe study: a scheme on one view of the places, and the network that its budget leaves.
+
+    none | fourier | space2vec-grid | space2vec-theory | hash | hash-wrap     longitude and latitude as on a plane
+    xyz | fourier-xyz | hash-xyz                                              the unit vector
+    sphere-c | sphere-c-plus | sphere-m | sphere-m-plus | sphere-dfs          Sphere2Vec
+    sphere-c-plus-whole                                                       with whole 1/lambda, so without a seam
+    harmonics                                                                 spherical harmonics up to degree 7, or 15
+    sc-pe | sc-shear | sc-torus                                               spherical codes of the pixels of a map
+
+An encoding has about 64 numbers at detail 1, unless its definition fixes their number. Harmonics get finer only with
+more numbers. The network has two hidden layers, as wide as the budget allows. Any scheme of the catalogue is taken as
+text too, such as ``SphereC(scales=4)``; a scheme with three axes reads the unit vector.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import msgspec
+import torch
+
+from posenc import scheme_text
+from posenc.kernels.grid_levels import growth
+from posenc.models.field import FieldConfig, largest_size_within, network_size
+from posenc.workbench.studies.shared.field_variants import FieldVariant
+from posenc.workbench.tasks.globe import MAP_SIDE
+
+View = Literal["lonlat", "xyz", "picture"]
+PLANAR = ("none", "fourier", "space2vec-grid", "space2vec-theory", "hash", "hash-wrap")
+SPHERICAL = (
+    "xyz",
+    "fourier-xyz",
+    "hash-xyz",
+    "sphere-c",
+    "sphere-c-plus",
+    "sphere-c-plus-whole",
+    "sphere-m",
+    "sphere-m-plus",
+    "sphere-dfs",
+    "harmonics",
+)
+OCTANT = ("sc-pe", "sc-shear", "sc-torus")
+VARIANTS = (*PLANAR, *SPHERICAL, *OCTANT)
+KINDS = {"plane": PLANAR, "sphere": SPHERICAL, "octant pixels": OCTANT}
+"""Geometry that an encoding was made for, and its encodings."""
+
+LEVELS, COARSEST, FINEST = 8, 4, 32
+"""Hash grid at detail 1: number of levels, and cells between the poles of the coarsest and finest level.
+
+There are twice as many cells around the equator; in xyz there are as many along each axis."""
+DEGREE = 7
+"""Highest degree of the spherical harmonics at detail 1: 64 numbers, and 256 at detail 2."""
+SIGMA, R_MIN = 0.5, 0.1
+"""At detail 1: Fourier features in cycles per radian, and the shortest lambda in radians."""
+
+
+class GlobeEncoding(msgspec.Struct, frozen=True, kw_only=True):
+    """An encoding with its network, and the view of a place that it reads."""
+
+    field: FieldVariant
+    view: View
+
+
+def variant(label: str, *, outputs: int, parameters: int, detail: float) -> GlobeEncoding:
+    """The encoding of a label with its network.
+
+    Args:
+        label: Label of a variant, or a scheme of the catalogue as text.
+        outputs: Outputs of the network.
+        parameters: Trained parameters, at most.
+        detail: Factor on the finest detail of every encoding that has one.
+
+    Returns:
+        The encoding with its network.
+
+    Raises:
+        ValueError: An unknown label, with the nearest name; or the budget is too small.
+    """
+    named = _named(detail, parameters)
+    if label.lower() in named:
+        scheme, view, options = named[label.lower()]
+    else:
+        try:
+            specification = scheme_text.parse(label)
+        except ValueError as error:
+            if "there is no encoding" in str(error):
+                raise ValueError(scheme_text.unknown("encoding", label, VARIANTS)) from None
+            raise
+        scheme, options = specification.scheme, specification.options
+        view = "xyz" if options.get("axes") == 3 else "lonlat"
+    axes = 3 if view == "xyz" else 2
+    try:
+        network = _network(scheme_text.Specification(scheme, options), axes, outputs, parameters)
+        encoding = GlobeEncoding(
+            field=FieldVariant(scheme=scheme, axes=axes, options=options, network=network), view=view
+        )
+        with torch.device("meta"):
+            encoding.field.field()
+    except ValueError as error:
+        raise ValueError(f"the encoding {label!r} cannot be built: {error}") from None
+    return encoding
+
+
+def _network(scheme: scheme_text.Specification, axes: int, outputs: int, parameters: int) -> FieldConfig:
+    with torch.device("meta"):  # A size of any table can be counted without memory for it.
+        built = scheme_text.build(scheme, {"axes": axes})
+    if "embed" not in built.claims.sites:
+        sites = ", ".join(sorted(built.claims.sites)) or "no site"
+        raise ValueError(f"a field reads an embedding of its coordinates, and {scheme.scheme} acts at {sites}.")
+    if built.claims.axes not in (None, axes):
+        raise ValueError(f"it reads {built.claims.axes} axes, and a place has 2, or 3 as a vector. Write axes=3 or 2.")
+    own = sum(p.numel() for p in built.parameters())
+
+    def count(width: int) -> int:
+        return own + network_size(built.out_dim, FieldConfig(outputs=outputs, width=width))
+
+    return FieldConfig(outputs=outputs, width=largest_size_within(parameters, count))
+
+
+def _named(detail: float, parameters: int) -> dict[str, tuple[str, View, dict[str, Any]]]:
+    """Label to scheme, view and options."""
+    sigma, short = SIGMA * detail, {"r_min": R_MIN / detail, "r_max": 1.0}
+    finest = max(COARSEST + 1, round(FINEST * detail))
+    # The rows of all tables take about half the budget.
+    grids = {"table_size": 2 ** ((parameters // 2 // (2 * LEVELS)).bit_length() - 1), "features": 2}
+    cells = growth(COARSEST, finest, LEVELS)
+    plane = {"axes": 2, "resolutions": [[2 * n, n] for n in cells], **grids}
+    low, high = [-math.pi, -math.pi / 2], [math.pi, math.pi / 2]
+    # 1, 2, 4, .. waves around the globe, up to the power of two nearest to the finest detail of the others.
+    octaves = max(1, round(math.log2(detail / R_MIN)))
+    return {
+        "none": ("Coordinates", "lonlat", {"axes": 2}),
+        "fourier": ("FourierFeatures", "lonlat", {"dim": 64, "axes": 2, "sigma": sigma}),
+        "space2vec-grid": ("Space2VecGrid", "lonlat", {"scales": 16, **short}),
+        "space2vec-theory": ("Space2VecTheory", "lonlat", {"scales": 10, **short}),
+        "hash": ("MultiResolutionGrid", "lonlat", {**plane, "domain": [low, high, "clamp"]}),
+        "hash-wrap": ("MultiResolutionGrid", "lonlat", {**plane, "domain": [low, high, ["wrap", "clamp"]]}),
+        "xyz": ("Coordinates", "xyz", {"axes": 3}),
+        "fourier-xyz": ("FourierFeatures", "xyz", {"dim": 64, "axes": 3, "sigma": sigma}),
+        "hash-xyz": (
+            "MultiResolutionGrid",
+            "xyz",
+            {"axes": 3, "resolutions": list(cells), **grids, "domain": [-1, 1, "clamp"]},
+        ),
+        "sphere-c": ("SphereC", "lonlat", {"scales": 16, **short}),
+        "sphere-c-plus": ("SphereCPlus", "lonlat", {"scales": 10, **short}),
+        "sphere-c-plus-whole": ("SphereCPlus", "lonlat", {"scales": octaves + 1, "r_min": 2.0**-octaves, "r_max": 1.0}),
+        "sphere-m": ("SphereM", "lonlat", {"scales": 12, **short}),
+        "sphere-m-plus": ("SphereMPlus", "lonlat", {"scales": 8, **short}),
+        "sphere-dfs": ("SphereDFS", "lonlat", {"scales": 4, **short}),
+        "harmonics": ("SphericalHarmonics", "lonlat", {"degree": max(0, round((DEGREE + 1) * detail) - 1)}),
+        "sc-pe": ("SCPE", "picture", {"n": MAP_SIDE}),
+        "sc-shear": ("SCShear", "picture", {"n": MAP_SIDE}),
+        "sc-torus": ("SCTorus", "picture", {"n": MAP_SIDE}),
+    }

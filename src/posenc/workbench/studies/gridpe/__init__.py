@@ -1,0 +1,46 @@
+"""Do grid-cell encodings help vision transformers?
+
+    posenc run gridpe --data DIR                       a small ViT and PVT on Fashion-MNIST: 15 minutes
+    posenc run gridpe FOLDER                           the same on your own class folders
+    posenc run gridpe --data DIR --panels resolution heads reach literal
+    posenc run gridpe FOLDER --preset paper            ImageNet-100, the paper's models: several GPUs
+
+Predicted before the first run: a learned table and GridPE are more accurate than no encoding. The simplex form is more
+accurate than the merged form. As released, where waves are drawn anew at each call, each form is less accurate than as
+published.
+
+Source: Li et al. 2024, arXiv 2406.07049, and its released code, github BoyangL1/gridpe-vision.
+"""
+
+from __future__ import annotations
+
+from posenc.workbench.studies.gridpe.claims import CLAIMS, headline, predictions
+from posenc.workbench.studies.gridpe.conditions import condition
+from posenc.workbench.studies.gridpe.panels import PANELS
+from posenc.workbench.studies.gridpe.presets import PRESETS
+from posenc.workbench.studies.gridpe.remarks import remarks
+from posenc.workbench.studies.gridpe.settings import run_settings
+from posenc.workbench.studies.shared.classification import TRAIN, cost_key, memory_bytes, run_seconds
+from posenc.workbench.studies.shared.study import Cost, Study, settings_key
+
+STUDY = Study(
+    name="gridpe",
+    question="Do grid-cell encodings help vision transformers?",
+    lead=(
+        "Vision transformers learn to classify images. They differ in the encoding of the row and the column of a "
+        "patch, and in nothing else."
+    ),
+    takes="a folder of class folders",
+    presets=PRESETS,
+    panels=PANELS,
+    condition=condition,
+    procedure=TRAIN,
+    run_settings=run_settings,
+    data_key=settings_key("pictures", "digest"),
+    cost=Cost(seconds=run_seconds, memory=memory_bytes, alike=cost_key),
+    headline=headline,
+    predictions=predictions,
+    claims=CLAIMS,
+    remarks=remarks,
+    limits={name: preset.limits for name, preset in PRESETS.items()},
+)

@@ -1,0 +1,151 @@
+"""The answer of the grid-cell study, its predictions, and the claims of its paper with their controls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from posenc.measure.statistics import paired_difference
+from posenc.workbench.report.claims_table import Claim, Quantity
+from posenc.workbench.report.estimators import difference, mean_over_seeds
+from posenc.workbench.report.number_format import count, interval, signed_number
+from posenc.workbench.report.preregistered import Prediction
+from posenc.workbench.report.result_rows import BySeed
+from posenc.workbench.studies.gridpe.conditions import CONDITIONS, PVT
+from posenc.workbench.studies.gridpe.plots import shown_with_others
+from posenc.workbench.studies.gridpe.presets import SCALES
+from posenc.workbench.studies.gridpe.variants import GRID_FORMS
+from posenc.workbench.studies.shared.best_variant import best_variant
+from posenc.workbench.studies.shared.classification_panels import ACCURACY, finished_conditions, seeds_by_label
+from posenc.workbench.studies.shared.declarations import MAIN
+from posenc.workbench.studies.shared.page_data import PageData
+
+GRID_CELL = ("gridpe", *(f"grid-{form}" for form in GRID_FORMS))
+"""Grid-cell encodings as published. The answer is that of the first that was run, not of the best."""
+BASELINES = ("pvt-o", "learned", "nope")
+"""Variants that the answer compares with, in this order: the model's own encoding, else none."""
+
+
+def headline(data: PageData) -> str:
+    """The answer for each architecture, and its best encoding."""
+    answers, best = [], []
+    for condition in finished_conditions(data, list(CONDITIONS)):
+        by_label = seeds_by_label(data, ACCURACY, condition)
+        shown = {label: by_label[label] for label in shown_with_others(data, condition) if label in by_label}
+        if shown:
+            title = CONDITIONS[condition].title
+            answers.append(_answer(shown, title))
+            best.append(best_variant(shown, metric="accuracy", unit="", where=f"for the {title}", digits=3))
+    return " ".join([*answers, *best]) if answers else "Cannot be said yet: no run has finished."
+
+
+def _answer(by_label: dict[str, BySeed], title: str) -> str:
+    """Whether a grid-cell encoding is better than the model's own encoding."""
+    form = next((label for label in GRID_CELL if label in by_label), None)
+    baseline = next((label for label in BASELINES if label in by_label), None)
+    if form is None or baseline is None or not by_label[form].keys() & by_label[baseline].keys():
+        needs = f"this needs a grid-cell encoding and one of {', '.join(BASELINES)} with a common seed"
+        return f"Cannot be said for the {title}: {needs}."
+    gap = paired_difference(by_label[form], by_label[baseline])
+    word = "Yes" if gap.above(0) else "No" if gap.below(0) else "Cannot be said"
+    seeds = f" ({count(gap.n, 'seed')})" if gap.known else ""
+    size = f"{signed_number(gap.mean, 3)} {interval(gap, 3)}{seeds}"
+    return f"{word} for the {title}: {form} against {baseline}, accuracy {size}."
+
+
+def predictions(data: PageData) -> Sequence[Prediction]:
+    """Differences of the ViT that were predicted before the run, among the variants that were run."""
+    pairs = [("learned", "nope"), ("gridpe", "nope"), ("gridpe", "grid-merge")]
+    pairs += [(f"grid-{form}", f"grid-{form}-literal") for form in GRID_FORMS]
+    run = set(data.labels(MAIN))
+    return [Prediction(ACCURACY, better, worse) for better, worse in pairs if {better, worse} <= run]
+
+
+PAPER = "arXiv 2406.07049"
+LARGEST = max(SCALES, key=lambda name: SCALES[name])
+RUN = "posenc run gridpe --data DIR --panels {}"
+
+
+def _above(a: str, b: str, condition: str = MAIN, metric: str = ACCURACY) -> Quantity:
+    """The claim that a is above b."""
+    return Quantity(f"{a} − {b}, {_NAMES.get(metric, metric)}", difference(metric, a, b, condition), low=0.0)
+
+
+_NAMES = {
+    f"accuracy_at_{LARGEST}": f"accuracy at {LARGEST[1:]} times the trained size",
+    f"kept_at_{LARGEST}": f"relative accuracy at {LARGEST[1:]} times the trained size",
+}
+
+CLAIMS = (
+    Claim(
+        name="grid-cell encodings improve a ViT",
+        source=f"{PAPER}, Results, Table 1",
+        quote="For the ViT architecture, the application of GridPE variants results in noticeable improvements in "
+        "performance",
+        about="Each of the four forms is more accurate than a learned table.",
+        quantities=tuple(_above(f"grid-{form}", "learned") for form in GRID_FORMS),
+        control="Axial rotary encoding has two axes and no grid cells; it has to be less accurate than grid-deep. A "
+        "learned table has to be more accurate than no encoding, or the task does not depend on position.",
+        controls=(_above("grid-deep", "rope-axial"), _above("learned", "nope")),
+        panel="accuracy",
+        command=RUN.format("accuracy"),
+    ),
+    Claim(
+        name="deep is the best of the four",
+        source=f"{PAPER}, Results, Table 1",
+        quote="GridViT-deep emerges as the most successful variant, achieving the highest top-1 accuracy (81.5%)",
+        about="The form with a trained network on the waves is more accurate than the other three.",
+        quantities=tuple(_above("grid-deep", f"grid-{form}") for form in GRID_FORMS if form != "deep"),
+        control="In the released code its network is drawn anew at each call and never trained, so as released it has "
+        "to be less accurate.",
+        controls=(_above("grid-deep", "grid-deep-literal"),),
+        panel="accuracy",
+        command=RUN.format("accuracy literal"),
+    ),
+    Claim(
+        name="the released variants encode position",
+        source=f"{PAPER}, Table 1, and the code behind it",
+        quote="GridViT-rotate 77.6, complex 78.8, deep 81.5, merge 79.0, against 76.1 of the plain ViT",
+        about="As released, waves are drawn anew at each call and separately for queries and keys, so they hold no "
+        "information on position. Unless such variants are more accurate than no encoding, Table 1 is no evidence for "
+        "grid-cell encodings.",
+        quantities=tuple(_above(f"grid-{form}-literal", "nope-literal") for form in GRID_FORMS),
+        control="The released model has to be able to use position: its learned table is more accurate than no "
+        "encoding.",
+        controls=(_above("learned-literal", "nope-literal"),),
+        panel="literal",
+        command=RUN.format("accuracy literal"),
+    ),
+    Claim(
+        name="a PVT hardly depends on its encoding",
+        source=f"{PAPER}, Results",
+        quote="PVT models generally maintain stable and efficient convergence regardless of the positional encoding "
+        "used",
+        about="Accuracy differs by less than 0.03 from that of the original PVT.",
+        quantities=tuple(
+            Quantity(f"{label} − pvt-o, accuracy", difference(ACCURACY, label, "pvt-o", PVT), low=-0.03, high=0.03)
+            for label in ("cpvt", "gridpe")
+        ),
+        control="No encoding has to be less accurate, or the task does not depend on position.",
+        controls=(
+            Quantity("pvt-o, accuracy", mean_over_seeds(ACCURACY, "pvt-o", PVT), low=0.5),
+            _above("pvt-o", "nope", PVT),
+        ),
+        panel="pyramid",
+        command=RUN.format("pyramid"),
+    ),
+    Claim(
+        name="grid-cell encodings generalize to larger images",
+        source=f"{PAPER}, version 3",
+        quote="GridPE 58.72, RoPE-axial 57.32, RoPE-mixed 54.44, learned 57.24 at 512 pixels after training at 224",
+        about="On images 2.29 times as large as the training images, gridpe is more accurate than the other variants.",
+        quantities=tuple(
+            _above("gridpe", other, metric=f"accuracy_at_{LARGEST}")
+            for other in ("rope-axial", "rope-mixed", "learned")
+        ),
+        control="A difference that exists at the trained size already is no effect of image size. Accuracy relative to "
+        "that at the trained size has to be above that of the other rotary encodings.",
+        controls=tuple(_above("gridpe", other, metric=f"kept_at_{LARGEST}") for other in ("rope-axial", "rope-mixed")),
+        panel="resolution",
+        command=RUN.format("resolution"),
+    ),
+)

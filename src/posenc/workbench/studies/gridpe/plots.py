@@ -1,0 +1,255 @@
+"""Plots and tables of the grid-cell study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from posenc.measure.statistics import mean, t_interval
+from posenc.workbench.report.line_plot import line_plot
+from posenc.workbench.report.number_format import interval, number
+from posenc.workbench.report.page import Panel, Table
+from posenc.workbench.report.result_rows import BySeed
+from posenc.workbench.report.score_plot import Score, score_plots
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.studies.gridpe import published
+from posenc.workbench.studies.gridpe import variants as encodings
+from posenc.workbench.studies.gridpe.conditions import CONDITIONS, PVT, labels_of
+from posenc.workbench.studies.gridpe.presets import SCALES, TRAINED_SIDE
+from posenc.workbench.studies.shared.classification import ATTENTION_IMAGES
+from posenc.workbench.studies.shared.classification_panels import (
+    ACCURACY,
+    BALANCED,
+    TOP,
+    TRAINING,
+    accuracy_panel,
+    empty_panel,
+    finished_conditions,
+    has_equal_classes,
+    images_of,
+    learning_curve_panel,
+    rows_labeled,
+    scheme_text,
+    seeds_by_label,
+    variant_tables,
+)
+from posenc.workbench.studies.shared.page_data import PageData
+
+VITS, PVTS = labels_of("vit"), labels_of("pvt")
+SHOWN_BY_LAYER = ("learned", "nope", "sinusoid", "rope-axial", "gridpe", "grid-deep")
+HEADED = ("learned", "gridpe")
+"""Variants that are trained with other numbers of attention heads."""
+AS_RELEASED_CAPTION = (
+    "The variants with the ending -literal follow the released code: waves are drawn anew at each call and separately "
+    "for queries and keys, tokens are numbered along one line, and no norm stands before attention. The optimizer is "
+    "the same for all variants."
+)
+
+
+def titled(subject: str, condition: str) -> str:
+    """Title of a panel with the title of its condition."""
+    return f"{subject}: {CONDITIONS[condition].title}"
+
+
+def vit_accuracy(data: PageData) -> list[Panel]:
+    """Accuracy and loss of the ViTs as published, and the printed Table 1 beside them."""
+    return [*_accuracy_and_loss(data, VITS), _published_table(data)]
+
+
+def pvt_accuracy(data: PageData) -> list[Panel]:
+    """Accuracy and loss of the PVTs."""
+    return _accuracy_and_loss(data, PVTS)
+
+
+def _accuracy_and_loss(data: PageData, conditions: Sequence[str]) -> list[Panel]:
+    panels = []
+    for condition in finished_conditions(data, conditions):
+        labels = shown_with_others(data, condition)
+        third = TRAINING if has_equal_classes(data, condition) else BALANCED
+        title = titled("Accuracy by encoding", condition)
+        panels.append(accuracy_panel(data, labels, condition, title, metrics=(ACCURACY, TOP, third)))
+        panels.append(_loss_panel(data, labels, condition))
+    return panels or empty_panel(titled("Accuracy by encoding", conditions[0]))
+
+
+def released_accuracy(data: PageData) -> list[Panel]:
+    """Accuracy of the ViTs as released, beside those as published."""
+    panels = [
+        accuracy_panel(
+            data, encodings.BOTH, label, titled("Accuracy as released and as published", label), AS_RELEASED_CAPTION
+        )
+        for label in finished_conditions(data, VITS)
+    ]
+    return panels or empty_panel(titled("Accuracy as released and as published", VITS[0]))
+
+
+def curves(data: PageData) -> list[Panel]:
+    """Learning curves of both architectures."""
+    panels = [
+        learning_curve_panel(data, shown_with_others(data, label), label, titled("Learning curves", label))
+        for label in finished_conditions(data, (*VITS, *PVTS))
+    ]
+    return panels or empty_panel("Learning curves")
+
+
+def shown_with_others(data: PageData, condition: str) -> list[str]:
+    """Variants of a condition without those that have a panel of their own."""
+    apart = (*encodings.AS_RELEASED, *encodings.BY_HEADS) if condition in VITS else ()
+    return [label for label in data.labels(condition) if label not in apart]
+
+
+def accuracy_by_size(data: PageData) -> list[Panel]:
+    """Accuracy on images of other sizes than the training images."""
+    panels = []
+    for condition in finished_conditions(data, VITS):
+        metrics = {1.0: ACCURACY, **{scale: f"accuracy_at_{name}" for name, scale in SCALES.items()}}
+        by_scale = {scale: seeds_by_label(data, metrics[scale], condition) for scale in sorted(metrics)}
+        series: dict[str, dict[float, BySeed]] = {
+            label: {round(scale, 2): by_label[label] for scale, by_label in by_scale.items() if label in by_label}
+            for label in encodings.RESIZED
+        }
+        series = {label: points for label, points in series.items() if len(points) > 1}
+        title = titled("Accuracy by image size", condition)
+        panel = line_plot(
+            series,
+            title=title,
+            x_label="image size (multiple of the trained size)",
+            y_label="held-out accuracy",
+            chance=1 / images_of(data, condition).classes,
+            note="A learned table is interpolated to the new grid; the other encodings are computed at its positions.",
+        )
+        panels.append(Panel(title, (*panel.blocks, _relative_accuracy(series)), panel.caption))
+    return panels or empty_panel(titled("Accuracy by image size", VITS[0]))
+
+
+def _relative_accuracy(series: Mapping[str, Mapping[float, BySeed]]) -> Table:
+    """Accuracy by image size relative to the trained size, beside the printed one."""
+    scales = sorted({round(side / TRAINED_SIDE, 2) for side in published.SIDES})
+    body = []
+    for label, printed in published.BY_SIDE.items():
+        at_trained_size = printed[published.SIDES.index(TRAINED_SIDE)]
+        body.append((f"{label}, published", *(f"{value / at_trained_size:.2f}" for value in printed)))
+        points = series.get(label, {})
+        base = mean(list(points[1.0].values())) if 1.0 in points else 0.0
+        cells = [f"{mean(list(points[s].values())) / base:.2f}" if base and s in points else "–" for s in scales]
+        body.append((f"{label}, here", *cells))
+    note = (
+        "Accuracy divided by that at the trained size, by image size as a multiple of the trained size. The sizes here "
+        f"are the nearest multiples of a patch. Published: {published.VERSION_3}."
+    )
+    return Table("Relative accuracy", ("Variant", *(f"{scale:g}" for scale in scales)), tuple(body), note)
+
+
+def accuracy_by_heads(data: PageData) -> list[Panel]:
+    """Accuracy by the number of attention heads of the model."""
+    panels = []
+    best = max(published.BY_HEADS, key=lambda heads: published.BY_HEADS[heads])
+    for condition in finished_conditions(data, VITS):
+        by_label = seeds_by_label(data, ACCURACY, condition)
+        series = {
+            base: {
+                float(heads): by_label[f"{base}, {heads} heads"]
+                for heads in encodings.HEAD_COUNTS
+                if f"{base}, {heads} heads" in by_label
+            }
+            for base in HEADED
+        }
+        panels.append(
+            line_plot(
+                series,
+                title=titled("Accuracy by number of attention heads", condition),
+                x_label="attention heads (equal model width)",
+                y_label="held-out accuracy",
+                bounds=None,
+                log_x=True,
+                note=f"Published for GridPE ({published.VERSION_3}): highest with {best} of 1 to 64 heads.",
+            )
+        )
+    return panels or empty_panel(titled("Accuracy by number of attention heads", VITS[0]))
+
+
+def attention_distance(data: PageData) -> list[Panel]:
+    """Attention distance and entropy, and the distance by layer."""
+    metrics = {
+        "attention_distance": Score("Attention distance", "patches", higher=None),
+        "attention_entropy": Score("Attention entropy", "bits", higher=None),
+    }
+    caption = (
+        f"Mean over layers and heads on {ATTENTION_IMAGES} held-out images, without the queries of the class token."
+    )
+    panels = []
+    for condition in finished_conditions(data, VITS):
+        rows = rows_labeled(data.rows, condition, shown_with_others(data, condition))
+        title = titled("Attention distance and entropy", condition)
+        panels.append(score_plots(rows, metrics=metrics, condition=condition, title=title, caption=caption))
+        panels.append(
+            line_plot(
+                {label: points for label in SHOWN_BY_LAYER if (points := _distance_by_layer(data, condition, label))},
+                title=titled("Attention distance by layer", condition),
+                x_label="layer",
+                y_label="attention distance (patches)",
+                bounds=None,
+            )
+        )
+    return panels or empty_panel(titled("Attention distance and entropy", VITS[0]))
+
+
+def _distance_by_layer(data: PageData, condition: str, label: str) -> dict[float, BySeed]:
+    """Layer to seed to the mean attention distance of its heads."""
+    by_layer: dict[float, BySeed] = {}
+    for spec in data.done:
+        if spec.condition == condition and spec.variant == label:
+            for layer, by_head in enumerate(data.store.arrays(spec.identity).get("distance", ()), 1):
+                by_layer.setdefault(float(layer), {})[spec.seed] = float(np.mean(by_head))
+    return by_layer
+
+
+def variants(data: PageData) -> list[Panel]:
+    """Tables of the variants."""
+
+    def scheme_of(spec: RunSpec) -> str:
+        model = spec.settings["row"]
+        tables = "; a learned table" if model["config"]["options"]["tables"] else ""
+        first = ", in the first block of a stage" if model["first_only"] else ""
+        return f"{scheme_text(model['scheme'])}{first}{tables}"
+
+    def about(condition: str, label: str) -> str:
+        return encodings.encoding(CONDITIONS[condition].architecture, label).about
+
+    titles = {label: titled("Variants", label) for label in CONDITIONS}
+    return variant_tables(data, titles, about, scheme_of, order=(*encodings.VIT, *encodings.PVT))
+
+
+def _published_table(data: PageData) -> Panel:
+    """The printed Table 1 beside the accuracies here."""
+    here = {label: seeds_by_label(data, ACCURACY, label) for label, _ in published.TABLE_1}
+    body = []
+    for (condition, label), (top1, top5, loss) in published.TABLE_1.items():
+        cells = []
+        for name in (label, f"{label}-literal"):
+            seeds = here[condition].get(name)
+            estimate = t_interval(list(seeds.values())) if seeds else None
+            cells.append(f"{number(estimate.mean, 3)} {interval(estimate, 3)}" if estimate else "not run")
+        architecture = "PVT" if condition == PVT else "ViT"
+        body.append((f"{label}, {architecture}", *cells, f"{top1:.1f}", f"{top5:.1f}", f"{loss:g}"))
+    columns = (
+        "Variant",
+        "Accuracy here, as published",
+        "Accuracy here, as released",
+        "Printed top-1 accuracy (%)",
+        "Printed top-5 accuracy (%)",
+        "Printed loss",
+    )
+    note = (
+        f"Printed: {published.SOURCE}. The paper trained its ViTs and its PVTs in different ways, so compare variants "
+        "of one architecture. Its loss is probably the training loss. The images and models here differ from those "
+        "of the paper, so compare the order of variants. In brackets: 95% t-intervals of the mean over seeds."
+    )
+    return Panel("Table 1 of the paper and accuracy here", (Table("Table 1", columns, tuple(body), note),))
+
+
+def _loss_panel(data: PageData, labels: Sequence[str], condition: str) -> Panel:
+    loss = {"loss": Score("Held-out cross-entropy", "nats", higher=False)}
+    rows = rows_labeled(data.rows, condition, labels)
+    return score_plots(rows, metrics=loss, condition=condition, title=titled("Loss by encoding", condition))

@@ -1,0 +1,52 @@
+"""The settings of one run of the grid-cell study, as plain JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from posenc.workbench.store import Store
+from posenc.workbench.studies import Request
+from posenc.workbench.studies.gridpe.conditions import CONDITIONS, VisionCondition
+from posenc.workbench.studies.gridpe.presets import PRESETS, GridPEPreset
+from posenc.workbench.studies.gridpe.variants import variant
+from posenc.workbench.studies.shared.classification import classification_settings, with_cosine_decay
+from posenc.workbench.studies.shared.image_data import record_images
+
+PHOTOGRAPHS_NAME, PHOTOGRAPHS_FOLDER = "caltech-100", "caltech100"
+FOLDER_SIDE = 32
+"""Pixels per side at which images of a user's folder are read, where a preset has no other."""
+
+
+def has_photographs(request: Request) -> bool:
+    """Whether the folder of data holds Caltech-100, and the request is not about a user's own folder."""
+    return request.source is None and request.data is not None and (request.data / PHOTOGRAPHS_FOLDER).is_dir()
+
+
+def run_settings(request: Request, store: Store, label: str, variant_label: str) -> dict[str, Any]:
+    """Settings of a run, with the record of its images in the store.
+
+    Raises ValueError where the images are missing, and for a variant that is unknown or does not fit them.
+    """
+    preset, condition = PRESETS[request.preset], CONDITIONS[label]
+    recipe, source = preset.recipes[label], _source(request, condition, preset)
+    side = FOLDER_SIDE if recipe.side is None and request.source is not None else recipe.side
+    images = record_images(store.root, source, request.data, size=side, images=preset.train_images)
+    training = recipe.training
+    training = training if training.plateau is not None else with_cosine_decay(training, images)
+    model = variant(condition.architecture, variant_label, images, recipe.size, recipe.patch)
+    return classification_settings(model, images, training, recipe.augmentation, request.device)
+
+
+def _source(request: Request, condition: VisionCondition, preset: GridPEPreset) -> str | Path:
+    """Name or folder of the images of a condition."""
+    if condition.photographs:
+        return PHOTOGRAPHS_NAME
+    if request.source is not None:
+        return request.source
+    if preset.data is None:
+        raise ValueError(
+            f"preset {request.preset} needs ImageNet-100 as a folder of class folders, which may not be redistributed: "
+            f"posenc run gridpe FOLDER --preset {request.preset}"
+        )
+    return preset.data

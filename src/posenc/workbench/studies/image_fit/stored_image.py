@@ -1,0 +1,71 @@
+"""Images in a store: written once in each size, and read from disk part by part."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+
+from posenc.workbench.tasks import single_image
+from posenc.workbench.training.checkpoint import write_whole
+
+
+def store_pixels(root: Path, pixels: np.ndarray) -> str:
+    """Write an image into a store under the digest of its pixels; return its file name."""
+    digest = hashlib.sha256(str(pixels.shape).encode() + pixels.tobytes()).hexdigest()[:16]
+    path = root / "data" / f"picture-{digest}.npy"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name}.{uuid4().hex}")
+        with partial.open("wb") as file:
+            np.save(file, pixels)
+        partial.replace(path)
+    return path.name
+
+
+def store_file(root: Path, source: Path, longest_side: int | None) -> tuple[str, tuple[int, ...]]:
+    """Write the image of a file into a store. A file is decoded once in each size, for all variants.
+
+    Args:
+        root: Root of the store.
+        source: The image file.
+        longest_side: Limit of the longest side in pixels; a larger image is downscaled.
+
+    Returns:
+        File name in the store and shape.
+
+    Raises:
+        ValueError: The file is not an image.
+    """
+    if not source.is_file():
+        single_image.read_image(source)  # raises the sentence that names the fault
+    digest = hashlib.sha256(json.dumps([single_image.FORMAT, longest_side]).encode())
+    try:
+        with source.open("rb") as file:
+            while block := file.read(1 << 24):
+                digest.update(block)
+    except OSError:
+        single_image.read_image(source)  # raises the sentence that names the fault
+        raise
+    note = root / "data" / f"source-{digest.hexdigest()[:16]}.json"
+    known = json.loads(note.read_bytes()) if note.exists() else None
+    if known is None or not (root / "data" / known["picture"]).exists():
+        pixels = single_image.read_image(source)
+        smaller = single_image.downscale(pixels, longest_side) if longest_side else pixels
+        if smaller.shape != pixels.shape:
+            (height, width), (low, narrow) = pixels.shape[:2], smaller.shape[:2]
+            print(f"{source.name} has {width:,} x {height:,} pixels and is fitted with {narrow:,} x {low:,}.")
+        known = {"picture": store_pixels(root, smaller), "shape": smaller.shape}
+        write_whole(note, json.dumps(known).encode())
+    return known["picture"], tuple(known["shape"])
+
+
+def load_pixels(root: Path, name: str) -> np.ndarray:
+    """An image of a store as a memory map ``(H, W, C)``. Raises ValueError if it is gone."""
+    try:
+        return np.load(root / "data" / name, mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise ValueError(f"the image is no longer at {root / 'data' / name}. Run the same command again.") from error

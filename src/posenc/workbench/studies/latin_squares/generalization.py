@@ -1,0 +1,164 @@
+"""Generalization: whether the accuracy of an encoding lies above that of every rule that ignores positions.
+
+An encoding generalizes where its whole 95% t-interval over seeds lies above the threshold. It does not where the whole
+interval lies below. The threshold is chance, or the best rule that ignores positions where that scores more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from posenc.measure.statistics import Estimate, paired_difference, t_interval
+from posenc.workbench.report.number_format import (
+    count,
+    interval,
+    join_words,
+    number,
+    signed_number,
+)
+from posenc.workbench.report.page import Finding, Findings, Panel, Text
+from posenc.workbench.report.result_rows import BySeed, Row, nonfinite_values, order_by_mean, values_by_scheme
+from posenc.workbench.studies.latin_squares.execute import CHANCE, OOD
+from posenc.workbench.studies.latin_squares.results import COMMONEST, RAREST, baselines
+from posenc.workbench.studies.shared.page_data import PageData
+
+MOST_NAMES = 12
+"""Encodings that a sentence names before it counts the rest."""
+RULES = {
+    RAREST: "of answering the rarest symbol of the clues, the best rule that ignores positions",
+    COMMONEST: "of answering the commonest symbol of the cell, the best rule that ignores positions",
+}
+UNSCORED = " (the store lacks the puzzles, so rules that ignore positions were not scored)"
+
+
+@dataclass(frozen=True)
+class Generalization:
+    """Accuracies out of distribution against a threshold; labels are sorted by their mean accuracy."""
+
+    threshold: float
+    rule: str
+    by_scheme: dict[str, BySeed]
+    estimates: dict[str, Estimate]
+
+    @property
+    def above(self) -> list[str]:
+        """Encodings that generalize."""
+        return [label for label, estimate in self.estimates.items() if estimate.above(self.threshold)]
+
+    @property
+    def below(self) -> list[str]:
+        """Encodings that do not generalize."""
+        return [label for label, estimate in self.estimates.items() if estimate.below(self.threshold)]
+
+    @property
+    def single(self) -> list[str]:
+        """Encodings with one seed, which have no interval."""
+        return [label for label, estimate in self.estimates.items() if not estimate.known]
+
+    @property
+    def inconclusive(self) -> list[str]:
+        """Encodings whose interval contains the threshold."""
+        decided = {*self.above, *self.below, *self.single}
+        return [label for label in self.estimates if label not in decided]
+
+
+def judge(rows: Sequence[Row], scores: Mapping[str, float]) -> Generalization:
+    """Accuracies of the main condition against chance, or the best of the rules that ignore positions.
+
+    scores: accuracy of these rules by their name; empty where the puzzles are not in the store.
+    """
+    by_scheme = values_by_scheme(rows, OOD)
+    best = max(scores, key=lambda name: scores[name], default="")
+    threshold, rule = CHANCE, "of guessing" + ("" if scores else UNSCORED)
+    if best and scores[best] > CHANCE:
+        threshold, rule = scores[best], RULES[best]
+    estimates = {label: t_interval(list(by_scheme[label].values())) for label in order_by_mean(by_scheme)}
+    return Generalization(threshold, rule, by_scheme, estimates)
+
+
+def headline(data: PageData) -> str:
+    """Answer to the question which encodings generalize."""
+    return answer(judge(data.rows, baselines(data).get(OOD, {})))
+
+
+def answer(judged: Generalization) -> str:
+    """Which encodings generalize, which do not, and the best against the second."""
+    if not judged.estimates:
+        return "Cannot be said yet: no run of the main condition has finished."
+    total = count(len(judged.estimates), "encoding")
+    if judged.above:
+        sentences = [f"{len(judged.above)} of {total}: {_names(judged.above)}."]
+    elif judged.below:
+        sentences = [f"None of {total}."]
+    else:
+        sentences = [f"Cannot be said of {total}."]
+    sentences.append(
+        f"An encoding generalizes if its accuracy out of distribution is above {number(judged.threshold)}, the "
+        f"accuracy {judged.rule}."
+    )
+    if judged.below:
+        sentences.append(f"Below it: {_names(judged.below)}.")
+    if judged.inconclusive:
+        sentences.append(f"Inconclusive (the 95% interval contains the threshold): {_names(judged.inconclusive)}.")
+    if judged.single:
+        sentences.append(f"One seed, so no interval: {_names(judged.single)}.")
+    return " ".join([*sentences, _best(judged)]).strip()
+
+
+def generalization_panel(data: PageData) -> Panel:
+    """Every encoding of the main condition by its place against the threshold."""
+    judged = judge(data.rows, baselines(data).get(OOD, {}))
+    title = "Generalization by encoding"
+    if not judged.estimates:
+        return Panel(title, (Text(("No run of the main condition has finished.",)),))
+    groups = (
+        Finding("yes", "Generalize", "interval above the threshold", _entries(judged, judged.above)),
+        Finding("unsure", "Inconclusive", "interval contains the threshold", _entries(judged, judged.inconclusive)),
+        Finding("no", "Do not generalize", "interval below the threshold", _entries(judged, judged.below)),
+        Finding("unsure", "One seed only", "no interval", _entries(judged, judged.single)),
+    )
+    seeds = sorted({len(seeds) for seeds in judged.by_scheme.values()})
+    paragraphs = [
+        f"{count(seeds[0], 'seed') if len(seeds) == 1 else f'{seeds[0]} to {seeds[-1]} seeds'} per encoding. The "
+        "intervals cover the choice of the seed, not other puzzles, sizes or training settings."
+    ]
+    lost = [f"{label} seed {seed}" for label, seed in nonfinite_values(data.rows, OOD)]
+    if lost:
+        paragraphs.append(f"Left out, because the accuracy is not a number: {join_words(lost)}.")
+    findings = Findings(
+        "Accuracy out of distribution against the threshold",
+        f"Mean and 95% t-interval over seeds. Threshold {number(judged.threshold)}: the accuracy {judged.rule}.",
+        tuple(group for group in groups if group.entries),
+    )
+    return Panel(title, (findings, Text(tuple(paragraphs))))
+
+
+def _entries(judged: Generalization, labels: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    return tuple((label, _size(judged.estimates[label])) for label in labels)
+
+
+def _size(estimate: Estimate) -> str:
+    return f"{number(estimate.mean)} {interval(estimate, within=(0.0, 1.0))}"
+
+
+def _names(labels: Sequence[str]) -> str:
+    if len(labels) <= MOST_NAMES:
+        return join_words(labels)
+    return f"{', '.join(labels[:MOST_NAMES])} and {len(labels) - MOST_NAMES} more"
+
+
+def _best(judged: Generalization) -> str:
+    """The encoding of the highest mean against the second, paired by seed."""
+    first, *others = judged.estimates
+    if not others:
+        return ""
+    second, means = others[0], f"{first} {_size(judged.estimates[first])}"
+    left, right = judged.by_scheme[first], judged.by_scheme[others[0]]
+    if not left.keys() & right.keys():
+        return f"Highest mean: {means}; {second} has no seed in common with it."
+    difference = paired_difference(left, right)
+    size = f"{signed_number(difference.mean, 3)} {interval(difference, 3)}"
+    if difference.above(0):
+        return f"Best: {means}; {size} against {second}, paired by seed."
+    return f"Best: {first} or {second}; {size} between them, paired by seed."

@@ -1,0 +1,161 @@
+"""Panels of learned positions: their distance from the true grid, before and after training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+import numpy as np
+
+from posenc.measure.distances import token_distances
+from posenc.workbench.report.heat_map import heat_maps
+from posenc.workbench.report.layout_plot import layout_plots
+from posenc.workbench.report.line_plot import line_plot
+from posenc.workbench.report.page import Panel
+from posenc.workbench.report.result_rows import Row, values_by_scheme
+from posenc.workbench.report.scatter_plot import scatter_plot
+from posenc.workbench.studies.latin_squares.attention_plots import absent_panel
+from posenc.workbench.studies.latin_squares.execute import OOD
+from posenc.workbench.studies.latin_squares.measure import SHAPE, true_positions
+from posenc.workbench.studies.latin_squares.results import by_sigma, measured_arrays, rows_of, settings_of, sigmas_of
+from posenc.workbench.studies.latin_squares.sigma_plots import OOD_ACCURACY, SIGMA
+from posenc.workbench.studies.latin_squares.variants import TABLES_SHOWN, learned
+from posenc.workbench.studies.shared.declarations import MAIN
+from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tasks import latin_squares as task
+
+AGAINST_ACCURACY = (
+    ("procrustes_distance", "distance from 2d-fixed", "The paper reports rho = −0.98 (Fig. 3F)."),
+    (
+        "procrustes_disparity",
+        "scale-free disparity from 2d-fixed",
+        "The paper does not report it: this is the control.",
+    ),
+)
+"""Metric, its name on the page, and what the paper reports of its correlation with accuracy."""
+
+
+def positions(data: PageData) -> list[Panel]:
+    """Figs. 1F-H and 3D-F."""
+    sigmas = sigmas_of(data)
+    rows = rows_of(data, [learned(sigma) for sigma in sigmas], MAIN)
+    if not values_by_scheme(rows, "procrustes_distance"):
+        return [absent_panel("Learned positions", "measured learned tables")]
+    return [
+        line_plot(
+            {
+                "trained": by_sigma(data, "procrustes_distance", sigmas),
+                "before training": by_sigma(data, "procrustes_distance_initial", sigmas),
+            },
+            title="Distance of the learned table from 2d-fixed, before and after training",
+            x_label=SIGMA,
+            y_label="Frobenius distance after rotation",
+            bounds=None,
+            note=(
+                "The paper's distance (orthogonal Procrustes, no scaling). Where both curves run together the distance "
+                "shows how large the table is and not what was learned."
+            ),
+        ),
+        line_plot(
+            {
+                "trained": by_sigma(data, "procrustes_disparity", sigmas),
+                "before training": by_sigma(data, "procrustes_disparity_initial", sigmas),
+                "random tables": by_sigma(data, "procrustes_null_disparity", sigmas),
+            },
+            title="Procrustes disparity from 2d-fixed, which ignores scale",
+            x_label=SIGMA,
+            y_label="Procrustes disparity",
+            bounds=None,
+            note="Both tables are centered and scaled to norm 1, so size cannot matter; 0 is the same arrangement.",
+        ),
+        *_against_accuracy(rows),
+        _distances(data),
+        _planes(data),
+    ]
+
+
+def _against_accuracy(rows: Sequence[Row]) -> list[Panel]:
+    """Accuracy against each distance, with the norm of the table as control."""
+    accuracies = values_by_scheme(rows, OOD)
+    norms = {label: fmean(seeds.values()) for label, seeds in values_by_scheme(rows, "position_norm").items()}
+    panels = []
+    for metric, name, published in AGAINST_ACCURACY:
+        x = values_by_scheme(rows, metric)
+        panels.append(
+            scatter_plot(
+                x,
+                {label: accuracies[label] for label in x},
+                title=f"Accuracy against the {name}",
+                x_label=name,
+                y_label=OOD_ACCURACY,
+                null=_null(rows) if metric == "procrustes_disparity" else None,
+                control={label: norms[label] for label in x},
+                control_label="the norm of the table",
+                published=published,
+            )
+        )
+    return panels
+
+
+def _null(rows: Sequence[Row]) -> tuple[float, float]:
+    """Mean and standard deviation of the disparity of random tables."""
+    return _overall_mean(rows, "procrustes_null_disparity"), _overall_mean(rows, "procrustes_null_disparity_sd")
+
+
+def _overall_mean(rows: Sequence[Row], metric: str) -> float:
+    return fmean(value for seeds in values_by_scheme(rows, metric).values() for value in seeds.values())
+
+
+def _distances(data: PageData) -> Panel:
+    """Matrices of the distances between tokens: true grid, sinusoids, learned tables before and after training."""
+    grid = task.views()["grid"].coords.double()
+    groups = [("true grid", token_distances(grid).numpy())]
+    groups.append(("2d-fixed", token_distances(true_positions(settings_of(data)["model"]["dim"])).numpy()))
+    for label in TABLES_SHOWN:
+        arrays = measured_arrays(data, label)
+        if "distances_after" not in arrays:
+            continue
+        if label.startswith("learned"):
+            groups += [(f"{label}, {when}", arrays[f"distances_{when}"]) for when in ("before", "after")]
+        else:
+            groups.append((label, arrays["distances_after"]))
+    return heat_maps(
+        groups,
+        title="Distances between tokens",
+        caption=(
+            "Euclidean distance between the encodings of every two cells (row-major), each matrix on its own scale. "
+            "Learned tables: first layer, first seed, before and after training."
+        ),
+        low_label="0",
+        high_label="largest distance of each matrix",
+        shared_scale=False,
+    )
+
+
+def _planes(data: PageData) -> Panel:
+    items, residuals = [], {}
+    for label in (*TABLES_SHOWN, "2d-fixed"):
+        arrays = measured_arrays(data, label)
+        if "plane_after" in arrays:
+            items.append((label, _x_y(arrays["plane_before"]), _x_y(arrays["plane_after"])))
+            residuals[label] = (_residual(data, label, "_initial"), _residual(data, label, ""))
+    return layout_plots(
+        items,
+        _x_y(np.asarray(task.views()["grid"].coords, dtype=float)),
+        shape=SHAPE,
+        title="Positions on a plane, by multidimensional scaling",
+        caption=(
+            "The two directions in which the first layer's encodings differ most (classical multidimensional scaling), "
+            "rotated, reflected and scaled onto the true grid; first seed. Lines join neighbors of the true grid."
+        ),
+        residuals=residuals,
+    )
+
+
+def _x_y(places: np.ndarray) -> np.ndarray:
+    """(row, column) as (x, y): columns to the right, rows downwards."""
+    return places[:, ::-1]
+
+
+def _residual(data: PageData, label: str, when: str) -> float:
+    return fmean(values_by_scheme(data.rows, f"position_residual{when}_layer_0")[label].values())

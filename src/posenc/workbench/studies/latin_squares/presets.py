@@ -1,0 +1,84 @@
+"""The scales of the Latin-square study: data, model and training of the main condition, seeds, panels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from posenc.models.encoder import EncoderConfig
+from posenc.workbench.studies.latin_squares.variants import SIGMAS
+from posenc.workbench.studies.shared import declarations
+from posenc.workbench.training.loop import TrainingConfig
+
+
+class Protocol(msgspec.Struct, frozen=True, kw_only=True):
+    """One way of training every variant: puzzles, model, training. train_size: None for all training puzzles."""
+
+    data: dict[str, Any]
+    train_size: int | None = None
+    model: EncoderConfig
+    training: TrainingConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset(declarations.Preset):
+    """A scale of the study. main: the main condition. sigmas: standard deviations of learned tables."""
+
+    main: Protocol
+    sigmas: tuple[float, ...]
+
+
+SEEDS = (2235, 6312, 6068, 9742, 8880, 2197, 669, 6256, 3309, 2541, 8643, 7785, 195, 6914, 29)
+"""The authors' own fifteen seeds, in their order."""
+
+
+def _quick() -> Protocol:
+    return Protocol(
+        data={"rule": "entailment", "jaccard": "clue-pairs", "train": 8000, "iid": 1000, "ood": 300, "seed": 1},
+        train_size=3000,
+        model=EncoderConfig(
+            channels=6, classes=4, dim=32, depth=2, hidden=128, activation="relu", read_out="probe", token_std=0.25
+        ),
+        training=TrainingConfig(epochs=60, batch=64, lr=1e-3, optimizer="adam", warmup_steps=50, evaluate_every=10),
+    )
+
+
+def _paper(epochs: int) -> Protocol:
+    return Protocol(
+        data={"authors": True},
+        model=EncoderConfig(
+            channels=5, classes=4, dim=160, depth=4, hidden=640, second_activation=True, read_out="last"
+        ),
+        training=TrainingConfig(epochs=epochs, batch=128, lr=1e-4, evaluate_every=20),
+    )
+
+
+PRESETS: dict[str, Preset] = {
+    "quick": Preset(
+        about="a small model on 3,000 puzzles, 60 epochs, 3 seeds: about three minutes on two cores",
+        scale="a two-layer model of width 32, 3,000 generated puzzles, 60 epochs",
+        main=_quick(),
+        seeds=(0, 1, 2),
+        sigmas=(0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.7, 2.0),
+        panels=("accuracy", "gap-closes"),
+        asks=False,
+    ),
+    "standard": Preset(
+        about="the paper's model on its 8,100 puzzles, 200 epochs, 3 seeds: hours on two cores",
+        scale="the paper's model (width 160, four layers), its 8,100 puzzles, 200 epochs",
+        main=_paper(200),
+        seeds=SEEDS[:3],
+        sigmas=SIGMAS,
+        panels=("accuracy", "as-run"),
+    ),
+    "paper": Preset(
+        about="the paper's model on its 8,100 puzzles, 600 epochs, 15 seeds: days on two cores",
+        scale="the paper's model (width 160, four layers), its 8,100 puzzles, 600 epochs",
+        main=_paper(600),
+        seeds=SEEDS,
+        sigmas=SIGMAS,
+        panels=("accuracy", "as-run"),
+    ),
+}

@@ -1,0 +1,114 @@
+"""The encodings of the Latin-square study by label, and the groups of them that panels show."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from posenc import scheme_text
+
+
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
+    """An encoding: a scheme on a view of the positions, and what it changes in the model and the training.
+
+    The field names are stored names.
+    """
+
+    scheme: str
+    options: dict[str, Any] = {}
+    view: Literal["index", "grid"] = "index"
+    model: dict[str, Any] = {}
+    training: dict[str, Any] = {}
+
+
+VARIANTS: dict[str, Variant] = {
+    "2d-fixed": Variant(scheme="Sinusoid", options={"axes": 2}, view="grid"),
+    "1d-fixed": Variant(scheme="Sinusoid"),
+    # The authors have projections without a bias for these two.
+    "rope": Variant(scheme="RoPE", model={"projection_bias": False}),
+    "causal-nope": Variant(scheme="CausalNoPE", model={"projection_bias": False}),
+    "relative": Variant(scheme="Shaw"),
+    "random": Variant(scheme="Random"),
+    "nope": Variant(scheme="NoPE"),
+}
+"""The study's own names. ``learned-SIGMA`` and any text such as ``Shaw(values=False)`` name further variants."""
+
+AS_RELEASED: dict[str, Variant] = {
+    # The authors' sinusoids have a dropout of 0.1, and their models are never evaluated in evaluation mode.
+    "2d-fixed-literal": Variant(
+        scheme="Sinusoid",
+        options={"axes": 2},
+        view="grid",
+        model={"encoding_dropout": 0.1},
+        training={"evaluate_in_train_mode": True},
+    ),
+    "1d-fixed-literal": Variant(
+        scheme="Sinusoid", model={"encoding_dropout": 0.1}, training={"evaluate_in_train_mode": True}
+    ),
+    "relative-literal": Variant(scheme="Shaw", options={"literal": True}, model={"output_projection": False}),
+    "causal-nope-literal": Variant(scheme="CausalNoPE", options={"literal": True}, model={"projection_bias": False}),
+}
+"""What the authors' code runs under the same names, where it differs from their text."""
+
+
+def learned(sigma: float) -> str:
+    """Label of a learned table whose initial values have that standard deviation."""
+    return f"learned-{sigma:g}"
+
+
+SIGMAS = tuple(tenth / 10 for tenth in range(1, 21))
+"""Standard deviations of the paper's learned tables."""
+
+TABLE_1 = tuple(VARIANTS)
+"""The encodings of the paper's Table 1 as their papers define them, without the learned tables."""
+
+ACCURACY = (*TABLE_1, *map(learned, (0.1, 0.2, 1.0, 2.0)))
+SIGMA_GAP = ("learned-0.2", "learned-2")
+SMALL_SIGMAS = (0.01, 0.05, 0.1, 0.2)
+NOISE = ("2d-fixed", *map(learned, (0.1, 0.2, 1.0, 2.0)))
+HEADS = ("2d-fixed", "1d-fixed", "rope", "relative", "random", "learned-0.2")
+PUBLISHED_OF = {label: label.removesuffix("-literal") for label in AS_RELEASED}
+"""Label of an encoding as released -> the same as published."""
+
+REFERENCES = ("2d-fixed", "2d-fixed-literal")
+"""Encodings whose attention is the reference: the first that was trained. The paper's own was the one as released."""
+
+ATTENTION_SHOWN = (
+    "2d-fixed", "learned-0.1", "learned-0.2", "learned-1", "learned-2", "1d-fixed", "rope", "relative", "random"
+)  # fmt: skip
+TABLES_SHOWN = ("1d-fixed", "learned-0.1", "learned-0.2", "learned-1", "learned-2")
+
+
+def variant(label: str) -> Variant:
+    """The variant of a label: one of the study's names, ``learned-SIGMA``, or any scheme of the catalog as text.
+
+    Raises ValueError with the nearest name for an unknown one.
+    """
+    known = {**VARIANTS, **AS_RELEASED}
+    if label in known:
+        return known[label]
+    plain = {name.replace("-", ""): name for name in VARIANTS}
+    if label.lower().replace("-", "").replace("_", "") in plain:  # RoPE is the variant rope, not another model
+        return known[plain[label.lower().replace("-", "").replace("_", "")]]
+    if label.startswith("learned-"):
+        return Variant(scheme="Learned", options={"sigma": sigma_of(label)})
+    try:
+        parsed = scheme_text.parse(label)
+    except ValueError as error:
+        if "there is no encoding" in str(error):
+            names = [*known, "learned-0.2", *scheme_text.catalogue()]
+            raise ValueError(scheme_text.unknown("encoding", label, names)) from None
+        raise
+    return Variant(scheme=parsed.scheme, options=parsed.options)
+
+
+def sigma_of(label: str) -> float:
+    """Standard deviation that a label ``learned-SIGMA`` names. Raises ValueError where it is no number."""
+    text = label.removeprefix("learned-")
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(
+            f"{label!r} should name a learned table by its standard deviation, as learned-0.2; {text!r} is no number."
+        ) from None

@@ -1,0 +1,134 @@
+"""Panels of the study of simulated networks.
+
+The modules and the series of a network are a function of the stored settings and the seed, and are computed from them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+import numpy as np
+
+from posenc.measure.analysis_of_variance import f_test
+from posenc.workbench.report.heat_map import heat_maps
+from posenc.workbench.report.number_format import join_words, number, p_value
+from posenc.workbench.report.page import Panel, Text
+from posenc.workbench.report.result_rows import values_by_scheme
+from posenc.workbench.report.score_plot import Score, score_plots
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.studies.nmar.settings import ERROR, RELATIVE_ERROR
+from posenc.workbench.studies.shared.hidden_tokens import plots
+from posenc.workbench.studies.shared.hidden_tokens.plots import TokenNames
+from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES
+from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tasks.nmar import NMAR, divergence_step, simulate
+
+CORRELATION_STEPS = 5000
+"""Steps of the network whose correlations are shown."""
+
+
+def network_of(spec: RunSpec) -> NMAR:
+    """The network of a run, from its settings."""
+    return msgspec.convert(spec.settings["data"]["network"], NMAR)
+
+
+def token_names(data: PageData, spec: RunSpec) -> TokenNames:
+    """Names of the nodes of a run's network, and their modules."""
+    modules = simulate(network_of(spec), 1, spec.seed).modules
+    names = tuple(f"node {number + 1}" for number in range(len(modules)))
+    return TokenNames(names, tuple(f"module {number + 1}" for number in modules))
+
+
+def modules(data: PageData) -> list[Panel]:
+    """Scores of the tables against the modules of the network."""
+    return [plots.module_plots(data, title="Agreement of learned tables with the modules")]
+
+
+def prediction_error(data: PageData) -> list[Panel]:
+    """Error and relative error by variant, and an F-test over the encodings."""
+    scores = {
+        ERROR: Score("Prediction error, half of the nodes hidden", "mean squared error", False, (0.0, None)),
+        RELATIVE_ERROR: Score("Error relative to the best linear prediction", "ratio of errors", False, (0.0, None)),
+    }
+    rows = [row for row in data.rows if row["scheme"] != "mean"]  # Its error would flatten the others.
+    panel = score_plots(rows, metrics=scores, title="Prediction error", caption=_baseline_note(data))
+    return [Panel(panel.title, (Text((_f_test(data),)), *panel.blocks), panel.caption)]
+
+
+def _baseline_note(data: PageData) -> str:
+    mean = plots.estimates(data, RELATIVE_ERROR).get("mean")
+    ridge = "ridge: the best linear prediction from the training covariance, practically without a penalty."
+    if mean is None:
+        return ridge
+    return f"{ridge} Predicting the mean has {number(mean.mean)} times its error and is not drawn."
+
+
+def _f_test(data: PageData) -> str:
+    groups = {
+        label: list(seeds.values())
+        for label, seeds in values_by_scheme(data.rows, RELATIVE_ERROR).items()
+        if label not in BASELINES
+    }
+    if len(groups) < 2 or sum(map(len, groups.values())) <= len(groups):
+        return "An F-test needs at least two encodings with two seeds."
+    test = f_test(groups)
+    return (
+        f"F-test over {len(groups)} encodings, of errors relative to the best linear prediction: F({test.between}, "
+        f"{test.within}) = {number(test.f)}, {p_value(test.p)}. The paper reports F = 0.24, p = 0.97 over six. An "
+        "F-test cannot show that errors are equal; the claims table below has a test of equivalence."
+    )
+
+
+def maps(data: PageData) -> list[Panel]:
+    """Maps, distances and a dendrogram of learned positions."""
+    return plots.map_panels(data, token_names, tokens="nodes")
+
+
+def learning_curves(data: PageData) -> list[Panel]:
+    """AUC of the modules and prediction error by training step."""
+    return [
+        plots.learning_curves(
+            data,
+            "auc",
+            title="Learning curves: AUC of the modules",
+            y_label="AUC of the modules",
+            bounds=(0.0, 1.0),
+            chance=0.5,
+        ),
+        plots.learning_curves(
+            data,
+            ERROR,
+            title="Learning curves: prediction error",
+            y_label="mean squared error",
+            caption="Measured on at most 512 test samples.",
+        ),
+    ]
+
+
+def network(data: PageData) -> list[Panel]:
+    """Correlations of the network of the first seed, and the divergence of the coefficients as printed."""
+    title = "Correlations of the simulated network"
+    if not data.specs:
+        return [Panel(title, (Text(("No run has finished.",)),))]
+    config = network_of(data.specs[0])
+    seeds = sorted({spec.seed for spec in data.specs})[:3]
+    steps = [divergence_step(dataclasses.replace(config, reading="literal"), seed) for seed in seeds]
+    passed = join_words([f"{step} (seed {seed})" for seed, step in zip(seeds, steps, strict=True) if step])
+    sentence = (
+        "With the coefficients as printed the network diverges, because the weights of the lags sum to 1.05 on "
+        f"average: it passes 1e12 at step {passed}. Here the weights are divided by the number of lags. The best "
+        "linear prediction then has the error that the paper reports, from which it is inferred that the paper ran "
+        "this version."
+    )
+    simulated = simulate(config, CORRELATION_STEPS, seeds[0])
+    order = np.argsort(simulated.modules, kind="stable")
+    correlations = np.array(np.corrcoef(simulated.series[order]))
+    np.fill_diagonal(correlations, np.nan)
+    labels = [f"module {simulated.modules[index] + 1}" for index in order]
+    panel = heat_maps(
+        [(f"seed {seeds[0]}", correlations)], title=title, labels=labels, low_label="correlation", size="small",
+        high_label="correlation", caption="Correlations between nodes over time. Nodes are sorted by module here; the "
+        "model gets them in a random order.",
+    )  # fmt: skip
+    return [Panel(panel.title, (Text((sentence,)), *panel.blocks), panel.caption)]

@@ -1,0 +1,100 @@
+"""Answer of the page, predictions, and a claim of arXiv 2406.08272 tested on data with a known arrangement.
+
+The test is of this study: the paper has no data with a known arrangement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from posenc.workbench.report.claims_table import Claim, Quantity
+from posenc.workbench.report.estimators import difference, mean_over_seeds
+from posenc.workbench.report.number_format import join_words, number
+from posenc.workbench.report.preregistered import Prediction
+from posenc.workbench.report.result_rows import values_by_scheme
+from posenc.workbench.studies.permuted.plots import RECALL
+from posenc.workbench.studies.permuted.settings import ERROR
+from posenc.workbench.studies.permuted.variants import TRUE_GRID
+from posenc.workbench.studies.shared.best_variant import best_variant
+from posenc.workbench.studies.shared.hidden_tokens.plots import estimates, with_interval
+from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES
+from posenc.workbench.studies.shared.page_data import PageData
+
+PAPER = "arXiv 2406.08272, abstract"
+SMALL, LARGE = "learned-0.1", "learned-2"
+RECOVERED, NEAR_CHANCE = 0.6, 0.2
+"""Neighbor recall above which the grid counts as recovered, and below which as not; chance is 0.07 to 0.08."""
+COMMAND = "posenc run permuted --data DIR"
+
+
+def headline(data: PageData) -> str:
+    """The encodings whose neighbor recall is above chance; then the lowest prediction error."""
+    recalls = {label: each for label, each in estimates(data, RECALL, higher=True).items() if label != TRUE_GRID}
+    errors = {label: seeds for label, seeds in values_by_scheme(data.rows, ERROR).items() if label not in BASELINES}
+    if not recalls or not errors:
+        return "Cannot be said: no encoding with a table of positions has finished."
+    chance = next(iter(estimates(data, "neighbours_chance").values())).mean
+    above = [label for label in recalls if recalls[label].above(chance)]
+    if above:
+        named = join_words([f"{label} ({with_interval(recalls[label])})" for label in above])
+        answer = f"{named}: neighbor recall above chance, which is {number(chance)}."
+    elif any(each.mean > chance and not each.known for each in recalls.values()):
+        best = next(iter(recalls))
+        answer = f"Cannot be said: the highest neighbor recall is {with_interval(recalls[best])} ({best})"
+        answer += f", chance {number(chance)}."
+    else:
+        answer = f"None: no encoding has a neighbor recall above chance ({number(chance)})."
+    lowest = best_variant(
+        errors, metric="mean squared error", unit="", where="in predicting hidden patches", higher=False, digits=3
+    )
+    ridge = estimates(data, ERROR).get("ridge")
+    return f"{answer} {lowest}" + (f" Ridge regression: {number(ridge.mean, 3)}." if ridge is not None else "")
+
+
+def predictions(data: PageData) -> Sequence[Prediction]:
+    """A table with small initial values recovers neighbors; the true positions lower the error."""
+    recalls = [Prediction(RECALL, SMALL, other, metric_name="neighbor recall") for other in (LARGE, "random")]
+    return [*recalls, Prediction(ERROR, TRUE_GRID, "nope", higher=False, metric_name="mean squared error")]
+
+
+CLAIMS = (
+    Claim(
+        name="a learned table with small initial values recovers the grid of permuted images",
+        source=PAPER,
+        quote="a learned PE initialized from a small-norm distribution can 1) uncover interpretable PEs that mirror "
+        "ground truth positions",
+        about="The patches of all images are in one permuted order; the learned table is compared with the true "
+        "neighbors. The bound was chosen here.",
+        quantities=(
+            Quantity(f"neighbor recall of {SMALL}", mean_over_seeds(RECALL, SMALL), low=RECOVERED),
+            Quantity(f"{SMALL} − {LARGE}, neighbor recall", difference(RECALL, SMALL, LARGE), low=0.0),
+        ),
+        control="A table with large initial values, one that is never trained, and this one before training must stay "
+        "near chance.",
+        controls=(
+            Quantity(f"neighbor recall of {LARGE}", mean_over_seeds(RECALL, LARGE), high=NEAR_CHANCE),
+            Quantity("neighbor recall of random", mean_over_seeds(RECALL, "random"), high=NEAR_CHANCE),
+            Quantity(
+                f"neighbor recall of {SMALL} before training",
+                mean_over_seeds(f"{RECALL}_initial", SMALL),
+                high=NEAR_CHANCE,
+            ),
+        ),
+        panel="neighbours",
+        command=COMMAND,
+    ),
+    Claim(
+        name="a learned table with small initial values predicts permuted images better",
+        source=PAPER,
+        quote="3) lead to improved downstream generalization in both datasets",
+        about="The error on hidden patches of held-out images.",
+        quantities=(
+            Quantity(f"{SMALL} − {LARGE}, mean squared error", difference(ERROR, SMALL, LARGE), high=0.0),
+            Quantity(f"{SMALL} − random, mean squared error", difference(ERROR, SMALL, "random"), high=0.0),
+        ),
+        control="Without any encoding the error must be larger, or positions do not matter.",
+        controls=(Quantity(f"nope − {SMALL}, mean squared error", difference(ERROR, "nope", SMALL), low=0.0),),
+        panel="errors",
+        command=COMMAND,
+    ),
+)

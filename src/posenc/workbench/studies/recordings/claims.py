@@ -1,0 +1,140 @@
+"""Answer of the page, predictions, and the claims of arXiv 2406.08272 on brain activity, each with its control."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from posenc.measure.statistics import paired_difference
+from posenc.workbench.report.claims_table import Claim, Quantity
+from posenc.workbench.report.estimators import difference, mean_over_seeds
+from posenc.workbench.report.number_format import interval, number, signed_number
+from posenc.workbench.report.preregistered import Prediction
+from posenc.workbench.report.result_rows import values_by_scheme
+from posenc.workbench.studies.recordings.conditions import OTHER_RATES, TEST_RATE, MaskCondition
+from posenc.workbench.studies.recordings.plots import ERROR, has_modules
+from posenc.workbench.studies.shared.best_variant import best_variant
+from posenc.workbench.studies.shared.hidden_tokens.plots import estimates, module_answer
+from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES
+from posenc.workbench.studies.shared.page_data import PageData
+
+PAPER = "arXiv 2406.08272, section 3.4"
+SMALL, LARGE = "learned-0.1", "learned-1"
+RECOVERED, NOT_RECOVERED = 0.8, 0.65
+"""AUC above which the modules count as recovered, a bound chosen here, and below which they do not."""
+COMMAND = "posenc run masked FILE"
+
+
+def headline(data: PageData) -> str:
+    """Whether learned tables contain the given modules; then the lowest prediction error and that of ridge."""
+    models = {label: seeds for label, seeds in values_by_scheme(data.rows, ERROR).items() if label not in BASELINES}
+    if not models:
+        return "Cannot be said: no model has finished."
+    answer = module_answer(data, "the given modules") if has_modules(data) else ""
+    answer = answer or "Cannot be said for modules: the recordings come with none, or no encoding has a table."
+    hidden = f"in predicting {TEST_RATE:.0%} of the channels from the others"
+    lowest = best_variant(models, metric="mean squared error", unit="", where=hidden, higher=False, digits=3)
+    return f"{answer} {lowest}{_against_ridge(data, next(iter(_models(data))))}"
+
+
+def _models(data: PageData) -> list[str]:
+    """Encodings by their mean error, the lowest first."""
+    return [label for label in estimates(data, ERROR) if label not in BASELINES]
+
+
+def _against_ridge(data: PageData, label: str) -> str:
+    """Error of ridge regression, and the paired difference of an encoding from it."""
+    values = values_by_scheme(data.rows, ERROR)
+    if not values.get("ridge", {}).keys() & values[label].keys():
+        return ""
+    ridge, apart = estimates(data, ERROR)["ridge"], paired_difference(values[label], values["ridge"])
+    size = f"{label} differs by {signed_number(apart.mean, 3)} {interval(apart, 3)}"
+    return f" Ridge regression: {number(ridge.mean, 3)}; {size}."
+
+
+def predictions(data: PageData) -> Sequence[Prediction]:
+    """A small initial table has the lowest error, and learns the modules, where there are any."""
+    name = f"mean squared error with {TEST_RATE:.0%} of the channels hidden"
+    errors = [Prediction(ERROR, SMALL, other, higher=False, metric_name=name) for other in (LARGE, "nope", "ridge")]
+    if not has_modules(data):
+        return errors
+    return [*errors, Prediction("auc", SMALL, LARGE, metric_name="AUC of the given modules")]
+
+
+def _lower_error(a: str, b: str, condition: MaskCondition | None = None) -> Quantity:
+    suffix = "" if condition is None else f", {condition.label}"
+    return Quantity(
+        f"{a} − {b}, mean squared error with {TEST_RATE:.0%} hidden{suffix}",
+        difference(ERROR, a, b) if condition is None else difference(ERROR, a, b, condition.label),
+        high=0.0,
+    )
+
+
+CLAIMS = (
+    Claim(
+        name="a learned table with small initial values has the lowest prediction error",
+        source=f"{PAPER} and Fig. 4",
+        quote="small-norm initialized PEs (learn-0.1 and learn-0.2) achieved the best performance in both their "
+        "training and validation sets after a fixed number of training steps",
+        about="Error on test recordings, with more channels hidden than in training.",
+        quantities=tuple(_lower_error(SMALL, other) for other in (LARGE, "learned-2", "random", "1d-fixed", "rope")),
+        control="A model without an encoding cannot tell channels apart and must have a larger error; otherwise "
+        "positions do not matter.",
+        controls=(_lower_error(SMALL, "nope"),),
+        panel="errors",
+        command=COMMAND,
+    ),
+    Claim(
+        name="relative positions have the largest error, then 1d-fixed and random",
+        source=f"{PAPER} and Fig. 4",
+        quote="Interestingly, relative PEs fared the worst, followed by absolute 1d-fixed and random PEs.",
+        about="The order of the channels in a recording is arbitrary, and a relative encoding reads nothing else.",
+        quantities=(
+            _lower_error("1d-fixed", "relative"),
+            _lower_error("random", "relative"),
+            _lower_error(SMALL, "1d-fixed"),
+            _lower_error(SMALL, "random"),
+        ),
+        control="No encoding at all must not have a lower error than the relative one, or the relative encoding does "
+        "harm.",
+        controls=(_lower_error("relative", "nope"),),
+        panel="errors",
+        command=COMMAND,
+    ),
+    Claim(
+        name="a learned table with small initial values recovers the networks",
+        source=f"{PAPER} and Fig. 5C",
+        quote="the modularity of small-norm initialized PEs (learn-0.1 and learn-0.2) had the highest overall network "
+        "modularity and segregation relative to other learnable PEs",
+        about="Compared with the modules that are given with the recordings.",
+        quantities=(
+            Quantity(f"AUC of {SMALL}", mean_over_seeds("auc", SMALL), low=RECOVERED),
+            *(
+                Quantity(f"{SMALL} − {other}, modularity", difference("modularity", SMALL, other), low=0.0)
+                for other in (LARGE, "learned-2")
+            ),
+            Quantity(f"{SMALL} − {LARGE}, segregation", difference("segregation", SMALL, LARGE), low=0.0),
+        ),
+        control="A table with large initial values, one that is never trained, and this one before training must not "
+        "recover them.",
+        controls=(
+            Quantity(f"AUC of {LARGE}", mean_over_seeds("auc", LARGE), high=NOT_RECOVERED),
+            Quantity("AUC of random", mean_over_seeds("auc", "random"), high=NOT_RECOVERED),
+            Quantity(f"AUC of {SMALL} before training", mean_over_seeds("auc_initial", SMALL), high=NOT_RECOVERED),
+        ),
+        panel="modules",
+        command=COMMAND,
+    ),
+    Claim(
+        name="the same holds for every share of channels hidden in training",
+        source="arXiv 2406.08272, Figs. A11 to A13",
+        quote="Consistent with results in the main text, models with a learnable PE parameter (initialized from a "
+        "small-norm distribution) achieved the lowest generalization MSE.",
+        about="Trained with 15, 75 and 90% of the channels hidden.",
+        quantities=tuple(_lower_error(SMALL, LARGE, condition) for condition in OTHER_RATES),
+        control="A table that is never trained must have a larger error. A reviewer read the paper's figures as "
+        "showing that it has not.",
+        controls=tuple(_lower_error(SMALL, "random", condition) for condition in OTHER_RATES),
+        panel="rates",
+        command=f"{COMMAND} --panels rates",
+    ),
+)

@@ -1,0 +1,31 @@
+"""Execute one run of the study of recordings: its recordings are in the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from posenc.workbench.runs import Procedure, RunResult, RunSpec
+from posenc.workbench.store import Store
+from posenc.workbench.studies.recordings import stored_recordings
+from posenc.workbench.studies.shared.hidden_tokens import execute
+from posenc.workbench.studies.shared.hidden_tokens.tokens import Tokens
+from posenc.workbench.training.loop import Report
+
+
+def read_tokens(root: Path, data: dict[str, Any], seed: int) -> Tokens:
+    """The recordings of a store, which are the same for every seed."""
+    return stored_recordings.read_tokens(root, data["recordings"])
+
+
+def train(spec: RunSpec, workdir: Path, report: Report) -> RunResult:
+    """Train the model of a run and score it, or compute a baseline."""
+    return execute.execute(spec, workdir, report, read_tokens)
+
+
+def run_seconds(spec: RunSpec, store: Store) -> float:
+    """Time of a run on one core of this machine, from a few timed steps."""
+    return execute.run_seconds(spec, store, read_tokens)
+
+
+TRAIN = Procedure("masked.train", 1, train)

@@ -1,0 +1,48 @@
+"""The panels of the study of recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from posenc.workbench.studies import Request
+from posenc.workbench.studies.recordings import plots
+from posenc.workbench.studies.recordings.conditions import CONDITIONS
+from posenc.workbench.studies.recordings.presets import RecordingsPreset
+from posenc.workbench.studies.recordings.variants import RATE_VARIANTS, VARIANTS
+from posenc.workbench.studies.shared.declarations import MAIN, Needs, PanelSpec
+
+
+def needs(request: Request, preset: RecordingsPreset) -> Needs:
+    """All variants, with half of the channels hidden in training."""
+    return {MAIN: VARIANTS}
+
+
+def rate_needs(request: Request, preset: RecordingsPreset) -> Needs:
+    """The variants of Figs. A11 to A13, with every share of the channels hidden in training."""
+    return dict.fromkeys(CONDITIONS, RATE_VARIANTS)
+
+
+PANELS: Mapping[str, PanelSpec] = {
+    "errors": PanelSpec(
+        about="prediction error on test recordings, with the baselines mean, ridge and nearest",
+        shows="arXiv 2406.08272, Fig. 4",
+        needs=needs,
+        draw=plots.prediction_error,
+    ),
+    "modules": PanelSpec(
+        about="agreement of learned tables with the given modules, and modules detected in the tables",
+        shows="its Fig. 5C, D",
+        needs=needs,
+        draw=plots.modules,
+    ),
+    "maps": PanelSpec(
+        about="maps of learned positions, distances, dendrogram", shows="its Fig. 5B", needs=needs, draw=plots.maps
+    ),
+    "curves": PanelSpec(about="learning curves", shows="its Fig. 4C", needs=needs, draw=plots.learning_curves),
+    "rates": PanelSpec(
+        about="prediction error by the share of the channels hidden in training",
+        shows="its Figs. A11 to A13",
+        needs=rate_needs,
+        draw=plots.error_by_training_rate,
+    ),
+}

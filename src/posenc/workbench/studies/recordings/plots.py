@@ -1,0 +1,151 @@
+"""Panels of the study of recordings; the maps of learned positions are also written to a file beside the page."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from posenc.measure.modularity import adjusted_rand
+from posenc.workbench.report.glass_brain import glass_brain
+from posenc.workbench.report.number_format import join_words, number
+from posenc.workbench.report.page import Panel, Table, Text
+from posenc.workbench.report.score_plot import Score, score_plots
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.studies.recordings.conditions import CONDITIONS, MAIN_RATE, TEST_RATE
+from posenc.workbench.studies.recordings.stored_recordings import RecordingsRecord, stored_record
+from posenc.workbench.studies.shared.declarations import MAIN
+from posenc.workbench.studies.shared.hidden_tokens import plots
+from posenc.workbench.studies.shared.hidden_tokens.plots import TokenNames
+from posenc.workbench.studies.shared.hidden_tokens.settings import error_metric
+from posenc.workbench.studies.shared.page_data import PageData
+
+ERROR = error_metric(TEST_RATE)
+POSITIONS_FILE = "positions.csv"
+UNIT = "mean squared error (variance of a channel = 1)"
+MODULES_TITLE = "Agreement of learned tables with the given modules"
+
+
+def record(data: PageData, spec: RunSpec) -> RecordingsRecord | None:
+    """The stored record of a run's recordings; None where the store lacks it."""
+    return stored_record(data.store.root, spec.settings["data"]["recordings"])
+
+
+def token_names(data: PageData, spec: RunSpec) -> TokenNames:
+    """Names and modules of the channels of a run; numbers where the store lacks the record."""
+    stored = record(data, spec)
+    if stored is None:
+        return TokenNames(tuple(f"channel {n + 1}" for n in range(spec.settings["data"]["tokens"])), None)
+    return TokenNames(stored.channels, stored.modules)
+
+
+def has_modules(data: PageData) -> bool:
+    """Whether the recordings come with modules."""
+    return any(token_names(data, spec).modules for spec in data.specs[:1])
+
+
+def prediction_error(data: PageData) -> list[Panel]:
+    """Error on test recordings by variant, and by recording."""
+    title = "Prediction error on test recordings"
+    runs = [spec for spec in data.done if spec.condition == MAIN]
+    if not runs:
+        return [Panel(title, (Text(("No run in this condition has finished.",)),))]
+    panels = [
+        plots.error_plots(
+            data, (TEST_RATE, MAIN_RATE), tokens="channels", unit=UNIT, title=title,
+            caption="Predicting the mean of every channel has an error of about 1. The baselines mean, ridge (ridge "
+            "regression) and nearest (mean of the nearest visible channels) train no network.",
+        )
+    ]  # fmt: skip
+    stored = record(data, runs[0])
+    if stored is not None:
+        panels.append(
+            plots.error_by_recording(data, 0, stored.test, title="Prediction error by test recording", unit=UNIT)
+        )
+    return panels
+
+
+def modules(data: PageData) -> list[Panel]:
+    """Scores against the given modules, and the modules detected in the table of each seed."""
+    panels = [plots.module_plots(data, title=MODULES_TITLE)] if has_modules(data) else []
+    body = []
+    for label in data.labels(MAIN):
+        runs = [spec for spec in data.done if spec.condition == MAIN and spec.variant == label]
+        stored = [arrays for spec in runs if "modules" in (arrays := data.store.arrays(spec.identity))]
+        detected = [arrays["modules"] for arrays in stored]
+        if not detected or (len(stored) > 1 and np.array_equal(stored[0]["table"], stored[1]["table"])):
+            continue  # The variant has no table, or a fixed one.
+        agreement = [adjusted_rand(a, b) for a, b in combinations(detected, 2)]
+        counts = join_words([str(len(np.unique(each))) for each in detected])
+        body.append((label, counts, number(float(np.mean(agreement))) if agreement else "–"))
+    if not body:
+        return panels or [Panel(MODULES_TITLE, (Text((plots.NO_TABLE,)),))]
+    table = Table(
+        "Modules detected in the first layer's table",
+        ("Encoding", "modules, by seed", "agreement of two seeds (adjusted Rand index)"), tuple(body),
+        "Louvain method on the graph that joins each channel to its nearest channels in the table. Agreement: mean "
+        "over all pairs of seeds, 1 for equal modules and about 0 by chance. Every seed begins with another random "
+        "table, so agreement comes from the recordings.",
+    )  # fmt: skip
+    return [*panels, Panel("Modules detected in learned tables", (table,))]
+
+
+def maps(data: PageData) -> list[Panel]:
+    """Maps, distances and a dendrogram of learned positions; all positions go to a file beside the page."""
+    tables = plots.stored_tables(data)
+    panels = plots.map_panels(data, token_names, tokens="channels")
+    if not tables:
+        return panels
+    data.folder.mkdir(parents=True, exist_ok=True)
+    path = plots.write_positions(data.beside(POSITIONS_FILE), data, token_names)
+    sentence = f"{path.name} beside this page holds the position of every channel on three axes, by encoding and seed."
+    panels[0] = Panel(panels[0].title, (Text((sentence,)), *panels[0].blocks), panels[0].caption)
+    stored = record(data, tables[0][1])
+    if stored is None or stored.coordinates is None:
+        return panels
+    items = [
+        (label, tuple(f"module {number + 1}" for number in arrays["modules"]), "modules detected in the table")
+        for label, _, arrays in tables[:2]
+    ]
+    if stored.modules is not None:
+        items = [("given", stored.modules, ""), *items]
+    brain = glass_brain(np.array(stored.coordinates), items, stored.channels, title="Modules in the brain")
+    return [*panels, brain] if brain is not None else panels
+
+
+def learning_curves(data: PageData) -> list[Panel]:
+    """Prediction error and AUC of the modules by training step."""
+    panels = [
+        plots.learning_curves(
+            data,
+            ERROR,
+            title="Learning curves: prediction error",
+            y_label=f"mean squared error, {TEST_RATE:.0%} of the channels hidden",
+            caption="Measured on at most 512 test samples.",
+        )
+    ]
+    if any(row["metric"] == "auc" for row in data.curves):
+        panels.append(
+            plots.learning_curves(
+                data,
+                "auc",
+                title="Learning curves: AUC of the modules",
+                y_label="AUC of the given modules",
+                bounds=(0.0, 1.0),
+                chance=0.5,
+            )
+        )
+    return panels
+
+
+def error_by_training_rate(data: PageData) -> list[Panel]:
+    """Figs. A11 to A13: error of models trained with other shares of the channels hidden."""
+    panels = []
+    for label, condition in CONDITIONS.items():
+        scores = {ERROR: Score(f"{TEST_RATE:.0%} of the channels hidden in testing", UNIT, False, (0.0, None))}
+        if condition.rate != TEST_RATE:
+            name = f"{condition.rate:.0%} of the channels hidden, as in training"
+            scores[error_metric(condition.rate)] = Score(name, UNIT, False, (0.0, None))
+        title = f"Prediction error, trained with {condition.rate:.0%} of the channels hidden"
+        panels.append(score_plots(data.rows, metrics=scores, condition=label, title=title))
+    return panels

@@ -1,0 +1,77 @@
+"""The scales of the study of recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from posenc.models.encoder import EncoderConfig
+from posenc.workbench.studies.shared.declarations import Preset
+from posenc.workbench.tasks import simulated_brain
+from posenc.workbench.training.loop import TrainingConfig
+
+
+class Simulation(NamedTuple):
+    """The simulated brain that takes the place of a file: subjects, time points per subject, channels per network."""
+
+    subjects: int
+    frames: int
+    networks: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordingsPreset(Preset):
+    """A scale of the study of recordings.
+
+    simulation: the recordings where no file is given. test_frames: time points of each test recording, at most.
+    tokens_per_step: tokens of all samples of a batch, at most; None for a fixed batch.
+    """
+
+    simulation: Simulation
+    test_frames: int
+    tokens_per_step: int | None = None
+    model: EncoderConfig
+    training: TrainingConfig
+
+
+SMALL_NETWORKS = {"VIS2": 9, "SMN": 7, "CON": 9, "DAN": 4, "LAN": 4, "FPN": 8, "AUD": 3, "DMN": 13}
+"""About a sixth of the published sizes, without the networks that would have a single parcel."""
+PAPER_MODEL = EncoderConfig(channels=1, classes=1, dim=64, depth=4, hidden=256, second_activation=True)
+PANELS = ("errors", "modules", "maps", "curves")
+
+PRESETS: Mapping[str, RecordingsPreset] = {
+    "quick": RecordingsPreset(
+        about="one layer of width 32, 3,000 steps, 3 seeds: about four minutes on two cores for two dozen channels",
+        scale="one layer of width 32, 3,000 steps",
+        seeds=(0, 1, 2),
+        panels=PANELS,
+        asks=False,
+        simulation=Simulation(subjects=6, frames=1000, networks=SMALL_NETWORKS),
+        test_frames=400,
+        tokens_per_step=3072,
+        model=EncoderConfig(channels=1, classes=1, dim=32, depth=1, hidden=128, activation="relu"),
+        training=TrainingConfig(epochs=3000, batch=64, lr=3e-3, optimizer="adam", evaluate_every=500),
+    ),
+    "standard": RecordingsPreset(
+        about="the paper's four layers of width 64, 5,000 steps of 32, 3 seeds: half an hour a model of 360 channels",
+        scale="four layers of width 64, 5,000 steps of 32",
+        seeds=(0, 1, 2),
+        panels=PANELS,
+        simulation=Simulation(subjects=20, frames=1200, networks=dict(simulated_brain.NETWORKS)),
+        test_frames=200,
+        model=PAPER_MODEL,
+        training=TrainingConfig(epochs=5000, batch=32, lr=1e-3, optimizer="adam", evaluate_every=500),
+    ),
+    "paper": RecordingsPreset(
+        about="the paper's model and length: four layers, 50,000 steps of 128, 15 seeds: about a day a model of 360 "
+        "channels",
+        scale="four layers of width 64, 50,000 steps of 128",
+        seeds=tuple(range(15)),
+        panels=(*PANELS, "rates"),
+        simulation=Simulation(subjects=100, frames=4800, networks=dict(simulated_brain.NETWORKS)),
+        test_frames=200,
+        model=PAPER_MODEL,
+        training=TrainingConfig(epochs=50_000, batch=128, lr=1e-4, optimizer="adam", evaluate_every=2500),
+    ),
+}

@@ -1,0 +1,113 @@
+"""The settings of one run of the study of recordings, and sentences on the recordings that a store holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from posenc.workbench.report.number_format import count
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.store import Store
+from posenc.workbench.studies import Request
+from posenc.workbench.studies.recordings import stored_recordings
+from posenc.workbench.studies.recordings.conditions import condition
+from posenc.workbench.studies.recordings.presets import PRESETS, Simulation
+from posenc.workbench.studies.recordings.stored_recordings import Protocol
+from posenc.workbench.studies.shared import sources
+from posenc.workbench.studies.shared.hidden_tokens.settings import MaskedTask, settings_of
+from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, require_fit, variant
+from posenc.workbench.tasks import simulated_brain
+from posenc.workbench.tasks.recordings import Recordings, read_recordings
+
+HELD_OUT, SPLIT_SEED, SIMULATION_SEED = 0.3, 0, 0
+SMALLEST_BATCH = 8
+
+
+def run_settings(request: Request, store: Store, label: str, variant_label: str) -> dict[str, Any] | None:
+    """Settings of a run, with its recordings in the store.
+
+    None for a variant that reads coordinates, where the recordings have none and nobody asked for it by name. Raises
+    ValueError for recordings that cannot be read, or a variant that cannot be run.
+    """
+    preset, rates = PRESETS[request.preset], condition(label)
+    digest = _store_recordings(request, store)
+    tokens = stored_recordings.read_tokens(store.root, digest)
+    axes = 1 if tokens.coordinates is None else tokens.coordinates.shape[1]
+    chosen = variant_label if variant_label in BASELINES else variant(variant_label, preset.model.dim, axes)
+    if not isinstance(chosen, str):
+        if chosen.view not in tokens.views and variant_label not in (request.schemes or ()):
+            return None
+        require_fit(chosen, preset.model, tokens.views)
+    task = MaskedTask(rate=rates.rate, test_rates=rates.test_rates)
+    batch = preset.training.batch
+    if preset.tokens_per_step is not None:
+        batch = max(SMALLEST_BATCH, min(batch, preset.tokens_per_step // tokens.count))
+    training = msgspec.structs.replace(preset.training, batch=batch)
+    data = {"recordings": digest, "tokens": tokens.count}
+    return settings_of(chosen, task, preset.model, training, data, request.device)
+
+
+def _store_recordings(request: Request, store: Store) -> str:
+    """Put the user's recordings, or the simulated ones, into the store; return their digest."""
+    preset, source = PRESETS[request.preset], request.source
+    protocol = Protocol(HELD_OUT, preset.test_frames, SPLIT_SEED)
+    if source is None:
+        simulation = preset.simulation
+
+        def simulate() -> Recordings:
+            return simulated_brain.simulate(**simulation._asdict(), seed=SIMULATION_SEED)
+
+        return stored_recordings.store(store.root, _simulation_text(simulation), simulate, protocol, simulated=True)
+
+    def read() -> Recordings:
+        return read_recordings(source, folder=store.root / "data")
+
+    signature = stored_recordings.file_signature(source)
+    return stored_recordings.store(store.root, signature, read, protocol, simulated=False)
+
+
+def _simulation_text(simulation: Simulation) -> str:
+    return repr((simulation._asdict(), SIMULATION_SEED))
+
+
+def is_simulated(store: Store, digest: str) -> bool | None:
+    """Whether recordings of a store are simulated; None where the store does not say. Simulates nothing."""
+    record = stored_recordings.stored_record(store.root, digest)
+    if record is not None and record.simulated is not None:
+        return record.simulated
+    if digest in sources.names(store):
+        return False
+    # Stores made before the record said so have a note of what was simulated under its parameters.
+    for preset in PRESETS.values():
+        protocol = Protocol(HELD_OUT, preset.test_frames, SPLIT_SEED)
+        if digest == stored_recordings.noted_digest(store.root, _simulation_text(preset.simulation), protocol):
+            return True
+    return None
+
+
+def remarks(store: Store, specs: Sequence[RunSpec]) -> tuple[str, ...]:
+    """Sentences on the recordings of these runs: where they come from, their sizes, and what was left out."""
+    digests = dict.fromkeys(spec.settings["data"]["recordings"] for spec in specs)
+    return tuple(sentence for digest in digests for sentence in _describe(store, digest))
+
+
+def _describe(store: Store, digest: str) -> tuple[str, ...]:
+    record, name = stored_recordings.stored_record(store.root, digest), sources.names(store).get(digest, "")
+    simulated = is_simulated(store, digest)
+    subject = name or ("simulated recordings (no file was given)" if simulated else "recordings")
+    if record is None:
+        return (f"Data: {subject}. The store lacks their record, so channels are numbered and modules are unknown.",)
+    known = [word for word, given in (("modules", record.modules), ("coordinates", record.coordinates)) if given]
+    sizes = (
+        f"{len(record.channels)} channels, {count(len(record.train), 'training recording')} with "
+        f"{sum(record.train_lengths):,} time points, {count(len(record.test), 'test recording')}"
+    )
+    sentences = [f"Data: {subject}. {sizes}; {' and '.join(known) or 'neither modules nor coordinates'} given."]
+    if simulated:
+        sentences.append(
+            "Each simulated channel follows one of the networks, linearly, so that ridge regression is nearly the best "
+            "predictor possible."
+        )
+    return (*sentences, record.note) if record.note else tuple(sentences)

@@ -1,0 +1,218 @@
+"""Recordings in a store: standardized once, split by subject, and read by every worker.
+
+data/recordings-DIGEST/about.json     record: names, modules, coordinates, split
+data/recordings-DIGEST/*.npy          standardized time points for training and testing
+data/recordings-of-HASH               digest of the recordings that a file or a simulation with this hash gave
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import torch
+
+from posenc.positions import Positions, graph, sequence
+from posenc.workbench.studies.shared.hidden_tokens.tokens import Tokens
+from posenc.workbench.studies.shared.hidden_tokens.variants import EIGENVECTORS
+from posenc.workbench.tasks.recordings import Frames, Recordings, split, standardized_frames
+from posenc.workbench.training.checkpoint import write_whole
+
+CHUNK_VALUES = 2**24
+"""Values that are written or digested at once."""
+NEAREST = 6
+"""Channels that each channel is joined to in the graph of their coordinates."""
+
+
+class RecordingsRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a store holds of recordings beside their values. The stored names are constants.
+
+    Attributes:
+        channels: Names of the channels.
+        modules: Module of each channel, or None.
+        coordinates: Coordinates of each channel, or None.
+        train: Names of the training recordings.
+        train_lengths: Time points of each training recording.
+        test: Names of the test recordings.
+        note: Sentence on what was left out; empty where nothing was.
+        simulated: Whether they are simulated; None in records made before this was stored.
+    """
+
+    channels: tuple[str, ...]
+    modules: tuple[str, ...] | None
+    coordinates: list[list[float]] | None
+    train: tuple[str, ...]
+    train_lengths: tuple[int, ...] = msgspec.field(name="lengths")
+    test: tuple[str, ...]
+    note: str
+    simulated: bool | None = None
+
+
+class Protocol(NamedTuple):
+    """Share of the subjects held out, time points of each test recording, seed of the split."""
+
+    held_out: float
+    test_frames: int
+    seed: int
+
+
+def store(
+    root: Path, source: str, read: Callable[[], Recordings], protocol: Protocol, *, simulated: bool | None = None
+) -> str:
+    """Put recordings into a store, unless it holds them, and return their digest.
+
+    Args:
+        root: Root of the store.
+        source: Text that identifies what ``read`` returns; what is noted under it is not read again.
+        read: Reads or simulates the recordings.
+        protocol: Split of the recordings.
+        simulated: Whether they are simulated.
+
+    Raises:
+        ValueError: All recordings are of one subject, or ``read`` raises it.
+    """
+    known = noted_digest(root, source, protocol)
+    if known and (folder_of(root, known) / "about.json").exists():
+        return known
+    recordings = read()
+    digest = _digest(recordings, protocol)
+    if not (folder_of(root, digest) / "about.json").exists():
+        _write_recordings(root, folder_of(root, digest), recordings, protocol, simulated)
+    write_whole(_note_path(root, source, protocol), digest.encode())
+    return digest
+
+
+def noted_digest(root: Path, source: str, protocol: Protocol) -> str:
+    """Digest that a store has noted for this source; "" where it has none."""
+    path = _note_path(root, source, protocol)
+    return path.read_text() if path.exists() else ""
+
+
+def _note_path(root: Path, source: str, protocol: Protocol) -> Path:
+    identifier = hashlib.sha256(repr((source, *protocol)).encode()).hexdigest()[:16]
+    return root / "data" / f"recordings-of-{identifier}"
+
+
+def file_signature(path: Path) -> str:
+    """Names, sizes and times of a file, or of all files of a folder; reads none of them."""
+    files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
+    if not path.exists():
+        return str(path)
+    return repr([(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files])
+
+
+def _write_recordings(
+    root: Path, folder: Path, recordings: Recordings, protocol: Protocol, simulated: bool | None
+) -> None:
+    parts = split(recordings, held=protocol.held_out, seed=protocol.seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    train, test = (standardized_frames(part, folder=root / "data") for part in (parts.train, parts.test))
+    sample = test.sample(protocol.test_frames, seed=protocol.seed)
+    _write_array(folder / "train.npy", train.values, range(0, len(train)))
+    _write_array(folder / "test.npy", test.values, sample)
+    np.save(folder / "whose.npy", test.recording[sample].numpy())
+    record = RecordingsRecord(
+        channels=recordings.channels,
+        modules=recordings.modules,
+        coordinates=None if recordings.coordinates is None else recordings.coordinates.tolist(),
+        train=train.names,
+        train_lengths=tuple(torch.bincount(train.recording, minlength=len(train.names)).tolist()),
+        test=test.names,
+        note=recordings.note,
+        simulated=simulated,
+    )
+    write_whole(folder / "about.json", msgspec.json.encode(record))  # Written last: everything it names exists.
+
+
+def folder_of(root: Path, digest: str) -> Path:
+    """Folder of recordings in a store."""
+    return root / "data" / f"recordings-{digest}"
+
+
+def record_of(root: Path, digest: str) -> RecordingsRecord:
+    """The record of recordings. Raises ValueError where the store no longer has it."""
+    record = stored_record(root, digest)
+    if record is None:
+        raise ValueError(
+            f"the recordings of this study are no longer in {folder_of(root, digest)}. Run the same command again with "
+            "the file."
+        )
+    return record
+
+
+def stored_record(root: Path, digest: str) -> RecordingsRecord | None:
+    """The record of recordings; None where the store lacks it, as one made from packs does."""
+    try:
+        return msgspec.json.decode((folder_of(root, digest) / "about.json").read_bytes(), type=RecordingsRecord)
+    except OSError:
+        return None
+
+
+def read_tokens(root: Path, digest: str) -> Tokens:
+    """The tokens of stored recordings; training samples are read from disk as they are needed."""
+    folder, record = folder_of(root, digest), record_of(root, digest)
+    # Copy on write: torch requires writable memory, and the file stays unchanged.
+    values = torch.from_numpy(np.load(folder / "train.npy", mmap_mode="c"))
+    recording_of = torch.from_numpy(np.load(folder / "whose.npy"))
+    recording = torch.repeat_interleave(torch.arange(len(record.train)), torch.tensor(record.train_lengths))
+    coordinates = None if record.coordinates is None else torch.tensor(record.coordinates, dtype=torch.float64)
+    return Tokens(
+        values[..., None],
+        torch.from_numpy(np.load(folder / "test.npy"))[..., None],
+        recording_of,
+        record.test,
+        record.channels,
+        views(len(record.channels), coordinates),
+        modules=record.modules,
+        coordinates=coordinates,
+        frames=Frames(values, recording, record.train),
+    )
+
+
+def views(count: int, coordinates: torch.Tensor | None) -> dict[str, Positions]:
+    """Position views of the channels.
+
+    ``index``: their order. With coordinates also ``places``: the coordinates in units of the median distance to the
+    nearest channel, and ``graph``: smooth eigenvectors of the graph that joins nearest channels.
+    """
+    views = {"index": sequence(count)}
+    if coordinates is None:
+        return views
+    distances = torch.cdist(coordinates, coordinates).fill_diagonal_(torch.inf)
+    unit = float(distances.min(1).values.median()) or float(distances[distances.isfinite()].median()) or 1.0
+    views["places"] = Positions(((coordinates - coordinates.mean(0)) / unit).float())
+    nearest = distances.topk(min(NEAREST, count - 1), dim=1, largest=False).indices
+    edges = torch.stack([torch.arange(count)[:, None].expand_as(nearest), nearest], -1).flatten(0, 1)
+    if count > EIGENVECTORS:
+        views["graph"] = graph(edges, nodes=count, axes=EIGENVECTORS)
+    return views
+
+
+def _write_array(path: Path, values: torch.Tensor, rows: Sequence[int] | torch.Tensor) -> None:
+    """Write some rows of an array to a file, a chunk at a time."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial.npy")
+    out = np.lib.format.open_memmap(partial, "w+", np.float32, (len(rows), values.shape[1]))
+    step = max(1, CHUNK_VALUES // values.shape[1])
+    for start in range(0, len(rows), step):
+        chunk = rows[start : start + step]
+        out[start : start + step] = values[torch.as_tensor(chunk)].numpy()
+    out.flush()
+    partial.replace(path)
+
+
+def _digest(recordings: Recordings, protocol: Protocol) -> str:
+    """Digest of everything that decides the stored values."""
+    digest = hashlib.sha256(repr(tuple(protocol)).encode())
+    for names in (recordings.channels, recordings.names, recordings.subjects, recordings.modules):
+        digest.update(repr(names).encode())
+    digest.update(b"" if recordings.coordinates is None else np.ascontiguousarray(recordings.coordinates).tobytes())
+    for series in recordings.series:
+        step = max(1, CHUNK_VALUES // len(series))
+        for start in range(0, series.shape[1], step):
+            digest.update(np.ascontiguousarray(series[:, start : start + step]).tobytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,15 @@
+"""Variants of the study of recordings: encodings without and with coordinates of the channels, and baselines."""
+
+from __future__ import annotations
+
+from posenc.workbench.studies.shared.hidden_tokens.variants import (
+    BASELINES,
+    LEARNED,
+    WITH_COORDINATES,
+    WITHOUT_COORDINATES,
+)
+
+VARIANTS = (*WITHOUT_COORDINATES, *WITH_COORDINATES, *BASELINES)
+"""Recordings without coordinates have no variants that read them."""
+RATE_VARIANTS = (*LEARNED, "random", "1d-fixed", *BASELINES)
+"""Variants of arXiv 2406.08272, Figs. A11 to A13."""

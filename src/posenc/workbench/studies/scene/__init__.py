@@ -1,0 +1,46 @@
+"""Which encoding gives a radiance field the highest PSNR on held-out views?
+
+    posenc run scene                               about eight minutes on two cores, nothing to download
+    posenc run scene --data DIR                    the same with the cow Spot instead of a torus
+    posenc run scene lego/                         your own: a folder with transforms.json and its images
+    posenc run scene --preset standard             nine encodings, 150 seconds each; directions, samples, sigma
+
+A radiance field learns density and color from images of one scene, and is scored on views that were held out. Expected:
+grids above Fourier features with a matched parameter count after the same training time, and those above bare
+coordinates.
+
+Sources: seed notes on coordinate encodings; Mildenhall et al. 2020, arXiv 2003.08934; Müller et al. 2022, arXiv
+2201.05989.
+"""
+
+from __future__ import annotations
+
+from posenc.workbench.studies.scene.claims import CLAIMS, headline, predictions
+from posenc.workbench.studies.scene.conditions import condition
+from posenc.workbench.studies.scene.execute import TRAIN, memory_bytes, run_seconds
+from posenc.workbench.studies.scene.panels import PANELS
+from posenc.workbench.studies.scene.presets import LIMITS, PRESETS
+from posenc.workbench.studies.scene.settings import run_settings
+from posenc.workbench.studies.shared.study import Cost, Study, settings_key
+
+STUDY = Study(
+    name="scene",
+    question="Which encoding gives a radiance field the highest PSNR on held-out views?",
+    lead="A field of density and color learns a scene from images with known cameras, and renders views from other "
+    "places. All encodings have the same training time and, but for those called small, a matched parameter count.",
+    takes="a folder with transforms.json and its images",
+    presets=PRESETS,
+    panels=PANELS,
+    condition=condition,
+    procedure=TRAIN,
+    run_settings=run_settings,
+    cost=Cost(seconds=run_seconds, memory=memory_bytes, smaller="Ask for a smaller table or network."),
+    data_key=settings_key("scene", "files"),
+    headline=headline,
+    predictions=predictions,
+    claims=CLAIMS,
+    scope="The views are of one scene. Where one scene was run, a pair is a seed: the interval is over seeds, not over "
+    "scenes.",
+    live=True,
+    limits=dict.fromkeys(PRESETS, LIMITS),
+)

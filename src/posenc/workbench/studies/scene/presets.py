@@ -1,0 +1,88 @@
+"""The scales of the scene study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from posenc.workbench.studies.scene.variants import MORE_VARIANTS, VARIANTS
+from posenc.workbench.studies.shared.declarations import Preset
+
+RENDERED: Mapping[str, int] = {"train": 40, "held": 8, "side": 100, "fine": 3}
+"""A rendered scene: training views, held-out views, pixels per side, and rendered pixels per pixel and axis."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScenePreset(Preset):
+    """A scale of the scene study.
+
+    variants: the encodings that are compared. parameters: largest number of parameters of a radiance field. seconds:
+    limit of a training on one core. steps: number of steps instead of that limit. rays: largest number of rays per
+    step. points: largest number of points per step at which the field is evaluated. samples: samples per ray. cells:
+    cells of the occupancy grid per axis. coarsest, finest, levels: cells per axis of the coarsest and finest level of a
+    grid encoding, and its number of levels. longest_side: largest side of a user's images in pixels. held_out:
+    held-out views of a user's folder.
+    """
+
+    variants: Sequence[str]
+    parameters: int
+    seconds: float
+    steps: int | None = None
+    rays: int
+    points: int
+    samples: int
+    cells: int
+    coarsest: int
+    finest: int
+    levels: int
+    longest_side: int
+    held_out: int
+
+
+PRESETS: Mapping[str, ScenePreset] = {
+    "quick": ScenePreset(
+        about="one scene, seven encodings x 3 seeds, 36 seconds each: eight minutes on two cores",
+        scale="40 views of 100 x 100 pixels, or your own of up to 100 pixels a side; 36 s of training on one core",
+        seeds=(0, 1, 2),
+        panels=("encodings",),
+        asks=False,
+        variants=VARIANTS,
+        parameters=78_000,
+        seconds=36.0,
+        rays=1024,
+        points=2**13,
+        samples=64,
+        cells=32,
+        coarsest=8,
+        finest=64,
+        levels=6,
+        longest_side=100,
+        held_out=8,
+    ),
+    "standard": ScenePreset(
+        about="one scene, nine encodings x 3 seeds, 150 seconds each; view directions, sampling and sigma besides: an "
+        "hour and a half on two cores",
+        scale="40 views of 100 x 100 pixels, or your own of up to 400 pixels a side; 150 s of training on one core",
+        seeds=(0, 1, 2),
+        panels=("encodings", "directions", "samples", "sigma"),
+        variants=(*VARIANTS, *MORE_VARIANTS),
+        parameters=360_000,
+        seconds=150.0,
+        rays=2048,
+        points=2**14,
+        samples=96,
+        cells=48,
+        coarsest=8,
+        finest=128,
+        levels=8,
+        longest_side=400,
+        held_out=8,
+    ),
+}
+
+LIMITS = (
+    "The number of steps in a given time depends on the machine, and so does the PSNR. The table of sizes gives the "
+    "steps of each encoding.",
+    "Sigma and the learning rate of wide networks were chosen on the torus in the quick preset, each among a few "
+    "values. No choice was made on another scene or for another preset.",
+)

@@ -1,0 +1,107 @@
+"""The settings of one run of the scene study, as plain JSON, with its scene in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from posenc.models.field import FieldConfig
+from posenc.models.radiance import RadianceConfig, parameters_outside_field
+from posenc.workbench.store import Store
+from posenc.workbench.studies import Request
+from posenc.workbench.studies.scene import presets
+from posenc.workbench.studies.scene.conditions import SPOT, TORUS, SceneCondition, condition
+from posenc.workbench.studies.scene.execute import store_scene
+from posenc.workbench.studies.scene.presets import PRESETS, ScenePreset
+from posenc.workbench.studies.scene.variants import variant
+from posenc.workbench.studies.shared.field_variants import INSTANT_NGP, Budget, FieldVariant
+from posenc.workbench.tasks import scenes
+from posenc.workbench.training.loop import TrainingConfig
+
+WIDE_LEARNING_RATE = 3e-3
+"""Learning rate of wide networks, chosen on the torus among a few after the steps that fit into the time."""
+UNLIMITED = 1_000_000
+"""Steps of a training that a limit of time ends."""
+
+
+def run_settings(request: Request, store: Store, label: str, variant_label: str) -> dict[str, Any]:
+    """Settings of a run, with its scene in the store. Raises ValueError for a missing scene or an unknown encoding."""
+    preset, changed = PRESETS[request.preset], condition(label)
+    arguments, make = _scene(request, changed)
+    scene = store_scene(store.root, arguments, make)
+    config = RadianceConfig(background=scene.background, samples=preset.samples, cells=preset.cells)
+    config = changed.radiance(config)
+    budget = Budget(
+        axes=3,
+        outputs=1 + config.features,
+        parameters=preset.parameters - parameters_outside_field(config),
+        finest=preset.finest,
+        coarsest=preset.coarsest,
+        levels=preset.levels,
+    )
+    encoding = variant(variant_label, budget)
+    return {
+        "scene": arguments,
+        "row": msgspec.to_builtins(encoding),
+        "radiance": msgspec.to_builtins(config),
+        "points": preset.points,
+        "training": training_config(encoding, preset).plain,
+        "device": request.device,
+    }
+
+
+def training_config(encoding: FieldVariant, preset: ScenePreset) -> TrainingConfig:
+    """Adam as in instant-ngp; its learning rate for grids and small networks, a lower one for wide networks."""
+    wide = encoding.network.width > FieldConfig(outputs=1).width
+    return TrainingConfig(
+        **{**INSTANT_NGP, **({"lr": WIDE_LEARNING_RATE} if wide else {})},
+        epochs=preset.steps or UNLIMITED,
+        batch=preset.rays,
+        ema=0.95,
+        seconds=None if preset.steps else preset.seconds,
+        evaluate_every=max(1, (preset.steps or 1) // 4),
+    )
+
+
+def subject(request: Request) -> str:
+    """Name of the scene of a request: the user's folder, or the solid that is rendered."""
+    if request.source is not None:
+        name = request.source.resolve().name or "scene"
+        return f"your {name}" if name in (SPOT, TORUS) else name
+    return SPOT if _mesh(request) else TORUS
+
+
+def _scene(request: Request, changed: SceneCondition) -> tuple[dict[str, Any], Callable[[], scenes.Scene]]:
+    """Arguments that decide a scene, as plain JSON, and the function that renders or reads it."""
+    if request.source is not None and changed.scene != TORUS:
+        return _folder(request.source, PRESETS[request.preset])
+    mesh = _mesh(request) if changed.scene != TORUS else None
+    if changed.scene not in (SPOT, TORUS) or (changed.scene == SPOT and mesh is None):
+        raise ValueError(
+            f"the scene {changed.scene!r} is not available: name its folder, or, for {SPOT!r}, give --data DIR."
+        )
+    solid = scenes.bumpy_torus() if mesh is None else scenes.load_spot(mesh)
+    solid = solid if changed.highlights else solid._replace(shine=0.0)
+    rendered = dict(presets.RENDERED)
+
+    def render() -> scenes.Scene:
+        if request.source is None and _mesh(request) is None and list(request.panels or ()) != ["sigma"]:
+            print("mesh/spot.npz was not given (--data DIR); rendering a torus instead.")
+        return scenes.render_scene(solid, **rendered)
+
+    shine = {} if changed.highlights else {"shine": 0}
+    return {"solid": solid.name, "mesh": solid.digest, **shine, **rendered}, render
+
+
+def _folder(folder: Path, preset: ScenePreset) -> tuple[dict[str, Any], Callable[[], scenes.Scene]]:
+    """A user's folder: the digest of its files with the sizes, and the function that reads it."""
+    sizes = {"side": preset.longest_side, "held": preset.held_out}
+    return {"files": scenes.scene_digest(folder, **sizes), **sizes}, lambda: scenes.read_scene(folder, **sizes)
+
+
+def _mesh(request: Request) -> Path | None:
+    path = None if request.data is None else request.data / "mesh" / "spot.npz"
+    return path if path is not None and path.is_file() else None

@@ -1,0 +1,130 @@
+"""Images of the scene study: held-out views with their errors, predicted depth, and the turntable of the best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from posenc.workbench.report.number_format import number
+from posenc.workbench.report.page import Figure, FigureGroup, Panel, Table, Text
+from posenc.workbench.report.raster_image import error_colors, image_figures, image_svg
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.studies.scene import turntable
+from posenc.workbench.studies.scene.execute import scene_path, stored_scene
+from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tasks.scenes import Scene
+
+SHOWN = 3
+"""Held-out views that a page shows."""
+LARGEST_ERROR = 0.25
+"""Mean absolute error of the three color channels that is drawn as white."""
+NOT_DRAWN = (
+    "The store lacks the scene or the rendered views of these runs: they came from a pack, which leaves both out. To "
+    "draw this panel, run the same command with another --out."
+)
+
+
+def view_panels(data: PageData, scene_name: str, means: Mapping[str, float], ending: str) -> list[Panel]:
+    """Held-out views, predicted depth and a turntable.
+
+    Args:
+        data: What the page is drawn from.
+        scene_name: Condition of the runs.
+        means: Encoding to mean PSNR, the best first.
+        ending: Ending of the panels' titles.
+
+    Returns:
+        The panels.
+    """
+    title = f"Held-out views{ending}"
+    firsts = {label: spec for label in means if (spec := data.first(scene_name, label)) is not None}
+    arrays = {label: data.store.arrays(spec.identity) for label, spec in firsts.items()}
+    arrays = {label: each for label, each in arrays.items() if {"views", "depth", "opacity"} <= each.keys()}
+    arguments = next(iter(firsts.values())).settings["scene"]
+    if not arrays or not scene_path(data.store.root, arguments).exists():
+        return [Panel(title, (Text((NOT_DRAWN,)),))]
+    scene = stored_scene(data.store.root, arguments)
+    best, spec = next(iter(firsts.items()))
+    return [
+        _views(scene, arrays, means, title),
+        _depths(scene, arrays, f"Predicted depth{ending}"),
+        _turntable(data, spec, best, f"Turntable of the trained scene{ending}"),
+    ]
+
+
+def _chosen(scene: Scene) -> list[int]:
+    """Numbers of the held-out views that are shown, evenly spaced."""
+    return [round(n * (len(scene.held) - 1) / (SHOWN - 1)) for n in range(min(SHOWN, len(scene.held)))]
+
+
+def _views(
+    scene: Scene, arrays: Mapping[str, Mapping[str, np.ndarray]], means: Mapping[str, float], title: str
+) -> Panel:
+    chosen = _chosen(scene)
+    held = scene.held.take(chosen)
+    truth = true_colors(scene)[chosen]
+    mask = [] if held.mask is None else [_side_by_side(np.repeat(held.mask[..., None].float().numpy(), 3, -1))]
+    images, notes = {"target": np.vstack([_side_by_side(truth), *mask])}, {"target": ", ".join(held.names)}
+    for label, stored in arrays.items():
+        rendered = stored["views"][chosen].astype(np.float32) / 255
+        error = np.concatenate(list(np.abs(rendered - truth).mean(-1)), 1)
+        images[label] = np.vstack([_side_by_side(rendered), error_colors(error, LARGEST_ERROR)])
+        notes[label] = f"{number(means[label])} dB"
+    key = (
+        "Target: held-out views, and the mask of the object below them where it is known. Each encoding, lowest seed: "
+        "rendered views, and below them the mean absolute error of the three color channels, from black (0) to white "
+        f"({LARGEST_ERROR:g} and more). Below: mean PSNR over seeds."
+    )
+    return Panel(title, (image_figures(images, key=key, notes=notes, size="wide", photographs=True),))
+
+
+def _depths(scene: Scene, arrays: Mapping[str, Mapping[str, np.ndarray]], title: str) -> Panel:
+    chosen = _chosen(scene)
+    depths = {
+        label: _side_by_side(_depth_pixels(stored["depth"][chosen], stored["opacity"][chosen]))
+        for label, stored in arrays.items()
+    }
+    key = "Bright is near, black is empty space. The training has no depth."
+    return Panel(title, (image_figures(depths, key=key, size="wide"),))
+
+
+def true_colors(scene: Scene) -> np.ndarray:
+    """The held-out images ``(V, H, W, 3)`` in [0, 1], over white."""
+    pixels = scene.held.images.numpy().astype(np.float32) / 255
+    return pixels if pixels.shape[-1] == 3 else pixels[..., :3] * pixels[..., 3:] + (1 - pixels[..., 3:])
+
+
+def _turntable(data: PageData, spec: RunSpec, label: str, title: str) -> Panel:
+    """The scene of the best encoding from all around: animated on the page, and larger in a file beside it."""
+    beside = data.beside(f"{spec.condition}-turntable.png")
+    try:
+        frames = turntable.stored_frames(data.store, spec)
+        turntable.write_png(beside, frames)
+        animation = turntable.gif(frames)
+    except ValueError as error:  # No Pillow, or no weights in the store.
+        return Panel(title, (Text((str(error),)),))
+    figure = Figure(
+        image_svg(animation, turntable.SIDE, turntable.SIDE, "gif"),
+        label,
+        f"The scene as {label} learned it, rotating.",
+    )
+    table = Table("Frames", ("Frames per turn", "Camera"), ((str(len(frames)), "distance and height of the views"),))
+    key = (
+        "Encoding with the highest mean PSNR, lowest seed. The file "
+        f"{beside.name} beside this page has every frame and all colors."
+    )
+    return Panel(title, (FigureGroup((figure,), key, table, "small"),))
+
+
+def _side_by_side(images: np.ndarray) -> np.ndarray:
+    """Images ``(V, H, W, 3)`` in one row."""
+    return np.concatenate(list(images), 1)
+
+
+def _depth_pixels(depth: np.ndarray, opacity: np.ndarray) -> np.ndarray:
+    """Depths as gray values, near is bright; black where the opacity of the ray is below one half."""
+    solid, distance = opacity >= 128, depth.astype(np.float32)
+    low, high = (float(distance[solid].min()), float(distance[solid].max())) if solid.any() else (0.0, 1.0)
+    gray = np.where(solid, 1 - 0.8 * (distance - low) / max(high - low, 1e-6), 0)
+    return np.repeat(gray[..., None], 3, -1)

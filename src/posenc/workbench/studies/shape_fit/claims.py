@@ -1,0 +1,169 @@
+"""Answer, predictions and claims of the shape study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from posenc.workbench.report.claims_table import Claim, Quantity
+from posenc.workbench.report.estimators import difference, difference_of_differences
+from posenc.workbench.report.preregistered import Prediction
+from posenc.workbench.report.result_rows import values_by_scheme
+from posenc.workbench.studies.shape_fit.conditions import EIKONAL, OCCUPANCY
+from posenc.workbench.studies.shape_fit.plots import scaled
+from posenc.workbench.studies.shape_fit.surface_plots import CHAMFER
+from posenc.workbench.studies.shape_fit.variants import FIT, GAUSSIAN, SIGMA_OF
+from posenc.workbench.studies.shared.best_variant import best_variant
+from posenc.workbench.studies.shared.declarations import MAIN
+from posenc.workbench.studies.shared.page_data import PageData
+
+NOTES = "seed note 002 on positional encodings"
+RUN = "posenc run shape-fit --panels {}"
+
+
+def headline(data: PageData) -> str:
+    """The variant with the smallest Chamfer distance, against the second.
+
+    The fields are those of the signed distance; those of the occupancy, if the signed distance was trained for the
+    sweep of sigma alone.
+    """
+    for condition, target in ((MAIN, "signed distance"), (OCCUPANCY, "occupancy")):
+        sweep = condition == MAIN and OCCUPANCY in data.conditions and {*data.labels(MAIN)} <= {*SIGMA_OF}
+        variants = [label for label in data.labels(condition) if label in FIT or label not in SIGMA_OF]
+        values = values_by_scheme(scaled(data.rows), CHAMFER, condition)
+        values = {label: values[label] for label in variants if label in values}
+        if not values or sweep:
+            continue
+        answer = best_variant(
+            values,
+            metric="Chamfer distance",
+            unit="thousandths of the diagonal",
+            where=f"by {target}",
+            higher=False,
+        )
+        empty = [label for label in variants if label not in values and data.first(condition, label)]
+        return f"{answer} No surface: {', '.join(empty)}." if empty else answer
+    return "Cannot be said yet: no run has finished."
+
+
+def predictions(data: PageData) -> Sequence[Prediction]:
+    """Differences that were predicted before the runs. A smaller Chamfer distance is better."""
+    predicted: list[Prediction] = []
+    for condition in (MAIN, OCCUPANCY):
+        pairs = (("multires", GAUSSIAN), (GAUSSIAN, "none"), ("multires", "hash"))
+        trained = {label for label in data.labels(condition) if label not in SIGMA_OF or label == GAUSSIAN}
+        predicted += [
+            Prediction(CHAMFER, a, b, False, (condition,), "diagonals", "Chamfer distance")
+            for a, b in pairs
+            if {a, b} <= trained
+        ]
+    if EIKONAL in data.conditions:
+        pair = ("multires-smoothstep", "multires")
+        predicted.append(Prediction("eikonal_error", *pair, False, (EIKONAL,), metric_name="eikonal error"))
+    return predicted
+
+
+CLAIMS = (
+    Claim(
+        name="grids suit making shapes",
+        source=NOTES,
+        quote="Hash / Densegrid / Multi-Resolution Encoding 适用于多视角还原3D图, zero-shot(单图过拟合) 等任务",
+        english="Hash, dense grid and multi-resolution encodings suit tasks such as restoring 3-D from many views and "
+        "zero-shot (over-fitting one picture)",
+        lang="zh-Hans",
+        about="Hash, dense and multi-resolution grids suit fields in three dimensions that are fitted to one shape. "
+        "After the same steps and with the same parameter count, the Chamfer distance of their surfaces is smaller "
+        "than that of Fourier features.",
+        quantities=tuple(
+            Quantity(
+                f"{GAUSSIAN} - {name}, Chamfer distance in diagonals", difference(CHAMFER, GAUSSIAN, name), low=0.0
+            )
+            for name in ("multires", "dense", "hash")
+        ),
+        control="SIREN has no grid. If its Chamfer distance is as small as that of the grids, a grid is not needed.",
+        controls=(
+            Quantity("siren - multires, Chamfer distance in diagonals", difference(CHAMFER, "siren", "multires"), 0.0),
+        ),
+        panel="fit",
+        command=RUN.format("fit"),
+    ),
+    Claim(
+        name="a hash mends a table that is too small for a shape",
+        source=NOTES,
+        quote="在较为密集的网格中，字典不够用，用hash编码弥补这一点",
+        english="In denser grids the dictionary is too small, and hash encoding makes up for it",
+        lang="zh-Hans",
+        about="If the grid has more vertices than the table has entries, hashing is better than a coarser dense grid "
+        "with the same parameter count.",
+        quantities=(Quantity("hash - dense, intersection over union", difference("iou", "hash", "dense"), low=0.0),),
+        control="The same note stacks levels from coarse to fine, of which the fine ones are hashed. They should be at "
+        "least as good as the dense grid; otherwise hashing itself fails.",
+        controls=(
+            Quantity("multires - dense, intersection over union", difference("iou", "multires", "dense"), low=0.0),
+        ),
+        panel="fit",
+        command=RUN.format("fit"),
+    ),
+    Claim(
+        name="Fourier features serve shapes",
+        source=NOTES,
+        quote="Fourier Encoding作为一种无法学习，但具有平移不变性的编码，经常用于各类视觉任务",
+        english="Fourier encoding, which cannot be learned but is translation invariant, is often used in all "
+        "kinds of vision tasks",
+        lang="zh-Hans",
+        about="Fields of shapes are better with an encoding that is not learned than with bare coordinates.",
+        quantities=tuple(
+            Quantity(f"{name} - none, intersection over union", difference("iou", name, "none"), low=0.0)
+            for name in (GAUSSIAN, "positional")
+        ),
+        control="Sigma was selected on Spot, which is also reported. With the published sigma for shapes, 12, the "
+        "features should also be better than bare coordinates.",
+        controls=(
+            Quantity("gaussian-12 - none, intersection over union", difference("iou", "gaussian-12", "none"), low=0.0),
+        ),
+        panel="sigma",
+        command=RUN.format("fit sigma"),
+    ),
+    Claim(
+        name="Gaussian above positional above basic above none, for shapes",
+        source="arXiv 2006.10739, Table 1, 3D shape; numbers from memory, not checked against the paper",
+        quote="shape IoU .864/.892/.960/.973 (none, basic, positional, Gaussian)",
+        about="The intersection over union of occupancy fields decreases in this order. The Gaussian features have the "
+        "sigma selected for the signed distance; those with the published sigma of 12 are shown beside them.",
+        quantities=tuple(
+            Quantity(f"{a} - {b}, intersection over union", difference("iou", a, b, OCCUPANCY), low=0.0)
+            for a, b in ((GAUSSIAN, "positional"), ("positional", "basic"), ("basic", "none"))
+        ),
+        control="The Chamfer distance measures the surface: it should increase in the same order.",
+        controls=tuple(
+            Quantity(f"{a} - {b}, Chamfer distance in diagonals", difference(CHAMFER, a, b, OCCUPANCY), high=0.0)
+            for a, b in ((GAUSSIAN, "positional"), ("positional", "basic"), ("basic", "none"))
+        ),
+        panel="occupancy",
+        command=RUN.format("occupancy"),
+    ),
+    Claim(
+        name="the eikonal term needs smooth interpolation",
+        source="github NVlabs/tiny-cuda-nn, issue 185, in the words of the notes that this project began with",
+        quote="linear interpolation gives zero 2nd derivative, must use Smoothstep",
+        about="Trained with the eikonal term, smoothstep interpolation has gradient norms nearer to 1 than linear "
+        "interpolation.",
+        quantities=(
+            Quantity(
+                "multires - multires-smoothstep with the term, eikonal error",
+                difference("eikonal_error", "multires", "multires-smoothstep", EIKONAL),
+                low=0.0,
+            ),
+        ),
+        control="With linear interpolation, the mixed derivative by a table entry and a coordinate is not zero. If the "
+        "term improves linear interpolation as much as smoothstep interpolation, the latter is not needed.",
+        controls=(
+            Quantity(
+                "reduction of the eikonal error by the term, smoothstep - linear",
+                difference_of_differences("eikonal_error", ("multires-smoothstep", "multires"), MAIN, EIKONAL),
+                low=0.0,
+            ),
+        ),
+        panel="slopes",
+        command=RUN.format("slopes"),
+    ),
+)

@@ -1,0 +1,86 @@
+"""Presets of the shape study."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from posenc.workbench.studies.shared.declarations import Preset
+from posenc.workbench.tasks.shapes import PoolSizes
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShapePreset(Preset):
+    """Scale of the shape study.
+
+    Attributes:
+        parameters: Largest parameter count of a field.
+        finest: Cells per axis of the finest level of a grid.
+        coarsest: Cells per axis of the coarsest level of a multi-resolution grid.
+        levels: Number of levels of a multi-resolution grid.
+        steps: Number of training steps.
+        batch: Sample points per step.
+        resolution: Lattice points per axis of the final marching cubes.
+        pools: Numbers of sample points of each kind.
+    """
+
+    parameters: int
+    finest: int
+    coarsest: int
+    levels: int
+    steps: int
+    batch: int
+    resolution: int
+    pools: PoolSizes
+
+
+PRESETS = {
+    "quick": ShapePreset(
+        about="Spot or your mesh, eight encodings x 3 seeds and two with the eikonal term, 1,000 steps: "
+        "four to six minutes on two cores",
+        scale="36,000 parameters, 1,000 steps of 2,048 points",
+        seeds=(0, 1, 2),
+        panels=("fit", "slopes"),
+        asks=False,
+        parameters=36_000,
+        finest=64,
+        coarsest=8,
+        levels=8,
+        steps=1000,
+        batch=2048,
+        resolution=64,
+        pools=PoolSizes(held=1 << 17),
+    ),
+    "standard": ShapePreset(
+        about="the same and occupancy, normals and a sweep of sigma; 92,000 parameters, 2,000 steps: an hour and a "
+        "quarter on two cores",
+        scale="92,000 parameters, 2,000 steps of 4,096 points",
+        seeds=(0, 1, 2),
+        panels=("fit", "slopes", "occupancy", "sigma"),
+        parameters=92_000,
+        finest=128,
+        coarsest=8,
+        levels=12,
+        steps=2000,
+        batch=4096,
+        resolution=128,
+        pools=PoolSizes(uniform=1 << 17, near=1 << 18, surface=1 << 17, held=1 << 18),
+    ),
+}
+
+SELECTED_ON_SPOT = (
+    "The learning rates, the sigma of the Gaussian features and the weight of the eikonal term were selected on Spot "
+    "with one seed at the quick preset. Results on Spot are therefore results on the data of this selection."
+)
+EQUAL_STEPS = (
+    "Every variant takes the same number of steps. A step of a grid takes less time than one of a wide network."
+)
+LIMITS = {
+    "quick": (SELECTED_ON_SPOT, "The panel sigma tests the choice of sigma: add --panels sigma.", EQUAL_STEPS),
+    "standard": (
+        SELECTED_ON_SPOT,
+        "The panel sigma tests the choice of sigma at this scale. The learning rates and the weight of the eikonal "
+        "term were not selected again.",
+        EQUAL_STEPS,
+    ),
+}
+"""Sentences on the scope of the results, by preset."""

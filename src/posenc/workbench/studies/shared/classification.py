@@ -1,0 +1,263 @@
+"""One run of a study that classifies images: build its model with an encoding, train it, score it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from posenc.measure.attention_reach import attention_reach
+from posenc.models.lenet import LeNet, LeNetConfig
+from posenc.models.sites import at_sites, patch_positions
+from posenc.models.vision import VisionConfig, VisionTransformer
+from posenc.scheme import Scheme
+from posenc.scheme_text import Specification
+from posenc.scheme_text import build as build_scheme
+from posenc.workbench.runs import Procedure, RunResult, RunSpec
+from posenc.workbench.store import Store
+from posenc.workbench.studies.shared.image_data import ImageRecord, read_images
+from posenc.workbench.studies.shared.training_run import execute_training, weights_of
+from posenc.workbench.studies.shared.training_time import training_seconds
+from posenc.workbench.tasks.images import Augment, Augmentation, ImageSet, score
+from posenc.workbench.training.fit import Fit, TrainingPosition
+from posenc.workbench.training.loop import Report, TrainingConfig
+
+CHUNK = 128
+"""Images classified at once outside training. The activations of 128 images stay in a core's cache, those of 500 do
+not: a third less time for a small PVT, a fifth for a small ViT."""
+TRAIN_SCORED = 500
+"""Training images that the training accuracy is measured on, evenly spaced."""
+TRAIN_PER_SCORED, FEWEST_SCORED = 20, 500
+"""While it learns, a model is scored on one held-out image for so many training images, and on so many at least. At the
+end it is scored on all of them."""
+ATTENTION_IMAGES = 64
+"""Held-out images whose attention is measured."""
+WARMUP_DIVISOR, MOST_WARMUP_EPOCHS = 8, 5
+"""One step in so many is warm-up, for so many epochs at most."""
+FORWARD_SHARE = 1 / 3
+"""Time of scoring an image as a share of the time of training on it."""
+
+
+class LeNetSpec(msgspec.Struct, frozen=True, kw_only=True, tag="lenet", forbid_unknown_fields=True):
+    """A LeNet with its encoding. scale: factor on the initial weights of the last layer of the encoding's network."""
+
+    config: LeNetConfig
+    scheme: Specification | None = None
+    scale: float = 1.0
+
+    def model(self) -> LeNet:
+        """The untrained model."""
+        return LeNet(self.config, self._scheme())
+
+    def _scheme(self) -> Scheme | None:
+        if self.scheme is None:
+            return None
+        # A scheme without a site in a LeNet is built too, so that LeNet itself refuses it with its own sentence.
+        widths = {"n": max(self.config.image), "axes": 2, "dim": 4, "head_dim": 8, "heads": 1}
+        scheme = build_scheme(self.scheme, widths)
+        readout = getattr(scheme, "readout", None)
+        if readout is not None and self.scale != 1:
+            with torch.no_grad():
+                readout.weights[-1].mul_(self.scale)
+                readout.biases[-1].mul_(self.scale)
+        return scheme
+
+
+class TransformerSpec(msgspec.Struct, frozen=True, kw_only=True, tag="vision", forbid_unknown_fields=True):
+    """A vision transformer with its encoding. first_only: the encoding acts in the first layer of each stage only."""
+
+    config: VisionConfig
+    scheme: Specification
+    first_only: bool = False
+
+    def model(self) -> VisionTransformer:
+        """The untrained model."""
+        return VisionTransformer(self.config, at_sites(self.scheme, self.config.sites, first_only=self.first_only))
+
+
+ModelSpec = LeNetSpec | TransformerSpec
+
+
+def classification_settings(
+    spec: ModelSpec,
+    images: ImageRecord,
+    training: TrainingConfig,
+    augmentation: Augmentation,
+    device: str,
+) -> dict[str, Any]:
+    """Settings of a run, as plain JSON.
+
+    Raises ValueError for a model that cannot be built, and for images that the augmentation does not fit.
+    """
+    # Both are tried here, so that a misfit is reported before anything is trained.
+    spec.model()
+    Augment(augmentation, images.classes).evaluate(torch.zeros(1, *images.shape, dtype=torch.uint8))
+    settings = {
+        "pictures": msgspec.to_builtins(images),
+        "row": msgspec.to_builtins(spec),
+        "training": training.plain,
+        "augmentation": msgspec.to_builtins(augmentation),
+        "device": device,
+    }
+    if device.startswith("cuda") and isinstance(spec, TransformerSpec):
+        settings["precision"] = "bfloat16"  # of matrix products; weights, sums and measurements stay in float32
+    return settings
+
+
+def with_cosine_decay(training: TrainingConfig, images: ImageRecord) -> TrainingConfig:
+    """The training with a warm-up and a cosine decay that ends at its last step, for any number of images."""
+    per_epoch = math.ceil(images.train / training.batch)
+    steps = training.epochs * per_epoch
+    warmup = min(steps // WARMUP_DIVISOR, MOST_WARMUP_EPOCHS * per_epoch)
+    return msgspec.structs.replace(training, warmup_steps=warmup, decay_steps=steps)
+
+
+class Classifier:
+    """A model on its images: the loss of a batch, and scores."""
+
+    def __init__(self, spec: RunSpec, root: Path) -> None:
+        settings = spec.settings
+        self.device = settings["device"]
+        self.images = msgspec.convert(settings["pictures"], ImageRecord)
+        self.training = msgspec.convert(settings["training"], TrainingConfig)
+        self.splits = read_images(root, self.images)
+        self.augment = Augment(msgspec.convert(settings["augmentation"], Augmentation), self.images.classes)
+        torch.manual_seed(spec.seed)
+        self.model: nn.Module = msgspec.convert(settings["row"], ModelSpec).model().to(self.device)
+
+    def to(self, device: str) -> Classifier:
+        """Move the model to a device."""
+        self.device, self.model = device, self.model.to(device)
+        return self
+
+    def fit(self) -> Fit:
+        """The training problem."""
+        return Fit(self.model, len(self.splits.train), self.loss, self.evaluate_some, loss_at=self.loss_at)
+
+    def loss_at(self, at: TrainingPosition, batch: Tensor) -> Tensor:
+        """Cross-entropy of a batch, augmented as this place in the training decides."""
+        train = self.splits.train
+        images, labels = train.read(batch).to(self.device), train.labels[batch].to(self.device)
+        x, targets = self.augment(images, labels, seed=at.seed, step=at.step, part=at.part)
+        return functional.cross_entropy(self.model(x), targets)
+
+    def loss(self, batch: Tensor) -> Tensor:
+        """Cross-entropy of a batch with the augmentation of the first step."""
+        return self.loss_at(TrainingPosition(0, 0, 0), batch)
+
+    def logits(self, part: Literal["train", "test"], index: Tensor) -> Tensor:
+        """Logits ``(N, classes)`` of images without augmentation, on the CPU."""
+        return self.logits_of(self.model, getattr(self.splits, part), index)
+
+    def logits_of(self, model: nn.Module, images: ImageSet, index: Tensor) -> Tensor:
+        """Logits ``(N, classes)`` of any images by any model of this kind, on the CPU."""
+        chunks = index.split(CHUNK)
+        return torch.cat([model(self.augment.evaluate(images.read(each).to(self.device))).cpu() for each in chunks])
+
+    def evaluate_some(self) -> dict[str, float]:
+        """Scores while the model learns: on a part of the held-out images."""
+        return self.evaluate(scored_while_learning(self.images))
+
+    def evaluate(self, held_out: int) -> dict[str, float]:
+        """Scores of so many held-out images, and the accuracy of some training images."""
+        test, train = self.splits.test, self.splits.train
+        held, learned = _evenly_spaced(len(test), held_out), _evenly_spaced(len(train), TRAIN_SCORED)
+        scores = score(self.logits("test", held), test.labels[held])
+        train_scores = score(self.logits("train", learned), train.labels[learned])
+        named = {name.replace("-", "_"): value for name, value in scores.items()}
+        return {**named, "accuracy_train": train_scores["accuracy"]}
+
+    @torch.no_grad()
+    def result(self, curve: list[dict[str, Any]]) -> RunResult:
+        """Scores of all held-out images, the parameter count, and what is measured of the encoding or of attention."""
+        metrics = self.evaluate(len(self.splits.test))
+        metrics["roughness"] = roughness(curve)
+        metrics["parameters"] = float(sum(p.numel() for p in self.model.parameters() if p.requires_grad))
+        arrays: dict[str, np.ndarray] = {}
+        if isinstance(self.model, LeNet) and (over := self.model.over()) is not None:
+            arrays["over"] = over.cpu().numpy()
+        if isinstance(self.model, VisionTransformer) and len(self.model.stages) == 1:
+            arrays = self._attention_reach(self.model)
+            metrics |= {f"attention_{name}": float(values.mean()) for name, values in arrays.items()}
+        return RunResult(metrics=metrics, curves=curve, arrays=arrays, weights=weights_of(self.model))
+
+    def held_out(self, count: int | None) -> ImageSet:
+        """So many held-out images, evenly spaced; None for all."""
+        test = self.splits.test
+        return test if count is None else test.take(_evenly_spaced(len(test), count))
+
+    def _attention_reach(self, model: VisionTransformer) -> dict[str, np.ndarray]:
+        """Mean attention distance in patches and attention entropy in bits, ``(layers, heads)`` each."""
+        (stage,) = model.config.stages
+        images = self.held_out(ATTENTION_IMAGES)
+        x = self.augment.evaluate(images.read(range(len(images))).to(self.device))
+        maps = model.attention_maps(x)
+        shape = x.shape[2] // stage.patch, x.shape[3] // stage.patch
+        before = maps.shape[-1] - shape[0] * shape[1]
+        rows = attention_reach(maps, patch_positions(shape, 2, before=before))
+        by_head = [row for row in rows if row["head"] != "all"]
+        return {
+            name: np.array([row[name] for row in by_head]).reshape(len(maps), -1) for name in ("distance", "entropy")
+        }
+
+
+def scored_while_learning(images: ImageRecord) -> int:
+    """Number of held-out images that a model is scored on while it learns."""
+    return min(images.test, max(FEWEST_SCORED, images.train // TRAIN_PER_SCORED))
+
+
+def _evenly_spaced(total: int, count: int) -> Tensor:
+    """So many indices below ``total``, evenly spaced, because sets are often sorted by class."""
+    return torch.linspace(0, total - 1, min(count, total)).round().long()
+
+
+def roughness(curve: list[dict[str, Any]]) -> float:
+    """Mean absolute second difference of the training loss from evaluation to evaluation.
+
+    It is 0 for a straight line, and nan for fewer than three evaluations.
+    """
+    losses = [row["value"] for row in curve if row["metric"] == "loss_train"]
+    bends = np.abs(np.diff(losses, 2))
+    return float(bends.mean()) if len(bends) else math.nan
+
+
+def build(spec: RunSpec, root: Path, workdir: Path | None) -> Classifier:
+    """The model of a run on its images, untrained."""
+    return Classifier(spec, root)
+
+
+def train(spec: RunSpec, workdir: Path, report: Report) -> RunResult:
+    """Train the model of a run and score it."""
+    return execute_training(spec, workdir, report, build)
+
+
+def cost_key(spec: RunSpec) -> Any:
+    """The settings that decide the time of a run."""
+    return spec.settings["row"], spec.settings["training"], spec.settings["pictures"]
+
+
+def run_seconds(spec: RunSpec, store: Store) -> float:
+    """Time of a run on one core of this machine, from a few timed steps and the number of images that are scored."""
+    with torch.random.fork_rng():
+        classifier = Classifier(spec, store.root)
+        fit, training, images = classifier.fit(), classifier.training, classifier.images
+        seconds = training_seconds(fit, training, classifier.device)
+    steps = training.epochs * fit.per_epoch(training.batch)
+    per_image = seconds / (steps * training.batch) * FORWARD_SHARE
+    evaluations = 1 + math.ceil(training.epochs / training.evaluate_every)
+    scored = evaluations * (scored_while_learning(images) + TRAIN_SCORED) + images.test + TRAIN_SCORED
+    return seconds + scored * per_image
+
+
+def memory_bytes(spec: RunSpec) -> float:
+    """Memory of a run's images, which are held twice while they are resized."""
+    return 2.0 * msgspec.convert(spec.settings["pictures"], ImageRecord).bytes
+
+
+TRAIN = Procedure("classification.train", 1, train)

@@ -1,0 +1,161 @@
+"""Panels that studies of image classification share: accuracies, learning curves, and the table of variants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from posenc.workbench.report.accuracy_panels import accuracy_by_scheme, learning_curves
+from posenc.workbench.report.page import Panel, Table, Text
+from posenc.workbench.report.result_rows import BySeed, values_by_scheme
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.studies.shared.classification import TRAIN_SCORED
+from posenc.workbench.studies.shared.image_data import ImageRecord
+from posenc.workbench.studies.shared.page_data import PageData
+
+TOP_CLASSES = 5
+"""Top-5 accuracy is shown for more classes than this."""
+ACCURACY, TOP, BALANCED, TRAINING = "accuracy", "accuracy_top5", "accuracy_per_class", "accuracy_train"
+METRICS = {
+    ACCURACY: "Held-out accuracy",
+    BALANCED: "Balanced accuracy, held-out (mean over classes)",
+    TOP: "Top-5 accuracy, held-out",
+    TRAINING: f"Training accuracy (up to {TRAIN_SCORED} images)",
+}
+HELD_OUT_AND_TRAINING = (ACCURACY, TRAINING)
+EPSILON = 1e-9
+
+
+def finished_conditions(data: PageData, conditions: Sequence[str]) -> list[str]:
+    """Those of the conditions in which a run has finished."""
+    finished = {spec.condition for spec in data.done}
+    return [label for label in conditions if label in finished]
+
+
+def empty_panel(title: str) -> list[Panel]:
+    """The panel for which no run has finished."""
+    return [Panel(title, (Text(("No run of this panel has finished.",)),))]
+
+
+def seeds_by_label(data: PageData, metric: str, condition: str) -> dict[str, BySeed]:
+    """Variant to seed to value of a metric in a condition."""
+    return values_by_scheme(data.rows, metric, condition)
+
+
+def rows_labeled(rows: Sequence[Mapping[str, Any]], condition: str, variants: Sequence[str]) -> list[Mapping[str, Any]]:
+    """The result rows of these variants in a condition."""
+    return [row for row in rows if row["setting"] == condition and row["scheme"] in variants]
+
+
+def images_of(data: PageData, condition: str) -> ImageRecord:
+    """The data set of a condition that has runs."""
+    spec = next(spec for spec in data.specs if spec.condition == condition)
+    return msgspec.convert(spec.settings["pictures"], ImageRecord)
+
+
+def has_equal_classes(data: PageData, condition: str) -> bool:
+    """Whether accuracy is balanced accuracy, as with as many held-out images of each class."""
+    balanced = seeds_by_label(data, BALANCED, condition)
+    return all(
+        abs(value - balanced.get(variant, {}).get(seed, value)) < EPSILON
+        for variant, seeds in seeds_by_label(data, ACCURACY, condition).items()
+        for seed, value in seeds.items()
+    )
+
+
+def accuracy_panel(
+    data: PageData,
+    variants: Sequence[str],
+    condition: str,
+    title: str,
+    caption: str = "",
+    metrics: Sequence[str] = HELD_OUT_AND_TRAINING,
+) -> Panel:
+    """Accuracies of variants with every seed. metrics: of METRICS, one plot each."""
+    classes = images_of(data, condition).classes
+    shown = {name: METRICS[name] for name in metrics if classes > TOP_CLASSES or name != TOP}
+    return accuracy_by_scheme(
+        rows_labeled(data.rows, condition, variants),
+        metrics=shown,
+        chance=1 / classes,
+        baselines={TOP: {"chance": TOP_CLASSES / classes}},
+        condition=condition,
+        title=title,
+        caption=caption,
+    )
+
+
+def learning_curve_panel(data: PageData, variants: Sequence[str], condition: str, title: str) -> Panel:
+    """Accuracies of variants by epoch."""
+    return learning_curves(
+        rows_labeled(data.curves, condition, variants),
+        metrics={name: METRICS[name] for name in HELD_OUT_AND_TRAINING},
+        chance=1 / images_of(data, condition).classes,
+        condition=condition,
+        title=title,
+        caption="During training, the held-out accuracy is measured on a part of the held-out images. The other panels "
+        "use all of them.",
+    )
+
+
+def variant_tables(
+    data: PageData,
+    titles: Mapping[str, str],
+    about: Callable[[str, str], str],
+    scheme_of: Callable[[RunSpec], str],
+    order: Sequence[str],
+) -> list[Panel]:
+    """Table of the variants of each condition, with its data and training.
+
+    titles: condition to title of its panel. about: (condition, variant) to a description. scheme_of: a run to its
+    scheme and options. order: variants in the order of the table; others follow by name.
+    """
+    panels = []
+    for condition in finished_conditions(data, list(titles)):
+        counts, body = seeds_by_label(data, "parameters", condition), []
+        places = {variant: place for place, variant in enumerate(order)}
+        for variant in sorted(data.labels(condition), key=lambda each: (places.get(each, len(places)), each)):
+            spec = next(each for each in data.specs if each.condition == condition and each.variant == variant)
+            parameters = sorted({round(value) for value in counts.get(variant, {}).values()})
+            trained = " to ".join(f"{count:,}" for count in parameters) or "not run"
+            body.append((variant, about(condition, variant), scheme_of(spec), trained))
+        columns = ("Variant", "Description", "Scheme", "Parameters")
+        note = f"{images_of(data, condition).description}. Training: {_training(data, condition)}."
+        table = Table("Variants", columns, tuple(body), note, prose=True)
+        panels.append(Panel(titles[condition], (table,)))
+    return panels or empty_panel(next(iter(titles.values())))
+
+
+def _training(data: PageData, condition: str) -> str:
+    """Epochs, batch size and learning rates of a condition."""
+    trainings = [spec.settings["training"] for spec in data.specs if spec.condition == condition]
+    epochs, batches, rates = (sorted({each[name] for each in trainings}) for name in ("epochs", "batch", "lr"))
+    return (
+        f"{_listed(epochs)} epochs, batches of {_listed(batches)} images, learning rate {_listed(rates)}, "
+        f"{trainings[0]['optimiser'].replace('adam', 'Adam').replace('Adamw', 'AdamW')}"
+    )
+
+
+def _listed(values: Sequence[float]) -> str:
+    return " or ".join(f"{value:g}" for value in values)
+
+
+def scheme_text(specification: Mapping[str, Any] | None) -> str:
+    """A scheme with its options, from the settings of a run."""
+    if specification is None:
+        return "none"
+    options = ", ".join(f"{name}={_short(value)}" for name, value in specification["options"].items())
+    return f"{specification['scheme']}({options})"
+
+
+def _short(value: object) -> str:
+    """A value of an option as it is written; a list of stored settings as a tuple."""
+    if isinstance(value, list | tuple):
+        return repr(tuple(value))
+    return f"{value:.4g}" if isinstance(value, float) else repr(value)
+
+
+# names that studies use until they are converted
+there, empty, of, named = finished_conditions, empty_panel, seeds_by_label, rows_labeled

@@ -1,0 +1,249 @@
+"""Variants of studies that fit a field: an encoding and the network behind it, with a matched parameter count.
+
+    none | basic | positional | posenc | posenc-SCALE | gaussian-SIGMA | siren | one-blob
+    dense | hash | multires | multires-nearest | multires-smoothstep
+
+"positional" has 1, 2, 4, ... cycles as NeRF does. "posenc" is the mapping of that name in the released code of arXiv
+2006.10739: 128 frequencies per axis, up to SCALE - 1 cycles. "one-blob" has 32 bins per axis.
+
+Each variant spends its parameters as its paper does. Fourier features, SIREN and one-blob have a wide network with
+three hidden layers. Grids have a large table and a network with two hidden layers of 64 units. The grids dense and
+multires get longer feature vectors once they have one for every vertex at the finest allowed resolution.
+
+A scheme of the catalogue as text, such as ``MultiResolutionGrid(axes=2, table_size=4096)``, is built as it is written,
+with the network of the grids.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import msgspec
+import torch
+
+from posenc import scheme_text
+from posenc.kernels.grid_levels import growth, lay_out
+from posenc.models.field import Field, FieldConfig, TooSmallError, largest_size_within, network_size
+
+LEVELS, COARSEST, FEATURES = 16, 16, 2
+FREQUENCIES = 128
+"""Directions of Fourier features: 256 features, a sine and a cosine each."""
+INSTANT_NGP: Mapping[str, Any] = MappingProxyType({"lr": 1e-2, "betas": (0.9, 0.99), "eps": 1e-15, "optimizer": "adam"})
+"""Arguments of a ``TrainingConfig``: Adam as configured in arXiv 2201.05989 for grids and the networks behind them."""
+COPIES = 8
+"""Copies of each parameter that a training holds."""
+GRIDS = {"dense", "hash", "multires", "multires-nearest", "multires-smoothstep"}
+NAMES = ("none", "basic", "positional", "posenc", "gaussian-10", "siren", "one-blob", *sorted(GRIDS))
+SCHEMES = {"none": "Coordinates", "siren": "SIREN", "one-blob": "OneBlob"}
+BINS = 32
+"""Bins per axis of one-blob, as in the image configuration of instant-ngp."""
+
+
+class Budget(NamedTuple):
+    """Sizes that all variants of a comparison share.
+
+    Attributes:
+        axes: Number of coordinates P.
+        outputs: Number of values at a point.
+        parameters: Largest number of parameters.
+        finest: Cells per axis of the finest level of a grid, and largest number of cycles of the positional mapping.
+        output: Activation of the network's output.
+        coarsest: Cells per axis of the coarsest level of a multi-resolution grid.
+        levels: Number of levels of a multi-resolution grid.
+        released: Scale of posenc if its label names none. The scale of the released code is for images with 256
+            training pixels a side.
+    """
+
+    axes: int
+    outputs: int
+    parameters: int
+    finest: int
+    output: str = "none"
+    coarsest: int = COARSEST
+    levels: int = LEVELS
+    released: float = 64.0
+
+
+class FieldVariant(msgspec.Struct, frozen=True, kw_only=True):
+    """A scheme with its options, and the network behind it."""
+
+    scheme: str
+    axes: int
+    options: dict[str, Any]
+    network: FieldConfig
+
+    def field(self) -> Field:
+        """The field, with initial weights from torch's global generator."""
+        options = {name: tuple(value) if isinstance(value, list) else value for name, value in self.options.items()}
+        named = scheme_text.Specification(self.scheme, options)
+        return Field(scheme_text.build(named, {"axes": self.axes}), self.network)
+
+
+def training_memory(variant: FieldVariant, positions: int) -> float:
+    """Approximate memory of training a field, in bytes.
+
+    Each parameter counts eight times in float32: the value, two gradients, two moments, an average and a checkpoint.
+    Each position counts with the activations that the encoding and the network keep for their gradients.
+
+    Args:
+        variant: The field.
+        positions: Number of positions in a step.
+
+    Returns:
+        Bytes.
+    """
+    with torch.device("meta"):
+        field = variant.field()
+    activations = 6 * field.scheme.out_dim + 3 * variant.network.width * (variant.network.depth + 1)
+    return 4.0 * (COPIES * field.parameter_count + activations * positions)
+
+
+def field_variant(label: str, budget: Budget) -> FieldVariant:
+    """The variant of a label.
+
+    Args:
+        label: One of the labels above, or a scheme of the catalogue as text.
+        budget: Sizes that all variants share.
+
+    Returns:
+        The scheme, its options and the sizes of its network.
+
+    Raises:
+        ValueError: The label is unknown (the message names the nearest one), or the smallest field of this kind has
+            more parameters than the budget.
+    """
+    name = label.lower()
+    try:
+        if name in GRIDS:
+            return _grid(name, budget)
+        if name in NAMES or name.startswith(("gaussian-", "posenc-")):
+            return _gridless(name, SCHEMES.get(name, "FourierFeatures"), budget)
+    except TooSmallError as error:
+        raise ValueError(f"the variant {label!r} cannot be built: {error}") from None
+    try:
+        parsed = scheme_text.parse(label)
+    except ValueError as error:
+        if "there is no encoding" in str(error):
+            raise ValueError(scheme_text.unknown("encoding", label, [*NAMES, *scheme_text.catalogue()])) from None
+        raise
+    return _built(_variant(parsed.scheme, budget, parsed.options), label)
+
+
+def _variant(scheme: str, budget: Budget, options: dict[str, Any], **changes: Any) -> FieldVariant:
+    return FieldVariant(scheme=scheme, axes=budget.axes, options=options, network=_network(budget, **changes))
+
+
+def _network(budget: Budget, **changes: Any) -> FieldConfig:
+    return FieldConfig(**{"outputs": budget.outputs, "output": budget.output, **changes})
+
+
+def _gridless(name: str, scheme: str, budget: Budget) -> FieldVariant:
+    axes = budget.axes
+    options: dict[str, Any] = {}
+    changes: dict[str, Any] = {"depth": 3}
+    inputs = 2 * FREQUENCIES
+    if name == "none":
+        inputs = axes
+    elif name == "basic":
+        inputs = 2 * axes
+        options |= {"dim": inputs, "directions": "basic"}
+    elif name == "positional":
+        octaves = max(1, budget.finest.bit_length())  # 1, 2, 4, .. cycles up to `finest`
+        inputs = 2 * axes * octaves
+        options |= {"dim": inputs, "directions": "positional", "sigma": float(2**octaves)}
+    elif name.startswith("posenc"):
+        inputs = 2 * axes * FREQUENCIES
+        scale = budget.released if name == "posenc" else _number_in(name)
+        options |= {"dim": inputs, "directions": "released", "sigma": scale}
+    elif name == "one-blob":
+        inputs = axes * BINS
+        options |= {"bins": BINS}
+    elif name == "siren":
+        changes |= {"activation": "sine"}
+        inputs = 0  # the encoding is as wide as the network
+    else:
+        options |= {"dim": inputs, "sigma": _number_in(name)}
+
+    def count(width: int) -> int:
+        network = _network(budget, width=width, **changes)
+        return network_size(inputs, network) if inputs else network_size(width, network) + width * (axes + 1)
+
+    width = largest_size_within(budget.parameters, count)
+    if name == "siren":
+        options |= {"dim": width}
+    return _variant(scheme, budget, options, width=width, **changes)
+
+
+def _number_in(name: str) -> float:
+    kind, _, text = name.partition("-")
+    meaning = {"gaussian": "Gaussian features by their standard deviation", "posenc": "posenc by its scale"}[kind]
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise ValueError(f"{name!r} should name {meaning}, as {kind}-10; {text!r} is no number above 0.")
+    return value
+
+
+def _grid(name: str, budget: Budget) -> FieldVariant:
+    axes, finest, features = budget.axes, budget.finest, FEATURES
+    network = _network(budget)
+    if name == "dense":
+        return _dense(budget, network)
+    if name == "hash":
+        left = budget.parameters - network_size(features, network)
+        # four to eight features per entry meet the budget more closely than a power of two of entries alone
+        size = 2 ** max(1, (max(left, 8) // 4).bit_length() - 1)
+        features = max(1, largest_size_within(budget.parameters, lambda f: f * size + network_size(f, network)))
+        return _variant("HashGrid", budget, {"resolution": finest, "features": features, "table_size": size})
+    resolutions = growth(min(budget.coarsest, finest), finest, budget.levels if finest > budget.coarsest else 1)
+    unhashed = min(24, ((finest + 1) ** axes - 1).bit_length())
+
+    def count(power: int, features: int = FEATURES) -> int:
+        size = 2 ** min(power, unhashed)
+        levels = lay_out(resolutions, axes, table_size=size, convention="paper", periodic=(False,) * axes)
+        return features * (levels[-1].first + levels[-1].rows) + network_size(features * len(levels), network)
+
+    power = min(unhashed, largest_size_within(budget.parameters, count, least=min(3, unhashed)))
+    if power == unhashed:
+        features = largest_size_within(budget.parameters, lambda f: count(power, f), least=FEATURES)
+    options: dict[str, Any] = {"resolutions": list(resolutions), "features": features, "table_size": 2**power}
+    if name != "multires":
+        options |= {"interpolation": name.removeprefix("multires-")}
+    return _variant("MultiResolutionGrid", budget, options)
+
+
+def _dense(budget: Budget, network: FieldConfig) -> FieldVariant:
+    """A dense grid as fine as the budget allows, but no finer than other grids; the rest adds features per entry."""
+    axes = budget.axes
+
+    def count(side: int) -> int:
+        return FEATURES * (side + 1) ** axes + network_size(FEATURES, network)
+
+    side = min(budget.finest, largest_size_within(budget.parameters, count))
+    options: dict[str, Any] = {"resolution": side}
+    if side == budget.finest:
+        longer = largest_size_within(
+            budget.parameters, lambda f: f * (side + 1) ** axes + network_size(f, network), least=FEATURES
+        )
+        options |= {"features": longer}
+    return _variant("DenseGrid", budget, options)
+
+
+def _built(variant: FieldVariant, label: str) -> FieldVariant:
+    """The variant, after building it without memory: whether it fits into memory is asked later."""
+    with torch.device("meta"):
+        try:
+            scheme = variant.field().scheme
+        except ValueError as error:
+            raise ValueError(f"the variant {label!r} cannot be built: {error}") from None
+    if scheme.claims.axes not in (None, variant.axes):
+        raise ValueError(
+            f"the variant {label!r} cannot be built: it encodes {scheme.claims.axes} axes, and a position has "
+            f"{variant.axes}. Write axes={variant.axes}, or leave axes out."
+        )
+    return variant

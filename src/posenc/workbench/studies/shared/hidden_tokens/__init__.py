@@ -1,0 +1,1 @@
+"""Shared code of the studies of hidden tokens: variants, tokens, training, scores of learned tables, plots."""

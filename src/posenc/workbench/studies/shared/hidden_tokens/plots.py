@@ -1,0 +1,246 @@
+"""Panels that the studies of hidden tokens share: errors, modules, maps of learned positions, learning curves."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from posenc.measure.distances import token_distances
+from posenc.measure.statistics import Estimate, mean, t_interval
+from posenc.workbench.report import token_map
+from posenc.workbench.report.heat_map import heat_maps
+from posenc.workbench.report.line_plot import line_plot
+from posenc.workbench.report.number_format import interval, number
+from posenc.workbench.report.page import Panel, Text, write_text
+from posenc.workbench.report.result_rows import BySeed, Row, is_finite, values_by_scheme
+from posenc.workbench.report.score_plot import Score, score_plots
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.studies.shared.declarations import MAIN
+from posenc.workbench.studies.shared.hidden_tokens.settings import error_metric
+from posenc.workbench.studies.shared.hidden_tokens.variants import TABLES_SHOWN
+from posenc.workbench.studies.shared.page_data import PageData
+
+NO_TABLE = "None of the encodings that were run has a table of positions, so no map can be drawn."
+LAYER = "Of models with several layers, maps show the first layer's table; scores are means over layers."
+MODULE_SCORES = {
+    "auc": Score("AUC of the modules from distances in the table", "AUC", True, (0.0, 1.0)),
+    "ari": Score("Agreement with modules detected in the table", "adjusted Rand index", True, (-1.0, 1.0)),
+    "modularity": Score("Modularity without the diagonal", "modularity Q", True),
+    "modularity_literal": Score("Modularity with the diagonal, as published", "modularity Q", True),
+    "segregation": Score("Segregation of the modules", "segregation", True, (None, 1.0)),
+}
+
+
+class TokenNames(NamedTuple):
+    """Names of the tokens of a run, and their modules or None."""
+
+    channels: tuple[str, ...]
+    modules: tuple[str, ...] | None
+
+
+NamesOf = Callable[[PageData, RunSpec], TokenNames]
+StoredTable = tuple[str, RunSpec, Mapping[str, np.ndarray]]
+"""Variant, its run with the lowest seed, and the arrays of that run."""
+
+
+def error_plots(
+    data: PageData, rates: Sequence[float], *, tokens: str, unit: str, title: str, caption: str = ""
+) -> Panel:
+    """Prediction error of every variant and seed, one plot per share of hidden tokens."""
+    scores = {
+        error_metric(rate): Score(f"{rate:.0%} of the {tokens} hidden", unit, False, (0.0, None)) for rate in rates
+    }
+    return score_plots(data.rows, metrics=scores, title=title, caption=caption)
+
+
+def error_by_recording(data: PageData, rate: int, recordings: Sequence[str], *, title: str, unit: str) -> Panel:
+    """Prediction error on every test recording, the mean over seeds. rate: index of the test rate."""
+    rows: list[Row] = []
+    for label in data.labels(MAIN):
+        runs = [spec for spec in data.done if spec.condition == MAIN and spec.variant == label]
+        if runs:
+            errors = np.mean([data.store.arrays(spec.identity)["errors"][rate] for spec in runs], 0)
+            rows += [
+                {"setting": MAIN, "scheme": label, "seed": index, "metric": "error", "value": float(error)}
+                for index, error in enumerate(errors)
+            ]
+    names = "; ".join(f"{index}: {name}" for index, name in enumerate(recordings[:40]))
+    more = f" and {len(recordings) - 40} more" if len(recordings) > 40 else ""
+    return score_plots(
+        rows,
+        metrics={"error": Score("Test recordings", unit, False, (0.0, None))},
+        title=title,
+        caption=f"Recordings by number: {names}{more}.",
+        over="recording",
+    )
+
+
+def module_plots(data: PageData, *, title: str, caption: str = "") -> Panel:
+    """Scores of the tables against the given modules, each with the upper end of its permutation null."""
+    lines: dict[str, dict[str, float]] = {}
+    for metric in MODULE_SCORES:
+        null = values_by_scheme(data.rows, f"{metric}_null_high")
+        if null:
+            lines[metric] = {"97.5% of permutations": max(v for seeds in null.values() for v in seeds.values())}
+    key = (
+        "AUC: probability that two tokens of one module are nearer in the table than two of different modules. Line: "
+        "97.5th percentile with the modules permuted over the tokens, the highest of all encodings. "
+    )
+    return score_plots(
+        data.rows, metrics=MODULE_SCORES, lines=lines, title=title, caption=f"{key}{LAYER} {caption}".strip()
+    )
+
+
+def learning_curves(
+    data: PageData,
+    metric: str,
+    *,
+    title: str,
+    y_label: str,
+    bounds: tuple[float, float] | None = None,
+    chance: float | None = None,
+    caption: str = "",
+) -> Panel:
+    """A metric by training step, one line per variant.
+
+    Without bounds the metric is an error: the axis spans its values after step 0, where it is largest.
+    """
+    series: dict[str, dict[float, BySeed]] = {}
+    for row in data.curves:
+        wanted = row["metric"] == metric and row["setting"] == MAIN and is_finite(row["value"])
+        if wanted and (bounds is not None or row["epoch"] > 0):
+            points = series.setdefault(str(row["scheme"]), {})
+            points.setdefault(row["epoch"], {})[row["seed"]] = float(row["value"])
+    values = [value for points in series.values() for seeds in points.values() for value in seeds.values()]
+    if bounds is None and values:
+        margin = 0.05 * (max(values) - min(values)) or 0.1
+        bounds = (round(min(values) - margin, 3), round(max(values) + margin, 3))
+    return line_plot(
+        series, title=title, x_label="training step", y_label=y_label, bounds=bounds, chance=chance, caption=caption
+    )
+
+
+def stored_tables(data: PageData) -> list[StoredTable]:
+    """The variants whose runs stored a table of positions, in the order of a page."""
+    first = {label: data.first(MAIN, label) for label in data.labels(MAIN)}
+    order = [
+        *(label for label in TABLES_SHOWN if label in first),
+        *(each for each in first if each not in TABLES_SHOWN),
+    ]
+    tables: list[StoredTable] = []
+    for label in order:
+        spec = first[label]
+        if spec is not None and "positions" in (arrays := data.store.arrays(spec.identity)):
+            tables.append((label, spec, arrays))
+    return tables
+
+
+def map_panels(data: PageData, names_of: NamesOf, *, tokens: str) -> list[Panel]:
+    """Maps of learned positions, the distances between them, and the dendrogram of the variant with the best AUC."""
+    title, tables = "Maps of learned positions", stored_tables(data)
+    if not tables:
+        return [Panel(title, (Text((NO_TABLE,)),))]
+    # All maps of a panel show the same tokens: those of the first variant's run.
+    names = names_of(data, tables[0][1])
+    same = [(label, spec, arrays) for label, spec, arrays in tables if names_of(data, spec) == names]
+    items = [(label, arrays["positions"], _auc_note(data, spec)) for label, spec, arrays in same]
+    panels = [token_map.token_maps(items, names.channels, names.modules, title=title, caption=LAYER)]
+    panels.append(_distance_maps(same, names, f"Distances between learned positions of {tokens}"))
+    best = max(same, key=lambda table: _auc(data, table[1]))
+    distances = _distances(best[2])
+    panels.append(
+        token_map.token_dendrogram(distances, names.channels, names.modules, title=f"Dendrogram of {tokens}: {best[0]}")
+    )
+    return panels
+
+
+def _auc_note(data: PageData, spec: RunSpec) -> str:
+    auc = _auc(data, spec)
+    return f"AUC {number(auc)}, seed {spec.seed}" if auc >= 0 else ""
+
+
+def _auc(data: PageData, spec: RunSpec) -> float:
+    """AUC of the modules of a run; -1 where none is stored."""
+    return data.store.read(spec.identity).metrics.get("auc", -1.0)
+
+
+def _distances(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    return token_distances(torch.from_numpy(np.array(arrays["table"]))).numpy()
+
+
+def _distance_maps(tables: Sequence[StoredTable], names: TokenNames, title: str) -> Panel:
+    """Distances of each table, sorted by the given modules, or by the modules detected in the table."""
+    groups = []
+    given = names.modules
+    order = None if given is None else np.argsort(np.array(given), kind="stable")
+    for label, _, arrays in tables:
+        own = np.argsort(arrays["modules"], kind="stable") if order is None else order
+        distances = _distances(arrays)[np.ix_(own, own)]
+        np.fill_diagonal(distances, np.nan)
+        groups.append((label, distances))
+    labels = None if given is None or order is None else [given[index] for index in order]
+    sorted_by = "by module" if labels else "by the modules detected in each table"
+    return heat_maps(
+        groups, title=title, shared_scale=False, labels=labels, low_label="near", high_label="far", size="small",
+        caption=f"Euclidean distances between rows of the first layer's table, sorted {sorted_by}.",
+    )  # fmt: skip
+
+
+def write_positions(path: Path, data: PageData, names_of: NamesOf) -> Path:
+    """Write the map of every trained table: ``scheme, seed, channel, module, x, y, z``."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("scheme", "seed", "channel", "module", "x", "y", "z"))
+    for spec in data.done:
+        arrays = data.store.arrays(spec.identity) if spec.condition == MAIN else {}
+        if "positions" not in arrays:
+            continue
+        names = names_of(data, spec)
+        modules = names.modules or ("",) * len(names.channels)
+        for channel, module, point in zip(names.channels, modules, arrays["positions"], strict=True):
+            writer.writerow((spec.variant, spec.seed, channel, module, *(f"{float(x):.6g}" for x in point)))
+    return write_text(path, text.getvalue())
+
+
+def estimates(data: PageData, metric: str, *, higher: bool = False) -> dict[str, Estimate]:
+    """Variant to the mean over seeds with its 95% interval, the best first."""
+    values = values_by_scheme(data.rows, metric)
+    order = sorted(values, key=lambda label: ((-1 if higher else 1) * mean(list(values[label].values())), label))
+    return {label: t_interval(list(values[label].values())) for label in order}
+
+
+def with_interval(estimate: Estimate, digits: int = 2) -> str:
+    """An estimate as "0.95 [0.91, 0.99]"."""
+    return f"{number(estimate.mean, digits)} {interval(estimate, digits)}"
+
+
+def chance_auc(data: PageData) -> float:
+    """Highest upper end (97.5%) of the permutation nulls of the AUC; 1 where no run stored one."""
+    high = values_by_scheme(data.rows, "auc_null_high")
+    return max((value for seeds in high.values() for value in seeds.values()), default=1.0)
+
+
+def module_answer(data: PageData, modules: str) -> str:
+    """Whether a learned table separates modules beyond chance, by the interval of the best AUC; "" without AUCs."""
+    aucs, chance = estimates(data, "auc", higher=True), chance_auc(data)
+    if not aucs:
+        return ""
+    best = next(iter(aucs))
+    measured = f"AUC {with_interval(aucs[best])}, at most {number(chance)} by chance"
+    if aucs[best].mean <= chance:
+        return f"No: no table separates {modules} beyond chance. Highest: {best}, {measured}."
+    if not aucs[best].above(chance):
+        return f"Cannot be said: {best} has the highest {measured}; the interval includes chance."
+    beyond = [label for label in aucs if aucs[label].above(chance)]
+    others = [label for label in aucs if label not in beyond]
+    answer = f"Yes: {best} separates {modules}, {measured}."
+    if others:
+        answer += f" Tables with an AUC above chance: {len(beyond)} of {len(aucs)}; {others[0]} is not among them"
+        answer += f" ({with_interval(aucs[others[0]])})."
+    return answer

@@ -1,0 +1,89 @@
+"""Tokens of a study of hidden tokens: training and test samples, masks, and the known arrangement of the tokens."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from posenc.positions import Positions
+from posenc.workbench.tasks.recordings import Frames, baselines, random_masks
+
+MASK_SEED = 2024
+"""Seed of the test masks. Every variant, seed and baseline is tested with the same masks."""
+MASKS = 100
+"""Number of different test masks; the test samples use them in turn."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tokens:
+    """Samples of tokens, and what is known of the tokens.
+
+    Attributes:
+        train: Training samples ``(S, N, F)``.
+        test: Test samples ``(S', N, F)``.
+        recording_of: ``(S',)`` number of the recording of each test sample.
+        recordings: Names of the test recordings.
+        channels: Names of the tokens.
+        views: Positions of the tokens by the name of the view.
+        modules: Module of each token, or None.
+        neighbors: ``(N, N)`` True for tokens that are neighbors, or None.
+        coordinates: ``(N, axes)`` true positions, or None.
+        frames: The training samples as frames of recordings, where they come from recordings.
+    """
+
+    train: Tensor
+    test: Tensor
+    recording_of: Tensor
+    recordings: tuple[str, ...]
+    channels: tuple[str, ...]
+    views: Mapping[str, Positions]
+    modules: tuple[str, ...] | None = None
+    neighbors: Tensor | None = None
+    coordinates: Tensor | None = None
+    frames: Frames | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of tokens of a sample, N."""
+        return self.train.shape[1]
+
+    def test_masks(self, rate: float) -> Tensor:
+        """Mask ``(S', N)`` of each test sample, True where a token is hidden."""
+        masks = random_masks(min(MASKS, len(self.test)), self.count, rate, seed=MASK_SEED)
+        return masks[torch.arange(len(self.test)) % len(masks)]
+
+    def mean_by_recording(self, errors: Tensor) -> np.ndarray:
+        """Mean of the errors ``(S',)`` of the test samples of each recording."""
+        count = len(self.recordings)
+        total = torch.zeros(count, dtype=torch.float64).index_add_(0, self.recording_of, errors.double())
+        return (total / torch.bincount(self.recording_of, minlength=count)).numpy()
+
+    def baseline_errors(self, rate: float, penalty: float | None = None) -> dict[str, np.ndarray]:
+        """Error of each baseline on each recording, under the test masks.
+
+        A baseline treats each of the F values of a token as one channel and subtracts its mean over the training
+        samples.
+        """
+        train, test = self.frames, self.test
+        if train is None:
+            mean = self.train.mean(0)
+            single = torch.zeros(len(self.train), dtype=torch.long)
+            train, test = Frames((self.train - mean).flatten(1), single, ("training",)), test - mean
+        frames = Frames(test.flatten(1), self.recording_of, self.recordings)
+        hidden = self.test_masks(rate).repeat_interleave(self.test.shape[2], 1)
+        coordinates = None if self.coordinates is None or self.test.shape[2] > 1 else self.coordinates.numpy()
+        return baselines(train, frames, hidden, penalty=penalty, coordinates=coordinates)
+
+
+def draw_hidden(samples: int, tokens: int, rate: float, generator: torch.Generator) -> Tensor:
+    """Draw the indices ``(samples, round(rate tokens))`` of the hidden tokens of training samples."""
+    return torch.rand(samples, tokens, generator=generator).topk(round(rate * tokens), sorted=False).indices
+
+
+def hidden_indices(hidden: Tensor) -> Tensor:
+    """Indices ``(S, M)`` of the hidden tokens of a mask ``(S, N)`` that hides M tokens in every sample."""
+    return hidden.nonzero()[:, 1].view(len(hidden), -1)

@@ -1,0 +1,128 @@
+"""Variants of the studies of hidden tokens: an encoding on a view of the tokens, or a baseline without a network.
+
+1d-fixed | relative | rope | random | nope | learned-SIGMA          read at most the order of the tokens
+2d-fixed                                                            reads the true grid, where there is one
+sinusoid-xyz | fourier-xyz | gridpe-xyz | laplacian                 read the coordinates of the channels
+mean | ridge | nearest                                              baselines
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+import torch
+
+from posenc.models.encoder import EncoderConfig
+from posenc.models.masked_encoder import MaskedEncoder
+from posenc.positions import Positions
+from posenc.scheme import Scheme
+from posenc.scheme_text import Specification, build, parse, unknown
+from posenc.schemes.concat import Concat
+from posenc.schemes.fourier_features import FourierFeatures
+from posenc.workbench.studies.latin_squares import variants as latin_squares
+
+BASELINES = ("mean", "ridge", "nearest")
+SIGMAS = (0.1, 0.2, 1.0, 2.0)
+LEARNED = tuple(latin_squares.learned(sigma) for sigma in SIGMAS)
+WITHOUT_COORDINATES = ("1d-fixed", "relative", "rope", "random", "nope", *LEARNED)
+"""Variants that read no coordinates: those of arXiv 2406.08272, section 3.4, and one without any encoding."""
+WITH_COORDINATES = ("sinusoid-xyz", "fourier-xyz", "gridpe-xyz", "laplacian")
+TABLES_SHOWN = (*LEARNED, "random", "1d-fixed", "2d-fixed")
+"""Order of the tables on a page; other tables follow."""
+EIGENVECTORS = 8
+FOURIER_SIGMA = 0.1
+"""Sigma of Fourier features in cycles per unit; the unit is the median distance to the nearest channel."""
+
+View = Literal["index", "grid", "places", "graph"]
+"""Position of a token: its number, its true cell, its coordinates, or eigenvectors of the graph of nearest channels."""
+
+
+class MaskedVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An encoding, the view of the tokens that it reads, and what it changes in the model. Field names are stored."""
+
+    scheme: str
+    options: dict[str, Any] = {}
+    view: View = "index"
+    model: dict[str, Any] = {}
+
+
+def variant(label: str, dim: int, axes: int) -> MaskedVariant:
+    """The encoding of a label, for a model of width ``dim`` and coordinates with so many axes.
+
+    Raises ValueError with the nearest name for an unknown label.
+    """
+    with_coordinates: Mapping[str, MaskedVariant] = {
+        # Every axis gets the same number of pairs; the channels that are left over stay zero.
+        "sinusoid-xyz": MaskedVariant(
+            scheme="Sinusoid", options={"axes": axes, "dim": dim - dim % (2 * axes)}, view="places"
+        ),
+        "fourier-xyz": MaskedVariant(
+            scheme="FourierFeatures", options={"axes": axes, "sigma": FOURIER_SIGMA}, view="places"
+        ),
+        "gridpe-xyz": MaskedVariant(scheme="GridPE", options={"axes": axes, "extent": None}, view="places"),
+        "laplacian": MaskedVariant(scheme="Laplacian", options={"axes": EIGENVECTORS}, view="graph"),
+    }
+    if label in with_coordinates:
+        return with_coordinates[label]
+    try:
+        other = latin_squares.variant(label)
+    except ValueError as error:
+        if "there is no encoding" not in str(error):
+            raise
+        known = [*WITHOUT_COORDINATES, *WITH_COORDINATES, *BASELINES]
+        raise ValueError(unknown("encoding", label, known)) from None
+    view: View = "places" if label not in latin_squares.VARIANTS and _axes(label) not in (None, 1) else other.view
+    return MaskedVariant(scheme=other.scheme, options=other.options, view=view, model=other.model)
+
+
+def _axes(label: str) -> int | None:
+    """Number of axes in a label such as ``FourierFeatures(dim=64, axes=3)``; None where it names none."""
+    return None if label.startswith("learned-") else parse(label).options.get("axes")
+
+
+def make_model(
+    encoding: MaskedVariant, config: EncoderConfig, pos: Positions, hidden: Literal["learned", "zero"]
+) -> MaskedEncoder:
+    """The model of a variant for tokens at these positions. Raises ValueError where they do not fit together."""
+    known = {
+        "dim": config.dim,
+        "head_dim": config.head_dim,
+        "heads": config.heads,
+        "max_len": pos.count,
+        "max_distance": pos.count - 1,
+        "axes": pos.axes,
+    }
+    first: list[Scheme] = []
+
+    def schemes(layer: int) -> Scheme:
+        if first and not first[0].claims.per_layer:
+            return first[0]
+        first.append(_widened(build(Specification(encoding.scheme, encoding.options), known), config.dim))
+        return first[-1]
+
+    return MaskedEncoder(msgspec.structs.replace(config, **encoding.model), schemes, hidden=hidden)
+
+
+def _widened(scheme: Scheme, dim: int) -> Scheme:
+    """The scheme, with zeros in the channels of the model that its embedding does not fill."""
+    left = dim - scheme.out_dim if scheme.claims.sites == {"embed"} else 0
+    if left <= 0 or left % 2:
+        return scheme
+    zeros = FourierFeatures(left, scheme.claims.axes or 1, amplitudes=[0.0] * (left // 2))
+    return Concat([scheme, zeros])
+
+
+def require_fit(encoding: MaskedVariant, config: EncoderConfig, views: Mapping[str, Positions]) -> None:
+    """Raise ValueError, before training, for a variant that cannot be built or whose view the tokens lack."""
+    if encoding.view not in views:
+        needed = {"grid": "a true grid", "places": "coordinates", "graph": "coordinates"}[encoding.view]
+        raise ValueError(
+            f"{encoding.scheme} on the view {encoding.view!r} needs {needed} of the channels, and these have none. "
+            "Name another encoding, or give them: an array `coordinates` (channel, axes) beside the recordings."
+        )
+    pos = views[encoding.view]
+    with torch.random.fork_rng(), torch.no_grad():
+        values = torch.zeros(1, pos.count, config.channels)
+        make_model(encoding, config, pos, "learned")(values, pos, torch.tensor([[0]]))

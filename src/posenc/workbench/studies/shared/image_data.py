@@ -1,0 +1,177 @@
+"""Image data of a study that classifies: the files stay where they are, and the store has a record of them.
+
+data/images-DIGEST.json     where the images are, their names, counts and shapes, and which could not be read
+data/samples-DIGEST.npy     a few held-out images, where a page shows them
+
+A worker reads the images from their place and compares the digest of labels and pixels with the record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import torch
+
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.store import Store
+from posenc.workbench.tasks.images import Splits, load_images, split
+from posenc.workbench.training.checkpoint import write_whole
+
+DIGESTED = 1000
+"""Images of each split whose pixels are in the digest, evenly spaced: enough to tell sets apart, and quick."""
+
+
+class ImageRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Name, digest, classes, shape ``(C, H, W)`` and split sizes of a data set, as the settings of a run hold them."""
+
+    name: str
+    digest: str
+    classes: int
+    shape: tuple[int, int, int]
+    train: int
+    test: int
+
+    @property
+    def bytes(self) -> int:
+        """Memory of all images as uint8."""
+        channels, height, width = self.shape
+        return (self.train + self.test) * channels * height * width
+
+    @property
+    def description(self) -> str:
+        """A phrase such as "fashion-mnist: 60,000 training images, 10,000 held-out images, 28 x 28 pixels, ..."."""
+        channels, height, width = self.shape
+        return (
+            f"{self.name}: {self.train:,} training images, {self.test:,} held-out images, {height} x {width} pixels, "
+            f"{channels} channel{'s' if channels > 1 else ''}, {self.classes} classes"
+        )
+
+
+class Location(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where images are and how they are read. images: largest number of training images."""
+
+    source: str
+    data: str | None
+    size: int | None
+    images: int | None
+
+
+class StoredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a store holds of a data set: its location, its record, and a sentence on images that could not be read."""
+
+    location: Location = msgspec.field(name="place")
+    images: ImageRecord = msgspec.field(name="pictures")
+    left_out: str = ""
+
+
+def record_images(
+    root: Path, source: str | Path, data: Path | None, *, size: int | None, images: int | None
+) -> ImageRecord:
+    """Find a data set and write its record into the store; one that is recorded already is not read again.
+
+    Raises ValueError for a set that is missing or damaged.
+    """
+    path = Path(source)
+    location = Location(
+        source=str(path.resolve() if path.exists() else source),
+        data=None if data is None else str(data.resolve()),
+        size=size,
+        images=images,
+    )
+    for file in sorted((root / "data").glob("images-*.json")):
+        stored = _stored(file)
+        if stored is not None and stored.location == location:
+            return stored.images
+    splits = _read(location)
+    record = ImageRecord(
+        name=splits.train.name,
+        digest=_digest(splits),
+        classes=len(splits.train.classes),
+        shape=splits.train.shape,
+        train=len(splits.train),
+        test=len(splits.test),
+    )
+    file = _record_path(root, record.digest)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, msgspec.json.encode(StoredRecord(location=location, images=record, left_out=splits.note)))
+    return record
+
+
+def read_images(root: Path, record: ImageRecord) -> Splits:
+    """The images of a record. Raises ValueError where they are missing or others are in their place."""
+    path = _record_path(root, record.digest)
+    stored = _stored(path)
+    if stored is None:
+        raise ValueError(f"{path} cannot be read, which says where {record.name} is. Run the same command again.")
+    splits = _read(stored.location)
+    if _digest(splits) != record.digest:
+        raise ValueError(
+            f"the images of {stored.location.source} have changed since this store was begun. Put the former ones "
+            "back, or choose another --out."
+        )
+    return splits
+
+
+def store_samples(root: Path, record: ImageRecord, count: int) -> None:
+    """Copy the first held-out images into the store, for its pages; once."""
+    path = _sample_path(root, record)
+    if path.exists():
+        return
+    test, file = read_images(root, record).test, io.BytesIO()
+    np.save(file, test.read(torch.arange(min(count, len(test)))).numpy(), allow_pickle=False)
+    write_whole(path, file.getvalue())
+
+
+def stored_samples(root: Path, record: ImageRecord) -> np.ndarray | None:
+    """Held-out images ``(N, C, H, W)`` uint8 that the store holds for its pages; None where it holds none."""
+    try:
+        return np.load(_sample_path(root, record), allow_pickle=False)
+    except (OSError, ValueError):
+        return None
+
+
+def data_remarks(store: Store, specs: Iterable[RunSpec]) -> tuple[str, ...]:
+    """A sentence on each data set of these runs, and one on images that could not be read."""
+    records = [msgspec.convert(spec.settings["pictures"], ImageRecord) for spec in specs]
+    described = (f"Data: {record.description}." for record in dict.fromkeys(records))
+    files = (_stored(_record_path(store.root, record.digest)) for record in dict.fromkeys(records))
+    unread = dict.fromkeys(stored.left_out for stored in files if stored is not None and stored.left_out)
+    return (*described, *unread)
+
+
+def _stored(path: Path) -> StoredRecord | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=StoredRecord)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _record_path(root: Path, digest: str) -> Path:
+    return root / "data" / f"images-{digest}.json"
+
+
+def _sample_path(root: Path, record: ImageRecord) -> Path:
+    return root / "data" / f"samples-{record.digest}.npy"
+
+
+def _read(location: Location) -> Splits:
+    data = None if location.data is None else Path(location.data)
+    splits = load_images(location.source, data, size=location.size, validation=0.0)
+    if location.images is None or location.images >= len(splits.train):
+        return splits
+    return split(splits.train, splits.test, validation=0.0, count=location.images)
+
+
+def _digest(splits: Splits) -> str:
+    digest = hashlib.sha256()
+    for part in (splits.train, splits.test):
+        digest.update(repr((part.shape, part.classes)).encode())
+        digest.update(part.labels.numpy().tobytes())
+        sample = np.unique(np.linspace(0, len(part) - 1, min(DIGESTED, len(part))).round().astype(int))
+        digest.update(part.read(sample).contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,155 @@
+"""From a request to runs: which variants in which conditions, their settings, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from posenc.scheme_text import unknown
+from posenc.workbench.memory import free_memory, require_memory
+from posenc.workbench.progress import CostEstimate
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.store import Store
+from posenc.workbench.studies import Request, refuse_preset
+from posenc.workbench.studies.shared import sources
+
+if TYPE_CHECKING:
+    from posenc.workbench.studies.shared.study import Study
+
+ALL = "all"
+WORKER_BYTES = 0.5 * 2**30
+"""Memory of torch and its libraries in one process."""
+
+
+def plan(study: Study, request: Request, store: Store) -> list[RunSpec]:
+    """Runs of a request, each once for each label; see ``Study.plan``."""
+    refuse_preset(study, request.preset)
+    preset = study.presets[request.preset]
+    planned: dict[tuple[str, str, str], RunSpec] = {}
+    for condition, variants in needed(study, request).items():
+        for variant in variants:
+            settings = study.run_settings(request, store, condition, variant)
+            if settings is None:
+                continue
+            if request.source is not None:
+                sources.note(store, study.data_key(settings), request.source.name)
+            specs = [
+                study.procedure.spec(
+                    study=study.name,
+                    preset=request.preset,
+                    condition=condition,
+                    variant=variant,
+                    seed=seed,
+                    settings=settings,
+                )
+                for seed in request.seeds or preset.seeds
+            ]
+            unfinished = not all(store.finished(spec.identity) for spec in specs)
+            if study.cost.smaller and request.device == "cpu" and unfinished:
+                require_memory(WORKER_BYTES + study.cost.memory(specs[0]), f"training {variant}", study.cost.smaller)
+            for spec in specs:
+                planned.setdefault((spec.identity, condition, variant), spec)
+    return list(planned.values())
+
+
+def needed(study: Study, request: Request) -> dict[str, list[str]]:
+    """Condition to variants: those of the panels, or those asked for by name in the conditions of the panels."""
+    preset, wanted = study.presets[request.preset], dict[str, list[str]]()
+    for name in panels_of(study, request):
+        for condition, variants in study.panels[name].needs(request, preset).items():
+            known = wanted.setdefault(condition, [])
+            known += [variant for variant in variants if variant not in known]
+    if request.schemes:
+        meant = [_meant(study, label, wanted) for label in request.schemes]
+        wanted = {condition: [each for one in meant for each in one.get(condition, ())] for condition in wanted}
+    return wanted
+
+
+def _meant(study: Study, label: str, wanted: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Conditions in which a variant asked for by name is trained, and under which labels.
+
+    Itself where the condition has it; else its sizes that a panel needs, NAME@SIZE; else itself everywhere, and
+    ``run_settings`` says what it is.
+    """
+    sizes = {
+        condition: [each for each in variants if each.startswith(f"{label}@")] for condition, variants in wanted.items()
+    }
+    return (
+        {condition: [label] for condition in wanted if study.condition(condition).has_variant(label)}
+        or {condition: labels for condition, labels in sizes.items() if labels}
+        or {condition: [label] for condition in wanted}
+    )
+
+
+def panels_of(study: Study, request: Request) -> tuple[str, ...]:
+    """Panels of a request, in the order of the page. Raises ValueError with the nearest name for others."""
+    if not request.panels:
+        return tuple(study.presets[request.preset].panels)
+    known = [*study.panels, ALL]
+    for name in request.panels:
+        if name not in known:
+            raise ValueError(f"{unknown('panel', name, known)} The panels are {', '.join(known)}.")
+    return tuple(name for name in study.panels if name in request.panels or ALL in request.panels)
+
+
+def measurements(study: Study, request: Request, store: Store, specs: Sequence[RunSpec]) -> list[RunSpec]:
+    """Measuring runs for the panels of a request; see ``Study.measurements``."""
+    preset = study.presets[request.preset]
+    asked = [study.panels[name].measured(request, preset, store, specs) for name in panels_of(study, request)]
+    distinct = {(spec.identity, spec.condition, spec.variant): spec for some in asked for spec in some}
+    return [spec for spec in distinct.values() if store.finished(spec.identity) or _readable(spec, store)]
+
+
+def _readable(spec: RunSpec, store: Store) -> bool:
+    """Whether the weights of every parent are stored; packs leave them out."""
+    return all(store.finished(parent) and store.read(parent).has_weights for parent in spec.parents.values())
+
+
+def without_weights(study: Study, request: Request, store: Store, specs: Sequence[RunSpec]) -> list[str]:
+    """Panels of a request that miss measurements because runs came from packs, which hold no weights."""
+    preset, missing = study.presets[request.preset], []
+    for name in panels_of(study, request):
+        wanted = study.panels[name].measured(request, preset, store, specs)
+        if any(not store.finished(spec.identity) and not _readable(spec, store) for spec in wanted):
+            missing.append(name)
+    return missing
+
+
+def processes_that_fit(study: Study, specs: Sequence[RunSpec], processes: int) -> int:
+    """Processes that fit into free memory; see ``Study.processes_that_fit``."""
+    free = free_memory()
+    if free is None:
+        return processes
+    return max((n for n in range(2, processes + 1) if _bytes_of(study, specs, n) <= free), default=1)
+
+
+def estimate(study: Study, specs: Sequence[RunSpec], store: Store, processes: int) -> CostEstimate:
+    """Time and memory of runs; see ``Study.estimate``."""
+    if not specs:
+        return CostEstimate(seconds=0, memory_bytes=0, runs=0)
+    each = _of_each(study, specs, lambda spec: study.cost.seconds(spec, store))
+    processes = min(processes, len(specs))
+    return CostEstimate(
+        seconds=max(sum(each) / processes, max(each)),
+        memory_bytes=_bytes_of(study, specs, processes),
+        runs=len(specs),
+    )
+
+
+def _bytes_of(study: Study, specs: Sequence[RunSpec], processes: int) -> float:
+    """Bytes of so many processes with the largest of these runs."""
+    each = (WORKER_BYTES + memory for memory in _of_each(study, specs, study.cost.memory))
+    return sum(sorted(each, reverse=True)[:processes])
+
+
+def _of_each(study: Study, specs: Sequence[RunSpec], of: Callable[[RunSpec], float]) -> list[float]:
+    """A number of each run, computed once for runs that are alike."""
+    kinds = [_kind(study.cost.alike(spec)) for spec in specs]
+    known = {kind: of(spec) for kind, spec in dict(zip(kinds, specs, strict=True)).items()}
+    return [known[kind] for kind in kinds]
+
+
+def _kind(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="sorted")

@@ -1,0 +1,104 @@
+"""From a store back to the runs that a page shows: by study, preset, data and panels. Makes no data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.store import Store
+from posenc.workbench.studies import Request, refuse_preset
+from posenc.workbench.studies.shared import planning, sources
+from posenc.workbench.studies.shared.declarations import Needs, PanelSpec, Preset
+
+if TYPE_CHECKING:
+    from posenc.workbench.studies.shared.study import Study
+
+
+def find(study: Study, request: Request, store: Store) -> list[RunSpec]:
+    """Finished training runs that a page of this request shows; see ``Study.stored``."""
+    refuse_preset(study, request.preset)
+    preset = study.presets[request.preset]
+    every = [spec for spec in store.specs() if (spec.study, spec.preset) == (study.name, request.preset)]
+    every = [spec for spec in every if spec.procedure == study.procedure.id]
+    if not every:
+        raise ValueError(
+            f"{store.root} holds no results of {study.name} --preset {request.preset}. "
+            f"Make them: {_command(study, request)} --out {store.root}"
+        )
+    runs = _about(study, request, store, every)
+    _refuse_repeated(study, store, runs)
+    if not request.panels:
+        return runs
+    needed = set[str]()
+    for name in planning.panels_of(study, request):
+        needed |= {*_stored_needs(study.panels[name], request, preset, runs)}
+    _refuse_missing_panels(study, request, store, runs)
+    return [spec for spec in runs if spec.condition in needed]
+
+
+def _stored_needs(panel: PanelSpec, request: Request, preset: Preset, runs: Sequence[RunSpec]) -> Needs:
+    """Variants of a panel in each condition; the stored conditions, where they depend on data, which is not read."""
+    if panel.shows_condition is None:
+        return panel.needs(request, preset)
+    needs = panel.needs(replace(request, data=None), preset)
+    variants = [variant for some in needs.values() for variant in some]
+    return {spec.condition: variants for spec in runs if panel.shows_condition(spec.condition)}
+
+
+def _about(study: Study, request: Request, store: Store, runs: Sequence[RunSpec]) -> list[RunSpec]:
+    """Runs about the file that was named; without a name, those of the only file or of the built-in data.
+
+    Raises ValueError where the store has none about that file, or results about several and none was named.
+    """
+    names = sources.names(store)
+    by_name: dict[str, list[RunSpec]] = {}
+    anywhere = [spec for spec in runs if not study.data_key(spec.settings)]
+    for spec in runs:
+        if key := study.data_key(spec.settings):
+            by_name.setdefault(names.get(key, ""), []).append(spec)
+    if request.source is not None:
+        about = by_name.get(request.source.name)
+        if about is None:
+            raise ValueError(
+                f"{store.root} holds no results of {study.name} --preset {request.preset} about {request.source.name}. "
+                f"Make them: posenc run {study.name} {request.source} --preset {request.preset} --out {store.root}"
+            )
+        return [*anywhere, *about]
+    if len(by_name) > 1:
+        listed = ", ".join(name or "built-in data" for name in by_name)
+        raise ValueError(
+            f"{store.root} holds results about several data sets: {listed}. Name the one that the page is about: "
+            f"posenc report {study.name} FILE --out {store.root}"
+        )
+    return list(runs)
+
+
+def _refuse_repeated(study: Study, store: Store, runs: Sequence[RunSpec]) -> None:
+    """Raise ValueError where one cell has several runs: of other data, devices or versions."""
+    cells = Counter((spec.condition, spec.variant, spec.seed) for spec in runs)
+    (_, variant, seed), times = cells.most_common(1)[0]
+    if times > 1:
+        raise ValueError(
+            f"{store.root} holds {times} results of {variant}, seed {seed}: of other data, devices or versions. Name "
+            f"what the page is about, posenc report {study.name} PATH, or keep them apart: --out"
+        )
+
+
+def _refuse_missing_panels(study: Study, request: Request, store: Store, runs: Sequence[RunSpec]) -> None:
+    preset = study.presets[request.preset]
+    for name in (each for each in request.panels or () if each != planning.ALL):
+        panel = study.panels[name]
+        needs = _stored_needs(panel, request, preset, runs)
+        needed = panel.shows_condition is not None or panel.needs(request, preset)
+        if needed and not any(spec.variant in needs.get(spec.condition, ()) for spec in runs):
+            raise ValueError(
+                f"the panel {name} needs runs that {store.root} lacks. "
+                f"Make them: {_command(study, request)} --panels {name} --out {store.root}"
+            )
+
+
+def _command(study: Study, request: Request) -> str:
+    return f"posenc run {study.name} --preset {request.preset}"

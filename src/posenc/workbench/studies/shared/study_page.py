@@ -1,0 +1,142 @@
+"""The page of a study: verdict, panels, claims and provenance, from its runs and their records alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from posenc.workbench.report.claims_table import claims_table
+from posenc.workbench.report.page import Panel, Table, write_page
+from posenc.workbench.report.preregistered import summary_panel
+from posenc.workbench.report.provenance_panel import provenance_panel
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.store import Store
+from posenc.workbench.studies import Request
+from posenc.workbench.studies.shared import planning, sources
+from posenc.workbench.studies.shared.declarations import MAIN
+from posenc.workbench.studies.shared.page_data import PageData
+
+if TYPE_CHECKING:
+    from posenc.workbench.studies.shared.study import Study
+
+
+def write(study: Study, request: Request, store: Store, specs: Sequence[RunSpec], failures: Mapping[str, str]) -> Path:
+    """Write the page; see ``Study.page``."""
+    data, names = study.page_data(request, store, specs), planning.panels_of(study, request)
+    data.folder.mkdir(parents=True, exist_ok=True)
+    limits = (*study.limits.get(request.preset, ()), *study.remarks(store, specs), *_single_seeds(data))
+    panels = [summary_panel(data.rows, study.headline(data), study.predictions(data), limits)]
+    titles = dict[str, str]()
+    for name in names:
+        drawn = study.panels[name].draw(data)
+        titles |= {name: drawn[0].title} if drawn else {}
+        panels += drawn
+    if varied := _conditions(study, data):
+        panels.append(varied)
+    if beside := tuple(study.published(request.preset, data.rows)):
+        panels.append(Panel("Published results of the same models", beside))
+    if study.claims:
+        shown = {name: titles.get(name, f"panel {name}, not on this page") for name in study.panels}
+        claims = [dataclasses.replace(each, panel=shown.get(each.panel, each.panel)) for each in study.claims]
+        panels.append(claims_table(claims, data.rows, title="Published claims at this scale"))
+    panels.append(_provenance(study, data, names, failures))
+    asked = f" --panels {' '.join(names)}" if request.panels else ""
+    subject = subject_of(study, store, specs)
+    return write_page(
+        data.folder / f"{data.page}.html",
+        title=study.question,
+        lead=f"{study.lead}{f' Data: {subject}.' if subject else ''} Scale: {data.preset.scale}.",
+        panels=panels,
+        footer=(
+            f"posenc run {study.name}{f' {subject}' if subject else ''} --preset {request.preset}{asked}. Every number "
+            "is in the store beside this page: posenc results."
+        ),
+    )
+
+
+def subject_of(study: Study, store: Store, specs: Sequence[RunSpec]) -> str:
+    """Name of the user's file that these runs are about, as the store noted it; "" for built-in data."""
+    return sources.name_of(store, (study.data_key(spec.settings) for spec in specs))
+
+
+def file_name(study: Study, request: Request, store: Store, specs: Sequence[RunSpec]) -> str:
+    """File of the page without its ending: STUDY-PRESET, then the user's file and the panels where they were chosen."""
+    names, subject = planning.panels_of(study, request), subject_of(study, store, specs)
+    parts = [study.name, request.preset, *([Path(subject).stem] if subject else [])]
+    if request.panels:
+        parts += [planning.ALL] if set(names) == set(study.panels) else list(names)
+    return "-".join(parts)
+
+
+def display_label(spec: RunSpec) -> str:
+    """Variant, and its condition where it is not the main one."""
+    return spec.variant if spec.condition == MAIN else f"{spec.variant}, {spec.condition}"
+
+
+def _single_seeds(data: PageData) -> tuple[str, ...]:
+    """A sentence where something was run with one seed alone."""
+    seeds = Counter((spec.condition, spec.variant) for spec in data.done)
+    alone = list(dict.fromkeys(condition for (condition, _), count in seeds.items() if count == 1))
+    if not alone:
+        return ()
+    where = "" if len(data.conditions) == 1 else f" ({', '.join(alone)})"
+    count = sum(count == 1 for count in seeds.values())
+    return (
+        f"{count} of {len(seeds)} variants{where} have one seed: they have no interval, and nothing can be said of "
+        "them. Run the same with --seeds 0 1 2.",
+    )
+
+
+def _conditions(study: Study, data: PageData) -> Panel | None:
+    """Table of what each condition on the page changes; None where no condition says so."""
+    conditions = [study.condition(label) for label in data.conditions]
+    changes = [(each.title or each.label, each.changes_in(data)) for each in conditions]
+    rows = tuple(
+        (title, "; ".join(f"{name}: {value}" for name, value in changed.items()))
+        for title, changed in changes
+        if changed
+    )
+    if not rows:
+        return None
+    return Panel("Conditions", (Table("Settings that differ from the main condition", ("condition", "changes"), rows),))
+
+
+def _variants_without_runs(study: Study, data: PageData, names: Sequence[str]) -> list[str]:
+    """A sentence on the variants that the panels of a page need and that it has no runs of."""
+    absent = dict[str, list[str]]()
+    for panel in (study.panels[name] for name in names):
+        if panel.shows_condition is None:
+            for condition, variants in panel.needs(data.request, data.preset).items():
+                run = {*data.labels(condition), *absent.setdefault(condition, [])}
+                absent[condition] += [variant for variant in variants if variant not in run]
+    listed = [f"{condition}: {', '.join(variants)}" for condition, variants in absent.items() if variants]
+    return [f"Variants of these panels without runs on this page. {'; '.join(listed)}."] if listed else []
+
+
+def _provenance(study: Study, data: PageData, names: Sequence[str], failures: Mapping[str, str]) -> Panel:
+    stored = [data.store.read(identity) for identity in dict.fromkeys(spec.identity for spec in data.done)]
+    others = [f"{key} ({panel.shows})" for key, panel in study.panels.items() if key not in names]
+    lacking = planning.without_weights(study, data.request, data.store, data.specs)
+    not_run = ["Panels " + "; ".join(others) + "."] if others else []
+    not_run += _variants_without_runs(study, data, names)
+    if lacking:
+        not_run.append(
+            f"Measurements for the panels {', '.join(lacking)}: some runs came from packs, which hold no weights. "
+            "Train them in another store to measure them."
+        )
+    copies = {spec.variant for spec in data.done if len(data.store.copies(spec.identity)) > 1}
+    if copies:
+        not_run.append(f"The store holds another result too of {', '.join(sorted(copies))}: posenc results lists both.")
+    return provenance_panel(
+        [{**each.provenance, **each.timing, "unit": each.name} for each in stored],
+        planned=len({spec.identity for spec in data.specs}),
+        missing=[
+            {"unit": f"{spec.variant}, seed {spec.seed}", "reason": failures[spec.identity]}
+            for spec in data.specs
+            if spec.identity in failures
+        ],
+        not_run=tuple(not_run),
+    )

@@ -1,0 +1,89 @@
+"""The training procedure that studies share: build a model on its data, train it, score it; and build it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+import torch
+from torch import Tensor, nn
+
+from posenc.workbench.runs import RunResult, RunSpec
+from posenc.workbench.store import Store
+from posenc.workbench.training.fit import Fit
+from posenc.workbench.training.loop import Report, TrainingConfig, train
+from posenc.workbench.training.precision import Precision
+
+
+class ModelOnData(Protocol):
+    """A model on its data: how it is fitted, and what its finished training results in."""
+
+    @property
+    def model(self) -> nn.Module:
+        """The model that is trained."""
+        ...
+
+    @property
+    def training(self) -> TrainingConfig:
+        """Length, rates and evaluations of the training."""
+        ...
+
+    def fit(self) -> Fit:
+        """Loss, batches and measurements for the training loop."""
+        ...
+
+    def result(self, curve: list[dict[str, Any]]) -> RunResult:
+        """Final scores, arrays and weights; curve: the measurements of the training."""
+        ...
+
+
+M = TypeVar("M", bound=ModelOnData)
+Build = Callable[[RunSpec, Path, Path | None], M]
+"""From a run, the root of its store and the run's own folder (None where nothing is trained) to its model on data."""
+
+
+def store_root(workdir: Path) -> Path:
+    """Root of the store that a run's folder lies in, ``STORE/work/ID``."""
+    return workdir.parents[1]
+
+
+def execute_training(spec: RunSpec, workdir: Path, report: Report, build: Build[Any]) -> RunResult:
+    """Train the model of a run from its last checkpoint, and score it. The caller's random state is left as it was."""
+    with torch.random.fork_rng():
+        trained = build(spec, store_root(workdir), workdir)
+        precision: Precision = spec.settings.get("precision", "float32")
+        curve = train(
+            trained.fit(), trained.training, seed=spec.seed, workdir=workdir, report=report, precision=precision
+        )
+        trained.model.eval()
+        return trained.result(curve)
+
+
+def restored(store: Store, identity: str, build: Build[M], *, weights: bool = True) -> M:
+    """The model of a stored run on the CPU, in evaluation mode.
+
+    Args:
+        store: The store.
+        identity: Identity of the run.
+        build: Builds its model on its data.
+        weights: Load the trained weights; False leaves the model as it was before its first step.
+
+    Raises:
+        StoreError: The run is not stored, or came from a pack without weights.
+    """
+    stored = store.read(identity)
+    spec = msgspec.structs.replace(stored.spec, settings={**stored.spec.settings, "device": "cpu"})
+    with torch.random.fork_rng():
+        trained = build(spec, store.root, None)
+    if weights:
+        trained.model.load_state_dict(stored.weights)
+    trained.model.eval()
+    return trained
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """The state of a model as a store keeps it: contiguous tensors on the CPU."""
+    state: Mapping[str, Tensor] = model.state_dict()
+    return {name: value.detach().cpu().contiguous() for name, value in state.items()}

@@ -1,0 +1,34 @@
+"""Estimate of the time of a training: a few of its steps are timed on this machine."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+from posenc.workbench.training.loop import Fit, TrainingConfig
+
+STEPS = 2
+"""Steps that are timed, after one that warms up."""
+
+
+def training_seconds(fit: Fit, config: TrainingConfig, device: str = "cpu") -> float:
+    """Seconds of a whole training: processor time on one core, as a worker has it, or the time of another device.
+
+    The optimizer's own time and the evaluations are left out.
+    """
+    threads, clock = torch.get_num_threads(), time.process_time if device == "cpu" else time.perf_counter
+    torch.set_num_threads(1)
+    try:
+        began = 0.0
+        for step in range(STEPS + 1):
+            if step == 1:  # step 0 warms up
+                began = clock()
+            batch = torch.arange(config.batch) % fit.samples if fit.draw is None else fit.draw(step)
+            loss = fit.loss(batch)
+            loss.backward()
+            float(loss.detach())  # this waits for another device
+        each = (clock() - began) / STEPS
+    finally:
+        torch.set_num_threads(threads)
+    return each * config.epochs * fit.per_epoch(config.batch)

@@ -1,0 +1,136 @@
+"""Image data sets by name or by path, divided into train, validation and test splits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from posenc.workbench.tasks.images import cifar, idx
+from posenc.workbench.tasks.images.download import FASHION_MNIST, cache_folder, download_files
+from posenc.workbench.tasks.images.image_cache import Progress, cached_images
+from posenc.workbench.tasks.images.image_decoder import SquareFit, image_size
+from posenc.workbench.tasks.images.image_files import ImageFiles, class_folders, packed_images
+from posenc.workbench.tasks.images.image_set import ImageSet, Splits
+from posenc.workbench.tasks.images.splits import split
+
+LOCATIONS: Mapping[str, tuple[str, ...]] = {
+    "fashion-mnist": ("fashion_mnist", "fashion-mnist", "FashionMNIST/raw"),
+    "mnist": ("mnist", "MNIST/raw"),
+    "cifar-10": ("cifar-10-batches-py", "cifar-10-python.tar.gz"),
+    "cifar-100": ("cifar-100-python", "cifar-100-python.tar.gz"),
+    "caltech-100": ("caltech100/caltech100_128px_packed.npz",),
+}
+"""Named data sets, and where each may lie in a data folder. Any other source is a folder or file of the user."""
+FASHION = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
+OWN_COPY = "it is your own copy, which posenc does not download"
+HOW_TO_GET: Mapping[str, str] = {
+    "fashion-mnist": "download it: posenc data fashion-mnist",
+    "cifar-10": f"{OWN_COPY}, for its authors state no license",
+    "cifar-100": f"{OWN_COPY}, for its authors state no license",
+}
+
+
+def load_images(
+    source: str | Path,
+    data: Path | None = None,
+    *,
+    size: int | None = None,
+    square: SquareFit = "cut",
+    validation: float = 0.1,
+    share: float = 0.2,
+    images: int | None = None,
+    seed: int = 0,
+    cache: Path | None = None,
+    download: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Splits:
+    """Load a data set and divide it into splits: ``load_images("fashion-mnist", data)``.
+
+    Args:
+        source: A name of `LOCATIONS`; a folder of class folders (see ``class_folders``), of IDX files or of CIFAR's
+            Python batches; or a packed ``.npz``.
+        data: The data folder, searched before the cache.
+        size: Side of the images in pixels. Needed for image files; arrays keep their size without it.
+        square: How image files become square.
+        validation: Share of the training images that become the validation split, where the set has none; 0 for none.
+        share: Share of all images that become the test split, where the set has none.
+        images: Number of training images to use; None for all.
+        seed: Seed of the stratified splits.
+        cache: Folder for decoded images and downloads; by default ``cache_folder()``.
+        download: Download a missing set, where its license allows that.
+        threads: Number of decoding threads.
+        progress: Called with (decoded, files) from time to time.
+
+    Returns:
+        The train, validation and test splits.
+
+    Raises:
+        ValueError: The data set is missing, damaged, or too small to be divided.
+    """
+    place = _locate(source, data, cache, download)
+    name = str(source) if str(source) in LOCATIONS else place.stem
+    if kind := cifar.cifar_kind(place):
+        return _split_arrays(cifar.read_cifar(place, kind), size, validation, share, images, seed)
+    if place.is_dir() and idx.has_idx_files(place):
+        classes = FASHION if name == "fashion-mnist" else None
+        return _split_arrays(idx.read_idx_folder(place, name, classes), size, validation, share, images, seed)
+    if not place.is_dir() and place.suffix != ".npz":
+        raise ValueError(f"{place} is no data set: class folders, IDX files, CIFAR's batches and a packed .npz are.")
+    files = class_folders(place, name) if place.is_dir() else packed_images(place, name)
+    size = size or _packed_size(place, files["train"])
+    folder = cache or cache_folder()
+    sets = {part: cached_images(encoded, folder, size, square=square, threads=threads, progress=progress)
+            for part, encoded in files.items()}  # fmt: skip
+    if "validation" in sets:
+        parts = split(sets["train"], sets["test"], validation=0.0, count=images, seed=seed)
+        return Splits(parts.train, sets["validation"], sets["test"])
+    return split(sets["train"], sets.get("test"), validation=validation, share=share, count=images, seed=seed)
+
+
+def _split_arrays(
+    sets: tuple[ImageSet, ImageSet], size: int | None, validation: float, share: float, images: int | None, seed: int
+) -> Splits:
+    parts = split(*sets, validation=validation, share=share, count=images, seed=seed)
+    return parts if size is None else parts.resized(size)
+
+
+def _locate(source: str | Path, data: Path | None, cache: Path | None, download: bool) -> Path:
+    """Path of a data set. The ValueError for a missing set names the file, its folder and the option."""
+    if str(source) not in LOCATIONS:
+        path = Path(source)
+        if path.exists():
+            return path
+        raise ValueError(
+            f"{path} is not there, and no set has that name: {', '.join(LOCATIONS)}, or a folder of yours."
+        )
+    name = str(source)
+    if (inside := _existing(name, data)) is not None:
+        return inside
+    folder = cache or cache_folder()
+    if (inside := _existing(name, folder)) is not None:
+        return inside
+    if download and name == FASHION_MNIST.name:
+        return download_files(FASHION_MNIST, folder)
+    raise _missing_error(name, data or folder)
+
+
+def _existing(name: str, folder: Path | None) -> Path | None:
+    if folder is None:
+        return None
+    return next((folder / place for place in LOCATIONS[name] if (folder / place).exists()), None)
+
+
+def _missing_error(name: str, folder: Path) -> ValueError:
+    first, *others = LOCATIONS[name]
+    return ValueError(
+        f"{name} is not at {folder / first}{''.join(f' or {other}' for other in others)}: "
+        f"{HOW_TO_GET.get(name, OWN_COPY)}, put it there, or name the folder that has it: --data DIR"
+    )
+
+
+def _packed_size(place: Path, files: ImageFiles) -> int:
+    """Side of a packed set's first image in pixels. Raises ValueError for a folder of image files."""
+    if place.is_dir():
+        raise ValueError(f"the images of {place} have sizes of their own. Say at which to read them, as size=128.")
+    return min(image_size(files.open(0)))

@@ -1,0 +1,91 @@
+"""The IDX file format of MNIST and Fashion-MNIST, plain or gzipped.
+
+    0 0 type rank | rank big-endian lengths of 32 bits | the values, row-major
+
+Type 8, the only one read here, is uint8.
+
+References:
+    Y. LeCun, C. Cortes, C. Burges, "The MNIST database of handwritten digits", section "File formats".
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from posenc.workbench.tasks.images.image_set import ImageSet, check_labels
+
+UINT8 = 8
+FILES = {part: (f"{part}-images-idx3-ubyte", f"{part}-labels-idx1-ubyte") for part in ("train", "t10k")}
+
+
+def read_idx(path: Path, rank: int) -> np.ndarray:
+    """Read the array of an IDX file of uint8 with ``rank`` axes.
+
+    Raises:
+        ValueError: The file is missing, damaged or truncated, or has another number of axes.
+    """
+    try:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "truncated or damaged"
+        raise ValueError(f"{path} cannot be read ({reason}). Copy or download it again.") from error
+    axes = content[3] if len(content) >= 4 and content[:2] == b"\0\0" else None
+    if axes is None or content[2] != UINT8:
+        raise ValueError(f"{path} is no IDX file of uint8; it should begin 00 00 08 {rank:02d}. Download it again.")
+    if axes != rank:
+        raise ValueError(f"{path} has {axes} axes; {rank} are needed. Are images and labels swapped?")
+    start = 4 + 4 * rank
+    shape = tuple(np.frombuffer(content[4:start].ljust(start - 4, b"\0"), ">u4").tolist())
+    if len(content) - start != math.prod(shape):
+        raise ValueError(
+            f"{path} is truncated or damaged: its header says {' x '.join(map(str, shape))} values and "
+            f"{max(len(content) - start, 0)} follow. Download it again."
+        )
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
+
+
+def has_idx_files(folder: Path) -> bool:
+    """True where a folder holds at least one file with one of MNIST's names."""
+    return any(_existing_file(folder, name) is not None for names in FILES.values() for name in names)
+
+
+def read_idx_folder(folder: Path, name: str, classes: tuple[str, ...] | None = None) -> tuple[ImageSet, ImageSet]:
+    """Read the training and the test set of a folder with the four files of MNIST.
+
+    Args:
+        folder: Folder of the four files, plain or gzipped.
+        name: Name of the data set.
+        classes: Names of the classes; by default the label numbers as text.
+
+    Returns:
+        The training set and the test set, images ``(1, H, W)``.
+
+    Raises:
+        ValueError: A file is missing or damaged, or images and labels do not match.
+    """
+    arrays = {}
+    for part, names in FILES.items():
+        paths = [_existing_file(folder, file) for file in names]
+        missing = [f"{file}.gz" for file, path in zip(names, paths, strict=True) if path is None]
+        if missing:
+            raise ValueError(f"{folder} lacks {' and '.join(missing)}, plain or gzipped. Copy or download it.")
+        images, labels = (read_idx(path, rank) for path, rank in zip(paths, (3, 1), strict=True) if path is not None)
+        if len(images) != len(labels):
+            raise ValueError(f"{folder}: {part} has {len(images)} images and {len(labels)} labels; each has one.")
+        if 0 in images.shape:
+            raise ValueError(f"{folder}: the file {names[0]} has no images, or images without pixels.")
+        arrays[part] = images[:, None], labels
+    class_names = classes or tuple(str(i) for i in range(int(arrays["train"][1].max()) + 1))
+    for part, (_, labels) in arrays.items():
+        check_labels(f"{FILES[part][1]} of {folder}", labels, len(class_names))
+    train, test = (ImageSet.from_arrays(name, class_names, *arrays[part]) for part in FILES)
+    return train, test
+
+
+def _existing_file(folder: Path, name: str) -> Path | None:
+    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)

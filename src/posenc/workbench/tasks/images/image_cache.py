@@ -1,0 +1,159 @@
+"""Cache of decoded images on disk: each file is decoded once per size, and later processes memory-map the pixels.
+
+``CACHE/pictures/NAME-SIZE-DIGEST/`` holds ``pixels.u8``, all images ``(N, S, S, 3)`` end to end, and ``state.json``:
+the number of decoded files and the files that do not decode. The digest covers the files' names, sizes and dates. One
+process fills the cache while the others wait. Its lock is released when the process ends, and the images decoded by
+then are not decoded again. The state file is written after the pixels are flushed to the disk, so it never counts
+images that a loss of power has destroyed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import hashlib
+import json
+import os
+import re
+import shutil
+import warnings
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from posenc.workbench.tasks.images.image_decoder import SquareFit, decode_images, decoder_pool
+from posenc.workbench.tasks.images.image_files import ImageFiles
+from posenc.workbench.tasks.images.image_set import ImageSet, undecoded_note
+
+FORMAT = 1
+CHUNK = 2**26
+"""Bytes of pixels that are decoded between two writes of the state file."""
+Progress = Callable[[int, int], None]
+
+
+def cached_images(
+    files: ImageFiles,
+    cache: Path,
+    size: int,
+    *,
+    square: SquareFit = "cut",
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> ImageSet:
+    """Return the images of all files that decode, and fill the cache first where it is incomplete.
+
+    Warns of the files that do not decode, once, when they are met first.
+
+    Args:
+        files: The image files.
+        cache: Folder that holds the cache.
+        size: Side of the square images in pixels.
+        square: How images become square.
+        threads: Number of decoding threads; None for one per core.
+        progress: Called with (decoded, files) from time to time.
+
+    Returns:
+        Images ``(3, size, size)``, memory-mapped.
+
+    Raises:
+        ValueError: No file decodes, the folder cannot be written, or the disk is full.
+    """
+    if size < 1:
+        raise ValueError(f"images have a size of at least one pixel; got size={size}.")
+    from filelock import FileLock
+
+    description = f"{FORMAT} {square} {files.stamp}"
+    safe_name = re.sub(r"[^\w.-]", "_", files.name)
+    digest, each = hashlib.sha256(description.encode()).hexdigest()[:16], 3 * size * size
+    folder = cache / "pictures" / f"{safe_name}-{size}-{digest}"
+    state = _read_state(folder, each * len(files))
+    if state["done"] < len(files):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with FileLock(folder / "lock"):
+                state = _read_state(folder, each * len(files))
+                if state["done"] < len(files):
+                    state = _fill(folder, files, size, square, state, threads, progress)
+        except OSError as error:
+            raise ValueError(
+                f"decoded images cannot be kept in {folder} ({error.strerror or error}). Name another folder: "
+                "POSENC_CACHE=DIR"
+            ) from error
+    bad = np.array(state["unread"], np.int64)
+    rows = np.setdiff1d(np.arange(len(files)), bad)
+    if not len(rows):
+        raise ValueError(f"none of the {len(files)} files of {files.name} decodes as an image. Are they images?")
+    pixels = np.memmap(folder / "pixels.u8", np.uint8, "r", shape=(len(files), size, size, 3)).transpose(0, 3, 1, 2)
+    undecoded = tuple(files.names[number] for number in bad)
+    return dataclasses.replace(
+        ImageSet.from_arrays(files.name, files.classes, pixels, files.labels).take(rows), undecoded=undecoded
+    )
+
+
+def _fill(
+    folder: Path, files: ImageFiles, size: int, square: SquareFit, state: dict[str, Any], threads: int | None,
+    progress: Progress | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Decode the missing files. A second thread flushes one chunk to the disk while the next one is decoded."""
+    total, each = len(files), 3 * size * size
+    _require_disk(folder, (total - state["done"]) * each)
+    step = max(1, CHUNK // each)
+    with decoder_pool(threads) as pool, ThreadPoolExecutor(1) as writer, (folder / "pixels.u8").open("ab") as file:
+        file.truncate(total * each)
+        descriptor = os.open(file.name, os.O_WRONLY)  # writes at any offset; the mode "ab" only appends
+        written: Future[None] | None = None
+
+        def put(first: int, images: bytes) -> None:
+            # writing through mapped memory takes twice the time, in page faults
+            if os.pwrite(descriptor, images, first * each) != len(images):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        try:
+            for start in range(state["done"], total, step):
+                numbers = range(start, min(start + step, total))
+                bad = decode_images(files, numbers, size, square, pool, put)
+                state = {"done": numbers.stop, "unread": [*state["unread"], *bad]}
+                if written is not None:
+                    written.result()
+                written = writer.submit(_write_state, folder, descriptor, state)
+                if progress is not None:
+                    progress(numbers.stop, total)
+            if written is not None:
+                written.result()
+        finally:
+            writer.shutdown()
+            os.close(descriptor)
+    if state["unread"]:
+        warnings.warn(undecoded_note(files.name, [files.names[number] for number in state["unread"]]), stacklevel=4)
+    return state
+
+
+def _read_state(folder: Path, size: int) -> dict[str, Any]:
+    """State of the cache. It counts no image where the file of pixels is missing or has another size."""
+    try:
+        state = json.loads((folder / "state.json").read_text())
+        if (folder / "pixels.u8").stat().st_size == size:
+            return state
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    return {"done": 0, "unread": []}
+
+
+def _write_state(folder: Path, descriptor: int, state: dict[str, Any]) -> None:
+    os.fsync(descriptor)
+    partial = folder / f".state.{uuid4().hex}"
+    partial.write_text(json.dumps(state))
+    partial.replace(folder / "state.json")
+
+
+def _require_disk(folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise ValueError(
+            f"decoded images take {needed / 2**30:.1f} GiB in {folder}, which has {free / 2**30:.1f} left. Ask for a "
+            "smaller size, or name a folder on another disk: POSENC_CACHE=DIR"
+        )

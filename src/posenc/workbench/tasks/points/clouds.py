@@ -1,0 +1,143 @@
+"""Labeled point clouds: generated from solids or sampled from meshes, and saved as one file."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float32, Int64
+from torch import Tensor
+
+from posenc.workbench.tasks.points.solids import SOLIDS, make_solid
+from posenc.workbench.tasks.shapes import Mesh
+from posenc.workbench.tasks.shapes.meshes import Points
+from posenc.workbench.tasks.shapes.samples import surface_points
+
+FORMAT = 1
+"""Version of the file format."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Clouds:
+    """M labeled clouds of P points each; a model receives some of the points.
+
+    Attributes:
+        name: Name of the data set.
+        classes: Names of the classes.
+        points: ``(M, P, 3)``: each cloud has its mean at 0 and its furthest point at distance 1, z is up. The order is
+            random, so any n of the points are a cloud of n points.
+        labels: ``(M,)`` class numbers.
+        notes: Sentences on what was left out.
+
+    Raises:
+        ValueError: The arrays do not match.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    points: Float32[Tensor, "M P 3"]
+    labels: Int64[Tensor, "M"]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.points.dim() != 3 or self.points.shape[-1] != 3 or self.labels.shape != self.points.shape[:1]:
+            raise ValueError(
+                f"clouds are points (M, P, 3) with M labels; got {tuple(self.points.shape)} and "
+                f"{tuple(self.labels.shape)}."
+            )
+        if len(self.labels) and not 0 <= int(self.labels.min()) <= int(self.labels.max()) < len(self.classes):
+            raise ValueError(f"labels number {len(self.classes)} classes from 0; got {int(self.labels.max())}.")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def points_per_cloud(self) -> int:
+        """Number of points of each cloud."""
+        return self.points.shape[1]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Splits:
+    """Training and test clouds."""
+
+    train: Clouds
+    test: Clouds
+
+
+def sample_cloud(mesh: Mesh, points: int, rng: np.random.Generator) -> Points:
+    """Sample ``(points, 3)`` uniformly by area on a mesh, in random order, scaled to the unit ball."""
+    sampled, _ = surface_points(mesh, points, rng, np.arange(len(mesh.faces)))
+    return fit_unit_ball(rng.permutation(sampled))
+
+
+def fit_unit_ball(points: Points) -> Points:
+    """Translate and scale points so that their mean is 0 and the furthest has distance 1."""
+    centered = points - points.mean(0)
+    return (centered / max(np.linalg.norm(centered, axis=-1).max(), np.finfo(np.float64).tiny)).astype(np.float32)
+
+
+def solid_clouds(per_class: int, points: int, *, seed: int) -> Clouds:
+    """Generate ``per_class`` clouds of every solid of ``SOLIDS``, ordered by class.
+
+    Raises:
+        ValueError: ``per_class`` is below 1, or ``points`` below 8.
+    """
+    if per_class < 1 or points < 8:
+        raise ValueError(f"clouds need per_class >= 1 and points >= 8; got {per_class} and {points}.")
+    clouds = [
+        sample_cloud(make_solid(name, rng), points, rng)
+        for number, name in enumerate(SOLIDS)
+        for rng in _generators(seed, number, per_class)
+    ]
+    labels = torch.arange(len(SOLIDS)).repeat_interleave(per_class)
+    return Clouds("solids", tuple(SOLIDS), torch.from_numpy(np.stack(clouds)), labels)
+
+
+def _generators(seed: int, number: int, count: int) -> list[np.random.Generator]:
+    """One random generator for each cloud of a class, independent of the other classes."""
+    return [np.random.Generator(np.random.Philox(key=[seed, number * 2**32 + one])) for one in range(count)]
+
+
+def save_clouds(parts: Splits, path: str | Path) -> None:
+    """Write both splits to one ``.npz``, first under a temporary name, so that no process reads half a file."""
+    path = Path(path)
+    arrays: dict[str, Any] = {"format": np.array(FORMAT), "classes": np.array(parts.train.classes)}
+    arrays |= {"name": np.array(parts.train.name), "notes": np.array([*parts.train.notes, *parts.test.notes], str)}
+    for name, part in (("train", parts.train), ("test", parts.test)):
+        arrays |= {f"{name}_points": part.points.numpy(), f"{name}_labels": part.labels.numpy()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.stem}.{os.getpid()}.partial.npz")
+    try:
+        np.savez(partial, **arrays)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load_clouds(path: str | Path) -> Splits:
+    """Read a file of ``save_clouds``. Raises ValueError for a damaged file, or one of another format."""
+    path = Path(path)
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
+            if int(content["format"]) != FORMAT:
+                raise ValueError(f"it is of format {int(content['format'])}, and this posenc reads {FORMAT}")
+            name, classes = str(content["name"]), tuple(str(each) for each in content["classes"])
+            notes = tuple(str(each) for each in content["notes"])
+            arrays = {part: (content[f"{part}_points"], content[f"{part}_labels"]) for part in ("train", "test")}
+    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
+        raise ValueError(f"{path} holds no clouds of points ({error}). Remove it: it is made again.") from error
+    return Splits(
+        *(Clouds(name, classes, torch.from_numpy(p), torch.from_numpy(labels), notes) for p, labels in arrays.values())
+    )
+
+
+def stack_clouds(name: str, classes: Sequence[str], clouds: Sequence[Points], labels: Sequence[int]) -> Clouds:
+    """Clouds with equally many points as one `Clouds`."""
+    return Clouds(name, tuple(classes), torch.from_numpy(np.stack(clouds)), torch.tensor(labels, dtype=torch.int64))

@@ -1,0 +1,83 @@
+"""A folder of labeled meshes in the layout of ModelNet40: ``class/train/*.off`` and ``class/test/*.off``.
+
+Points are sampled uniformly by area, as PointNet and later work do.
+
+References:
+    Wu et al. 2015, arXiv 1406.5670.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from pathlib import Path
+
+import numpy as np
+
+from posenc.workbench.tasks.points.clouds import Clouds, Splits, sample_cloud, stack_clouds
+from posenc.workbench.tasks.shapes import FORMATS, read_shape
+
+TRAIN, TEST = "train", "test"
+
+
+def mesh_classes(folder: str | Path) -> tuple[str, ...]:
+    """Names of the subfolders that have training and test meshes, sorted. Raises ValueError for fewer than two."""
+    folder = Path(folder)
+    classes = tuple(
+        sorted(each.name for each in folder.iterdir() if _mesh_files(each, TRAIN) and _mesh_files(each, TEST))
+        if folder.is_dir()
+        else ()
+    )
+    if len(classes) < 2:
+        raise ValueError(
+            f"{folder} has {len(classes) or 'no'} class{'es' * (len(classes) != 1)} of meshes; at least 2 are "
+            f"needed. Give a folder as ModelNet40's, with CLASS/{TRAIN}/*.off and CLASS/{TEST}/*.off."
+        )
+    return classes
+
+
+def folder_digest(folder: str | Path) -> str:
+    """Digest of the names and sizes of all meshes: it identifies a folder without reading the meshes."""
+    digest = hashlib.sha256()
+    for name in mesh_classes(folder):
+        for part in (TRAIN, TEST):
+            for path in _mesh_files(Path(folder) / name, part):
+                digest.update(f"{name}/{part}/{path.name} {path.stat().st_size}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def read_mesh_folder(folder: str | Path, points: int, *, per_class: int | None = None, seed: int = 0) -> Splits:
+    """Sample ``points`` points of every mesh, or of the first ``per_class`` of each class and split.
+
+    A mesh that cannot be read is left out, and a note says so. Raises ValueError where a split then lacks a class.
+    """
+    folder = Path(folder)
+    classes = mesh_classes(folder)
+    return Splits(*(_read_part(folder, classes, part, points, per_class, seed) for part in (TRAIN, TEST)))
+
+
+def _read_part(
+    folder: Path, classes: tuple[str, ...], part: str, points: int, per_class: int | None, seed: int
+) -> Clouds:
+    clouds, labels, unread = [], [], []
+    for number, name in enumerate(classes):
+        for one, path in enumerate(_mesh_files(folder / name, part)[:per_class]):
+            rng = np.random.Generator(np.random.Philox(key=[seed, (number * 2 + (part == TEST)) * 2**32 + one]))
+            try:
+                mesh = read_shape(path).mesh
+            except ValueError as error:
+                if "pip install" in str(error):  # a missing package is no fault of the mesh
+                    raise
+                unread.append(str(error))
+                continue
+            clouds.append(sample_cloud(mesh, points, rng))
+            labels.append(number)
+    if missing := [name for number, name in enumerate(classes) if number not in labels]:
+        raise ValueError(f"no mesh of {missing[0]}/{part} in {folder} can be read, the first because: {unread[0]}")
+    notes = (f"{len(unread)} meshes of {part} were left out: {unread[0]}",) if unread else ()
+    return dataclasses.replace(stack_clouds(folder.resolve().name, classes, clouds, labels), notes=notes)
+
+
+def _mesh_files(folder: Path, part: str) -> list[Path]:
+    inside = folder / part
+    return sorted(path for path in inside.iterdir() if path.suffix.lower() in FORMATS) if inside.is_dir() else []

@@ -1,0 +1,158 @@
+"""Synthetic recall tasks, copying and multi-query needle retrieval, whose answers stand in the text.
+
+    copy     x_1 .. x_n | x_1 .. x_n                            after the bar, repeat all symbols
+    needle   f f k_1 v_1 f .. k_2 v_2 f | k_2 v_2 k_1 v_1       keys are queried in another order; the answer is v
+
+Fillers f, keys k and values v are symbols of three separate kinds, and no key occurs twice before the bar. A sample
+has ``length`` tokens. Shorter ones are padded at the end, where the answers of a causal model cannot see it.
+
+References:
+    Copying as a test of length generalization: Kazemnejad et al. 2023, arXiv 2305.19466, section 4. Needles are
+    multi-query associative recall, Arora et al. 2023, arXiv 2312.04927, with fillers between the pairs.
+
+>>> import torch
+>>> one = copy_samples(1, 12, symbols=5, generator=torch.Generator().manual_seed(0), full=True)
+>>> half = one.tokens[0, :5]
+>>> torch.equal(half, one.tokens[0, 6:11]), one.answers[0].nonzero().flatten().tolist()
+(True, [6, 7, 8, 9, 10])
+>>> accuracy(one, one.tokens)
+{'accuracy': 1.0, 'whole': 1.0}
+>>> half.tolist(), round(order_free_accuracy(one), 3)  # (2/5 + 2/4 + 2/3 + 1/2 + 1/1) / 5
+([6, 6, 5, 2, 5], 0.613)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+from torch.nn import functional
+
+PAD, BAR = 0, 1
+SPECIAL = 2
+"""Number of special tokens. Symbols are numbered after padding and bar."""
+
+
+class Recall(NamedTuple):
+    """Samples of a recall task.
+
+    Attributes:
+        tokens: ``(B, N)`` token numbers.
+        answers: ``(B, N)``, True for tokens that the model must predict from the tokens before them.
+    """
+
+    tokens: Int64[Tensor, "B N"]
+    answers: Bool[Tensor, "B N"]
+
+
+def copy_samples(samples: int, length: int, *, symbols: int, generator: torch.Generator, full: bool = False) -> Recall:
+    """Samples ``x | x``: n random symbols, a bar, and the same symbols again.
+
+    Args:
+        samples: Number of samples, B.
+        length: Tokens of a sample, N.
+        symbols: Number of different symbols.
+        generator: Random generator.
+        full: Give every sample the largest n that fits. Otherwise n is uniform from 1 to that.
+
+    Raises:
+        ValueError: ``length`` is below 3, or there are fewer than 2 symbols.
+    """
+    most = (length - 1) // 2
+    if most < 1 or symbols < 2:
+        raise ValueError(f"a copy takes a length of at least 3 and 2 symbols; got length={length}, symbols={symbols}.")
+    draw = torch.randint(SPECIAL, SPECIAL + symbols, (samples, most), generator=generator)
+    n = torch.full((samples,), most)
+    n = n if full else torch.randint(1, most + 1, (samples,), generator=generator)
+    place, n = torch.arange(length).expand(samples, -1), n[:, None]
+    first, again = place < n, (place > n) & (place <= 2 * n)
+    source = torch.where(first, place, place - n - 1).clamp(0, most - 1)
+    tokens = torch.where(first | again, draw.gather(1, source), PAD)
+    return Recall(torch.where(place == n, BAR, tokens), again)
+
+
+def needle_samples(
+    samples: int, length: int, *, needles: int, symbols: int, generator: torch.Generator, full: bool = False
+) -> Recall:
+    """Samples of ``needles`` key-value pairs among fillers, then a bar, and each key again with its value to predict.
+
+    Args:
+        samples: Number of samples, B.
+        length: Tokens of a sample, N.
+        needles: Number of key-value pairs.
+        symbols: Number of different keys, of values and of fillers.
+        generator: Random generator.
+        full: Use as many fillers as fit. Otherwise their number is random, up to that.
+
+    Raises:
+        ValueError: The needles do not fit, or there are more needles than keys.
+    """
+    least = 4 * needles + 1
+    if needles < 1 or needles > symbols or length < least:
+        raise ValueError(
+            f"{needles} needles take as many different keys and a length of at least {max(least, 5)}; got "
+            f"symbols={symbols}, length={length}."
+        )
+    room = length - 2 * needles - 1  # tokens before the bar: fillers and needles
+    sizes = torch.full((samples,), room)
+    sizes = sizes if full else torch.randint(2 * needles, room + 1, (samples,), generator=generator)
+    keys = torch.rand(samples, symbols, generator=generator).argsort(-1)[:, :needles] + SPECIAL
+    values = torch.randint(symbols, (samples, needles), generator=generator) + SPECIAL + symbols
+    fillers = torch.randint(symbols, (samples, length), generator=generator) + SPECIAL + 2 * symbols
+    # the text is a row of items, each one filler or one needle of two tokens: choose needles without replacement
+    items = sizes - needles
+    chances = torch.rand(samples, room - needles, generator=generator)
+    chances = chances.masked_fill(torch.arange(room - needles) >= items[:, None], 2.0)
+    chosen = chances.argsort(-1)[:, :needles].sort(-1).values
+    at = chosen + torch.arange(needles)  # each earlier needle shifts the place by one
+    tokens = fillers.scatter(1, at, keys).scatter(1, at + 1, values)
+    place = torch.arange(length).expand(samples, -1)
+    tokens = torch.where(place < sizes[:, None], tokens, PAD).scatter(1, sizes[:, None], BAR)
+    query_order = torch.rand(samples, needles, generator=generator).argsort(-1)
+    of_key = sizes[:, None] + 1 + 2 * torch.arange(needles)
+    tokens = tokens.scatter(1, of_key, keys.gather(1, query_order)).scatter(
+        1, of_key + 1, values.gather(1, query_order)
+    )
+    return Recall(tokens, torch.zeros_like(tokens, dtype=torch.bool).scatter(1, of_key + 1, True))
+
+
+def loss(logits: Float[Tensor, "B N V"], recall: Recall) -> Tensor:
+    """Mean cross-entropy of the answers in nats; ``logits[:, n]`` predict token ``n + 1``."""
+    wanted = recall.answers[:, 1:]
+    return functional.cross_entropy(logits[:, :-1][wanted], recall.tokens[:, 1:][wanted])
+
+
+def predictions(logits: Float[Tensor, "B N V"]) -> Int64[Tensor, "B N"]:
+    """Most likely token at each place; -1 at the first place, which no logits predict."""
+    return functional.pad(logits[:, :-1].argmax(-1), (1, 0), value=-1)
+
+
+def accuracy(recall: Recall, predicted: Int64[Tensor, "B N"]) -> dict[str, float]:
+    """Accuracy of predicted tokens.
+
+    Args:
+        recall: The samples.
+        predicted: ``(B, N)`` predicted tokens.
+
+    Returns:
+        ``accuracy``, the share of correct answers, and ``whole``, the share of samples with all answers correct.
+    """
+    right = (predicted == recall.tokens) & recall.answers
+    whole = (right == recall.answers).all(1)
+    return {"accuracy": float(right.sum() / recall.answers.sum()), "whole": float(whole.double().mean())}
+
+
+def order_free_accuracy(recall: Recall) -> float:
+    """Best accuracy of a predictor that knows the multiset of a sample's answers but not their order.
+
+        mean over answers of max_s c_s / c,   c the answers that are left, c_s of them the symbol s
+
+    A model that uses the order of the text exceeds it.
+    """
+    shares = []
+    for tokens, answers in zip(*recall, strict=True):
+        left = functional.one_hot(tokens[answers]).flip(0).cumsum(0).double()
+        shares.append(left.amax(1) / left.sum(1))
+    return float(torch.cat(shares).mean())

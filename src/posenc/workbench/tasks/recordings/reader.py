@@ -1,0 +1,38 @@
+"""Reading of recordings: a ``.npz`` file, a folder of tables, or a folder of brain images with their atlas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from posenc.workbench.tasks.recordings import npz_file, tables
+from posenc.workbench.tasks.recordings.series import Recordings
+
+ACCEPTED_FORMATS = (
+    "a .npz with the array 'recordings' (recording, channel, time), a folder of .csv or .parquet, one a recording, or "
+    "a folder of brain images with their atlas (docs/brain.md)"
+)
+
+
+def read_recordings(path: Path, *, drop: bool = False, folder: Path | None = None) -> Recordings:
+    """Read recordings from a ``.npz`` file (see ``npz_file``), a folder of tables (see ``tables``) or of brain images.
+
+    Args:
+        path: File or folder.
+        drop: Drop channels that are constant or not finite from every recording. Without it they raise an error.
+        folder: Folder for memory-mapped arrays, for tables that do not fit in memory.
+
+    Raises:
+        ValueError: The path is missing, damaged, or holds no recordings.
+    """
+    from posenc.workbench.tasks import brain  # imported here, because it imports this package
+
+    path = Path(path)
+    if not path.exists():
+        raise ValueError(f"there is no {path}. Recordings are {ACCEPTED_FORMATS}.")
+    if path.is_dir() and brain.has_brain_images(path):
+        return brain.read_brain_folder(path, drop=drop)
+    if path.is_dir():
+        return tables.read_tables(path, folder).validated(drop=drop)
+    if path.suffix == ".npz":
+        return npz_file.read_npz(path).validated(drop=drop)
+    raise ValueError(f"{path} is no recording: it is {ACCEPTED_FORMATS}.")

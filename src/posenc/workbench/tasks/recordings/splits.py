@@ -1,0 +1,92 @@
+"""Train and test splits of recordings, by subject or by blocks with gaps.
+
+Neighboring times are similar, and so are two recordings of one person. A model trained on either would be tested on
+what it knows already, so whole subjects are held out. A single recording is cut into blocks with gaps between them.
+That is the strictest test that it allows, and it says nothing about other recordings.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from posenc.workbench.tasks.recordings.series import Recordings
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Split:
+    """Training and test recordings."""
+
+    train: Recordings
+    test: Recordings
+
+
+def split(recordings: Recordings, *, held: float = 0.3, seed: int, blocks: int | None = None, gap: int = 0) -> Split:
+    """Hold out about ``held`` of the subjects for testing, at least one and never all.
+
+    Args:
+        recordings: The recordings.
+        held: Share of the subjects to hold out.
+        seed: Seed of the choice.
+        blocks: Number of blocks to cut each recording into, where all are of one subject; the blocks are then split.
+        gap: Number of times left out between two blocks.
+
+    Raises:
+        ValueError: There is a single subject without blocks, blocks without a gap, blocks with several subjects, or a
+            block would have fewer than two times.
+    """
+    if not 0 < held < 1:
+        raise ValueError(f"held is the share of subjects to test with, between 0 and 1; got {held:g}. Use 0.3.")
+    subjects = sorted(set(recordings.subjects))
+    if blocks is not None:
+        recordings = cut_into_blocks(recordings, blocks, gap)
+        subjects = sorted(recordings.subjects)
+    elif len(subjects) < 2:
+        raise ValueError(
+            f"all is of one subject, {subjects[0]!r}, so that nothing unseen is left to test with. Add recordings of "
+            "others, or cut it into pieces with a gap between, blocks=10, gap=20: posenc data recordings "
+            "--read FILE --blocks 10 --gap 20 --to PIECES.npz"
+        )
+    order = np.random.Generator(np.random.Philox(key=seed)).permutation(len(subjects))
+    count = min(max(round(held * len(subjects)), 1), len(subjects) - 1)
+    held_out = {subjects[number] for number in order[:count]}
+    out = [number for number, subject in enumerate(recordings.subjects) if subject in held_out]
+    return Split(recordings.take(np.setdiff1d(np.arange(len(recordings)), out).tolist()), recordings.take(out))
+
+
+def cut_into_blocks(recordings: Recordings, blocks: int, gap: int) -> Recordings:
+    """Cut recordings of one subject into blocks of equal length, each with a subject name of its own.
+
+    Args:
+        recordings: The recordings.
+        blocks: Number of blocks of each recording.
+        gap: Number of times left out between two blocks.
+
+    Raises:
+        ValueError: There are several subjects, too few times, or no gap.
+    """
+    if len(subjects := set(recordings.subjects)) > 1:
+        raise ValueError(
+            f"blocks are for recordings of one subject; these are of {len(subjects)}, which are held out whole. Leave "
+            "blocks out."
+        )
+    shortest = min(each.shape[1] for each in recordings.series)
+    if blocks < 2 or gap < 1:
+        raise ValueError(
+            f"there are two blocks or more and a gap between them, for neighboring times are alike; got "
+            f"blocks={blocks}, gap={gap}. Use blocks=10, gap=20."
+        )
+    if (shortest - gap * (blocks - 1)) // blocks < 2:
+        raise ValueError(
+            f"{blocks} blocks with a gap of {gap} need {blocks * (gap + 2) - gap} times or more; a recording has "
+            f"{shortest}. Ask for fewer blocks or a smaller gap."
+        )
+    series, names = [], []
+    for name, each in zip(recordings.names, recordings.series, strict=True):
+        length = (each.shape[1] - gap * (blocks - 1)) // blocks
+        for number in range(blocks):
+            start = number * (length + gap)
+            series.append(each[:, start : start + length])
+            names.append(f"block {number + 1} of {name}")
+    return dataclasses.replace(recordings, series=tuple(series), names=tuple(names), subjects=tuple(names))

@@ -1,0 +1,197 @@
+"""Recordings as a folder of tables: one ``.csv`` or ``.parquet`` per recording; rows are times, columns channels.
+
+A first line of a ``.csv`` that is not all numbers names the channels. The separator is a comma, a semicolon or a tab.
+An empty cell is a missing number. A first column that only counts the times is refused. Recordings are named after
+their files, which may differ in length; ``sub-LABEL`` at the beginning of a name is the subject. An optional file
+``channels.csv`` describes the channels, with columns ``channel, module, x, y, z``, of which only the first is required.
+It names the columns, in its order, of tables without names.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from posenc.workbench.memory import require_memory
+from posenc.workbench.tasks.recordings.memory_map import memory_mapped_zeros
+from posenc.workbench.tasks.recordings.series import Recordings
+
+CHANNELS_FILE = "channels.csv"
+AXES = ("x", "y", "z")
+CLOCK_TOLERANCE = 1e-6
+"""A first column counts the times where its steps differ by at most this part of themselves."""
+Table = tuple[tuple[str, ...], np.ndarray]
+"""Names of the columns, empty where the file has none, and the numbers ``(channel, time)``."""
+
+
+def read_tables(place: Path, folder: Path | None = None) -> Recordings:
+    """Read the recordings of a folder, in the order of their names.
+
+    Args:
+        place: The folder.
+        folder: Folder for memory-mapped arrays, for tables that do not fit in memory together.
+
+    Raises:
+        ValueError: There is no table, the columns differ, a cell is no number, or the memory is too small.
+    """
+    files = sorted(path for path in place.iterdir() if path.suffix in READERS and path.name != CHANNELS_FILE)
+    if not files:
+        raise ValueError(
+            f"{place} has no .csv or .parquet. A folder of recordings has one table a recording: rows are times, "
+            "columns are channels."
+        )
+    stems = [path.stem for path in files]
+    if twice := [stem for stem in stems if stems.count(stem) > 1]:
+        raise ValueError(f"{place} has {twice[0]!r} as .csv and as .parquet. Keep one of the two.")
+    first, series = (), []
+    for path in files:
+        names, numbers = READERS[path.suffix](path)
+        _check_clock(path, names, numbers[0])
+        if not series:
+            first = names
+            if folder is None:
+                require_memory(
+                    numbers.nbytes * (len(files) - 1),
+                    f"a folder of {len(files)} recordings like {path.name}",
+                    "Name a folder to keep them in, as folder=Path('kept'), or write one .npz by numpy.savez.",
+                )
+        _check_columns(path, names, files[0], first)
+        series.append(numbers if folder is None else _store_on_disk(numbers, folder))
+    channels, coordinates, modules = (
+        _read_channels(place / CHANNELS_FILE, first) if (place / CHANNELS_FILE).is_file() else (first, None, None)
+    )
+    return Recordings(tuple(series), tuple(stems), channels, coordinates, modules)
+
+
+def _check_clock(path: Path, names: tuple[str, ...], first: np.ndarray) -> None:
+    """Raise ValueError where the first column counts the times instead of recording something."""
+    steps = np.diff(first)
+    if len(first) > 10 and (steps > 0).all() and np.ptp(steps) <= CLOCK_TOLERANCE * steps.max():
+        raise ValueError(
+            f"the first column of {path.name}{f', {names[0]!r},' if names else ''} rises by the same step at every "
+            "time, so it is a clock and no channel. Leave it out."
+        )
+
+
+def _check_columns(path: Path, names: tuple[str, ...], other: Path, others: tuple[str, ...]) -> None:
+    """Raise ValueError where two tables have equally many channels with different names."""
+    different = [pair for pair in zip(names, others, strict=False) if pair[0] != pair[1]]
+    if different and len(names) == len(others):
+        here, there = different[0]
+        raise ValueError(
+            f"{path.name} has the channel {here!r} where {other.name} has {there!r}; all recordings have the "
+            "same channels in the same order."
+        )
+
+
+def _store_on_disk(numbers: np.ndarray, folder: Path) -> np.ndarray:
+    file = memory_mapped_zeros(folder, numbers.shape, numbers.dtype)
+    file[:] = numbers
+    return file
+
+
+def _read_csv(path: Path) -> Table:
+    rows = _csv_rows(path)
+    names = () if _all_numbers(rows[0]) else tuple(cell.strip() for cell in rows[0])
+    if names and len(rows) == 1:
+        raise ValueError(f"{path.name} has a line of names and no times. Each further line is one time.")
+    numbers = np.empty((len(rows) - bool(names), len(rows[0])))
+    for row, cells in enumerate(rows[bool(names) :]):
+        line = row + 1 + bool(names)
+        if len(cells) != len(rows[0]):  # numpy would copy a single cell into every column
+            raise ValueError(
+                f"{path.name}, line {line}: {len(cells)} columns stand where the first line has {len(rows[0])}."
+            )
+        try:
+            numbers[row] = cells
+        except ValueError:
+            _check_cells(path, line, cells, names)
+            numbers[row] = [cell.strip() or "nan" for cell in cells]
+    return names, np.ascontiguousarray(numbers.T)
+
+
+def _csv_rows(path: Path) -> list[list[str]]:
+    """Cells of every line that is not empty."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} cannot be read ({error}). A .csv is comma-separated text.") from error
+    lines = text.splitlines()
+    first = lines[0] if lines else ""
+    rows = [row for row in csv.reader(lines, delimiter=max(",;\t", key=first.count)) if row]
+    if not rows:
+        raise ValueError(f"{path.name} is empty. A table has one line a time and one column a channel.")
+    return rows
+
+
+def _all_numbers(cells: list[str]) -> bool:
+    return all(_is_number(cell) for cell in cells)
+
+
+def _is_number(cell: str) -> bool:
+    """True for a cell that is a number, or empty, which is a missing number."""
+    try:
+        float(cell.strip() or "nan")
+    except ValueError:
+        return False
+    return True
+
+
+def _check_cells(path: Path, line: int, cells: list[str], names: tuple[str, ...]) -> None:
+    for number, cell in enumerate(cells):
+        if not _is_number(cell):
+            column = repr(names[number]) if names else str(number + 1)
+            raise ValueError(
+                f"{path.name}, line {line}: {cell!r} in column {column} is no number. Columns are channels; leave out "
+                "dates, labels and the like."
+            )
+
+
+def _read_parquet(path: Path) -> Table:
+    try:
+        import duckdb
+    except ImportError:
+        raise ValueError("Parquet needs duckdb: pip install posenc[analysis]") from None
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1")
+        try:
+            columns: dict[str, Any] = connection.read_parquet(str(path)).fetchnumpy()
+        except duckdb.Error as error:
+            raise ValueError(f"{path} cannot be read ({str(error).splitlines()[0]}). Write it again.") from error
+    for name, column in columns.items():
+        if column.dtype.kind not in "iuf":
+            raise ValueError(
+                f"{path.name} has {column.dtype} in column {name!r}, which is no number. Columns are channels; leave "
+                "out dates, labels and the like."
+            )
+    return tuple(columns), np.stack([np.ma.filled(column.astype(np.float64), np.nan) for column in columns.values()])
+
+
+READERS: Mapping[str, Callable[[Path], Table]] = {".csv": _read_csv, ".parquet": _read_parquet}
+
+
+def _read_channels(
+    path: Path, channels: tuple[str, ...]
+) -> tuple[tuple[str, ...], np.ndarray | None, tuple[str, ...] | None]:
+    """Names of the channels, their coordinates and their modules, as far as the file has them."""
+    names, *rows = _csv_rows(path)
+    names = [name.strip().lower() for name in names]
+    if "channel" not in names or any(len(row) != len(names) for row in rows):
+        raise ValueError(f"{path.name} has a column 'channel' and, in every line, as many cells as the first.")
+    table = {row[names.index("channel")].strip(): dict(zip(names, row, strict=True)) for row in rows}
+    channels = channels or tuple(table)
+    if missing := [channel for channel in channels if channel not in table]:
+        raise ValueError(f"{path.name} has no line of the channel {missing[0]!r}. Each channel has one.")
+    axes = [axis for axis in AXES if axis in names]
+    for channel in channels:
+        if bad := [axis for axis in axes if not _is_number(table[channel][axis])]:
+            raise ValueError(
+                f"{path.name}: {bad[0]} of the channel {channel!r} is no number: {table[channel][bad[0]]!r}."
+            )
+    places = [[float(table[channel][axis].strip() or "nan") for axis in axes] for channel in channels]
+    modules = tuple(table[channel]["module"].strip() for channel in channels) if "module" in names else None
+    return channels, (np.array(places) if axes else None), modules

@@ -1,0 +1,344 @@
+"""A user's scene: a folder of images with ``transforms.json`` in the NeRF convention.
+
+Blender's synthetic scenes have ``transforms_train.json``, ``_val`` and ``_test`` with ``camera_angle_x``, the field of
+view in radians, and a ``file_path`` without suffix. instant-ngp and nerfstudio write one ``transforms.json`` with
+``fl_x fl_y cx cy w h`` and optionally ``k1 k2 p1 p2``, for all frames or for each, and a ``file_path`` with suffix.
+``train_filenames`` and ``test_filenames`` (or ``val_``) split it; otherwise every eighth frame in the order of names is
+held out. ``aabb_scale``, ``scale`` and ``offset`` have the meaning of instant-ngp: a point p of the world is at
+scale p + offset in its cube, with defaults 0.33 and 0.5, and the scene fills the cube [0.5 - s/2, 0.5 + s/2]^3, where s
+is the aabb_scale. A single file with none of the three (nerfstudio's) does not define the cube. Its cube is then
+centered at the point nearest to the cameras' lines of sight. Relative to the distance of the cameras it is as large as
+instant-ngp's cube in Blender's scenes.
+
+Poses are camera to world, with OpenGL axes (``views``). All content of a file is checked; an error names file and
+frame.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from posenc.workbench.memory import require_memory
+from posenc.workbench.tasks import single_image
+from posenc.workbench.tasks.scenes.views import LENS_PARAMETERS, Background, Scene, Views, nearest_point_to_lines
+
+SPLITS = ("train", "val", "test")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".PNG", ".JPG", ".JPEG")
+HOLD_OUT_EVERY = 8
+"""Where no split is given, every eighth frame is held out, from the first on, as is usual since LLFF."""
+ORTHONORMAL = 1e-3
+MIN_MEAN_UP = 0.1
+"""Where the mean of the cameras' up vectors is shorter than this, they do not agree, and z is up."""
+CUBE_REACH = 0.375
+"""Half of the cube's side over the distance of the cameras, where the file defines no cube: 1.5 / 4 as in Blender."""
+
+
+class Frame(NamedTuple):
+    """One entry of ``frames``.
+
+    Attributes:
+        label: File, number and path of the frame, for messages.
+        path: The image file.
+        pose: ``(4, 4)`` camera to world.
+        lens: Lens parameters that the file states.
+        file_path: ``file_path`` as written in the file, by which split lists name frames.
+    """
+
+    label: str
+    path: Path
+    pose: np.ndarray
+    lens: Mapping[str, Any]
+    file_path: str
+
+
+def read_scene(folder: str | Path, *, side: int | None = None, held: int | None = None) -> Scene:
+    """Read the scene in a folder.
+
+    Args:
+        folder: The folder.
+        side: Largest side of the images in pixels. Larger images are reduced by the smallest whole factor that
+            suffices, each pixel the mean of a block.
+        held: Largest number of held-out views, chosen evenly from the first to the last.
+
+    Raises:
+        ValueError: A file is missing, unreadable or inconsistent, or the images do not fit in memory. The message names
+            the file and the frame.
+    """
+    folder = Path(folder)
+    files = _split_files(folder)
+    parts = {split: _frames(path, content) for split, (path, content) in files.items()}
+    train, rest = _split_frames(parts, files)
+    if held is not None and len(rest) > held:
+        rest = [rest[round(n * (len(rest) - 1) / max(held - 1, 1))] for n in range(held)]
+    first = files["train"][1]
+    views = _load_views([*train, *rest], side)
+    low, size = _scene_cube(first, files["train"][0], views, single="test" not in files and "val" not in files)
+    opaque = views.images.shape[-1] == 3
+    background: Background = "learned" if opaque else "random"
+    up = views.poses[:, :3, 1].mean(0)
+    up = up / up.norm() if up.norm() > MIN_MEAN_UP else up.new_tensor([0.0, 0.0, 1.0])
+    about = {"files": sorted(path.name for path, _ in files.values()), "frames": len(train) + len(rest)}
+    trained, held_out = list(range(len(train))), list(range(len(train), len(views)))
+    return Scene(views.take(trained), views.take(held_out), low, size, (*map(float, up),), background, about)  # type: ignore[arg-type]
+
+
+def scene_digest(folder: str | Path, *, side: int | None = None, held: int | None = None) -> str:
+    """Digest (16 hex digits) of everything that ``read_scene`` reads: the bytes of every file, and the arguments."""
+    digest = hashlib.sha256(json.dumps([side, held]).encode())
+    files = _split_files(Path(folder))
+    for split, (path, content) in files.items():
+        digest.update(split.encode() + path.read_bytes())
+        for frame in _frames(path, content):
+            digest.update(frame.file_path.encode() + hashlib.sha256(frame.path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def _split_files(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
+    """JSON files of a folder by split; a single file for all frames is "train"."""
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is no folder; a scene is a folder with transforms.json and its images.")
+    paths = {split: folder / f"transforms_{split}.json" for split in SPLITS}
+    paths = {split: path for split, path in paths.items() if path.is_file()}
+    if "test" in paths:
+        paths.pop("val", None)
+    if "train" not in paths:
+        whole = folder / "transforms.json"
+        if not whole.is_file():
+            raise ValueError(
+                f"{folder} holds neither transforms.json nor transforms_train.json. COLMAP's cameras become one by "
+                "instant-ngp's scripts/colmap2nerf.py or nerfstudio's ns-process-data."
+            )
+        paths = {"train": whole}
+    return {split: (path, _read_json(path)) for split, path in paths.items()}
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{path.name} is not JSON that can be read: {error}.") from None
+    if not isinstance(content, dict) or not isinstance(content.get("frames"), list):
+        raise ValueError(f"{path.name} should be an object with a list `frames`; it has none.")
+    if not content["frames"]:
+        raise ValueError(f"{path.name} has no frames: its list `frames` is empty.")
+    model = content.get("camera_model", "OPENCV")
+    if model not in ("OPENCV", "PINHOLE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL") or content.get("is_fisheye"):
+        raise ValueError(
+            f"{path.name} is of the camera model {'OPENCV_FISHEYE' if content.get('is_fisheye') else model!r}; the "
+            "models OPENCV and PINHOLE can be read. Undistort the images first."
+        )
+    return content
+
+
+def _frames(path: Path, content: Mapping[str, Any]) -> list[Frame]:
+    frames = []
+    for number, entry in enumerate(content["frames"]):
+        label = f"{path.name}, frame {number}"
+        if not isinstance(entry, dict) or not isinstance(entry.get("file_path"), str):
+            raise ValueError(f"{label}: an entry of `frames` needs a text `file_path`; this one has none.")
+        label += f" ({entry['file_path']})"
+        lens = {
+            name: entry.get(name, content.get(name))
+            for name in (*LENS_PARAMETERS, "camera_angle_x", "camera_angle_y", "w", "h")
+        }
+        place = _image_path(path.parent, entry["file_path"], label)
+        frames.append(Frame(label, place, _pose(entry.get("transform_matrix"), label), lens, entry["file_path"]))
+    return frames
+
+
+def _image_path(folder: Path, file_path: str, label: str) -> Path:
+    """Path of a frame's image; Blender's names have no suffix."""
+    plain = folder / file_path.replace("\\", "/")
+    for candidate in (plain, *(plain.with_name(plain.name + suffix) for suffix in SUFFIXES)):
+        if candidate.is_file():
+            return candidate
+    raise ValueError(
+        f"{label}: there is no image {plain}, nor one with a suffix such as .png or .jpg. Put it there, or "
+        "take the frame out of the file."
+    )
+
+
+def _pose(given: Any, label: str) -> np.ndarray:
+    try:
+        pose = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        pose = np.zeros(0)
+    if pose.shape != (4, 4):
+        raise ValueError(f"{label}: `transform_matrix` should be 4 rows of 4 numbers; its shape is {pose.shape}.")
+    if not np.isfinite(pose).all():
+        raise ValueError(f"{label}: `transform_matrix` holds a number that is not finite.")
+    if np.abs(pose[3] - (0, 0, 0, 1)).max() > 1e-6:
+        raise ValueError(f"{label}: the last row of `transform_matrix` should be 0 0 0 1; got {pose[3].tolist()}.")
+    rotation = pose[:3, :3]
+    off = np.abs(rotation.T @ rotation - np.eye(3)).max()
+    if off > ORTHONORMAL:
+        raise ValueError(
+            f"{label}: the rotation of `transform_matrix` is not orthonormal, it misses by {off:.2g} (allowed "
+            f"{ORTHONORMAL:g}). Put a scaling of the scene into the translations."
+        )
+    if np.linalg.det(rotation) < 0:
+        raise ValueError(
+            f"{label}: the rotation of `transform_matrix` is a mirror image (determinant -1). A camera's "
+            "columns are right, up and backwards: negate the one that is not."
+        )
+    return pose
+
+
+def _split_frames(
+    parts: Mapping[str, list[Frame]], files: Mapping[str, tuple[Path, Mapping[str, Any]]]
+) -> tuple[list[Frame], list[Frame]]:
+    """Training frames and held-out frames."""
+    train = parts["train"]
+    for other in ("test", "val"):
+        if other in parts:
+            return train, parts[other]
+    path, content = files["train"]
+    lists = {split: content.get(f"{split}_filenames") for split in SPLITS}
+    listed = {split: names for split, names in lists.items() if isinstance(names, list) and names}
+    rest = listed.get("test") or listed.get("val")
+    if rest:
+        first = listed.get("train") or [frame.file_path for frame in train if frame.file_path not in rest]
+        lost = [name for name in (*first, *rest) if name not in {frame.file_path for frame in train}]
+        if lost:
+            raise ValueError(f"{path.name} divides its frames by name and has no frame {lost[0]!r}.")
+        if twice := sorted({*first} & {*rest}):
+            other = "test_filenames" if listed.get("test") else "val_filenames"
+            raise ValueError(
+                f"{path.name} has {twice[0]!r} among the frames to train on and among those held out, so that a "
+                f"known view would be scored. Name it in one of train_filenames and {other}."
+            )
+        chosen = (
+            [frame for frame in train if frame.file_path in set(first)],
+            [f for f in train if f.file_path in set(rest)],
+        )
+    else:
+        in_order = sorted(train, key=lambda frame: frame.file_path)
+        chosen = [f for n, f in enumerate(in_order) if n % HOLD_OUT_EVERY], in_order[::HOLD_OUT_EVERY]
+    if not chosen[0]:
+        raise ValueError(f"{path.name} has {len(train)} frame, all held out; a scene needs at least two.")
+    return chosen
+
+
+def _load_views(frames: Sequence[Frame], side: int | None) -> Views:
+    """Images of all frames, of one size, with alpha where any image has it."""
+    first = _read_rgb(frames[0])
+    step = 1 if side is None else -(-max(first.shape[:2]) // side)
+    height, width = first.shape[0] // step, first.shape[1] // step
+    require_memory(
+        9 * len(frames) * height * width,
+        f"{frames[0].label} and {len(frames) - 1} more images of {width} x {height} pixels",
+        "Make the images smaller, or take fewer frames.",
+    )
+    whole = np.full((len(frames), height, width, 4), 255, dtype=np.uint8)
+    lenses = np.zeros((len(frames), len(LENS_PARAMETERS)))
+    has_alpha = False
+    for number, frame in enumerate(frames):
+        raw = first if number == 0 else _read_rgb(frame)
+        if raw.shape[:2] != first.shape[:2]:
+            raise ValueError(
+                f"{frame.label}: the image has {raw.shape[1]} x {raw.shape[0]} pixels, and that of "
+                f"{frames[0].label} has {first.shape[1]} x {first.shape[0]}; all of a scene need one size."
+            )
+        has_alpha = has_alpha or raw.shape[-1] == 4
+        whole[number, ..., : raw.shape[-1]] = _downscale_blocks(raw, step)
+        lenses[number] = _lens_parameters(frame, raw.shape[1], raw.shape[0], step)
+    mask = None
+    if has_alpha:
+        mask = torch.from_numpy(whole[..., 3] >= 128)
+    else:
+        whole = np.ascontiguousarray(whole[..., :3])
+    poses = torch.from_numpy(np.stack([frame.pose for frame in frames]))
+    names = tuple(frame.file_path for frame in frames)
+    return Views(torch.from_numpy(whole), poses, torch.from_numpy(lenses), names, mask)
+
+
+def _read_rgb(frame: Frame) -> np.ndarray:
+    """Pixels ``(H, W, 3 or 4)`` of a frame's image, 8 bits."""
+    try:
+        pixels = single_image.read_image(frame.path)
+    except ValueError as error:
+        raise ValueError(f"{frame.label}: {error}") from None
+    if pixels.dtype == np.uint16:
+        pixels = np.rint(pixels / 257).astype(np.uint8)
+    if pixels.shape[-1] < 3:  # gray, perhaps with alpha
+        pixels = np.concatenate([np.repeat(pixels[..., :1], 3, -1), pixels[..., 1:]], -1)
+    return pixels
+
+
+def _downscale_blocks(image: np.ndarray, step: int) -> np.ndarray:
+    """Means of ``step x step`` blocks, colors weighted by alpha; incomplete blocks at the end are cut off."""
+    if step == 1:
+        return image
+    height, width = image.shape[0] // step, image.shape[1] // step
+    blocks = image[: height * step, : width * step].astype(np.float64)
+    weight = blocks[..., 3:] if blocks.shape[-1] == 4 else np.ones((*blocks.shape[:2], 1))
+    blocks = np.concatenate([blocks[..., :3] * weight, weight], -1)
+    sums = blocks.reshape(height, step, width, step, 4).mean((1, 3))
+    color = sums[..., :3] / np.maximum(sums[..., 3:], 1e-12)
+    parts = [color, sums[..., 3:]] if image.shape[-1] == 4 else [color]
+    return np.round(np.concatenate(parts, -1)).astype(np.uint8)
+
+
+def _lens_parameters(frame: Frame, width: int, height: int, step: int) -> list[float]:
+    """The lens parameters ``LENS_PARAMETERS`` for the image after downscaling."""
+    lens = {}
+    for name, value in frame.lens.items():
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise ValueError(f"{frame.label}: `{name}` should be a number; got {value!r}.")
+        lens[name] = float(value)
+    for name, side in (("w", width), ("h", height)):
+        lens[name] = lens.get(name, side)
+    scale = width / lens["w"] if lens["w"] > 0 else math.nan
+    if not (lens["h"] > 0 and abs(height / lens["h"] / scale - 1) < 0.01):
+        raise ValueError(
+            f"{frame.label}: the file says {lens['w']:g} x {lens['h']:g} pixels, and the image has {width} x "
+            f"{height}, which is no smaller copy of that."
+        )
+    for axis, size, name in (("x", lens["w"], "fl_x"), ("y", lens["h"], "fl_y")):
+        angle = lens.get(f"camera_angle_{axis}")
+        if name not in lens and angle is not None and 0 < angle < math.pi:
+            lens[name] = 0.5 * size / math.tan(0.5 * angle)
+    focal = lens.get("fl_x", lens.get("fl_y"))
+    if focal is None or not focal > 0 or not lens.get("fl_y", focal) > 0:
+        raise ValueError(
+            f"{frame.label}: neither it nor its file says fl_x above 0, or camera_angle_x below pi. Write "
+            "the focal length in pixels, fl_x."
+        )
+    lens = {"fl_x": focal, "fl_y": focal, "cx": lens["w"] / 2, "cy": lens["h"] / 2} | lens
+    pixels = [lens[name] * scale / step for name in LENS_PARAMETERS[:4]]
+    return pixels + [lens.get(name, 0.0) for name in LENS_PARAMETERS[4:]]
+
+
+def _scene_cube(
+    content: Mapping[str, Any], path: Path, views: Views, single: bool
+) -> tuple[tuple[float, float, float], float]:
+    """Lower corner and side, in the world, of the cube that holds the scene."""
+    stated = {name: content[name] for name in ("scale", "aabb_scale", "offset") if content.get(name) is not None}
+    if single and not stated:
+        middle = nearest_point_to_lines(views.poses[:, :3, 3], -views.poses[:, :3, 2])
+        half = CUBE_REACH * float((views.poses[:, :3, 3] - middle).norm(dim=-1).median())
+        corner = (middle - half).tolist()
+        return (corner[0], corner[1], corner[2]), 2 * half
+    try:
+        factor, wide = float(stated.get("scale", 0.33)), float(stated.get("aabb_scale", 1))
+        middle = np.broadcast_to(np.array(stated.get("offset", 0.5), dtype=np.float64), 3)
+    except (TypeError, ValueError):
+        factor, wide, middle = math.nan, math.nan, np.zeros(3)
+    if not (0 < factor < math.inf and 0 < wide < math.inf and np.isfinite(middle).all()):
+        raise ValueError(
+            f"{path.name}: `scale` and `aabb_scale` should be numbers above 0 and `offset` one or three numbers; got "
+            + ", ".join(f"{name} {value!r}" for name, value in stated.items())
+            + "."
+        )
+    low = (0.5 - wide / 2 - middle) / factor
+    return (float(low[0]), float(low[1]), float(low[2])), wide / factor

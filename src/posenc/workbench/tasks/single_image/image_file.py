@@ -1,0 +1,257 @@
+"""Reading one image file: PNG, JPEG, WebP or TIFF, 8 or 16 bits, gray or color, with or without alpha.
+
+Pillow reads 8 bits. imagecodecs reads 16-bit PNG, which Pillow would reduce to 8 bits, and tifffile reads TIFF.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FORMAT = 1
+"""Version of the reader. Raise it when the same file is read as other pixels."""
+PNG, BITS_16 = b"\x89PNG\r\n\x1a\n", 16
+EXTRA = "pip install 'posenc[fields]'"
+CMYK_ADVICE = "the color space of printing: save it as RGB, with ImageMagick: convert IN -colorspace sRGB OUT.png"
+CONVERTED_MODES = {
+    "1": "L", "P": "RGBA", "PA": "RGBA", "La": "LA", "RGBa": "RGBA", "RGBX": "RGB", "YCbCr": "RGB", "I;16B": "I;16",
+    "I;16L": "I;16", "L": "L", "LA": "LA", "RGB": "RGB", "RGBA": "RGBA", "I;16": "I;16",
+}  # fmt: skip
+"""The Pillow modes that are read, each with the mode that it is converted to."""
+TIFF_KINDS = ("MINISBLACK", "MINISWHITE", "RGB", "PALETTE")
+"""Kinds of TIFF that are read here. Pillow reads YCBCR, the colors of video."""
+SAVE_ADVICE = "Save it as gray or RGB of 8 or 16 bits, with ImageMagick: convert IN -colorspace sRGB -depth 16 OUT.png"
+ORIENTATION = 274
+PILLOW_LIMIT_LOCK = threading.RLock()
+"""Held while Pillow's limit on pixels is lifted, for all threads share that limit."""
+MEMORY_SHARE = 0.5
+"""Part of the machine's memory that an image may take. While it is decoded it takes twice as much."""
+
+
+def read_image(path: Path) -> np.ndarray:
+    """Read an image file. The camera's rotation is applied, and an alpha channel that is opaque everywhere is dropped.
+
+    Returns:
+        ``(H, W, C)`` uint8 or uint16, with C = 1 (gray), 2 (gray and alpha), 3 or 4.
+
+    Raises:
+        ValueError: The file is no image, has no pixels, is CMYK, or would not fit into memory.
+    """
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; an image is one file: PNG, JPEG, WebP or TIFF.")
+    try:
+        with path.open("rb") as file:
+            head = file.read(26)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}. Give the path of an image.") from error
+    if head[:2] in (b"II", b"MM") and head[2:4] in (b"*\0", b"\0*", b"+\0", b"\0+"):
+        pixels = _read_tiff(path)
+    elif head.startswith(PNG) and len(head) >= 26:
+        if head[12:16] == b"IHDR":
+            width, height = struct.unpack(">II", head[16:24])
+            _require_size(path, width, height, 1)  # at least one byte per pixel
+        pixels = _read_png16(path) if head[24] == BITS_16 else _read_pillow(path)
+    else:
+        pixels = _read_pillow(path)
+    pixels = pixels[..., None] if pixels.ndim == 2 else pixels
+    if pixels.ndim != 3 or pixels.shape[2] > 4 or 0 in pixels.shape:
+        raise ValueError(f"{path} holds an array of shape {pixels.shape}; an image is (H, W) with up to 4 colors.")
+    if pixels.shape[2] in (2, 4) and (pixels[..., -1] == np.iinfo(pixels.dtype).max).all():
+        pixels = pixels[..., :-1]
+    return np.ascontiguousarray(pixels)
+
+
+def load_photos(folder: Path, size: int) -> dict[str, np.ndarray]:
+    """Load the photographs of a data folder, ``photos/photos_256.npz`` or ``photos_512.npz``.
+
+    Returns:
+        Images ``(H, W, 3)`` uint8 by name.
+
+    Raises:
+        ValueError: The file is missing or damaged.
+    """
+    path = folder / "photos" / f"photos_{size}.npz"
+    try:
+        with np.load(path) as content:
+            arrays = {name: content[name] for name in content.files}
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"the photographs of this study are not at {path} ({error}). Give an image of your own, "
+            "posenc run image-fit photo.jpg, or a folder that has them: --data DIR."
+        ) from error
+    names = next(array for array in arrays.values() if array.dtype.kind in "US")
+    pixels = next(array for array in arrays.values() if array.dtype == np.uint8)
+    return {str(name): image for name, image in zip(names, pixels, strict=True)}
+
+
+def downscale(pixels: np.ndarray, longest: int) -> np.ndarray:
+    """Reduce an image by area averaging, so that its longer side has at most `longest` pixels.
+
+    A new pixel is the mean of the area that it covers, with parts of pixels at its edges. Colors are weighted by alpha.
+
+    Args:
+        pixels: ``(H, W, C)`` integers.
+        longest: Largest number of pixels of a side.
+
+    Returns:
+        ``(h, w, C)`` of the same dtype.
+    """
+    before = pixels.shape[:2]
+    if max(before) <= longest:
+        return pixels
+    height, width = (max(1, round(side * longest / max(before))) for side in before)
+    band = max(1, (1 << 22) // math.prod(pixels.shape[1:]))  # rows at a time, for sums take 8 bytes a value
+    narrow = [_area_sums(_premultiplied(pixels[row : row + band]), width, 1) for row in range(0, before[0], band)]
+    mean = _area_sums(np.concatenate(narrow), height, 0) / (before[0] / height * (before[1] / width))
+    if pixels.shape[2] in (2, 4):
+        mean[..., :-1] /= np.maximum(mean[..., -1:] / np.iinfo(pixels.dtype).max, 1e-12)
+    return np.rint(mean).astype(pixels.dtype)
+
+
+def _premultiplied(pixels: np.ndarray) -> np.ndarray:
+    """Colors multiplied by alpha, where the image has alpha."""
+    if pixels.shape[2] not in (2, 4):
+        return pixels
+    alpha = pixels[..., -1:].astype(np.float64)
+    return np.concatenate([pixels[..., :-1] * (alpha / np.iinfo(pixels.dtype).max), alpha], -1)
+
+
+def _area_sums(values: np.ndarray, count: int, axis: int) -> np.ndarray:
+    """Sums over `count` equal parts of an axis, float64; a part may begin and end within a pixel."""
+    sides = values.shape[axis]
+    whole, over = np.divmod(np.arange(count + 1) * sides, count)
+    over = (over / count).reshape([-1 if i == axis else 1 for i in range(values.ndim)])
+    inside = np.add.reduceat(values, whole[:-1], axis, dtype=np.float64)
+    # the part of a cut pixel that lies before the edge
+    cut = over * np.take(values, np.minimum(whole, sides - 1), axis)
+    first, last = np.split(cut, [count], axis)[0], np.split(cut, [1], axis)[1]
+    return inside - first + last
+
+
+class RefusalError(ValueError):
+    """An image that decodes but is not accepted; the message is ours."""
+
+
+@contextmanager
+def _decoder_errors(path: Path) -> Iterator[None]:
+    """Turn any error of a decoder into one sentence, and lift Pillow's limit of 179 megapixels.
+
+    The limit is lifted because the memory check decides which images are too large.
+    """
+    Image, _ = _pil()
+    PILLOW_LIMIT_LOCK.acquire()
+    limit = Image.MAX_IMAGE_PIXELS
+    try:
+        Image.MAX_IMAGE_PIXELS = None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except RefusalError:
+        raise
+    except Exception as error:
+        raise ValueError(
+            f"{path} does not decode as an image ({_short_message(error)}). PNG, JPEG, WebP and TIFF do."
+        ) from error
+    finally:
+        Image.MAX_IMAGE_PIXELS = limit
+        PILLOW_LIMIT_LOCK.release()
+
+
+def _read_pillow(path: Path) -> np.ndarray:
+    Image, ImageOps = _pil()
+    with _decoder_errors(path), Image.open(path) as opened:
+        _require_size(path, opened.width, opened.height, len(opened.getbands()))
+        if opened.mode == "CMYK":
+            raise RefusalError(f"{path} is CMYK, {CMYK_ADVICE}")
+        turned = ImageOps.exif_transpose(opened)
+        if turned.mode not in CONVERTED_MODES:
+            raise RefusalError(f"{path} has pixels of the kind {turned.mode}. {SAVE_ADVICE}")
+        mode = CONVERTED_MODES[turned.mode]
+        return np.asarray(turned if turned.mode == mode else turned.convert(mode))
+
+
+def _read_png16(path: Path) -> np.ndarray:
+    Image, _ = _pil()
+    try:
+        import imagecodecs
+    except ImportError as error:
+        raise ValueError(f"{path} has 16 bits a color, which needs imagecodecs: {EXTRA}") from error
+    with _decoder_errors(path):
+        with Image.open(path) as opened:
+            _require_size(path, opened.width, opened.height, 2 * len(opened.getbands()))
+            orientation = opened.getexif().get(ORIENTATION, 1)
+        return _apply_orientation(imagecodecs.png_decode(path.read_bytes()), orientation)
+
+
+def _read_tiff(path: Path) -> np.ndarray:
+    try:
+        import tifffile
+    except ImportError as error:
+        raise ValueError(f"{path} is a TIFF, which needs tifffile: {EXTRA}") from error
+    with _decoder_errors(path), tifffile.TiffFile(path) as file:
+        page: Any = file.pages[0]
+        _require_size(path, page.imagewidth, page.imagelength, -(-page.samplesperpixel * page.bitspersample // 8))
+        kind = page.photometric
+        if kind == tifffile.PHOTOMETRIC.SEPARATED:
+            raise RefusalError(f"{path} is CMYK, {CMYK_ADVICE}")
+        name, bits = getattr(kind, "name", str(kind)), page.bitspersample
+        video = name == "YCBCR" and bits == 8
+        if not video and not (name in TIFF_KINDS and bits in (1, 2, 4, 8, 16) and np.dtype(page.dtype).kind in "bu"):
+            raise RefusalError(f"{path} has pixels of the kind {name}, {page.dtype}, {bits} bits. {SAVE_ADVICE}")
+        pixels = None if video else _tiff_pixels(page, name, bits)
+    return _read_pillow(path) if pixels is None else pixels
+
+
+def _tiff_pixels(page: Any, name: str, bits: int) -> np.ndarray:
+    """Pixels of a TIFF page, with the orientation and the meaning of black and white applied; 8 or 16 bits."""
+    planar = page.planarconfig == 2 and page.samplesperpixel > 1  # one plane after another
+    pixels = np.moveaxis(page.asarray(), 0, -1) if planar else page.asarray()
+    pixels = _apply_orientation(pixels, page.tags.valueof(ORIENTATION, 1))
+    if name == "PALETTE":
+        return (page.colormap.T >> 8).astype(np.uint8)[pixels]
+    if bits < 8:
+        pixels = pixels.astype(np.uint8) * np.uint8(255 // (2**bits - 1))
+    if name == "MINISWHITE":
+        gray = pixels if pixels.ndim == 2 else pixels[..., :1]
+        gray[...] = np.iinfo(pixels.dtype).max - gray
+    return pixels
+
+
+def _apply_orientation(pixels: np.ndarray, orientation: int) -> np.ndarray:
+    """Rotate and mirror pixels ``(H, W, ..)`` by the orientation tag (274) of EXIF and TIFF."""
+    upright = pixels.swapaxes(0, 1) if orientation in (5, 6, 7, 8) else pixels
+    down = -1 if orientation in (3, 4, 7, 8) else 1
+    across = -1 if orientation in (2, 3, 6, 7) else 1
+    return np.array(upright[::down, ::across])
+
+
+def _require_size(path: Path, width: int, height: int, bytes_a_pixel: int) -> None:
+    if not width or not height:
+        raise RefusalError(f"{path} has no pixels: {width} x {height}.")
+    needed, memory = 2 * width * height * bytes_a_pixel, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > MEMORY_SHARE * memory:
+        raise RefusalError(
+            f"{path} is {width} x {height}: decoding it takes about {needed / 2**30:.1f} GiB, and this machine has "
+            f"{memory / 2**30:.1f}. Make it smaller first, or fit a part of it."
+        )
+
+
+def _pil() -> tuple[Any, Any]:
+    try:
+        from PIL import Image, ImageOps
+    except ImportError as error:
+        raise ValueError(f"reading images needs Pillow: {EXTRA}") from error
+    return Image, ImageOps
+
+
+def _short_message(error: BaseException) -> str:
+    return " ".join(str(error).split())[:160] or type(error).__name__

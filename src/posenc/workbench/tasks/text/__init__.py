@@ -1,0 +1,46 @@
+"""Language modeling on one text file: next-token prediction of characters or bytes, and n-gram baselines.
+
+    splits  by position: the first 90 % of the text for training, the next 5 % for validation, the last 5 % for testing
+    window  N tokens and the token after them: token n + 1 is predicted from tokens 0 .. n of the window
+    loss    mean of -ln p over the predicted tokens, in nats per character or byte
+
+Example with a small text (Tiny Shakespeare has 1.1 million characters of 65 kinds):
+
+>>> text = tokenize("to be or not to be " * 30)
+>>> len(text.tokens), text.vocabulary[:4]
+(570, (' ', 'b', 'e', 'n'))
+>>> splits = split(text.tokens, longest=16)
+>>> [len(part) for part in splits]
+[514, 28, 28]
+>>> windows(splits.test, 16, [0, 4]).shape  # 16 tokens and the next
+torch.Size([2, 17])
+>>> text.decode(windows(splits.test, 5, [0])[0])
+'ot to '
+>>> unigram, bigram = (fit_ngram(splits.train, len(text.vocabulary), order=order) for order in (1, 2))
+>>> 1.6 < float(unigram.losses(splits.test).mean()) < 2.0
+True
+>>> 0.5 < float(bigram.losses(splits.test).mean()) < 0.9
+True
+"""
+
+from __future__ import annotations
+
+from posenc.measure.loss_by_context import windows
+from posenc.workbench.tasks.text.ngrams import NgramModel, fit_ngram
+from posenc.workbench.tasks.text.splits import Splits, split, window_starts
+from posenc.workbench.tasks.text.text_file import FILE, Text, Unit, read_text, tinyshakespeare_path, tokenize
+
+__all__ = [
+    "FILE",
+    "NgramModel",
+    "Splits",
+    "Text",
+    "Unit",
+    "fit_ngram",
+    "read_text",
+    "split",
+    "tinyshakespeare_path",
+    "tokenize",
+    "window_starts",
+    "windows",
+]

@@ -1,0 +1,79 @@
+"""The grid-cell study: its answer and its claims on made-up numbers."""
+
+import numpy as np
+
+from posenc.workbench import studies
+from posenc.workbench.report.claims_table import judge_claim
+from posenc.workbench.studies.gridpe import STUDY, claims, conditions, variants
+from posenc.workbench.studies.gridpe.claims import CLAIMS
+
+
+def made_up(levels, metric="accuracy", setting="main", seeds=5):
+    """Rows of a store: each label's level, with what a seed adds to all."""
+    noise = np.random.default_rng(0).normal(0, 0.0005, (len(levels), seeds))
+    return [
+        {"study": "gridpe", "preset": "quick", "setting": setting, "seed": seed, "metric": metric,
+         "scheme": label,
+         "value": level + 0.01 * seed + noise[place, seed]}
+        for place, (label, level) in enumerate(levels.items()) for seed in range(seeds)
+    ]  # fmt: skip
+
+
+def verdict(name, found):
+    (claim,) = [claim for claim in CLAIMS if claim.name == name]
+    return judge_claim(claim, found).verdict
+
+
+def test_a_vit_is_improved_or_not():
+    name, four = "grid-cell encodings improve a ViT", {f"grid-{v}": 0.8 for v in variants.GRID_FORMS}
+    others = {"learned": 0.7, "nope": 0.6, "rope-axial": 0.72}
+    assert verdict(name, made_up(four | others)) == "supported"
+    assert verdict(name, made_up(four | {**others, "rope-axial": 0.9})) == "contradicted"
+    assert verdict(name, made_up(four | {**others, "nope": 0.75})) == "contradicted"
+    assert verdict(name, made_up(four | others)[:20]) == "not measured"
+    deep = made_up(four | {"grid-deep": 0.9, "grid-deep-literal": 0.5})
+    assert verdict("deep is the best of the four", deep) == "supported"
+
+
+def test_what_was_released_is_judged_against_its_own_model():
+    name, four = "the released variants encode position", {f"grid-{v}-literal": 0.7 for v in variants.GRID_FORMS}
+    assert verdict(name, made_up(four | {"nope-literal": 0.6, "learned-literal": 0.7})) == "supported"
+    assert verdict(name, made_up(four | {"nope-literal": 0.8, "learned-literal": 0.9})) == "contradicted"
+    assert verdict(name, made_up(four | {"nope": 0.6})) == "not measured"
+
+
+def test_a_pvt_and_larger_pictures():
+    name, setting = "a PVT hardly depends on its encoding", conditions.PVT
+    same = {"pvt-o": 0.8, "cpvt": 0.81, "gridpe": 0.79, "nope": 0.7}
+    assert verdict(name, made_up(same, setting=setting)) == "supported"
+    assert verdict(name, made_up({**same, "cpvt": 0.9}, setting=setting)) == "contradicted"
+    name = "grid-cell encodings generalize to larger images"
+    at = {"gridpe": 0.6, "rope-axial": 0.5, "rope-mixed": 0.5, "learned": 0.4}
+    found = made_up(at, "accuracy_at_x2.29") + made_up(at, "kept_at_x2.29")
+    assert verdict(name, found) == "supported"
+    kept = made_up({**at, "rope-axial": 0.9}, "kept_at_x2.29")
+    assert verdict(name, made_up(at, "accuracy_at_x2.29") + kept) == "contradicted"
+
+
+def test_claims_point_at_panels_and_rows_that_there_are():
+    assert {claim.panel for claim in CLAIMS} <= set(STUDY.panels)
+    for claim in CLAIMS:
+        assert set(claim.command.split("--panels ")[1].split()) <= set(STUDY.panels)
+    assert studies.find("gridpe") is STUDY
+    assert set(conditions.CONDITIONS) == {"main", "photographs", "pvt", "pvt photographs"}
+
+
+def answer(**levels):
+    by_label = {label.replace("_", "-"): dict(enumerate(values)) for label, values in levels.items()}
+    return claims._answer(by_label, "ViT").replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_the_answer_is_that_of_the_simplex_form_against_the_model_s_own_encoding():
+    simplex, own = (0.82, 0.83, 0.84), (0.78, 0.79, 0.80)
+    yes = answer(gridpe=simplex, grid_deep=(0.5, 0.5, 0.5), learned=own, nope=(0.9, 0.9, 0.9))
+    assert yes == "Yes for the ViT: gridpe against learned, accuracy +0.040 [0.040, 0.040] (3 seeds)."
+    assert answer(gridpe=own, learned=simplex).startswith("No for the ViT: gridpe against learned, accuracy −0.040 [")
+    assert answer(gridpe=(0.8, 0.9, 0.8), learned=simplex).startswith("Cannot be said for the ViT: gridpe against")
+    assert answer(grid_merge=simplex, nope=own).startswith("Yes for the ViT: grid-merge against nope")
+    assert answer(gridpe=(0.9,), learned=(0.8,)).startswith("Cannot be said for the ViT: gridpe against learned")
+    assert answer(gridpe=simplex).startswith("Cannot be said for the ViT: this needs a grid-cell encoding and one of")

@@ -1,0 +1,194 @@
+"""Commands about encodings: show, cite, new, check and bench."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from posenc import cli
+from posenc.contract import check, claims_measured
+from posenc.measure.distance_decay import example_scheme, logit_by_distance, logit_on_plane, reachable_distance
+from posenc.measure.run_time import consecutive_positions, cost
+from posenc.schemes import catalogue
+from posenc.schemes.rope import RoPE
+from posenc.schemes.shaw import Shaw
+
+
+def run(*words: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(list(words))
+    return int(stop.value.code or 0)
+
+
+def test_show_prints_formula_claims_picture_and_citation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("show", "rope") == 0
+    told = capsys.readouterr().out
+    assert "theta_i = base^(-2i/d)" in told
+    assert re.search(r"translation +exact +holds", told)
+    assert re.search(r"▁.*█", told)
+    assert "@article{su2021roformer" in told
+
+
+def test_show_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "rope.html"
+    assert run("show", "RoPE", "--out", str(page)) == 0
+    html = page.read_text()
+    for words in ("theta_i = base", "Logit by distance", "class RoPE(Scheme)", "su2021roformer", "<pre"):
+        assert words in html
+    assert capsys.readouterr().out.strip() == str(page)
+
+
+def test_what_nobody_has_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("show", "cite", "bench"):
+        assert run(command, "ropee") == 2
+        assert "there is no encoding 'ropee'. Did you mean RoPE" in capsys.readouterr().err
+
+
+def test_cite_prints_each_entry_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("cite", "rope", "shaw", "RoPE") == 0
+    told = capsys.readouterr()
+    assert told.out.count("@article{su2021roformer") == 1
+    assert told.out.count("@") == 2
+    assert run("cite", "nope", "rope") == 0
+
+
+def test_new_makes_a_file_and_leaves_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("new", "my_scheme") == 0
+    assert "class MyScheme(Scheme)" in (tmp_path / "my_scheme.py").read_text()
+    assert "posenc check my_scheme.py" in capsys.readouterr().out
+    assert run("new", "my_scheme") == 2
+    assert "exists already" in capsys.readouterr().err
+    assert run("new", "my-scheme") == 2
+    assert "cannot name a Python file" in capsys.readouterr().err
+
+
+PREPARE = 'raise NotImplementedError("prepare: make the rows here, zero for tokens without a place (pos.placed)")'
+DEFINE = 'raise NotImplementedError("define_embed: the formula for one position, loops allowed, float64")'
+ROWS = "rows = pos.precise().to(pos.table_dtype).expand(*pos.coords.shape[:-1], self.dim)\n        return rows"
+FIXES = [
+    ("isometric=False", "isometric=True", r"write next: prepare: make the rows here, .* \(ramp_rows\.py, line \d+\)$"),
+    (PREPARE, ROWS, r"write next: define_embed: the formula for one position, .* line \d+\)$"),
+    (
+        DEFINE,
+        "return torch.stack([self.scale * p[0]] * self.dim)",
+        r"fix next: definition\.embed.*: RampRows\(dim=12, scale=0\.5\): embed differs from .*\n +\d+ more checks",
+    ),
+    (
+        "rows = pos.precise()",
+        "rows = self.scale * pos.precise()",
+        r"fix next: claims\.iso.* but lengths change by up to",
+    ),
+    ("isometric=True", "isometric=False", r"fix next: placement\.tokens_w.* size [\d.e+]+; it must be zero\.\n"),
+    (
+        "return rows\n",
+        "return rows if pos.placed is None else rows * pos.placed[..., None]\n",
+        r"RampRows: (\d+) of \1 checks passed on 2 examples$",
+    ),
+]
+
+
+def test_each_point_that_is_mended_leads_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("new", "ramp_rows")
+    path = tmp_path / "ramp_rows.py"
+    for there, written, told in FIXES:
+        text = path.read_text()
+        assert there in text
+        path.write_text(text.replace(there, written, 1))
+        capsys.readouterr()
+        status = run("check", "ramp_rows.py")
+        said = capsys.readouterr().out.strip()
+        assert re.search(told, said), said
+        assert said.count("next:") == status  # one point at a time, or none
+
+
+def test_check_says_every_failure_where_it_is_asked_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("new", "my_scheme")
+    capsys.readouterr()
+    assert run("check", "my_scheme.py", "--all") == 1
+    said = capsys.readouterr().out
+    assert said.count("prepare: make the rows here") > 10
+    assert "claims.translation_is_as_claimed: MyScheme(dim=12)" in said
+
+
+def test_bench_prints_ratios_beside_the_floor(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("bench", "rope", "Sinusoid(dim=32)", "--tokens", "32", "--heads", "2", "--head-dim", "16") == 0
+    told = capsys.readouterr().out
+    assert re.search(r"rope +with backward +\d+\.\d{3} +\d+\.\d{3} +\d+\.\d{2} +\d+\.\d{3}", told)
+    assert re.search(r"Sinusoid\(dim=32\) +embed", told)
+
+
+def test_bench_builds_heads_and_grids_for_what_needs_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("bench", "gridpe", "peg", "T5Bias", "--tokens", "16", "--heads", "2", "--head-dim", "24") == 0
+    told = capsys.readouterr().out
+    assert re.search(r"gridpe +q and k", told)
+    assert re.search(r"peg +mix", told)
+    assert run("bench", "rope", "--device", "nowhere") == 2
+    assert "the device 'nowhere' cannot be used here" in capsys.readouterr().err
+
+
+def test_cost_is_measured_at_the_sites_that_a_scheme_has() -> None:
+    rows = cost(
+        Shaw(16, max_distance=4), consecutive_positions(Shaw(16, max_distance=4), 8), heads=2, head_dim=16, rounds=2
+    )
+    assert [row["what"] for row in rows] == ["prepare", "attention", "with backward"]
+    assert all(row["milliseconds"] > 0 and row["floor"] > 0 for row in rows)
+
+
+def test_claims_are_measured_and_a_wrong_one_is_named() -> None:
+    assert [claim.trouble for claim in claims_measured(RoPE)] == [""] * 8
+
+    class Boast(RoPE):  # a fault on purpose
+        examples = ({"head_dim": 12},)
+
+        def __init__(self, head_dim: int) -> None:
+            super().__init__(head_dim)
+            from dataclasses import replace
+
+            self.claims = replace(self.claims, learned=True)
+
+    found = {claim.name: claim for claim in claims_measured(Boast)}
+    assert found["learned"].says == "yes"
+    assert "claims learned=True" in found["learned"].trouble
+    assert not found["translation"].trouble
+
+
+def test_one_family_of_checks_can_be_run() -> None:
+    names = {result.check.split(".")[0] for result in check(RoPE(12), family="definition").results}
+    assert names == {"definition"}
+
+
+@pytest.mark.parametrize("kind", catalogue().values(), ids=catalogue())
+def test_every_scheme_can_be_looked_at(kind) -> None:
+    scheme = example_scheme(kind)
+    far = reachable_distance(scheme, 4)
+    rows = logit_by_distance(scheme, far)
+    step = rows[far + 1]["distance"]
+    assert [row["distance"] for row in rows] == pytest.approx([(d - far) * step for d in range(2 * far + 1)])
+    assert all(row["logit"] is None or abs(row["logit"]) < 1e3 for row in rows)
+    if scheme.claims.axes != 1:
+        plane = logit_on_plane(scheme, 1)
+        assert [len(row) for row in plane] == [3] * 3
+
+
+def test_a_plane_of_an_isotropic_scheme_is_symmetric() -> None:
+    plane = logit_on_plane(catalogue()["GridPE"](48, heads=1).double(), 3)
+    assert plane[3][3] == pytest.approx(1)
+    for row in range(7):
+        for column in range(7):
+            assert plane[row][column] == pytest.approx(plane[6 - row][6 - column], abs=1e-9)
+
+
+def test_completion_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--tyro-print-completion", "bash") == 0
+    assert "posenc" in capsys.readouterr().out

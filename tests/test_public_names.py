@@ -1,0 +1,82 @@
+"""The public names of posenc: complete, loaded at their first use, and old import paths that name the new ones."""
+
+import importlib
+import importlib.util
+import subprocess
+import sys
+from types import MappingProxyType, ModuleType
+
+import pytest
+
+import posenc
+from posenc import moved
+from posenc.schemes import catalogue
+
+
+def run(code: str) -> None:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_public_name_is_in_all_and_dir_and_the_star():
+    names = set(posenc.__all__)
+    assert names >= {"RoPE", "attention", "check", "sequence", "Positions", "Scheme", "__version__"}
+    assert names >= {"adapt", "frequencies", "measure", "models", "schemes"}
+    assert names >= set(catalogue())
+    assert names == set(dir(posenc))
+    assert len(posenc.__all__) == len(names)
+    star: dict[str, object] = {}
+    exec("from posenc import *", star)
+    assert names == set(star) - {"__builtins__"}
+    assert isinstance(star["frequencies"], ModuleType)
+    assert [name for name in names if star[name] is not getattr(posenc, name)] == []
+
+
+def test_a_public_name_is_defined_by_posenc():
+    for name in sorted({*posenc.__all__} - {"__version__"}):
+        value = getattr(posenc, name)
+        assert (value.__name__ if isinstance(value, ModuleType) else value.__module__).startswith("posenc."), name
+
+
+def test_torch_is_loaded_at_the_first_use():
+    run("import posenc, sys; posenc.__version__; assert 'torch' not in sys.modules; posenc.grid; sys.modules['torch']")
+
+
+def test_importing_the_module_attention_does_not_hide_the_function():
+    run(
+        "import posenc, sys; import posenc.attention; from posenc import attention; "
+        "assert attention is posenc.attention is sys.modules['posenc.attention'].attention"
+    )
+
+
+def test_a_wrong_name_is_refused():
+    with pytest.raises(AttributeError, match="posenc has no 'RoPES'; posenc list shows"):
+        _ = posenc.RoPES
+    assert not hasattr(posenc, "nothing")
+
+
+# old import paths --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("old", "new"), moved.MOVED.items())
+def test_a_moved_module_names_its_new_place_which_exists(old, new):
+    with pytest.raises(ModuleNotFoundError, match=f"^{old} is now {new}$"):
+        importlib.import_module(old)
+    assert importlib.util.find_spec(new) is not None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["import posenc.gone", "import posenc.gone.part", "from posenc.gone.part import x", "from posenc import gone"],
+)
+def test_every_form_of_import_names_the_new_place(monkeypatch, statement):
+    monkeypatch.setattr(moved, "MOVED", MappingProxyType({"posenc.gone": "posenc.here"}))
+    with pytest.raises(ModuleNotFoundError, match=r"^posenc\.gone is now posenc\.here$"):
+        exec(statement)
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'posenc\.nowhere'"):
+        importlib.import_module("posenc.nowhere")
+
+
+def test_a_moved_module_as_an_attribute_names_its_new_place():
+    with pytest.raises(AttributeError, match=r"^posenc\.store is now posenc\.workbench\.store$"):
+        _ = posenc.store
