@@ -237,7 +237,7 @@ def test_a_page_without_a_text_is_of_the_only_one_and_never_of_two(
         "recall needs no text, which hides no text"
     )
     run(studies.Request(**asked, source=other), store)
-    with pytest.raises(ValueError, match=r"holds 2 results of nope, seed 0: .* posenc report language PATH"):
+    with pytest.raises(ValueError, match=r"several data sets: .* posenc report language FILE"):
         STUDY.stored(studies.Request(preset="quick"), store)
     assert {spec.identity for spec in STUDY.stored(studies.Request(**asked, source=mine), store)} == {
         spec.identity for spec in specs
@@ -291,8 +291,8 @@ def test_stretched_rows_recall_with_the_weights_of_rope(
     store, made, real = Store(tmp_path / "runs"), [], stretching.stretched
     monkeypatch.setattr(stretching, "stretched", lambda *a, **known: made.append(known) or real(*a, **known))
     request = studies.Request(preset="quick", panels=["recall"], schemes=["rope", "rope, linear"])
-    done = {spec.variant: store.read(spec.identity) for spec in run(request, store)}
-    plain, linear = done["rope, copy"], done["rope, linear, copy"]
+    done = {(spec.condition, spec.variant): store.read(spec.identity) for spec in run(request, store)}
+    plain, linear = done["copy", "rope"], done["copy", "rope, linear"]
     assert all(torch.equal(plain.weights[name], value) for name, value in linear.weights.items())
     window = small.own["recall"]["window"]
     assert made == [{"factor": recalling.MULTIPLES[-1], "trained": window}] * 2

@@ -170,11 +170,9 @@ class GridDeep(Scheme):
 
     @override
     def transform(self, x: Tensor, where: Factors, site: Literal["q", "k", "v", "o"]) -> Tensor:
-        return (
-            (require_width(x, self.head_dim, "GridDeep") * getattr(where, site)).to(x.dtype)
-            if site in ("q", "k")
-            else x
-        )
+        if site not in ("q", "k"):
+            return x
+        return (require_width(x, self.head_dim, "GridDeep") * getattr(where, site)).to(x.dtype)
 
     @override
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:

@@ -22,10 +22,11 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from posenc.kernels import composition
-from posenc.kernels.composition import FreshArguments, Translation, combined_effect
+from posenc.kernels.composition import FreshArguments, Translation, combined_effect, part_pairs
 from posenc.positions import Positions
 from posenc.scheme import At, Head, Scheme
-from posenc.schemes import causal_nope, learned, mixed_rope, random, rope, shaw, sinusoid
+from posenc.schemes import causal_nope, learned, mixed_rope, random, rope, shaw
+from posenc.schemes.sinusoid import Sinusoid
 
 
 class Sum(Scheme):
@@ -60,9 +61,7 @@ class Sum(Scheme):
         FreshArguments({"parts": lambda: [causal_nope.CausalNoPE(0.5), rope.RoPE(12)]}),
         FreshArguments({"parts": lambda: [causal_nope.CausalNoPE(), shaw.Shaw(12, 4, values=False)]}),
         FreshArguments({"parts": lambda: [rope.RoPE(12), shaw.Shaw(12, 4)], "translation": lambda: "expected"}),
-        FreshArguments(
-            {"parts": lambda: [sinusoid.Sinusoid(12), random.Random(12, 24)], "translation": lambda: "expected"}
-        ),
+        FreshArguments({"parts": lambda: [Sinusoid(12), random.Random(12, 24)], "translation": lambda: "expected"}),
     )
 
     parts: Iterable[Any]
@@ -108,9 +107,7 @@ class Sum(Scheme):
 
     @override
     def relate(self, where_q: Any, where_k: Any) -> Any:
-        return composition.part_pairs(
-            part.relate(q, k) for part, q, k in zip(self.parts, where_q, where_k, strict=True)
-        )
+        return part_pairs(part.relate(q, k) for part, q, k in zip(self.parts, where_q, where_k, strict=True))
 
     @override
     def embed(self, where: Any) -> Tensor:

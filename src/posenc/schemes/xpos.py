@@ -24,16 +24,8 @@ from torch import Tensor
 from typing_extensions import override
 
 from posenc.frequencies import geometric
-from posenc.kernels.rotary import (
-    PAIRINGS,
-    Pairing,
-    Rotation,
-    channels,
-    placed_mask,
-    prepare_rotation,
-    rotate,
-    with_head_axis,
-)
+from posenc.kernels import rotary
+from posenc.kernels.rotary import PAIRINGS, Pairing, Rotation, prepare_rotation, rotate
 from posenc.kernels.shape_checks import require_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
@@ -143,12 +135,12 @@ class XPos(Scheme):
     @override
     def prepare(self, pos: Positions) -> Sides:
         self._take(pos)
-        p, half = with_head_axis(pos.precise(), pos), self.head_dim // 2
+        p, half = rotary.with_head_axis(pos.precise(), pos), self.head_dim // 2
         theta = torch.tensor(self.theta, dtype=p.dtype, device=p.device)
         by = prepare_rotation(p * theta, pos, self.pairing)
         zeta = (torch.arange(half, dtype=p.dtype, device=p.device) / half + self.gamma) / (1 + self.gamma)
         exponent = (p - self.center) / self.scale_base
-        exponent = exponent if pos.placed is None else exponent * placed_mask(pos.placed)
+        exponent = exponent if pos.placed is None else exponent * rotary.placed_mask(pos.placed)
         growth, kind = zeta**exponent, by.cos_sin.dtype
         return Sides(by.scaled(growth.to(kind)), by.scaled((1 / growth).to(kind)))
 
@@ -166,7 +158,7 @@ class XPos(Scheme):
     @override
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
         y, half = list(x), self.head_dim // 2
-        for i, (a, b) in enumerate(channels(self.pairing, self.head_dim).tolist()):
+        for i, (a, b) in enumerate(rotary.channels(self.pairing, self.head_dim).tolist()):
             zeta = (i / half + self.gamma) / (1 + self.gamma)
             size = zeta ** ((1 if site == "q" else -1) * (p[0] - self.center) / self.scale_base)
             cos, sin = torch.cos(p[0] * self.theta[i]), torch.sin(p[0] * self.theta[i])

@@ -286,7 +286,7 @@ def what(found: PageData) -> list[Panel]:
 def _read(found: PageData) -> str:
     of_text = next(spec for spec in found.specs if spec.condition == MAIN).settings["text"]
     return (
-        f"The text: {of_text['vocabulary']} different {of_text['spec']}. The first 90 in a hundred are learned from, 5 "
+        f"The text: {of_text['vocabulary']} different {of_text['unit']}. The first 90 in a hundred are learned from, 5 "
         "are looked at on the way, the last 5 are reported."
     )
 

@@ -20,7 +20,7 @@ def trained_before(spec: RunSpec) -> RunSpec | None:
     settings = dict(spec.settings)
     if settings.pop("schedule", None) is None:
         return None
-    return msgspec.structs.replace(spec, scheme=settings.pop("trained_as"), settings=settings)
+    return msgspec.structs.replace(spec, variant=settings.pop("trained_as"), settings=settings)
 
 
 def learned(
