@@ -156,7 +156,7 @@ def check(label: str, scale: Scale, device: str) -> float:
     if not worst <= TOLERANCE:
         raise ValueError(
             f"{label}: a member's loss differs from its own alone by {worst:.1e} within {CHECKED} steps (allowed "
-            f"{TOLERANCE:.0e}); a speed of wrong results is none. Run tests/training first."
+            f"{TOLERANCE:.0e}); a speed of wrong results is none. Run tests/workbench/training first."
         )
     return worst
 

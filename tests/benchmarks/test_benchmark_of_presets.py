@@ -10,7 +10,7 @@ import pytest
 
 from posenc.workbench.tasks.recordings import read_recordings
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
+FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture

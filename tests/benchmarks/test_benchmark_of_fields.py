@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
+FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture

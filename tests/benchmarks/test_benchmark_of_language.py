@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 import torch
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
+FOLDER = Path(__file__).parents[2] / "benchmarks"
 SMALL = {"vocabulary": 11, "dim": 32, "depth": 1, "heads": 4, "key_heads": 2, "hidden": 16}
 
 

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 import torch
+from small_latin_squares import shrink
 
 from posenc import cli
 from posenc.models.encoder import EncoderConfig
@@ -20,9 +21,8 @@ from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store, StoreError
 from posenc.workbench.studies.latin_squares import STUDY, execute, measure, panels, published, variants
 from posenc.workbench.studies.shared.training_run import restored
-from studies.test_latin_squares import shrink
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SEEDS = (0, 1)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from small_images import write_photographs
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
+FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture

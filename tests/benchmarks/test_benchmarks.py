@@ -13,7 +13,7 @@ import torch
 
 from posenc.workbench import runner
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
+FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 def load(name: str) -> ModuleType:

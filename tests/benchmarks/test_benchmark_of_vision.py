@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import torch
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
+FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture

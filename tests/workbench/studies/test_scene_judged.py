@@ -43,7 +43,7 @@ def test_a_run_is_judged_by_an_earlier_run_of_no_more_steps(psnr, steps, reached
 
 
 def test_the_stored_results_reach_the_psnr_of_earlier_code():
-    with (Path(__file__).parents[2] / "results" / "scene-quick.csv").open() as file:
+    with (Path(__file__).parents[3] / "results" / "scene-quick.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["setting"] == "spot"]
     of_multires = [row for row in rows if row["scheme"].removesuffix(", spot") == "multires"]
     psnr, steps = ([float(r["value"]) for r in of_multires if r["metric"] == name] for name in ("psnr_mask", "steps"))

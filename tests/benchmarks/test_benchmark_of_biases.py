@@ -11,7 +11,7 @@ import torch
 
 from posenc.kernels import chunked_attention
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
+FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def biases(in_earnest, monkeypatch) -> ModuleType:
 
 
 def test_the_gate_is_long_enough_for_parts_of_which_the_last_is_shorter(in_earnest, monkeypatch):
-    taken, runs = [], parts._runs
+    taken, runs = [], chunked_attention._runs
     monkeypatch.setattr(
         chunked_attention, "_runs", lambda count, step: taken.append((count, step)) or runs(count, step)
     )
