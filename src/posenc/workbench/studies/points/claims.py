@@ -1,86 +1,156 @@
-"""What the grid-cell paper claims of any number of axes, each with its number here and its control."""
+"""The answer of the points study, its predictions, and the claims of the grid-cell paper with their controls."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
+from posenc.measure.statistics import mean, t_interval
 from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import difference, mean_over_seeds
-from posenc.workbench.studies.points.presets import SOLIDS
-from posenc.workbench.studies.points.rows import ELSEWHERE, XYZ
+from posenc.workbench.report.number_format import interval, number
+from posenc.workbench.report.preregistered import Prediction
+from posenc.workbench.report.result_rows import BySeed
+from posenc.workbench.studies.points.conditions import SOLIDS, condition
+from posenc.workbench.studies.points.plots import conditions_of
+from posenc.workbench.studies.points.variants import FIXED_PLACES, ROTARY, WITH_XYZ
+from posenc.workbench.studies.shared.best_variant import best_variant
+from posenc.workbench.studies.shared.classification_panels import ACCURACY, finished_conditions, seeds_by_label
+from posenc.workbench.studies.shared.page_data import PageData
+
+ARRANGED, TRANSLATED, TWICE, RELATIVE = "accuracy_arranged", "accuracy_moved_1", "accuracy_x2", "kept_x2"
+LOGIT_CHANGE = "change_moved_1"
+METRIC_NAMES = {
+    ACCURACY: "accuracy",
+    ARRANGED: "accuracy within pairs of classes with the same pieces",
+    TRANSLATED: "accuracy after a translation by one radius",
+    TWICE: "accuracy with twice the trained number of points",
+    RELATIVE: "relative accuracy with twice the trained number of points",
+    LOGIT_CHANGE: "relative change of the logits after a translation by one radius",
+}
+NO_ENCODING = "nope"
+
+
+def headline(data: PageData) -> str:
+    """The best encoding of each condition, the accuracy without one, and the best one on translated clouds."""
+    conditions = [condition(label) for label in finished_conditions(data, data.conditions)]
+    best, others = [], []
+    for each in conditions:
+        accuracies = seeds_by_label(data, ACCURACY, each.label)
+        best.append(best_variant(accuracies, metric="accuracy", unit="", where=f"for {each.title}", digits=3))
+        if NO_ENCODING in accuracies:
+            others.append(f"Without an encoding, {each.title}: accuracy {_mean(accuracies[NO_ENCODING])}.")
+        translated = seeds_by_label(data, TRANSLATED, each.label)
+        if translated:
+            first = max(translated, key=lambda label: mean(list(translated[label].values())))
+            highest = f"Highest after a translation by one radius, {each.title}: {first}"
+            others.append(f"{highest}, accuracy {_mean(translated[first])}.")
+    return " ".join([*best, *others]) or "Cannot be said yet: no run has finished."
+
+
+def _mean(seeds: BySeed) -> str:
+    estimate = t_interval(list(seeds.values()))
+    return f"{number(estimate.mean, 3)} {interval(estimate, 3, within=(0.0, 1.0))}"
+
+
+def predictions(data: PageData) -> Sequence[Prediction]:
+    """Differences on upright clouds that were predicted before the run, among the variants that were run."""
+    made = []
+    for each in conditions_of(data):
+        run = set(data.labels(each.label))
+        pairs = [(ACCURACY, "gridpe", FIXED_PLACES)]
+        pairs += [(ACCURACY, label, NO_ENCODING) for label in ("fourier", "xyz", *ROTARY, "distance")]
+        if each.clouds == SOLIDS:
+            pairs += [(ARRANGED, label, NO_ENCODING) for label in ("gridpe", "distance")]
+        pairs += [(TRANSLATED, label, "xyz") for label in ("gridpe", "rope-axial")]
+        pairs += [(TWICE, f"gridpe{WITH_XYZ}", "xyz"), (TWICE, "gridpe", "rope-axial")]
+        made += [
+            Prediction(metric, better, worse, metric_name=METRIC_NAMES[metric], conditions=(each.label,))
+            for metric, better, worse in pairs
+            if {better, worse} <= run
+        ]
+    return made
+
 
 PAPER = "arXiv 2406.07049"
-GRID = "gridpe"
+GRIDPE = "gridpe"
+RUN = "posenc run points"
 
 
-def _ahead(a: str, b: str, metric: str = "accuracy") -> Quantity:
-    return Quantity(f"{a} - {b}, {metric}", difference(metric, a, b, SOLIDS), low=0.0)
+def _above(a: str, b: str, metric: str = ACCURACY) -> Quantity:
+    """The claim that a is above b."""
+    return Quantity(f"{a} − {b}, {METRIC_NAMES[metric]}", difference(metric, a, b, SOLIDS), low=0.0)
 
 
-def _within(label: str, metric: str, low: float, high: float) -> Quantity:
-    return Quantity(f"{label}, {metric}", mean_over_seeds(metric, label, SOLIDS), low=low, high=high)
+def _value(label: str, metric: str, low: float = -math.inf, high: float = math.inf) -> Quantity:
+    """The claim that the mean over seeds lies in a range."""
+    return Quantity(f"{label}, {METRIC_NAMES[metric]}", mean_over_seeds(metric, label, SOLIDS), low=low, high=high)
 
 
 CLAIMS = (
     Claim(
-        name="grid codes serve three axes",
+        name="GridPE encodes positions on three axes",
         source=f"{PAPER}, abstract",
         quote="GridPE provides a unifying framework for positional encoding in arbitrary high-dimensional spaces",
-        about="In three dimensions a model with GridPE tells shapes, and pieces in another arrangement, that one "
-        "without an encoding cannot. Other numbers of axes stand in no study: tests hold the formula for them.",
-        quantities=(_ahead(GRID, "nope"), _ahead(GRID, "nope", "accuracy_arranged")),
-        control="It is the places that help, and not what GridPE adds to a model: told places that all clouds share, "
-        "it must lose as much. And without an encoding the pairs of equal pieces are at chance, or the neighbourhoods "
-        "give them away.",
+        about="On three axes, GridPE is more accurate than no encoding, also within pairs of classes that have the "
+        "same pieces in another arrangement. No study has more axes; tests check the formula for them.",
+        quantities=(_above(GRIDPE, "nope"), _above(GRIDPE, "nope", ARRANGED)),
+        control="GridPE at positions that are the same for all clouds has to be less accurate, or the gain is not due "
+        "to the positions. Without positions, pairs with the same pieces have to be at chance, or the neighborhoods "
+        "identify the classes.",
         controls=(
-            _ahead(GRID, ELSEWHERE),
-            _within(ELSEWHERE, "accuracy_arranged", 0.35, 0.65),
-            _within("nope", "accuracy_arranged", 0.35, 0.65),
+            _above(GRIDPE, FIXED_PLACES),
+            _value(FIXED_PLACES, ARRANGED, 0.35, 0.65),
+            _value("nope", ARRANGED, 0.35, 0.65),
         ),
         panel="accuracy",
-        command="posenc run points",
+        command=RUN,
     ),
     Claim(
-        name="grid codes are ahead of other rotary ones in three dimensions",
+        name="GridPE is more accurate than axial RoPE on three axes",
         source=f"{PAPER}, version 3, point clouds",
-        quote="GridPE .850 .905 .856 .572, RoPE .846 .905 .851 .526 at 256, 512, 1,024 and 2,048 points",
-        about="Beside coordinates as features, and alone, GridPE is ahead of an axial rotary encoding at twice the "
-        "trained number of points.",
+        quote="GridPE 0.850 0.905 0.856 0.572, RoPE 0.846 0.905 0.851 0.526 at 256, 512, 1,024 and 2,048 points",
+        about="With twice the trained number of points, GridPE is more accurate than axial RoPE, with coordinates as "
+        "features and without.",
         quantities=(
-            _ahead(GRID + XYZ, "rope-axial" + XYZ, "accuracy_x2"),
-            _ahead(GRID, "rope-axial", "accuracy_x2"),
+            _above(f"{GRIDPE}{WITH_XYZ}", f"rope-axial{WITH_XYZ}", TWICE),
+            _above(GRIDPE, "rope-axial", TWICE),
         ),
-        control="A lead at the trained number already says nothing of other numbers: of its own accuracy there it "
-        "keeps a larger part.",
-        controls=(_ahead(GRID + XYZ, "rope-axial" + XYZ, "kept_x2"), _ahead(GRID, "rope-axial", "kept_x2")),
-        panel="points",
-        command="posenc run points",
-    ),
-    Claim(
-        name="grid codes beside coordinates carry over to more points",
-        source=f"{PAPER}, version 3, point clouds",
-        quote="at 1,024 points after training at 512: GridPE .856, xyz .827",
-        about="At twice the trained number of points GridPE beside the coordinates is ahead of the coordinates alone, "
-        "and keeps a larger part of its own accuracy.",
-        quantities=(_ahead(GRID + XYZ, "xyz", "accuracy_x2"), _ahead(GRID + XYZ, "xyz", "kept_x2")),
-        control="Any rotary encoding may do that: axial RoPE beside the coordinates would have to stay behind it. And "
-        "more points have to harm the coordinates alone, as they do in the paper, or there is nothing to carry over.",
+        control="A difference that exists with the trained number of points already is no effect of the number. "
+        "Accuracy relative to that with the trained number has to be higher too.",
         controls=(
-            _ahead(GRID + XYZ, "rope-axial" + XYZ, "accuracy_x2"),
-            Quantity("xyz, kept_x2", mean_over_seeds("kept_x2", "xyz", SOLIDS), high=1.0),
+            _above(f"{GRIDPE}{WITH_XYZ}", f"rope-axial{WITH_XYZ}", RELATIVE),
+            _above(GRIDPE, "rope-axial", RELATIVE),
         ),
         panel="points",
-        command="posenc run points",
+        command=RUN,
     ),
     Claim(
-        name="grid codes do not see where a cloud stands",
+        name="GridPE with coordinates as features generalizes to more points",
+        source=f"{PAPER}, version 3, point clouds",
+        quote="at 1,024 points after training at 512: GridPE 0.856, xyz 0.827",
+        about="With twice the trained number of points, GridPE with coordinates as features has a higher accuracy, and "
+        "a higher relative accuracy, than the coordinates alone.",
+        quantities=(_above(f"{GRIDPE}{WITH_XYZ}", "xyz", TWICE), _above(f"{GRIDPE}{WITH_XYZ}", "xyz", RELATIVE)),
+        control="Any rotary encoding may have this effect: axial RoPE with coordinates as features has to be less "
+        "accurate. More points have to lower the accuracy of the coordinates alone, as in the paper.",
+        controls=(
+            _above(f"{GRIDPE}{WITH_XYZ}", f"rope-axial{WITH_XYZ}", TWICE),
+            _value("xyz", RELATIVE, high=1.0),
+        ),
+        panel="points",
+        command=RUN,
+    ),
+    Claim(
+        name="GridPE is invariant to translations of a cloud",
         source=f"{PAPER}, section on positional encoding",
         quote="grid cell-inspired encodings that inherently support extrapolation to higher dimensions and maintain "
         "translational invariance",
-        about="A cloud that is moved by one of its radii, which none was while the model learned, has the same logits "
-        "up to rounding.",
-        quantities=(_within(GRID, "change_moved_1", -1e-3, 1e-3), _ahead(GRID, "xyz", "accuracy_moved_1")),
-        control="The move has to matter to a model that reads coordinates, or it is too small to show anything.",
-        controls=(Quantity("xyz, change_moved_1", mean_over_seeds("change_moved_1", "xyz", SOLIDS), low=0.1),),
+        about="A translation by one radius, which no training has, leaves the logits unchanged up to rounding.",
+        quantities=(_value(GRIDPE, LOGIT_CHANGE, -1e-3, 1e-3), _above(GRIDPE, "xyz", TRANSLATED)),
+        control="The logits of a model that reads coordinates have to change, or the translation is too small.",
+        controls=(_value("xyz", LOGIT_CHANGE, low=0.1),),
         panel="moved",
-        command="posenc run points",
+        command=RUN,
     ),
 )

@@ -1,0 +1,97 @@
+"""The settings of one run of the points study, as plain JSON."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from posenc.models.point_cloud import PointsConfig
+from posenc.workbench.store import Store
+from posenc.workbench.studies import Request
+from posenc.workbench.studies.points.conditions import SPOT, PointsCondition, condition
+from posenc.workbench.studies.points.execute import POINT_RATIOS
+from posenc.workbench.studies.points.presets import PRESETS, PointsPreset
+from posenc.workbench.studies.points.stored_clouds import store_folder, store_mesh
+from posenc.workbench.studies.points.variants import variant
+from posenc.workbench.tasks import points as task
+from posenc.workbench.training.loop import TrainingConfig
+
+NOISE = 0.02
+"""Standard deviation of the noise of a point, in radii of a cloud."""
+SPOT_FILE = Path("mesh") / "spot.npz"
+WARMUP_DIVISOR, EVALUATIONS = 20, 4
+"""One step in so many is warm-up, and a model is scored so many times during its training."""
+
+
+class CloudData(NamedTuple):
+    """Entry "data" of the settings, number of classes, and number of training and held-out clouds."""
+
+    settings: dict[str, Any]
+    classes: int
+    train: int
+    test: int
+
+
+def mesh_of_spot(request: Request) -> Path | None:
+    """Spot's mesh in the folder of data, or None."""
+    path = None if request.data is None else request.data / SPOT_FILE
+    return path if path is not None and path.is_file() else None
+
+
+def run_settings(request: Request, store: Store, label: str, variant_label: str) -> dict[str, Any]:
+    """Settings of a run, with the user's meshes or Spot's mesh in the store.
+
+    Raises ValueError for clouds that cannot be read, and for a variant that cannot be built.
+    """
+    preset, chosen = PRESETS[request.preset], condition(label)
+    _refuse_variants(request, preset)
+    data = _cloud_data(request, store, chosen, preset)
+    config = PointsConfig(channels=1, classes=data.classes, **preset.model._asdict())
+    encoding, config = variant(variant_label, config)
+    return {
+        "data": data.settings,
+        "clouds": data.train + data.test,
+        "points": preset.points,
+        "turned": chosen.rotation,
+        "noise": NOISE,
+        "row": msgspec.to_builtins(encoding),
+        "model": msgspec.to_builtins(config),
+        "training": _with_schedule(preset.training, data.train).plain,
+        "device": request.device,
+    }
+
+
+def _with_schedule(training: TrainingConfig, clouds: int) -> TrainingConfig:
+    """The training with a warm-up and a cosine decay that ends at its last step, for any number of clouds."""
+    steps = math.ceil(clouds / training.batch) * training.epochs
+    return msgspec.structs.replace(
+        training,
+        warmup_steps=max(steps // WARMUP_DIVISOR, 1),
+        decay_steps=steps,
+        evaluate_every=max(training.epochs // EVALUATIONS, 1),
+    )
+
+
+def _refuse_variants(request: Request, preset: PointsPreset) -> None:
+    """Raise ValueError for a variant that cannot be built, before the meshes of a folder are read."""
+    config = PointsConfig(channels=1, classes=2, **preset.model._asdict())
+    for label in request.schemes or ():
+        variant(label, config)
+
+
+def _cloud_data(request: Request, store: Store, chosen: PointsCondition, preset: PointsPreset) -> CloudData:
+    points = round(max(POINT_RATIOS) * preset.points)
+    if request.source is not None and chosen.clouds != SPOT:
+        data: dict[str, Any] = {"folder": task.folder_digest(request.source), "points": points, "most": preset.meshes}
+        splits = store_folder(store.root, request.source, data)
+        return CloudData(data, len(splits.train.classes), len(splits.train), len(splits.test))
+    data, classes = {"train": preset.train, "test": preset.test, "points": points}, len(task.SOLIDS)
+    if chosen.clouds == SPOT:
+        mesh = mesh_of_spot(request)
+        if mesh is None:
+            raise ValueError(f"the parts of Spot need Spot's mesh: --data DIR with {SPOT_FILE.as_posix()}.")
+        data, classes = data | {"mesh": store_mesh(store.root, mesh)}, len(task.SPOT_PARTS)
+    return CloudData(data, classes, classes * preset.train, classes * preset.test)

@@ -1,0 +1,89 @@
+"""Clouds of a run: generated from its seed, or read from what a store has of the user's meshes.
+
+data/points-DIGEST.npz     points of the meshes of a user's folder
+data/mesh-DIGEST.npz       mesh of Spot
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from posenc.workbench.tasks import points as task
+from posenc.workbench.tasks.shapes import Mesh, read_shape
+from posenc.workbench.training.checkpoint import write_whole
+
+
+def store_folder(root: Path, folder: Path, data: Mapping[str, Any]) -> task.Splits:
+    """Sample the points of the meshes of a folder into a store, once for each store.
+
+    Args:
+        root: Root of the store.
+        folder: Folder of the meshes.
+        data: Entry "data" of the settings of a run.
+
+    Returns:
+        Training and held-out clouds.
+
+    Raises:
+        ValueError: The folder has no labeled meshes.
+    """
+    path = folder_path(root, data)
+    if not path.exists():
+        print(f"Sampling points of the meshes of {folder}; this is done once for each store.")
+        task.save_clouds(task.read_mesh_folder(folder, data["points"], per_class=data["most"]), path)
+    return task.load_clouds(path)
+
+
+def store_mesh(root: Path, path: Path) -> str:
+    """Copy Spot's mesh into the folder of data of a store; return the digest that names the copy."""
+    read_shape(path)
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    copy = _mesh_path(root, digest)
+    if not copy.exists():
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(copy, content)
+    return digest
+
+
+def folder_path(root: Path, data: Mapping[str, Any]) -> Path:
+    """File of a store that holds the clouds of a folder of meshes."""
+    digest = hashlib.sha256(msgspec.json.encode(dict(data), order="sorted")).hexdigest()[:16]
+    return root / "data" / f"points-{digest}.npz"
+
+
+def _mesh_path(root: Path, digest: str) -> Path:
+    return root / "data" / f"mesh-{digest}.npz"
+
+
+def read_clouds(root: Path, data: Mapping[str, Any], seed: int) -> task.Splits:
+    """Training and held-out clouds of a run.
+
+    Args:
+        root: Root of the store.
+        data: Entry "data" of the settings of the run.
+        seed: Seed of the run. Seeds have different clouds, unless these are from a user's folder.
+
+    Returns:
+        Training and held-out clouds.
+
+    Raises:
+        ValueError: The store lacks the clouds of the folder, or the mesh.
+    """
+    if "folder" in data:
+        if not (path := folder_path(root, data)).exists():
+            raise ValueError(f"the clouds are no longer at {path}. Run the same command again.")
+        return task.load_clouds(path)
+    splits = ((data["train"], 2 * seed), (data["test"], 2 * seed + 1))
+    if "mesh" not in data:
+        return task.Splits(*(task.solid_clouds(count, data["points"], seed=own) for count, own in splits))
+    if not (path := _mesh_path(root, data["mesh"])).exists():
+        raise ValueError(f"the mesh is no longer at {path}. Run the same command again.")
+    shape = read_shape(path)
+    mesh = Mesh(shape.placement.from_cube(shape.mesh.vertices), shape.mesh.faces)
+    return task.Splits(*(task.spot_part_clouds(mesh, count, data["points"], seed=own) for count, own in splits))

@@ -1,0 +1,126 @@
+"""Variants of the points study: a scheme, the view in which it reads coordinates, and the features of a token.
+
+    blind                              no information on the cloud: all tokens are equal
+    nope                               the shape of each point's neighborhood, which no motion of the cloud changes
+    fourier | rope-axial | rope-mixed | gridpe | liere | distance     that shape, and a scheme that reads coordinates
+    xyz                                that shape and the coordinates as features, no scheme
+    gridpe + xyz | rope-axial + xyz    that shape and the coordinates as features, and a scheme that reads coordinates
+    gridpe, fixed places               that shape, and GridPE at positions that are the same for all clouds
+
+Any scheme of the catalogue as text is a variant too, such as ``LieRE(block=2)``; `` + xyz`` after it adds coordinates
+to the features. Rotary schemes read coordinates in cells: a cloud is 16 cells wide, as an image has 16 patches. Fourier
+features and LieRE read them in radii of the cloud.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from posenc import scheme_text
+from posenc.models.point_cloud import PointClassifier, PointsConfig
+from posenc.workbench.tasks.points import CELLS_PER_RADIUS, FEATURE_CHANNELS, Features, View
+
+WITH_XYZ = " + xyz"
+"""Ending of a variant whose features contain the coordinates."""
+SIGMA = 0.5
+"""Standard deviation of the frequencies of Fourier features, in cycles per radius."""
+EXTENT = 2 * CELLS_PER_RADIUS
+"""Longest wavelength of GridPE in cells: the width of a cloud."""
+GROUP, RATIO, SHORTEST = 8, math.exp(1 / 3), 4.0
+"""GridPE on three axes: channels of a group of four waves, ratio of wavelengths, least shortest wavelength in cells."""
+FIXED_PLACES = "gridpe, fixed places"
+LIERE = "liere"
+"""A step takes three times as long as with other variants, so only the upright condition has it. Its control is
+MixedRoPE, which has blocks of two channels."""
+WITHOUT_CONTROLS = ("blind", "nope", "xyz", "fourier", "rope-axial", "rope-mixed", "gridpe", "distance")
+SCHEME_AND_XYZ = (f"rope-axial{WITH_XYZ}", f"gridpe{WITH_XYZ}")
+VARIANTS = (*WITHOUT_CONTROLS, *SCHEME_AND_XYZ, FIXED_PLACES, LIERE)
+ROTARY = ("rope-axial", "rope-mixed", "gridpe")
+"""Rotary variants whose logits depend on differences of positions alone."""
+
+
+class PointsVariant(msgspec.Struct, frozen=True, kw_only=True):
+    """A scheme with its options, the features of a token, and the position view. Field names are stored."""
+
+    scheme: str
+    options: dict[str, Any]
+    features: Features
+    view: View
+
+    def model(self, config: PointsConfig) -> PointClassifier:
+        """The untrained model. Raises ValueError if the scheme does not fit it."""
+        chosen = scheme_text.Specification(self.scheme, self.options)
+        return PointClassifier(config, scheme_text.per_layer(chosen, config.known()))
+
+
+def variant(label: str, config: PointsConfig) -> tuple[PointsVariant, PointsConfig]:
+    """The variant of a label, and the configuration of the model with as many channels as its features have.
+
+    Args:
+        label: One of the labels above, or a scheme of the catalogue as text.
+        config: Sizes of the model.
+
+    Returns:
+        The variant and the configuration.
+
+    Raises:
+        ValueError: The label is unknown (the message names the nearest one), or the scheme does not read three real
+            axes.
+    """
+    name = label.removesuffix(WITH_XYZ)
+    by_name = _by_name(config)
+    features: Features = "shape" if name == label else "xyz"
+    if name.lower() in by_name:
+        chosen = by_name[name.lower()]
+        chosen = msgspec.structs.replace(chosen, features="xyz") if features == "xyz" else chosen
+    else:
+        parsed = _parsed(name, label)
+        chosen = PointsVariant(scheme=parsed.scheme, options=parsed.options, features=features, view="cells")
+    config = msgspec.structs.replace(config, channels=FEATURE_CHANNELS[chosen.features])
+    try:
+        _refuse_unfit(chosen.model(config))
+    except ValueError as error:
+        raise ValueError(f"the variant {label!r} cannot be built: {error}") from None
+    return chosen, config
+
+
+def _parsed(name: str, label: str) -> scheme_text.Specification:
+    try:
+        return scheme_text.parse(name)
+    except ValueError as error:
+        if "there is no encoding" in str(error):
+            raise ValueError(scheme_text.unknown("encoding", label, VARIANTS)) from None
+        raise
+
+
+def _refuse_unfit(model: PointClassifier) -> None:
+    schemes: list[Any] = list(model.schemes)
+    for claims in (scheme.claims for scheme in schemes):
+        if claims.axes not in (None, 3):
+            raise ValueError(f"it reads {claims.axes} axes, and a point has 3. Write axes=3 if it can.")
+        if claims.range is not None or "mix" in claims.sites:
+            raise ValueError("points stand at any real coordinates, and it reads a table's rows or a grid's.")
+
+
+def _by_name(config: PointsConfig) -> dict[str, PointsVariant]:
+    """Label in lower case to its variant."""
+    groups = config.dim // config.heads // GROUP
+    # The longest wave spans the cloud; the number of groups in a head then gives the shortest.
+    shortest = max(SHORTEST, EXTENT / RATIO ** (groups - 1) * (1 + 1e-9))
+    grid = {"axes": 3, "extent": EXTENT, "shortest": shortest}
+    fourier = {"dim": 64, "axes": 3, "sigma": SIGMA}
+    return {
+        "blind": PointsVariant(scheme="NoPE", options={}, features="none", view="radii"),
+        "nope": PointsVariant(scheme="NoPE", options={}, features="shape", view="radii"),
+        "xyz": PointsVariant(scheme="NoPE", options={}, features="xyz", view="radii"),
+        "fourier": PointsVariant(scheme="FourierFeatures", options=fourier, features="shape", view="radii"),
+        "rope-axial": PointsVariant(scheme="AxialRoPE", options={"axes": 3}, features="shape", view="cells"),
+        "rope-mixed": PointsVariant(scheme="MixedRoPE", options={"axes": 3}, features="shape", view="cells"),
+        "gridpe": PointsVariant(scheme="GridPE", options=grid, features="shape", view="cells"),
+        FIXED_PLACES: PointsVariant(scheme="GridPE", options=grid, features="shape", view="fixed"),
+        LIERE: PointsVariant(scheme="LieRE", options={"axes": 3, "block": 4}, features="shape", view="radii"),
+        "distance": PointsVariant(scheme="KERPLELog", options={"axes": 3}, features="shape", view="cells"),
+    }
