@@ -123,7 +123,7 @@ def test_residuals_and_positions_are_printed():
 def test_a_layout_of_another_shape_is_refused():
     with pytest.raises(ValueError, match=r"2 x 3 grid is \(6, 2\)"):
         layout_plots([("a", SQUARE, SQUARE)], SQUARE, shape=(2, 3), title="L")
-    with pytest.raises(ValueError, match="must be finite"):
+    with pytest.raises(ValueError, match="needs finite positions"):
         layout_plots([("a", SQUARE * np.nan, SQUARE)], SQUARE, shape=(2, 2), title="L")
 
 

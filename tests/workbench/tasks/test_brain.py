@@ -132,7 +132,7 @@ def test_an_atlas_without_names_is_numbered(tmp_path, atlas):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("a\nb", "has 2 names and the atlas 8 parcels. Give one a line"),
+        ("a\nb", "has 2 names and the atlas 8 parcels. Write one name per line"),
         ("index\tname\n1\ta\n2\tb", "has no name for number 3 of the atlas, one of 6. Add its row"),
     ],
 )
@@ -163,8 +163,20 @@ def shifted(by):
 @pytest.mark.parametrize(
     ("image", "atlas_name", "affine", "codes", "sentence"),
     [
-        ("a_bold.nii.gz", "atlas.nii.gz", shifted(200), (2, 2), "lie in different spaces: 0% of the atlas is within"),
-        ("a_bold.nii.gz", "atlas.nii.gz", shifted(24), (2, 2), "lie in different spaces: 5% of the atlas is within"),
+        (
+            "a_bold.nii.gz",
+            "atlas.nii.gz",
+            shifted(200),
+            (2, 2),
+            "lie in different spaces: 0% of the atlas is in the field of view",
+        ),
+        (
+            "a_bold.nii.gz",
+            "atlas.nii.gz",
+            shifted(24),
+            (2, 2),
+            "lie in different spaces: 5% of the atlas is in the field of view",
+        ),
         ("a_space-T1w_bold.nii.gz", "atlas.nii.gz", AFFINE, (2, 2), "is in its subject's own space"),
         ("a_space-T1w_bold.nii.gz", "tpl-MNI152_dseg.nii.gz", AFFINE, (2, 2), "is in its subject's own space"),
         ("a_space-fsLR_bold.nii.gz", "FSLMNI152.nii.gz", AFFINE, (2, 2), "is in fsLR space and the atlas .* in MNI"),
@@ -196,7 +208,9 @@ def test_parcels_outside_are_named_or_left_out(tmp_path, courses, atlas):
     bold = volumes(courses, noise=1.0)
     bold[labels() == 3] = 0  # brought to nothing by a mask of the brain
     path = save(bold[:, :, :9], tmp_path / "a_bold.nii.gz")
-    with pytest.raises(ValueError, match=r"1 of 8 parcels of atlas .* have no signal in a, as parcel 3: .*drop=True"):
+    with pytest.raises(
+        ValueError, match=r"1 of 8 parcels of atlas .* have no signal in a, such as parcel 3: .*drop=True"
+    ):
         brain.read_volumes([path], atlas)
     found = brain.read_volumes([path], atlas, drop=True)
     assert found.dropped == ("parcel 3",)

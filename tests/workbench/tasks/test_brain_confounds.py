@@ -68,7 +68,7 @@ def test_cleaned_is_least_squares():
 
 
 def test_noise_that_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match=r"confounds have a row a frame: 90 are needed; got 80"):
+    with pytest.raises(ValueError, match=r"confounds have one row per frame: 90 are needed; got 80"):
         brain.clean_series(noise(3), noise(2, frames=80))
     with pytest.raises(ValueError, match=r"88 regressors leave nothing of 90 frames"):
         brain.clean_series(noise(3), noise(88))
@@ -77,7 +77,7 @@ def test_noise_that_does_not_fit_is_refused():
                        brain.clean_series(noise(3, 1), known), atol=1e-12)  # fmt: skip
     assert np.allclose(brain.clean_series(noise(3, 1), np.ones((FRAMES, 1))), brain.clean_series(noise(3, 1), None))
     known[4, 1] = np.nan
-    with pytest.raises(ValueError, match=r"confounds have a finite number for every frame; these have not"):
+    with pytest.raises(ValueError, match=r"confounds have a finite number for every frame; these do not"):
         brain.clean_series(noise(3), known)
 
 
@@ -120,12 +120,14 @@ def test_a_run_and_its_table_go_together(tmp_path):
     folder(tmp_path, ("sub-01",))
     place = tmp_path / "sub-01" / "func"
     table = write(place / "sub-01_task-rest_confounds.tsv", noise(3, frames=FRAMES - 1))
-    with pytest.raises(ValueError, match=r"has 89 rows and its run has 90 frames; it needs one a frame"):
+    with pytest.raises(ValueError, match=r"has 89 rows and its run has 90 frames; it needs one row per frame"):
         brain.read_brain_folder(tmp_path)
     gap = noise(3)
     gap[40, 1] = np.nan
     write(table, gap)
-    with pytest.raises(ValueError, match=r"no number in column 2 of frame 41; a regressor needs one a frame"):
+    with pytest.raises(
+        ValueError, match=r"no number in column 2 of frame 41; a regressor needs a number for every frame"
+    ):
         brain.read_brain_folder(tmp_path)
     write(place / "sub-01_task-rest_motion.txt", noise(4))
     table.unlink()
@@ -261,5 +263,5 @@ def test_fmriprep_without_its_words_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"cannot be used: .*missing: .*'rot_z'"):
         confounds.run_regressors(run, FRAMES, 5)
     table.with_suffix(".json").unlink()
-    with pytest.raises(ValueError, match=r"needs its .json beside it.*as sub-01_task-rest_confounds.tsv"):
+    with pytest.raises(ValueError, match=r"needs its .json beside it.*: sub-01_task-rest_confounds.tsv"):
         confounds.run_regressors(run, FRAMES, 5)

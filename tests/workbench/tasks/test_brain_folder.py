@@ -90,11 +90,13 @@ def test_what_lies_beside_a_run_is_found(tmp_path):
 def test_a_run_that_is_there_twice_or_has_no_confounds_is_refused(tmp_path):
     for space in ("MNI152NLin6Asym", "T1w"):
         (tmp_path / f"sub-1_space-{space}_bold.nii.gz").touch()
-    with pytest.raises(ValueError, match=r"are one run, sub-1, twice. Keep in .* the one that lies on the atlas"):
+    with pytest.raises(
+        ValueError, match=r"are one run, sub-1, twice. Keep in .* only the file in the space of the atlas"
+    ):
         folders.find_runs(tmp_path, folders.VOLUMES)
     (tmp_path / "sub-1_space-T1w_bold.nii.gz").rename(tmp_path / "sub-2_space-T1w_bold.nii.gz")
     (tmp_path / "sub-1_confounds.tsv").touch()
-    with pytest.raises(ValueError, match=r"sub-1_.* has a table of confounds or masks beside it and sub-2_.* has not"):
+    with pytest.raises(ValueError, match=r"sub-1_.* has a table of confounds or masks beside it and sub-2_.* has none"):
         folders.find_runs(tmp_path, folders.VOLUMES)
 
 
@@ -112,7 +114,9 @@ def test_a_folder_has_one_atlas_and_series_for_it(tmp_path):
     with pytest.raises(ValueError, match=r"has brain images and no atlas. Put one beside them: atlas.nii.gz"):
         brain.read_brain_folder(tmp_path)
     save(labels(), tmp_path / "empty" / "atlas.nii.gz")
-    with pytest.raises(ValueError, match=r"has an atlas and no series for it: \*_bold.nii or \*_bold.nii.gz"):
+    with pytest.raises(
+        ValueError, match=r"has an atlas and no series for it. Name the series \*_bold.nii or \*_bold.nii.gz"
+    ):
         brain.read_brain_folder(tmp_path / "empty")
 
 
@@ -130,7 +134,7 @@ def test_the_reader_of_recordings_reads_it(tmp_path):
     silent[labels() == 2] = 1000
     save(silent, tmp_path / "brains" / "sub-02" / "func" / "sub-02_task-rest_bold.nii.gz")
     with pytest.raises(
-        ValueError, match=r"1 of 8 parcels .* have no signal in sub-02_task-rest, as 7Networks_LH_Vis_2"
+        ValueError, match=r"1 of 8 parcels .* have no signal in sub-02_task-rest, such as 7Networks_LH_Vis_2"
     ):
         recordings.read_recordings(tmp_path / "brains")
     assert recordings.read_recordings(tmp_path / "brains", drop=True).dropped == (SCHAEFER[1],)
@@ -210,7 +214,7 @@ def test_fetching_without_a_network_is_a_sentence(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(datasets, "fetch_development_fmri", unreachable)
     status, _, said = ran(capsys, "data", "development-fmri", "--to", tmp_path / "brains")
     assert status == 2
-    assert re.search(r"development-fmri could not be fetched \(ConnectionError\)\. It needs the network once", said)
+    assert re.search(r"development-fmri could not be downloaded \(ConnectionError\)\. The first download needs", said)
     assert not (tmp_path / "brains").exists()
     with pytest.raises(ValueError, match=r"the set has 155 subjects, and a study needs 2 at least; got 1"):
         brain.download_development_fmri(tmp_path, 1)
@@ -221,7 +225,7 @@ def test_fetching_without_a_network_is_a_sentence(tmp_path, monkeypatch, capsys)
 
 def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path, fetched):
     (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match=r"cannot be written to .*Name another: --to DIR"):
+    with pytest.raises(ValueError, match=r"cannot be written to .*Name another folder: --to DIR"):
         brain.download_development_fmri(tmp_path / "file" / "brains", 3)
 
 

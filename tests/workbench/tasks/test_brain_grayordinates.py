@@ -98,12 +98,14 @@ def test_places_need_both_sides_of_one_mesh(tmp_path, whole, part, courses):
     path = write(tmp_path, whole, part, courses)
     labels = brain.read_labels(tmp_path / "Glasser.dlabel.nii")
     left = save_surface(chance().normal(size=(VERTICES, 3)), tmp_path / "a.L.midthickness.surf.gii")
-    with pytest.raises(ValueError, match=r"has labels without a place, as R_V1_ROI. Give the surfaces of both sides"):
+    with pytest.raises(
+        ValueError, match=r"has labels without coordinates, such as R_V1_ROI. Give the surfaces of both sides"
+    ):
         brain.read_grayordinates([path], labels, surfaces=[left])
     other = save_surface(chance().normal(size=(30, 3)), tmp_path / "a_hemi-R_midthickness.surf.gii")
-    with pytest.raises(ValueError, match=r"the R surface has 30 vertices and .* is of 40"):
+    with pytest.raises(ValueError, match=r"the R surface has 30 vertices and .* has 40"):
         brain.read_grayordinates([path], labels, surfaces=[left, other])
-    with pytest.raises(ValueError, match=r"does not say which side it is of"):
+    with pytest.raises(ValueError, match=r"states no hemisphere"):
         brain.read_grayordinates([path], labels, surfaces=[left.rename(tmp_path / "midthickness.surf.gii")])
     assert brain.read_grayordinates([path], labels).coordinates is None
 
@@ -133,7 +135,9 @@ def test_a_label_without_grayordinates_is_named_or_left_out(tmp_path, whole, cou
     some = models(range(WALL, VERTICES), range(WALL, 20), VOXELS)  # the right A1 was not scanned
     path = write(tmp_path, whole, some, courses)
     labels = brain.read_labels(tmp_path / "Glasser.dlabel.nii")
-    with pytest.raises(ValueError, match=r"1 of 5 parcels of Glasser.dlabel.nii have no signal in .*, as R_A1_ROI"):
+    with pytest.raises(
+        ValueError, match=r"1 of 5 parcels of Glasser.dlabel.nii have no signal in .*, such as R_A1_ROI"
+    ):
         brain.read_grayordinates([path], labels)
     assert brain.read_grayordinates([path], labels, drop=True).dropped == ("R_A1_ROI",)
 
@@ -190,7 +194,7 @@ def test_cab_np_goes_by_hemisphere(tmp_path):
     assert swapped == tuple(brain.CAB_NP_NETWORKS[i - 1] for i in numbers)
     assert brain.read_networks(path, [f"parcel {i}" for i in range(360)]) == swapped
     other = path.rename(tmp_path / "networks.txt")  # the user's own in the atlas's order, or CAB-NP's renamed
-    with pytest.raises(ValueError, match=r"networks.txt has 360 numbers, and does not say whether .* Name CAB-NP's"):
+    with pytest.raises(ValueError, match=r"networks.txt has 360 numbers, .* does not state which. Name CAB-NP's"):
         brain.read_networks(other, GLASSER)
     assert brain.read_networks(other, [*GLASSER[180:], *GLASSER[:180]]) == swapped
 
@@ -230,5 +234,5 @@ def test_networks_of_a_file(tmp_path):
     assert brain.read_networks(path, ["a", "b"]) == ("Vis", "DMN")
     path.write_text("3\n14\n")
     assert brain.read_networks(path, ["a", "b"]) == ("network 3", "network 14")
-    with pytest.raises(ValueError, match=r"has 2 lines; one a parcel is needed, 3"):
+    with pytest.raises(ValueError, match=r"has 2 lines; one per parcel is needed, 3"):
         brain.read_networks(path, ["a", "b", "c"])

@@ -80,7 +80,8 @@ def test_the_largest_countries_are_by_area_and_the_others_are_not_asked_for(made
 
 def test_a_raster_that_cannot_be_read_is_one_sentence(made: Path, tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"is not there; it holds Natural Earth's land and countries\. Pass --data DIR"
+        ValueError,
+        match=r"does not exist; it should hold Natural Earth's land and countries\. Name its folder: --data DIR",
     ):
         globe.read_raster(tmp_path / "nowhere")
     np.savez(made / globe.FILE, land=np.zeros((2, 3), np.uint8), country_iso=np.zeros((2, 3), np.int16))

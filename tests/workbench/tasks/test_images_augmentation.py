@@ -143,7 +143,7 @@ def test_each_picture_has_its_own_operations():
 @pytest.mark.parametrize("number", range(len(OPERATIONS)))
 def test_every_operation_changes_a_picture_and_stays_in_range(number, channels):
     ready = Augment(Augmentation(operations=1), 5)
-    name, operation = ready.drawn[number]
+    name, operation = ready.operations[number]
     if name == "color" and channels == 1:
         return
     x = (pictures(count=3, channels=channels).float() / 255) * 0.5 + 0.2
@@ -156,7 +156,7 @@ def test_every_operation_changes_a_picture_and_stays_in_range(number, channels):
 
 def test_a_shear_is_the_papers():
     ready = Augment(Augmentation(operations=1, magnitude=29.999), 5)
-    shear = dict(ready.drawn)["shear_x"]
+    shear = dict(ready.operations)["shear_x"]
     x = torch.zeros(1, 1, 65, 65)
     x[..., 32] = 1.0
     columns = shear(x)[0, 0].argmax(1).float()

@@ -128,7 +128,7 @@ def test_two_processes_fill_it_once(tmp_path):
 def test_a_full_disk_and_a_forbidden_cache_are_sentences(tmp_path, monkeypatch):
     root = write_folder(tmp_path / "pets")
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match=r"cannot be kept in .*Name another folder: POSENC_CACHE=DIR"):
+    with pytest.raises(ValueError, match=r"cannot be written to .*Name another folder: POSENC_CACHE=DIR"):
         taken(root, tmp_path / "file")
     monkeypatch.setattr(image_cache.shutil, "disk_usage", lambda folder: type("Disk", (), {"free": 10}))
     with pytest.raises(ValueError, match=r"decoded images take 0\.0 GiB in .*, which has 0\.0 left"):

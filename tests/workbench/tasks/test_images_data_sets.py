@@ -45,17 +45,17 @@ def test_a_validation_folder_is_the_validation_part(tmp_path):
 
 def test_what_is_not_there_says_where_to_put_it(tmp_path):
     with pytest.raises(
-        ValueError, match=r"fashion_mnist or .*posenc data fashion-mnist, put it there, or .*--data DIR"
+        ValueError, match=r"fashion_mnist or .*posenc data fashion-mnist, put it into that folder, or .*--data DIR"
     ):
         load_images("fashion-mnist", tmp_path, cache=tmp_path)
     with pytest.raises(ValueError, match=r"cifar-10 is not at .*cifar-10-batches-py or .*your own copy.*--data DIR"):
         load_images("cifar-10", tmp_path, cache=tmp_path)
-    with pytest.raises(ValueError, match="is not there, and no set has that name: fashion-mnist, mnist"):
+    with pytest.raises(ValueError, match=r"does not exist, and no data set has that name. .* fashion-mnist, mnist"):
         load_images(tmp_path / "none")
     (tmp_path / "a.txt").write_text("text")
     with pytest.raises(ValueError, match=r"a\.txt is no data set"):
         load_images(tmp_path / "a.txt")
-    with pytest.raises(ValueError, match="Say at which to read them, as size=128"):
+    with pytest.raises(ValueError, match="Choose the size at which to read them: size=128"):
         load_images(write_folder(tmp_path / "pets"), cache=tmp_path)
 
 
@@ -114,7 +114,7 @@ def test_a_download_is_checked_and_happens_once(served, tmp_path):
         assert (download_files(download, tmp_path / "cache") / "a.gz").read_bytes() == b"content"
     assert asked == ["/a.gz"]
     (web / "a.gz").write_bytes(b"something else")
-    with pytest.raises(ValueError, match=r"a\.gz of toy could not be downloaded \(its checksum is another\)"):
+    with pytest.raises(ValueError, match=r"a\.gz of toy could not be downloaded \(its checksum differs\)"):
         download_files(download, tmp_path / "second")
     assert not (tmp_path / "second" / "toy" / "a.gz").exists()
 

@@ -38,7 +38,7 @@ def test_idx_is_read_plain_and_gzipped(tmp_path, pack):
         (lambda path: path.write_bytes(gzip.compress(idx_bytes(RANDOM))), r"has 2 axes; 3 are needed"),
         (
             lambda path: path.write_bytes(gzip.compress(idx_bytes(RANDOM.reshape(40, 48, 64))[:-1])),
-            r"its header says 40 x 48 x 64 values and 122879 follow",
+            r"its header states 40 x 48 x 64 values and 122879 follow",
         ),
         (lambda path: path.write_bytes(gzip.compress(b"\0\0\x08\x03\0\0")), r"truncated or damaged"),
         (lambda path: path.write_bytes(gzip.compress(idx_bytes(RANDOM[:3].reshape(3, 48, 64)))), r"3 images and 12"),
@@ -56,7 +56,7 @@ def test_a_plain_idx_file_that_is_cut_is_refused(tmp_path):
     write_idx(tmp_path, pack=False)
     path = tmp_path / "t10k-labels-idx1-ubyte"
     path.write_bytes(path.read_bytes()[:-2])
-    with pytest.raises(ValueError, match="its header says 6 values and 4 follow"):
+    with pytest.raises(ValueError, match="its header states 6 values and 4 follow"):
         idx.read_idx_folder(tmp_path, "small")
 
 
@@ -115,7 +115,7 @@ def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(tmp_path)
         ("data_batch_2", None, "lacks data_batch_2"),
         ("data_batch_2", b"", "data_batch_2 is truncated, damaged or no batch"),
         ("data_batch_2", as_python2(batch([1, 2]))[:-50], "data_batch_2 is truncated, damaged or no batch"),
-        ("test_batch", as_python2([1]), "test_batch is no batch; it holds a list"),
+        ("test_batch", as_python2([1]), "test_batch is no batch; it contains a list"),
         ("test_batch", as_python2({b"data": RANDOM[:2], b"labels": [1]}), "n x 3072 of uint8, and n labels"),
         ("test_batch", as_python2({b"data": RANDOM[:2, :9], b"labels": [1, 2]}), "n x 3072 of uint8"),
         ("test_batch", as_python2({b"data": RANDOM[:2], b"labels": [1, 10]}), "label 10, but its 10 classes"),
@@ -304,7 +304,7 @@ def test_small_pictures_grow_and_large_jpegs_are_decoded_small(monkeypatch):
 
 def test_a_picture_is_measured_without_decoding(tmp_path):
     assert image_size(io.BytesIO(encoded(np.zeros((5, 9, 3), np.uint8), "PNG"))) == (9, 5)
-    with pytest.raises(ValueError, match="say at which size"):
+    with pytest.raises(ValueError, match="choose the size at which to read"):
         image_size(io.BytesIO(b"text"))
 
 

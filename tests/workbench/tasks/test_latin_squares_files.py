@@ -91,11 +91,11 @@ def test_csv_may_come_from_a_spreadsheet(tmp_path):
         ),
         (
             HEADER + GOOD + "1,,Binary,2000500234001000,3\n",
-            "line 3: the file says solution 3, but puzzle '2000500234001",
+            "line 3: the file states solution 3, but puzzle '2000500234001",
         ),
         (
             HEADER + GOOD + "1,,Ternary,2000500234001000,4\n",
-            "line 3: the file says Ternary, but puzzle '2000500234001000'",
+            "line 3: the file states Ternary, but puzzle '2000500234001000'",
         ),
         (
             HEADER + GOOD + "1,,Easy,2000500234001000,4\n",
@@ -250,7 +250,7 @@ def test_a_puzzle_as_numbers():
     assert (five.sum(2) == (puzzles.cells > 0)).all()
     with pytest.raises(ValueError, match=r"5 channels \(symbols 1-4, probe\) or 6 \(and blank\); got channels=4"):
         one_hot(puzzles, 4)
-    with pytest.raises(ValueError, match=r"`kind` has one number a puzzle, \(3,\); got shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"`kind` has one number per puzzle, \(3,\); got shape \(2,\)"):
         Puzzles(puzzles.cells, puzzles.answer, puzzles.kind[:2])
 
 
@@ -263,7 +263,7 @@ def test_views_are_a_row_and_a_grid():
 def test_score_counts_by_class():
     puzzles = Puzzles.from_strings([*STRINGS, STRINGS[2]])
     assert score(np.array([4, 1, 2, 1]), puzzles) == {"all": 0.5, "1-vector": 1.0, "2-vector": 0.0, "3-vector": 0.5}
-    with pytest.raises(ValueError, match=r"one symbol a puzzle is scored; got shape \(3,\) for 4 puzzles"):
+    with pytest.raises(ValueError, match=r"scores need one symbol per puzzle; got shape \(3,\) for 4 puzzles"):
         score(np.array([4, 1, 2]), puzzles)
 
 

@@ -155,16 +155,17 @@ def test_the_manifest_says_how_the_set_was_made():
     [
         (
             {"clues": (1, 2)},
-            "only 0 of .* puzzles of class 1 with 1 clue were found among .* candidates, since 8 squares",
+            "candidates gave only 0 of .* puzzles of class 1 with 1 clue, since 8 squares",
         ),
         (
             {"clues": (1, 2), "ood": 0},
-            "with 1 clue were found.*since too few exist; ask for fewer puzzles, balance_clues",
+            "with 1 clue, since too few exist; ask for fewer puzzles, balance_clues",
         ),
-        ({"clues": (1, 2), "ood": 0, "balance_clues": False}, "puzzles of class 1 with 1 to 2 clues were found"),
+        ({"clues": (1, 2), "ood": 0, "balance_clues": False}, "puzzles of class 1 with 1 to 2 clues, since"),
         (
             {"ood": 300, "ood_squares": None, "jaccard": "clue-pairs"},
-            "too few are far enough from the 300 out-of-distribution puzzles; ask for fewer of those, fewer ood_sq",
+            "too few are far enough from the 300 out-of-distribution puzzles; "
+            "ask for fewer out-of-distribution puzzles, fewer ood_sq",
         ),
     ],
 )

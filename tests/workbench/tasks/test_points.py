@@ -199,7 +199,7 @@ def test_folders_that_are_no_classes_of_meshes_are_refused(tmp_path: Path) -> No
         for part in ("train", "test"):
             (tmp_path / name / part).mkdir(parents=True)
             (tmp_path / name / part / "x.off").write_text("OFF\n1 1")
-    with pytest.raises(ValueError, match=r"no mesh of a/train in .* can be read, the first because: x.off"):
+    with pytest.raises(ValueError, match=r"no mesh of a/train in .* can be read. The first error: x.off"):
         task.read_mesh_folder(tmp_path, 16)
     (tmp_path / "b" / "test" / "x.off").unlink()
     with pytest.raises(ValueError, match="has 1 class of meshes"):
@@ -242,7 +242,7 @@ def test_scores() -> None:
 
 def test_what_is_refused() -> None:
     clouds = task.solid_clouds(1, 16, seed=0)
-    with pytest.raises(ValueError, match="has 16 points a cloud; got points=17"):
+    with pytest.raises(ValueError, match="has 16 points per cloud; got points=17"):
         task.draw_clouds(clouds, torch.arange(2), task.CloudSampling(17), torch.Generator())
     with pytest.raises(ValueError, match="there is no solid 'cube'"):
         task.make_solid("cube", rng())

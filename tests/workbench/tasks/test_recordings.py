@@ -53,15 +53,15 @@ def test_what_nobody_said_is_filled_in() -> None:
         ({"series": (NUMBERS[0].astype(complex),) * 3}, "got complex128"),
         ({"series": (NUMBERS[0, :, :1],) * 3}, r"\(4, 1\). Are the axes swapped"),
         ({"series": (), "names": ()}, "there is no recording"),
-        ({"names": ("a", "b")}, "names has one entry a recording: 3 are needed; got 2"),
+        ({"names": ("a", "b")}, "names has one entry per recording: 3 are needed; got 2"),
         ({"names": ("a", "b", "a")}, "names has 'a' more than once"),
-        ({"subjects": ("x",)}, "subjects has one entry a recording: 3 are needed; got 1"),
-        ({"channels": ("x", "y", "z")}, "channels has one entry a channel: 4 are needed; got 3"),
+        ({"subjects": ("x",)}, "subjects has one entry per recording: 3 are needed; got 1"),
+        ({"channels": ("x", "y", "z")}, "channels has one entry per channel: 4 are needed; got 3"),
         ({"channels": ("x", "y", "z", "x")}, "channels has 'x' more than once"),
-        ({"modules": tuple("12345678")}, "modules has one entry a channel: 4 are needed; got 8"),
-        ({"modules": ("x", "", "x", "y")}, "each channel has a module, and 'channel 2' has none. Give those"),
-        ({"coordinates": np.zeros((3, 2))}, "coordinates has one entry a channel: 4 are needed; got 3"),
-        ({"coordinates": np.full((4, 2), np.nan)}, "coordinates are finite numbers, one row a channel"),
+        ({"modules": tuple("12345678")}, "modules has one entry per channel: 4 are needed; got 8"),
+        ({"modules": ("x", "", "x", "y")}, "each channel needs a module, and 'channel 2' has none. Give channels"),
+        ({"coordinates": np.zeros((3, 2))}, "coordinates has one entry per channel: 4 are needed; got 3"),
+        ({"coordinates": np.full((4, 2), np.nan)}, "coordinates are finite numbers, one row per channel"),
     ],
 )
 def test_recordings_that_do_not_go_together_are_refused(other, told) -> None:
@@ -82,7 +82,7 @@ def test_channels_that_cannot_be_standardised_are_named_or_dropped(monkeypatch) 
     assert (found.channels, found.modules, found.dropped) == (
         ("channel 2", "channel 4"), ("x", "z"), ("channel 1", "channel 3")
     )  # fmt: skip
-    assert found.note == "left out, for they do not vary or are not finite: channel 1, channel 3."
+    assert found.note == "left out (constant or not finite): channel 1, channel 3."
     np.testing.assert_array_equal(found.coordinates, [[2, 3], [6, 7]])
     np.testing.assert_array_equal(found.series[2], numbers[2][[1, 3]])
     assert made().validated(drop=True).dropped == ()
@@ -123,7 +123,7 @@ def test_a_compressed_npz_and_one_in_the_other_order_are_the_same(tmp_path: Path
 @pytest.mark.parametrize(
     ("arrays", "told"),
     [
-        ({"data": NUMBERS}, "has 'data', which means nothing here; the arrays of a file are recordings, channels"),
+        ({"data": NUMBERS}, "has the unknown array 'data'; the arrays of a file are recordings, channels"),
         ({"channels": np.arange(4)}, "has no array 'recordings'.*but channels"),
         ({}, "has no array 'recordings'.*but nothing"),
         ({"recordings": NUMBERS[0, 0]}, r"of real numbers; got float32 of shape \(50,\)"),
@@ -136,7 +136,10 @@ def test_a_compressed_npz_and_one_in_the_other_order_are_the_same(tmp_path: Path
         ({"recordings": NUMBERS, "modules": np.ones((4, 2), int)}, "modules of .* is one row of text or whole numbers"),
         ({"recordings": NUMBERS, "coordinates": np.array(list("wxyz"))}, "coordinates of .* are numbers"),
         ({"recordings": NUMBERS[:0]}, r"of real numbers; got float32 of shape \(0, 4, 50\)"),
-        ({"recordings": NUMBERS * np.nan}, "'channel 1' is not finite in recording 'recording 1'.* and 1 more. Mend"),
+        (
+            {"recordings": NUMBERS * np.nan},
+            "'channel 1' is not finite in recording 'recording 1'.* and 1 more. Correct",
+        ),
     ],
 )
 def test_an_npz_that_holds_something_else_is_refused(tmp_path: Path, arrays, told) -> None:
@@ -157,7 +160,9 @@ def test_files_that_are_damaged_missing_or_too_large_are_refused(tmp_path: Path,
     with pytest.raises(ValueError, match=r"there is no .*nowhere.npz. Recordings are a .npz"):
         read_recordings(tmp_path / "nowhere.npz")
     (tmp_path / "some.mat").write_bytes(b"MATLAB")
-    with pytest.raises(ValueError, match=r"some.mat is no recording: it is a .npz with the array 'recordings'"):
+    with pytest.raises(
+        ValueError, match=r"some.mat is no recording. Recordings are a .npz with the array 'recordings'"
+    ):
         read_recordings(tmp_path / "some.mat")
     monkeypatch.setattr("posenc.workbench.memory.free_memory", lambda: 1000)
     with pytest.raises(
@@ -209,7 +214,7 @@ def test_channels_csv_names_the_columns_of_tables_that_do_not(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        ({}, "has no .csv or .parquet. A folder of recordings has one table a recording"),
+        ({}, "has no .csv or .parquet. A folder of recordings has one table per recording"),
         ({"a.csv": ""}, "a.csv is empty"),
         ({"a.csv": "x,y\n"}, "a.csv has a line of names and no times"),
         ({"a.csv": "x,y\n1,2\n3,4,5\n"}, "a.csv, line 3: 3 columns stand where the first line has 2"),
@@ -230,7 +235,7 @@ def test_channels_csv_names_the_columns_of_tables_that_do_not(tmp_path: Path) ->
         ({"a.parquet": "not a table"}, r"a.parquet cannot be read \(.*\). Write it again"),
         ({"a.csv": "x,y\n1,2\n3,5\n", "channels.csv": "channel,x\nx,1\n"}, "no line of the channel 'y'"),
         ({"a.csv": "x,y\n1,2\n3,5\n", "channels.csv": "channel,x\nx,1\ny,left\n"}, "x of the channel 'y' is no number"),
-        ({"a.csv": "x,y\n1,2\n3,5\n", "channels.csv": "name,x\nx,1\n"}, "channels.csv has a column 'channel'"),
+        ({"a.csv": "x,y\n1,2\n3,5\n", "channels.csv": "name,x\nx,1\n"}, "channels.csv needs a column 'channel'"),
     ],
 )
 def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path, files, told) -> None:
@@ -257,12 +262,12 @@ def test_a_parquet_of_text_is_refused_and_one_with_nulls_is_not_finite(tmp_path:
 def test_tables_that_do_not_fit_in_memory_need_a_folder(tmp_path: Path, monkeypatch) -> None:
     place = write_tables(tmp_path / "tables", ".csv")
     monkeypatch.setattr("posenc.workbench.memory.free_memory", lambda: 1000)
-    with pytest.raises(ValueError, match=r"a folder of 2 recordings like sub-1_b.csv needs .* Name a folder to keep"):
+    with pytest.raises(ValueError, match=r"a folder of 2 recordings like sub-1_b.csv needs .* Name a folder to write"):
         read_recordings(place)
     assert len(read_recordings(place, folder=tmp_path / "kept")) == 2
     monkeypatch.delattr("os.posix_fallocate", raising=False)  # as on macOS
     assert len(read_recordings(place, folder=tmp_path / "kept")) == 2
-    with pytest.raises(ValueError, match=r"0.00 GiB cannot be kept in .*a.csv/deeper"):
+    with pytest.raises(ValueError, match=r"0.00 GiB cannot be written to .*a.csv/deeper"):
         memory_map.memory_mapped_zeros(place / "sub-2_a.csv" / "deeper", (2, 2), np.dtype(np.float32))
 
 
@@ -285,7 +290,7 @@ def test_subjects_are_held_out_whole() -> None:
 
 
 def test_a_single_subject_is_refused_and_blocks_have_a_gap() -> None:
-    with pytest.raises(ValueError, match=r"all is of one subject, 'x', .*blocks=10, gap=20"):
+    with pytest.raises(ValueError, match=r"all recordings are of one subject, 'x', .*blocks=10, gap=20"):
         split(made(subjects=("x",) * 3), seed=0)
     single = Recordings((np.arange(100.0).reshape(2, 50),), ("a",))
     found = split(single, held=0.4, seed=0, blocks=5, gap=4)
@@ -313,7 +318,7 @@ def test_what_is_written_is_read_again(tmp_path) -> None:
         for name, subject, numbers in zip(once.names, once.subjects, once.series, strict=True):
             assert of[name][0] == subject
             assert np.array_equal(of[name][1], numbers)
-    with pytest.raises(ValueError, match=r"whole.npz is there already"):
+    with pytest.raises(ValueError, match=r"whole.npz exists already"):
         write_recordings(once, tmp_path / "whole.npz")
     uneven = made(series=(NUMBERS[0], NUMBERS[1, :, :20], NUMBERS[2]))
     with pytest.raises(ValueError, match=r"from 20 to 50 times. Write a folder of tables: --to .*uneven"):

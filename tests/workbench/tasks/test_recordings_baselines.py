@@ -89,7 +89,7 @@ def test_the_penalty_is_chosen_on_training_recordings_and_fits_the_noise(noise) 
 
 def test_what_does_not_fit_is_refused(parts) -> None:
     train, test = parts
-    with pytest.raises(ValueError, match=r"\(80, 12\) here, as in training \(12\); got \(3, 12\)"):
+    with pytest.raises(ValueError, match=r"\(80, 12\) here, with the 12 channels of training; got \(3, 12\)"):
         baselines(train, test, random_masks(3, CHANNELS, 0.5, seed=0))
     with pytest.raises(ValueError, match="recording 'r1' has no sample"):
         baselines(train, test, random_masks(3, CHANNELS, 0.5, seed=0), at=torch.arange(3))

@@ -191,11 +191,11 @@ FRAME = r"transforms\.json, frame 1 \(images/0001\.png\)"
         ({"transform_matrix": [[1], [2, 3]]}, rf"{FRAME}: .* 4 rows of 4 numbers"),
         ({"transform_matrix": broken_pose(r00=math.nan)}, rf"{FRAME}: .* holds a number that is not finite"),
         ({"transform_matrix": broken_pose(r33=2.0)}, rf"{FRAME}: the last row .* should be 0 0 0 1"),
-        ({"transform_matrix": SCALED}, rf"{FRAME}: .* is not orthonormal, it misses by 0\.02 \(allowed 0\.001\)"),
+        ({"transform_matrix": SCALED}, rf"{FRAME}: .* is not orthonormal, with an error of 0\.02 \(allowed 0\.001\)"),
         ({"transform_matrix": MIRROR}, rf"{FRAME}: .* is a mirror image"),
         ({"fl_x": "long"}, rf"{FRAME}: `fl_x` should be a number; got 'long'"),
-        ({"w": 60}, rf"{FRAME}: the file says 60 x 4 pixels, and the image has 6 x 4"),
-        ({"fl_x": -1.0}, rf"{FRAME}: neither it nor its file says fl_x above 0"),
+        ({"w": 60}, rf"{FRAME}: the file states 60 x 4 pixels, and the image has 6 x 4"),
+        ({"fl_x": -1.0}, rf"{FRAME}: neither the frame nor its file states fl_x above 0"),
     ],
 )  # fmt: skip
 def test_a_wrong_frame_is_told(tmp_path, change, message):
@@ -209,7 +209,7 @@ def test_a_wrong_frame_is_told(tmp_path, change, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", r"transforms\.json is not JSON that can be read"),
+        ("{", r"transforms\.json cannot be read as JSON"),
         ("[1]", r"transforms\.json should be an object with a list `frames`"),
         ({"frames": []}, r"transforms\.json has no frames"),
         ({"frames": [1], "camera_model": "OPENCV_FISHEYE"}, r"camera model 'OPENCV_FISHEYE'; .* Undistort"),
@@ -229,10 +229,13 @@ def test_a_wrong_file_is_told(tmp_path, content, message):
         ({"offset": [1, 2]}, r"transforms\.json: .* `offset` one or three numbers; got offset \[1, 2\]"),
         (
             {"train_filenames": ["images/0001.png", "images/0002.png"], "val_filenames": ["images/0002.png"]},
-            r"transforms\.json has 'images/0002\.png' among .* held out.* in one of train_filenames and val_f",
+            r"transforms\.json has 'images/0002\.png' among .* held-out.* in only one of train_filenames and val_f",
         ),
-        ({"test_filenames": ["images/9.png"]}, r"transforms\.json divides its .* has no frame 'images/9"),
-        ({"fl_x": None, "fl_y": None}, r"frame 1 .*: neither it nor its file says fl_x above 0, or camera_angle_x"),
+        ({"test_filenames": ["images/9.png"]}, r"transforms\.json splits its .* has no frame 'images/9"),
+        (
+            {"fl_x": None, "fl_y": None},
+            r"frame 1 .*: neither the frame nor its file states fl_x above 0, or camera_angle_x",
+        ),
     ],
 )  # fmt: skip
 def test_a_wrong_setting_of_a_file_is_told(tmp_path, told, message):

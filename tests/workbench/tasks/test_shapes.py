@@ -311,7 +311,7 @@ def test_fields_are_sampled_in_parts(monkeypatch):
     values = shapes.evaluate_field(lambda x: asked.append(len(x)) or x[:, 0], points)
     assert torch.equal(values, points[:, 0])
     assert max(asked) <= 10
-    with pytest.raises(ValueError, match="at least 2 points an axis"):
+    with pytest.raises(ValueError, match="at least 2 points per axis"):
         surfaces.lattice_points(1)
 
 

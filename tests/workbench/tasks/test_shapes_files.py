@@ -155,7 +155,7 @@ def test_a_broken_file_is_one_sentence_that_names_it(tmp_path, name, content):
 
 
 def test_points_without_faces(tmp_path):
-    with pytest.raises(ValueError, match=r"a.obj: .*there are no faces: a cloud of points has none") as error:
+    with pytest.raises(ValueError, match=r"a.obj: .*this mesh has no faces. A cloud of points has none") as error:
         shapes.read_shape(obj(tmp_path / "a.obj", faces=np.zeros((0, 3), int)))
     one_sentence(error)
 
@@ -174,7 +174,7 @@ def test_vertices_that_are_not_finite(tmp_path, number):
 def test_a_mesh_too_large_for_memory_is_refused_with_the_number(tmp_path, monkeypatch):
     monkeypatch.setattr(shapes.meshes, "MAX_FACES", 10)
     monkeypatch.setattr(shapes.meshes, "FACE_BYTES", 2**30)
-    with pytest.raises(ValueError, match=r"a.obj has 12 faces, which would take about 12 GiB; up to 10 are taken"):
+    with pytest.raises(ValueError, match=r"a.obj has 12 faces, which would take about 12 GiB; up to 10 are read"):
         shapes.read_shape(obj(tmp_path / "a.obj"))
 
 
@@ -196,7 +196,7 @@ def test_an_archive_without_a_mesh(tmp_path):
         (np.zeros((3, 3)), [[0.0, 1.0, 2.0]], "numbers of vertices, integers"),
         (np.zeros((3, 3)), [[0, 1, 3]], "a face names vertex 3, and there are 3"),
         (np.zeros((3, 3)), [[0, 1, -1]], "counted from 0"),
-        (np.zeros((0, 3)), [], "there are no faces"),
+        (np.zeros((0, 3)), [], "this mesh has no faces"),
     ],
 )
 def test_a_mesh_of_wrong_arrays_is_refused(vertices, faces, says):

@@ -144,9 +144,9 @@ def test_the_eikonal_terms_gradient_is_that_of_central_differences(interpolation
 @pytest.mark.parametrize(
     ("terms", "says"),
     [
-        ({"clamp": 0.0}, "cut somewhere above 0"),
-        ({"eikonal": -1.0}, "weights are not negative"),
-        ({"kind": "occupancy", "eikonal": 0.1}, "an occupancy has no slope of 1"),
+        ({"clamp": 0.0}, "clamp must be above 0"),
+        ({"eikonal": -1.0}, "weights must not be negative"),
+        ({"kind": "occupancy", "eikonal": 0.1}, "the terms eikonal and normals need a signed distance"),
     ],
 )
 def test_terms_that_mean_nothing_are_refused(terms, says):

@@ -146,10 +146,10 @@ def learning_curves(
     )
     solid, *dashed = metrics.values()
     most = max(len(seeds) for by_metric in curves.values() for seeds in by_metric.values())
-    seeds_drawn = "Thin lines: single seeds." if most <= 5 else "Band: minimum to maximum over seeds."
+    spread = "Thin lines: single seeds." if most <= 5 else "Band: minimum to maximum over seeds."
     key = f"Horizontal: epoch, 0 to {epochs[-1]}. Vertical: accuracy. Solid line: {solid}."
     key += f" Dashed gray line: {', '.join(dashed)}." if dashed else ""
-    key += f" Thick line: mean over seeds. {seeds_drawn}"
+    key += f" Thick line: mean over seeds. {spread}"
     key += f" Dotted line: chance, {number(chance)}." if chance is not None else ""
     return Panel(
         title, (FigureGroup(figures, key, _curve_table(title, curves, order, metrics, epochs), "small"),), caption
@@ -238,7 +238,7 @@ def _dot_plots(
     interval_name: str = "",
 ) -> FigureGroup:
     """One dot plot per column with aligned rows, and the table of all values."""
-    of_metric = intervals or {}
+    interval_by_metric = intervals or {}
     headroom = max(map(len, lines.values()))
     figures = tuple(
         Figure(
@@ -249,7 +249,7 @@ def _dot_plots(
                 lines=lines[key],
                 headroom=headroom,
                 color=colors.get(key, "first"),
-                intervals=of_metric.get(key),
+                intervals=interval_by_metric.get(key),
                 level=level,
             ),
             label,
@@ -258,7 +258,9 @@ def _dot_plots(
         for key, label in labels.items()
     )
     own_intervals = {
-        (scheme, labels[key]): estimate for key in labels for scheme, estimate in of_metric.get(key, {}).items()
+        (scheme, labels[key]): estimate
+        for key in labels
+        for scheme, estimate in interval_by_metric.get(key, {}).items()
     }
     cells = [(scheme, label) for key, label in labels.items() for scheme in order if columns[key].get(scheme)]
     bar = _interval_name(cells, own_intervals, interval_name, level)
@@ -321,12 +323,14 @@ def _value_table(
     return Table(caption, ("Encoding", "Score", "Mean", "SD", head, "Seed: value"), tuple(body))
 
 
-def _group_curves(rows: Sequence[Row], metrics: Sequence[str], setting: str) -> dict[str, dict[str, dict[int, BySeed]]]:
+def _group_curves(
+    rows: Sequence[Row], metrics: Sequence[str], condition: str
+) -> dict[str, dict[str, dict[int, BySeed]]]:
     """Group finite values: scheme -> metric -> seed -> epoch -> value."""
     curves: dict[str, dict[str, dict[int, BySeed]]] = {}
     for row in rows:
         value = row["value"]
-        if row["metric"] not in metrics or row.get("setting", "main") != setting:
+        if row["metric"] not in metrics or row.get("setting", "main") != condition:
             continue
         if not is_finite(value):
             continue
@@ -372,5 +376,5 @@ def _learning_curve_alt(scheme: str, by_metric: Mapping[str, Mapping[int, BySeed
     return f"{scheme}: accuracy by epoch. {'; '.join(ends)}."
 
 
-def _empty_panel(title: str, why: str) -> Panel:
-    return Panel(title, (Text((why,)),))
+def _empty_panel(title: str, reason: str) -> Panel:
+    return Panel(title, (Text((reason,)),))

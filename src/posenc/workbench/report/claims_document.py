@@ -43,11 +43,11 @@ def claims_markdown(
             "Pass both."
         )
     judged = {scale: judge_claims(claims, rows) for scale, rows in scales.items()}
-    summaries = [f"{scale}: {count_verdicts(of_one_scale)}." for scale, of_one_scale in judged.items()]
+    summaries = [f"{scale}: {count_verdicts(of_scale)}." for scale, of_scale in judged.items()]
     parts = [f"# {title}", *map(_wrap, notes), _verdict_table(claims, judged), _wrap(" ".join(summaries))]
     parts += [_wrap(RULE), _wrap(P_VALUES)]
     for place, claim in enumerate(claims):
-        parts.append(_claim_section(claim, {scale: of_one_scale[place] for scale, of_one_scale in judged.items()}))
+        parts.append(_claim_section(claim, {scale: of_scale[place] for scale, of_scale in judged.items()}))
     for scale, of_scale in (tables or {}).items():
         parts += [_table_section(scale, table) for table in of_scale]
     return "\n\n".join(parts) + "\n"
@@ -59,7 +59,7 @@ def _table_section(scale: str, table: Table) -> str:
 
 def _verdict_table(claims: Sequence[Claim], judged: Mapping[str, Sequence[JudgedClaim]]) -> str:
     body = [
-        (f"[{claim.name}](#{_anchor(claim.name)})", *(of_one_scale[place].verdict for of_one_scale in judged.values()))
+        (f"[{claim.name}](#{_anchor(claim.name)})", *(of_scale[place].verdict for of_scale in judged.values()))
         for place, claim in enumerate(claims)
     ]
     return _markdown_table(("claim", *judged), body)

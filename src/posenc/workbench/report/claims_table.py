@@ -63,6 +63,13 @@ class Quantity:
 
     Raises:
         ValueError: The range is empty or contains every number.
+
+    Example:
+        >>> from posenc.workbench import Quantity
+        >>> from posenc.workbench.report.estimators import difference
+        >>> quantity = Quantity("2d-fixed − 1d-fixed", difference("accuracy_ood", "2d-fixed", "1d-fixed"), low=0)
+        >>> quantity.range
+        '> 0'
     """
 
     name: str
@@ -106,6 +113,24 @@ class Claim:
 
     Raises:
         ValueError: Only one of `english` and `lang` is given, or there is no quantity.
+
+    Example:
+        >>> from posenc.workbench import Claim, Quantity
+        >>> from posenc.workbench.report.claims_table import judge_claim
+        >>> from posenc.workbench.report.estimators import difference
+        >>> claim = Claim(
+        ...     name="Two axes are better than one",
+        ...     source="a paper, Table 1",
+        ...     quote="2d-fixed generalizes best.",
+        ...     about="2d-fixed has a higher accuracy than 1d-fixed.",
+        ...     quantities=(Quantity("2d − 1d", difference("accuracy", "2d", "1d"), low=0),),
+        ...     control="An encoding of random numbers is as accurate.",
+        ...     controls=(Quantity("random − 2d", difference("accuracy", "random", "2d"), high=0),),
+        ...     panel="table",
+        ...     command="posenc run latin-squares",
+        ... )
+        >>> judge_claim(claim, rows=[]).verdict
+        'not measured'
     """
 
     name: str

@@ -43,15 +43,15 @@ class PairedDifference:
     over: str = "seed"
 
     def __call__(self, rows: Sequence[Row]) -> Estimate | None:
-        found = self.sides(rows)
-        return None if found is None else paired_difference(*found)
+        pairs = self.sides(rows)
+        return None if pairs is None else paired_difference(*pairs)
 
     def p_value(self, rows: Sequence[Row]) -> float | None:
         """Two-sided p-value of the paired t-test of a − b = 0; None with fewer than five pairs."""
-        found = self.sides(rows)
-        if found is None or len(found[0].keys() & found[1].keys()) < FEWEST_SEEDS_FOR_P:
+        pairs = self.sides(rows)
+        if pairs is None or len(pairs[0].keys() & pairs[1].keys()) < FEWEST_SEEDS_FOR_P:
             return None
-        return paired_p_value(*found)
+        return paired_p_value(*pairs)
 
 
 @dataclass(frozen=True)

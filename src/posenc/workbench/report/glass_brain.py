@@ -1,4 +1,4 @@
-"""Channels at their places in a glass brain, seen from the side, from behind and from above."""
+"""Glass-brain plots: channels at their brain coordinates, in lateral, posterior and dorsal view."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def glass_brain(
                 f"{len(coordinates)} positions and {len(modules)} modules."
             )
     markers = module_markers([module for _, modules, _ in items for module in modules])
-    drawn = tuple(
+    figures = tuple(
         Figure(
             _draw(np.asarray(coordinates, float), modules, markers, f"{title}-{name}"),
             name,
@@ -77,7 +77,7 @@ def glass_brain(
     table = Table(
         f"{title}: coordinates", ("Channel", "x (mm)", "y (mm)", "z (mm)", *(name for name, _, _ in items)), body
     )
-    return Panel(title, (FigureGroup(drawn, key, table, legend=module_legend(list(markers))),), caption)
+    return Panel(title, (FigureGroup(figures, key, table, legend=module_legend(list(markers))),), caption)
 
 
 def _in_brain_range(coordinates: np.ndarray) -> bool:

@@ -52,7 +52,7 @@ def _edge(block: tuple[list[int], float, float], low: float, high: float) -> flo
 
 
 def place_point_labels(
-    points: Sequence[tuple[float, float]], names: Sequence[str], size: float, inside: Box, kept_free: Sequence[Box] = ()
+    points: Sequence[tuple[float, float]], names: Sequence[str], size: float, inside: Box, avoid: Sequence[Box] = ()
 ) -> list[tuple[float, float]]:
     """Place one label near each point.
 
@@ -64,14 +64,14 @@ def place_point_labels(
         names: Label of each point.
         size: Font size, in the unit of the points.
         inside: Box that labels should stay in.
-        kept_free: Boxes that labels should avoid.
+        avoid: Boxes that labels should avoid.
 
     Returns:
         For each label its left end and the height of its middle.
     """
     points = list(points)
     occupied: list[Box] = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
-    occupied += kept_free
+    occupied += avoid
     positions: list[tuple[float, float]] = [(0.0, 0.0)] * len(points)
     # Crowded points are placed first, because they have the fewest free candidates.
     crowd = [sum(math.dist(a, b) < 40 for b in points) for a in points]

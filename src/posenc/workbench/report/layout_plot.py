@@ -72,7 +72,7 @@ def _check_positions(name: str, points: np.ndarray, shape: tuple[int, int]) -> n
     if array.shape != needed:
         raise ValueError(f"A layout of a {shape[0]} x {shape[1]} grid is {needed}; {name} has the shape {array.shape}.")
     if not np.isfinite(array).all():
-        raise ValueError(f"Positions must be finite to be drawn; {name} has some that are not. Leave it out.")
+        raise ValueError(f"A layout plot needs finite positions; {name} has some that are not. Leave it out.")
     return array
 
 

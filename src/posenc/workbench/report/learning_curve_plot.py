@@ -1,4 +1,4 @@
-"""A small plot of a learning curve: a score against the training epoch."""
+"""Small learning-curve plots: a score by training epoch."""
 
 from __future__ import annotations
 

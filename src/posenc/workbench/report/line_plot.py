@@ -1,4 +1,4 @@
-"""Line plots: a metric by a numeric parameter (noise level, parameter count), with reference curves from elsewhere."""
+"""Line plots: a metric by a numeric parameter (noise level, parameter count), with published reference curves."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def line_plot(
         y_label: Label of the vertical axis, with its unit.
         caption: Text below the title.
         bounds: Range of the metric, used for the axis and for clipping intervals; None if it has no bounds.
-        reference: name -> x -> (mean, SD) of curves from elsewhere, drawn in gray. A curve with the name of a series is
-            drawn in that series' plot if each series has its own.
+        reference: name -> x -> (mean, SD) of reference curves, such as published ones, drawn in gray. A curve with the
+            name of a series is drawn in that series' plot if each series has its own.
         chance: Value at chance level, drawn as a dotted line.
         level: Coverage of the t-intervals.
         log_x: Use a logarithmic horizontal axis.
@@ -247,7 +247,7 @@ def _draw_reference(axes: Axes, points: ReferenceCurve, place: int) -> None:
 def _label_ends(
     axes: Axes, ends: Sequence[tuple[str, float, float, str]], texts: Mapping[str, Sequence[str]], frame: Frame
 ) -> None:
-    """Print the name of each line at the right, as near to the height of its end as the other names allow."""
+    """Print the name of each line at the right, near the height of its last point and without overlap."""
     height = axes.get_window_extent().height
     low, high = frame.bounds
     unit = (high - low) / height
@@ -300,7 +300,7 @@ def _tick(value: float) -> str:
 
 
 def _select_ticks(numbers: Sequence[float], log_x: bool, most: int) -> list[float]:
-    """Select ticks that have room for a label: both ends, and between them those far enough from the previous one."""
+    """Select ticks with enough space for their labels: both ends, and those far enough from the previous tick."""
     scale = math.log if log_x else float
     low, high = scale(numbers[0]), scale(numbers[-1])
     gap = (high - low) / most

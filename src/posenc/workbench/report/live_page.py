@@ -23,7 +23,7 @@ def snapshot_path(root: Path, key: str) -> Path:
         key: Identity of the run.
 
     Returns:
-        The PNG file below the store's pages. It is kept after the run has finished.
+        The PNG file below the store's pages. It remains after the run has finished.
     """
     return root / "pages" / "now" / f"{key}.png"
 

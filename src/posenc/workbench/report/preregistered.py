@@ -33,6 +33,18 @@ class Prediction:
         conditions: One condition, paired by seed; or several, one pair of means over seeds for each.
         unit: Unit of the metric, such as "dB".
         metric_name: Name of the metric in sentences; the stored name by default.
+
+    Example:
+        >>> from posenc.workbench import Prediction
+        >>> from posenc.workbench.report.preregistered import judge_predictions
+        >>> rows = [
+        ...     {"setting": "main", "scheme": scheme, "seed": seed, "metric": "psnr", "value": value + 0.1 * seed}
+        ...     for scheme, value in (("dense", 32.0), ("none", 17.0))
+        ...     for seed in range(3)
+        ... ]
+        >>> (finding,) = judge_predictions(rows, [Prediction("psnr", better="dense", worse="none", unit="dB")])
+        >>> finding.word
+        'Came true'
     """
 
     metric: str

@@ -91,7 +91,7 @@ def score_plots(
             log=log,
         )
         means = ", ".join(
-            f"{row} {number(mean(list(by_scheme[row].values())), 3)}" for row in order if row in by_scheme
+            f"{scheme} {number(mean(list(by_scheme[scheme].values())), 3)}" for scheme in order if scheme in by_scheme
         )
         figures.append(Figure(svg, score.title, f"{score.title} ({score.unit}) by encoding. Means: {means}."))
     numbers = _value_table(f"{title}: values", columns, metrics, order, level, over)
@@ -106,8 +106,10 @@ def _by_label(by_scheme: Mapping[str, BySeed], condition: str) -> dict[str, BySe
 def _order_schemes(columns: Mapping[str, Mapping[str, BySeed]], *, higher: bool) -> list[str]:
     order: list[str] = []
     for by_scheme in columns.values():
-        best = sorted(by_scheme, key=lambda row: ((-1 if higher else 1) * mean(list(by_scheme[row].values())), row))
-        order += [row for row in best if row not in order]
+        best = sorted(
+            by_scheme, key=lambda scheme: ((-1 if higher else 1) * mean(list(by_scheme[scheme].values())), scheme)
+        )
+        order += [scheme for scheme in best if scheme not in order]
     return order
 
 
@@ -142,9 +144,9 @@ def _value_table(
     over: str,
 ) -> Table:
     body = []
-    for row in order:
+    for scheme in order:
         for metric, by_scheme in columns.items():
-            seeds = by_scheme.get(row)
+            seeds = by_scheme.get(scheme)
             if not seeds:
                 continue
             estimate: Estimate = t_interval(list(seeds.values()), level)
@@ -154,7 +156,7 @@ def _value_table(
             within = (-math.inf if least is None else least, math.inf if most is None else most)
             reach = interval(estimate, digits, within) if estimate.known else "–"
             score = f"{metrics[metric].title} ({metrics[metric].unit})"
-            body.append((row, score, number(estimate.mean, digits), reach, each))
+            body.append((scheme, score, number(estimate.mean, digits), reach, each))
     return Table(
         caption, ("Encoding", "Score", "Mean", f"{level:.0%} interval", f"{capitalize(over)}: value"), tuple(body)
     )

@@ -80,8 +80,8 @@ def token_maps(
         alt = f"{name}: map of {len(channels)} tokens by multidimensional scaling of their learned positions. {note}"
         figures.append(Figure(_draw_map(points, channels, module_of, f"{title}-{name}"), name, alt.strip(), note))
     key = (
-        "Point: one token. The map keeps the distances between learned positions as well as a plane can "
-        "(multidimensional scaling); its rotation, reflection and axes are arbitrary."
+        "Point: one token. Multidimensional scaling: distances in the map approximate the distances between learned "
+        "positions. Rotation, reflection and axes of the map are arbitrary."
     )
     key += " Color and shape: module." if modules is not None else ""
     key += (
@@ -126,18 +126,18 @@ def _label_points(axes: Axes, points: np.ndarray, names: Sequence[str]) -> None:
     places = place_point_labels([(x, y) for x, y in where], short, LABEL_SIZE, (box.x0, box.y0, box.x1, box.y1))
     for name, point, (x, y), (left, middle) in zip(short, points, where, places, strict=True):
         away = abs(middle - y) > 14 or left - x > 12 or x - left > 14 + CHARACTER_WIDTH * LABEL_SIZE * len(name)
-        hair = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
+        leader_line = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
         axes.annotate(name, (float(point[0]), float(point[1])), xytext=(left - x, middle - y), color=FOREGROUND,
                       ha="left", textcoords="offset points", fontsize=LABEL_SIZE, va="center",
-                      arrowprops=hair if away else None)  # fmt: skip
+                      arrowprops=leader_line if away else None)  # fmt: skip
 
 
-def module_legend(modules: Sequence[str], of: str = "") -> Figure:
+def module_legend(modules: Sequence[str], panel_title: str = "") -> Figure:
     """Draw a legend of modules.
 
     Args:
         modules: Module names; repeated names count once.
-        of: Title of the panel, which makes the SVG ids unique where a page has several legends.
+        panel_title: Title of the panel, which makes the SVG ids unique where a page has several legends.
 
     Returns:
         The legend.
@@ -159,7 +159,7 @@ def module_legend(modules: Sequence[str], of: str = "") -> Figure:
         for (module, (color, shape)), (left, row) in zip(markers.items(), places, strict=True):
             axes.plot([left], [gap * row + 11], marker=shape, color=color, markersize=7, markeredgewidth=0)
             axes.text(left + 9, gap * row + 11, module, va="center", fontsize=12, color=FOREGROUND)
-        svg = page_svg(figure, id_prefix("modules", of, *markers))
+        svg = page_svg(figure, id_prefix("modules", panel_title, *markers))
     return Figure(svg, "Modules", f"Legend of modules, each with its color and shape: {', '.join(markers)}.")
 
 
@@ -196,10 +196,14 @@ def token_dendrogram(
     svg = _draw_tree(tree["icoord"], tree["dcoord"], names, ordered_modules, title)
     alt = f"Dendrogram of {len(channels)} tokens. From top to bottom: {', '.join(channels[leaf] for leaf in order)}."
     key = "Two groups join at their mean distance, which increases from right to left (average linkage, UPGMA)."
-    picture = Figure(svg, "Dendrogram of tokens", alt)
+    tree_figure = Figure(svg, "Dendrogram of tokens", alt)
     return Panel(
         title,
-        (FigureGroup((picture,), key, table, legend=module_legend(module_of, title) if modules is not None else None),),
+        (
+            FigureGroup(
+                (tree_figure,), key, table, legend=module_legend(module_of, title) if modules is not None else None
+            ),
+        ),
         caption,
     )
 

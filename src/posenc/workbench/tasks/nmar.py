@@ -40,7 +40,7 @@ BURN_IN = 500
 DIVERGED = 1e12
 """A network has diverged where a node passes this value."""
 CHECKED_STEPS = 2000
-"""Default number of steps within which divergence is looked for."""
+"""Default number of steps that are checked for divergence."""
 Range = tuple[float, float]
 
 
@@ -108,7 +108,7 @@ def simulate(config: NMAR, steps: int, seed: int, *, run: int = 0) -> Network:
         run: Number of the noise sequence: another number gives new samples of the same network, for testing.
 
     Raises:
-        ValueError: ``steps`` is below 1, or the network diverges; the message says at which step.
+        ValueError: ``steps`` is below 1, or the network diverges; the message states the step.
     """
     if steps < 1:
         raise ValueError(f"at least one step is simulated; got steps={steps}.")
@@ -131,13 +131,13 @@ def divergence_step(config: NMAR, seed: int, *, steps: int = CHECKED_STEPS) -> i
 
 def _draw_network(config: NMAR, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
     """Draw ``w (p, N)``, the coupling ``(N, N)`` (lambda and eta, zero diagonal) and the order of the nodes."""
-    chance = np.random.default_rng([seed, 0])
+    rng = np.random.default_rng([seed, 0])
     n, modules = config.nodes, np.repeat(np.arange(len(config.sizes)), config.sizes)
-    w = chance.uniform(*config.w, (config.lags, n)) / (config.lags if config.reading == "average" else 1)
+    w = rng.uniform(*config.w, (config.lags, n)) / (config.lags if config.reading == "average" else 1)
     same = modules[:, None] == modules
-    coupling = np.where(same, chance.uniform(*config.within, (n, n)), chance.uniform(*config.between, (n, n)))
+    coupling = np.where(same, rng.uniform(*config.within, (n, n)), rng.uniform(*config.between, (n, n)))
     np.fill_diagonal(coupling, 0)
-    return w, coupling, chance.permutation(n)
+    return w, coupling, rng.permutation(n)
 
 
 def _run(

@@ -1,9 +1,9 @@
 """Permuted image patches: images cut into patches, with one secret permutation of the patches for all images.
 
 An image of 28 x 28 pixels is 49 patches of 4 x 4, and each patch is a token of 16 numbers. One random permutation, the
-same for all images, decides the order of the tokens, so the order carries no information that a network could use. The
-true positions are known to the measurement alone. A learned encoding that places true neighbors near each other has
-recovered the grid from the data.
+same for all images, decides the order of the tokens, so the order carries no information that a network could use. Only
+the measurements use the true positions. A learned encoding that places true neighbors near each other has recovered the
+grid from the data.
 
 >>> images = torch.arange(2 * 28 * 28).reshape(2, 28, 28) % 256
 >>> patches = permute_patches(images, seed=0)

@@ -1,10 +1,10 @@
-"""Synthetic recall tasks, copying and multi-query needle retrieval, whose answers stand in the text.
+"""Synthetic recall tasks whose answers stand in the text: copying, and multi-query needle retrieval.
 
     copy     x_1 .. x_n | x_1 .. x_n                            after the bar, repeat all symbols
     needle   f f k_1 v_1 f .. k_2 v_2 f | k_2 v_2 k_1 v_1       keys are queried in another order; the answer is v
 
 Fillers f, keys k and values v are symbols of three separate kinds, and no key occurs twice before the bar. A sample
-has ``length`` tokens. Shorter ones are padded at the end, where the answers of a causal model cannot see it.
+has ``length`` tokens. Shorter ones are padded at the end, which a causal model cannot attend to from the answers.
 
 References:
     Copying as a test of length generalization: Kazemnejad et al. 2023, arXiv 2305.19466, section 4. Needles are
@@ -95,16 +95,16 @@ def needle_samples(
             f"{needles} needles take as many different keys and a length of at least {max(least, 5)}; got "
             f"symbols={symbols}, length={length}."
         )
-    room = length - 2 * needles - 1  # tokens before the bar: fillers and needles
-    sizes = torch.full((samples,), room)
-    sizes = sizes if full else torch.randint(2 * needles, room + 1, (samples,), generator=generator)
+    text_length = length - 2 * needles - 1  # tokens before the bar: fillers and needles
+    sizes = torch.full((samples,), text_length)
+    sizes = sizes if full else torch.randint(2 * needles, text_length + 1, (samples,), generator=generator)
     keys = torch.rand(samples, symbols, generator=generator).argsort(-1)[:, :needles] + SPECIAL
     values = torch.randint(symbols, (samples, needles), generator=generator) + SPECIAL + symbols
     fillers = torch.randint(symbols, (samples, length), generator=generator) + SPECIAL + 2 * symbols
     # the text is a row of items, each one filler or one needle of two tokens: choose needles without replacement
     items = sizes - needles
-    chances = torch.rand(samples, room - needles, generator=generator)
-    chances = chances.masked_fill(torch.arange(room - needles) >= items[:, None], 2.0)
+    chances = torch.rand(samples, text_length - needles, generator=generator)
+    chances = chances.masked_fill(torch.arange(text_length - needles) >= items[:, None], 2.0)
     chosen = chances.argsort(-1)[:, :needles].sort(-1).values
     at = chosen + torch.arange(needles)  # each earlier needle shifts the place by one
     tokens = fillers.scatter(1, at, keys).scatter(1, at + 1, values)

@@ -61,17 +61,17 @@ def simulate(
             f"a simulation has at least one subject, two frames and two channels, in networks of at least one; got "
             f"subjects={subjects}, frames={frames}, networks={dict(networks)}, noise={noise:g}."
         )
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     names = np.repeat(list(networks), list(networks.values()))
     network_of = np.repeat(np.arange(len(networks)), list(networks.values()))
-    order = chance.permutation(len(names))
-    loadings = chance.uniform(*LOADINGS, len(names))
+    order = rng.permutation(len(names))
+    loadings = rng.uniform(*LOADINGS, len(names))
     series = []
     for _ in range(subjects):
-        z = _time_courses(1 + len(networks), frames, chance)
-        subject_loadings = loadings + SUBJECT_SD * chance.standard_normal(len(names))
+        z = _time_courses(1 + len(networks), frames, rng)
+        subject_loadings = loadings + SUBJECT_SD * rng.standard_normal(len(names))
         f = np.sqrt(1 - SHARED_PART) * z[1:] + np.sqrt(SHARED_PART) * z[0]
-        x = subject_loadings[:, None] * f[network_of] + noise * _time_courses(len(names), frames, chance)
+        x = subject_loadings[:, None] * f[network_of] + noise * _time_courses(len(names), frames, rng)
         series.append(x[order].astype(np.float32))
     return Recordings(
         tuple(series),
@@ -81,9 +81,9 @@ def simulate(
     )
 
 
-def _time_courses(count: int, frames: int, chance: np.random.Generator) -> np.ndarray:
+def _time_courses(count: int, frames: int, rng: np.random.Generator) -> np.ndarray:
     """AR(1) time courses of variance 1, ``(count, frames)``."""
-    x = chance.standard_normal((BURN_IN + frames, count))
+    x = rng.standard_normal((BURN_IN + frames, count))
     x[1:] *= np.sqrt(1 - AR_COEFFICIENT**2)
     for t in range(1, len(x)):
         x[t] += AR_COEFFICIENT * x[t - 1]

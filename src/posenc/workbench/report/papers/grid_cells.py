@@ -35,7 +35,7 @@ def hexagons() -> Panel:
     points = torch.stack(torch.meshgrid(line, line, indexing="ij"), -1)
     waves = 2 * math.pi * simplex.directions(2)
     maps = [(f"wave at {120 * i} degrees", grid_cells.firing(points, waves[i : i + 1])) for i in range(3)]
-    maps.append(("their sum", grid_cells.firing_map(4.0, 61, wavelength=1.0)))
+    maps.append(("sum of the waves", grid_cells.firing_map(4.0, 61, wavelength=1.0)))
     return heat_maps(
         [(name, cells.numpy()) for name, cells in maps],
         title="Hexagonal firing map of three plane waves",
@@ -54,10 +54,10 @@ def interference() -> Panel:
     heading = torch.tensor([math.cos(math.pi / 6), math.sin(math.pi / 6)], dtype=torch.float64)
     path = 2 * times[:, None] * heading
     waves = 2 * math.pi * simplex.directions(2)
-    together = grid_cells.oscillator_phases(path, times, waves).cos().sum(-1)
+    activation = grid_cells.oscillator_phases(path, times, waves).cos().sum(-1)
     envelope = torch.exp(1j * (path @ waves.mT)).sum(-1).abs()
     return line_plot(
-        {"three oscillators": _curve(times, together), "envelope": _curve(times, envelope)},
+        {"three oscillators": _curve(times, activation), "envelope": _curve(times, envelope)},
         title="Oscillatory interference along a path",
         x_label="time (s)",
         y_label="activation (sum of cosines)",
@@ -69,16 +69,16 @@ def interference() -> Panel:
 
 
 def fields() -> Panel:
-    """Fig. 2: number of fields of the finer module within one field."""
+    """Fig. 2: number of firing fields of the finer module within one firing field."""
     sizes = [0.1 * step for step in range(1, 31)]
     inside = {}
     for size in sizes:
         inside[size] = {0: float(grid_cells.fields_against_periods([1.0, 4.0], [0.5, size])[0].inside)}
     panel = line_plot(
         {"finer fields": inside},
-        title="Finer fields within one field",
+        title="Number of finer firing fields within one firing field",
         x_label="field diameter (periods of the finer module)",
-        y_label="finer fields inside (count)",
+        y_label="number of finer fields",
         bounds=(0.0, 4.0),
         caption="Fig. 2: a field of at most one finer period contains one field of the finer module; a larger field "
         "makes the position ambiguous. This gives l_i ≤ λ_{i−1}, from which the optimal scale ratio follows.",
@@ -91,7 +91,7 @@ def fields() -> Panel:
             cells = (row.period, row.field, row.finer_period)
             body.append((*(number(cell, 3) for cell in cells), str(row.inside), "yes" if row.ambiguous else "no"))
     columns = ("Period λ_i", "Field diameter l_i", "Finer period λ_{i−1}", "Finer fields inside", "Ambiguous")
-    return _with(
+    return _append_block(
         panel,
         Table(
             "Modules with scale ratio √e: fields of the largest allowed diameter, then 1.2 times wider",
@@ -117,7 +117,7 @@ def economy() -> Panel:
         for row in grid_cells.economy(AXES)
     )
     columns = ("Axes P", "Optimal ρ", "Optimal ratio e^(1/P)", "Minimum width for base 10,000 (eq. 15)")
-    return _with(panel, Table("Optimal scale ratio", columns, body))
+    return _append_block(panel, Table("Optimal scale ratio", columns, body))
 
 
 def widths() -> Panel:
@@ -197,8 +197,8 @@ def profiles() -> Panel:
     return line_plot(
         {name: _curve(product.line, product.profile) for name, product in _inner_products().items()},
         title="Inner products along x = 0.5",
-        x_label="y",
-        y_label="inner product",
+        x_label="y (sides of the unit square)",
+        y_label="inner product (normalized to 1 at the center)",
         bounds=None,
         caption="Fig. 3: profiles of the surfaces above along x = 0.5.",
     )
@@ -223,5 +223,5 @@ def _axes(count: int) -> str:
     return f"{count} axis" if count == 1 else f"{count} axes"
 
 
-def _with(panel: Panel, block: Block) -> Panel:
+def _append_block(panel: Panel, block: Block) -> Panel:
     return dataclasses.replace(panel, blocks=(*panel.blocks, block))

@@ -8,8 +8,8 @@ pipeline is that of arXiv 2406.08272, appendix A.2. Reading needs nibabel and ni
 Example, the nuisance regressors of a run of 200 frames:
 
 >>> import numpy as np
->>> chance = np.random.default_rng(0)
->>> motion, white, fluid = chance.normal(size=(200, 6)), chance.normal(size=(200, 50)), chance.normal(size=(200, 30))
+>>> rng = np.random.default_rng(0)
+>>> motion, white, fluid = rng.normal(size=(200, 6)), rng.normal(size=(200, 50)), rng.normal(size=(200, 30))
 >>> nuisance_regressors(motion, white, fluid).shape  # 4 (6 + 5 + 5)
 (200, 64)
 >>> nuisance_regressors(motion, None, None).shape

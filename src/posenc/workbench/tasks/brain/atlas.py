@@ -117,7 +117,7 @@ def resample_atlas(atlas: Atlas, path: Path, image: Any) -> np.ndarray:
     if other and atlas.space and other != atlas.space:
         raise ValueError(
             f"{path.name} is in {other} space and the atlas {atlas.path.name} in {atlas.space} space. Take both in "
-            f"one; where a header is wrong, say it in the file's name: _space-{atlas.space}_"
+            f"one. Where a header is wrong, state the space in the file name: _space-{atlas.space}_"
         )
     values = _whole_numbers(atlas.path, atlas.image)
     grid = image.slicer[..., 0]
@@ -128,7 +128,7 @@ def resample_atlas(atlas: Atlas, path: Path, image: Any) -> np.ndarray:
     if coverage < MIN_COVERAGE:
         raise ValueError(
             f"{path.name} and the atlas {atlas.path.name} lie in different spaces: {coverage:.0%} of the atlas is "
-            f"within what the series sees ({_extent(image, grid.shape)} mm; the atlas: "
+            f"in the field of view of the series ({_extent(image, grid.shape)} mm; the atlas: "
             f"{_extent(atlas.image, atlas.image.shape)} mm). Bring one into the space of the other."
         )
     if grid.shape == atlas.image.shape and np.allclose(image.affine, atlas.image.affine):
@@ -175,8 +175,8 @@ def _read_names(path: Path, labels: np.ndarray) -> tuple[tuple[str, ...], tuple[
         listed = [entry for entry in listed if entry.lower() != "background"]
         if len(listed) != len(labels):
             raise ValueError(
-                f"{path} has {len(listed)} names and the atlas {len(labels)} parcels. Give one a line in the order of "
-                "the atlas's numbers, or a table with the columns index and name."
+                f"{path} has {len(listed)} names and the atlas {len(labels)} parcels. Write one name per line in the "
+                "order of the atlas's numbers, or a table with the columns index and name."
             )
         return tuple(listed), None
     cells = {int(row[number]): row for row in rows if len(row) > max(name, number) and row[number].strip().isdigit()}

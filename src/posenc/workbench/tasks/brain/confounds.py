@@ -110,7 +110,7 @@ def nuisance_regressors(
 
 
 def run_regressors(run: Run, frames: int, first: int) -> tuple[np.ndarray | None, np.ndarray]:
-    """Confound regressors of a run, and the frames to keep.
+    """Confound regressors of a run, and the indices of the frames that are used.
 
     A table of fMRIPrep also lists further first frames that are not steady; they are dropped too.
 
@@ -120,31 +120,31 @@ def run_regressors(run: Run, frames: int, first: int) -> tuple[np.ndarray | None
         first: Number of frames dropped at the beginning.
 
     Returns:
-        Regressors ``(kept, k)`` or None, and the indices of the kept frames.
+        Regressors ``(frames used, k)`` or None, and the indices of these frames.
 
     Raises:
         ValueError: A table has another length, there are masks without volumes, or masks or motion beside a table of
             fMRIPrep, which has its own.
     """
-    kept = np.arange(first, frames)
+    used_frames = np.arange(first, frames)
     if run.confounds is not None and run.confounds.name.endswith(FMRIPREP):
         beside = [path.name for path in (run.motion, run.white_matter, run.ventricles) if path is not None]
         if beside:
             raise ValueError(
                 f"{run.confounds} is fMRIPrep's and has motion and aCompCor of its own, so {' and '.join(beside)} "
-                "would count the same noise twice. Take them away, or the table."
+                "would count the same noise twice. Remove either these files or the table."
             )
-        return _fmriprep_regressors(run.confounds, run.series, frames, kept)
+        return _fmriprep_regressors(run.confounds, run.series, frames, used_frames)
     parts = []
     if run.confounds is not None:
-        parts.append(_read_regressors(run.confounds, frames, kept))
-    motion = None if run.motion is None else _read_regressors(run.motion, frames, kept)
+        parts.append(_read_regressors(run.confounds, frames, used_frames))
+    motion = None if run.motion is None else _read_regressors(run.motion, frames, used_frames)
     if motion is not None and motion.shape[1] < MOTION:
         raise ValueError(f"{run.motion} has the six motion parameters first; got {motion.shape[1]} columns.")
     masks = [None if mask is None else _mask_voxels(run, mask, first) for mask in (run.white_matter, run.ventricles)]
     if (noise := nuisance_regressors(motion, masks[0], masks[1])) is not None:
         parts.append(noise)
-    return (np.hstack(parts) if parts else None), kept
+    return (np.hstack(parts) if parts else None), used_frames
 
 
 def clean_series(series: np.ndarray, confounds: np.ndarray | None) -> np.ndarray:
@@ -167,14 +167,14 @@ def clean_series(series: np.ndarray, confounds: np.ndarray | None) -> np.ndarray
     except ImportError as error:
         raise ValueError(f"brain series are cleaned by nilearn: {EXTRA}") from error
     if confounds is not None and len(confounds) != len(series):
-        raise ValueError(f"confounds have a row a frame: {len(series)} are needed; got {len(confounds)}.")
+        raise ValueError(f"confounds have one row per frame: {len(series)} are needed; got {len(confounds)}.")
     if confounds is not None and len(series) < confounds.shape[1] + 3:
         raise ValueError(
-            f"{confounds.shape[1]} regressors leave nothing of {len(series)} frames. Use longer runs, or fewer of them."
+            f"{confounds.shape[1]} regressors leave nothing of {len(series)} frames. Use longer runs or fewer."
         )
     if confounds is not None:
         if not np.isfinite(confounds).all():
-            raise ValueError("confounds have a finite number for every frame; these have not. Leave such columns out.")
+            raise ValueError("confounds have a finite number for every frame; these do not. Leave such columns out.")
         confounds = confounds[
             :, varying_columns(confounds)
         ]  # a detrended constant is rounding noise, which standardizing would enlarge
@@ -210,7 +210,7 @@ def read_table(path: Path) -> np.ndarray:
     if rows and any(_number(cell) is None for cell in rows[0]):
         rows = rows[1:]
     if not rows:
-        raise ValueError(f"{path} has no rows of numbers. A table of confounds has one a frame.")
+        raise ValueError(f"{path} has no rows of numbers. A table of confounds has one row per frame.")
     values = []
     for place, row in enumerate(rows):
         values_of_row = [_number(cell) for cell in row]
@@ -238,16 +238,16 @@ def _number(cell: str) -> float | None:
         return None
 
 
-def _read_regressors(path: Path, frames: int, kept: np.ndarray) -> np.ndarray:
+def _read_regressors(path: Path, frames: int, used_frames: np.ndarray) -> np.ndarray:
     table = read_table(path)
     _check_length(path, len(table), frames)
     table[0, np.isnan(table[0])] = 0  # the first frame of a run has no derivative, written n/a
-    table = table[kept]
+    table = table[used_frames]
     if not np.isfinite(table).all():
         row, column = np.argwhere(~np.isfinite(table))[0]
         raise ValueError(
-            f"{path} has no number in column {column + 1} of frame {kept[row] + 1}; a regressor needs one a frame. "
-            "Leave the column out."
+            f"{path} has no number in column {column + 1} of frame {used_frames[row] + 1}; a regressor needs a number "
+            "for every frame. Leave the column out."
         )
     return table
 
@@ -255,18 +255,20 @@ def _read_regressors(path: Path, frames: int, kept: np.ndarray) -> np.ndarray:
 def _check_length(path: Path, rows: int, frames: int) -> None:
     if rows != frames:
         raise ValueError(
-            f"{path} has {rows} rows and its run has {frames} frames; it needs one a frame. Is it another's?"
+            f"{path} has {rows} rows and its run has {frames} frames; it needs one row per frame. Is it of another run?"
         )
 
 
-def _fmriprep_regressors(table: Path, series: Path, frames: int, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _fmriprep_regressors(
+    table: Path, series: Path, frames: int, used_frames: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The 64 regressors from fMRIPrep's components, with the slow cosines that fMRIPrep removed before them."""
     from nilearn.interfaces.fmriprep import load_confounds
 
     if not table.with_suffix(".json").is_file():
         raise ValueError(
-            f"{table} needs its .json beside it, which says of which mask each component is. Copy it there, or give a "
-            f"table of the columns that you want under another name, as {table.name.split('_desc-')[0]}_confounds.tsv"
+            f"{table} needs its .json beside it, which states the mask of each component. Copy it there, or give a "
+            f"table of the columns that you want under another name: {table.name.split('_desc-')[0]}_confounds.tsv"
         )
     _check_length(table, len(read_table(table)), frames)
     try:
@@ -282,11 +284,13 @@ def _fmriprep_regressors(table: Path, series: Path, frames: int, kept: np.ndarra
         raise ValueError(f"{table} cannot be used: {' '.join(str(error).split())}") from error
     table_frame, steady = loaded
     if steady is not None:
-        kept = np.intersect1d(kept, steady)
+        used_frames = np.intersect1d(used_frames, steady)
     slow = [name for name in table_frame.columns if name.startswith("cosine")]
     noise = [name for name in table_frame.columns if name not in slow]
-    values = table_frame.iloc[kept]
-    return np.hstack([expand_confounds(values[noise].to_numpy(np.float64)), values[slow].to_numpy(np.float64)]), kept
+    values = table_frame.iloc[used_frames]
+    return np.hstack(
+        [expand_confounds(values[noise].to_numpy(np.float64)), values[slow].to_numpy(np.float64)]
+    ), used_frames
 
 
 def _mask_voxels(run: Run, mask: Path, first: int) -> np.ndarray:
@@ -297,7 +301,7 @@ def _mask_voxels(run: Run, mask: Path, first: int) -> np.ndarray:
     if not path.name.endswith((".nii", ".nii.gz")) or path.name.endswith((".dtseries.nii", ".ptseries.nii")):
         raise ValueError(
             f"aCompCor takes the voxels of volumes, and {run.series.name} has none. Put the same run beside it as "
-            "volumes (.nii.gz), or take the masks away."
+            "volumes (.nii.gz), or remove the masks."
         )
     image, frames = load_volume_series(path, first)
     mask_image = load_image(mask)

@@ -18,7 +18,7 @@ PARCELS, NETWORKS = 100, 7
 ABOUT = """\
 Films watched by children and adults, one run each, a frame every 2 s, preprocessed by fMRIPrep, at 4 mm.
 Source: OpenNeuro ds000228; the preprocessed copy, https://osf.io/5hju4, fetched by nilearn's fetch_development_fmri,
-whose words on its use are: "usage is unrestricted for non-commercial research purposes."
+whose terms of use are: "usage is unrestricted for non-commercial research purposes."
 Cite: Richardson et al. 2018, Nature Communications 9, 1027.
 Confounds: nilearn's 15 of fMRIPrep's (motion, framewise displacement, aCompCor, white matter, ventricles).
 Atlas: Schaefer et al. 2018, Cerebral Cortex 28, 3095: 100 parcels in the 7 networks of Yeo et al. 2011. License: MIT.
@@ -28,8 +28,8 @@ The Human Connectome Project's data are open to everybody who accepts its terms;
 
 1. Young adults: https://www.humanconnectome.org/study/hcp-young-adult
    Register there, and accept the "WU-Minn HCP Consortium Open Access Data Use Terms". Family structure and the like
-   need the Restricted Data Use Terms besides; this study needs neither.
-2. Take resting-state runs as grayordinates, one .dtseries.nii a run, and beside each its Movement_Regressors.txt:
+   also need the Restricted Data Use Terms; this study uses no such data.
+2. Take resting-state runs as grayordinates, one .dtseries.nii per run, and beside each its Movement_Regressors.txt:
    rfMRI_REST*_Atlas_MSMAll_hp2000_clean.dtseries.nii, which ICA-FIX has cleaned already; or, as arXiv 2406.08272,
    rfMRI_REST*_Atlas_MSMAll.dtseries.nii, minimally preprocessed, with rfMRI_REST*.nii.gz beside it and masks
    white_matter.nii.gz and ventricles.nii.gz for aCompCor.
@@ -67,19 +67,20 @@ def download_development_fmri(folder: Path, subjects: int = 10) -> Path:
         )  # fmt: skip
     except (OSError, ValueError, RuntimeError) as error:  # requests' errors are OSErrors
         raise ValueError(
-            f"development-fmri could not be fetched ({type(error).__name__}). It needs the network once, to osf.io and "
-            "raw.githubusercontent.com. Try again, or take runs of your own: docs/brain.md says how to lay them out."
+            f"development-fmri could not be downloaded ({type(error).__name__}). The first download needs a connection "
+            "to osf.io and raw.githubusercontent.com. Try again, or use runs of your own: docs/brain.md states the "
+            "layout of the folder."
         ) from error
     try:
         return _copy_to_bids(folder, downloaded.func, downloaded.confounds, Path(atlas.maps), atlas.labels)
     except OSError as error:
         raise ValueError(
-            f"{folder} cannot be written to ({error.strerror or error}). Name another: --to DIR"
+            f"{folder} cannot be written to ({error.strerror or error}). Name another folder: --to DIR"
         ) from error
 
 
 def _copy_to_bids(folder: Path, runs: Sequence[str], tables: Sequence[str], atlas: Path, labels: Sequence[Any]) -> Path:
-    """Copy the files to BIDS's places, the atlas last, so that an interrupted copy is never taken for a whole one."""
+    """Copy the files into the layout of BIDS, the atlas last, so that an interrupted copy is not read as whole."""
     folder.mkdir(parents=True, exist_ok=True)
     for run, table in zip(runs, tables, strict=True):
         place = folder / Path(run).name.split("_")[0] / "func"

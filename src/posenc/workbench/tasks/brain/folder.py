@@ -92,24 +92,24 @@ def find_runs(folder: Path, patterns: Sequence[str]) -> list[Run]:
     """Runs below a folder in the order of their names, each with the files for its confound regression."""
     paths = sorted({path for pattern in patterns for path in folder.rglob(pattern)})
     if not paths:
-        raise ValueError(f"{folder} has an atlas and no series for it: {' or '.join(patterns[:2])}. Name them so.")
+        raise ValueError(f"{folder} has an atlas and no series for it. Name the series {' or '.join(patterns[:2])}.")
     runs: dict[tuple[Path, str], Path] = {}
     for path in paths:
         twice = runs.setdefault((path.parent, run_name(path)), path)
         if twice != path:
             raise ValueError(
-                f"{twice.name} and {path.name} are one run, {run_name(path)}, twice. Keep in {folder} the one that "
-                "lies on the atlas."
+                f"{twice.name} and {path.name} are one run, {run_name(path)}, twice. Keep in {folder} only the file "
+                "in the space of the atlas."
             )
-    found_runs = [_run(folder, path) for path in paths]
-    cleaned = [run for run in found_runs if run.confounds or run.motion or run.white_matter or run.ventricles]
-    if cleaned and len(cleaned) < len(found_runs):
-        without = next(run for run in found_runs if run not in cleaned)
+    all_runs = [_run(folder, path) for path in paths]
+    cleaned = [run for run in all_runs if run.confounds or run.motion or run.white_matter or run.ventricles]
+    if cleaned and len(cleaned) < len(all_runs):
+        without = next(run for run in all_runs if run not in cleaned)
         raise ValueError(
-            f"{cleaned[0].series.name} has a table of confounds or masks beside it and {without.series.name} has not. "
-            "Give all runs theirs, or none."
+            f"{cleaned[0].series.name} has a table of confounds or masks beside it and {without.series.name} has none. "
+            "Give them to all runs, or to no run."
         )
-    return found_runs
+    return all_runs
 
 
 def _run(folder: Path, path: Path) -> Run:

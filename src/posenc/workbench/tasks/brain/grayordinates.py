@@ -60,7 +60,7 @@ def read_labels(path: Path, networks: Path | None = None) -> Labels:
     image = load_image(path)
     axes = _cifti_axes(path, image)
     if not hasattr(axes[0], "label") or not hasattr(axes[1], "iter_structures"):
-        raise ValueError(f"{path} is no label file of grayordinates. A .dlabel.nii is, as Glasser's.")
+        raise ValueError(f"{path} is no label file of grayordinates. Give a .dlabel.nii, such as Glasser's.")
     values = np.rint(image_values(path, image, 0, 1)[0]).astype(np.int64)
     table: Mapping[int, tuple[str, Any]] = axes[0].label[0]
     keys = np.array([key for key in np.unique(values) if key > 0])
@@ -93,8 +93,8 @@ def read_grayordinates(
     all_runs = [run if isinstance(run, Run) else Run(Path(run)) for run in runs]
     for run in all_runs:
         means = label_means(run.series, labels, first_frames)
-        noise, kept = run_regressors(run, len(means) + first_frames, first_frames)
-        series.append(clean_series(means[kept - first_frames], noise).astype(np.float32))
+        noise, used_frames = run_regressors(run, len(means) + first_frames, first_frames)
+        series.append(clean_series(means[used_frames - first_frames], noise).astype(np.float32))
     positions = label_coordinates(labels, surfaces) if surfaces else None
     return make_recordings(all_runs, series, labels.names, positions, labels.networks, labels.path.name, drop=drop)
 
@@ -109,14 +109,14 @@ def read_parcellated(
         image = load_image(run.series)
         axes = _cifti_axes(run.series, image)
         if not hasattr(axes[1], "voxels") or hasattr(axes[1], "iter_structures"):
-            raise ValueError(f"{run.series} is no series of parcels. A .ptseries.nii is.")
+            raise ValueError(f"{run.series} is no series of parcels. Give a .ptseries.nii.")
         require_frames(run.series, image.shape[0], first_frames)
         here = tuple(str(name) for name in axes[1].name)
         if names and here != names:
-            raise ValueError(f"{run.series} has other parcels than {all_runs[0].series.name}. All runs have one atlas.")
+            raise ValueError(f"{run.series} has other parcels than {all_runs[0].series.name}. All runs need one atlas.")
         names = here
-        noise, kept = run_regressors(run, image.shape[0], first_frames)
-        series.append(clean_series(image_values(run.series, image)[kept], noise).astype(np.float32))
+        noise, used_frames = run_regressors(run, image.shape[0], first_frames)
+        series.append(clean_series(image_values(run.series, image)[used_frames], noise).astype(np.float32))
     assigned = networks_from_names(names) if networks is None else read_networks(networks, names)
     return make_recordings(all_runs, series, names, None, assigned, "the series", drop=drop)
 
@@ -126,7 +126,7 @@ def label_means(path: Path, labels: Labels, first: int = 0) -> np.ndarray:
     image = load_image(path)
     axes = _cifti_axes(path, image)
     if not hasattr(axes[0], "step") or not hasattr(axes[1], "iter_structures"):
-        raise ValueError(f"{path} is no series of grayordinates. A .dtseries.nii is.")
+        raise ValueError(f"{path} is no series of grayordinates. Give a .dtseries.nii.")
     require_frames(path, image.shape[0], first)
     values = _match_labels(path, axes[1], labels)
     order = np.argsort(values, kind="stable")[np.count_nonzero(values == 0) :]
@@ -152,17 +152,17 @@ def label_coordinates(labels: Labels, surfaces: Sequence[Path]) -> np.ndarray:
         elif (side := CORTEX_SIDES[structure]) in points:
             if len(points[side]) != models.nvertices[structure]:
                 raise ValueError(
-                    f"the {side} surface has {len(points[side])} vertices and {labels.path.name} is of "
-                    f"{models.nvertices[structure]}. Take the surface of the same mesh, as 32k_fs_LR."
+                    f"the {side} surface has {len(points[side])} vertices and {labels.path.name} has "
+                    f"{models.nvertices[structure]}. Take the surface of the same mesh, such as 32k_fs_LR."
                 )
             placed[part] = points[side][models.vertex]
     index = np.searchsorted(labels.keys, labels.values[labels.values > 0])
     used = placed[labels.values > 0]
     if not np.isfinite(used).all():
-        lost = labels.names[index[~np.isfinite(used).all(1)][0]]
+        unplaced = labels.names[index[~np.isfinite(used).all(1)][0]]
         raise ValueError(
-            f"{labels.path.name} has labels without a place, as {lost}. Give the surfaces of both sides, .L. and .R., "
-            "or none."
+            f"{labels.path.name} has labels without coordinates, such as {unplaced}. Give the surfaces of both sides, "
+            ".L. and .R., or none."
         )
     counts = np.bincount(index)
     return np.stack([np.bincount(index, axis) / counts for axis in used.T], 1)
@@ -196,19 +196,21 @@ def _match_labels(path: Path, models: Any, labels: Labels) -> np.ndarray:
             }
             values[part] = [by_voxel.get(tuple(voxel), 0) for voxel in axis.voxel.tolist()]
     if not values.any():
-        raise ValueError(f"{path.name} has no grayordinate with a label of {labels.path.name}. Are both of the cortex?")
+        raise ValueError(
+            f"{path.name} has no grayordinate with a label of {labels.path.name}. Do both cover the cortex?"
+        )
     return values
 
 
 def _cifti_axes(path: Path, image: Any) -> tuple[Any, Any]:
     """The two axes of a CIFTI image. Raises ValueError for another kind of image."""
     if not hasattr(image, "nifti_header") or len(image.shape) != 2:
-        raise ValueError(f"{path} is no CIFTI file of two axes. A .dtseries.nii, .ptseries.nii or .dlabel.nii is.")
+        raise ValueError(f"{path} is no CIFTI file of two axes. Give a .dtseries.nii, .ptseries.nii or .dlabel.nii.")
     return image.header.get_axis(0), image.header.get_axis(1)
 
 
 def _surface_side(path: Path) -> str:
     match = re.search(r"(?:^|[._])(?:hemi-)?([LR])(?:[._]|$)", path.name)
     if match is None:
-        raise ValueError(f"{path.name} does not say which side it is of. Name it with .L. or .R., or hemi-L or hemi-R.")
+        raise ValueError(f"the name {path.name} states no hemisphere. Name it with .L. or .R., or hemi-L or hemi-R.")
     return match[1]

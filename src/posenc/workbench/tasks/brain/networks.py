@@ -63,11 +63,11 @@ def read_networks(path: Path, names: Sequence[str]) -> tuple[str, ...]:
             if len(row) == len(header)
         }
         if missing := [name for name in names if not by_name.get(name)]:
-            raise ValueError(f"{path} states no network of {missing[0]!r}, one of {len(missing)}. Add its row.")
+            raise ValueError(f"{path} states no network of {missing[0]!r}, one of {len(missing)} such. Add its row.")
         return tuple(by_name[name] for name in names)
     if len(lines) != len(names):
         raise ValueError(
-            f"{path} has {len(lines)} lines; one a parcel is needed, {len(names)}, in the order of the atlas, or a "
+            f"{path} has {len(lines)} lines; one per parcel is needed, {len(names)}, in the order of the atlas, or a "
             "table with the columns name and network."
         )
     if not all(re.fullmatch(r"\d+", line) for line in lines):
@@ -75,9 +75,9 @@ def read_networks(path: Path, names: Sequence[str]) -> tuple[str, ...]:
     if len(lines) == GLASSER_PARCELS and (sided := _reorder_hemispheres(lines, names)) != lines:
         if path.name != CAB_NP_FILE:
             raise ValueError(
-                f"{path} has {GLASSER_PARCELS} numbers, and does not say whether they go as the atlas does or, as "
-                f"CAB-NP's, with the left side first. Name CAB-NP's {CAB_NP_FILE}; give others as a table with the "
-                "columns name and network."
+                f"{path} has {GLASSER_PARCELS} numbers, in the order of the atlas or, as CAB-NP's file, with the left "
+                f"side first; the file does not state which. Name CAB-NP's file {CAB_NP_FILE}; write other networks as "
+                "a table with the columns name and network."
             )
         lines = sided
     known = len(lines) == GLASSER_PARCELS and all(1 <= int(line) <= len(CAB_NP_NETWORKS) for line in lines)

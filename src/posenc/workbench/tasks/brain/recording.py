@@ -47,8 +47,8 @@ def make_recordings(
             silent = [names[number] for number in np.flatnonzero(~(each.std(1) > 0))]
             if silent:
                 raise ValueError(
-                    f"{len(silent)} of {len(names)} parcels of {where} have no signal in {name}, as {silent[0]}: they "
-                    "lie outside what was scanned. Take an atlas without them, or leave them out of all runs, "
+                    f"{len(silent)} of {len(names)} parcels of {where} have no signal in {name}, such as {silent[0]}: "
+                    "they lie outside the scanned volume. Take an atlas without them, or leave them out of all runs, "
                     "drop=True: posenc data recordings --read FOLDER --drop --to WHOLE.npz"
                 )
     return recordings.validated(drop=drop)

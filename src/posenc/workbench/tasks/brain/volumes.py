@@ -38,8 +38,8 @@ def read_volumes(
     all_runs = [run if isinstance(run, Run) else Run(Path(run)) for run in runs]
     for run in all_runs:
         means = parcel_means(run.series, atlas, first_frames)
-        noise, kept = run_regressors(run, len(means) + first_frames, first_frames)
-        series.append(clean_series(means[kept - first_frames], noise).astype(np.float32))
+        noise, used_frames = run_regressors(run, len(means) + first_frames, first_frames)
+        series.append(clean_series(means[used_frames - first_frames], noise).astype(np.float32))
     return make_recordings(
         all_runs, series, atlas.names, atlas.coordinates, atlas.networks, f"atlas {atlas.path.name}", drop=drop
     )

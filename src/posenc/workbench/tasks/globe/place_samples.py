@@ -130,16 +130,16 @@ def held_out_cells(generator: torch.Generator, share: float = HELD_OUT) -> Bool[
 def draw_places(within: Bool[Tensor, "360 720"], count: int, generator: torch.Generator) -> tuple[Lon, Lat]:
     """Sample places by area from the raster cells that are True, in degrees; none where no cell is True."""
     weights = (cell_areas()[:, None] * within).flatten().cumsum(0)
-    chance = torch.rand(3, count, dtype=torch.float64, generator=generator)
+    uniform = torch.rand(3, count, dtype=torch.float64, generator=generator)
     if not bool(within.any()):
-        return chance[0, :0], chance[0, :0]
+        return uniform[0, :0], uniform[0, :0]
     last = int(within.flatten().nonzero()[-1])
-    cell = torch.searchsorted(weights, chance[0] * weights[-1], right=True).clamp(max=last)
+    cell = torch.searchsorted(weights, uniform[0] * weights[-1], right=True).clamp(max=last)
     top = 90 - (cell // COLUMNS) / PER_DEGREE
     west, bottom = -180 + (cell % COLUMNS) / PER_DEGREE, top - 1 / PER_DEGREE
     low, high = torch.deg2rad(bottom).sin(), torch.deg2rad(top).sin()
-    lat = torch.rad2deg((low + (high - low) * chance[1]).clamp(-1, 1).asin())
-    lon = west + chance[2] / PER_DEGREE
+    lat = torch.rad2deg((low + (high - low) * uniform[1]).clamp(-1, 1).asin())
+    lon = west + uniform[2] / PER_DEGREE
     # rounding must not carry a held-out place into a trained cell
     return (
         lon.clamp(west + EDGE_MARGIN, west + 1 / PER_DEGREE - EDGE_MARGIN),

@@ -84,9 +84,11 @@ def cell_areas() -> Float64[Tensor, "360"]:
 
 
 def read_raster(path: Path) -> Raster:
-    """Read the raster and correct it at the south pole. Raises ValueError where the file is missing or another."""
+    """Read the raster and correct it at the south pole. Raises ValueError where the file is missing or no raster."""
     if not path.is_file():
-        raise ValueError(f"{path} is not there; it holds Natural Earth's land and countries. Pass --data DIR with it.")
+        raise ValueError(
+            f"{path} does not exist; it should hold Natural Earth's land and countries. Name its folder: --data DIR"
+        )
     try:
         # opened here, because numpy leaves a file open when it is no archive
         with path.open("rb") as content, np.load(content, allow_pickle=False) as file:

@@ -123,13 +123,13 @@ class Augment:
 
     def __init__(self, config: Augmentation, classes: int) -> None:
         self.config, self.classes = config, classes
-        self.before: list[Any] = []
-        self.drawn: list[tuple[str, Any]] = []
+        self.crops_and_flips: list[Any] = []
+        self.operations: list[tuple[str, Any]] = []
         self.erase: Any = None
         if config.by_kornia:
-            self._make()
+            self._make_transforms()
 
-    def _make(self) -> None:
+    def _make_transforms(self) -> None:
         try:
             from kornia import augmentation
             from kornia.augmentation.auto import RandAugment
@@ -138,14 +138,14 @@ class Augment:
         config = self.config
         side = config.size or 0, config.size or 0
         if config.crop == "padded":
-            self.before.append(augmentation.RandomCrop(side, padding=config.padding or None))
+            self.crops_and_flips.append(augmentation.RandomCrop(side, padding=config.padding or None))
         if config.crop == "resized":
-            self.before.append(augmentation.RandomResizedCrop(side, scale=config.scale, align_corners=False))
+            self.crops_and_flips.append(augmentation.RandomResizedCrop(side, scale=config.scale, align_corners=False))
         if config.flip:
-            self.before.append(augmentation.RandomHorizontalFlip(p=config.flip))
+            self.crops_and_flips.append(augmentation.RandomHorizontalFlip(p=config.flip))
         if config.operations:
             make: Any = RandAugment
-            self.drawn = [(entry[0], make(1, config.magnitude, policy=[[entry]])) for entry in OPERATIONS]
+            self.operations = [(entry[0], make(1, config.magnitude, policy=[[entry]])) for entry in OPERATIONS]
         if config.erasing:
             self.erase = augmentation.RandomErasing(p=config.erasing, value=0.0)
 
@@ -167,20 +167,20 @@ class Augment:
             ValueError: The images are smaller than the crop, or their number of colors is not that of ``mean``.
         """
         check_batch(images, labels)
-        drawn = np.random.SeedSequence([seed, step, part])
+        seeds = np.random.SeedSequence([seed, step, part])
         config, own = self.config, torch.autocast(images.device.type, enabled=False)
-        with own, seeded_generators(int(drawn.generate_state(1, np.uint64)[0] >> 1), images.device):
+        with own, seeded_generators(int(seeds.generate_state(1, np.uint64)[0] >> 1), images.device):
             x = images.contiguous().float() / 255
             if config.crop == "padded":
                 self._refuse_small(x, config.padding)
-            x = self._sized(x) if config.crop == "none" else x
-            for change in self.before:
+            x = self._resized(x) if config.crop == "none" else x
+            for change in self.crops_and_flips:
                 x = change(x)
-            x = self._normalized(self._operated(x))
+            x = self._normalized(self._rand_augment(x))
             x = x if self.erase is None else self.erase(x)
             targets = soft_targets(labels, self.classes, config.smoothing)
             x, targets = mix_batch(
-                x, targets, config.mixup, config.cutmix, np.random.Generator(np.random.Philox(drawn))
+                x, targets, config.mixup, config.cutmix, np.random.Generator(np.random.Philox(seeds))
             )
         return x.contiguous(), targets
 
@@ -188,9 +188,9 @@ class Augment:
     def evaluate(self, images: Tensor) -> Tensor:
         """Resize and normalize images ``(B, C, H, W)`` uint8 for evaluation, without random changes."""
         with torch.autocast(images.device.type, enabled=False):
-            return self._normalized(self._sized(images.contiguous().float() / 255)).contiguous()
+            return self._normalized(self._resized(images.contiguous().float() / 255)).contiguous()
 
-    def _sized(self, x: Tensor) -> Tensor:
+    def _resized(self, x: Tensor) -> Tensor:
         size = self.config.size
         if size is None or x.shape[-2:] == (size, size):
             return x
@@ -215,18 +215,18 @@ class Augment:
         mean, std = (x.new_tensor(values).view(-1, 1, 1) for values in (self.config.mean, self.config.std))
         return (x - mean) / std
 
-    def _operated(self, x: Tensor) -> Tensor:
-        """Apply RandAugment: operations are drawn per image without repeats and applied to all their images at once."""
-        kinds = [change for name, change in self.drawn if x.shape[1] == 3 or name not in COLOR_ONLY]
+    def _rand_augment(self, x: Tensor) -> Tensor:
+        """Apply RandAugment: each image draws distinct operations, and each operation runs on its images at once."""
+        kinds = [change for name, change in self.operations if x.shape[1] == 3 or name not in COLOR_ONLY]
         if not kinds:
             return x
         chosen = torch.rand(len(x), len(kinds)).argsort(1)[:, : self.config.operations]
         for turn in chosen.unbind(1):
-            done = torch.empty_like(x)
+            changed = torch.empty_like(x)
             for kind in turn.unique().tolist():
                 rows = (turn == kind).nonzero()[:, 0].to(x.device)
-                done[rows] = kinds[kind](x[rows]).clamp(0, 1)
-            x = done
+                changed[rows] = kinds[kind](x[rows]).clamp(0, 1)
+            x = changed
         return x
 
 

@@ -76,10 +76,10 @@ def read_cifar(path: Path, kind: str) -> tuple[ImageSet, ImageSet]:
     """
     folder, training, testing, meta, labels, names = KINDS[kind]
     content = _folder_reader(path) if path.is_dir() else _archive_reader(path, (*training, testing, meta), folder)
-    named = _load_batch(path, meta, content).get(names)
-    if not isinstance(named, list) or len(named) < 2:
+    class_names = _load_batch(path, meta, content).get(names)
+    if not isinstance(class_names, list) or len(class_names) < 2:
         raise ValueError(f"{path}: {meta} has no list of class names. Copy the official archive again.")
-    classes = tuple(text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text) for text in named)
+    classes = tuple(text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text) for text in class_names)
     sets = []
     for files in (training, (testing,)):
         parts = [_batch_arrays(path, file, _load_batch(path, file, content), labels, len(classes)) for file in files]
@@ -99,7 +99,7 @@ def _folder_reader(path: Path) -> Callable[[str], bytes]:
 
 
 def _archive_reader(path: Path, names: tuple[str, ...], folder: str) -> Callable[[str], bytes]:
-    """Read all named files in one pass, for a compressed archive is read from its beginning."""
+    """Read all class_names files in one pass, for a compressed archive is read from its beginning."""
     contents: dict[str, bytes] = {}
     try:
         with tarfile.open(path) as archive:
@@ -130,7 +130,7 @@ def _load_batch(path: Path, name: str, content: Callable[[str], bytes]) -> dict[
             "again."
         ) from error
     if not isinstance(batch, dict):
-        raise ValueError(f"{path}: {name} is no batch; it holds a {type(batch).__name__}, not a dictionary.")
+        raise ValueError(f"{path}: {name} is no batch; it contains a {type(batch).__name__}, not a dictionary.")
     return batch
 
 

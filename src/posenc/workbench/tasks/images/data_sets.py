@@ -20,7 +20,7 @@ LOCATIONS: Mapping[str, tuple[str, ...]] = {
     "cifar-100": ("cifar-100-python", "cifar-100-python.tar.gz"),
     "caltech-100": ("caltech100/caltech100_128px_packed.npz",),
 }
-"""Named data sets, and where each may lie in a data folder. Any other source is a folder or file of the user."""
+"""Possible places of each named data set in a data folder. Any other source is a folder or file of the user."""
 FASHION = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 OWN_COPY = "it is your own copy, which posenc does not download"
 HOW_TO_GET: Mapping[str, str] = {
@@ -76,7 +76,7 @@ def load_images(
         classes = FASHION if name == "fashion-mnist" else None
         return _split_arrays(idx.read_idx_folder(place, name, classes), size, validation, share, images, seed)
     if not place.is_dir() and place.suffix != ".npz":
-        raise ValueError(f"{place} is no data set: class folders, IDX files, CIFAR's batches and a packed .npz are.")
+        raise ValueError(f"{place} is no data set. Give class folders, IDX files, CIFAR's batches or a packed .npz.")
     files = class_folders(place, name) if place.is_dir() else packed_images(place, name)
     size = size or _packed_size(place, files["train"])
     folder = cache or cache_folder()
@@ -102,7 +102,8 @@ def _locate(source: str | Path, data: Path | None, cache: Path | None, download:
         if path.exists():
             return path
         raise ValueError(
-            f"{path} is not there, and no set has that name: {', '.join(LOCATIONS)}, or a folder of yours."
+            f"{path} does not exist, and no data set has that name. Name a folder of yours or one of "
+            f"{', '.join(LOCATIONS)}."
         )
     name = str(source)
     if (inside := _existing(name, data)) is not None:
@@ -125,12 +126,12 @@ def _missing_error(name: str, folder: Path) -> ValueError:
     first, *others = LOCATIONS[name]
     return ValueError(
         f"{name} is not at {folder / first}{''.join(f' or {other}' for other in others)}: "
-        f"{HOW_TO_GET.get(name, OWN_COPY)}, put it there, or name the folder that has it: --data DIR"
+        f"{HOW_TO_GET.get(name, OWN_COPY)}, put it into that folder, or name the folder that has it: --data DIR"
     )
 
 
 def _packed_size(place: Path, files: ImageFiles) -> int:
     """Side of a packed set's first image in pixels. Raises ValueError for a folder of image files."""
     if place.is_dir():
-        raise ValueError(f"the images of {place} have sizes of their own. Say at which to read them, as size=128.")
+        raise ValueError(f"the images of {place} differ in size. Choose the size at which to read them: size=128")
     return min(image_size(files.open(0)))

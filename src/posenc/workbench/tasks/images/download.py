@@ -51,7 +51,7 @@ def cache_folder() -> Path:
     try:
         import pooch
     except ImportError as error:
-        raise ValueError(f"the cache folder is found by pooch: {EXTRA}, or name a folder.") from error
+        raise ValueError(f"the path of the cache folder comes from pooch: {EXTRA}, or name a folder.") from error
     return Path(pooch.create(path=pooch.os_cache("posenc"), base_url="", env="POSENC_CACHE").path)
 
 
@@ -60,7 +60,7 @@ def download_files(download: Download, folder: Path) -> Path:
 
     Args:
         download: The set.
-        folder: Folder that gets the set's own folder. Files that are already there are not downloaded again.
+        folder: Folder that gets the set's own folder. Files that exist already are not downloaded again.
 
     Returns:
         The set's own folder.
@@ -79,7 +79,7 @@ def download_files(download: Download, folder: Path) -> Path:
         try:
             registered.fetch(name)
         except (OSError, ValueError) as error:  # requests' errors are OSErrors; another checksum is a ValueError
-            reason = "its checksum is another" if isinstance(error, ValueError) else type(error).__name__
+            reason = "its checksum differs" if isinstance(error, ValueError) else type(error).__name__
             raise ValueError(
                 f"{name} of {download.name} could not be downloaded ({reason}). Get it from {download.base} yourself "
                 f"and put it into {target}, or name the folder that has {download.folder}/: --data DIR"

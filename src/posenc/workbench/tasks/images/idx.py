@@ -43,7 +43,7 @@ def read_idx(path: Path, rank: int) -> np.ndarray:
     shape = tuple(np.frombuffer(content[4:start].ljust(start - 4, b"\0"), ">u4").tolist())
     if len(content) - start != math.prod(shape):
         raise ValueError(
-            f"{path} is truncated or damaged: its header says {' x '.join(map(str, shape))} values and "
+            f"{path} is truncated or damaged: its header states {' x '.join(map(str, shape))} values and "
             f"{max(len(content) - start, 0)} follow. Download it again."
         )
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)

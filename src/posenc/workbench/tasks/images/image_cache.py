@@ -46,7 +46,7 @@ def cached_images(
 ) -> ImageSet:
     """Return the images of all files that decode, and fill the cache first where it is incomplete.
 
-    Warns of the files that do not decode, once, when they are met first.
+    Warns once of the files that do not decode, when the cache is filled.
 
     Args:
         files: The image files.
@@ -80,7 +80,7 @@ def cached_images(
                     state = _fill(folder, files, size, square, state, threads, progress)
         except OSError as error:
             raise ValueError(
-                f"decoded images cannot be kept in {folder} ({error.strerror or error}). Name another folder: "
+                f"decoded images cannot be written to {folder} ({error.strerror or error}). Name another folder: "
                 "POSENC_CACHE=DIR"
             ) from error
     bad = np.array(state["unread"], np.int64)
@@ -107,7 +107,7 @@ def _fill(
         descriptor = os.open(file.name, os.O_WRONLY)  # writes at any offset; the mode "ab" only appends
         written: Future[None] | None = None
 
-        def put(first: int, images: bytes) -> None:
+        def write_pixels(first: int, images: bytes) -> None:
             # writing through mapped memory takes twice the time, in page faults
             if os.pwrite(descriptor, images, first * each) != len(images):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -115,7 +115,7 @@ def _fill(
         try:
             for start in range(state["done"], total, step):
                 numbers = range(start, min(start + step, total))
-                bad = decode_images(files, numbers, size, square, pool, put)
+                bad = decode_images(files, numbers, size, square, pool, write_pixels)
                 state = {"done": numbers.stop, "unread": [*state["unread"], *bad]}
                 if written is not None:
                     written.result()

@@ -18,12 +18,12 @@ import numpy as np
 from posenc.workbench.tasks.images.image_files import ImageFiles
 
 SquareFit = Literal["cut", "squeezed"]
-"""How an image becomes square: ``cut`` takes the middle of its longer side, ``squeezed`` distorts the whole image."""
+"""Method that makes an image square: ``cut`` takes the middle of the longer side, ``squeezed`` distorts the image."""
 EXTRA = "pip install 'posenc[vision]'"
 FILES_PER_THREAD = 32
 """Number of files that a thread decodes at a time."""
 EXIF, TRANSPARENCY = "exif", "transparency"
-"""What Pillow calls the camera's notes and a color that is see-through."""
+"""Pillow's keys for the camera's EXIF data and for a transparent color."""
 
 
 def decode_image(file: Any, size: int, square: SquareFit = "cut") -> np.ndarray:
@@ -55,9 +55,9 @@ def decode_images(
     size: int,
     square: SquareFit,
     pool: ThreadPoolExecutor,
-    keep: Callable[[int, bytes], object],
+    write: Callable[[int, bytes], object],
 ) -> list[int]:
-    """Decode several files and pass the pixels to ``keep(first number, images end to end)``, a few at a time.
+    """Decode several files and pass the pixels to ``write(first number, images end to end)``, a few at a time.
 
     Args:
         files: The image files.
@@ -65,7 +65,7 @@ def decode_images(
         size: Side of the images in pixels.
         square: How images become square.
         pool: Threads that decode.
-        keep: Receives the pixels.
+        write: Receives the pixels.
 
     Returns:
         The numbers of the files that do not decode. Their images are black.
@@ -85,12 +85,12 @@ def decode_images(
                 # an error with a number comes from the system, so the image may be fine
                 if isinstance(error, OSError) and error.errno is not None:
                     raise ValueError(
-                        f"{files.names[number]} of {files.name} cannot be read ({error.strerror}). Run the same again "
-                        "once it can; what is decoded by now is kept."
+                        f"{files.names[number]} of {files.name} cannot be read ({error.strerror}). Run the command "
+                        "again once it can be read; images decoded so far are not decoded again."
                     ) from error
                 images.append(bytes(3 * size * size))
                 bad.append(number)
-        keep(start, b"".join(images))
+        write(start, b"".join(images))
         return bad
 
     return [number for bad in pool.map(some, range(numbers.start, numbers.stop, FILES_PER_THREAD)) for number in bad]
@@ -103,7 +103,7 @@ def image_size(file: Any) -> tuple[int, int]:
         with Image.open(file) as opened:
             return opened.size
     except OSError as error:
-        raise ValueError("the first image does not decode, so say at which size to read, as size=128.") from error
+        raise ValueError("the first image does not decode, so choose the size at which to read: size=128") from error
 
 
 @contextmanager

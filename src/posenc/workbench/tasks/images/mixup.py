@@ -27,7 +27,7 @@ def soft_targets(labels: Tensor, classes: int, smoothing: float = 0.0) -> Tensor
 
 
 def mix_batch(
-    x: Tensor, targets: Tensor, mixup: float, cutmix: float, chance: np.random.Generator
+    x: Tensor, targets: Tensor, mixup: float, cutmix: float, rng: np.random.Generator
 ) -> tuple[Tensor, Tensor]:
     """Mix a batch with a random permutation of itself.
 
@@ -36,21 +36,21 @@ def mix_batch(
         targets: ``(B, classes)``.
         mixup: alpha of mixup; 0 for none. With mixup and CutMix, a fair coin chooses one.
         cutmix: alpha of CutMix; 0 for none.
-        chance: Random generator.
+        rng: Random generator.
 
     Returns:
         Mixed images and targets, of the same shapes.
     """
     if not mixup and not cutmix:
         return x, targets
-    cut = bool(cutmix) and (not mixup or chance.random() < 0.5)
+    cut = bool(cutmix) and (not mixup or rng.random() < 0.5)
     alpha = cutmix if cut else mixup
-    lam = float(chance.beta(alpha, alpha))
-    other = torch.from_numpy(chance.permutation(len(x))).to(x.device)
+    lam = float(rng.beta(alpha, alpha))
+    other = torch.from_numpy(rng.permutation(len(x))).to(x.device)
     if cut:
         height, width = x.shape[-2:]
-        top, bottom = _box_side(height, lam, chance)
-        left, right = _box_side(width, lam, chance)
+        top, bottom = _box_side(height, lam, rng)
+        left, right = _box_side(width, lam, rng)
         mixed = x.clone()
         mixed[..., top:bottom, left:right] = x[other, :, top:bottom, left:right]
         lam = 1 - (bottom - top) * (right - left) / (height * width)
@@ -59,7 +59,7 @@ def mix_batch(
     return mixed, lam * targets + (1 - lam) * targets[other]
 
 
-def _box_side(length: int, lam: float, chance: np.random.Generator) -> tuple[int, int]:
+def _box_side(length: int, lam: float, rng: np.random.Generator) -> tuple[int, int]:
     """Start and end of the box along one side."""
-    cut, center = int(length * math.sqrt(1 - lam)), int(chance.integers(length))
+    cut, center = int(length * math.sqrt(1 - lam)), int(rng.integers(length))
     return max(center - cut // 2, 0), min(center + cut // 2, length)

@@ -53,10 +53,10 @@ def split(
             raise ValueError(f"{name} is a share of the images, at least 0 and below 1; got {part:g}.")
     order = stratified_order(images.labels.numpy(), seed)
     if test is None:
-        kept = len(order) - round(share * len(order))
-        order, test = order[:kept], images.take(np.sort(order[kept:]))
-    kept = len(order) - round(validation * len(order))
-    order, rest = order[:kept], order[kept:]
+        remaining = len(order) - round(share * len(order))
+        order, test = order[:remaining], images.take(np.sort(order[remaining:]))
+    remaining = len(order) - round(validation * len(order))
+    order, rest = order[:remaining], order[remaining:]
     most = len(order)
     if count is not None:
         if not 1 <= count <= most:

@@ -1,8 +1,8 @@
 r"""The Latin square task: predict the symbol of the probe cell of a partly filled Latin square.
 
 A Latin square of order 4 has each of four symbols once in every row and column. A puzzle shows some cells, the clues.
-One blank cell is the probe, and the clues imply its symbol. Finding it takes one, two or three rows and columns at
-once, which is the class of the puzzle (1-, 2-, 3-vector; binary, ternary, quaternary). Only the positions of the cells
+One blank cell is the probe, and the clues imply its symbol. The class of a puzzle is the number of rows and columns
+that its solution needs at once (1-, 2-, 3-vector; binary, ternary, quaternary). Only the positions of the cells
 determine which symbols exclude each other, so a network must learn the two-dimensional grid, with the help of its
 positional encoding or without it.
 
@@ -98,7 +98,9 @@ def score(predicted: NDArray[np.integer], puzzles: Puzzles) -> dict[str, float]:
         ValueError: The shape is another, or there are no puzzles.
     """
     if not len(puzzles) or np.shape(predicted) != (len(puzzles),):
-        raise ValueError(f"one symbol a puzzle is scored; got shape {np.shape(predicted)} for {len(puzzles)} puzzles.")
+        raise ValueError(
+            f"scores need one symbol per puzzle; got shape {np.shape(predicted)} for {len(puzzles)} puzzles."
+        )
     right = np.asarray(predicted) == puzzles.answer
     classes = {f"{kind}-vector": float(right[puzzles.kind == kind].mean()) for kind in np.unique(puzzles.kind)}
     return {"all": float(right.mean()), **classes}

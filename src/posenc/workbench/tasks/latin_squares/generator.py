@@ -159,16 +159,16 @@ class _Sampler:
         while (accepted < wanted).any():
             raw = self.stream.random_raw(_BATCH)
             clues, column = self._clue_counts(np.flatnonzero((accepted < wanted).any(0)))
-            drawn = _draw_candidates(raw, clues, squares)
-            alive = np.arange(_BATCH) if far is None else far.accepted(drawn)
-            cells = drawn.take(alive).cells()
+            candidates = _draw_candidates(raw, clues, squares)
+            alive = np.arange(_BATCH) if far is None else far.accepted(candidates)
+            cells = candidates.take(alive).cells()
             kind = classify_consistent(cells, self.rule)
             sort = (kind.astype(np.int64) - 1) * columns + column[alive]
             key = _puzzle_keys(cells, turns)
             fresh = np.flatnonzero(kind)
             fresh = fresh[_first_occurrences(key[fresh], keys)]
             fresh = fresh[_rank_in_group(sort[fresh]) < (wanted - accepted).ravel()[sort[fresh]]]
-            answer = SQUARES[drawn.square[alive[fresh]], drawn.probe[alive[fresh]]]
+            answer = SQUARES[candidates.square[alive[fresh]], candidates.probe[alive[fresh]]]
             parts.append(np.column_stack([cells[fresh], answer, kind[fresh]]))
             keys = np.sort(np.concatenate([keys, key[fresh]]), kind="stable")
             new = np.bincount(sort[fresh], minlength=wanted.size).reshape(wanted.shape)
@@ -195,8 +195,8 @@ class _Sampler:
             cause, request = remedy
             even = ", balance_clues=False" if self.balance else ""
             raise ValueError(
-                f"only {accepted[row, column]} of {wanted[row, column]} puzzles of class {row + 1} with {shown} were "
-                f"found among {tried[column]:,} candidates, since {cause}; "
+                f"{tried[column]:,} candidates gave only {accepted[row, column]} of {wanted[row, column]} puzzles of "
+                f"class {row + 1} with {shown}, since {cause}; "
                 f"ask for {request}{even} or another range of clues."
             )
 
@@ -211,12 +211,13 @@ class _Sampler:
 
 
 def _failure_advice(far: _JaccardFilter | None, squares: int) -> tuple[str, str]:
-    """Reason why too few puzzles were found, and a request that would work."""
+    """Reason why there are too few puzzles, and a request that would work."""
     if far is not None:
         cause = f"too few are far enough from the {len(far.probe)} out-of-distribution puzzles"
-        return cause, "fewer of those, fewer ood_squares, jaccard=None"
+        return cause, "fewer out-of-distribution puzzles, fewer ood_squares, jaccard=None"
     if squares < len(SQUARES):
-        return f"{squares} squares have too few out-of-distribution puzzles", "fewer of those, more ood_squares"
+        cause = f"{squares} squares have too few out-of-distribution puzzles"
+        return cause, "fewer out-of-distribution puzzles, more ood_squares"
     return "too few exist", "fewer puzzles"
 
 
@@ -320,9 +321,9 @@ def _draw_ood(sampler: _Sampler, ood: int, squares: int | None, turns: int) -> P
     shuffled = np.argsort(sampler.stream.random_raw(len(SQUARES)), kind="stable")
     base, _ = sampler.draw(ood // turns, np.sort(shuffled[:squares]), None, np.zeros(0, dtype=np.uint64), turns)
     cells = np.stack([_rotate(base.cells, turn) for turn in range(turns)], axis=1).reshape(-1, 16)
-    drawn = Puzzles(cells, np.repeat(base.answer, turns), np.repeat(base.kind, turns))
-    _verify(drawn, None, None)
-    return drawn
+    puzzles = Puzzles(cells, np.repeat(base.answer, turns), np.repeat(base.kind, turns))
+    _verify(puzzles, None, None)
+    return puzzles
 
 
 def _verify(puzzles: Puzzles, held_out: Puzzles | None, jaccard: Jaccard | None) -> None:

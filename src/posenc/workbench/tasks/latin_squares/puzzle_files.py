@@ -84,12 +84,14 @@ def read_csv(path: str | Path, rule: Rule = "authors") -> Puzzles:
         if not answer[bad]:
             reason = unsolved_reason(cells[bad])
         elif answer[bad] != stated_answer[bad]:
-            reason = f"the file says solution {stated_answer[bad]}, but puzzle {rows[bad][1]!r} implies {answer[bad]}."
+            reason = (
+                f"the file states solution {stated_answer[bad]}, but puzzle {rows[bad][1]!r} implies {answer[bad]}."
+            )
         elif not kind[bad]:
             reason = unclassified_reason(cells[bad], rule)
         else:
             is_kind = CONDITIONS[kind[bad] - 1]
-            reason = f"the file says {rows[bad][0]}, but puzzle {rows[bad][1]!r} is {is_kind} by the rule {rule!r}."
+            reason = f"the file states {rows[bad][0]}, but puzzle {rows[bad][1]!r} is {is_kind} by the rule {rule!r}."
         raise ValueError(f"{path.name}, line {lines[bad]}: {reason}")
     return Puzzles(cells, answer, kind)
 

@@ -52,7 +52,7 @@ class Puzzles:
         for name in ("answer", "kind"):
             column = np.ascontiguousarray(getattr(self, name), dtype=np.uint8)
             if column.shape != (len(self.cells),):
-                raise ValueError(f"`{name}` has one number a puzzle, ({len(self.cells)},); got shape {column.shape}.")
+                raise ValueError(f"`{name}` has one number per puzzle, ({len(self.cells)},); got shape {column.shape}.")
             object.__setattr__(self, name, column)
 
     def __len__(self) -> int:

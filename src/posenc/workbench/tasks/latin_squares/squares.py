@@ -1,7 +1,7 @@
 """The 576 Latin squares of order 4, solutions of puzzles, and the classes of puzzles by two rules.
 
-A puzzle is 16 cells, row-major: 0 blank, 1-4 a clue, 5 the probe, whose symbol is to be found. Both class rules say how
-many rows and columns (lines) a person must hold in mind at once. Exchanging rows and columns changes neither rule, so
+A puzzle is 16 cells, row-major: 0 blank, 1-4 a clue, 5 the probe, whose symbol is asked for. Both class rules count the
+rows and columns (lines) that a person must hold in mind at once. Exchanging rows and columns changes neither rule, so
 the formulas have the probe at (0, 0). ``R`` and ``C`` are the sets of symbols shown by the probe's row and column, and
 ``C_j`` the set shown by column ``j``:
 

@@ -1,8 +1,8 @@
 """Point cloud classification: clouds of synthetic solids, of the parts of the cow Spot, or of the user's meshes.
 
-A cloud is a set of points of a surface, in no order, randomly rotated. There is no grid. Some classes differ in
+A cloud is a set of points of a surface, in no order and on no grid, randomly rotated. Some classes differ in
 arrangement only (three balls on a line, or in a triangle), and some are mirror images of each other. A model that knows
-each point's neighborhood but not its position cannot tell those apart.
+each point's neighborhood but not its position cannot distinguish those.
 
 >>> import torch
 >>> clouds = solid_clouds(per_class=2, points=256, seed=0)

@@ -49,7 +49,7 @@ def folder_digest(folder: str | Path) -> str:
 def read_mesh_folder(folder: str | Path, points: int, *, per_class: int | None = None, seed: int = 0) -> Splits:
     """Sample ``points`` points of every mesh, or of the first ``per_class`` of each class and split.
 
-    A mesh that cannot be read is left out, and a note says so. Raises ValueError where a split then lacks a class.
+    A mesh that cannot be read is left out, and a note states it. Raises ValueError where a split then lacks a class.
     """
     folder = Path(folder)
     classes = mesh_classes(folder)
@@ -73,7 +73,7 @@ def _read_part(
             clouds.append(sample_cloud(mesh, points, rng))
             labels.append(number)
     if missing := [name for number, name in enumerate(classes) if number not in labels]:
-        raise ValueError(f"no mesh of {missing[0]}/{part} in {folder} can be read, the first because: {unread[0]}")
+        raise ValueError(f"no mesh of {missing[0]}/{part} in {folder} can be read. The first error: {unread[0]}")
     notes = (f"{len(unread)} meshes of {part} were left out: {unread[0]}",) if unread else ()
     return dataclasses.replace(stack_clouds(folder.resolve().name, classes, clouds, labels), notes=notes)
 

@@ -60,7 +60,7 @@ def draw_clouds(
         ValueError: More points are asked for than the clouds have.
     """
     if not 1 <= sampling.points <= clouds.points_per_cloud:
-        raise ValueError(f"{clouds.name} has {clouds.points_per_cloud} points a cloud; got points={sampling.points}.")
+        raise ValueError(f"{clouds.name} has {clouds.points_per_cloud} points per cloud; got points={sampling.points}.")
     whole = clouds.points[index]
     chosen = torch.rand(whole.shape[:2], generator=generator).argsort(1)[:, : sampling.points]
     points = whole.gather(1, chosen[..., None].expand(-1, -1, 3))
@@ -78,8 +78,8 @@ def random_rotations(count: int, rotation: Rotation, generator: torch.Generator)
         half = math.pi * torch.rand(count, generator=generator)
         w, x, y, z = half.cos(), 0 * half, 0 * half, half.sin()
     else:
-        drawn = torch.randn(count, 4, generator=generator)
-        w, x, y, z = (drawn / drawn.norm(dim=-1, keepdim=True)).unbind(-1)
+        quaternion = torch.randn(count, 4, generator=generator)
+        w, x, y, z = (quaternion / quaternion.norm(dim=-1, keepdim=True)).unbind(-1)
     rows = (
         1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
         2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),

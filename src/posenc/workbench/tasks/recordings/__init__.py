@@ -6,9 +6,9 @@ them in recordings that were not used for training. Baselines without a network 
 channels) give the scale of the error.
 
 >>> import numpy as np
->>> chance = np.random.default_rng(0)
->>> shared = np.repeat(chance.normal(size=(5, 2, 400)), 4, axis=1)  # 5 recordings, 2 modules of 4 channels
->>> series = shared + chance.normal(size=shared.shape)
+>>> rng = np.random.default_rng(0)
+>>> shared = np.repeat(rng.normal(size=(5, 2, 400)), 4, axis=1)  # 5 recordings, 2 modules of 4 channels
+>>> series = shared + rng.normal(size=shared.shape)
 >>> recordings = Recordings(tuple(series), tuple("abcde"), modules=tuple("11112222"))
 >>> parts = split(recordings, held=0.4, seed=0)
 >>> parts.train.names, parts.test.names

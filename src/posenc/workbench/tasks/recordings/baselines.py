@@ -69,14 +69,14 @@ def baselines(
     at = torch.arange(len(test)) if at is None else at
     if hidden.shape != (len(at), test.channels) or train.channels != test.channels:
         raise ValueError(
-            f"there is one mask a sample over all channels: ({len(at)}, {test.channels}) here, as in training "
-            f"({train.channels}); got {tuple(hidden.shape)}."
+            f"masks have one row per sample and one column per channel: ({len(at)}, {test.channels}) here, with the "
+            f"{train.channels} channels of training; got {tuple(hidden.shape)}."
         )
     recording = test.recording[at]
     counts = torch.bincount(recording, minlength=len(test.names))
     if not bool(counts.all()):
         raise ValueError(
-            f"recording {test.names[int(counts.argmin())]!r} has no sample. Draw some of each: sample(100)."
+            f"recording {test.names[int(counts.argmin())]!r} has no sample. Sample each recording: sample(100)."
         )
     s = covariance(train)
     if penalty is None:

@@ -28,6 +28,6 @@ def memory_mapped_zeros(folder: Path, shape: tuple[int, ...], dtype: np.dtype) -
             return np.memmap(file, dtype, "r+", shape=shape)
     except OSError as error:
         raise ValueError(
-            f"{needed / GIB:.2f} GiB cannot be kept in {folder} ({error.strerror or error}). "
+            f"{needed / GIB:.2f} GiB cannot be written to {folder} ({error.strerror or error}). "
             "Name a folder on another disk."
         ) from error

@@ -58,8 +58,8 @@ def read_npz(path: Path) -> Recordings:
 def _check_names(path: Path, names: list[str]) -> None:
     if unknown := [name for name in names if name not in ARRAYS]:
         raise ValueError(
-            f"{path.name} has {', '.join(map(repr, unknown))}, which means nothing here; the arrays of a file are "
-            f"{', '.join(ARRAYS)}. Rename or leave out."
+            f"{path.name} has the unknown array {', '.join(map(repr, unknown))}; the arrays of a file are "
+            f"{', '.join(ARRAYS)}. Rename it or leave it out."
         )
     if "recordings" not in names:
         raise ValueError(

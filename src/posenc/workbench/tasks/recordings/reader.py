@@ -8,8 +8,8 @@ from posenc.workbench.tasks.recordings import npz_file, tables
 from posenc.workbench.tasks.recordings.series import Recordings
 
 ACCEPTED_FORMATS = (
-    "a .npz with the array 'recordings' (recording, channel, time), a folder of .csv or .parquet, one a recording, or "
-    "a folder of brain images with their atlas (docs/brain.md)"
+    "a .npz with the array 'recordings' (recording, channel, time), a folder with one .csv or .parquet per recording, "
+    "or a folder of brain images with their atlas (docs/brain.md)"
 )
 
 
@@ -35,4 +35,4 @@ def read_recordings(path: Path, *, drop: bool = False, folder: Path | None = Non
         return tables.read_tables(path, folder).validated(drop=drop)
     if path.suffix == ".npz":
         return npz_file.read_npz(path).validated(drop=drop)
-    raise ValueError(f"{path} is no recording: it is {ACCEPTED_FORMATS}.")
+    raise ValueError(f"{path} is no recording. Recordings are {ACCEPTED_FORMATS}.")

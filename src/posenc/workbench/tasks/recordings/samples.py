@@ -2,7 +2,7 @@
 
     x'_ct = (x_ct - mean_c) / sd_c          over the times of each recording, so that 0 is the best constant prediction
 
-The paper does not say how activity was scaled, nor whether a mask hides an exact share of the channels. Here channels
+The paper states neither how activity was scaled nor whether a mask hides an exact share of the channels. Here channels
 are standardized, and the share is exact.
 
 References:
@@ -75,7 +75,7 @@ def standardized_frames(recordings: Recordings, *, folder: Path | None = None, l
     if folder is not None and needed > limit:
         values = memory_mapped_zeros(folder, (total, channels), np.dtype(np.float32))
     else:
-        require_memory(needed, f"{total:,} frames of {channels} channels", "Name a folder to keep them in: folder=..")
+        require_memory(needed, f"{total:,} frames of {channels} channels", "Name a folder to write them to: folder=..")
         values = np.empty((total, channels), np.float32)
     lengths = [each.shape[1] for each in recordings.series]
     ends = np.cumsum(lengths)
@@ -121,6 +121,6 @@ def random_masks(samples: int, channels: int, rate: float, *, seed: int) -> Bool
         raise ValueError(
             f"a mask hides at least one of {channels} channels and leaves one; rate={rate:g} hides {hidden}. Use 0.5."
         )
-    chance = torch.rand(samples, channels, generator=torch.Generator().manual_seed(seed))
-    chosen = chance.topk(hidden, dim=1, sorted=False).indices
+    noise = torch.rand(samples, channels, generator=torch.Generator().manual_seed(seed))
+    chosen = noise.topk(hidden, dim=1, sorted=False).indices
     return torch.zeros(samples, channels, dtype=torch.bool).scatter_(1, chosen, True)

@@ -50,7 +50,7 @@ class Recordings:
             object.__setattr__(self, "channels", tuple(f"channel {number + 1}" for number in range(count)))
         if not self.subjects:
             object.__setattr__(self, "subjects", tuple(map(subject_from_name, self.names)))
-        for what, of, length, needed in (
+        for what, owner, length, needed in (
             ("names", "recording", len(self.names), len(self.series)),
             ("subjects", "recording", len(self.subjects), len(self.series)),
             ("channels", "channel", len(self.channels), count),
@@ -58,21 +58,21 @@ class Recordings:
             ("modules", "channel", count if self.modules is None else len(self.modules), count),
         ):
             if length != needed:
-                raise ValueError(f"{what} has one entry a {of}: {needed} are needed; got {length}.")
+                raise ValueError(f"{what} has one entry per {owner}: {needed} are needed; got {length}.")
         for what, entries in (("channels", self.channels), ("names", self.names)):
             if twice := [entry for entry in dict.fromkeys(entries) if entries.count(entry) > 1]:
                 raise ValueError(f"{what} has {twice[0]!r} more than once. Give each a name of its own.")
         if self.modules is not None and "" in self.modules:
             raise ValueError(
-                f"each channel has a module, and {self.channels[self.modules.index('')]!r} has none. Give those that "
-                "belong to none a module of their own, as 'none', or leave the modules out."
+                f"each channel needs a module, and {self.channels[self.modules.index('')]!r} has none. Give channels "
+                "without a module one of their own, such as 'none', or leave the modules out."
             )
         if self.coordinates is not None and (
             self.coordinates.ndim != 2 or not np.isfinite(self.coordinates.astype(np.float64)).all()
         ):
             raise ValueError(
-                f"coordinates are finite numbers, one row a channel and one column an axis; got an array of shape "
-                f"{self.coordinates.shape}. Leave them out where a channel has no place."
+                f"coordinates are finite numbers, one row per channel and one column per axis; got an array of shape "
+                f"{self.coordinates.shape}. Leave them out where a channel has no position."
             )
 
     def __len__(self) -> int:
@@ -86,7 +86,7 @@ class Recordings:
     @property
     def note(self) -> str:
         """Sentence on the channels that were left out; empty where there are none."""
-        return f"left out, for they do not vary or are not finite: {_list_names(self.dropped)}." if self.dropped else ""
+        return f"left out (constant or not finite): {_list_names(self.dropped)}." if self.dropped else ""
 
     def take(self, index: Sequence[int]) -> Recordings:
         """Select recordings by index, in this order; the arrays are shared."""
@@ -116,8 +116,8 @@ class Recordings:
             some = [f"{self.channels[number]!r} {reason}" for number, reason in list(bad.items())[:3]]
             more = f" and {len(bad) - 3} more" * (len(bad) > 3)
             raise ValueError(
-                f"channels vary and are finite at every time; {', '.join(some)}{more}. Mend them, or leave them out of "
-                "every recording, drop=True: posenc data recordings --read FILE --drop --to WHOLE.npz"
+                f"channels must vary and be finite at every time; {', '.join(some)}{more}. Correct them, or leave them "
+                "out of every recording, drop=True: posenc data recordings --read FILE --drop --to WHOLE.npz"
             )
         return self._without(sorted(bad))
 
@@ -158,7 +158,7 @@ def _check_shapes(series: Sequence[np.ndarray], names: Sequence[str]) -> None:
         if len(each) != len(series[0]):
             raise ValueError(
                 f"recordings are of the same channels; {names[0]!r} has {len(series[0])} and {name!r} has {len(each)}. "
-                "Leave out the channels that not all have."
+                "Leave out the channels that some recordings lack."
             )
     if len(series[0]) < 2 or min(each.shape[1] for each in series) < 2:
         raise ValueError(

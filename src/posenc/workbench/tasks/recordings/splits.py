@@ -1,8 +1,8 @@
 """Train and test splits of recordings, by subject or by blocks with gaps.
 
-Neighboring times are similar, and so are two recordings of one person. A model trained on either would be tested on
-what it knows already, so whole subjects are held out. A single recording is cut into blocks with gaps between them.
-That is the strictest test that it allows, and it says nothing about other recordings.
+Neighboring times are similar, and so are two recordings of one person. A split between them would test a model on known
+data, so whole subjects are held out. A single recording is cut into blocks with gaps between them. That is the
+strictest test that a single recording allows, and it does not measure generalization to other recordings.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def split(recordings: Recordings, *, held: float = 0.3, seed: int, blocks: int |
         subjects = sorted(recordings.subjects)
     elif len(subjects) < 2:
         raise ValueError(
-            f"all is of one subject, {subjects[0]!r}, so that nothing unseen is left to test with. Add recordings of "
-            "others, or cut it into pieces with a gap between, blocks=10, gap=20: posenc data recordings "
+            f"all recordings are of one subject, {subjects[0]!r}, so that none is left to test with. Add recordings of "
+            "other subjects, or cut it into blocks with a gap between them, blocks=10, gap=20: posenc data recordings "
             "--read FILE --blocks 10 --gap 20 --to PIECES.npz"
         )
     order = np.random.Generator(np.random.Philox(key=seed)).permutation(len(subjects))
@@ -74,7 +74,7 @@ def cut_into_blocks(recordings: Recordings, blocks: int, gap: int) -> Recordings
     shortest = min(each.shape[1] for each in recordings.series)
     if blocks < 2 or gap < 1:
         raise ValueError(
-            f"there are two blocks or more and a gap between them, for neighboring times are alike; got "
+            f"a split needs two blocks or more and a gap between them, because neighboring times are similar; got "
             f"blocks={blocks}, gap={gap}. Use blocks=10, gap=20."
         )
     if (shortest - gap * (blocks - 1)) // blocks < 2:

@@ -41,7 +41,7 @@ def read_tables(place: Path, folder: Path | None = None) -> Recordings:
     files = sorted(path for path in place.iterdir() if path.suffix in READERS and path.name != CHANNELS_FILE)
     if not files:
         raise ValueError(
-            f"{place} has no .csv or .parquet. A folder of recordings has one table a recording: rows are times, "
+            f"{place} has no .csv or .parquet. A folder of recordings has one table per recording: rows are times, "
             "columns are channels."
         )
     stems = [path.stem for path in files]
@@ -57,7 +57,7 @@ def read_tables(place: Path, folder: Path | None = None) -> Recordings:
                 require_memory(
                     numbers.nbytes * (len(files) - 1),
                     f"a folder of {len(files)} recordings like {path.name}",
-                    "Name a folder to keep them in, as folder=Path('kept'), or write one .npz by numpy.savez.",
+                    "Name a folder to write them to, folder=Path('frames'), or write one .npz by numpy.savez.",
                 )
         _check_columns(path, names, files[0], first)
         series.append(numbers if folder is None else _store_on_disk(numbers, folder))
@@ -81,9 +81,9 @@ def _check_columns(path: Path, names: tuple[str, ...], other: Path, others: tupl
     """Raise ValueError where two tables have equally many channels with different names."""
     different = [pair for pair in zip(names, others, strict=False) if pair[0] != pair[1]]
     if different and len(names) == len(others):
-        here, there = different[0]
+        name, expected = different[0]
         raise ValueError(
-            f"{path.name} has the channel {here!r} where {other.name} has {there!r}; all recordings have the "
+            f"{path.name} has the channel {name!r} where {other.name} has {expected!r}; all recordings need the "
             "same channels in the same order."
         )
 
@@ -124,7 +124,7 @@ def _csv_rows(path: Path) -> list[list[str]]:
     first = lines[0] if lines else ""
     rows = [row for row in csv.reader(lines, delimiter=max(",;\t", key=first.count)) if row]
     if not rows:
-        raise ValueError(f"{path.name} is empty. A table has one line a time and one column a channel.")
+        raise ValueError(f"{path.name} is empty. A table has one line per time and one column per channel.")
     return rows
 
 
@@ -181,11 +181,11 @@ def _read_channels(
     names, *rows = _csv_rows(path)
     names = [name.strip().lower() for name in names]
     if "channel" not in names or any(len(row) != len(names) for row in rows):
-        raise ValueError(f"{path.name} has a column 'channel' and, in every line, as many cells as the first.")
+        raise ValueError(f"{path.name} needs a column 'channel' and, in every line, as many cells as in the first.")
     table = {row[names.index("channel")].strip(): dict(zip(names, row, strict=True)) for row in rows}
     channels = channels or tuple(table)
     if missing := [channel for channel in channels if channel not in table]:
-        raise ValueError(f"{path.name} has no line of the channel {missing[0]!r}. Each channel has one.")
+        raise ValueError(f"{path.name} has no line of the channel {missing[0]!r}. Each channel needs one.")
     axes = [axis for axis in AXES if axis in names]
     for channel in channels:
         if bad := [axis for axis in axes if not _is_number(table[channel][axis])]:

@@ -28,8 +28,8 @@ def write_recordings(recordings: Recordings, path: Path) -> None:
     needed = sum(each.nbytes for each in recordings.series)
     require_memory(needed if path.suffix == ".npz" else 0, f"writing {path.name}", "Write a folder of tables instead.")
     if path.exists():
-        raise ValueError(f"{path} is there already. Name a new place, or remove it first.")
-    part = path.with_name(f"{path.stem}.part{path.suffix}")  # an interrupted file is never taken for a whole one
+        raise ValueError(f"{path} exists already. Name a new path, or remove it first.")
+    part = path.with_name(f"{path.stem}.part{path.suffix}")  # an interrupted file is never read as a whole one
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".npz":
@@ -67,7 +67,7 @@ def _write_tables(recordings: Recordings, folder: Path) -> None:
     axes = () if recordings.coordinates is None else AXES[: recordings.coordinates.shape[1]]
     if recordings.coordinates is not None and recordings.coordinates.shape[1] > len(AXES):
         raise ValueError(
-            f"a folder of tables has room for {len(AXES)} axes, and these coordinates have "
+            f"a folder of tables holds up to {len(AXES)} axes, and these coordinates have "
             f"{recordings.coordinates.shape[1]}. Write a .npz."
         )
     with (folder / CHANNELS_FILE).open("w", newline="", encoding="utf-8") as file:

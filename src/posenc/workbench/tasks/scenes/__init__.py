@@ -1,4 +1,4 @@
-"""Novel view synthesis: images of one scene from known cameras, and the prediction of views that were held out.
+"""Novel view synthesis: images of one scene from known cameras, and the prediction of held-out views.
 
 A `Scene` is a set of training views, a set of held-out views, and the cube of the world to be learned (``views``). It
 is read from a user's folder with ``transforms.json`` (``read_scene``), or rendered here: a painted solid under two

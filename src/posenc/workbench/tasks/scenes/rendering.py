@@ -1,9 +1,9 @@
 """Rendering of posenc's own scene: a painted solid under two lamps in front of a colored sky.
 
 Cameras lie on a sphere around the solid, on a golden spiral from a little below its equator to high above it. Every
-sixth camera is held out. The angle between a held-out camera and any training camera, seen from the center, is at least
-``MIN_ANGLE`` degrees. Each pixel is the mean of ``fine x fine`` rays. The rays that meet a triangle are found by the
-signs of three planes:
+sixth camera is held out. At the center, the angle between a held-out camera and any training camera is at least
+``MIN_ANGLE`` degrees. Each pixel is the mean of ``fine x fine`` rays. The signs of three planes give the rays that meet
+a triangle:
 
     e_a = r . (b x c),  e_b = r . (c x a),  e_c = r . (a x b)  of one sign,   t = a . (b x c) / (e_a + e_b + e_c)
 
@@ -92,7 +92,7 @@ def camera_spiral(count: int) -> Array:
 
 
 def smallest_angle(some: Array, others: Array) -> float:
-    """Smallest angle in degrees, seen from the origin, between a point of one set and a point of another."""
+    """Smallest angle in degrees, measured from the origin, between a point of one set and a point of another."""
     a, b = (points / np.linalg.norm(points, axis=-1, keepdims=True) for points in (some, others))
     return math.degrees(math.acos(float(np.clip((a @ b.T).max(), -1, 1))))
 

@@ -124,7 +124,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{path.name} is not JSON that can be read: {error}.") from None
+        raise ValueError(f"{path.name} cannot be read as JSON: {error}.") from None
     if not isinstance(content, dict) or not isinstance(content.get("frames"), list):
         raise ValueError(f"{path.name} should be an object with a list `frames`; it has none.")
     if not content["frames"]:
@@ -132,7 +132,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     model = content.get("camera_model", "OPENCV")
     if model not in ("OPENCV", "PINHOLE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL") or content.get("is_fisheye"):
         raise ValueError(
-            f"{path.name} is of the camera model {'OPENCV_FISHEYE' if content.get('is_fisheye') else model!r}; the "
+            f"{path.name} has the camera model {'OPENCV_FISHEYE' if content.get('is_fisheye') else model!r}; the "
             "models OPENCV and PINHOLE can be read. Undistort the images first."
         )
     return content
@@ -161,8 +161,8 @@ def _image_path(folder: Path, file_path: str, label: str) -> Path:
         if candidate.is_file():
             return candidate
     raise ValueError(
-        f"{label}: there is no image {plain}, nor one with a suffix such as .png or .jpg. Put it there, or "
-        "take the frame out of the file."
+        f"{label}: there is no image {plain}, nor one with a suffix such as .png or .jpg. Add the image, or "
+        "remove the frame from the file."
     )
 
 
@@ -181,7 +181,7 @@ def _pose(given: Any, label: str) -> np.ndarray:
     off = np.abs(rotation.T @ rotation - np.eye(3)).max()
     if off > ORTHONORMAL:
         raise ValueError(
-            f"{label}: the rotation of `transform_matrix` is not orthonormal, it misses by {off:.2g} (allowed "
+            f"{label}: the rotation of `transform_matrix` is not orthonormal, with an error of {off:.2g} (allowed "
             f"{ORTHONORMAL:g}). Put a scaling of the scene into the translations."
         )
     if np.linalg.det(rotation) < 0:
@@ -206,14 +206,14 @@ def _split_frames(
     rest = listed.get("test") or listed.get("val")
     if rest:
         first = listed.get("train") or [frame.file_path for frame in train if frame.file_path not in rest]
-        lost = [name for name in (*first, *rest) if name not in {frame.file_path for frame in train}]
-        if lost:
-            raise ValueError(f"{path.name} divides its frames by name and has no frame {lost[0]!r}.")
+        missing = [name for name in (*first, *rest) if name not in {frame.file_path for frame in train}]
+        if missing:
+            raise ValueError(f"{path.name} splits its frames by name and has no frame {missing[0]!r}.")
         if twice := sorted({*first} & {*rest}):
             other = "test_filenames" if listed.get("test") else "val_filenames"
             raise ValueError(
-                f"{path.name} has {twice[0]!r} among the frames to train on and among those held out, so that a "
-                f"known view would be scored. Name it in one of train_filenames and {other}."
+                f"{path.name} has {twice[0]!r} among the training frames and among the held-out frames, so that a "
+                f"known view would be scored. List it in only one of train_filenames and {other}."
             )
         chosen = (
             [frame for frame in train if frame.file_path in set(first)],
@@ -301,8 +301,8 @@ def _lens_parameters(frame: Frame, width: int, height: int, step: int) -> list[f
     scale = width / lens["w"] if lens["w"] > 0 else math.nan
     if not (lens["h"] > 0 and abs(height / lens["h"] / scale - 1) < 0.01):
         raise ValueError(
-            f"{frame.label}: the file says {lens['w']:g} x {lens['h']:g} pixels, and the image has {width} x "
-            f"{height}, which is no smaller copy of that."
+            f"{frame.label}: the file states {lens['w']:g} x {lens['h']:g} pixels, and the image has {width} x "
+            f"{height}, which is no scaled copy of that."
         )
     for axis, size, name in (("x", lens["w"], "fl_x"), ("y", lens["h"], "fl_y")):
         angle = lens.get(f"camera_angle_{axis}")
@@ -311,7 +311,7 @@ def _lens_parameters(frame: Frame, width: int, height: int, step: int) -> list[f
     focal = lens.get("fl_x", lens.get("fl_y"))
     if focal is None or not focal > 0 or not lens.get("fl_y", focal) > 0:
         raise ValueError(
-            f"{frame.label}: neither it nor its file says fl_x above 0, or camera_angle_x below pi. Write "
+            f"{frame.label}: neither the frame nor its file states fl_x above 0, or camera_angle_x below pi. Write "
             "the focal length in pixels, fl_x."
         )
     lens = {"fl_x": focal, "fl_y": focal, "cx": lens["w"] / 2, "cy": lens["h"] / 2} | lens

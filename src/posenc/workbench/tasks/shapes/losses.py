@@ -52,11 +52,11 @@ class LossTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def __post_init__(self) -> None:
         if not self.clamp > 0 or self.eikonal < 0 or self.normals < 0:
             raise ValueError(
-                f"a distance is cut somewhere above 0 and weights are not negative; got clamp={self.clamp:g}, "
+                f"clamp must be above 0 and weights must not be negative; got clamp={self.clamp:g}, "
                 f"eikonal={self.eikonal:g}, normals={self.normals:g}."
             )
         if self.kind == "occupancy" and (self.eikonal or self.normals):
-            raise ValueError("an occupancy has no slope of 1 and no sharp normals; weigh these terms for a distance.")
+            raise ValueError("the terms eikonal and normals need a signed distance; use kind='distance' with them.")
 
 
 def shape_loss(field: Field, batch: Batch, terms: LossTerms) -> Tensor:

@@ -49,8 +49,8 @@ class Mesh:
         vertices, faces = np.asarray(self.vertices, np.float64), np.asarray(self.faces)
         if not faces.size:
             raise ValueError(
-                "a shape is a surface of triangles, and there are no faces: a cloud of points has none, and "
-                "a face whose vertices are not there is none. Give a mesh with both."
+                "a shape is a surface of triangles, and this mesh has no faces. A cloud of points has none, and "
+                "faces without their vertices are not read. Give a mesh with both."
             )
         if vertices.ndim != 2 or vertices.shape[1] != 3 or faces.ndim != 2 or faces.shape[1] != 3:
             raise ValueError(f"a mesh has vertices (V, 3) and faces (F, 3); got {vertices.shape} and {faces.shape}.")
@@ -58,7 +58,7 @@ class Mesh:
             raise ValueError(f"faces hold numbers of vertices, integers; got {faces.dtype}.")
         bad = int((~np.isfinite(vertices).all(1)).sum())
         if bad:
-            raise ValueError(f"{bad} of {len(vertices)} vertices are NaN or infinite; every vertex needs a place.")
+            raise ValueError(f"{bad} of {len(vertices)} vertices are NaN or infinite; every vertex needs a position.")
         if faces.min() < 0 or faces.max() >= len(vertices):
             raise ValueError(f"a face names vertex {faces.max()}, and there are {len(vertices)}, counted from 0.")
         object.__setattr__(self, "vertices", np.ascontiguousarray(vertices))
@@ -187,7 +187,7 @@ def read_shape(path: str | Path, margin: float = MARGIN) -> Shape:
     if len(faces) > MAX_FACES:
         raise ValueError(
             f"{path.name} has {len(faces):,} faces, which would take about {len(faces) * FACE_BYTES / 2**30:.0f} GiB; "
-            f"up to {MAX_FACES:,} are taken. Make the mesh coarser first."
+            f"up to {MAX_FACES:,} are read. Make the mesh coarser first."
         )
     try:
         mesh, notes = clean_mesh(Mesh(vertices, faces))

@@ -206,8 +206,8 @@ def draw_batch(pool: SamplePool, batch: int, *, seed: int, step: int) -> Batch:
 
 def _one_per_chunk(size: int, count: int, rng: np.random.Generator) -> Tensor:
     """One random number below ``size`` from each of ``count`` equal chunks."""
-    drawn = ((np.arange(count) + rng.random(count)) * (size / count)).astype(np.int64)
-    return torch.from_numpy(np.minimum(drawn, size - 1))
+    index = ((np.arange(count) + rng.random(count)) * (size / count)).astype(np.int64)
+    return torch.from_numpy(np.minimum(index, size - 1))
 
 
 LABELED_PARTS = ("uniform", "near", "held", "boxed")

@@ -55,7 +55,7 @@ def iou(inside: Tensor, truly: Tensor, volume: Tensor | None = None) -> float:
 def lattice_points(resolution: int) -> Tensor:
     """``(resolution^3, 3)`` points of the unit cube including its faces, the last axis fastest."""
     if resolution < 2:
-        raise ValueError(f"a lattice over the cube has at least 2 points an axis; got {resolution}.")
+        raise ValueError(f"a lattice over the cube has at least 2 points per axis; got {resolution}.")
     steps = torch.linspace(0, 1, resolution)
     return torch.cartesian_prod(steps, steps, steps)
 

@@ -86,7 +86,7 @@ def load_photos(folder: Path, size: int) -> dict[str, np.ndarray]:
     except (OSError, ValueError) as error:
         raise ValueError(
             f"the photographs of this study are not at {path} ({error}). Give an image of your own, "
-            "posenc run image-fit photo.jpg, or a folder that has them: --data DIR."
+            "posenc run image-fit photo.jpg, or the folder of the photographs: --data DIR."
         ) from error
     names = next(array for array in arrays.values() if array.dtype.kind in "US")
     pixels = next(array for array in arrays.values() if array.dtype == np.uint8)

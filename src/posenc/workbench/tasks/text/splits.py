@@ -33,8 +33,8 @@ def split(tokens: Int32[Tensor, "N"], *, longest: int) -> Splits:
     held = len(tokens) // HELD_OUT_PARTS
     if held < longest + 1:
         raise ValueError(
-            f"this text has {len(tokens):,} tokens, of which {held:,} are held out to report, and that takes at least "
-            f"{longest + 1:,}. Bring a text of {(longest + 1) * HELD_OUT_PARTS:,} tokens or more."
+            f"this text has {len(tokens):,} tokens, of which {held:,} are held out for testing; at least "
+            f"{longest + 1:,} are needed. Give a text of {(longest + 1) * HELD_OUT_PARTS:,} tokens or more."
         )
     first, second = len(tokens) - 2 * held, len(tokens) - held
     return Splits(tokens[:first], tokens[first:second], tokens[second:])

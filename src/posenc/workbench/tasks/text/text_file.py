@@ -18,11 +18,11 @@ from posenc.workbench.memory import require_memory
 
 Unit = Literal["characters", "bytes"]
 FILE = "text/tinyshakespeare.txt"
-"""Tiny Shakespeare in a data folder; the same with .gz is read too."""
+"""Tiny Shakespeare in a data folder; the same name with .gz is read too."""
 BYTES_SUFFIX = ".bin"
 """Files with this suffix are read as bytes."""
 MEMORY_FACTOR = 24
-"""Bytes of memory needed per byte of text, about, while its characters are numbered."""
+"""Approximate bytes of memory per byte of text while its characters are numbered."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ def tinyshakespeare_path(data: Path) -> Path:
         if (data / name).is_file():
             return data / name
     raise ValueError(
-        f"{data} holds no text: {FILE}, or the same with .gz, is not there. Name a file of yours: "
+        f"{data} has no text: neither {FILE} nor the same name with .gz. Name a file of yours: "
         "posenc run language my_text.txt"
     )
 
@@ -67,7 +67,7 @@ def read_text(path: Path, unit: Unit | None = None) -> Text:
         ValueError: The file is missing, empty, damaged, too large for the memory, or not UTF-8 when read as characters.
     """
     if not path.is_file():
-        raise ValueError(f"a text is one file; {path} is {'a folder' if path.is_dir() else 'not there'}.")
+        raise ValueError(f"a text is one file; {path} {'is a folder' if path.is_dir() else 'does not exist'}.")
     packed = path.suffix == ".gz"
     plain, ending = (path.with_suffix(""), f"{BYTES_SUFFIX}.gz") if packed else (path, BYTES_SUFFIX)
     unit = unit or ("bytes" if plain.suffix == BYTES_SUFFIX else "characters")
@@ -85,8 +85,8 @@ def read_text(path: Path, unit: Unit | None = None) -> Text:
         return tokenize(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path} is not UTF-8: byte {error.start} is 0x{error.object[error.start]:02x}. To read it as bytes, give "
-            f"it a name that ends in {ending}, as {plain.stem}{ending}; or save it as UTF-8."
+            f"{path} is not UTF-8: byte {error.start} is 0x{error.object[error.start]:02x}. To read it as bytes, "
+            f"rename it to {plain.stem}{ending}; or save it as UTF-8."
         ) from None
 
 
