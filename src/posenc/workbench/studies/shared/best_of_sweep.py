@@ -1,4 +1,4 @@
-"""Judgment of a parameter that was chosen before a sweep, by the sweep."""
+"""Comparison of a parameter value that was chosen before a sweep with the best value of the sweep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answer to "Which encoding is best?": the best variant against the second, by their paired difference."""
+"""Best variant of a study, compared with the second by their paired difference."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def best_variant(
         unit: Unit of the score; "" if it has none.
         where: Data that the scores are of, such as "on held-out pixels".
         higher: True if higher scores are better.
-        over: What the keys of the inner mapping count, such as "seed" or "image".
+        over: Noun for the keys of the inner mapping, such as "seed" or "image".
         digits: Decimals of the scores.
 
     Returns:

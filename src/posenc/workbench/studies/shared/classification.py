@@ -34,18 +34,24 @@ not: a third less time for a small PVT, a fifth for a small ViT."""
 TRAIN_SCORED = 500
 """Training images that the training accuracy is measured on, evenly spaced."""
 TRAIN_PER_SCORED, FEWEST_SCORED = 20, 500
-"""While it learns, a model is scored on one held-out image for so many training images, and on so many at least. At the
-end it is scored on all of them."""
+"""Training images per held-out image that is scored during training, and least number of images that are scored. After
+training, all held-out images are scored."""
 ATTENTION_IMAGES = 64
 """Held-out images whose attention is measured."""
 WARMUP_DIVISOR, MOST_WARMUP_EPOCHS = 8, 5
-"""One step in so many is warm-up, for so many epochs at most."""
+"""Steps per step of warm-up, and largest number of epochs of warm-up."""
 FORWARD_SHARE = 1 / 3
 """Time of scoring an image as a share of the time of training on it."""
 
 
 class LeNetSpec(msgspec.Struct, frozen=True, kw_only=True, tag="lenet", forbid_unknown_fields=True):
-    """A LeNet with its encoding. scale: factor on the initial weights of the last layer of the encoding's network."""
+    """A LeNet with its encoding. Field names are stored.
+
+    Attributes:
+        config: Sizes of the LeNet.
+        scheme: The encoding, or None.
+        scale: Factor on the initial weights of the last layer of the encoding's network.
+    """
 
     config: LeNetConfig
     scheme: Specification | None = None
@@ -70,7 +76,13 @@ class LeNetSpec(msgspec.Struct, frozen=True, kw_only=True, tag="lenet", forbid_u
 
 
 class TransformerSpec(msgspec.Struct, frozen=True, kw_only=True, tag="vision", forbid_unknown_fields=True):
-    """A vision transformer with its encoding. first_only: the encoding acts in the first layer of each stage only."""
+    """A vision transformer with its encoding. Field names are stored.
+
+    Attributes:
+        config: Sizes of the transformer.
+        scheme: The encoding.
+        first_only: True if the encoding acts in the first layer of each stage only.
+    """
 
     config: VisionConfig
     scheme: Specification
@@ -93,7 +105,18 @@ def classification_settings(
 ) -> dict[str, Any]:
     """Settings of a run, as plain JSON.
 
-    Raises ValueError for a model that cannot be built, and for images that the augmentation does not fit.
+    Args:
+        spec: The model with its encoding.
+        images: Record of the data set.
+        training: The training configuration.
+        augmentation: Augmentation of the training images.
+        device: Device of the training.
+
+    Returns:
+        The settings.
+
+    Raises:
+        ValueError: The model cannot be built, or the augmentation does not fit the images.
     """
     # Both are tried here, so that a misfit is reported before anything is trained.
     spec.model()
@@ -111,7 +134,15 @@ def classification_settings(
 
 
 def with_cosine_decay(training: TrainingConfig, images: ImageRecord) -> TrainingConfig:
-    """The training with a warm-up and a cosine decay that ends at its last step, for any number of images."""
+    """Training with a warm-up and a cosine decay that ends at its last step.
+
+    Args:
+        training: The training configuration.
+        images: Record of the data set, which decides the number of steps.
+
+    Returns:
+        The configuration with the steps of warm-up and decay.
+    """
     per_epoch = math.ceil(images.train / training.batch)
     steps = training.epochs * per_epoch
     warmup = min(steps // WARMUP_DIVISOR, MOST_WARMUP_EPOCHS * per_epoch)
@@ -141,7 +172,7 @@ class Classifier:
         return Fit(self.model, len(self.splits.train), self.loss, self.evaluate_some, loss_at=self.loss_at)
 
     def loss_at(self, at: TrainingPosition, batch: Tensor) -> Tensor:
-        """Cross-entropy of a batch, augmented as this place in the training decides."""
+        """Cross-entropy of a batch, with the augmentation of this step."""
         train = self.splits.train
         images, labels = train.read(batch).to(self.device), train.labels[batch].to(self.device)
         x, targets = self.augment(images, labels, seed=at.seed, step=at.step, part=at.part)
@@ -161,11 +192,11 @@ class Classifier:
         return torch.cat([model(self.augment.evaluate(images.read(each).to(self.device))).cpu() for each in chunks])
 
     def evaluate_some(self) -> dict[str, float]:
-        """Scores while the model learns: on a part of the held-out images."""
+        """Scores during training, on a part of the held-out images."""
         return self.evaluate(scored_while_learning(self.images))
 
     def evaluate(self, held_out: int) -> dict[str, float]:
-        """Scores of so many held-out images, and the accuracy of some training images."""
+        """Scores of evenly spaced held-out images, and the accuracy of some training images. held_out: their number."""
         test, train = self.splits.test, self.splits.train
         held, learned = _evenly_spaced(len(test), held_out), _evenly_spaced(len(train), TRAIN_SCORED)
         scores = score(self.logits("test", held), test.labels[held])
@@ -175,7 +206,7 @@ class Classifier:
 
     @torch.no_grad()
     def result(self, curve: list[dict[str, Any]]) -> RunResult:
-        """Scores of all held-out images, the parameter count, and what is measured of the encoding or of attention."""
+        """Scores of all held-out images, parameter count, and the multiplied encoding or the attention distances."""
         metrics = self.evaluate(len(self.splits.test))
         metrics["roughness"] = roughness(curve)
         metrics["parameters"] = float(sum(p.numel() for p in self.model.parameters() if p.requires_grad))
@@ -188,7 +219,7 @@ class Classifier:
         return RunResult(metrics=metrics, curves=curve, arrays=arrays, weights=weights_of(self.model))
 
     def held_out(self, count: int | None) -> ImageSet:
-        """So many held-out images, evenly spaced; None for all."""
+        """Evenly spaced held-out images. count: their number, None for all."""
         test = self.splits.test
         return test if count is None else test.take(_evenly_spaced(len(test), count))
 
@@ -208,19 +239,30 @@ class Classifier:
 
 
 def scored_while_learning(images: ImageRecord) -> int:
-    """Number of held-out images that a model is scored on while it learns."""
+    """Number of held-out images that a model is scored on during training.
+
+    Args:
+        images: Record of the data set.
+
+    Returns:
+        The number.
+    """
     return min(images.test, max(FEWEST_SCORED, images.train // TRAIN_PER_SCORED))
 
 
 def _evenly_spaced(total: int, count: int) -> Tensor:
-    """So many indices below ``total``, evenly spaced, because sets are often sorted by class."""
+    """Evenly spaced indices below ``total``, because data sets are often sorted by class."""
     return torch.linspace(0, total - 1, min(count, total)).round().long()
 
 
 def roughness(curve: list[dict[str, Any]]) -> float:
     """Mean absolute second difference of the training loss from evaluation to evaluation.
 
-    It is 0 for a straight line, and nan for fewer than three evaluations.
+    Args:
+        curve: Rows of the learning curves of a run.
+
+    Returns:
+        0 for a straight line, nan for fewer than three evaluations.
     """
     losses = [row["value"] for row in curve if row["metric"] == "loss_train"]
     bends = np.abs(np.diff(losses, 2))

@@ -29,34 +29,83 @@ EPSILON = 1e-9
 
 
 def finished_conditions(data: PageData, conditions: Sequence[str]) -> list[str]:
-    """Those of the conditions in which a run has finished."""
+    """Conditions in which a run has finished.
+
+    Args:
+        data: Data of the page.
+        conditions: Labels of conditions.
+
+    Returns:
+        The labels with finished runs, in the given order.
+    """
     finished = {spec.condition for spec in data.done}
     return [label for label in conditions if label in finished]
 
 
 def empty_panel(title: str) -> list[Panel]:
-    """The panel for which no run has finished."""
+    """Panel with the sentence that no run of it has finished.
+
+    Args:
+        title: Title of the panel.
+
+    Returns:
+        A list with this panel alone.
+    """
     return [Panel(title, (Text(("No run of this panel has finished.",)),))]
 
 
 def seeds_by_label(data: PageData, metric: str, condition: str) -> dict[str, BySeed]:
-    """Variant to seed to value of a metric in a condition."""
+    """Values of a metric in a condition.
+
+    Args:
+        data: Data of the page.
+        metric: Stored name of the metric.
+        condition: Label of the condition.
+
+    Returns:
+        Variant -> seed -> value.
+    """
     return values_by_scheme(data.rows, metric, condition)
 
 
 def rows_labeled(rows: Sequence[Mapping[str, Any]], condition: str, variants: Sequence[str]) -> list[Mapping[str, Any]]:
-    """The result rows of these variants in a condition."""
+    """Result rows of some variants in a condition.
+
+    Args:
+        rows: Result rows.
+        condition: Label of the condition.
+        variants: Labels of the variants.
+
+    Returns:
+        The rows, in their order.
+    """
     return [row for row in rows if row["setting"] == condition and row["scheme"] in variants]
 
 
 def images_of(data: PageData, condition: str) -> ImageRecord:
-    """The data set of a condition that has runs."""
+    """Data set of a condition.
+
+    Args:
+        data: Data of the page.
+        condition: Label of a condition that has runs.
+
+    Returns:
+        Record of the images.
+    """
     spec = next(spec for spec in data.specs if spec.condition == condition)
     return msgspec.convert(spec.settings["pictures"], ImageRecord)
 
 
 def has_equal_classes(data: PageData, condition: str) -> bool:
-    """Whether accuracy is balanced accuracy, as with as many held-out images of each class."""
+    """True if accuracy equals balanced accuracy, as it does with the same number of held-out images of each class.
+
+    Args:
+        data: Data of the page.
+        condition: Label of the condition.
+
+    Returns:
+        True if the two agree for every run.
+    """
     balanced = seeds_by_label(data, BALANCED, condition)
     return all(
         abs(value - balanced.get(variant, {}).get(seed, value)) < EPSILON
@@ -73,7 +122,19 @@ def accuracy_panel(
     caption: str = "",
     metrics: Sequence[str] = HELD_OUT_AND_TRAINING,
 ) -> Panel:
-    """Accuracies of variants with every seed. metrics: of METRICS, one plot each."""
+    """Accuracies of variants with every seed.
+
+    Args:
+        data: Data of the page.
+        variants: Labels of the variants.
+        condition: Label of the condition.
+        title: Title of the panel.
+        caption: Text below the title.
+        metrics: Names in METRICS, one plot each.
+
+    Returns:
+        The panel.
+    """
     classes = images_of(data, condition).classes
     shown = {name: METRICS[name] for name in metrics if classes > TOP_CLASSES or name != TOP}
     return accuracy_by_scheme(
@@ -88,7 +149,17 @@ def accuracy_panel(
 
 
 def learning_curve_panel(data: PageData, variants: Sequence[str], condition: str, title: str) -> Panel:
-    """Accuracies of variants by epoch."""
+    """Learning curves: accuracies of variants by epoch.
+
+    Args:
+        data: Data of the page.
+        variants: Labels of the variants.
+        condition: Label of the condition.
+        title: Title of the panel.
+
+    Returns:
+        The panel.
+    """
     return learning_curves(
         rows_labeled(data.curves, condition, variants),
         metrics={name: METRICS[name] for name in HELD_OUT_AND_TRAINING},
@@ -109,8 +180,15 @@ def variant_tables(
 ) -> list[Panel]:
     """Table of the variants of each condition, with its data and training.
 
-    titles: condition to title of its panel. about: (condition, variant) to a description. scheme_of: a run to its
-    scheme and options. order: variants in the order of the table; others follow by name.
+    Args:
+        data: Data of the page.
+        titles: Condition to title of its panel.
+        about: Function from condition and variant to a description.
+        scheme_of: Function from a run to its scheme and options.
+        order: Variants in the order of the table; others follow by name.
+
+    Returns:
+        One panel for each condition with finished runs.
     """
     panels = []
     for condition in finished_conditions(data, list(titles)):
@@ -143,7 +221,14 @@ def _listed(values: Sequence[float]) -> str:
 
 
 def scheme_text(specification: Mapping[str, Any] | None) -> str:
-    """A scheme with its options, from the settings of a run."""
+    """Scheme with its options as text.
+
+    Args:
+        specification: Scheme and options from the settings of a run, or None.
+
+    Returns:
+        Text such as "GridPE(axes=3)"; "none" without a scheme.
+    """
     if specification is None:
         return "none"
     options = ", ".join(f"{name}={_short(value)}" for name, value in specification["options"].items())

@@ -235,7 +235,7 @@ def _dense(budget: Budget, network: FieldConfig) -> FieldVariant:
 
 
 def _built(variant: FieldVariant, label: str) -> FieldVariant:
-    """The variant, after building it without memory: whether it fits into memory is asked later."""
+    """The variant, after building it on the meta device. The memory check follows later."""
     with torch.device("meta"):
         try:
             scheme = variant.field().scheme

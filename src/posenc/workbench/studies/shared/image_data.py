@@ -27,7 +27,16 @@ DIGESTED = 1000
 
 
 class ImageRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Name, digest, classes, shape ``(C, H, W)`` and split sizes of a data set, as the settings of a run hold them."""
+    """Record of a data set in the settings of a run. Field names are stored.
+
+    Attributes:
+        name: Name of the data set.
+        digest: Digest of labels and pixels.
+        classes: Number of classes.
+        shape: Shape ``(C, H, W)`` of an image.
+        train: Number of training images.
+        test: Number of held-out images.
+    """
 
     name: str
     digest: str
@@ -53,7 +62,14 @@ class ImageRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Location(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where images are and how they are read. images: largest number of training images."""
+    """Location of images, and the options of their reader. Field names are stored.
+
+    Attributes:
+        source: Name of a data set, or path of a user's file or folder.
+        data: Folder of data, or None.
+        size: Pixels per side of the images, or None for their own size.
+        images: Largest number of training images, or None.
+    """
 
     source: str
     data: str | None
@@ -62,7 +78,7 @@ class Location(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class StoredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a store holds of a data set: its location, its record, and a sentence on images that could not be read."""
+    """Location and record of a data set in a store, and a sentence on images that could not be read."""
 
     location: Location = msgspec.field(name="place")
     images: ImageRecord = msgspec.field(name="pictures")
@@ -72,9 +88,20 @@ class StoredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 def record_images(
     root: Path, source: str | Path, data: Path | None, *, size: int | None, images: int | None
 ) -> ImageRecord:
-    """Find a data set and write its record into the store; one that is recorded already is not read again.
+    """Write the record of a data set into a store. A data set with a record is not read again.
 
-    Raises ValueError for a set that is missing or damaged.
+    Args:
+        root: Root of the store.
+        source: Name of a data set, or path of a user's file or folder.
+        data: Folder of data, or None.
+        size: Pixels per side of the images, or None for their own size.
+        images: Largest number of training images, or None for all.
+
+    Returns:
+        The record.
+
+    Raises:
+        ValueError: The data set is missing or damaged.
     """
     path = Path(source)
     location = Location(
@@ -103,7 +130,18 @@ def record_images(
 
 
 def read_images(root: Path, record: ImageRecord) -> Splits:
-    """The images of a record. Raises ValueError where they are missing or others are in their place."""
+    """Read the images of a record.
+
+    Args:
+        root: Root of the store.
+        record: Record of the data set.
+
+    Returns:
+        Training and held-out images.
+
+    Raises:
+        ValueError: The images are missing, or they have changed.
+    """
     path = _record_path(root, record.digest)
     stored = _stored(path)
     if stored is None:
@@ -118,7 +156,13 @@ def read_images(root: Path, record: ImageRecord) -> Splits:
 
 
 def store_samples(root: Path, record: ImageRecord, count: int) -> None:
-    """Copy the first held-out images into the store, for its pages; once."""
+    """Copy the first held-out images into the store, for its pages, unless it has them.
+
+    Args:
+        root: Root of the store.
+        record: Record of the data set.
+        count: Number of images.
+    """
     path = _sample_path(root, record)
     if path.exists():
         return
@@ -128,7 +172,15 @@ def store_samples(root: Path, record: ImageRecord, count: int) -> None:
 
 
 def stored_samples(root: Path, record: ImageRecord) -> np.ndarray | None:
-    """Held-out images ``(N, C, H, W)`` uint8 that the store holds for its pages; None where it holds none."""
+    """Held-out images that a store has for its pages.
+
+    Args:
+        root: Root of the store.
+        record: Record of the data set.
+
+    Returns:
+        Images ``(N, C, H, W)`` uint8, or None if there are none.
+    """
     try:
         return np.load(_sample_path(root, record), allow_pickle=False)
     except (OSError, ValueError):
@@ -136,7 +188,15 @@ def stored_samples(root: Path, record: ImageRecord) -> np.ndarray | None:
 
 
 def data_remarks(store: Store, specs: Iterable[RunSpec]) -> tuple[str, ...]:
-    """A sentence on each data set of these runs, and one on images that could not be read."""
+    """Sentences on the data sets of runs, and on images that could not be read.
+
+    Args:
+        store: The store.
+        specs: The runs.
+
+    Returns:
+        The sentences, each once.
+    """
     records = [msgspec.convert(spec.settings["pictures"], ImageRecord) for spec in specs]
     described = (f"Data: {record.description}." for record in dict.fromkeys(records))
     files = (_stored(_record_path(store.root, record.digest)) for record in dict.fromkeys(records))

@@ -24,9 +24,16 @@ from posenc.workbench.training.loop import Report
 def size_measurements(
     specs: Sequence[RunSpec], store: Store, scales: Mapping[str, float], images: int | None
 ) -> list[RunSpec]:
-    """Measuring runs of the finished ones among these trained runs.
+    """Measuring runs for the finished ones of some trained runs.
 
-    scales: name to size, as a multiple of the trained size. images: number of held-out images, None for all.
+    Args:
+        specs: The trained runs.
+        store: Their store.
+        scales: Name to image size, as a multiple of the trained size.
+        images: Number of held-out images, None for all.
+
+    Returns:
+        One measuring run for each finished run.
     """
     return [
         MEASURE.measuring(spec, {"scales": dict(scales), "looked_at": images, "device": spec.settings["device"]})
@@ -36,9 +43,16 @@ def size_measurements(
 
 
 def measure(spec: RunSpec, workdir: Path, report: Report) -> RunResult:
-    """Metrics accuracy_at_NAME, and kept_at_NAME, the same divided by the accuracy at the trained size.
+    """Measure the accuracy of a trained model at other image sizes.
 
-    A size that the encoding does not support has neither.
+    Args:
+        spec: The measuring run.
+        workdir: Its folder.
+        report: Callback for progress; it is not called.
+
+    Returns:
+        Metrics ``accuracy_at_NAME``, and ``kept_at_NAME``, the same divided by the accuracy at the trained size. A size
+        that the encoding does not support has neither.
     """
     store = Store(store_root(workdir))
     classifier = restored(store, spec.parents["trained"], build).to(spec.device)
@@ -55,7 +69,16 @@ def measure(spec: RunSpec, workdir: Path, report: Report) -> RunResult:
 
 @torch.no_grad()
 def accuracy_at(classifier: Classifier, images: ImageSet, scale: float) -> float | None:
-    """Accuracy at the multiple of the first patch nearest to a scale; None where the encoding does not support it."""
+    """Accuracy at another image size, rounded to a multiple of the first patch size.
+
+    Args:
+        classifier: The trained model on its images.
+        images: Held-out images.
+        scale: Image size as a multiple of the trained size.
+
+    Returns:
+        The accuracy, or None if the encoding does not support the size.
+    """
     model, device = classifier.model, classifier.device
     assert isinstance(model, VisionTransformer)
     patch = model.config.stages[0].patch

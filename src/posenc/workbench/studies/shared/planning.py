@@ -1,4 +1,4 @@
-"""From a request to runs: which variants in which conditions, their settings, and what they cost."""
+"""Plan of a request: its runs with their conditions, variants and settings, and their cost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,19 @@ WORKER_BYTES = 0.5 * 2**30
 
 
 def plan(study: Study, request: Request, store: Store) -> list[RunSpec]:
-    """Runs of a request, each once for each label; see ``Study.plan``."""
+    """Runs of a request, without repetitions; see ``Study.plan``.
+
+    Args:
+        study: The study.
+        request: The request.
+        store: Receives the data of the runs.
+
+    Returns:
+        The runs. A run that has several labels is listed once for each.
+
+    Raises:
+        ValueError: The request cannot be run, or a run does not fit into memory.
+    """
     refuse_preset(study, request.preset)
     preset = study.presets[request.preset]
     planned: dict[tuple[str, str, str], RunSpec] = {}
@@ -55,7 +67,15 @@ def plan(study: Study, request: Request, store: Store) -> list[RunSpec]:
 
 
 def needed(study: Study, request: Request) -> dict[str, list[str]]:
-    """Condition to variants: those of the panels, or those asked for by name in the conditions of the panels."""
+    """Variants that a request needs in each condition.
+
+    Args:
+        study: The study.
+        request: The request. If it names variants, they replace the variants of the panels.
+
+    Returns:
+        Condition -> variants.
+    """
     preset, wanted = study.presets[request.preset], dict[str, list[str]]()
     for name in panels_of(study, request):
         for condition, variants in study.panels[name].needs(request, preset).items():
@@ -68,10 +88,10 @@ def needed(study: Study, request: Request) -> dict[str, list[str]]:
 
 
 def _meant(study: Study, label: str, wanted: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Conditions in which a variant asked for by name is trained, and under which labels.
+    """Conditions in which a variant asked for by name is trained, and its labels in them.
 
-    Itself where the condition has it; else its sizes that a panel needs, NAME@SIZE; else itself everywhere, and
-    ``run_settings`` says what it is.
+    These are the conditions that have the variant. If none has it, the sizes of it that a panel needs, NAME@SIZE. If
+    there are none, all conditions: ``run_settings`` then reads the label, or refuses it.
     """
     sizes = {
         condition: [each for each in variants if each.startswith(f"{label}@")] for condition, variants in wanted.items()
@@ -84,7 +104,18 @@ def _meant(study: Study, label: str, wanted: Mapping[str, Sequence[str]]) -> dic
 
 
 def panels_of(study: Study, request: Request) -> tuple[str, ...]:
-    """Panels of a request, in the order of the page. Raises ValueError with the nearest name for others."""
+    """Panels of a request, in the order of the page.
+
+    Args:
+        study: The study.
+        request: The request.
+
+    Returns:
+        Names of the panels.
+
+    Raises:
+        ValueError: A panel is unknown; the message has the nearest name.
+    """
     if not request.panels:
         return tuple(study.presets[request.preset].panels)
     known = [*study.panels, ALL]
@@ -95,7 +126,17 @@ def panels_of(study: Study, request: Request) -> tuple[str, ...]:
 
 
 def measurements(study: Study, request: Request, store: Store, specs: Sequence[RunSpec]) -> list[RunSpec]:
-    """Measuring runs for the panels of a request; see ``Study.measurements``."""
+    """Measuring runs for the panels of a request; see ``Study.measurements``.
+
+    Args:
+        study: The study.
+        request: The request.
+        store: The store of the trained runs.
+        specs: The trained runs.
+
+    Returns:
+        Measuring runs that are finished, or whose parents have stored weights.
+    """
     preset = study.presets[request.preset]
     asked = [study.panels[name].measured(request, preset, store, specs) for name in panels_of(study, request)]
     distinct = {(spec.identity, spec.condition, spec.variant): spec for some in asked for spec in some}
@@ -103,12 +144,22 @@ def measurements(study: Study, request: Request, store: Store, specs: Sequence[R
 
 
 def _readable(spec: RunSpec, store: Store) -> bool:
-    """Whether the weights of every parent are stored; packs leave them out."""
+    """True if the weights of every parent are stored. Packs leave them out."""
     return all(store.finished(parent) and store.read(parent).has_weights for parent in spec.parents.values())
 
 
 def without_weights(study: Study, request: Request, store: Store, specs: Sequence[RunSpec]) -> list[str]:
-    """Panels of a request that miss measurements because runs came from packs, which hold no weights."""
+    """Panels of a request without some measurements, because runs came from packs, which hold no weights.
+
+    Args:
+        study: The study.
+        request: The request.
+        store: The store of the trained runs.
+        specs: The trained runs.
+
+    Returns:
+        Names of the panels.
+    """
     preset, missing = study.presets[request.preset], []
     for name in panels_of(study, request):
         wanted = study.panels[name].measured(request, preset, store, specs)
@@ -118,7 +169,16 @@ def without_weights(study: Study, request: Request, store: Store, specs: Sequenc
 
 
 def processes_that_fit(study: Study, specs: Sequence[RunSpec], processes: int) -> int:
-    """Processes that fit into free memory; see ``Study.processes_that_fit``."""
+    """Number of processes whose runs fit into free memory together; see ``Study.processes_that_fit``.
+
+    Args:
+        study: The study.
+        specs: The runs.
+        processes: Upper limit.
+
+    Returns:
+        The number of processes, at least 1.
+    """
     free = free_memory()
     if free is None:
         return processes
@@ -126,7 +186,17 @@ def processes_that_fit(study: Study, specs: Sequence[RunSpec], processes: int) -
 
 
 def estimate(study: Study, specs: Sequence[RunSpec], store: Store, processes: int) -> CostEstimate:
-    """Time and memory of runs; see ``Study.estimate``."""
+    """Time and memory of runs; see ``Study.estimate``.
+
+    Args:
+        study: The study.
+        specs: The runs.
+        store: The store with their data.
+        processes: Number of processes that run at the same time.
+
+    Returns:
+        The estimate.
+    """
     if not specs:
         return CostEstimate(seconds=0, memory_bytes=0, runs=0)
     each = _of_each(study, specs, lambda spec: study.cost.seconds(spec, store))
@@ -139,15 +209,15 @@ def estimate(study: Study, specs: Sequence[RunSpec], store: Store, processes: in
 
 
 def _bytes_of(study: Study, specs: Sequence[RunSpec], processes: int) -> float:
-    """Bytes of so many processes with the largest of these runs."""
+    """Memory in bytes of the processes with the largest runs."""
     each = (WORKER_BYTES + memory for memory in _of_each(study, specs, study.cost.memory))
     return sum(sorted(each, reverse=True)[:processes])
 
 
-def _of_each(study: Study, specs: Sequence[RunSpec], of: Callable[[RunSpec], float]) -> list[float]:
-    """A number of each run, computed once for runs that are alike."""
+def _of_each(study: Study, specs: Sequence[RunSpec], cost: Callable[[RunSpec], float]) -> list[float]:
+    """Cost of each run by a function, computed once for runs of equal cost."""
     kinds = [_kind(study.cost.alike(spec)) for spec in specs]
-    known = {kind: of(spec) for kind, spec in dict(zip(kinds, specs, strict=True)).items()}
+    known = {kind: cost(spec) for kind, spec in dict(zip(kinds, specs, strict=True)).items()}
     return [known[kind] for kind in kinds]
 
 

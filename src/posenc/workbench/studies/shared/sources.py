@@ -15,7 +15,13 @@ from posenc.workbench.store import Store
 
 
 def note(store: Store, key: str, name: str) -> None:
-    """Remember the name of the file whose data has this key; a key without data is not noted."""
+    """Write the name of a user's file into a store.
+
+    Args:
+        store: The store.
+        key: Key of the data of the file; nothing is written if it is empty.
+        name: Name of the file.
+    """
     if not key or names(store).get(key) == name:
         return
     path = store.root / "data" / "sources.jsonl"
@@ -25,7 +31,14 @@ def note(store: Store, key: str, name: str) -> None:
 
 
 def names(store: Store) -> dict[str, str]:
-    """Key of the data to the name of the user's file, the newest name last."""
+    """Names of the user's files by the key of their data.
+
+    Args:
+        store: The store.
+
+    Returns:
+        Key -> name. A key with several names has the newest.
+    """
     path, known = store.root / "data" / "sources.jsonl", dict[str, str]()
     for line in path.read_bytes().splitlines() if path.exists() else ():
         with suppress(msgspec.DecodeError, TypeError, KeyError):
@@ -35,6 +48,14 @@ def names(store: Store) -> dict[str, str]:
 
 
 def name_of(store: Store, keys: Iterable[str]) -> str:
-    """Name of the one user's file that these keys are of; "" where they are of built-in or generated data."""
+    """Name of the user's file among some keys.
+
+    Args:
+        store: The store.
+        keys: Keys of data.
+
+    Returns:
+        Name of the first key that has one; "" for built-in or generated data.
+    """
     known = names(store)
     return next((known[key] for key in keys if key in known), "")

@@ -1,4 +1,4 @@
-"""From a store back to the runs that a page shows: by study, preset, data and panels. Makes no data."""
+"""Look-up of the stored runs that a page shows, by study, preset, data and panels. It makes no data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,19 @@ if TYPE_CHECKING:
 
 
 def find(study: Study, request: Request, store: Store) -> list[RunSpec]:
-    """Finished training runs that a page of this request shows; see ``Study.stored``."""
+    """Find the finished training runs that a page shows; see ``Study.stored``.
+
+    Args:
+        study: The study.
+        request: The request.
+        store: The store.
+
+    Returns:
+        The runs.
+
+    Raises:
+        ValueError: The store lacks runs of the request, or has several results of the same run.
+    """
     refuse_preset(study, request.preset)
     preset = study.presets[request.preset]
     every = [spec for spec in store.specs() if (spec.study, spec.preset) == (study.name, request.preset)]
@@ -40,7 +52,7 @@ def find(study: Study, request: Request, store: Store) -> list[RunSpec]:
 
 
 def _stored_needs(panel: PanelSpec, request: Request, preset: Preset, runs: Sequence[RunSpec]) -> Needs:
-    """Variants of a panel in each condition; the stored conditions, where they depend on data, which is not read."""
+    """Variants of a panel in each condition. Conditions that depend on data are taken from the stored runs."""
     if panel.shows_condition is None:
         return panel.needs(request, preset)
     needs = panel.needs(replace(request, data=None), preset)
@@ -49,9 +61,9 @@ def _stored_needs(panel: PanelSpec, request: Request, preset: Preset, runs: Sequ
 
 
 def _about(study: Study, request: Request, store: Store, runs: Sequence[RunSpec]) -> list[RunSpec]:
-    """Runs about the file that was named; without a name, those of the only file or of the built-in data.
+    """Runs about the user's file; without a name, about the only file of the store or the built-in data.
 
-    Raises ValueError where the store has none about that file, or results about several and none was named.
+    Raises ValueError if the store has no runs about the file, or if it has several files and none was named.
     """
     names = sources.names(store)
     by_name: dict[str, list[RunSpec]] = {}
@@ -77,7 +89,7 @@ def _about(study: Study, request: Request, store: Store, runs: Sequence[RunSpec]
 
 
 def _refuse_repeated(study: Study, store: Store, runs: Sequence[RunSpec]) -> None:
-    """Raise ValueError where one cell has several runs: of other data, devices or versions."""
+    """Raise ValueError if a variant, condition and seed has several runs: of other data, devices or versions."""
     cells = Counter((spec.condition, spec.variant, spec.seed) for spec in runs)
     (_, variant, seed), times = cells.most_common(1)[0]
     if times > 1:

@@ -1,4 +1,4 @@
-"""The page of a study: verdict, panels, claims and provenance, from its runs and their records alone."""
+"""Page of a study: verdict, panels, claims and provenance, written from stored runs alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,18 @@ if TYPE_CHECKING:
 
 
 def write(study: Study, request: Request, store: Store, specs: Sequence[RunSpec], failures: Mapping[str, str]) -> Path:
-    """Write the page; see ``Study.page``."""
+    """Write the page; see ``Study.page``.
+
+    Args:
+        study: The study.
+        request: The request.
+        store: The store.
+        specs: The trained runs.
+        failures: Identity to error message, for runs that failed.
+
+    Returns:
+        The HTML file.
+    """
     data, names = study.page_data(request, store, specs), planning.panels_of(study, request)
     data.folder.mkdir(parents=True, exist_ok=True)
     limits = (*study.limits.get(request.preset, ()), *study.remarks(store, specs), *_single_seeds(data))
@@ -58,12 +69,31 @@ def write(study: Study, request: Request, store: Store, specs: Sequence[RunSpec]
 
 
 def subject_of(study: Study, store: Store, specs: Sequence[RunSpec]) -> str:
-    """Name of the user's file that these runs are about, as the store noted it; "" for built-in data."""
+    """Name of the user's file that runs are about.
+
+    Args:
+        study: The study.
+        store: The store.
+        specs: The runs.
+
+    Returns:
+        The name; "" for built-in data.
+    """
     return sources.name_of(store, (study.data_key(spec.settings) for spec in specs))
 
 
 def file_name(study: Study, request: Request, store: Store, specs: Sequence[RunSpec]) -> str:
-    """File of the page without its ending: STUDY-PRESET, then the user's file and the panels where they were chosen."""
+    """File name of the page without its ending.
+
+    Args:
+        study: The study.
+        request: The request.
+        store: The store.
+        specs: The trained runs.
+
+    Returns:
+        STUDY-PRESET, followed by the user's file and by the panels if they were chosen.
+    """
     names, subject = planning.panels_of(study, request), subject_of(study, store, specs)
     parts = [study.name, request.preset, *([Path(subject).stem] if subject else [])]
     if request.panels:
@@ -72,12 +102,19 @@ def file_name(study: Study, request: Request, store: Store, specs: Sequence[RunS
 
 
 def display_label(spec: RunSpec) -> str:
-    """Variant, and its condition where it is not the main one."""
+    """Variant of a run, with its condition unless it is the main one.
+
+    Args:
+        spec: The run.
+
+    Returns:
+        Text such as "rope, decay".
+    """
     return spec.variant if spec.condition == MAIN else f"{spec.variant}, {spec.condition}"
 
 
 def _single_seeds(data: PageData) -> tuple[str, ...]:
-    """A sentence where something was run with one seed alone."""
+    """Sentence on the variants that have a single seed."""
     seeds = Counter((spec.condition, spec.variant) for spec in data.done)
     alone = list(dict.fromkeys(condition for (condition, _), count in seeds.items() if count == 1))
     if not alone:
@@ -91,7 +128,7 @@ def _single_seeds(data: PageData) -> tuple[str, ...]:
 
 
 def _conditions(study: Study, data: PageData) -> Panel | None:
-    """Table of what each condition on the page changes; None where no condition says so."""
+    """Table of the settings that each condition changes; None if no condition changes any."""
     conditions = [study.condition(label) for label in data.conditions]
     changes = [(each.title or each.label, each.changes_in(data)) for each in conditions]
     rows = tuple(
@@ -105,7 +142,7 @@ def _conditions(study: Study, data: PageData) -> Panel | None:
 
 
 def _variants_without_runs(study: Study, data: PageData, names: Sequence[str]) -> list[str]:
-    """A sentence on the variants that the panels of a page need and that it has no runs of."""
+    """Sentence on the variants that the panels need and that have no runs."""
     absent = dict[str, list[str]]()
     for panel in (study.panels[name] for name in names):
         if panel.shows_condition is None:

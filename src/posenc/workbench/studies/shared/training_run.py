@@ -1,4 +1,4 @@
-"""The training procedure that studies share: build a model on its data, train it, score it; and build it again."""
+"""Training procedure of the studies: build a model on its data, train it, score it; restore a trained model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from posenc.workbench.training.precision import Precision
 
 
 class ModelOnData(Protocol):
-    """A model on its data: how it is fitted, and what its finished training results in."""
+    """A model on its data, with its training problem and the result of the trained model."""
 
     @property
     def model(self) -> nn.Module:
@@ -45,12 +45,31 @@ Build = Callable[[RunSpec, Path, Path | None], M]
 
 
 def store_root(workdir: Path) -> Path:
-    """Root of the store that a run's folder lies in, ``STORE/work/ID``."""
+    """Root of the store that contains the folder of a run.
+
+    Args:
+        workdir: Folder of the run, ``STORE/work/ID``.
+
+    Returns:
+        The folder ``STORE``.
+    """
     return workdir.parents[1]
 
 
 def execute_training(spec: RunSpec, workdir: Path, report: Report, build: Build[Any]) -> RunResult:
-    """Train the model of a run from its last checkpoint, and score it. The caller's random state is left as it was."""
+    """Train the model of a run from its last checkpoint, and score it.
+
+    The random state of the caller does not change.
+
+    Args:
+        spec: The run.
+        workdir: Folder of the run, which holds its checkpoint.
+        report: Callback for progress.
+        build: Builds the model of the run on its data.
+
+    Returns:
+        Scores, arrays, learning curves and weights.
+    """
     with torch.random.fork_rng():
         trained = build(spec, store_root(workdir), workdir)
         precision: Precision = spec.settings.get("precision", "float32")
@@ -62,13 +81,16 @@ def execute_training(spec: RunSpec, workdir: Path, report: Report, build: Build[
 
 
 def restored(store: Store, identity: str, build: Build[M], *, weights: bool = True) -> M:
-    """The model of a stored run on the CPU, in evaluation mode.
+    """Restore the model of a stored run on the CPU, in evaluation mode.
 
     Args:
         store: The store.
         identity: Identity of the run.
         build: Builds its model on its data.
         weights: Load the trained weights; False leaves the model as it was before its first step.
+
+    Returns:
+        The model on its data.
 
     Raises:
         StoreError: The run is not stored, or came from a pack without weights.
@@ -84,6 +106,13 @@ def restored(store: Store, identity: str, build: Build[M], *, weights: bool = Tr
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """The state of a model as a store keeps it: contiguous tensors on the CPU."""
+    """State of a model in the form of a store: contiguous tensors on the CPU.
+
+    Args:
+        model: The model.
+
+    Returns:
+        Name -> tensor.
+    """
     state: Mapping[str, Tensor] = model.state_dict()
     return {name: value.detach().cpu().contiguous() for name, value in state.items()}

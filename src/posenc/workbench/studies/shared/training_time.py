@@ -13,9 +13,15 @@ STEPS = 2
 
 
 def training_seconds(fit: Fit, config: TrainingConfig, device: str = "cpu") -> float:
-    """Seconds of a whole training: processor time on one core, as a worker has it, or the time of another device.
+    """Estimate the time of a training, without the steps of the optimizer and the evaluations.
 
-    The optimizer's own time and the evaluations are left out.
+    Args:
+        fit: The training problem.
+        config: The training configuration.
+        device: Device of the training.
+
+    Returns:
+        Seconds: processor time on one core for a CPU, wall-clock time for other devices.
     """
     threads, clock = torch.get_num_threads(), time.process_time if device == "cpu" else time.perf_counter
     torch.set_num_threads(1)

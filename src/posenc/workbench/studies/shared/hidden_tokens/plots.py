@@ -52,7 +52,19 @@ StoredTable = tuple[str, RunSpec, Mapping[str, np.ndarray]]
 def error_plots(
     data: PageData, rates: Sequence[float], *, tokens: str, unit: str, title: str, caption: str = ""
 ) -> Panel:
-    """Prediction error of every variant and seed, one plot per share of hidden tokens."""
+    """Prediction error of every variant and seed, one plot per share of hidden tokens.
+
+    Args:
+        data: Data of the page.
+        rates: Shares of hidden tokens in testing.
+        tokens: Noun for the tokens, such as "channels".
+        unit: Name and unit of the error.
+        title: Title of the panel.
+        caption: Text below the title.
+
+    Returns:
+        The panel.
+    """
     scores = {
         error_metric(rate): Score(f"{rate:.0%} of the {tokens} hidden", unit, False, (0.0, None)) for rate in rates
     }
@@ -60,7 +72,18 @@ def error_plots(
 
 
 def error_by_recording(data: PageData, rate: int, recordings: Sequence[str], *, title: str, unit: str) -> Panel:
-    """Prediction error on every test recording, the mean over seeds. rate: index of the test rate."""
+    """Prediction error on every test recording, as the mean over seeds.
+
+    Args:
+        data: Data of the page.
+        rate: Index of the test rate.
+        recordings: Names of the test recordings.
+        title: Title of the panel.
+        unit: Name and unit of the error.
+
+    Returns:
+        The panel.
+    """
     rows: list[Row] = []
     for label in data.labels(MAIN):
         runs = [spec for spec in data.done if spec.condition == MAIN and spec.variant == label]
@@ -82,7 +105,16 @@ def error_by_recording(data: PageData, rate: int, recordings: Sequence[str], *, 
 
 
 def module_plots(data: PageData, *, title: str, caption: str = "") -> Panel:
-    """Scores of the tables against the given modules, each with the upper end of its permutation null."""
+    """Scores of the tables against the given modules, each with the upper end of its permutation null.
+
+    Args:
+        data: Data of the page.
+        title: Title of the panel.
+        caption: Text below the title.
+
+    Returns:
+        The panel.
+    """
     lines: dict[str, dict[str, float]] = {}
     for metric in MODULE_SCORES:
         null = values_by_scheme(data.rows, f"{metric}_null_high")
@@ -109,7 +141,18 @@ def learning_curves(
 ) -> Panel:
     """A metric by training step, one line per variant.
 
-    Without bounds the metric is an error: the axis spans its values after step 0, where it is largest.
+    Args:
+        data: Data of the page.
+        metric: Stored name of the metric.
+        title: Title of the panel.
+        y_label: Name and unit of the metric.
+        bounds: Range of the metric. None for an error: the axis then spans its values after step 0, where it is
+            largest.
+        chance: Value at chance level, or None.
+        caption: Text below the title.
+
+    Returns:
+        The panel.
     """
     series: dict[str, dict[float, BySeed]] = {}
     for row in data.curves:
@@ -127,7 +170,14 @@ def learning_curves(
 
 
 def stored_tables(data: PageData) -> list[StoredTable]:
-    """The variants whose runs stored a table of positions, in the order of a page."""
+    """Variants whose runs stored a table of positions.
+
+    Args:
+        data: Data of the page.
+
+    Returns:
+        The variants in the order of the page, with the arrays of their runs.
+    """
     first = {label: data.first(MAIN, label) for label in data.labels(MAIN)}
     order = [
         *(label for label in TABLES_SHOWN if label in first),
@@ -142,7 +192,16 @@ def stored_tables(data: PageData) -> list[StoredTable]:
 
 
 def map_panels(data: PageData, names_of: NamesOf, *, tokens: str) -> list[Panel]:
-    """Maps of learned positions, the distances between them, and the dendrogram of the variant with the best AUC."""
+    """Maps of learned positions, the distances between them, and the dendrogram of the variant with the best AUC.
+
+    Args:
+        data: Data of the page.
+        names_of: Function from the data of the page and a run to the names of its tokens.
+        tokens: Noun for the tokens, such as "channels".
+
+    Returns:
+        The panels.
+    """
     title, tables = "Maps of learned positions", stored_tables(data)
     if not tables:
         return [Panel(title, (Text((NO_TABLE,)),))]
@@ -193,7 +252,16 @@ def _distance_maps(tables: Sequence[StoredTable], names: TokenNames, title: str)
 
 
 def write_positions(path: Path, data: PageData, names_of: NamesOf) -> Path:
-    """Write the map of every trained table: ``scheme, seed, channel, module, x, y, z``."""
+    """Write the map of every trained table into a CSV file: ``scheme, seed, channel, module, x, y, z``.
+
+    Args:
+        path: The file.
+        data: Data of the page.
+        names_of: Function from the data of the page and a run to the names of its tokens.
+
+    Returns:
+        The file.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("scheme", "seed", "channel", "module", "x", "y", "z"))
@@ -209,25 +277,57 @@ def write_positions(path: Path, data: PageData, names_of: NamesOf) -> Path:
 
 
 def estimates(data: PageData, metric: str, *, higher: bool = False) -> dict[str, Estimate]:
-    """Variant to the mean over seeds with its 95% interval, the best first."""
+    """Mean over seeds of a metric with its 95% interval.
+
+    Args:
+        data: Data of the page.
+        metric: Stored name of the metric.
+        higher: True if higher values are better.
+
+    Returns:
+        Variant -> estimate, the best first.
+    """
     values = values_by_scheme(data.rows, metric)
     order = sorted(values, key=lambda label: ((-1 if higher else 1) * mean(list(values[label].values())), label))
     return {label: t_interval(list(values[label].values())) for label in order}
 
 
 def with_interval(estimate: Estimate, digits: int = 2) -> str:
-    """An estimate as "0.95 [0.91, 0.99]"."""
+    """Format an estimate as "0.95 [0.91, 0.99]".
+
+    Args:
+        estimate: The estimate.
+        digits: Decimals.
+
+    Returns:
+        The text.
+    """
     return f"{number(estimate.mean, digits)} {interval(estimate, digits)}"
 
 
 def chance_auc(data: PageData) -> float:
-    """Highest upper end (97.5%) of the permutation nulls of the AUC; 1 where no run stored one."""
+    """Highest upper end (97.5%) of the permutation nulls of the AUC.
+
+    Args:
+        data: Data of the page.
+
+    Returns:
+        The AUC; 1 if no run stored a null.
+    """
     high = values_by_scheme(data.rows, "auc_null_high")
     return max((value for seeds in high.values() for value in seeds.values()), default=1.0)
 
 
 def module_answer(data: PageData, modules: str) -> str:
-    """Whether a learned table separates modules beyond chance, by the interval of the best AUC; "" without AUCs."""
+    """Answer to the question if a learned table separates modules beyond chance, by the interval of the best AUC.
+
+    Args:
+        data: Data of the page.
+        modules: Noun for the modules.
+
+    Returns:
+        One or two sentences; "" without AUCs.
+    """
     aucs, chance = estimates(data, "auc", higher=True), chance_auc(data)
     if not aucs:
         return ""

@@ -26,7 +26,14 @@ class MaskedTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def error_metric(rate: float) -> str:
-    """Name of the metric that holds the mean squared error with this share of the tokens hidden."""
+    """Stored name of the mean squared error at a share of hidden tokens.
+
+    Args:
+        rate: Share of hidden tokens.
+
+    Returns:
+        The name of the metric.
+    """
     return f"mse_{round(100 * rate)}"
 
 
@@ -38,7 +45,19 @@ def settings_of(
     data: dict[str, Any],
     device: str,
 ) -> dict[str, Any]:
-    """Settings of a run; variant: an encoding, or the name of a baseline. The keys are stored names."""
+    """Settings of a run, as plain JSON. The keys are stored names.
+
+    Args:
+        variant: An encoding, or the name of a baseline.
+        task: Shares of hidden tokens.
+        config: Sizes of the encoder.
+        training: The training configuration.
+        data: Entry "data" of the settings.
+        device: Device of the training.
+
+    Returns:
+        The settings.
+    """
     if isinstance(variant, str):
         return {"baseline": variant, "task": msgspec.to_builtins(task), "data": data}
     return {

@@ -27,11 +27,19 @@ from posenc.measure.permutation_test import permutation_test
 from posenc.workbench.studies.shared.hidden_tokens.tokens import Tokens
 
 DRAWS, DRAWS_OF_MANY, MANY = 200, 100, 64
-"""Permutations of a null, the smaller number of permutations for many tokens, and what counts as many tokens."""
+"""Permutations of a null, permutations of a null of many tokens, and least number of many tokens."""
 
 
 def curve_scores(tables: Sequence[Tensor], tokens: Tokens) -> dict[str, float]:
-    """Scores that are measured during training: AUC of the modules, neighbor recall."""
+    """Scores during training: AUC of the modules, neighbor recall.
+
+    Args:
+        tables: Embedding table of each layer.
+        tokens: The tokens.
+
+    Returns:
+        Metric -> value.
+    """
     scores: dict[str, float] = {}
     if not tables:
         return scores
@@ -44,7 +52,17 @@ def curve_scores(tables: Sequence[Tensor], tokens: Tokens) -> dict[str, float]:
 
 
 def final_scores(before: Sequence[Tensor], after: Sequence[Tensor], tokens: Tokens, seed: int) -> dict[str, float]:
-    """All scores of the trained tables, and those of the tables before training (``NAME_initial``)."""
+    """All scores of the trained tables, and the scores of the tables before training (``NAME_initial``).
+
+    Args:
+        before: Embedding table of each layer before training.
+        after: Embedding table of each layer after training.
+        tokens: The tokens.
+        seed: Seed of the permutations.
+
+    Returns:
+        Metric -> value; empty without tables.
+    """
     if not after:
         return {}
     scores: dict[str, float] = {}
@@ -60,8 +78,16 @@ def final_scores(before: Sequence[Tensor], after: Sequence[Tensor], tokens: Toke
 def table_arrays(before: Sequence[Tensor], after: Sequence[Tensor], tokens: Tokens) -> dict[str, np.ndarray]:
     """Arrays of the first layer: its table, its map by multidimensional scaling, and the modules detected in it.
 
-    Where the true coordinates are known, the map is that of Isomap, aligned to them, and the map of the table before
+    If the true coordinates are known, the map is that of Isomap, aligned to them, and the map of the table before
     training is stored too.
+
+    Args:
+        before: Embedding table of each layer before training.
+        after: Embedding table of each layer after training.
+        tokens: The tokens.
+
+    Returns:
+        Name -> array; empty without tables.
     """
     if not after or not _distinguishes(after[0]):
         return {}
@@ -130,12 +156,12 @@ def _layout_scores(tables: Sequence[Tensor], neighbors: Tensor, coordinates: Ten
 
 
 def _distinguishes(table: Tensor) -> bool:
-    """Whether the rows of a table differ; a scheme that adds the same vector to all tokens distinguishes none."""
+    """True if the rows of a table differ. They are equal if a scheme adds the same vector to all tokens."""
     return float((table - table.mean(0)).norm()) > 1e-9 * float(table.norm())
 
 
 def _has_weight_within(weights: Tensor, numbers: Tensor) -> bool:
-    """Whether every module of at least two tokens has weight inside, which segregation divides by."""
+    """True if every module of at least two tokens has weight inside. Segregation divides by this weight."""
     counts = torch.bincount(numbers)
     return all(float(weights[numbers == m][:, numbers == m].sum()) > 0 for m in range(len(counts)) if counts[m] > 1)
 

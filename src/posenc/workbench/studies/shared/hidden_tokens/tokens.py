@@ -20,7 +20,7 @@ MASKS = 100
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tokens:
-    """Samples of tokens, and what is known of the tokens.
+    """Samples of tokens, with the positions, modules and neighbors of the tokens.
 
     Attributes:
         train: Training samples ``(S, N, F)``.
@@ -52,7 +52,7 @@ class Tokens:
         return self.train.shape[1]
 
     def test_masks(self, rate: float) -> Tensor:
-        """Mask ``(S', N)`` of each test sample, True where a token is hidden."""
+        """Masks ``(S', N)`` of the test samples, True for hidden tokens. rate: share of hidden tokens."""
         masks = random_masks(min(MASKS, len(self.test)), self.count, rate, seed=MASK_SEED)
         return masks[torch.arange(len(self.test)) % len(masks)]
 
@@ -80,10 +80,27 @@ class Tokens:
 
 
 def draw_hidden(samples: int, tokens: int, rate: float, generator: torch.Generator) -> Tensor:
-    """Draw the indices ``(samples, round(rate tokens))`` of the hidden tokens of training samples."""
+    """Draw the hidden tokens of training samples.
+
+    Args:
+        samples: Number of samples.
+        tokens: Number of tokens of a sample.
+        rate: Share of hidden tokens.
+        generator: Random generator.
+
+    Returns:
+        Indices ``(samples, round(rate tokens))``.
+    """
     return torch.rand(samples, tokens, generator=generator).topk(round(rate * tokens), sorted=False).indices
 
 
 def hidden_indices(hidden: Tensor) -> Tensor:
-    """Indices ``(S, M)`` of the hidden tokens of a mask ``(S, N)`` that hides M tokens in every sample."""
+    """Indices of the hidden tokens of masks.
+
+    Args:
+        hidden: Masks ``(S, N)``, each with M hidden tokens.
+
+    Returns:
+        Indices ``(S, M)``.
+    """
     return hidden.nonzero()[:, 1].view(len(hidden), -1)

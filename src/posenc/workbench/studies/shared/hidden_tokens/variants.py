@@ -33,7 +33,7 @@ TABLES_SHOWN = (*LEARNED, "random", "1d-fixed", "2d-fixed")
 """Order of the tables on a page; other tables follow."""
 EIGENVECTORS = 8
 FOURIER_SIGMA = 0.1
-"""Sigma of Fourier features in cycles per unit; the unit is the median distance to the nearest channel."""
+"""Sigma of Fourier features, in cycles per median distance to the nearest channel."""
 
 View = Literal["index", "grid", "places", "graph"]
 """Position of a token: its number, its true cell, its coordinates, or eigenvectors of the graph of nearest channels."""
@@ -49,9 +49,18 @@ class MaskedVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 def variant(label: str, dim: int, axes: int) -> MaskedVariant:
-    """The encoding of a label, for a model of width ``dim`` and coordinates with so many axes.
+    """The encoding of a label.
 
-    Raises ValueError with the nearest name for an unknown label.
+    Args:
+        label: One of the labels above, or a scheme of the catalogue as text.
+        dim: Model width.
+        axes: Number of coordinates of a channel.
+
+    Returns:
+        The encoding.
+
+    Raises:
+        ValueError: The label is unknown; the message has the nearest name.
     """
     with_coordinates: Mapping[str, MaskedVariant] = {
         # Every axis gets the same number of pairs; the channels that are left over stay zero.
@@ -78,14 +87,27 @@ def variant(label: str, dim: int, axes: int) -> MaskedVariant:
 
 
 def _axes(label: str) -> int | None:
-    """Number of axes in a label such as ``FourierFeatures(dim=64, axes=3)``; None where it names none."""
+    """Number of axes in a label such as ``FourierFeatures(dim=64, axes=3)``; None without one."""
     return None if label.startswith("learned-") else parse(label).options.get("axes")
 
 
 def make_model(
     encoding: MaskedVariant, config: EncoderConfig, pos: Positions, hidden: Literal["learned", "zero"]
 ) -> MaskedEncoder:
-    """The model of a variant for tokens at these positions. Raises ValueError where they do not fit together."""
+    """The model of a variant.
+
+    Args:
+        encoding: The variant.
+        config: Sizes of the encoder.
+        pos: Positions of the tokens.
+        hidden: Input of a hidden token.
+
+    Returns:
+        The untrained model.
+
+    Raises:
+        ValueError: The encoding does not fit the model or the positions.
+    """
     known = {
         "dim": config.dim,
         "head_dim": config.head_dim,
@@ -115,7 +137,16 @@ def _widened(scheme: Scheme, dim: int) -> Scheme:
 
 
 def require_fit(encoding: MaskedVariant, config: EncoderConfig, views: Mapping[str, Positions]) -> None:
-    """Raise ValueError, before training, for a variant that cannot be built or whose view the tokens lack."""
+    """Check before training that a variant can be built and that the tokens have its view.
+
+    Args:
+        encoding: The variant.
+        config: Sizes of the encoder.
+        views: Positions of the tokens by the name of the view.
+
+    Raises:
+        ValueError: The view is missing, or the model cannot be built.
+    """
     if encoding.view not in views:
         needed = {"grid": "a true grid", "places": "coordinates", "graph": "coordinates"}[encoding.view]
         raise ValueError(
