@@ -14,18 +14,29 @@ import sys
 import textwrap
 import tomllib
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+import msgspec
 import pytest
 
 import posenc
+import posenc.workbench
 
 ROOT = Path(__file__).parents[1]
 TOOLS = Path(sys.executable).parent
 MODULES = ("posenc", "posenc.adapt", "posenc.contract", "posenc.frequencies", "posenc.workbench")
 """Modules with public names: those of ``__all__``, or everything public that a module without it defines."""
+UNDOCUMENTED = {
+    "posenc.workbench.Panel": "has no Example yet",
+    "posenc.workbench.Request": "has no Attributes, Raises and Example yet",
+    "posenc.workbench.Table": "has no Example yet",
+    "posenc.workbench.all_studies": "has no Returns and Example yet",
+    "posenc.workbench.find_study": "has no Args, Returns, Raises and Example yet",
+}
+"""Public names with an incomplete docstring, and what it lacks. A name with a complete docstring must not be listed."""
 
 
 def surface() -> dict[str, Any]:
@@ -40,12 +51,25 @@ def surface() -> dict[str, Any]:
     return found
 
 
+def fields(kind: type) -> list[str] | None:
+    """The fields of a dataclass, a struct or a named tuple; None for another class."""
+    if dataclasses.is_dataclass(kind):
+        return [field.name for field in dataclasses.fields(kind)]
+    if issubclass(kind, msgspec.Struct):
+        return list(kind.__struct_fields__)
+    return list(vars(kind)["_fields"]) if issubclass(kind, tuple) and "_fields" in vars(kind) else None
+
+
 def members(kind: type) -> Iterator[tuple[str, FunctionType, bool]]:
     """The public methods of a class with their names, and True for a property; not those that override another."""
-    for name, value in vars(kind).items():
+    defaults = fields(kind) or ()
+    values = {name: value for name, value in vars(kind).items() if name not in defaults}
+    for name, value in values.items():
+        is_property = isinstance(value, property | cached_property)
         function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+        function = value.func if isinstance(value, cached_property) else function
         if inspect.isfunction(function) and not name.startswith("_") and not hasattr(function, "__override__"):
-            yield name, function, isinstance(value, property)
+            yield name, function, is_property
 
 
 def sections(doc: str) -> dict[str, str]:
@@ -76,26 +100,27 @@ def parameters(function: FunctionType | None, *, method: bool) -> list[str]:
 def complaints(path: str, value: Any, *, method: bool = False, is_property: bool = False) -> list[str]:
     """Everything that the docstring of a function, a property or a class lacks."""
     doc, kind = value.__doc__, inspect.isclass(value)
-    if not doc or (dataclasses.is_dataclass(value) and doc.startswith(f"{value.__name__}(")):
+    own = fields(value) if kind else None
+    if not doc or (own is not None and doc.startswith(f"{value.__name__}(")):  # Python's own docstring
         return [f"{path} has no docstring."]
     found, function = sections(doc), vars(value).get("__init__") if kind else value
-    function = function if inspect.isfunction(function) else None
+    function = function if inspect.isfunction(function) and not getattr(value, "_is_protocol", False) else None
     needed = {name for name in ("Args",) if not is_property and parameters(function, method=method or kind)}
-    if dataclasses.is_dataclass(value):
-        fields, function = [field.name for field in dataclasses.fields(value)], vars(value).get("__post_init__")
-        needed = {"Attributes"}
-        if documented(found.get("Attributes", "")) != fields:
-            return [f"{path} has the fields {', '.join(fields)}, and `Attributes` describes others."]
+    if own is not None:
+        needed, function = {"Attributes"}, vars(value).get("__post_init__")
+        if documented(found.get("Attributes", "")) != own:
+            return [f"{path} has the fields {', '.join(own)}, and `Attributes` describes others."]
     elif "Args" in needed and documented(found.get("Args", "")) != parameters(function, method=method or kind):
         return [f"{path} takes {', '.join(parameters(function, method=method or kind))}, and `Args` describes others."]
     if not kind and not is_property and inspect.signature(value).return_annotation not in ("None", "NoReturn", None):
-        needed.add("Returns")
+        needed.add("Yields" if inspect.isgeneratorfunction(inspect.unwrap(value)) else "Returns")
     if raised(function):
         needed.add("Raises")
     if not method:
         needed.add("Example")
     lacking = [f"{path} has no section `{title}`." for title in sorted(needed - set(found))]
-    beyond = sorted({"Args", "Returns"} & set(found) - needed)
+    allowed = needed | ({"Returns"} if is_property else set())
+    beyond = sorted({"Args", "Returns", "Yields"} & set(found) - allowed)
     lacking += [f"{path} has a section `{title}` and nothing to describe there." for title in beyond]
     missing = sorted(error for error in raised(function) if error not in found.get("Raises", error))
     lacking += [f"{path} raises {error}, and `Raises` does not say when." for error in missing]
@@ -120,13 +145,25 @@ PUBLIC = surface()
 def test_the_surface_is_everything_public():
     assert {"posenc.RoPE", "posenc.attention", "posenc.Scheme", "posenc.frequencies.yarn"} < set(PUBLIC)
     assert {"posenc.adapt.llama", "posenc.contract.Report", "posenc.frequencies.Frequencies"} < set(PUBLIC)
-    not_functions = {name for name in posenc.__all__ if isinstance(getattr(posenc, name), ModuleType | str)}
-    assert {f"posenc.{name}" for name in posenc.__all__} - set(PUBLIC) == {f"posenc.{name}" for name in not_functions}
+    assert {"posenc.workbench.Store", "posenc.workbench.Study", "posenc.workbench.train"} < set(PUBLIC)
+    assert {"posenc.workbench.Executor", "posenc.workbench.find_study"} < set(PUBLIC)
+    for package in (posenc, posenc.workbench):
+        path, names = package.__name__, package.__all__
+        not_functions = {name for name in names if isinstance(getattr(package, name), ModuleType | str)}
+        assert {f"{path}.{name}" for name in names} - set(PUBLIC) == {f"{path}.{name}" for name in not_functions}
 
 
 @pytest.mark.parametrize("path", PUBLIC)
 def test_a_public_name_is_documented(path):
-    assert "\n".join(complaints(path, PUBLIC[path])) == ""
+    lacking = "\n".join(complaints(path, PUBLIC[path]))
+    if path in UNDOCUMENTED:
+        assert lacking != "", f"{path} is documented: remove it from UNDOCUMENTED"
+    else:
+        assert lacking == ""
+
+
+def test_a_name_without_documentation_is_public():
+    assert set(UNDOCUMENTED) <= set(PUBLIC)
 
 
 @pytest.mark.parametrize("path", PUBLIC)
@@ -138,6 +175,11 @@ def test_the_examples_of_a_public_name_run(path):
 
 BAD = '''
 import dataclasses
+import functools
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import msgspec
 
 def silent(x: int) -> int:
     return x
@@ -213,6 +255,65 @@ class Value:
     """
 
     a: int
+
+class Struct(msgspec.Struct):
+    """A struct.
+
+    Attributes:
+        a: A number.
+
+    Example:
+        >>> 1
+        1
+    """
+
+    a: int
+    b: int = 0
+
+    def __post_init__(self) -> None:
+        raise ValueError("a")
+
+class Complete(msgspec.Struct):
+    """A struct.
+
+    Attributes:
+        a: A number.
+
+    Example:
+        >>> 1
+        1
+    """
+
+    a: int
+
+    def __post_init__(self) -> None:
+        raise ValueError("a")
+
+    @functools.cached_property
+    def size(self) -> int:
+        return 1
+
+    def items(self) -> Iterator[int]:
+        """Iterate.
+
+        Returns:
+            Numbers.
+        """
+        yield self.a
+
+class Pair(NamedTuple):
+    a: int
+    b: int
+
+class Shape(Protocol):
+    """A protocol.
+
+    Example:
+        >>> 1
+        1
+    """
+
+    def area(self, scale: float) -> float: ...
 '''
 
 
@@ -241,6 +342,12 @@ def bad(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
         ("Thing", "Thing.size has no docstring."),
         ("Thing", "Thing.grow takes by, and `Args` describes others."),
         ("Value", "Value has the fields a, and `Attributes` describes others."),
+        ("Struct", "Struct has the fields a, b, and `Attributes` describes others."),
+        ("Complete", "Complete has no section `Raises`."),
+        ("Complete", "Complete.size has no docstring."),
+        ("Complete", "Complete.items has no section `Yields`."),
+        ("Pair", "Pair has no docstring."),
+        ("Shape", "Shape.area has no docstring."),
     ],
 )
 def test_a_bad_docstring_is_refused(bad, name, complaint):
@@ -271,7 +378,8 @@ def test_the_linters_check_every_file_that_defines_a_public_name():
     modules = {sys.modules[value.__module__] for value in PUBLIC.values()}
     defined = {Path(module.__file__ or "").relative_to(ROOT).as_posix() for module in modules}
     assert "src/posenc/schemes/rope.py" in defined
-    assert defined - by_ruff == set()
+    undocumented = {Path(sys.modules[PUBLIC[path].__module__].__file__ or "") for path in UNDOCUMENTED}
+    assert defined - by_ruff == {file.relative_to(ROOT).as_posix() for file in undocumented}
 
 
 def test_the_linters_refuse_a_bad_docstring(tmp_path):
@@ -285,6 +393,10 @@ def test_the_linters_refuse_a_bad_docstring(tmp_path):
         "src/posenc/positions.py": 1,
         "src/posenc/schemes/new.py": 1,
         "src/posenc/models/new.py": 0,
+        "src/posenc/workbench/store.py": 1,
+        "src/posenc/workbench/executors/new.py": 1,
+        "src/posenc/workbench/training/new.py": 1,
+        "src/posenc/workbench/tasks/new.py": 0,
     }.items():
         ruff = [TOOLS / "ruff", "check", "--stdin-filename", path, "--ignore", "E,I", "--output-format", "concise", "-"]
         done = subprocess.run(ruff, input=BAD, capture_output=True, text=True, cwd=ROOT)

@@ -1,7 +1,8 @@
-"""The public names of posenc: complete, loaded at their first use, and old import paths that name the new ones."""
+"""The public names of posenc and its workbench: complete, loaded at first use; old import paths name the new ones."""
 
 import importlib
 import importlib.util
+import pkgutil
 import subprocess
 import sys
 from types import MappingProxyType, ModuleType
@@ -9,7 +10,7 @@ from types import MappingProxyType, ModuleType
 import pytest
 
 import posenc
-from posenc import moved
+from posenc import moved, workbench
 from posenc.schemes import catalogue
 
 
@@ -53,6 +54,54 @@ def test_a_wrong_name_is_refused():
     with pytest.raises(AttributeError, match="posenc has no 'RoPES'; posenc list shows"):
         _ = posenc.RoPES
     assert not hasattr(posenc, "nothing")
+
+
+# the workbench ------------------------------------------------------------------------------------------------------
+
+
+def test_every_public_name_of_the_workbench_is_in_all_and_dir_and_the_star():
+    names = set(workbench.__all__)
+    assert names >= {"Store", "Study", "RunSpec", "Executor", "train", "find_study", "all_studies", "studies"}
+    assert names == set(dir(workbench))
+    assert len(workbench.__all__) == len(names)
+    star: dict[str, object] = {}
+    exec("from posenc.workbench import *", star)
+    assert names == set(star) - {"__builtins__"}
+    assert [name for name in names if star[name] is not getattr(workbench, name)] == []
+
+
+def test_a_public_name_of_the_workbench_is_defined_in_the_module_of_the_table():
+    for module, members in workbench.EXPORTS.items():
+        for member in members:
+            name, _, public = member.partition(" as ")
+            value = getattr(workbench, public or name)
+            if not isinstance(value, str):
+                assert (value.__module__, value.__name__) == (f"posenc.workbench.{module}", name)
+
+
+def test_a_name_of_the_workbench_is_no_module_of_the_same_name():
+    """Importing a submodule would replace the public name by the module."""
+    modules = {module.name for module in pkgutil.iter_modules(workbench.__path__)}
+    assert modules & set(workbench.__all__) == set(workbench.MODULES)
+
+
+def test_the_names_of_later_functions_are_free():
+    assert {"run", "results", "report"} & set(workbench.__all__) == set()
+
+
+def test_the_workbench_loads_torch_at_the_first_use():
+    loaded = "{'torch', 'numpy', 'msgspec', 'rich'} & set(sys.modules)"
+    run(f"import posenc.workbench as w, sys; dir(w); assert not {loaded}; w.train; assert 'torch' in {loaded}")
+
+
+def test_a_module_of_the_workbench_is_an_attribute():
+    run("import posenc.workbench, sys; assert posenc.workbench.packs is sys.modules['posenc.workbench.packs']")
+
+
+def test_a_wrong_name_of_the_workbench_is_refused():
+    with pytest.raises(AttributeError, match=r"^posenc\.workbench has no 'Stores'; dir\(posenc\.workbench\) lists"):
+        _ = workbench.Stores
+    assert not hasattr(workbench, "nothing")
 
 
 # old import paths --------------------------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
-"""Write `src/posenc/__init__.pyi`: the public names of posenc, schemes included, for editors and type checkers.
+"""Write the stubs of posenc's public names, for editors and type checkers.
 
-    python tools/stub.py            write it
-    python tools/stub.py --check    exit with code 1 and a message if it is out of date
+    python tools/stub.py            write them
+    python tools/stub.py --check    exit with code 1 and a message if one is out of date
 
-Nothing in it is written by hand: the names come from `posenc/__init__.py` and from walking `posenc/schemes`.
+The stubs are `src/posenc/__init__.pyi` and `src/posenc/workbench/__init__.pyi`. Nothing in them is written by hand: the
+names come from the `__init__.py` beside each stub and from walking `posenc/schemes`.
 """
 
 from __future__ import annotations
@@ -14,23 +15,33 @@ import importlib
 import sys
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1] / "src" / "posenc"
-STUB = PACKAGE / "__init__.pyi"
-HEADER = '"""The public names of posenc, schemes included. Generated: python tools/stub.py"""\n\n'
+SOURCE = Path(__file__).parents[1] / "src"
+PACKAGES = {
+    "posenc": "The public names of posenc, schemes included.",
+    "posenc.workbench": "The public names of the workbench.",
+}
+"""The packages with a stub, and the first sentence of each stub."""
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Write src/posenc/__init__.pyi.")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where it would change")
+    parser = argparse.ArgumentParser(description="Write the stubs of posenc's public names.")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where one would change")
     chosen = parser.parse_args()
-    sys.path.insert(0, str(PACKAGE.parent))
-    stub = render((PACKAGE / "__init__.py").read_text(encoding="utf-8"), scheme_modules())
+    sys.path.insert(0, str(SOURCE))
+    schemes, messages = scheme_modules(), []
+    for package, title in PACKAGES.items():
+        path = SOURCE / package.replace(".", "/") / "__init__.pyi"
+        source = path.with_suffix(".py").read_text(encoding="utf-8")
+        stub = render(source, schemes if package == "posenc" else {}, package, title)
+        if not chosen.check:
+            path.write_text(stub, encoding="utf-8")
+        else:
+            name = path.relative_to(SOURCE.parent).as_posix()
+            messages.append(stale(path.read_text(encoding="utf-8") if path.exists() else "", stub, name))
+    text = "\n".join(filter(None, messages))
     if chosen.check:
-        message = stale(STUB.read_text(encoding="utf-8") if STUB.exists() else "", stub)
-        print(message or "src/posenc/__init__.pyi is up to date.", file=sys.stderr if message else sys.stdout)
-        return 1 if message else 0
-    STUB.write_text(stub, encoding="utf-8")
-    return 0
+        print(text or "The stubs are up to date.", file=sys.stderr if text else sys.stdout)
+    return 1 if text else 0
 
 
 def scheme_modules() -> dict[str, str]:
@@ -39,16 +50,27 @@ def scheme_modules() -> dict[str, str]:
     return {name: scheme.__module__ for name, scheme in catalogue.items()}
 
 
-def render(source: str, schemes: dict[str, str]) -> str:
-    """The text of the stub, from the source of `posenc/__init__.py` and the module of each scheme."""
-    names = {**exported(source), **schemes}
-    # isort's order within a module: constants, classes, the rest
-    lines = sorted((module, not name.isupper(), name[0].islower(), name) for name, module in names.items())
-    return HEADER + "".join(f"from {module} import {name} as {name}\n" for module, _, _, name in lines)
+def render(
+    source: str, schemes: dict[str, str], package: str = "posenc", title: str = "The public names of posenc."
+) -> str:
+    """The text of a stub, from the source of the package's `__init__.py` and the module of each scheme."""
+    names = {name: (module, name) for name, module in schemes.items()} | exported(source, package)
+    lines = sorted((module, *_kind(name), name.lower(), name, public) for public, (module, name) in names.items())
+    text = "".join(f"from {module} import {name} as {public}\n" for module, *_, name, public in lines)
+    if any(name != public for public, (_, name) in names.items()):
+        # `import x as y` exports y from a stub only if __all__ lists it; `import x as x` exports x by itself
+        listed = "".join(f'    "{public}",\n' for public in sorted(names, key=lambda name: (*_kind(name), name)))
+        text += f"\n__all__ = [\n{listed}]\n"
+    return f'"""{title} Generated: python tools/stub.py"""\n\n{text}'
 
 
-def exported(source: str) -> dict[str, str]:
-    """Each public name and its module: those of EXPORTS and MODULES, and those imported as ``x as x``."""
+def _kind(name: str) -> tuple[bool, bool]:
+    """The order of isort within a module: constants, classes, the rest."""
+    return not name.isupper(), name[0].islower()
+
+
+def exported(source: str, package: str = "posenc") -> dict[str, tuple[str, str]]:
+    """Each public name with its module and its name there: EXPORTS, MODULES, and what is imported as ``x as x``."""
     tree = ast.parse(source)
     tables = {
         ast.unparse(node.targets[0]): ast.literal_eval(node.value)
@@ -57,22 +79,29 @@ def exported(source: str) -> dict[str, str]:
     }
     missing = sorted({"EXPORTS", "MODULES"} - set(tables))
     if missing:
-        raise ValueError(f"posenc/__init__.py assigns no {missing[0]}, which lists public names. Assign it a literal.")
-    names = {name: f"posenc.{module}" for module, members in tables["EXPORTS"].items() for name in members}
-    names |= dict.fromkeys(tables["MODULES"], "posenc")
+        raise ValueError(
+            f"{package}/__init__.py assigns no {missing[0]}, which lists public names. Assign it a literal."
+        )
+    names: dict[str, tuple[str, str]] = {}
+    for module, members in tables["EXPORTS"].items():
+        for member in members:  # "x", or "x as y" for a name that is public as y
+            name, _, public = member.partition(" as ")
+            names[public or name] = (f"{package}.{module}", name)
+    names |= {module: (package, module) for module in tables["MODULES"]}
     for node in tree.body:
         if isinstance(node, ast.ImportFrom):
-            names |= {alias.name: str(node.module) for alias in node.names if alias.asname == alias.name}
+            own = (alias.name for alias in node.names if alias.asname == alias.name)
+            names |= {name: (str(node.module), name) for name in own}
     return names
 
 
-def stale(written: str, fresh: str) -> str:
+def stale(written: str, fresh: str, name: str) -> str:
     """An error message with the number of lines that differ, or an empty string if the stub is up to date."""
     if written == fresh:
         return ""
     changed = sorted(filter(None, set(written.splitlines()) ^ set(fresh.splitlines())))
     example = f", for one {changed[0]!r}" if changed else ""
-    return f"src/posenc/__init__.pyi is not up to date ({len(changed)} lines differ{example}): python tools/stub.py"
+    return f"{name} is not up to date ({len(changed)} lines differ{example}): python tools/stub.py"
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import torch
 
 from posenc.models.encoder import EncoderConfig
 from posenc.workbench import runner
-from posenc.workbench.executors.batched import Populations
+from posenc.workbench.executors.batched import BatchedExecutor
 from posenc.workbench.progress import Event
 from posenc.workbench.runner import InProcess, pick, run
 from posenc.workbench.runs import Batched, Job, RunResult, RunSpec
@@ -74,7 +74,7 @@ def lonely(spec: RunSpec, workdir: Path, report: object) -> RunResult:
 
 def done(specs: Sequence[RunSpec], root: Path, members: int = 8) -> tuple[runner.Report, list[Event]]:
     events: list[Event] = []
-    return run(specs, Store(root), Populations("cpu", members), emit=events.append), events
+    return run(specs, Store(root), BatchedExecutor("cpu", members), emit=events.append), events
 
 
 # who is one with whom ----------------------------------------------------------------------------------------------
@@ -125,21 +125,21 @@ def test_the_executor_says_what_it_does(tmp_path: Path) -> None:
     assert str(pick("cuda:1", members=15)) == (
         "populations on cuda:1: up to 15 models of one scheme as one batched model, scheme after scheme"
     )
-    assert "as many models as it has room for of one scheme" in str(pick("cuda"))
+    assert "as many models as fit into its memory of one scheme" in str(pick("cuda"))
     out = io.StringIO()
-    run([toy(0), toy(1)], Store(tmp_path), Populations("cpu", 8), stream=out)
+    run([toy(0), toy(1)], Store(tmp_path), BatchedExecutor("cpu", 8), stream=out)
     assert out.getvalue().startswith(
         "2 runs to execute, 0 finished before; populations on cpu: up to 8 models of one scheme"
     )
-    with pytest.raises(ValueError, match="A population has at least one member; got 0"):
-        Populations("cuda", 0)
-    with pytest.raises(ValueError, match=r"How much memory cpu has is not known. Say how many: Populations"):
-        list(Populations("cpu").groups([toy(0), toy(1)]))
+    with pytest.raises(ValueError, match="A batch has at least one model; got members=0"):
+        BatchedExecutor("cuda", 0)
+    with pytest.raises(ValueError, match=r"memory of cpu is not known\. Give the number of models: BatchedExecutor"):
+        list(BatchedExecutor("cpu").groups([toy(0), toy(1)]))
 
 
 def test_the_devices_free_memory_limits_a_population(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (10, 100))  # 0.7 of 10 free bytes; a run takes one
-    sizes = [len(group) for group in Populations("cuda").groups([toy(seed) for seed in range(8)])]
+    sizes = [len(group) for group in BatchedExecutor("cuda").groups([toy(seed) for seed in range(8)])]
     assert sizes == [4, 4]
 
 
@@ -207,7 +207,7 @@ def planned(*labels: str, **changes: object) -> list[RunSpec]:
 
 def test_the_study_says_which_of_its_runs_are_one() -> None:
     specs = planned("learned-0.2", "2d-fixed", "learned-2", "1d-fixed", "nope")
-    found = [[(u.variant, u.seed) for u in group] for group in Populations("cpu", 8).groups(specs)]
+    found = [[(u.variant, u.seed) for u in group] for group in BatchedExecutor("cpu", 8).groups(specs)]
     assert sorted(map(sorted, found)) == sorted(
         [
             [("learned-0.2", 0), ("learned-0.2", 1), ("learned-2", 0), ("learned-2", 1)],
@@ -254,7 +254,7 @@ def test_a_population_that_was_stopped_goes_on_alone(tmp_path: Path) -> None:
         original = execute.batched.train_batched
         patch.setattr(execute.batched, "train_batched", lambda *a, **k: original(*a, **k, checkpoint_seconds=0))
         with pytest.raises(runner.Interrupted):
-            run(specs, store, Populations("cpu", 8), emit=stop)
+            run(specs, store, BatchedExecutor("cpu", 8), emit=stop)
     assert all((store.workdir(spec) / "checkpoint.pt").exists() for spec in specs)
     run(specs, store, InProcess(), emit=lambda event: None)
     run(specs, Store(tmp_path / "b"), InProcess(), emit=lambda event: None)

@@ -149,7 +149,7 @@ def test_control_c_says_how_to_continue(tmp_path: Path) -> None:
         text, _ = process.communicate(timeout=PATIENCE)
         wait_until(lambda: not members(process.pid), "the workers are gone")
     assert process.returncode == 130
-    assert text.splitlines()[-1].startswith("Stopped: 0 of 2 units are done and safe in ")
+    assert text.splitlines()[-1].startswith("Stopped: 0 of 2 runs are finished and stored in ")
     assert "Run the same command again to continue" in text
     assert "Traceback" not in text
 
@@ -160,6 +160,6 @@ def test_control_c_in_this_process(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     store = Store(tmp_path)
-    with pytest.raises(Interrupted, match="1 of 2 units are done"):
+    with pytest.raises(Interrupted, match="1 of 2 runs are finished"):
         run(toys(2, steps=40), store, InProcess(), emit=press)
     assert len(run(toys(2, steps=40), store, InProcess(), emit=lambda event: None).done) == 1

@@ -82,7 +82,7 @@ def test_pack_and_merge_give_the_same_results(tmp_path: Path) -> None:
     files = pack(store, tmp_path / "packs")
     assert [path.name for path in files] == ["other-quick.pack", "toy-quick.pack"]
     merged = Store(tmp_path / "b")
-    assert merge(merged, tmp_path / "packs") == packs.Merged(new=3)
+    assert merge(merged, tmp_path / "packs") == packs.MergeCounts(new=3)
     assert_equal_results(merged, store)
     assert [path.read_bytes() for path in pack(merged, tmp_path / "again")] == [path.read_bytes() for path in files]
     for each in store.specs():
@@ -133,13 +133,13 @@ def test_merging_twice_changes_nothing(tmp_path: Path) -> None:
     store = Store(tmp_path / "b")
     merge(store, files[0])
     before = {path: path.read_bytes() for path in store.root.rglob("*") if path.is_file()}
-    assert merge(store, files[0]) == packs.Merged(same=2)
+    assert merge(store, files[0]) == packs.MergeCounts(same=2)
     assert {path: path.read_bytes() for path in store.root.rglob("*") if path.is_file()} == before
 
 
 def test_a_pack_merged_into_its_own_store_changes_nothing(tmp_path: Path) -> None:
     store = stored(tmp_path / "a", spec(0), spec(1))
-    assert merge(store, *pack(store, tmp_path / "packs")) == packs.Merged(same=2)
+    assert merge(store, *pack(store, tmp_path / "packs")) == packs.MergeCounts(same=2)
     assert len(list((store.root / "units").iterdir())) == 2
     assert store.weights(spec(1).identity)["w"].tolist() == [1.0, 1.0]
 
@@ -177,7 +177,7 @@ def test_a_store_is_merged_with_its_weights_and_data(tmp_path: Path) -> None:
     (first.root / "data").mkdir()
     for store, text in ((first, b"mine"), (second, b"theirs")):
         (store.root / "data" / "notes.json").write_bytes(text)
-    assert merge(first, second.root) == packs.Merged(new=1, same=1)
+    assert merge(first, second.root) == packs.MergeCounts(new=1, same=1)
     assert_equal_results(first, second)
     assert first.weights(spec(1).identity)["w"].tolist() == [1.0, 1.0]
     assert first.arrays(spec(1).identity)["picture"].shape == (64, 64)
@@ -196,7 +196,7 @@ def test_another_result_of_a_run_with_two_old_labels_is_kept_once(tmp_path: Path
     other = Store(tmp_path / "b")
     other.finish(first, result(), TIMING, ORIGIN)
     assert len(merge(Store(root), other.root).different) == 1
-    assert merge(Store(root), other.root) == packs.Merged(same=1)
+    assert merge(Store(root), other.root) == packs.MergeCounts(same=1)
     assert [copy.name for copy in Store(root).copies(first.identity)] == [
         first.identity,
         first.identity,
@@ -207,23 +207,23 @@ def test_another_result_of_a_run_with_two_old_labels_is_kept_once(tmp_path: Path
 def test_a_store_of_the_first_layout_is_merged(tmp_path: Path) -> None:
     old = Store(_copy(tmp_path))
     store = Store(tmp_path / "b")
-    assert merge(store, old.root) == packs.Merged(new=10)
+    assert merge(store, old.root) == packs.MergeCounts(new=10)
     assert_equal_results(store, old)
-    assert merge(store, old.root) == packs.Merged(same=10)
-    assert merge(Store(old.root), store.root) == packs.Merged(same=10)
+    assert merge(store, old.root) == packs.MergeCounts(same=10)
+    assert merge(Store(old.root), store.root) == packs.MergeCounts(same=10)
 
 
 def test_weights_of_a_store_complete_a_run_that_came_from_a_pack(tmp_path: Path) -> None:
     whole = stored(tmp_path / "a", spec())
     store = Store(tmp_path / "b")
     merge(store, *pack(whole, tmp_path))
-    assert merge(store, whole.root) == packs.Merged(same=1)
+    assert merge(store, whole.root) == packs.MergeCounts(same=1)
     assert store.weights(spec().identity)["w"].tolist() == [0.0, 0.0]
     assert "picture" in store.arrays(spec().identity)
     assert store.read(spec().identity).left_out == {}
     assert len(list((store.root / "units").iterdir())) == 1
     assert list((store.root / "partial").iterdir()) == []
-    assert merge(store, *pack(whole, tmp_path)) == packs.Merged(same=1)
+    assert merge(store, *pack(whole, tmp_path)) == packs.MergeCounts(same=1)
     assert store.read(spec().identity).has_weights
 
 
@@ -231,7 +231,7 @@ def test_unequal_results_are_both_kept_and_shown(tmp_path: Path) -> None:
     ours, theirs = stored(tmp_path / "a", spec(0)), Store(tmp_path / "b")
     theirs.finish(spec(0), result(loss=7.0), TIMING, ORIGIN)
     merged = merge(ours, *pack(theirs, tmp_path))
-    assert merged == packs.Merged(different=("toy, line, seed 0",))
+    assert merged == packs.MergeCounts(different=("toy, line, seed 0",))
     assert "both results are kept" in str(merged)
     assert sorted(path.name for path in (ours.root / "units").iterdir()) == [
         spec(0).identity,
@@ -243,7 +243,7 @@ def test_unequal_results_are_both_kept_and_shown(tmp_path: Path) -> None:
     assert [copy.name for copy in ours.copies(spec(0).identity)] == sorted(losses)
     assert ours.read(spec(0).identity).metrics["loss"] == 1 / 3  # a page shows the first
     assert {row["value"] for row in ours.rows_of([spec(0)]) if row["metric"] == "loss"} == {1 / 3}
-    assert merge(ours, theirs.root) == packs.Merged(same=1)
+    assert merge(ours, theirs.root) == packs.MergeCounts(same=1)
     third = Store(tmp_path / "c")
     third.finish(spec(0), result(loss=8.0), TIMING, ORIGIN)
     assert merge(ours, third.root).different == ("toy, line, seed 0",)
@@ -276,7 +276,7 @@ def test_many_runs_are_split_into_small_files(tmp_path: Path, monkeypatch: pytes
     assert [path.name for path in files[:3]] == ["toy-quick.pack", "toy-quick-2.pack", "toy-quick-3.pack"]
     assert all(path.stat().st_size <= limit for path in files)
     merged = Store(tmp_path / "b")
-    assert merge(merged, tmp_path / "packs") == packs.Merged(new=30)
+    assert merge(merged, tmp_path / "packs") == packs.MergeCounts(new=30)
     assert_equal_results(merged, store)
 
 

@@ -11,7 +11,7 @@ import torch
 
 import toy_work
 from posenc.workbench.executors.processes import Local
-from posenc.workbench.runner import Event, InProcess, Populations, pick, run
+from posenc.workbench.runner import BatchedExecutor, Event, InProcess, pick, run
 from posenc.workbench.runs import RunResult, RunSpec
 from posenc.workbench.store import Store, StoreError
 from posenc.workbench.training import checkpoint
@@ -73,7 +73,7 @@ def test_one_thread_inside_and_the_old_number_after(tmp_path: Path) -> None:
 
 def test_the_device_picks_the_executor() -> None:
     assert str(pick("cpu", 3)) == "up to 3 processes with one thread each on the CPU"
-    assert isinstance(pick("cuda"), Populations)
+    assert isinstance(pick("cuda"), BatchedExecutor)
     assert isinstance(pick("mps"), InProcess)
     with pytest.raises(ValueError, match="At least one process is needed; got 0"):
         Local(0)

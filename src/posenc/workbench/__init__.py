@@ -1,1 +1,61 @@
-"""The workbench: everything that runs experiments. The library never imports it."""
+"""The workbench trains many models, stores their results and writes pages. The library never imports it.
+
+    from posenc.workbench import Store, find_study
+    rows = Store("results/paper").results(study="latin-squares")
+    panels = find_study("latin-squares").panels
+
+A public name is loaded at its first use, so ``import posenc.workbench`` alone does not load torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from importlib.util import find_spec
+from typing import Any
+
+EXPORTS = {
+    "executors.batched": ("BatchedExecutor",),
+    "executors.processes": ("InProcess", "Local"),
+    "identity": ("SettingsError",),
+    "packs": ("MergeCounts", "merge", "pack"),
+    "progress": ("CostEstimate", "Event"),
+    "report.claims_table": ("Claim", "Quantity"),
+    "report.page": ("Panel", "Table"),
+    "report.preregistered": ("Prediction",),
+    "runner": ("Executor", "Interrupted", "Report as ExecutionReport", "pick as pick_executor", "run as execute_runs"),
+    "runs": ("Batched", "Job", "Procedure", "RunResult", "RunSpec"),
+    "store": ("Store",),
+    "stored": ("StoreError", "Stored"),
+    "studies": ("Request", "find as find_study", "studies as all_studies"),
+    "studies.shared.declarations": ("MAIN", "Condition", "PanelSpec", "Preset"),
+    "studies.shared.page_data": ("PageData",),
+    "studies.shared.study": ("Cost", "Study"),
+    "training.batched": ("Member", "train_batched"),
+    "training.checkpoint": ("CheckpointError",),
+    "training.config": ("Plateau", "TrainingConfig"),
+    "training.fit": ("Fit", "TrainingPosition", "seeded_generator"),
+    "training.loop": ("train",),
+}
+"""The public names of each module. "x as y" exports the name x of the module under the name y."""
+MODULES = ("executors", "studies", "tasks", "training")
+"""The public modules."""
+_PLACE_OF = {
+    name.split(" as ")[-1]: (f"posenc.workbench.{module}", name.split(" as ")[0])
+    for module, names in EXPORTS.items()
+    for name in names
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return sorted([*_PLACE_OF, *MODULES])
+    if name in _PLACE_OF:
+        module, attribute = _PLACE_OF[name]
+        return getattr(importlib.import_module(module), attribute)
+    if not name.startswith("_") and find_spec(f"posenc.workbench.{name}"):  # a module, as posenc.workbench.packs
+        return importlib.import_module(f"posenc.workbench.{name}")
+    raise AttributeError(f"posenc.workbench has no {name!r}; dir(posenc.workbench) lists its names.")
+
+
+def __dir__() -> list[str]:
+    return __getattr__("__all__")

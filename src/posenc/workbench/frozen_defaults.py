@@ -1,4 +1,4 @@
-"""Frozen defaults of settings: values that mean the same as leaving the setting out.
+"""Frozen defaults of settings: a setting with such a value counts as absent.
 
 The identity of a run leaves out every setting that equals its entry here, so that a setting that is added later, with
 the default under which earlier runs were made, changes no identity. The table is append-only. An entry never changes,
@@ -119,7 +119,7 @@ FROZEN_DEFAULTS: Mapping[str, Any] = {
 }
 
 ALWAYS_WRITTEN = frozenset({"row.config.channels", "row.config.placement"})
-"""Paths whose default differs between two model classes: their value always counts."""
+"""Paths whose default differs between two model classes. Their value always counts."""
 
 OUTSIDE = frozenset({"device", "trained_as", "pictures.name", "data.pictures.name"})
-"""Settings that name where a run happens or what something is called: they decide no result."""
+"""Settings for the device or for names of data. They do not decide a result."""

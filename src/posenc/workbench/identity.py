@@ -2,8 +2,8 @@
 
     identity = sha256(study, procedure, version, seed, parents, settings less frozen defaults)[:24]
 
-Module paths, Python names, labels, presets, conditions, devices and file paths are outside it. Moving a file, renaming
-a label or adding a setting with a default therefore leaves every stored result where it is found.
+Module paths, Python names, labels, presets, conditions, devices and file paths are outside it. A moved file, a renamed
+label or a new setting with a default therefore changes no identity, and every stored result remains readable.
 """
 
 from __future__ import annotations
@@ -24,7 +24,19 @@ FORM = 1
 
 
 class SettingsError(ValueError):
-    """The settings of a run are not plain JSON."""
+    """Raised if the settings of a run are not plain JSON.
+
+    Example:
+        >>> from posenc.workbench import RunSpec, SettingsError
+        >>> spec = RunSpec(
+        ...     study="toy", variant="rope", seed=0, preset="quick", procedure="toy.train", settings={"lr": {0.1}}
+        ... )
+        >>> try:
+        ...     spec.identity
+        ... except SettingsError as error:
+        ...     print(error)
+        settings.lr is {0.1}; a run's settings are plain JSON (finite numbers, text, lists, dicts).
+    """
 
 
 def identity(
@@ -51,12 +63,33 @@ def identity(
 
 
 def counted(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that count: canonical JSON without frozen defaults, outside settings and empty mappings."""
+    """Reduce settings to those that decide the result, as canonical JSON.
+
+    Args:
+        settings: The settings of a run.
+
+    Returns:
+        The settings without frozen defaults, settings of ``OUTSIDE`` and empty mappings.
+
+    Raises:
+        SettingsError: The settings are not plain JSON.
+    """
     return _reduced(canonical(settings, "settings"), "")
 
 
 def canonical(value: Any, where: str) -> Any:
-    """Plain JSON in one form: lists for tuples, 2 for 2.0, so that equal settings have equal digests."""
+    """Convert plain JSON to one form: lists for tuples, 2 for 2.0, so that equal settings have equal digests.
+
+    Args:
+        value: The value.
+        where: Path of the value, for the error message.
+
+    Returns:
+        The value in canonical form.
+
+    Raises:
+        SettingsError: The value is not plain JSON.
+    """
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float) and math.isfinite(value):
@@ -73,15 +106,15 @@ def _reduced(value: Any, path: str) -> Any:
         return [_reduced(item, f"{path}[]") for item in value]
     if not isinstance(value, dict):
         return value
-    kept = {}
+    reduced_items = {}
     for name, item in value.items():
         at = f"{path}.{name}" if path else name
         if at in OUTSIDE or (at in _DEFAULTS and item == _DEFAULTS[at] and type(item) is type(_DEFAULTS[at])):
             continue
         reduced = _reduced(item, at)
         if reduced != {}:
-            kept[name] = reduced
-    return kept
+            reduced_items[name] = reduced
+    return reduced_items
 
 
 _DEFAULTS = {path: canonical(value, path) for path, value in FROZEN_DEFAULTS.items()}

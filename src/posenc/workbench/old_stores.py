@@ -2,8 +2,8 @@
 
     aliases.json     {"format": 1, "identities": {KEY OF 16 DIGITS: IDENTITY OF 24 DIGITS}}
 
-Folders and files of such a store stay as they are. Parents are mapped before their children, whose identity holds the
-identity of the parent. The file is written whole or not at all; without write access the map is made in memory.
+Folders and files of such a store are not changed. Parents are mapped before their children, because the identity of a
+child contains that of its parent. The file is written atomically; without write access the map is made in memory.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ PROCEDURES: Mapping[str, str] = {
     "posenc.studies.scene.work:train_unit": "scene.train",
     "posenc.studies.shape_fit.work:train_unit": "shape-fit.train",
 }
-"""Functions as stores of the first layout name them, and the procedures that they were. Frozen: all of version 1."""
+"""Names of functions in stores of the first layout, and their procedures. Frozen: all are of version 1."""
 
 PARENTS = ("trained", "reference")
-"""Settings of measuring runs that held the keys of the runs they read."""
+"""Settings of measuring runs with the keys of their parents."""
 
 
 class Aliases(msgspec.Struct):
-    """The contents of ``aliases.json``."""
+    """Contents of ``aliases.json``."""
 
     format: int
     identities: dict[str, str]
 
 
 def is_old(key: str) -> bool:
-    """Whether a folder name is a key of the first layout."""
+    """Return True if a folder name is a key of the first layout."""
     return len(key) == OLD_DIGITS and all(digit in "0123456789abcdef" for digit in key)
 
 
 def upgraded(spec: RunSpec, identities: Mapping[str, str]) -> RunSpec:
-    """A run as the first layout stored it, with its procedure and the identities of its parents."""
+    """Add the procedure and the identities of the parents to a run of the first layout."""
     if spec.procedure:
         return spec
     variant = spec.variant.removesuffix(f", {spec.condition}")  # labels of the first layout ended in the condition
@@ -66,7 +66,7 @@ def upgraded(spec: RunSpec, identities: Mapping[str, str]) -> RunSpec:
 
 
 def identities_of(specs: Mapping[str, RunSpec]) -> dict[str, str]:
-    """Key of the first layout to identity, parents before children."""
+    """Map the keys of the first layout to identities, parents before children."""
     known: dict[str, str] = {}
     left = dict(specs)
     while left:
@@ -77,7 +77,7 @@ def identities_of(specs: Mapping[str, RunSpec]) -> dict[str, str]:
 
 
 def old_key(spec: RunSpec) -> str | None:
-    """Key under which the first layout would have stored a training run; None for a procedure that it did not have."""
+    """Key of a training run in a store of the first layout; None for a procedure that such stores do not have."""
     entry = next((old for old, procedure in PROCEDURES.items() if procedure == spec.procedure), None)
     if entry is None or spec.version != 1 or spec.parents:
         return None
@@ -87,7 +87,7 @@ def old_key(spec: RunSpec) -> str | None:
 
 
 def read_aliases(path: Path) -> dict[str, str]:
-    """Key to identity as the alias file has it; nothing where there is none or it is damaged: it is made again."""
+    """Read the alias file: key to identity. A missing or damaged file gives an empty map, and is written anew."""
     try:
         aliases = msgspec.json.decode(path.read_bytes(), type=Aliases)
     except (OSError, msgspec.DecodeError):
@@ -96,7 +96,7 @@ def read_aliases(path: Path) -> dict[str, str]:
 
 
 def write_aliases(path: Path, identities: Mapping[str, str]) -> None:
-    """Write the alias file at once; a read-only store does without."""
+    """Write the alias file atomically; a read-only store is not changed."""
     try:
         write_whole(path, msgspec.json.encode(Aliases(FORMAT, dict(identities)), order="sorted"))
     except OSError:
@@ -108,5 +108,5 @@ def _parents(spec: RunSpec) -> set[str]:
 
 
 def old_keys(names: Iterable[str]) -> list[str]:
-    """Folder names of the first layout, sorted."""
+    """Sorted folder names that are keys of the first layout."""
     return sorted(name for name in names if is_old(name))

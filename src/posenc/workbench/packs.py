@@ -1,4 +1,4 @@
-"""Packs: finished results without weights, in files small enough to commit; and the merging of packs and stores.
+"""Packs: files with finished results, without weights, small enough to commit; merging of packs and stores.
 
     STUDY-PRESET.pack      lines of JSON, compressed with xz: a header, then one line per run
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 ENDING = ".pack"
 FORMAT = 1
 ARRAY_BYTES = 4096
-"""Largest array that a pack carries, in bytes before compression."""
+"""Largest array in a pack, in bytes before compression."""
 FILE_BYTES = 1_000_000
-"""Largest pack; more runs go into further files, ``STUDY-PRESET-2.pack`` and so on."""
+"""Largest pack in bytes; further runs are written to ``STUDY-PRESET-2.pack`` and so on."""
 CONTENT_BYTES = 64 * 2**20
-"""Largest content of one pack after decompression: more is refused, as no pack of this program holds it."""
+"""Largest content of a pack in bytes after decompression. A larger file is refused, because ``pack`` writes none."""
 NO_WEIGHTS = "packs hold no weights"
 
 
@@ -49,9 +49,17 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PackedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of a pack. ``curves`` holds one table of columns for consecutive points that have the same columns.
+    """One run of a pack.
 
-    arrays: dtype, shape and content in base64. left_out: name of each array or file that is not in the pack, and why.
+    Attributes:
+        spec: Specification of the run.
+        labels: Labels under which it is stored.
+        timing: Seconds, device and the like.
+        provenance: Command, commit, versions and machine.
+        metrics: Metrics by name; None for nan.
+        curves: Tables of columns; each holds consecutive points of a curve that have the same columns.
+        arrays: Name to dtype, shape and content in base64.
+        left_out: Name of each array or file that is not in the pack, and the reason.
     """
 
     spec: RunSpec
@@ -64,7 +72,7 @@ class PackedRun(msgspec.Struct, frozen=True, kw_only=True):
     left_out: dict[str, str]
 
     def __post_init__(self) -> None:
-        """Refuse, when a pack is read, what could not be merged."""
+        """Raise ValueError for a run that could not be merged."""
         if any(len({len(column) for column in table.values()}) > 1 for table in self.curves):
             raise ValueError("columns of a curve have unequal lengths")
         for packed in self.arrays.values():
@@ -72,8 +80,19 @@ class PackedRun(msgspec.Struct, frozen=True, kw_only=True):
         _ = self.spec.identity
 
 
-class Merged(NamedTuple):
-    """Counts of a merge: runs that were new, runs that were stored already, runs whose result differs."""
+class MergeCounts(NamedTuple):
+    """Counts of a merge.
+
+    Attributes:
+        new: Number of runs that the store did not have.
+        same: Number of runs that the store had with an equal result.
+        different: Names of the runs that the store had with another result; both results are kept.
+
+    Example:
+        >>> from posenc.workbench import MergeCounts
+        >>> print(MergeCounts(new=3))
+        3 new, 0 stored already, 0 with another result.
+    """
 
     new: int = 0
     same: int = 0
@@ -90,15 +109,28 @@ def pack(store: Store, folder: Path, study: str | None = None, preset: str | Non
 
     Args:
         store: The store.
-        folder: Receives one or more files for each study and preset; made if absent.
-        study: Only this study.
-        preset: Only this preset.
+        folder: Folder of the packs, with one or more files for each study and preset; made if it does not exist.
+        study: Only this study; None for all.
+        preset: Only this preset; None for all.
 
     Returns:
         The files, sorted.
 
     Raises:
         StoreError: The store has no finished run of that study and preset.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from posenc.workbench import RunResult, RunSpec, Store, merge, pack
+        >>> spec = RunSpec(study="toy", variant="rope", seed=0, preset="quick", procedure="toy.train", settings={})
+        >>> store = Store(tempfile.mkdtemp())
+        >>> store.finish(spec, RunResult(metrics={"loss": 0.5}), {"seconds": 1.0})
+        >>> files = pack(store, Path(tempfile.mkdtemp()))
+        >>> [file.name for file in files]
+        ['toy-quick.pack']
+        >>> print(merge(Store(tempfile.mkdtemp()), files[0]))
+        1 new, 0 stored already, 0 with another result.
     """
     groups: dict[tuple[str, str], list[Stored]] = {}
     for stored in sorted(store.everything(), key=lambda s: (*s.spec.labels.values(), s.name)):
@@ -112,14 +144,31 @@ def pack(store: Store, folder: Path, study: str | None = None, preset: str | Non
     return [path for group, runs in sorted(groups.items()) for path in _write(store, folder, *group, runs)]
 
 
-def merge(store: Store, source: Path) -> Merged:
-    """Bring the runs of a pack, of a folder of packs or of another store into a store.
+def merge(store: Store, source: Path) -> MergeCounts:
+    """Copy the runs of a pack, of a folder of packs or of another store into a store.
 
-    The same identity with an equal result is one run. With an unequal result both are kept; ``posenc results`` shows
-    them side by side. A run that came from a pack gets its weights and large arrays from a store that has them.
+    A run that the store has with an equal result is not copied. If the results differ, both are kept, and ``posenc
+    results`` shows both. A run that came from a pack receives its weights and large arrays from a store that has them.
+
+    Args:
+        store: Receives the runs.
+        source: A pack, a folder of packs, or the folder of another store.
+
+    Returns:
+        Number of new and equal runs, and the runs whose results differ.
 
     Raises:
-        StoreError: There is neither pack nor store, or a pack cannot be read; then nothing is merged.
+        StoreError: ``source`` is neither a pack nor a store, or a pack is damaged. Then nothing is merged.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from posenc.workbench import RunResult, RunSpec, Store, merge
+        >>> spec = RunSpec(study="toy", variant="rope", seed=0, preset="quick", procedure="toy.train", settings={})
+        >>> ours, other = Store(tempfile.mkdtemp()), Store(tempfile.mkdtemp())
+        >>> other.finish(spec, RunResult(metrics={"loss": 0.5}), {"seconds": 1.0})
+        >>> print(merge(ours, other.root))
+        1 new, 0 stored already, 0 with another result.
     """
     if source.is_dir() and (source / "format.json").exists():
         other = Store(source, create=False)
@@ -130,19 +179,25 @@ def merge(store: Store, source: Path) -> Merged:
     if not files or not files[0].exists():
         raise StoreError(f"{source} holds neither a store nor packs. Make packs: posenc store pack {source}")
     for file in files[1:]:
-        read(file)  # so that a damaged pack is refused before the first is merged
-    merged = Merged()
+        read(file)  # so that a damaged pack is refused before any pack is merged
+    merged = MergeCounts()
     for file in files:
         more = _merge(store, [(_Unpacked(run), run.labels) for run in read(file)[1]])
-        merged = Merged(merged.new + more.new, merged.same + more.same, merged.different + more.different)
+        merged = MergeCounts(merged.new + more.new, merged.same + more.same, merged.different + more.different)
     return merged
 
 
 def read(path: Path) -> tuple[Header, list[PackedRun]]:
-    """Header and runs of a pack.
+    """Read a pack.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The header and the runs.
 
     Raises:
-        StoreError: It is not a pack, it is damaged, or a newer posenc wrote it.
+        StoreError: The file is not a pack, it is damaged, or a newer posenc wrote it.
     """
     try:
         decompressor = lzma.LZMADecompressor(memlimit=2**28)
@@ -161,7 +216,7 @@ def read(path: Path) -> tuple[Header, list[PackedRun]]:
 
 
 def _write(store: Store, folder: Path, study: str, preset: str, runs: Sequence[Stored]) -> Iterator[Path]:
-    """Write the runs of one study and preset into as many files as their size asks for."""
+    """Write the runs of one study and preset into as many files as their size needs."""
     head = msgspec.json.encode(Header(format=FORMAT, made_by=f"posenc {__version__}", study=study, preset=preset))
     left, number = [msgspec.json.encode(_packed(store, stored)) for stored in runs], 1
     while left:
@@ -198,12 +253,12 @@ def _packed(store: Store, stored: Stored) -> PackedRun:
 
 
 def _json(value: Any) -> Any:
-    """JSON has no nan: null stands for it, as in the files of a store."""
+    """Replace nan by None, because JSON has no nan; the files of a store do the same."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class _Unpacked:
-    """A packed run with the parts of a stored one that a merge reads."""
+    """A run of a pack, with the attributes of ``Stored`` that a merge reads."""
 
     def __init__(self, run: PackedRun) -> None:
         self.spec, self.timing, self.provenance = run.spec, run.timing, run.provenance
@@ -230,7 +285,7 @@ def _array(dtype: str, shape: list[int], data: str) -> np.ndarray:
     return np.frombuffer(base64.b64decode(data), dtype=np.dtype(dtype)).reshape(shape).copy()
 
 
-def _merge(store: Store, runs: Iterable[tuple[Any, Sequence[Mapping[str, Any]]]]) -> Merged:
+def _merge(store: Store, runs: Iterable[tuple[Any, Sequence[Mapping[str, Any]]]]) -> MergeCounts:
     new, same, different = 0, 0, list[str]()
     for run, labels in runs:
         copies = store.copies(run.spec.identity)
@@ -245,11 +300,11 @@ def _merge(store: Store, runs: Iterable[tuple[Any, Sequence[Mapping[str, Any]]]]
         if copies and equal is None:
             different.append(f"{run.spec.study}, {run.spec.variant}, seed {run.spec.seed}")
         store.note_labels(run.spec.labeled(each) for each in labels)
-    return Merged(new, same, tuple(different))
+    return MergeCounts(new, same, tuple(different))
 
 
 def _equal(run: Any, stored: Stored) -> bool:
-    """Whether two results are the same: metrics, curves, and the arrays that both have."""
+    """Return True if two results have equal metrics and curves, and equal arrays where both have them."""
 
     def points(rows: Iterable[Row]) -> list[bytes]:
         plain = ({n: _json(v) for n, v in row.items() if n not in (*LABELS, "unit")} for row in rows)
@@ -262,7 +317,7 @@ def _equal(run: Any, stored: Stored) -> bool:
 
 
 def _copy_data(source: Path, target: Path) -> None:
-    """Copy data files that a store keeps for its workers, where the other store lacks them."""
+    """Copy the data files that a store keeps for its runs, if the other store does not have them."""
     for path in sorted(source.rglob("*")) if source.is_dir() else ():
         other = target / path.relative_to(source)
         if path.is_file() and not other.exists():

@@ -31,6 +31,12 @@ class Event(msgspec.Struct, kw_only=True):
         rate: Samples per second.
         metrics: New measurements.
         message: Error of a failed run, or the reason for waiting.
+
+    Example:
+        >>> from posenc.workbench import Event
+        >>> event = Event(key="1f9a", kind="progress", step=20, steps=100, metrics={"loss": 0.5})
+        >>> event.step / event.steps
+        0.2
     """
 
     key: str
@@ -65,7 +71,7 @@ class ProgressState:
     def add(self, event: Event) -> None:
         """Update the state with one event."""
         key, fraction = event.key, event.step / max(event.steps, 1)
-        if event.kind == "started" and event.message:  # Another process executes this run; it waits here.
+        if event.kind == "started" and event.message:  # Another process executes this run, and this process waits.
             return
         if event.kind in ("started", "progress"):
             if event.kind == "progress":
@@ -125,11 +131,18 @@ class Display(Protocol):
 
     def __enter__(self) -> Display: ...
     def __exit__(self, *exception: object) -> None: ...
-    def emit(self, event: Event) -> None: ...
+    def emit(self, event: Event) -> None:
+        """Show an event."""
+        ...
 
 
 class PlainDisplay:
-    """Plain-text display: one line per finished run, and one line every ten seconds while none finishes."""
+    """Plain-text display: one line per finished run, and one line every ten seconds while none finishes.
+
+    Args:
+        tally: State of the runs.
+        stream: Stream of the lines.
+    """
 
     def __init__(self, tally: ProgressState, stream: TextIO) -> None:
         self.tally, self.stream, self.last = tally, stream, tally.clock()
@@ -141,6 +154,7 @@ class PlainDisplay:
         return None
 
     def emit(self, event: Event) -> None:
+        """Show an event."""
         self.tally.add(event)
         now, name = self.tally.clock(), self.tally.name(event.key)
         if event.kind in ("finished", "skipped", "failed"):
@@ -159,7 +173,12 @@ class PlainDisplay:
 
 
 class LiveTable:
-    """Live table in a terminal: one row per running run, then a summary line; finished runs are printed above."""
+    """Live table in a terminal: one row per running run, then a summary line; finished runs are printed above.
+
+    Args:
+        tally: State of the runs.
+        console: Console of the terminal.
+    """
 
     def __init__(self, tally: ProgressState, console: Console) -> None:
         from rich.live import Live
@@ -175,6 +194,7 @@ class LiveTable:
         self.live.stop()
 
     def emit(self, event: Event) -> None:
+        """Show an event."""
         self.tally.add(event)
         name = self.tally.name(event.key)
         if event.kind == "finished":
@@ -254,6 +274,11 @@ class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
         seconds: Wall-clock time.
         memory_bytes: Peak memory of all processes together.
         runs: Number of runs.
+
+    Example:
+        >>> from posenc.workbench import CostEstimate
+        >>> print(CostEstimate(seconds=5400, memory_bytes=3 * 2**30, runs=15))
+        15 runs, about 1 h 30 min, about 3.0 GiB of memory
     """
 
     seconds: float

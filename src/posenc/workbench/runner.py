@@ -1,7 +1,7 @@
-"""Who runs the units of work: one small protocol, and the executors for this machine.
+"""Execution of runs: the protocol of executors, the report of an execution, and the choice of an executor.
 
-A unit is done exactly once: whoever takes it holds its lease, and the operating system takes the lease back when the
-holder dies. So any number of runs may share a store, and a killed run is continued by running it again.
+Each run is executed once. The process that executes it holds its lock, which the operating system releases when that
+process dies. Several commands may therefore share a store, and the same command continues after a crash.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Protocol, TextIO, runtime_checkable
 import msgspec
 
 from posenc.workbench import progress
-from posenc.workbench.executors.batched import Populations
-from posenc.workbench.executors.processes import InProcess, Local, Ranks
+from posenc.workbench.executors.batched import BatchedExecutor
+from posenc.workbench.executors.processes import DistributedExecutor, InProcess, Local
 from posenc.workbench.progress import ConsentError, CostEstimate, Event, confirm
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store, StoreError
@@ -24,8 +24,10 @@ from posenc.workbench.training.distributed import ProcessGroup
 from posenc.workbench.worker import Emit, Execute, Reporter, execute
 
 __all__ = [
+    "BatchedExecutor",
     "ConsentError",
     "CostEstimate",
+    "DistributedExecutor",
     "Emit",
     "Event",
     "Execute",
@@ -33,8 +35,6 @@ __all__ = [
     "InProcess",
     "Interrupted",
     "Local",
-    "Populations",
-    "Ranks",
     "Report",
     "Reporter",
     "confirm",
@@ -46,21 +46,62 @@ __all__ = [
 
 @runtime_checkable
 class Executor(Protocol):
-    """Does units of work, each once, and emits what happens to them; `str(executor)` says where.
+    """Protocol of executors: execute runs, write their results to a store, and emit events.
 
-    A failing unit is an event, not an error. Errors: StoreError when the store cannot be written any more:
-    what runs is brought to an end, nothing new is begun.
+    ``str(executor)`` names the place of execution. ``posenc.workbench.worker.execute`` executes one run with its lock,
+    checkpoint and result, so that an executor only decides where and in which order.
+
+    Example:
+        >>> from posenc.workbench import Executor
+        >>> from posenc.workbench.worker import execute
+        >>> class Backwards:
+        ...     def run(self, specs, store_root, emit):
+        ...         for spec in reversed(specs):
+        ...             execute(spec, store_root, emit)
+        >>> isinstance(Backwards(), Executor)
+        True
     """
 
-    def run(self, specs: Sequence[RunSpec], store_root: Path, emit: Emit) -> None: ...
+    def run(self, specs: Sequence[RunSpec], store_root: Path, emit: Emit) -> None:
+        """Execute the runs. A failing run is an event of kind "failed", not an error.
+
+        Args:
+            specs: The runs, each once.
+            store_root: Folder of the store that receives the results.
+            emit: Called in this process with every progress event.
+
+        Raises:
+            StoreError: The store cannot be written. The present runs end first, and no other run starts.
+        """
+        ...
 
 
 class Interrupted(KeyboardInterrupt):
-    """The run was stopped from the keyboard; the message says how to continue."""
+    """Raised if the execution is stopped by Ctrl-C; the message names the command that continues it.
+
+    Example:
+        >>> from posenc.workbench import Interrupted
+        >>> issubclass(Interrupted, KeyboardInterrupt)
+        True
+    """
 
 
 class Report(msgspec.Struct):
-    """What became of the units. `left` were not begun, because of the store's `trouble` (a full disk, say)."""
+    """Report of an execution: the outcome of every run.
+
+    Attributes:
+        done: Runs that were executed now.
+        skipped: Runs whose results were stored before.
+        failed: Runs that failed, each with its error message.
+        left: Runs that were not started, because the store could not be written.
+        trouble: Error message of the store; empty without one.
+
+    Example:
+        >>> from posenc.workbench import ExecutionReport
+        >>> report = ExecutionReport()
+        >>> str(report), report.exit_code
+        ('0 done, 0 done before.', 0)
+    """
 
     done: list[RunSpec] = []
     skipped: list[RunSpec] = []
@@ -70,16 +111,17 @@ class Report(msgspec.Struct):
 
     @property
     def exit_code(self) -> int:
+        """Exit code of a command: 1 if a run failed or was not started, otherwise 0."""
         return 1 if self.failed or self.left else 0
 
     def __str__(self) -> str:
         counts = [f"{len(self.done)} done", f"{len(self.skipped)} done before"]
         counts += [f"{len(self.failed)} FAILED"] if self.failed else []
-        counts += [f"{len(self.left)} not begun"] if self.left else []
+        counts += [f"{len(self.left)} not started"] if self.left else []
         lines = [", ".join(counts) + "."]
         lines += [f"  {spec.variant} seed {spec.seed} ({spec.condition}): {sentence}" for spec, sentence in self.failed]
         lines += [self.trouble] if self.trouble and not self.failed else []
-        lines += ["Run the same command again to continue: what is done stays done."] if self.exit_code else []
+        lines += ["Run the same command again to continue: finished runs are kept."] if self.exit_code else []
         return "\n".join(lines)
 
 
@@ -93,12 +135,42 @@ def run(
     stream: TextIO | None = None,
     tensorboard: Path | None = None,
 ) -> Report:
-    """Brings every unit into the store that is not there yet, and shows how it goes on `stream` (standard output).
+    """Execute the runs that the store does not have, and show the progress.
 
-    `cost` (any scale) puts the longest first. `emit` hears the events instead of the display. `tensorboard` is a
-    folder for TensorBoard, where every measurement is written too.
-    Errors: StoreError before anything starts if the store cannot be written; ValueError for `tensorboard` where
-    TensorBoard is not installed; Interrupted on Ctrl-C.
+    A run that fails does not stop the others. Calling this function again continues from the last checkpoints.
+
+    Args:
+        specs: The runs; equal runs are executed once.
+        store: Receives the results.
+        executor: Place of execution; ``Local()`` by default.
+        emit: Called with every progress event, in place of the display.
+        cost: Relative cost of a run, on any scale. Runs of higher cost start first.
+        stream: Stream of the display; standard output by default.
+        tensorboard: Folder of TensorBoard event files, which receive every measurement; None for no files.
+
+    Returns:
+        The outcome of every run.
+
+    Raises:
+        StoreError: The store cannot be written; raised before any run starts.
+        ValueError: ``tensorboard`` is given, and TensorBoard is not installed.
+        Interrupted: Ctrl-C was pressed.
+
+    Example:
+        >>> import tempfile
+        >>> from posenc.workbench import InProcess, Procedure, RunResult, Store, execute_runs
+        >>> def square(spec, workdir, report):
+        ...     return RunResult(metrics={"square": float(spec.seed**2)})
+        >>> procedure = Procedure("toy.square", 1, square)
+        >>> specs = [
+        ...     procedure.spec(study="toy", variant="none", seed=seed, preset="quick", settings={}) for seed in (2, 3)
+        ... ]
+        >>> store = Store(tempfile.mkdtemp())
+        >>> executor = InProcess(find=lambda entry: square)  # a script needs no `find`: its functions are importable
+        >>> print(execute_runs(specs, store, executor, emit=lambda event: None))
+        2 done, 0 done before.
+        >>> [row["value"] for row in store.results(study="toy")]
+        [4.0, 9.0]
     """
     report = _run_distinct(specs, store, executor, emit, cost, stream, tensorboard)
     store.note_labels(specs)
@@ -126,13 +198,13 @@ def _run_distinct(
     executor = executor or Local()
     loggers = [TensorBoardLogger(tensorboard, todo)] if tensorboard else []
     if emit:
-        trouble = _drive(todo, store, executor, _hearing(ends, emit, loggers))
+        trouble = _execute(todo, store, executor, _recorded(ends, emit, loggers))
         return _report(ordered, ends, store, trouble)
     out = stream or sys.stdout
     print(f"{len(todo)} runs to execute, {len(ordered) - len(todo)} finished before; {executor}.", file=out, flush=True)
     try:
         with progress.make_display(todo, costs, out) as display:
-            trouble = _drive(todo, store, executor, _hearing(ends, display.emit, loggers))
+            trouble = _execute(todo, store, executor, _recorded(ends, display.emit, loggers))
     except Interrupted as stop:
         print(stop, file=out, flush=True)
         raise
@@ -142,25 +214,27 @@ def _run_distinct(
 
 
 def _distinct(specs: Sequence[RunSpec]) -> list[RunSpec]:
-    found: dict[str, RunSpec] = {}
+    distinct: dict[str, RunSpec] = {}
     for spec in specs:
-        found.setdefault(spec.identity, spec)
-    return list(found.values())
+        distinct.setdefault(spec.identity, spec)
+    return list(distinct.values())
 
 
-def _hearing(ends: dict[str, Event], emit: Emit, loggers: Sequence[TensorBoardLogger]) -> Emit:
-    def hear(event: Event) -> None:
-        for logger in loggers:  # before a display joins what is new to what it knew
+def _recorded(ends: dict[str, Event], emit: Emit, loggers: Sequence[TensorBoardLogger]) -> Emit:
+    """Wrap ``emit``: log each event, and record the last event of each run in ``ends``."""
+
+    def record(event: Event) -> None:
+        for logger in loggers:  # before the display, which merges the event's metrics with earlier ones
             logger.emit(event)
         if event.kind in ("finished", "skipped", "failed"):
             ends[event.key] = event
         emit(event)
 
-    return hear
+    return record
 
 
-def _drive(todo: Sequence[RunSpec], store: Store, executor: Executor, emit: Emit) -> str:
-    """Execute the runs; return the sentence of a store that could not be written any more, or nothing."""
+def _execute(todo: Sequence[RunSpec], store: Store, executor: Executor, emit: Emit) -> str:
+    """Execute the runs; return the error message of a store that cannot be written, or an empty string."""
     try:
         executor.run(todo, store.root, emit)
     except StoreError as trouble:
@@ -169,7 +243,7 @@ def _drive(todo: Sequence[RunSpec], store: Store, executor: Executor, emit: Emit
         done = sum(store.finished(spec.identity) for spec in todo)
         reason = f" ({stop})" if str(stop) else ""
         raise Interrupted(
-            f"Stopped{reason}: {done} of {len(todo)} units are done and safe in {store.root}. "
+            f"Stopped{reason}: {done} of {len(todo)} runs are finished and stored in {store.root}. "
             f"Run the same command again to continue from the last checkpoints."
         ) from None
     return ""
@@ -193,11 +267,27 @@ def _report(specs: Sequence[RunSpec], ends: dict[str, Event], store: Store, trou
 def pick(
     device: str, processes: int | None = None, members: int | None = None, team: ProcessGroup | None = None
 ) -> Executor:
-    """The executor for a device; `str` of it says which: on the CPU as many one-thread processes as cores (or as
-    `processes`), on CUDA populations (of up to `members` models), this process on anything else; the leader's of a
-    `team` of several processes on any."""
+    """Choose the executor for a device.
+
+    A CPU gets worker processes with one thread each, CUDA gets batched training, and any other device gets this
+    process. Several processes of torchrun train each model together on any device.
+
+    Args:
+        device: PyTorch device, such as "cpu" or "cuda:1".
+        processes: Number of worker processes on a CPU; None for one per core.
+        members: Largest number of models in a batch on CUDA; None for as many as fit into memory.
+        team: The processes that torchrun started; None without torchrun.
+
+    Returns:
+        The executor.
+
+    Example:
+        >>> from posenc.workbench import pick_executor
+        >>> str(pick_executor("cpu", processes=2))
+        'up to 2 processes with one thread each on the CPU'
+    """
     if team is not None and team.size > 1:
-        return Ranks(team)
+        return DistributedExecutor(team)
     if device == "cpu":
         return Local(processes)
-    return Populations(device, members) if device.startswith("cuda") else InProcess(threads=None)
+    return BatchedExecutor(device, members) if device.startswith("cuda") else InProcess(threads=None)

@@ -26,8 +26,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     Attributes:
         study: Id of the study.
         variant: Label of the encoding in the study, such as "learned-0.2". Outside the identity.
-        seed: Seed of the model and of everything that is drawn.
-        preset: Scale that asked for it. Outside the identity.
+        seed: Seed of the model and of all random numbers.
+        preset: Name of the preset that needs it. Outside the identity.
         condition: Label of what is varied beside the encoding. Outside the identity.
         procedure: Id of the procedure that executes it, such as "latin-squares.train".
         version: Version of the procedure.
@@ -35,7 +35,21 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         parents: Role to identity, for the runs whose results this one reads.
         settings: Everything else that decides the result, as plain JSON.
 
-    The names in stored files (``scheme``, ``setting``, ``work``) are constants of the format.
+    The names in stored files (``scheme``, ``setting``, ``work``) are constants of the format. ``Procedure.spec`` makes
+    a specification from a procedure.
+
+    Example:
+        >>> from posenc.workbench import RunSpec
+        >>> spec = RunSpec(
+        ...     study="toy", variant="rope", seed=0, preset="quick", procedure="toy.train", settings={"lr": 0.1}
+        ... )
+        >>> len(spec.identity)
+        24
+        >>> relabeled = RunSpec(
+        ...     study="toy", variant="RoPE", seed=0, preset="paper", procedure="toy.train", settings={"lr": 0.1}
+        ... )
+        >>> relabeled.identity == spec.identity  # labels are outside the identity
+        True
     """
 
     study: str
@@ -51,7 +65,10 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def identity(self) -> str:
-        """Digest of what decides the result; see ``posenc.workbench.identity``.
+        """Digest of everything that decides the result, 24 hexadecimal digits; see ``posenc.workbench.identity``.
+
+        Returns:
+            The identity.
 
         Raises:
             SettingsError: The settings are not plain JSON.
@@ -87,14 +104,35 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return str(self.settings.get("device", "cpu"))
 
     def labeled(self, labels: Mapping[str, Any]) -> RunSpec:
-        """The same run under other labels (a row's first columns)."""
+        """Return the same run under other labels.
+
+        Args:
+            labels: The first columns of a row: "preset", "setting" (the condition) and "scheme" (the variant).
+
+        Returns:
+            The run with these labels; its identity is the same.
+        """
         return msgspec.structs.replace(
             self, preset=labels["preset"], condition=labels["setting"], variant=labels["scheme"]
         )
 
 
 class RunResult(msgspec.Struct, kw_only=True):
-    """Result of a run: metrics by name, rows of learning curves, named arrays and the weights."""
+    """Result of a run.
+
+    Attributes:
+        metrics: Metrics by name, such as ``{"accuracy_iid": 0.98}``.
+        curves: Rows of the learning curves, such as ``{"epoch": 10, "metric": "loss", "value": 0.5}``.
+        arrays: Arrays by name, such as the prediction for every sample.
+        weights: ``state_dict`` of the trained model; empty to store no weights.
+
+    Example:
+        >>> import numpy as np
+        >>> from posenc.workbench import RunResult
+        >>> result = RunResult(metrics={"psnr": 31.2}, arrays={"errors": np.zeros(8)})
+        >>> result.curves
+        []
+    """
 
     metrics: dict[str, float]
     curves: list[Row] = []
@@ -106,7 +144,21 @@ Execute = Callable[[RunSpec, Path, Reporter], RunResult]
 
 
 class Job(NamedTuple):
-    """One run of several that are trained as one batched model: its specification, folder and reporter."""
+    """One run of several that are trained as one batched model.
+
+    Attributes:
+        spec: Specification of the run.
+        workdir: Folder of its checkpoint.
+        report: Called with its progress: step, steps, samples per second and new measurements.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from posenc.workbench import Job, RunSpec
+        >>> spec = RunSpec(study="toy", variant="rope", seed=7, preset="quick", settings={})
+        >>> job = Job(spec, Path("work"), lambda step, steps, rate, metrics: None)
+        >>> job.spec.seed
+        7
+    """
 
     spec: RunSpec
     workdir: Path
@@ -114,10 +166,20 @@ class Job(NamedTuple):
 
 
 class Batched(NamedTuple):
-    """How runs of one procedure are trained as one batched model on one device.
+    """Companion of a procedure that trains several of its runs as one batched model on one device.
 
-    group: runs with equal text can be batched. memory: bytes of the device that a run takes. execute: one result per
-    job, or the error that ended that job alone.
+    The companion of the function ``NAME`` is called ``NAME_batched`` and stands in the same module.
+
+    Attributes:
+        group: Maps a run to a text; runs with equal texts can be batched.
+        memory: Bytes of device memory that a run needs.
+        execute: Returns one result per job, or the error that ended that job alone.
+
+    Example:
+        >>> from posenc.workbench import Batched, RunResult
+        >>> def squares(jobs):
+        ...     return [RunResult(metrics={"square": float(job.spec.seed**2)}) for job in jobs]
+        >>> square_batched = Batched(group=lambda spec: "", memory=lambda spec: 1e6, execute=squares)
     """
 
     group: Callable[[RunSpec], str]
@@ -126,10 +188,24 @@ class Batched(NamedTuple):
 
 
 class Procedure(NamedTuple):
-    """A training or measuring procedure: the code behind a run and the id under which its results are stored.
+    """Training or measuring procedure: the function that executes a run, and the id under which results are stored.
 
-    id, version: constants of the identity. The version is raised by hand whenever results change; a move or a renaming
-    changes neither. execute: executes one run; a companion ``NAME_batched`` beside it executes several as one model.
+    The id and the version are part of a run's identity. Moving or renaming the function changes neither.
+
+    Attributes:
+        id: Id of the procedure, such as "latin-squares.train".
+        version: Version, raised by hand whenever results change.
+        execute: Function ``(spec, workdir, report) -> RunResult`` at the top level of a module, so that a worker
+            process can import it. A companion ``NAME_batched`` (see ``Batched``) may execute several runs as one model.
+
+    Example:
+        >>> from posenc.workbench import Procedure, RunResult
+        >>> def square(spec, workdir, report):
+        ...     return RunResult(metrics={"square": float(spec.seed**2)})
+        >>> procedure = Procedure("toy.square", 1, square)
+        >>> spec = procedure.spec(study="toy", variant="none", seed=3, preset="quick", settings={})
+        >>> procedure.execute(spec, None, None).metrics
+        {'square': 9.0}
     """
 
     id: str
@@ -138,7 +214,7 @@ class Procedure(NamedTuple):
 
     @property
     def entry(self) -> str:
-        """Location of ``execute``, by which a worker process finds it."""
+        """Location "module:function" of ``execute``, from which a worker process imports it."""
         return f"{self.execute.__module__}:{self.execute.__qualname__}"
 
     def spec(
@@ -152,7 +228,20 @@ class Procedure(NamedTuple):
         condition: str = "main",
         parents: Mapping[str, str] | None = None,
     ) -> RunSpec:
-        """Specification of a run that this procedure executes."""
+        """Make the specification of a run that this procedure executes.
+
+        Args:
+            study: Id of the study.
+            variant: Label of the encoding.
+            seed: Seed of the model and of all random numbers.
+            preset: Name of the preset.
+            settings: Everything else that decides the result, as plain JSON.
+            condition: Label of the condition.
+            parents: Role to identity, for the runs whose results this run reads; None for no such run.
+
+        Returns:
+            The specification.
+        """
         return RunSpec(
             study=study,
             variant=variant,
@@ -169,7 +258,16 @@ class Procedure(NamedTuple):
     def measuring(
         self, trained: RunSpec, settings: dict[str, Any], parents: Mapping[str, str] | None = None
     ) -> RunSpec:
-        """Specification of a run that measures a trained one, under its labels; parents: further runs by role."""
+        """Make the specification of a run that measures a trained run, under the labels of the trained run.
+
+        Args:
+            trained: The trained run; a parent with the role "trained".
+            settings: Everything else that decides the result, as plain JSON.
+            parents: Role to identity, for further runs whose results this run reads.
+
+        Returns:
+            The specification.
+        """
         return self.spec(
             study=trained.study,
             variant=trained.variant,

@@ -1,4 +1,4 @@
-"""The store of results: append only, crash safe, one folder for each finished run.
+"""Store of results: append-only and crash-safe, with one folder for each finished run.
 
     format.json                     version of this layout
     units/ID/unit.json              specification, provenance, timing and the sizes of the run's files
@@ -6,13 +6,13 @@
     units/ID/curves.jsonl           one row per point of a curve, same labels
     units/ID/arrays.safetensors     e.g. right or wrong for every puzzle
     units/ID/weights.safetensors    the trained model; absent in runs that came from a pack
-    labels/ID.jsonl                 further labels (preset, condition, variant) under which the run was asked for
+    labels/ID.jsonl                 further labels (preset, condition, variant) of the run
     aliases.json                    keys of the first layout and their identities (``posenc.workbench.old_stores``)
-    work/ID/  locks/  journal/  partial/     runs under way; may be deleted when nothing runs
+    work/ID/  locks/  journal/  partial/     unfinished runs; may be deleted while nothing runs
 
-A run is in the store completely or not at all: its folder is written under `partial/`, synced and renamed. ID is the
-identity of the run, so copying one store's files over another's merges them; ``posenc store merge`` does it with
-checks. A result that differs from the one stored under the same identity lies beside it as ``ID.2``.
+A run is stored completely or not at all: its folder is written under `partial/`, synced and renamed. ID is the identity
+of the run, so copying the files of one store over those of another merges them; ``posenc store merge`` also compares
+them. A result that differs from the one stored under the same identity is stored as ``ID.2``.
 """
 
 from __future__ import annotations
@@ -47,14 +47,27 @@ FORMAT = 1
 
 
 class Store:
-    """Results under a folder. A read-only store can be read.
+    """Store of results in a folder. Several processes may use it at once; a read-only folder can be read.
+
+    Rows are dictionaries with the columns "study", "preset", "setting" (the condition), "scheme" (the variant) and
+    "seed", which are the labels of a run, and further columns.
 
     Args:
         root: The folder.
-        create: False refuses a folder without a store instead of making one.
+        create: True to make a store if the folder has none.
 
     Raises:
-        StoreError: The format is newer than this posenc, or the folder cannot be used.
+        StoreError: The format is newer than this posenc, the folder cannot be used, or it has no store and ``create``
+            is False.
+
+    Example:
+        >>> import tempfile
+        >>> from posenc.workbench import RunResult, RunSpec, Store
+        >>> store = Store(tempfile.mkdtemp())
+        >>> spec = RunSpec(study="toy", variant="rope", seed=0, preset="quick", procedure="toy.train", settings={})
+        >>> store.finish(spec, RunResult(metrics={"loss": 0.5}), {"seconds": 1.0})
+        >>> [(row["scheme"], row["seed"], row["metric"], row["value"]) for row in store.results(study="toy")]
+        [('rope', 0, 'loss', 0.5)]
     """
 
     def __init__(self, root: Path | str, create: bool = True) -> None:
@@ -68,27 +81,40 @@ class Store:
                 write_whole(marker, msgspec.json.encode({"format": FORMAT, "made_by": f"posenc {__version__}"}))
             content = marker.read_bytes()
         try:
-            found = int(msgspec.json.decode(content)["format"])
+            stored_format = int(msgspec.json.decode(content)["format"])
         except (msgspec.DecodeError, TypeError, KeyError, ValueError):
             raise StoreError(
                 f"{marker} is damaged: it should read {{'format': {FORMAT}}}. Restore it by hand."
             ) from None
-        if found > FORMAT:
+        if stored_format > FORMAT:
             raise StoreError(
-                f"The store in {self.root} has format {found}, and posenc {__version__} reads up to {FORMAT}. "
+                f"The store in {self.root} has format {stored_format}, and posenc {__version__} reads up to {FORMAT}. "
                 f"Update posenc (pip install --upgrade posenc), or choose another folder with --out."
             )
 
-    # -- what is under way ---------------------------------------------------------------------------------------
+    # -- unfinished runs -----------------------------------------------------------------------------------------
 
     def finished(self, identity: str) -> bool:
-        """Whether the run is in the store, whole."""
+        """Return True if the run is stored completely.
+
+        Args:
+            identity: Identity of the run.
+
+        Returns:
+            True if the run is stored completely.
+        """
         return next(self._copies(identity), None) is not None
 
     def workdir(self, spec: RunSpec) -> Path:
-        """Folder where a run keeps its checkpoint until it is finished; made if absent.
+        """Return the folder of a run's checkpoint, which is removed when the run is finished.
 
-        A checkpoint that a posenc of the first layout left is taken over.
+        The folder is made if it does not exist. A checkpoint of a store of the first layout is moved to it.
+
+        Args:
+            spec: The run.
+
+        Returns:
+            The folder.
         """
         with self._sentences():
             target = self.root / "work" / spec.identity
@@ -99,9 +125,16 @@ class Store:
 
     @contextmanager
     def lease(self, key: str) -> Iterator[bool]:
-        """Lock of a run: True inside if this process now holds it, False if another live process does.
+        """Lock a run inside a context. The operating system releases the lock if this process dies.
 
-        The operating system releases it when its process dies, however that dies.
+        Args:
+            key: Identity of the run.
+
+        Yields:
+            True if this process holds the lock, False if another live process does.
+
+        Raises:
+            StoreError: The file system has no locks.
         """
         from filelock import FileLock, Timeout
 
@@ -124,7 +157,15 @@ class Store:
             lock.release()
 
     def note(self, key: str, event: str) -> int:
-        """Append an event to the run's journal, for audits; return how often the journal has it."""
+        """Append an event to the journal of a run, for audits.
+
+        Args:
+            key: Identity of the run.
+            event: Name of the event, such as "started".
+
+        Returns:
+            Number of times that the journal has this event.
+        """
         with self._sentences():
             path = self._folder("journal") / f"{key}.jsonl"
             with path.open("ab") as file:
@@ -133,23 +174,27 @@ class Store:
             return sum(f'"{event}"'.encode() in line for line in path.read_bytes().splitlines())
 
     def ensure_writable(self) -> None:
-        """Write and remove a small file; StoreError before any result is lost to a full or read-only disk."""
+        """Write and remove a small file, so that a full or read-only disk is noticed before any run starts.
+
+        Raises:
+            StoreError: The disk is full or read-only.
+        """
         with self._sentences():
             probe = self._folder("partial") / f"probe.{uuid4().hex}"
             write_whole(probe, bytes(1 << 16))
             probe.unlink()
 
     def finish(self, spec: RunSpec, result: RunResult, timing: Row, origin: Row | None = None) -> None:
-        """Put a result into the store at once, then remove its `workdir`; a result that is there already stays.
+        """Store a result atomically, then remove the run's ``workdir``. A stored result of the run is not replaced.
 
         Args:
             spec: The run.
             result: Its result.
-            timing: Seconds, device and the like.
-            origin: ``provenance.gather()`` unless given.
+            timing: Seconds, device, number of attempts and the like.
+            origin: Provenance; None for that of this process.
 
         Raises:
-            StoreError: The disk is full or read-only; earlier results and the checkpoint stay.
+            StoreError: The disk is full or read-only. Earlier results and the checkpoint remain.
         """
         if not self.finished(spec.identity):
             origin = origin or provenance.gather(timing.get("device", "cpu"))
@@ -166,15 +211,15 @@ class Store:
         left_out: dict[str, str] | None = None,
         replaces: Stored | None = None,
     ) -> None:
-        """Write a result whole, beside those of the same run that are stored: as ``units/ID``, ``units/ID.2``, ...
+        """Store a result atomically as a further copy of its run: ``units/ID``, ``units/ID.2``, and so on.
 
         Args:
             spec: The run.
             result: Its result.
-            timing: Seconds, device and the like.
+            timing: Seconds, device, number of attempts and the like.
             origin: Provenance.
-            left_out: File or array that the result lacks, and why.
-            replaces: The equal result, with less of it stored, whose place it takes.
+            left_out: File or array that the result lacks, and the reason.
+            replaces: A stored copy with an equal but less complete result, which is replaced; None to keep all copies.
         """
         name = replaces.folder.name if replaces else self._free_name(spec.identity)
         with self._sentences():
@@ -213,7 +258,7 @@ class Store:
     def _commit(self, partial: Path, name: str, replace: bool) -> None:
         target, former = self._folder("units") / name, partial.with_name(f"{name}.{uuid4().hex}.former")
         if target.exists() and (replace or self._record(name) is None):
-            target.rename(former)  # half a run can only come from a copy that was interrupted
+            target.rename(former)  # an incomplete run comes from an interrupted copy of files
         try:
             partial.rename(target)
         except OSError:
@@ -223,7 +268,11 @@ class Store:
         shutil.rmtree(former, ignore_errors=True)
 
     def note_labels(self, specs: Iterable[RunSpec]) -> None:
-        """Remember under which labels finished runs were asked for, where they are stored under others."""
+        """Add the labels of finished runs that are stored under other labels.
+
+        Args:
+            specs: The runs, with the labels to add.
+        """
         for spec in specs:
             copies = self.copies(spec.identity)
             if not copies or any(spec.labels in self.labels_of(copy) for copy in copies):
@@ -234,26 +283,50 @@ class Store:
                     file.write(msgspec.json.encode(spec.labels) + b"\n")
 
     def labels_of(self, stored: Stored) -> list[Row]:
-        """Every set of labels under which a run was asked for, its own first."""
-        found, path = [stored.spec.labels], self.root / "labels" / f"{stored.identity}.jsonl"
+        """Return all labels of a stored run.
+
+        Args:
+            stored: The run.
+
+        Returns:
+            The labels under which it was stored, then those added by ``note_labels``.
+        """
+        every, path = [stored.spec.labels], self.root / "labels" / f"{stored.identity}.jsonl"
         for line in path.read_bytes().splitlines() if path.exists() else ():
             with suppress(msgspec.DecodeError):
                 labels = Row(msgspec.json.decode(line, type=Labels))
-                found += [] if labels in found else [labels]
-        return found
+                every += [] if labels in every else [labels]
+        return every
 
     def trouble(self, error: OSError) -> StoreError:
-        """A disk's error as one sentence about this store."""
+        """Turn an error of the disk into a StoreError with the remedy.
+
+        Args:
+            error: The error.
+
+        Returns:
+            The StoreError.
+        """
         return StoreError(_sentence(error, self.root))
 
     # -- finished runs -------------------------------------------------------------------------------------------
 
     def specs(self) -> list[RunSpec]:
-        """Every finished run under every label, once, sorted by study, preset, condition, variant and seed."""
+        """Return the specifications of all finished runs, under each of their labels.
+
+        Returns:
+            The specifications, sorted by study, preset, condition, variant and seed.
+        """
         return _distinct(stored.spec.labeled(labels) for stored, labels in self._stored())
 
     def read(self, identity: str) -> Stored:
-        """A finished run.
+        """Return a finished run.
+
+        Args:
+            identity: Identity of the run.
+
+        Returns:
+            The run; the first copy if several results are stored.
 
         Raises:
             StoreError: It is not in the store.
@@ -264,42 +337,110 @@ class Store:
         return stored
 
     def copies(self, identity: str) -> list[Stored]:
-        """Every result stored under an identity; more than one where two machines or stores disagree."""
+        """Return all results that are stored under an identity.
+
+        Args:
+            identity: Identity of the run.
+
+        Returns:
+            The stored runs; more than one if merged stores had different results.
+        """
         return list(self._copies(identity))
 
     def weights(self, identity: str) -> dict[str, torch.Tensor]:
+        """Return the weights of a finished run.
+
+        Args:
+            identity: Identity of the run.
+
+        Returns:
+            ``state_dict`` of the trained model, on the CPU.
+
+        Raises:
+            StoreError: The run is not stored, has no weights, or is damaged.
+        """
         return self.read(identity).weights
 
     def arrays(self, identity: str) -> dict[str, np.ndarray]:
+        """Return the arrays of a finished run.
+
+        Args:
+            identity: Identity of the run.
+
+        Returns:
+            Arrays by name.
+
+        Raises:
+            StoreError: The run is not stored or is damaged.
+        """
         return self.read(identity).arrays
 
     def rows_of(self, specs: Iterable[RunSpec]) -> list[Row]:
-        """One row per metric of these runs, those that are finished, under the labels that they have here."""
+        """Return one row per run and metric, under the labels of the specifications.
+
+        Args:
+            specs: The runs; unfinished ones are left out.
+
+        Returns:
+            Rows with the labels and the columns "metric", "value" and "unit" (the identity), sorted by the labels.
+        """
         return [row for stored, labels in self._stored_of(specs) for row in stored.rows(labels)]
 
     def curve_rows_of(self, specs: Iterable[RunSpec]) -> list[Row]:
-        """One row per point of a curve of these runs, under the labels that they have here."""
+        """Return one row per run and point of a learning curve, under the labels of the specifications.
+
+        Args:
+            specs: The runs; unfinished ones are left out.
+
+        Returns:
+            Rows with the labels, the columns of the curve and "unit" (the identity), sorted by the labels.
+        """
         return [row for stored, labels in self._stored_of(specs) for row in stored.curve_rows(labels)]
 
     def results(
         self, study: str | None = None, preset: str | None = None, keys: Collection[str] | None = None
     ) -> list[Row]:
-        """One row per run and metric: study, preset, setting, scheme, seed, metric, value, unit (the identity).
+        """Return one row per finished run and metric.
 
-        Sorted by the labels, the identity and the metric; nothing depends on when, where or in which order it ran.
+        Args:
+            study: Only this study; None for all.
+            preset: Only this preset; None for all.
+            keys: Only the runs with these identities; None for all.
+
+        Returns:
+            Rows with the columns "study", "preset", "setting", "scheme", "seed", "metric", "value" and "unit" (the
+            identity), sorted by the labels, the identity and the metric. The order of execution has no influence.
         """
         return [row for stored, labels in self._stored(study, preset, keys) for row in stored.rows(labels)]
 
     def curves(
         self, study: str | None = None, preset: str | None = None, keys: Collection[str] | None = None
     ) -> list[Row]:
-        """One row per point: study, preset, setting, scheme, seed, the columns of the curve, unit (the identity)."""
+        """Return one row per finished run and point of a learning curve.
+
+        Args:
+            study: Only this study; None for all.
+            preset: Only this preset; None for all.
+            keys: Only the runs with these identities; None for all.
+
+        Returns:
+            Rows with the labels, the columns of the curve and "unit" (the identity).
+        """
         return [row for stored, labels in self._stored(study, preset, keys) for row in stored.curve_rows(labels)]
 
     def timings(
         self, study: str | None = None, preset: str | None = None, keys: Collection[str] | None = None
     ) -> list[Row]:
-        """One row per run: its labels, seconds, finished_at, attempts, and commit, versions, machine, device."""
+        """Return one row per finished run with its time and provenance.
+
+        Args:
+            study: Only this study; None for all.
+            preset: Only this preset; None for all.
+            keys: Only the runs with these identities; None for all.
+
+        Returns:
+            Rows with the labels, "seconds", "finished_at", "attempts", "commit", "device", versions, machine, "unit".
+        """
         rows = []
         for stored, labels in self._stored(study, preset, keys):
             origin = stored.provenance
@@ -316,11 +457,18 @@ class Store:
         preset: str | None = None,
         keys: Collection[str] | None = None,
     ) -> None:
-        """Write ``results(study, preset, keys)`` to a file at once; see ``posenc.workbench.export``.
+        """Write the rows of ``results`` to a file atomically.
+
+        Args:
+            path: The file.
+            format: "csv"; "parquet", which needs DuckDB; or "latex", a table of means and standard deviations.
+            study: Only this study; None for all.
+            preset: Only this preset; None for all.
+            keys: Only the runs with these identities; None for all.
 
         Raises:
-            StoreError: Nothing is finished, or the path cannot be written.
-            ValueError: The format is unknown.
+            StoreError: No such run is finished, or the file cannot be written.
+            ValueError: The format is unknown, or DuckDB is not installed.
         """
         from posenc.workbench.export import encode
 
@@ -336,7 +484,11 @@ class Store:
     # -- files ---------------------------------------------------------------------------------------------------
 
     def everything(self) -> Iterator[Stored]:
-        """Every finished run once for each stored copy, in no particular order."""
+        """Iterate over all stored runs.
+
+        Yields:
+            Every copy of every finished run, in no particular order.
+        """
         for name in self._names():
             record = self._record(name)
             if record is not None:
@@ -344,7 +496,7 @@ class Store:
 
     @cached_property
     def _identities(self) -> dict[str, str]:
-        """Key of the first layout to identity, from the alias file; keys that it lacks are added to it."""
+        """Key of the first layout to identity, from the alias file; missing keys are added to the file."""
         old, path = old_keys(self._names()), self.root / "aliases.json"
         known = read_aliases(path) if old else {}
         if any(key not in known for key in old):
@@ -356,7 +508,7 @@ class Store:
 
     @cached_property
     def _old_folders(self) -> dict[str, list[str]]:
-        """Identity to the folders of the first layout that hold it."""
+        """Identity to its folders of the first layout."""
         folders: dict[str, list[str]] = {}
         for key, identity in sorted(self._identities.items()):
             folders.setdefault(identity, []).append(key)
@@ -401,13 +553,13 @@ class Store:
         return [(stored, labels) for _, (labels, stored) in sorted(distinct.items())]
 
     def _stored_of(self, specs: Iterable[RunSpec]) -> list[tuple[Stored, Row]]:
-        """One copy of each of these runs that is finished, the one that was stored under the run's labels if any."""
-        found = []
+        """One copy of each finished run; the copy that was stored under the run's labels, if there is one."""
+        stored = []
         for spec in _distinct(specs):
             copies = self.copies(spec.identity)
             own = [copy for copy in copies if copy.spec.labels == spec.labels]
-            found += [(spec.labels, (own or copies)[0])] if copies else []
-        return [(stored, labels) for labels, stored in sorted(found, key=_by_labels)]
+            stored += [(spec.labels, (own or copies)[0])] if copies else []
+        return [(copy, labels) for labels, copy in sorted(stored, key=_by_labels)]
 
     def _record(self, name: str) -> Record | None:
         record = self._read(name)

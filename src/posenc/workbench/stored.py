@@ -1,4 +1,4 @@
-"""A finished run as a store holds it: its record, metrics, curves, arrays and weights."""
+"""Stored run: the record, metrics, curves, arrays and weights of a finished run."""
 
 from __future__ import annotations
 
@@ -32,14 +32,29 @@ WEIGHTS, ARRAYS = "weights.safetensors", "arrays.safetensors"
 
 
 class StoreError(ValueError):
-    """The store cannot be read or written; the message is one sentence with the fix."""
+    """Raised if a store cannot be read or written. The message gives the reason and the remedy.
+
+    Example:
+        >>> from posenc.workbench import Store, StoreError
+        >>> try:
+        ...     Store("no-such-folder", create=False)
+        ... except StoreError as error:
+        ...     print(error)
+        There are no results in no-such-folder. Make some first: posenc run --help
+    """
 
 
 class Record(msgspec.Struct):
-    """The contents of `unit.json`.
+    """Contents of the file ``unit.json``.
 
-    digests: sha256 of each file, where the store is new enough to have them. left_out: file or array that a pack did
-    not carry, and why.
+    Attributes:
+        spec: Specification of the run.
+        key: Identity of the run.
+        files: Size in bytes of each file.
+        timing: Seconds, device, number of attempts and the like.
+        provenance: Command, commit, versions and machine.
+        digests: SHA-256 of each file; absent in old stores.
+        left_out: File or array that a pack did not contain, and the reason.
     """
 
     spec: RunSpec = msgspec.field(name="unit")
@@ -52,7 +67,22 @@ class Record(msgspec.Struct):
 
 
 class Stored:
-    """A finished run as the store holds it; each part is read when it is asked for."""
+    """Finished run of a store. Each part is read from its file when it is first used.
+
+    Args:
+        folder: Folder of the run.
+        record: Contents of its ``unit.json``.
+
+    Example:
+        >>> import tempfile
+        >>> from posenc.workbench import RunResult, RunSpec, Store
+        >>> spec = RunSpec(study="toy", variant="rope", seed=0, preset="quick", procedure="toy.train", settings={})
+        >>> store = Store(tempfile.mkdtemp())
+        >>> store.finish(spec, RunResult(metrics={"loss": 0.5}), {"seconds": 1.0})
+        >>> run = store.read(spec.identity)
+        >>> run.metrics, run.timing["seconds"], run.has_weights
+        ({'loss': 0.5}, 1.0, True)
+    """
 
     def __init__(self, folder: Path, record: Record) -> None:
         self.folder, self.spec = folder, record.spec
@@ -61,31 +91,49 @@ class Stored:
 
     @property
     def name(self) -> str:
-        """Identity, with the number of the copy where several results are stored under it."""
+        """Identity, with the number of the copy if several results are stored under it, such as "1f..9a.2"."""
         copy = self.folder.name.partition(".")[2]
         return f"{self.identity}.{copy}" if copy else self.identity
 
     @property
     def has_weights(self) -> bool:
-        """Whether the weights are stored; a pack leaves them out."""
+        """True if the weights are stored; False for a run that was merged from a pack."""
         return WEIGHTS in self.files
 
     @cached_property
     def metrics(self) -> dict[str, float]:
+        """Metrics by name."""
         return {row["metric"]: row["value"] for row in read_rows(self.folder / "metrics.jsonl")}
 
     @cached_property
     def curves(self) -> list[Row]:
+        """Rows of the learning curves, with the labels of the run."""
         return read_rows(self.folder / "curves.jsonl")
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
+        """Arrays of the run.
+
+        Returns:
+            Arrays by name.
+
+        Raises:
+            StoreError: The file is damaged.
+        """
         from safetensors.numpy import load
 
         return load(self._verified(ARRAYS))
 
     @cached_property
     def weights(self) -> dict[str, torch.Tensor]:
+        """Weights of the trained model.
+
+        Returns:
+            Its ``state_dict``, on the CPU.
+
+        Raises:
+            StoreError: The run came from a pack, which has no weights, or the file is damaged.
+        """
         from safetensors.torch import load
 
         if not self.has_weights:
@@ -96,7 +144,7 @@ class Stored:
         return load(self._verified(WEIGHTS))
 
     def _verified(self, name: str) -> bytes:
-        """Content of a file; StoreError if it is not what was stored."""
+        """Content of a file; StoreError if its checksum differs from the stored one."""
         content = (self.folder / name).read_bytes()
         if name in self.digests and hashlib.sha256(content).hexdigest() != self.digests[name]:
             raise StoreError(
@@ -106,19 +154,33 @@ class Stored:
         return content
 
     def rows(self, labels: Row) -> list[Row]:
-        """One row per metric under these labels."""
+        """Return one row per metric.
+
+        Args:
+            labels: The first columns of each row.
+
+        Returns:
+            Rows with the labels and the columns "metric", "value" and "unit" (the identity).
+        """
         return [
             labels | {"metric": metric, "value": value, "unit": self.name} for metric, value in self.metrics.items()
         ]
 
     def curve_rows(self, labels: Row) -> list[Row]:
-        """One row per point of a curve under these labels."""
+        """Return one row per point of a learning curve.
+
+        Args:
+            labels: The first columns of each row.
+
+        Returns:
+            Rows with the labels, the columns of the curve and "unit" (the identity).
+        """
         points = ({name: value for name, value in row.items() if name not in (*LABELS, "unit")} for row in self.curves)
         return [labels | point | {"unit": self.name} for point in points]
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Rows of a JSON-lines file; a `value` that JSON could not hold (null) is nan."""
+    """Read the rows of a JSON-lines file. A ``value`` of null becomes nan, which JSON does not have."""
     rows = msgspec.json.Decoder().decode_lines(path.read_bytes())
     for row in rows:
         if "value" in row and row["value"] is None:

@@ -21,14 +21,21 @@ from posenc.workbench.store import FULL, LOCKED, Store, StoreError
 from posenc.workbench.training.distributed import current
 
 Emit = Callable[[Event], None]
-POLL = 0.5  # seconds between two looks at a unit that another run holds
-THROTTLE = 0.1  # seconds between two progress events of one unit; what is measured is told at once
+POLL = 0.5
+"""Seconds between two attempts to lock a run that another process executes."""
+THROTTLE = 0.1
+"""Shortest time in seconds between two progress events of one run; measurements are reported at once."""
 
 
 def execute(spec: RunSpec, store_root: Path, emit: Emit) -> None:
     """Execute one run, or wait for the live process that executes it and take over if that process dies.
 
     Executors of single jobs call this.
+
+    Args:
+        spec: The run.
+        store_root: Folder of the store that receives the result.
+        emit: Called with progress events.
 
     Raises:
         StoreError: The store cannot be written (after a ``failed`` event).
@@ -53,6 +60,9 @@ def execute_unless_locked(
         emit: Called with progress events.
         find: Returns the procedure of an entry; ``find_procedure`` by default.
 
+    Returns:
+        True if the run has ended, False if another process has locked it.
+
     Raises:
         StoreError: The store cannot be written (after a ``failed`` event).
     """
@@ -72,13 +82,21 @@ def execute_unless_locked(
 
 
 def execute_batched(specs: Sequence[RunSpec], store: Store, emit: Emit) -> list[RunSpec]:
-    """Execute the unfinished runs as one batched model; return at once those that another live process has locked.
+    """Execute the unfinished runs as one batched model, except those that another live process has locked.
+
+    Args:
+        specs: The runs.
+        store: Receives the results.
+        emit: Called with progress events.
+
+    Returns:
+        The runs that another process has locked.
 
     Raises:
         StoreError: The store cannot be written (after ``failed`` events).
-        torch.OutOfMemoryError: The device holds fewer of them; nothing was stored and nothing is lost.
+        torch.OutOfMemoryError: The device has memory for fewer models. Nothing was stored, and checkpoints remain.
     """
-    held: list[RunSpec] = []
+    locked: list[RunSpec] = []
     mine: list[RunSpec] = []
     with ExitStack() as leases:
         for spec in specs:
@@ -87,13 +105,13 @@ def execute_batched(specs: Sequence[RunSpec], store: Store, emit: Emit) -> list[
                 if store.finished(spec.identity):
                     emit(Event(key=spec.identity, kind="skipped", metrics=store.read(spec.identity).metrics))
                 else:
-                    (mine if owned else held).append(spec)
+                    (mine if owned else locked).append(spec)
             except Exception as error:
                 if trouble := _fail(spec, error, store, emit):
                     raise trouble from error
         if mine:
             _execute_batched(mine, store, emit)
-    return held
+    return locked
 
 
 def _execute(spec: RunSpec, store: Store, emit: Emit, find: Callable[[str], Execute]) -> None:
@@ -145,7 +163,7 @@ def _finish(spec: RunSpec, result: RunResult, timing: dict[str, float], store: S
 
 
 def _fail(spec: RunSpec, error: Exception, store: Store, emit: Emit) -> StoreError | None:
-    """Emit why the run failed; return the store's error if every further run would meet it too."""
+    """Emit the error of a failed run; return it as a StoreError if every further run would fail with it."""
     trouble = _storage_trouble(error, store)
     emit(Event(key=spec.identity, kind="failed", message=str(trouble) if trouble else _sentence(error, spec, store)))
     return trouble
@@ -165,7 +183,7 @@ def find_procedure(name: str) -> Execute:
         return cast(Execute, getattr(importlib.import_module(module), function))
     except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(
-            f"a procedure is found by its entry 'package.module:function'; {name!r} cannot be imported ({error})."
+            f"a procedure is imported by its entry 'package.module:function'; {name!r} cannot be imported ({error})."
         ) from error
 
 
@@ -178,19 +196,19 @@ def find_batched(entry: str) -> Batched | None:
 
 
 def _throttled(key: str, emit: Emit) -> Reporter:
-    told = 0.0
+    last = 0.0
 
     def report(step: int, steps: int, rate: float, metrics: dict[str, float]) -> None:
-        nonlocal told
-        if metrics or time.monotonic() - told >= THROTTLE:
-            told = time.monotonic()
+        nonlocal last
+        if metrics or time.monotonic() - last >= THROTTLE:
+            last = time.monotonic()
             emit(Event(key=key, kind="progress", step=step, steps=steps, rate=rate, metrics=metrics))
 
     return report
 
 
 def _storage_trouble(error: Exception, store: Store) -> StoreError | None:
-    """Return the error as a StoreError if every further run would meet it too: a full or read-only disk."""
+    """Return the error as a StoreError if every further run would fail with it: a full or read-only disk."""
     if isinstance(error, StoreError):
         return error
     if not isinstance(error, OSError) or error.errno not in (*FULL, *LOCKED):
@@ -211,4 +229,5 @@ def _sentence(error: Exception, spec: RunSpec, store: Store) -> str:
 
 
 def waiting_for(spec: RunSpec) -> Event:
+    """Event of a run that another process executes."""
     return Event(key=spec.identity, kind="started", message="another process executes it; waiting for its result")

@@ -70,7 +70,7 @@ def test_what_fails_in_one_process_is_told_and_the_next_run_goes_on(together: tu
 def test_a_process_that_dies_ends_the_run_and_costs_a_few_steps(together: tuple[Store, str], tmp_path: Path) -> None:
     status, said = two_processes(tmp_path, "dies")
     assert status != 0
-    assert "Stopped (another process of this run ended, or all were told to end): 0 of 1 units are done" in said
+    assert "Stopped (another process of this run ended, or all were told to end): 0 of 1 runs are finished" in said
     assert "Run the same command again to continue from the last checkpoints." in said
     assert 'toy_ranks.py", line' not in said  # no traceback but torchrun's own
     saved = checkpoint.load(tmp_path / "work" / spec("dies").identity / "checkpoint.pt")

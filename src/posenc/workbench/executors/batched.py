@@ -1,4 +1,4 @@
-"""Executor for a GPU: units that differ in numbers alone are trained as one batched model, scheme after scheme."""
+"""Executor for a GPU: runs whose models have equal shapes are trained as one batched model."""
 
 from __future__ import annotations
 
@@ -10,66 +10,95 @@ from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.worker import POLL, Emit, execute_batched, execute_unless_locked, find_batched, waiting_for
 
-ROOM = 0.7
-"""Part of the device's free memory that a population is planned to take."""
+MEMORY_FRACTION = 0.7
+"""Fraction of the device's free memory that one batched model is planned to use."""
 
 
-class Populations:
-    """Models of one scheme (other seeds, standard deviations, rates) as one batched model, in this process.
+class BatchedExecutor:
+    """Executor that trains several models of one scheme as one batched model, in this process.
 
-    A work function with a companion (``perform.Batched``) says which of its units can be one and what each takes of
-    the device's memory; units of other work, and a unit that is like no other, run alone. ``members`` is the largest
-    population, by default what the device has room for; one that turns out too large for it is divided in two and goes
-    on from its checkpoints.
+    The models differ in values alone, such as seeds, standard deviations and learning rates. The companion of a
+    procedure (``Batched``) decides which runs can be batched, and how much memory each needs. All other runs are
+    executed one by one. A batch that does not fit into memory is divided in two and continues from its checkpoints.
+
+    Args:
+        device: PyTorch device of the runs, such as "cuda" or "cuda:1".
+        members: Largest number of models in a batch; None for as many as 70% of the free memory hold.
+
+    Raises:
+        ValueError: ``members`` is less than 1.
+
+    Example:
+        >>> from posenc.workbench import BatchedExecutor
+        >>> executor = BatchedExecutor("cuda", members=16)
+        >>> str(executor).split(": ")[1]
+        'up to 16 models of one scheme as one batched model, scheme after scheme'
     """
 
     def __init__(self, device: str = "cuda", members: int | None = None) -> None:
         if members is not None and members < 1:
-            raise ValueError(f"A population has at least one member; got {members}. Leave it out for what fits.")
+            raise ValueError(f"A batch has at least one model; got members={members}. Leave it out for what fits.")
         self.device, self.members = device, members
 
     def __str__(self) -> str:
-        size = f"up to {self.members} models" if self.members else "as many models as it has room for"
+        size = f"up to {self.members} models" if self.members else "as many models as fit into its memory"
         return f"populations on {self.device}: {size} of one scheme as one batched model, scheme after scheme"
 
     def run(self, specs: Sequence[RunSpec], store_root: Path, emit: Emit) -> None:
-        store, told = Store(store_root), set[str]()
+        """Execute the runs, batch after batch.
+
+        Args:
+            specs: The runs, each once.
+            store_root: Folder of the store that receives the results.
+            emit: Called with every progress event.
+        """
+        store, announced = Store(store_root), set[str]()
         queue = list(specs)
         while queue:
-            held: list[RunSpec] = []
+            locked: list[RunSpec] = []
             for group in self.groups(queue):
-                held += self._attempt(group, store, emit)
-            for spec in held:
-                if spec.identity not in told:
+                locked += self._execute(group, store, emit)
+            for spec in locked:
+                if spec.identity not in announced:
                     emit(waiting_for(spec))
-            told |= {spec.identity for spec in held}
-            queue = held
+            announced |= {spec.identity for spec in locked}
+            queue = locked
             if queue:
                 time.sleep(POLL)
 
     def groups(self, specs: Sequence[RunSpec]) -> Iterator[list[RunSpec]]:
-        """Units that will be one model, in the order of their first; those of one group in their own order."""
-        found: dict[tuple[str, str], list[RunSpec]] = {}
+        """Divide runs into batches.
+
+        Args:
+            specs: The runs.
+
+        Yields:
+            The runs of each batch, in the order of the first run of each group. Batches of one group have almost equal
+            sizes.
+        """
+        groups: dict[tuple[str, str], list[RunSpec]] = {}
         for spec in specs:
-            together = find_batched(spec.entry)
-            found.setdefault((spec.entry, spec.identity if together is None else together.group(spec)), []).append(spec)
-        for (work, _), group in found.items():
-            together = find_batched(work)
-            most = 1 if together is None else self.members or self._room(together.memory, group[0])
+            batched = find_batched(spec.entry)
+            groups.setdefault((spec.entry, spec.identity if batched is None else batched.group(spec)), []).append(spec)
+        for (entry, _), group in groups.items():
+            batched = find_batched(entry)
+            most = 1 if batched is None else self.members or self._largest_batch(batched.memory, group[0])
             parts = -(-len(group) // most)
-            size = -(-len(group) // parts)  # parts of almost equal size
+            size = -(-len(group) // parts)
             yield from (group[start : start + size] for start in range(0, len(group), size))
 
-    def _room(self, memory: Callable[[RunSpec], float], spec: RunSpec) -> int:
+    def _largest_batch(self, memory: Callable[[RunSpec], float], spec: RunSpec) -> int:
         import torch
 
         if not self.device.startswith("cuda"):
-            raise ValueError(f"How much memory {self.device} has is not known. Say how many: Populations(members=8).")
+            raise ValueError(
+                f"The free memory of {self.device} is not known. Give the number of models: BatchedExecutor(members=8)."
+            )
         free, _ = torch.cuda.mem_get_info(self.device)
-        return max(1, int(ROOM * free / memory(spec)))
+        return max(1, int(MEMORY_FRACTION * free / memory(spec)))
 
-    def _attempt(self, group: list[RunSpec], store: Store, emit: Emit) -> list[RunSpec]:
-        """Does the group; returns what another process has."""
+    def _execute(self, group: list[RunSpec], store: Store, emit: Emit) -> list[RunSpec]:
+        """Execute a batch; return the runs that another process has locked."""
         import torch
 
         if len(group) == 1:
@@ -81,4 +110,4 @@ class Populations:
         if self.device.startswith("cuda"):
             torch.cuda.empty_cache()
         half = len(group) // 2
-        return self._attempt(group[:half], store, emit) + self._attempt(group[half:], store, emit)
+        return self._execute(group[:half], store, emit) + self._execute(group[half:], store, emit)

@@ -1,4 +1,4 @@
-"""Executors for this machine: this process, or fresh ones of one torch thread each that end when their parent does."""
+"""Executors for this machine: this process, worker processes with one thread each, or the processes of torchrun."""
 
 from __future__ import annotations
 
@@ -23,9 +23,16 @@ from posenc.workbench.worker import POLL, Emit, Execute, Reporter, execute_unles
 
 
 class InProcess:
-    """Units one after the other in this process: for tests, notebooks and a GPU. `threads=None` leaves torch's.
+    """Executor that executes one run after the other in this process, for tests, notebooks and a single device.
 
-    find: the work by its name, where it is not what the name says.
+    Args:
+        threads: Number of torch's threads during the runs; None for torch's present number.
+        find: Returns the procedure of an entry "module:function"; None to import it.
+
+    Example:
+        >>> from posenc.workbench import InProcess
+        >>> str(InProcess())
+        'one after the other in this process'
     """
 
     def __init__(self, threads: int | None = 1, find: Callable[[str], Execute] | None = None) -> None:
@@ -35,6 +42,13 @@ class InProcess:
         return "one after the other in this process"
 
     def run(self, specs: Sequence[RunSpec], store_root: Path, emit: Emit) -> None:
+        """Execute the runs; wait for those that another live process executes.
+
+        Args:
+            specs: The runs, each once.
+            store_root: Folder of the store that receives the results.
+            emit: Called with every progress event.
+        """
         import torch
 
         store, before = Store(store_root), torch.get_num_threads()
@@ -55,9 +69,20 @@ class InProcess:
 
 
 class Local:
-    """This machine: `processes` fresh processes (default: one per core), one torch thread each.
+    """Executor that executes runs in worker processes on the CPU of this machine, with one torch thread each.
 
-    They die with this process, even if it is killed.
+    The workers end when this process ends, even if it is killed.
+
+    Args:
+        processes: Number of worker processes; None for one per core that this process may use.
+
+    Raises:
+        ValueError: ``processes`` is less than 1.
+
+    Example:
+        >>> from posenc.workbench import Local
+        >>> str(Local(4))
+        'up to 4 processes with one thread each on the CPU'
     """
 
     def __init__(self, processes: int | None = None) -> None:
@@ -71,12 +96,25 @@ class Local:
         return f"up to {self.processes} processes with one thread each on the CPU"
 
     def run(self, specs: Sequence[RunSpec], store_root: Path, emit: Emit) -> None:
-        Pool(min(self.processes, len(specs)), store_root, emit).run(specs)
+        """Execute the runs in the order of ``specs``. A worker that dies fails its run alone, and is replaced.
+
+        Args:
+            specs: The runs, each once.
+            store_root: Folder of the store that receives the results.
+            emit: Called in this process with every progress event.
+        """
+        WorkerPool(min(self.processes, len(specs)), store_root, emit).run(specs)
 
 
-class Ranks:
-    """All processes of a run that torchrun started, at one unit after the other: this is the leader's, ``follow`` the
-    others'. The leader alone takes leases, stores and speaks; the others do the units that it takes, in its order."""
+class DistributedExecutor:
+    """Executor that trains each model in all processes that torchrun started, one run after the other.
+
+    The leader (rank 0) uses this executor, and every other process calls ``follow``. The leader alone locks runs,
+    writes results and emits events.
+
+    Args:
+        team: The processes.
+    """
 
     def __init__(self, team: ProcessGroup) -> None:
         self.team = team
@@ -85,43 +123,59 @@ class Ranks:
         return f"{self.team.size} processes, each model in all of them"
 
     def run(self, specs: Sequence[RunSpec], store_root: Path, emit: Emit) -> None:
-        """Errors: Lost where a process has died."""
+        """Execute the runs in all processes.
+
+        Args:
+            specs: The runs, each once.
+            store_root: Folder of the store that receives the results.
+            emit: Called in the leader with every progress event.
+
+        Raises:
+            LostProcess: A process has died.
+        """
         InProcess(None, self._find).run(specs, store_root, emit)
-        self.team.leave()  # the others need not wait for what comes after
+        self.team.leave()  # the other processes end here; the leader alone continues
 
     def _find(self, name: str) -> Execute:
         find_procedure(name)
 
-        def work(spec: RunSpec, workdir: Path, report: Reporter) -> RunResult:
+        def execute_in_all(spec: RunSpec, workdir: Path, report: Reporter) -> RunResult:
             self.team.share((spec, workdir))
-            return _in_all(self.team, spec, workdir, report)
+            return _execute_share(self.team, spec, workdir, report)
 
-        return work
+        return execute_in_all
 
 
 def follow(team: ProcessGroup) -> None:
-    """Does what the leader takes until it has no more. A unit that fails is the leader's to tell of. Errors: Lost."""
+    """Execute this process's share of the leader's runs until the leader has no more. The leader reports failures.
+
+    Args:
+        team: The processes.
+
+    Raises:
+        LostProcess: A process has died.
+    """
     while (job := team.share(None)) is not None:
         with suppress(Exception):
             spec, workdir = job
-            _in_all(team, spec, workdir, _unheard)
+            _execute_share(team, spec, workdir, _no_report)
     team.leave()
 
 
-def _unheard(step: int, steps: int, rate: float, metrics: dict[str, float]) -> None:
-    """What a process reports that does not lead."""
+def _no_report(step: int, steps: int, rate: float, metrics: dict[str, float]) -> None:
+    """Reporter of a process that is not the leader: it does nothing."""
 
 
-def _in_all(team: ProcessGroup, spec: RunSpec, workdir: Path, report: Reporter) -> RunResult:
-    """This process's part of a unit. Raises what failed here, or ElsewhereError for what failed in another process."""
+def _execute_share(team: ProcessGroup, spec: RunSpec, workdir: Path, report: Reporter) -> RunResult:
+    """Execute this process's share of a run. An error in another process becomes OtherProcessError here."""
     outcome: RunResult | Exception
     try:
         outcome = find_procedure(spec.entry)(spec, workdir, report)
     except Exception as error:
         outcome = error
     elsewhere = isinstance(outcome, OtherProcessError)
-    told = f"{type(outcome).__name__}: {outcome}" if isinstance(outcome, Exception) and not elsewhere else ""
-    for rank, failure in enumerate(team.end(told)):
+    own = f"{type(outcome).__name__}: {outcome}" if isinstance(outcome, Exception) and not elsewhere else ""
+    for rank, failure in enumerate(team.end(own)):
         if failure and (elsewhere or isinstance(outcome, RunResult)):
             raise OtherProcessError(f"It failed in process {rank} of {team.size}: {failure}")
     if isinstance(outcome, Exception):
@@ -129,8 +183,12 @@ def _in_all(team: ProcessGroup, spec: RunSpec, workdir: Path, report: Reporter) 
     return outcome
 
 
-class Worker:
-    """One process and the pipe to it; `unit` is what it is doing, None while it is idle."""
+class WorkerProcess:
+    """Worker process and the pipe to it. ``spec`` is the run that it executes, None while it is idle.
+
+    Args:
+        store_root: Folder of the store.
+    """
 
     def __init__(self, store_root: Path) -> None:
         self.pipe, theirs = get_context("spawn").Pipe()
@@ -141,6 +199,7 @@ class Worker:
         theirs.close()  # so that the pipe ends when the process does
 
     def stop(self, at_once: bool) -> None:
+        """End the process: at once by SIGKILL, or after its present run."""
         if at_once:
             self.process.kill()
         with suppress(OSError):
@@ -151,23 +210,38 @@ class Worker:
         self.pipe.close()
 
 
-class Pool:
-    """Hands units to workers in order, puts those that another run holds aside, and replaces workers that die."""
+class WorkerPool:
+    """Pool of worker processes. It gives runs to idle workers in order, and replaces workers that die.
+
+    A run that another process has locked is put back and tried again later.
+
+    Args:
+        processes: Largest number of workers.
+        store_root: Folder of the store.
+        emit: Called with every progress event.
+    """
 
     def __init__(self, processes: int, store_root: Path, emit: Emit) -> None:
         self.processes, self.store_root, self.emit = processes, store_root, emit
         self.queue: deque[RunSpec] = deque()
-        self.held: dict[str, tuple[RunSpec, float]] = {}  # by key: the unit, and when to look again
-        self.told: set[str] = set()
-        self.workers: list[Worker] = []
+        self.locked: dict[str, tuple[RunSpec, float]] = {}  # identity: the run, and the time of the next attempt
+        self.announced: set[str] = set()
+        self.workers: list[WorkerProcess] = []
         self.trouble: StoreError | None = None
 
     def run(self, specs: Sequence[RunSpec]) -> None:
-        """Errors: StoreError, once the units that were running have ended."""
+        """Execute the runs.
+
+        Args:
+            specs: The runs, each once.
+
+        Raises:
+            StoreError: The store cannot be written; raised after the present runs have ended.
+        """
         self.queue.extend(specs)
         finished = False
         try:
-            while self._hand_out():
+            while self._assign():
                 pipes = {worker.pipe: worker for worker in self.workers}
                 for pipe in wait(list(pipes), timeout=POLL):
                     self._listen(pipes[pipe])  # pyright: ignore[reportArgumentType]
@@ -178,51 +252,51 @@ class Pool:
         if self.trouble:
             raise self.trouble
 
-    def _hand_out(self) -> bool:
-        """Gives every idle worker a unit; False when nothing runs and nothing is left to give."""
+    def _assign(self) -> bool:
+        """Give every idle worker a run; return False if no run is left."""
         now = time.monotonic()
-        for key, (spec, again) in list(self.held.items()):
+        for key, (spec, again) in list(self.locked.items()):
             if now >= again:
-                del self.held[key]
+                del self.locked[key]
                 self.queue.append(spec)
         if self.trouble:
             self.queue.clear()
-            self.held.clear()
+            self.locked.clear()
         while self.queue and len(self.workers) < self.processes:
-            self.workers.append(Worker(self.store_root))
+            self.workers.append(WorkerProcess(self.store_root))
             self._give(self.workers[-1])
         for worker in list(self.workers):
             if self.queue and worker.spec is None:
                 self._give(worker)
-        return bool(self.queue or self.held or any(worker.spec for worker in self.workers))
+        return bool(self.queue or self.locked or any(worker.spec for worker in self.workers))
 
-    def _give(self, worker: Worker) -> None:
+    def _give(self, worker: WorkerProcess) -> None:
         worker.spec = self.queue.popleft()
         try:
             worker.pipe.send(worker.spec)
         except OSError:
-            self._bury(worker)
+            self._remove(worker)
 
-    def _listen(self, worker: Worker) -> None:
+    def _listen(self, worker: WorkerProcess) -> None:
         try:
             message = worker.pipe.recv()
         except (EOFError, OSError):
-            self._bury(worker)
+            self._remove(worker)
             return
         spec = worker.spec
         if isinstance(message, Event):
             self.emit(message)
-        elif message == "held" and spec:
-            if spec.identity not in self.told:
-                self.told.add(spec.identity)
+        elif message == "locked" and spec:
+            if spec.identity not in self.announced:
+                self.announced.add(spec.identity)
                 self.emit(waiting_for(spec))
-            self.held[spec.identity] = (spec, time.monotonic() + POLL)
+            self.locked[spec.identity] = (spec, time.monotonic() + POLL)
             worker.spec = None
         else:
             self.trouble = message if isinstance(message, StoreError) else self.trouble
             worker.spec = None
 
-    def _bury(self, worker: Worker) -> None:
+    def _remove(self, worker: WorkerProcess) -> None:
         self.workers.remove(worker)
         worker.stop(at_once=True)
         code = worker.process.exitcode or 0
@@ -235,11 +309,11 @@ class Pool:
 
 @contextmanager
 def no_interrupt() -> Iterator[None]:
-    """Ctrl-C is for this process alone: what is started inside inherits a mask and never sees it."""
+    """Context in which started processes inherit a mask for SIGINT, so that Ctrl-C reaches this process alone."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # else multiprocessing starts it inside and lifts the mask again
+    resource_tracker.ensure_running()  # else multiprocessing starts it in this context and removes the mask
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -248,7 +322,13 @@ def no_interrupt() -> Iterator[None]:
 
 
 def serve(pipe: Connection, store_root: Path, parent: int) -> None:
-    """A worker's life: units in, events out, until None comes or the parent is gone."""
+    """Main function of a worker process: receive runs, send events, until None is received or the parent ends.
+
+    Args:
+        pipe: Pipe to the parent.
+        store_root: Folder of the store.
+        parent: Process id of the parent.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with(parent)
     keep_freed_memory()
@@ -258,30 +338,34 @@ def serve(pipe: Connection, store_root: Path, parent: int) -> None:
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while (spec := pipe.recv()) is not None:
             try:
-                answer = "ended" if execute_unless_locked(spec, Store(store_root), pipe.send) else "held"
+                answer = "ended" if execute_unless_locked(spec, Store(store_root), pipe.send) else "locked"
             except StoreError as trouble:
-                answer = StoreError(str(trouble))  # without its cause, which may not travel
+                answer = StoreError(str(trouble))  # without its cause, which pickle may refuse
             pipe.send(answer)
 
 
 def keep_freed_memory() -> None:
-    """Tells glibc, in this worker alone, to reuse freed memory rather than hand it back and fault it in at every step.
+    """Make glibc keep freed memory in this process, instead of returning it to the system.
 
-    A training step frees and takes the same few hundred kilobytes: without this it pays some 300 page faults a step
-    and a quarter of its time (docs/log.md).
+    A training step frees and allocates the same few hundred kilobytes. Without this setting it causes about 300 page
+    faults, which take a quarter of its time (docs/log.md).
     """
     if sys.platform != "linux":
         return
     import ctypes
 
     library = ctypes.CDLL(None)
-    if hasattr(library, "mallopt"):  # glibc; others keep their own rules
+    if hasattr(library, "mallopt"):  # glibc alone has it
         for option, value in ((-4, 0), (-1, 1 << 30), (-2, 64 << 20)):  # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD
             library.mallopt(option, value)
 
 
 def die_with(parent: int) -> None:
-    """Ends this process, as by kill -9, soon after `parent` has ended, in whatever way that ended."""
+    """End this process, as by SIGKILL, soon after its parent has ended for any reason.
+
+    Args:
+        parent: Process id of the parent.
+    """
     if sys.platform == "linux":
         import ctypes
 

@@ -46,6 +46,14 @@ class Member:
         seed: seed of the order of the samples.
         workdir: folder of the checkpoint.
         report: callback for progress.
+
+    Example:
+        >>> import torch
+        >>> from posenc.workbench import Fit, Member, TrainingConfig
+        >>> model, x = torch.nn.Linear(1, 1), torch.ones(8, 1)
+        >>> fit = Fit.of(model, (x,), lambda model, x: model(x).square().mean(), dict)
+        >>> Member(fit, TrainingConfig(epochs=1, batch=8, lr=0.1), seed=0).workdir is None
+        True
     """
 
     fit: Fit
@@ -73,7 +81,7 @@ def train_batched(
     Args:
         members: trainings with models of one structure.
         precision: precision of matrix products in training steps.
-        graph: whether steps are recorded as CUDA graphs; by default on CUDA. If recording fails, a RuntimeWarning is
+        graph: True to record steps as CUDA graphs; None for CUDA devices only. If recording fails, a RuntimeWarning is
             given and steps run without a graph.
         checkpoint_seconds: time between two checkpoints in seconds. It becomes up to 300 times longer if writing would
             take more than 2% of the time.
@@ -86,6 +94,20 @@ def train_batched(
     Raises:
         ValueError: members that cannot be trained together.
         OSError: a checkpoint cannot be written.
+
+    Example:
+        >>> import torch
+        >>> from posenc.workbench import Fit, Member, TrainingConfig, train_batched
+        >>> x = torch.linspace(-1, 1, 32)[:, None]
+        >>> def mse(model, x, y):
+        ...     return (model(x) - y).square().mean()
+        >>> def fit(slope):
+        ...     model = torch.nn.Linear(1, 1)
+        ...     return Fit.of(model, (x, slope * x), mse, lambda: {"loss": float(mse(model, x, slope * x))})
+        >>> config = TrainingConfig(epochs=100, batch=32, lr=0.1)
+        >>> curves = train_batched([Member(fit(slope), config, seed=0) for slope in (1.0, 2.0)])
+        >>> [curve[-1]["value"] < 0.01 for curve in curves]
+        [True, True]
     """
     if not members:
         return []

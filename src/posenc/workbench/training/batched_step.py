@@ -32,7 +32,7 @@ class Stepper:
         fits: training problem of each model.
         configs: training configuration of each model.
         arithmetic: precision of matrix products.
-        graph: whether steps are recorded as CUDA graphs; None for CUDA devices only.
+        graph: True to record steps as CUDA graphs; None for CUDA devices only.
 
     Raises:
         ValueError: ``graph=True`` on another device than CUDA.
@@ -74,6 +74,15 @@ class Stepper:
                 group |= {"lr": self.rates[number], "fused": True, "capturable": True}
 
     def __call__(self, step: int, index: Tensor) -> Tensor:
+        """Make one step.
+
+        Args:
+            step: number of the step.
+            index: sample numbers ``(M, B)``.
+
+        Returns:
+            The losses ``(M,)`` before the step.
+        """
         rates = [config.rate(step) for config in self.configs]
         if self.replay is None:
             for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
@@ -151,7 +160,7 @@ class Stepper:
 
 
 def _stacked_data(parts: Sequence[Tensor]) -> tuple[Tensor, bool]:
-    """Return the data of all models, and whether it is one tensor that all of them share."""
+    """Return the data of all models, and True if it is one tensor that all of them share."""
     first = parts[0]
     if all(p.data_ptr() == first.data_ptr() and p.shape == first.shape and p.stride() == first.stride() for p in parts):
         return first, True
@@ -159,7 +168,12 @@ def _stacked_data(parts: Sequence[Tensor]) -> tuple[Tensor, bool]:
 
 
 class Replay:
-    """CUDA graph of a step, recorded once for each batch size and replayed without Python."""
+    """CUDA graph of a step, recorded once for each batch size and replayed without Python.
+
+    Args:
+        step: the step, a function of sample numbers ``(M, B)``.
+        device: device of the models.
+    """
 
     def __init__(self, step: Callable[[Tensor], None], device: torch.device) -> None:
         self.step, self.device = step, device
@@ -169,6 +183,11 @@ class Replay:
         self.refused = False
 
     def __call__(self, index: Tensor) -> None:
+        """Make one step: the first few without a graph, the later ones by replaying it.
+
+        Args:
+            index: sample numbers ``(M, B)``.
+        """
         slot = self.slots.setdefault(index.shape[1], _Slot(index))
         slot.index.copy_(index)
         if self.refused:

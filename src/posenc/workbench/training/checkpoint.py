@@ -10,7 +10,21 @@ from typing import Any
 
 
 class CheckpointError(ValueError):
-    """Raised for a checkpoint that cannot be read. The message names the file and the remedy."""
+    """Raised for a checkpoint that cannot be read. The message names the file and the remedy.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from posenc.workbench import CheckpointError
+        >>> from posenc.workbench.training import checkpoint
+        >>> path = Path(tempfile.mkdtemp()) / "checkpoint.pt"
+        >>> _ = path.write_bytes(b"no checkpoint")
+        >>> try:
+        ...     checkpoint.load(path)
+        ... except CheckpointError as error:
+        ...     print("Delete it and the run starts again" in str(error))
+        True
+    """
 
 
 def write_whole(path: Path, data: bytes | memoryview) -> None:

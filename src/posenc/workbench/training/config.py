@@ -25,11 +25,23 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     Attributes:
         metric: name of the metric.
-        mode: whether smaller ("min") or larger ("max") values are better.
-        factor: factor on the learning rate.
+        mode: "min" if smaller values are better, "max" if larger values are.
+        factor: factor on the learning rate, between 0 and 1.
         patience: number of measurements without improvement before the rate is reduced.
         threshold: relative improvement that counts.
         min_lr: smallest learning rate.
+
+    Raises:
+        ValueError: ``factor`` is not between 0 and 1, or another number is negative.
+
+    Example:
+        >>> from posenc.workbench import Plateau
+        >>> plateau = Plateau(metric="loss_val", factor=0.5, patience=0)
+        >>> state = plateau.start(0.1)
+        >>> for loss in (1.0, 1.2):
+        ...     state = plateau.after(state, {"loss_val": loss})
+        >>> state["lr"]
+        0.05
     """
 
     metric: str
@@ -45,12 +57,12 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.patience < 0 or self.threshold < 0 or self.min_lr < 0:
             raise ValueError("patience, threshold and min_lr of a plateau are not negative.")
 
-    def after(self, standing: dict[str, float], found: dict[str, float]) -> dict[str, float]:
+    def after(self, state: dict[str, float], metrics: dict[str, float]) -> dict[str, float]:
         """Update the schedule's state after a measurement.
 
         Args:
-            standing: the present state ``{lr, best, bad}``.
-            found: measured metrics by name.
+            state: the present state ``{lr, best, bad}``.
+            metrics: measured metrics by name.
 
         Returns:
             The new state.
@@ -58,12 +70,12 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Raises:
             ValueError: the metric was not measured.
         """
-        if self.metric not in found:
+        if self.metric not in metrics:
             raise ValueError(
                 f"the rate waits for a plateau of {self.metric!r}, which is not measured. "
-                f"Name one of {', '.join(sorted(found))}."
+                f"Name one of {', '.join(sorted(metrics))}."
             )
-        lr, best, bad, value = standing["lr"], standing["best"], standing["bad"], found[self.metric]
+        lr, best, bad, value = state["lr"], state["best"], state["bad"], metrics[self.metric]
         better = value < best * (1 - self.threshold) if self.mode == "min" else value > best * (1 + self.threshold)
         best, bad = (value, 0) if better else (best, bad + 1)
         if bad > self.patience:
@@ -72,12 +84,19 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return {"lr": lr, "best": best, "bad": bad}
 
     def start(self, lr: float) -> dict[str, float]:
-        """Return the initial state for a learning rate."""
+        """Return the initial state.
+
+        Args:
+            lr: the learning rate before any reduction.
+
+        Returns:
+            The state ``{lr, best, bad}``.
+        """
         return {"lr": lr, "best": math.inf if self.mode == "min" else -math.inf, "bad": 0}
 
 
 class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Configuration of a training.
+    """Configuration of a training: duration, optimizer, learning rate schedule and evaluation.
 
     Attributes:
         epochs: number of passes over the data.
@@ -89,7 +108,7 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         decay_steps: step at which a cosine decay reaches 0; None for a constant rate.
         clip: largest gradient norm; None for no clipping.
         evaluate_every: number of epochs between evaluations. The last epoch is always evaluated.
-        evaluate_in_train_mode: whether dropout stays on during evaluation, as in code that never calls ``eval()``.
+        evaluate_in_train_mode: True to keep dropout during evaluation, as in code that never calls ``eval()``.
         betas: betas of Adam; None for torch's default (0.9, 0.999).
         eps: epsilon of Adam; None for torch's default 1e-8.
         ema: decay of an exponential moving average of the weights. The average is then evaluated, and becomes the final
@@ -99,6 +118,17 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         accumulate: number of parts into which a batch is divided for gradient accumulation. The gradient is that of the
             whole batch.
         plateau: schedule that reduces the learning rate on a plateau, instead of the cosine decay.
+
+    Raises:
+        ValueError: A value is out of range, or both ``decay_steps`` and ``plateau`` are given.
+
+    Example:
+        >>> from posenc.workbench import TrainingConfig
+        >>> config = TrainingConfig(epochs=10, batch=32, lr=1e-3, warmup_steps=4)
+        >>> config.rate(0), config.rate(100)
+        (0.00025, 0.001)
+        >>> config.plain["optimiser"]  # the stored name
+        'adamw'
     """
 
     epochs: int

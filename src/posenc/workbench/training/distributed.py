@@ -41,14 +41,14 @@ class LostProcess(KeyboardInterrupt):
 
 
 class OtherProcessError(ValueError):
-    """Raised if the work failed in another process of the run."""
+    """Raised if another process of the run failed."""
 
 
 class ProcessGroup:
     """Processes of a distributed run.
 
     The first process is the leader: it evaluates, writes checkpoints and reports progress. With one process all methods
-    return at once. Methods raise Lost if another process has died.
+    return at once. Methods raise LostProcess if another process has died.
 
     Args:
         rank: number of this process, from 0.
@@ -74,7 +74,7 @@ class ProcessGroup:
             The leader's number.
 
         Raises:
-            ElsewhereError: another process has ended its work.
+            OtherProcessError: another process has ended its work.
         """
         if self.size == 1:
             return word
@@ -161,7 +161,7 @@ class ProcessGroup:
 
 @contextmanager
 def _connection_errors() -> Iterator[None]:
-    """Turn errors of a lost connection into Lost."""
+    """Turn errors of a lost connection into LostProcess."""
     import torch
 
     try:
@@ -185,7 +185,7 @@ def current() -> ProcessGroup:
 def join(rank: int, size: int, local_rank: int, device: str, start: str = "env://") -> ProcessGroup:
     """Join the processes of a distributed run.
 
-    Afterwards a SIGTERM raises Lost. torchrun sends it to the other processes if one has died.
+    Afterwards a SIGTERM raises LostProcess. torchrun sends it to the other processes if one has died.
 
     Args:
         rank: number of this process, from 0.

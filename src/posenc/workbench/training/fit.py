@@ -17,7 +17,24 @@ def mixed_seed(seed: int, step: int, part: int) -> int:
 
 
 def seeded_generator(seed: int, step: int, part: int) -> torch.Generator:
-    """Return a random generator that depends on (seed, step, part) only."""
+    """Return a random generator that depends on (seed, step, part) only, so that a resumed run draws equal numbers.
+
+    Args:
+        seed: seed of the training.
+        step: number of the step.
+        part: number that separates several generators of one step.
+
+    Returns:
+        The generator, on the CPU.
+
+    Example:
+        >>> import torch
+        >>> from posenc.workbench import seeded_generator
+        >>> first = torch.randn(3, generator=seeded_generator(seed=0, step=7, part=1))
+        >>> again = torch.randn(3, generator=seeded_generator(seed=0, step=7, part=1))
+        >>> torch.equal(first, again)
+        True
+    """
     return torch.Generator().manual_seed(mixed_seed(seed, step, part))
 
 
@@ -35,6 +52,14 @@ class TrainingPosition(NamedTuple):
         seed: seed of the training.
         step: number of the step.
         part: number of the part.
+
+    Example:
+        >>> import torch
+        >>> from posenc.workbench import TrainingPosition
+        >>> at = TrainingPosition(seed=0, step=7, part=0)
+        >>> noise = torch.randn(3, generator=at.generator())
+        >>> torch.equal(noise, torch.randn(3, generator=at.generator()))
+        True
     """
 
     seed: int
@@ -42,45 +67,88 @@ class TrainingPosition(NamedTuple):
     part: int
 
     def generator(self) -> torch.Generator:
-        """Return the random generator of this part, as for augmentation. A resumed run draws the same numbers."""
+        """Return the random generator of this part, as for augmentation. A resumed run draws equal numbers.
+
+        Returns:
+            The generator, on the CPU.
+        """
         return seeded_generator(self.seed, self.step, self.part + 1)  # part 0 is used for the order of an epoch
 
 
 @dataclasses.dataclass
 class Fit:
-    """Training problem: a model, its data, the loss of a batch, and an evaluation."""
+    """Training problem: a model, its data, the loss of a batch, and an evaluation.
+
+    Attributes:
+        model: the model to train.
+        samples: number of samples.
+        loss: function from the sample numbers ``(B,)`` of a batch to a scalar, the mean loss of these samples.
+        evaluate: function that returns metrics by name. It is called in evaluation mode, without gradients.
+        data: samples for ``score``: tensors whose first axis counts samples.
+        score: ``score(model, *parts)``, the loss of parts of ``data``. Batched training uses it instead of ``loss``. It
+            may call its first argument as a function only.
+        draw: function from the number of a step to its batch, which ``loss`` then receives instead of sample numbers.
+            It depends on the step and the seed only. An epoch is then one step.
+        loss_at: loss that draws random numbers, as for augmentation. It replaces ``loss``, and also receives the seed,
+            the step and the part.
+
+    Example:
+        >>> import torch
+        >>> from posenc.workbench import Fit, TrainingConfig, train
+        >>> x = torch.linspace(-1, 1, 32)[:, None]
+        >>> model = torch.nn.Linear(1, 1)
+        >>> def mse(model, x, y):
+        ...     return (model(x) - y).square().mean()
+        >>> fit = Fit.of(model, (x, 2 * x), mse, lambda: {"loss": float(mse(model, x, 2 * x))})
+        >>> curve = train(fit, TrainingConfig(epochs=100, batch=32, lr=0.1), seed=0)
+        >>> curve[-1]["value"] < 0.01
+        True
+    """
 
     model: nn.Module
-    """The model to train."""
     samples: int
-    """Number of samples."""
     loss: Callable[[Tensor], Tensor]
-    """Function from the sample numbers ``(B,)`` of a batch to a scalar, the mean loss of these samples."""
     evaluate: Callable[[], dict[str, float]]
-    """Function that returns metrics by name. It is called in evaluation mode, without gradients."""
     data: tuple[Tensor, ...] = ()
-    """Samples for ``score``: tensors whose first axis counts samples."""
     score: Callable[..., Tensor] | None = None
-    """``score(model, *parts)``: the loss of parts of ``data``, which batched training uses instead of ``loss``.
-
-    It may use its first argument as a function only."""
     draw: Callable[[int], Tensor] | None = None
-    """Function from the number of a step to its batch, which ``loss`` then gets instead of sample numbers.
-
-    It depends on the step and the seed only. An epoch is then one step."""
     loss_at: Callable[[TrainingPosition, Tensor], Tensor] | None = None
-    """Loss that draws random numbers, as for augmentation. It replaces ``loss``, and gets seed, step and part."""
 
     def per_epoch(self, batch: int) -> int:
-        """Return the number of steps of an epoch for a batch size."""
+        """Return the number of steps of an epoch.
+
+        Args:
+            batch: number of samples per step.
+
+        Returns:
+            The number of steps.
+        """
         return 1 if self.draw is not None else math.ceil(self.samples / batch)
 
     def ask(self, at: TrainingPosition, batch: Tensor) -> Tensor:
-        """Compute the loss of a part of a step's batch."""
+        """Compute the loss of a part of a step's batch.
+
+        Args:
+            at: seed, step and part.
+            batch: sample numbers ``(B,)``, or the batch that ``draw`` returned.
+
+        Returns:
+            The loss, a scalar.
+        """
         return self.loss(batch) if self.loss_at is None else self.loss_at(at, batch)
 
     def batches(self, batch: int, seed: int, start: int, stop: int) -> Iterator[tuple[int, Tensor]]:
-        """Yield the steps ``start .. stop - 1``, each with its batch."""
+        """Iterate over the steps ``start .. stop - 1``.
+
+        Args:
+            batch: number of samples per step.
+            seed: seed of the order of the samples.
+            start: first step.
+            stop: step after the last.
+
+        Yields:
+            The number of the step, and its sample numbers ``(B,)`` or the batch that ``draw`` returned.
+        """
         if self.draw is not None:
             yield from ((step, self.draw(step)) for step in range(start, stop))
             return

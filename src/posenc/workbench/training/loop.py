@@ -97,6 +97,18 @@ def train(
         CheckpointError: a checkpoint that is damaged or belongs to another training.
         FloatingPointError: a loss that is not finite.
         ValueError: a batch that cannot be divided among processes or parts.
+
+    Example:
+        >>> import torch
+        >>> from posenc.workbench import Fit, TrainingConfig, train
+        >>> x = torch.linspace(-1, 1, 32)[:, None]
+        >>> model = torch.nn.Linear(1, 1)
+        >>> def mse(model, x, y):
+        ...     return (model(x) - y).square().mean()
+        >>> fit = Fit.of(model, (x, 2 * x), mse, lambda: {"loss": float(mse(model, x, 2 * x))})
+        >>> curve = train(fit, TrainingConfig(epochs=20, batch=8, lr=0.1), seed=0)
+        >>> [row["epoch"] for row in curve if row["metric"] == "loss"]
+        [0, 10, 20]
     """
     team = current()
     refuse_division(fit, config, team)

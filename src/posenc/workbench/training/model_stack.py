@@ -44,7 +44,7 @@ class Stack:
 
     ``values`` and ``grads`` are ``(M, W)``, and ``rows`` are the rows of ``values`` as parameters. A row holds the
     trained tensors in the order of ``parameters()``, with zeros between them. ``join`` converts a row to the vector of
-    a single run (``weights.Flat``), and ``divide`` converts it back.
+    a single run (``FlatParameters``), and ``divide`` converts it back.
 
     Args:
         models: the models.

@@ -1,4 +1,4 @@
-"""What a study declares: presets, conditions and panels.
+"""Declarations of a study: presets, conditions and panels.
 
 A variant is an encoding under its label. A condition is a way of training every variant (data, protocol, training). A
 panel is a table or figure of the page, with the variants that it needs in each condition.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from posenc.workbench.studies.shared.page_data import PageData
 
 MAIN = "main"
-"""Label of the condition that a study is about first."""
+"""Label of the main condition of every study."""
 
 Needs = Mapping[str, Sequence[str]]
 """Label of a condition to the labels of its variants."""
@@ -27,10 +27,23 @@ Needs = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """A scale of a study; a study subclasses it with its own typed sizes.
+    """Scale of a study. A study may subclass it with sizes of its own.
 
-    about: what it trains and how long that takes. scale: the same as a phrase for the page. panels: the panels that it
-    draws unless others are asked for. asks: whether it asks before it starts, because it is long.
+    Attributes:
+        about: The models that it trains, and the time that they take.
+        scale: The same as a phrase for the page.
+        seeds: Seeds of every variant.
+        panels: Names of the panels that it draws by default.
+        asks: True to ask for confirmation before it starts, because it is long.
+        own: Further values of the study by name.
+
+    Example:
+        >>> from posenc.workbench import Preset
+        >>> quick = Preset(
+        ...     about="11 models, 3 minutes", scale="25 epochs", seeds=(0,), panels=("curves",), asks=False
+        ... )
+        >>> quick.seeds
+        (0,)
     """
 
     about: str
@@ -43,10 +56,19 @@ class Preset:
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """One way of training every variant.
+    """Condition of a study: one way of training every variant.
 
-    label: name in the store. title: phrase for the page. changes: setting to the value that differs from the main
-    condition, as the page prints it. has_variant: whether a variant is trained in it.
+    Attributes:
+        label: Name of the condition in the store.
+        title: Phrase for the page.
+        changes: Setting to value, for the settings that differ from the main condition, as the page prints them.
+        has_variant: Returns True for the label of a variant that is trained in this condition.
+
+    Example:
+        >>> from posenc.workbench import Condition
+        >>> decay = Condition(label="decay", title="weight decay 0.1", changes={"weight decay": "0.1"})
+        >>> decay.has_variant("rope")
+        True
     """
 
     label: str
@@ -55,7 +77,14 @@ class Condition:
     has_variant: Callable[[str], bool] = lambda variant: True
 
     def changes_in(self, data: PageData) -> Mapping[str, str]:
-        """``changes`` for the runs of a page; a subclass may read them from stored settings."""
+        """Return the changes for the runs of a page. A subclass may read them from stored settings.
+
+        Args:
+            data: The data of the page.
+
+        Returns:
+            Setting to value, as in ``changes``.
+        """
         return self.changes
 
 
@@ -65,12 +94,30 @@ def _nothing(request: Request, preset: Any, store: Store, specs: Sequence[RunSpe
 
 @dataclass(frozen=True, kw_only=True)
 class PanelSpec:
-    """A panel before it is drawn.
+    """Specification of a panel: the runs that it needs, and the function that draws it.
 
-    about: its subject. shows: the figure or table of a publication that it redraws. needs: the variants that it needs
-    in each condition, from the request and its preset. draw: from the data of the page to finished panels. measured:
-    the runs that measure its trained ones, of those that are finished. shows_condition: whether it shows a stored
-    condition, for panels whose conditions depend on data that a report does not ask for; None if ``needs`` decides.
+    Attributes:
+        about: Subject of the panel.
+        shows: Figure or table of a publication that it redraws, or "none".
+        needs: Maps the request and the preset to the variants that the panel needs in each condition.
+        draw: Maps the data of the page to finished panels.
+        measured: Maps the request, the preset, the store and the finished runs to the runs that measure them.
+        shows_condition: Returns True for the label of a stored condition that the panel shows, if its conditions depend
+            on data that a report does not read; None if ``needs`` decides.
+
+    Example:
+        >>> from posenc.workbench import MAIN, Panel, PanelSpec, Table
+        >>> def draw(data):
+        ...     rows = tuple((row["scheme"], f"{row['value']:.3f}") for row in data.rows)
+        ...     return [Panel("Accuracy by encoding", (Table("Each run", ("encoding", "accuracy"), rows),))]
+        >>> spec = PanelSpec(
+        ...     about="accuracy of each encoding",
+        ...     shows="Table 1",
+        ...     needs=lambda request, preset: {MAIN: ("rope", "alibi")},
+        ...     draw=draw,
+        ... )
+        >>> spec.description
+        'accuracy of each encoding (Table 1)'
     """
 
     about: str
@@ -82,5 +129,5 @@ class PanelSpec:
 
     @property
     def description(self) -> str:
-        """One line for lists of panels."""
+        """Subject and source in one line, for lists of panels."""
         return f"{self.about} ({self.shows})"

@@ -1,4 +1,4 @@
-"""What a study found, for its page: a scale, the units that were trained at it, and their rows."""
+"""Data of a page: the request, its preset, the runs, and their result rows."""
 
 from __future__ import annotations
 
@@ -22,9 +22,28 @@ Row = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PageData:
-    """What a page is drawn from: request, preset, trained runs, the runs that measure them, and their rows.
+    """Data of a page, from which panels are drawn.
 
-    page: file of the page, without its ending.
+    Attributes:
+        request: The request.
+        preset: Its preset.
+        store: The store.
+        specs: The trained runs.
+        measured: The runs that measure them.
+        page: File name of the page without its ending.
+
+    Example:
+        >>> import tempfile
+        >>> from posenc.workbench import PageData, Preset, Request, RunResult, RunSpec, Store
+        >>> spec = RunSpec(study="toy", variant="rope", seed=0, preset="quick", procedure="toy.train", settings={})
+        >>> store = Store(tempfile.mkdtemp())
+        >>> store.finish(spec, RunResult(metrics={"loss": 0.5}), {"seconds": 1.0})
+        >>> preset = Preset(about="one model", scale="one model", seeds=(0,), panels=())
+        >>> data = PageData(request=Request(preset="quick"), preset=preset, store=store, specs=[spec])
+        >>> [(row["scheme"], row["metric"], row["value"]) for row in data.rows]
+        [('rope', 'loss', 0.5)]
+        >>> data.conditions, data.labels("main")
+        (['main'], ['rope'])
     """
 
     request: Request
@@ -36,38 +55,71 @@ class PageData:
 
     @cached_property
     def done(self) -> list[RunSpec]:
+        """Trained runs that are finished."""
         return [spec for spec in self.specs if self.store.finished(spec.identity)]
 
     @cached_property
     def rows(self) -> list[Row]:
+        """One row per metric of the trained and the measuring runs."""
         return self.store.rows_of((*self.specs, *self.measured))
 
     @cached_property
     def curves(self) -> list[Row]:
+        """One row per point of the learning curves of the trained runs."""
         return self.store.curve_rows_of(self.specs)
 
     @property
     def conditions(self) -> list[str]:
-        """Conditions of these runs, each once, in their order."""
+        """Labels of the conditions of the trained runs, each once, in the order of the runs."""
         return list(dict.fromkeys(spec.condition for spec in self.specs))
 
     def labels(self, setting: str) -> list[str]:
+        """Return the variants of a condition, each once, in the order of the runs.
+
+        Args:
+            setting: Label of the condition.
+
+        Returns:
+            Labels of the variants.
+        """
         return list(dict.fromkeys(spec.variant for spec in self.specs if spec.condition == setting))
 
     def first(self, setting: str, label: str) -> RunSpec | None:
-        """The finished unit of a cell with the lowest seed: the one whose pictures are shown."""
+        """Return the finished run with the lowest seed, whose images are shown.
+
+        Args:
+            setting: Label of the condition.
+            label: Label of the variant.
+
+        Returns:
+            The run, or None if none is finished.
+        """
         cell = [spec for spec in self.done if spec.condition == setting and spec.variant == label]
         return min(cell, key=lambda spec: spec.seed) if cell else None
 
     def arrays(self, setting: str, label: str) -> dict[str, np.ndarray]:
-        """What the ``first`` unit of a cell stored; nothing where none has finished."""
+        """Return the arrays of the run that ``first`` returns.
+
+        Args:
+            setting: Label of the condition.
+            label: Label of the variant.
+
+        Returns:
+            Arrays by name; empty if no run is finished.
+        """
         spec = self.first(setting, label)
         return {} if spec is None else self.store.arrays(spec.identity)
 
     def over_time(self, setting: str, metric: str) -> dict[str, dict[float, dict[int, float]]]:
-        """Of trainings that draw their batches: label -> seconds of training -> seed -> value.
+        """Return a metric by training time, for models that draw their batches.
 
-        The seconds are those of a limit in time, or the mean over seeds where steps are counted.
+        Args:
+            setting: Label of the condition.
+            metric: Name of the metric.
+
+        Returns:
+            Variant -> seconds of training -> seed -> value. The seconds are fractions of the time limit; without a
+            limit they are the mean over seeds.
         """
         read: dict[str, dict[float, dict[int, tuple[float, float]]]] = {}
         for spec in self.done:
@@ -85,17 +137,24 @@ class PageData:
         return {label: _timed(marks.values()) for label, marks in read.items()}
 
     def beside(self, name: str) -> Path:
-        """A file that goes with the page, and is named after it: a store has several pages."""
+        """Return the path of a further file of the page. Its name starts with that of the page.
+
+        Args:
+            name: End of the file name.
+
+        Returns:
+            The path.
+        """
         return self.folder / f"{self.page}-{name}"
 
     @property
     def folder(self) -> Path:
-        """Where the page lies, and files beside it."""
+        """Folder of the page and its further files."""
         return self.store.root / "pages"
 
 
 def _timed(marks: Iterable[Mapping[int, tuple[float, float]]]) -> dict[float, dict[int, float]]:
-    """Mean seconds, to three digits or as many as tell them apart -> seed -> value."""
+    """Mean seconds -> seed -> value. Seconds have three digits, or as many as distinguish them."""
     found = {math.fsum(t for t, _ in seeds.values()) / len(seeds): seeds for seeds in marks}
     told = dict(zip(found, found, strict=True))
     for digits in range(15, 2, -1):
@@ -105,5 +164,5 @@ def _timed(marks: Iterable[Mapping[int, tuple[float, float]]]) -> dict[float, di
 
 
 def _moment(spent: float, limit: float) -> float:
-    """The moment at which a training of so many seconds was measured when it had spent these."""
+    """Scheduled evaluation time that is nearest to the seconds spent, for a training with a time limit."""
     return min((part * limit for part in EVALUATION_FRACTIONS), key=lambda moment: abs(moment - spent))

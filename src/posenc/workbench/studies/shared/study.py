@@ -1,7 +1,7 @@
-"""Study: variants x conditions x seeds, each cell one trained model, declared once.
+"""Study: variants x conditions x seeds, one trained model for each, declared once.
 
-A study says which variants each panel needs in which condition, and the settings of one run. Its plan, its look-up in
-a store, its estimate and its page follow from that.
+A study declares the variants that each panel needs in each condition, and the settings of one run. The list of runs,
+their stored results, the estimated cost and the page follow from these declarations.
 """
 
 from __future__ import annotations
@@ -28,17 +28,25 @@ from posenc.workbench.studies.shared.page_data import PageData
 
 
 def plain_condition(label: str) -> Condition:
-    """A condition that has every variant and whose label says all."""
+    """Condition that has every variant and no title."""
     return Condition(label=label)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Cost of a run on one core.
+    """Cost of a run on one CPU core.
 
-    seconds: of one run, from a few timed steps or a limit. memory: bytes of one run beside torch itself. alike: runs
-    with equal values cost the same and are timed once. smaller: how a run is made smaller; where it is given, a run
-    that does not fit into memory is refused.
+    Attributes:
+        seconds: Seconds of a run, from a few timed steps or from its time limit.
+        memory: Bytes of a run, without torch itself.
+        alike: Maps a run to a value; runs with equal values cost the same, and are timed once.
+        smaller: Sentence that names a smaller run. If it is given, a run that does not fit into memory is refused.
+
+    Example:
+        >>> from posenc.workbench import Cost
+        >>> cost = Cost(seconds=lambda spec, store: 60.0, memory=lambda spec: 2e8)
+        >>> cost.memory(None)
+        200000000.0
     """
 
     seconds: Callable[[RunSpec, Store], float]
@@ -61,29 +69,38 @@ def _no_tables(preset: str, rows: Sequence[Row]) -> Sequence[Table]:
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A question, the runs that answer it, and the page that shows the answer.
+    """Study: a question, the runs that answer it, and the page that shows the answer.
+
+    CONTRIBUTING.md has a complete example, from the settings of a run to the page.
 
     Attributes:
         name: Id of the study; a constant of stored results.
-        question: Title of its page.
-        lead: First paragraph of its page.
-        takes: The user's own file that it is about, such as "an image"; empty where it takes none.
-        scope: What its verdicts hold for and no further; may be empty.
-        presets: Scales by name.
+        question: The question; title of the page.
+        lead: First paragraph of the page.
+        presets: Presets by name.
         panels: Tables and figures by name, in the order of the page.
-        condition: Condition of a label.
-        procedure: Trains one run.
-        run_settings: Settings of a run, plain JSON, from (request, store, condition, variant), with its data in the
-            store; None for a variant that the data has no place for. Raises ValueError for what cannot be run.
-        data_key: Part of a run's settings that identifies the user's data; "" where there is none.
+        procedure: Procedure that trains one run.
+        run_settings: Maps (request, store, condition, variant) to the settings of a run, plain JSON. It also writes the
+            data that the run needs into the store. None for a variant that cannot represent the data. It raises
+            ValueError for a request that cannot be run.
         cost: Time and memory of a run.
-        headline: First sentence of the page: the answer to the question.
-        predictions: Differences named before the run.
-        claims: Published claims, each with the control that could refute it.
-        published: Tables of what others measured of the same models, beside the rows of a preset.
-        limits: Sentences by preset on what its numbers do not say.
-        remarks: Sentences on the data of runs, printed at the start and on the page.
-        live: Whether runs keep their newest image, for a page to watch.
+        headline: Maps the data of the page to its first sentence, the answer to the question.
+        condition: Maps a label to its condition.
+        data_key: Maps the settings of a run to the key of the user's data; "" without such data.
+        takes: File of the user that the study reads, such as "an image"; empty without one.
+        scope: Data and models that the verdicts hold for; may be empty.
+        predictions: Maps the data of the page to the differences that were predicted before the run.
+        claims: Published claims, each with a control that could refute it.
+        published: Maps a preset and its rows to tables of published results of the same models.
+        limits: Preset to sentences on the limits of its results.
+        remarks: Maps a store and runs to sentences on their data, printed at the start and on the page.
+        live: True if runs write their newest image, which a live page shows.
+
+    Example:
+        >>> from posenc.workbench import find_study
+        >>> study = find_study("latin-squares")
+        >>> sorted(study.presets)
+        ['paper', 'quick', 'standard']
     """
 
     name: str
@@ -107,39 +124,107 @@ class Study:
     live: bool = False
 
     def asks(self, preset: str) -> bool:
-        """Whether a preset is long enough to ask before it starts."""
+        """Return True if a preset asks for confirmation before it starts.
+
+        Args:
+            preset: Name of the preset.
+
+        Returns:
+            True if it asks.
+        """
         return self.presets[preset].asks
 
     def plan(self, request: Request, store: Store) -> list[RunSpec]:
-        """Runs of a request, data made or read. Raises ValueError for what cannot be run."""
+        """List the runs of a request, and write the data that they need into the store.
+
+        Args:
+            request: Preset, panels, variants and seeds.
+            store: Receives the data.
+
+        Returns:
+            The runs, finished ones included.
+
+        Raises:
+            ValueError: The request names an unknown panel or variant, or it cannot be run.
+        """
         return planning.plan(self, request, store)
 
     def measurements(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> list[RunSpec]:
-        """Runs that measure these trained ones for the panels of a request; only of finished runs with weights."""
+        """List the runs that measure trained models for the panels of a request.
+
+        Args:
+            request: The request.
+            store: The store of the trained runs.
+            specs: The trained runs; only finished ones with weights are measured.
+
+        Returns:
+            The measuring runs, finished ones included.
+        """
         return planning.measurements(self, request, store, specs)
 
     def processes_that_fit(self, specs: Sequence[RunSpec], processes: int) -> int:
-        """As many processes, up to the given number, as the largest of these runs fit into free memory."""
+        """Return the number of processes whose runs fit into free memory together.
+
+        Args:
+            specs: The runs; the largest counts.
+            processes: Upper limit.
+
+        Returns:
+            The number of processes, at least 1.
+        """
         return planning.processes_that_fit(self, specs, processes)
 
     def estimate(self, specs: Sequence[RunSpec], store: Store, processes: int) -> CostEstimate:
-        """Time and memory of runs, from a measurement on this machine."""
+        """Estimate the time and memory of runs, from a measurement on this machine.
+
+        Args:
+            specs: The runs.
+            store: The store with their data.
+            processes: Number of processes that run at the same time.
+
+        Returns:
+            The estimate.
+        """
         return planning.estimate(self, specs, store, processes)
 
     def order(self, spec: RunSpec) -> float:
-        """Relative cost of a run, to begin the longest first."""
+        """Return the relative cost of a run; runs of higher cost start first.
+
+        Args:
+            spec: The run.
+
+        Returns:
+            Its time limit in seconds, or its number of epochs.
+        """
         training = spec.settings.get("training", {})
         return float(training.get("seconds") or training.get("epochs", 1))
 
     def stored(self, request: Request, store: Store) -> list[RunSpec]:
-        """Finished runs of a store that a page of this request shows. Makes no data.
+        """List the finished runs that a page of a request shows. No data is made.
 
-        Raises ValueError, with the command that makes them, where there are none.
+        Args:
+            request: The request.
+            store: The store.
+
+        Returns:
+            The runs.
+
+        Raises:
+            ValueError: There are none; the message names the command that makes them.
         """
         return stored_runs.find(self, request, store)
 
     def announce(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:
-        """Lines to print before these runs start: remarks on the data, and where to watch."""
+        """Return the lines to print before runs start, and write the live page if the study has one.
+
+        Args:
+            request: The request.
+            store: The store.
+            specs: The runs.
+
+        Returns:
+            Remarks on the data, then the path of the live page.
+        """
         todo = [spec for spec in specs if not store.finished(spec.identity)]
         remarks = tuple(self.remarks(store, specs))
         if not self.live or not todo:
@@ -153,7 +238,16 @@ class Study:
         return (*remarks, f"Watch it: {path}")
 
     def page_data(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> PageData:
-        """What a page is drawn from."""
+        """Collect the data of a page.
+
+        Args:
+            request: The request.
+            store: The store.
+            specs: The trained runs.
+
+        Returns:
+            The data that panels are drawn from.
+        """
         return PageData(
             request=request,
             preset=self.presets[request.preset],
@@ -164,18 +258,44 @@ class Study:
         )
 
     def page(self, request: Request, store: Store, specs: Sequence[RunSpec], failures: Mapping[str, str]) -> Path:
-        """Write the page of what the store holds of these runs; failures: identity to sentence."""
+        """Write the page of runs from their stored results.
+
+        Args:
+            request: The request.
+            store: The store.
+            specs: The trained runs; unfinished ones are listed as missing.
+            failures: Identity to error message, for runs that failed.
+
+        Returns:
+            The HTML file.
+        """
         return study_page.write(self, request, store, specs, failures)
 
     def verdict(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:
-        """First lines of the page, for a terminal."""
+        """Return the first lines of the page, for a terminal.
+
+        Args:
+            request: The request.
+            store: The store.
+            specs: The trained runs.
+
+        Returns:
+            The headline, then one line per prediction.
+        """
         data = self.page_data(request, store, specs)
         findings = judge_predictions(data.rows, self.predictions(data))
         return [self.headline(data), *(f"{each.word}: {each.text}" for each in findings)]
 
 
 def settings_key(*path: str) -> Callable[[Mapping[str, Any]], str]:
-    """A ``data_key`` that reads one entry of the settings; "" where it is absent."""
+    """Make a ``data_key`` that reads one entry of the settings.
+
+    Args:
+        *path: Names of the nested settings, from the outermost.
+
+    Returns:
+        Function from settings to the entry as text; "" if it is absent.
+    """
 
     def key(settings: Mapping[str, Any]) -> str:
         value: Any = settings
