@@ -23,7 +23,7 @@ NOISE = 0.02
 """Standard deviation of the noise of a point, in radii of a cloud."""
 SPOT_FILE = Path("mesh") / "spot.npz"
 WARMUP_DIVISOR, EVALUATIONS = 20, 4
-"""One step in so many is warm-up, and a model is scored so many times during its training."""
+"""Steps per step of warm-up, and number of evaluations during training."""
 
 
 class CloudData(NamedTuple):

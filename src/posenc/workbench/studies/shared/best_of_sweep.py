@@ -7,7 +7,7 @@ from posenc.workbench.report.line_plot import Points
 
 
 def judge_choice(points: Points, chosen: float, *, higher: bool) -> str:
-    """Say whether a chosen value is the best of a sweep, as the end of a sentence.
+    """Compare a chosen value with the best value of a sweep, as the end of a sentence.
 
     Two values differ if the 95% t-interval of their difference, paired by seed, excludes 0.
 

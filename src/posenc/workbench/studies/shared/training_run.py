@@ -41,7 +41,7 @@ class ModelOnData(Protocol):
 
 M = TypeVar("M", bound=ModelOnData)
 Build = Callable[[RunSpec, Path, Path | None], M]
-"""From a run, the root of its store and the run's own folder (None where nothing is trained) to its model on data."""
+"""Function from a run, the root of its store and the folder of the run (None without training) to its model on data."""
 
 
 def store_root(workdir: Path) -> Path:

@@ -32,7 +32,7 @@ CURVE_SAMPLES = 512
 SCORING_SECONDS = 2.0
 """Approximate time of a run besides its training."""
 ReadTokens = Callable[[Path, dict[str, Any], int], Tokens]
-"""From the root of a store, the data of a run's settings and its seed to its tokens."""
+"""Function from the root of a store, the entry "data" of the settings of a run, and its seed to its tokens."""
 
 
 class MaskedModel:
