@@ -35,6 +35,7 @@ EXPORTS = {
     "training.config": ("Plateau", "TrainingConfig"),
     "training.fit": ("Fit", "TrainingPosition", "seeded_generator"),
     "training.loop": ("train",),
+    "worker": ("execute as execute_run",),
 }
 """The public names of each module. "x as y" exports the name x of the module under the name y."""
 MODULES = ("executors", "studies", "tasks", "training")

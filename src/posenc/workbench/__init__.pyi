@@ -50,6 +50,7 @@ from posenc.workbench.training.fit import Fit as Fit
 from posenc.workbench.training.fit import TrainingPosition as TrainingPosition
 from posenc.workbench.training.fit import seeded_generator as seeded_generator
 from posenc.workbench.training.loop import train as train
+from posenc.workbench.worker import execute as execute_run
 
 __all__ = [
     "MAIN",
@@ -90,6 +91,7 @@ __all__ = [
     "TrainingConfig",
     "TrainingPosition",
     "all_studies",
+    "execute_run",
     "execute_runs",
     "executors",
     "find_study",

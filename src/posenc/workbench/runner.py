@@ -48,17 +48,16 @@ __all__ = [
 class Executor(Protocol):
     """Protocol of executors: execute runs, write their results to a store, and emit events.
 
-    ``str(executor)`` names the place of execution. ``posenc.workbench.worker.execute`` executes one run with its lock,
-    checkpoint and result, so that an executor only decides where and in which order.
+    ``str(executor)`` names the place of execution. ``execute_run`` executes one run with its lock, checkpoint and
+    result, so that an executor only decides where and in which order.
 
     Example:
-        >>> from posenc.workbench import Executor
-        >>> from posenc.workbench.worker import execute
-        >>> class Backwards:
+        >>> from posenc.workbench import Executor, execute_run
+        >>> class HighestSeedFirst:
         ...     def run(self, specs, store_root, emit):
-        ...         for spec in reversed(specs):
-        ...             execute(spec, store_root, emit)
-        >>> isinstance(Backwards(), Executor)
+        ...         for spec in sorted(specs, key=lambda spec: -spec.seed):
+        ...             execute_run(spec, store_root, emit)
+        >>> isinstance(HighestSeedFirst(), Executor)
         True
     """
 

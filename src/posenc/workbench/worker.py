@@ -30,7 +30,7 @@ THROTTLE = 0.1
 def execute(spec: RunSpec, store_root: Path, emit: Emit) -> None:
     """Execute one run, or wait for the live process that executes it and take over if that process dies.
 
-    Executors of single jobs call this.
+    An executor calls this function for each run. A run that fails emits an event of kind "failed" and raises nothing.
 
     Args:
         spec: The run.
@@ -39,6 +39,16 @@ def execute(spec: RunSpec, store_root: Path, emit: Emit) -> None:
 
     Raises:
         StoreError: The store cannot be written (after a ``failed`` event).
+
+    Example:
+        >>> import tempfile
+        >>> from posenc.workbench import RunResult, RunSpec, Store, execute_run
+        >>> spec = RunSpec(study="toy", variant="rope", seed=0, preset="quick", procedure="toy.train", settings={})
+        >>> store, events = Store(tempfile.mkdtemp()), []
+        >>> store.finish(spec, RunResult(metrics={"loss": 0.5}), {"seconds": 1.0})
+        >>> execute_run(spec, store.root, events.append)  # a finished run is not executed again
+        >>> [(event.kind, event.metrics) for event in events]
+        [('skipped', {'loss': 0.5})]
     """
     store = Store(store_root)
     announced = False
