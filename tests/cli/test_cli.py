@@ -221,7 +221,7 @@ def test_a_long_preset_is_not_started_without_a_terminal_and_yes(said, tmp_path)
     status, out, err = said("run", "latin-squares", "--preset", "standard", "--schemes", "nope", "--seeds", 0,
                             "--out", tmp_path)  # fmt: skip
     assert status == 2
-    assert "The authors' puzzles were not at hand (--data DIR with a folder lst)" in out
+    assert "The authors' puzzles were not available (--data DIR with a folder lst)" in out
     assert re.search(r"posenc: This preset takes 1 run.*no terminal to ask at\. Add --yes to start it\.", err)
     assert not (tmp_path / "units").exists()
 
@@ -259,8 +259,11 @@ def test_reading_puzzles_that_are_right(said, tmp_path):
         ("0,,Binary,2000500734001000,4", r"line 2: .*'?7"),
         ("0,,Binary,2000500534001000,4", r"line 2: .*2 probes|line 2: .*probe"),
         ("0,,Binary,0000500000000000,4", r"line 2: "),
-        ("0,,Binary,2000500234001000,3", r"line 2: the file says solution 3, but puzzle .* implies 4"),
-        ("0,,Quaternary,2000500234001000,4", r"line 2: the file says Quaternary, but puzzle .* is Binary by the rule"),
+        ("0,,Binary,2000500234001000,3", r"line 2: the file states solution 3, but puzzle .* implies 4"),
+        (
+            "0,,Quaternary,2000500234001000,4",
+            r"line 2: the file states Quaternary, but puzzle .* is Binary by the rule",
+        ),
     ],
 )
 def test_reading_puzzles_that_are_not(said, tmp_path, row, sentence):

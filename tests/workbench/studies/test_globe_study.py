@@ -89,7 +89,7 @@ def test_the_variants_without_a_seam_are_those_that_claim_it() -> None:
 
 def test_every_variant_is_of_one_kind() -> None:
     assert len(variants.VARIANTS) == len(set(variants.VARIANTS)) == 19
-    known = {name for pair in claims.COUNTERPARTS for name in pair} | set(map_plots.SHOWN)
+    known = {name for pair in claims.COUNTERPARTS for name in pair} | set(map_plots.MAPPED_ENCODINGS)
     assert known <= set(variants.VARIANTS)
     assert all(better in variants.SPHERICAL and worse in variants.PLANAR for better, worse in claims.COUNTERPARTS)
 
@@ -204,7 +204,7 @@ def test_a_store_does_not_need_the_folder_of_data_again(
     (earth / task.FILE).unlink()
     result = execute.train(spec, store.workdir(spec), lambda *_: None)
     assert result.metrics["accuracy"] > 0.3
-    with pytest.raises(ValueError, match="is not there; it holds Natural Earth"):
+    with pytest.raises(ValueError, match="does not exist; it should hold Natural Earth"):
         execute.target_of(tmp_path, spec)
 
 
@@ -306,7 +306,7 @@ def test_pictures_show_the_truth_and_errors_against_it() -> None:
     places = map_plots.grid("north")
     values = map_plots.evaluate(field.values_at, places)
     assert float(map_plots.error_of(field, values, places).nan_to_num(0).abs().max()) < 1e-12
-    pixels = map_plots.colored(field, torch.tensor([[-2.5, 0.0, 2.5, torch.nan]]))
+    pixels = map_plots.prediction_colors(field, torch.tensor([[-2.5, 0.0, 2.5, torch.nan]]))
     assert pixels[0, :, 3].tolist() == [1, 1, 1, 0]
     assert pixels[0, 0, 2] > pixels[0, 0, 0], "low is blue"
     assert pixels[0, 2, 0] > pixels[0, 2, 2], "high is red"
@@ -365,10 +365,10 @@ def test_the_answer_is_the_paired_difference_of_the_best_planar_and_spherical_en
         return claims.answer(cast(PageData, SimpleNamespace(rows=rows(poles, date_line))))
 
     assert answer(apart, apart).startswith(
-        "Yes. RMSE of the best planar less that of the best spherical encoding, on random"
+        "Yes. RMSE of the best planar encoding minus RMSE of the best spherical encoding, on random"
     )
     assert "within 10° of a pole +0.400 SD [" in answer(apart, apart)
-    assert "(fourier less harmonics)" in answer(apart, apart)
+    assert "(fourier − harmonics)" in answer(apart, apart)
     assert answer(apart, alike).startswith("Only within 10° of a pole. ")
     assert answer(alike, alike).startswith("Cannot be said. ")
     assert answer(reversed_, reversed_).startswith("No. ")
@@ -391,7 +391,7 @@ def test_maps_that_cannot_be_drawn_are_named(tmp_path: Path, earth: Path, small:
     specs = run(request, store)
     next((store.root / "data").glob("globe-*.npz")).unlink()
     page = STUDY.page(studies.Request(preset="quick"), store, specs, {}).read_text()
-    assert page.count("No map can be drawn") == 4  # the field's maps are drawn
+    assert page.count("No map: no run has finished") == 4  # the field's maps are drawn
 
 
 def test_settings_of_land_need_natural_earth(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_the_twelve_rows_of_the_paper_are_there():
     assert set(variants.AS_PUBLISHED) >= {"learned", "nope", "sinusoid", "rope-axial", "rope-mixed", "gridpe"}
     assert all(
         name in variants.VIT
-        for name in (*variants.AS_PUBLISHED, *variants.AS_RELEASED, *variants.BY_HEADS, *variants.RESIZED)
+        for name in (*variants.AS_PUBLISHED, *variants.AS_RELEASED, *variants.BY_HEADS, *variants.SIZE_VARIANTS)
     )
     assert all(name in variants.PVT for name in (*variants.PVT_AS_PUBLISHED, *variants.PVT_AS_RELEASED))
 
@@ -134,7 +134,7 @@ def test_photographs_have_coarser_patches():
 @pytest.mark.parametrize(
     ("block", "label", "pictures", "sentence"),
     [
-        ("vit", "grid-rotat", SMALL, "Did you mean grid-rotate.* or name a scheme, as GridPE"),
+        ("vit", "grid-rotat", SMALL, "Did you mean grid-rotate.* A scheme is also possible, such as GridPE"),
         ("vit", "cpvt", SMALL, "'cpvt'.* The variants are learned, nope"),
         ("vit", "learned", msgspec.structs.replace(SMALL, shape=(1, 30, 30)), "do not divide the 30 x 30 .* 32 x 32"),
         ("pvt", "pvt-o", SMALL, "Resize or pad images to 32 x 32"),
@@ -179,7 +179,7 @@ def test_from_plan_to_page_and_on_after_a_stop(tmp_path, fashion, small):
     page = STUDY.page(request, store, specs, {}).read_text()
     for said in (
         "Learning curves: PVT",
-        "Table 1 of the paper and accuracy here",
+        "Comparison with Table 1 of the paper",
         "Variants: ViT",
         "60 training images",
         "gridpe",
@@ -202,8 +202,8 @@ def test_every_panel_of_everything(tmp_path, fashion, small):
     specs = run(request, store)
     assert {u.variant for u in specs if u.condition == "main"} == {
         *presets.PRESETS["quick"].vit_variants,
-        *variants.BOTH,
-        *variants.RESIZED,
+        *variants.RELEASED_AND_PUBLISHED,
+        *variants.SIZE_VARIANTS,
         *variants.BY_HEADS,
     }
     page = STUDY.page(request, store, specs, {}).read_text()

@@ -193,7 +193,9 @@ def test_levels_open_by_the_step_and_a_resumed_fit_ends_the_same(quick, tmp_path
 def test_rows_that_cannot_open_their_levels_are_refused(quick, photo, tmp_path):
     store = Store(tmp_path / "runs")
     field = variants.variant("multires", Budget(2, 3, 9000, 16))
-    with pytest.raises(ValueError, match="'multires-coarse-to-fine' opens its levels by the step, and this fit is lim"):
+    with pytest.raises(
+        ValueError, match="'multires-coarse-to-fine' activates its levels by step number, and this fit is lim"
+    ):
         variants.training("multires-coarse-to-fine", field, Limit(seconds=1.0))
     request = studies.Request(preset="quick", source=photo, panels=["held-out"], schemes=["dense-coarse-to-fine"])
     with pytest.raises(ValueError, match="'dense-coarse-to-fine' should be a grid of several levels"):

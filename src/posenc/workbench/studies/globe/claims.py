@@ -40,16 +40,19 @@ def scores_of(data: PageData, condition: GlobeCondition, metric: str) -> dict[st
 
 
 def predictions(data: PageData) -> list[Prediction]:
-    """Spherical encodings better than planar ones in both regions; for land and countries, harmonics than fourier."""
-    named = []
+    """Predictions that spherical encodings are better than planar ones in both regions.
+
+    For land and countries they compare harmonics with fourier alone.
+    """
+    predicted = []
     for each in conditions_of(data):
         pairs = COUNTERPARTS if each is FIELD else (("harmonics", "fourier"),)
         regions = REGIONS if each.everywhere else {"": "over all its places"}
         for better, worse in pairs:
-            named += [_prediction(each, region, words, better, worse) for region, words in regions.items()]
+            predicted += [_prediction(each, region, words, better, worse) for region, words in regions.items()]
         if each is FIELD:
-            named.append(_prediction(each, "_date_line", REGIONS["_date_line"], "hash-wrap", "hash"))
-            named += [
+            predicted.append(_prediction(each, "_date_line", REGIONS["_date_line"], "hash-wrap", "hash"))
+            predicted += [
                 Prediction(
                     "jump_date_line",
                     better,
@@ -61,7 +64,7 @@ def predictions(data: PageData) -> list[Prediction]:
                 )
                 for better, worse in COUNTERPARTS
             ]
-    return named
+    return predicted
 
 
 def _prediction(condition: GlobeCondition, region: str, words: str, better: str, worse: str) -> Prediction:
@@ -77,7 +80,7 @@ def _prediction(condition: GlobeCondition, region: str, words: str, better: str,
 
 
 class RegionGap(NamedTuple):
-    """RMSE of the best planar less that of the best spherical encoding in a region."""
+    """RMSE of the best planar encoding minus RMSE of the best spherical encoding, in a region."""
 
     words: str
     planar: str
@@ -102,7 +105,7 @@ def headline(data: PageData) -> str:
 
 
 def answer(data: PageData) -> str:
-    """Whether planar encodings err more than spherical ones in the two regions, for the random field."""
+    """Answer of the study: the RMSE gap between planar and spherical encodings in both regions, random field."""
     gaps = [gap for region, words in REGIONS.items() if (gap := _gap(data, region, words)) is not None]
     if not gaps:
         return "Cannot be said: this needs a planar and a spherical encoding of the random field with a common seed."
@@ -111,8 +114,8 @@ def answer(data: PageData) -> str:
         word = f"Only {join_words([each.words for each in above])}"
     else:
         word = "Yes" if above else "No" if len(below) == len(gaps) else "Cannot be said"
-    sizes = [f"{each.words} {_size(each.gap)} ({each.planar} less {each.spherical})" for each in gaps]
-    compared = "RMSE of the best planar less that of the best spherical encoding, on random fields, in their SD"
+    sizes = [f"{each.words} {_size(each.gap)} ({each.planar} − {each.spherical})" for each in gaps]
+    compared = "RMSE of the best planar encoding minus RMSE of the best spherical encoding, on random fields"
     return f"{word}. {compared}: {'; '.join(sizes)}."
 
 

@@ -15,9 +15,16 @@ COUNTRIES = 40
 class GlobeCondition(Condition):
     """A quantity to predict at a place.
 
-    phrase: the title with its article. metric: stored name of the score. score, unit: name and unit of the score.
-    higher: whether a higher score is better. outputs: outputs of the network. error: the error on a map, with its unit.
-    everywhere: whether every place has the quantity. raster: whether it is read from Natural Earth.
+    Attributes:
+        phrase: The title with its article.
+        metric: Stored name of the score.
+        score: Name of the score.
+        unit: Unit of the score.
+        higher: True if a higher score is better.
+        outputs: Number of outputs of the network.
+        error: Name and unit of the error on a map.
+        everywhere: True if every place has the quantity.
+        raster: True if it is read from Natural Earth.
     """
 
     phrase: str

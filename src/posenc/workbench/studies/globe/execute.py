@@ -51,9 +51,10 @@ def _raster_path(root: Path, digest: str) -> Path:
 
 
 def target_of(root: Path, spec: RunSpec) -> Target:
-    """The target that a run predicts: its field, which its settings and seed decide, or labels from the store's raster.
+    """Target that a run predicts: a field, generated from its settings and seed, or labels from the store's raster.
 
-    Raises ValueError where the store lacks the raster.
+    Raises:
+        ValueError: The store lacks the raster.
     """
     data = spec.settings["data"]
     if data["target"] == "field":
@@ -169,7 +170,7 @@ def trained_models(store: Store, specs: Iterable[RunSpec]) -> dict[str, GlobeMod
 
 
 def has_data(root: Path, spec: RunSpec) -> bool:
-    """Whether a store holds what the target of a run is read from."""
+    """Return True if a store has the raster that the target of a run needs, or if the run needs none."""
     digest = spec.settings["data"].get("raster")
     return digest is None or _raster_path(root, digest).is_file()
 

@@ -23,7 +23,7 @@ from posenc.workbench.tasks.globe import Field, Labels
 Pixels = NDArray[np.float64]
 Grid = tuple[Tensor, Tensor]  # longitudes and latitudes (H, W) in degrees, nan outside
 
-SHOWN = ("none", "fourier", "hash", "sphere-c-plus", "hash-xyz", "harmonics")
+MAPPED_ENCODINGS = ("none", "fourier", "hash", "sphere-c-plus", "hash-xyz", "harmonics")
 """Encodings whose maps a page shows."""
 STEP = 2.5
 """Side of a map's pixel in degrees."""
@@ -39,9 +39,9 @@ LOW, MIDDLE, HIGH = (33, 90, 165), (245, 245, 240), (180, 40, 40)
 SEA, LAND = (190, 215, 235), (120, 105, 60)
 GAP, GAP_GRAY = 2, 0.5
 NO_ERROR = "–"
-NOT_DRAWN = (
-    "No map can be drawn: no run has finished, or the results came from a pack, which holds no weights. To draw it, "
-    "train the runs in a store of their own: posenc run globe --data DIR --out NEW."
+NO_MAPS = (
+    "No map: no run has finished, or the results came from a pack, which contains no weights. For the maps, train the "
+    "runs in a new store: posenc run globe --data DIR --out NEW."
 )
 
 
@@ -67,7 +67,7 @@ def grid(region: str) -> Grid:
     rho = (x**2 + y**2).sqrt()
     far = torch.rad2deg(2 * torch.asin((rho * math.sin(math.radians(CAP / 2))).clamp(max=1)))
     pole = 1 if region == "north" else -1
-    # Longitude 0 points down and 180 up. East is anticlockwise seen from above the north pole, clockwise at the south.
+    # Longitude 0 points down and 180 up. East is counterclockwise from above the north pole, clockwise at the south.
     lon = torch.rad2deg(torch.atan2(pole * x, -y))
     outside = torch.full_like(far, torch.nan)
     return (torch.where(rho <= 1, lon, outside), torch.where(rho <= 1, pole * (90 - far), outside))
@@ -94,8 +94,11 @@ def prediction_of(model: GlobeModel) -> Callable[[Tensor, Tensor], Tensor]:
     return predict
 
 
-def colored(target: Target, values: Tensor) -> Pixels:
-    """Values from blue by white to red; land's probability from sea to land; the likeliest country. Clear outside."""
+def prediction_colors(target: Target, values: Tensor) -> Pixels:
+    """Colors of predicted values ``(H, W, 4)``, transparent outside the map.
+
+    A field is colored from blue over white to red, land by its probability, and countries by the most probable one.
+    """
     known = values.isfinite() if values.dim() == 2 else values[..., 0].isfinite()
     if isinstance(target, Field):
         colors = _ramp(values / 5 + 0.5, (LOW, MIDDLE, HIGH))
@@ -113,10 +116,10 @@ def true_colors(target: Target, places: Grid) -> Pixels:
     """The target itself at the pixels of a map."""
     truth = evaluate(target.values_at, places)
     if isinstance(target, Field):
-        return colored(target, truth)
+        return prediction_colors(target, truth)
     labeled = truth >= 0  # False for nan, too.
     one_hot = torch.nn.functional.one_hot(truth.where(labeled, 0).long(), target.classes).double()
-    return colored(target, one_hot.where(labeled[..., None], torch.nan))
+    return prediction_colors(target, one_hot.where(labeled[..., None], torch.nan))
 
 
 def error_of(target: Target, values: Tensor, places: Grid) -> Tensor:
@@ -141,13 +144,13 @@ def _ramp(t: Tensor, stops: tuple[tuple[int, int, int], ...]) -> Pixels:
     return np.stack([np.interp(place, along, [stop[c] / 255 for stop in stops]) for c in range(3)], -1)
 
 
-def _stacked(above: Pixels, below: Pixels) -> Pixels:
+def _stack_vertically(above: Pixels, below: Pixels) -> Pixels:
     """Two maps, one above the other, with a gap between them."""
     return np.concatenate([above, np.full((GAP, *above.shape[1:]), GAP_GRAY), below])
 
 
 def _figure(pixels: Pixels, title: str, alt: str, note: str) -> Figure:
-    """A figure of a map; without an alpha channel where no pixel is clear, which halves the file."""
+    """Figure of a map; without an alpha channel where no pixel is transparent, which halves the file."""
     return image_figure(pixels[..., :3] if pixels[..., 3].all() else pixels, title, alt, note)
 
 
@@ -157,10 +160,10 @@ def _error_pixels(error: Tensor) -> Pixels:
     return np.concatenate([colors, error.isfinite()[..., None].numpy().astype(np.float64)], -1)
 
 
-def shown(data: PageData, condition: str) -> dict[str, GlobeModel]:
-    """Trained models whose maps a page shows: of a choice of encodings, or of the first others that were run."""
+def mapped_models(data: PageData, condition: str) -> dict[str, GlobeModel]:
+    """Trained models whose maps a page shows: those of ``MAPPED_ENCODINGS``, or the first variants if none was run."""
     labels = [label for label in data.labels(condition) if data.first(condition, label)]
-    chosen = [label for label in SHOWN if label in labels] or labels[: len(SHOWN)]
+    chosen = [label for label in MAPPED_ENCODINGS if label in labels] or labels[: len(MAPPED_ENCODINGS)]
     firsts = [data.first(condition, label) for label in chosen]
     return trained_models(data.store, [spec for spec in firsts if spec is not None])
 
@@ -169,31 +172,30 @@ def prediction_maps(data: PageData) -> list[Panel]:
     """The globe in plate carrée: the target, and of each encoding its prediction and its error."""
     panels = []
     for condition in conditions_of(data):
-        models, title = shown(data, condition.label), f"Prediction maps: {condition.title}"
+        models, title = mapped_models(data, condition.label), f"Prediction maps: {condition.title}"
         if not models:
-            panels.append(Panel(title, (Text((NOT_DRAWN,)),)))
+            panels.append(Panel(title, (Text((NO_MAPS,)),)))
             continue
         places = grid("whole")
-        figures = [
-            _figure(_stacked(true_colors(target, places), _error_pixels(_zero_error(target, places))), name, f"{name}.",
-                    NO_ERROR)
-            for name, target in _targets(models).items()
-        ]  # fmt: skip
+        figures = []
+        for name, target in _targets(models).items():
+            pixels = _stack_vertically(true_colors(target, places), _error_pixels(_zero_error(target, places)))
+            figures.append(_figure(pixels, name, f"{name}.", NO_ERROR))
         body = []
         for label, model in models.items():
             values, target = evaluate(prediction_of(model), places), model.target
             error = error_of(target, values, places)
-            if values.dim() == 3:  # A prediction where no class is defined means nothing.
+            if values.dim() == 3:  # Predictions of a class are shown only where the target is defined.
                 values = values.where(error.isfinite()[..., None], torch.nan)
             mean_error, largest = number(_mean(error, places), 3), number(float(error[error.isfinite()].max()), 2)
             size = f"mean {mean_error}, largest {largest}"
-            pixels = _stacked(colored(target, values), _error_pixels(error))
+            pixels = _stack_vertically(prediction_colors(target, values), _error_pixels(error))
             figures.append(_figure(pixels, label, f"Prediction of {label}, and its error below: {size}.", size))
             body.append((label, mean_error, largest))
         key = (
             f"Plate carrée, north at the top, the date line at both sides. Upper map: prediction; {_scale(models)} "
             f"Lower map: {condition.error}, from black (0) to white ({LARGEST_ERROR} and more). Below each map: error "
-            f"over its pixels. Seed {_seeds(models)}; training and held-out places alike."
+            f"over its pixels. Seed {_seeds(models)}. The maps include training places."
         )
         columns = ("Encoding", f"Mean by area ({condition.error})", f"Largest ({condition.error})")
         table = Table("Error over the pixels of the map", columns, tuple(body))
@@ -214,9 +216,9 @@ def polar_maps(data: PageData) -> list[Panel]:
 def _regional_maps(data: PageData, condition: GlobeCondition, regions: tuple[str, ...]) -> Panel:
     at_seam = regions == ("strip",)
     title = f"{'Date line maps' if at_seam else 'Polar maps'}: {condition.title}"
-    models = shown(data, condition.label)
+    models = mapped_models(data, condition.label)
     if not models:
-        return Panel(title, (Text((NOT_DRAWN,)),))
+        return Panel(title, (Text((NO_MAPS,)),))
     figures: list[Figure] = []
     body: list[tuple[str, ...]] = []
     for region in regions:
@@ -230,7 +232,7 @@ def _regional_maps(data: PageData, condition: GlobeCondition, regions: tuple[str
             values = evaluate(prediction_of(model), places)
             size = number(_mean(error_of(model.target, values, places), places, plate_carree=at_seam), 3)
             alt = f"{label}{ending}: mean error {size}."
-            figures.append(_figure(colored(model.target, values), f"{label}{ending}", alt, size))
+            figures.append(_figure(prediction_colors(model.target, values), f"{label}{ending}", alt, size))
             body.append((label, region, size))
     key = (
         f"From {180 - STRIP:g}° E to {180 - STRIP:g}° W and from {REACH:g}° N to {REACH:g}° S. The date line is the "

@@ -16,12 +16,12 @@ from posenc.workbench.studies.shared.page_data import PageData
 
 
 def needs(request: Request, preset: GlobePreset) -> Needs:
-    """All variants, in every condition that there is data for."""
+    """All variants, in every condition whose data is available."""
     return {label: VARIANTS for label, each in CONDITIONS.items() if not each.raster or has_raster(request)}
 
 
 def _panel(about: str, draw: Callable[[PageData], list[Panel]]) -> PanelSpec:
-    """A panel of all conditions; which of them a store holds does not depend on the folder of data."""
+    """A panel of all conditions, also of stored ones whose data is not in the folder of data."""
     return PanelSpec(
         about=about,
         shows="no published figure",

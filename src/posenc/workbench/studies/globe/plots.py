@@ -101,9 +101,9 @@ def error_by_latitude(data: PageData) -> list[Panel]:
     for each in conditions_of(data):
         if not each.everywhere:
             continue
-        run = data.labels(each.label)
-        drawn = [label for label in CURVES if label in run] or run[: len(CURVES)]
-        series = {label: _bands(data, each.label, label) for label in drawn}
+        trained = data.labels(each.label)
+        plotted = [label for label in CURVES if label in trained] or trained[: len(CURVES)]
+        series = {label: _bands(data, each.label, label) for label in plotted}
         panels.append(
             line_plot(
                 series,
@@ -118,7 +118,7 @@ def error_by_latitude(data: PageData) -> list[Panel]:
 
 
 def _top(series: Mapping[str, Mapping[float, BySeed]]) -> float:
-    """A round number above every drawn value."""
+    """A round number above every plotted value."""
     largest = max((v for points in series.values() for seeds in points.values() for v in seeds.values()), default=1.0)
     step = 10 ** math.floor(math.log10(largest or 1.0)) / 2
     return step * math.ceil(1.05 * largest / step)
@@ -140,19 +140,19 @@ def variant_table(data: PageData) -> list[Panel]:
     """The scheme of each encoding, the width of its network and its parameters."""
     body = []
     for label, encoding in _encodings(data).items():
-        kind = next((name for name, labels in KINDS.items() if label in labels), "as given by name")
+        kind = next((name for name, labels in KINDS.items() if label in labels), "scheme by name")
         options = ", ".join(f"{name}={_short(value)}" for name, value in encoding.field.options.items())
         counts = [n for c in conditions_of(data) for n in scores_of(data, c, "parameters").get(label, {}).values()]
         parameters = " to ".join(dict.fromkeys(f"{end:,.0f}" for end in (min(counts), max(counts))))
         body.append((label, kind, f"{encoding.field.scheme}({options})", str(encoding.field.network.width), parameters))
-    columns = ("Encoding", "Made for", "Scheme", "Network width (units)", "Trained parameters")
+    columns = ("Encoding", "Geometry", "Scheme", "Network width (units)", "Trained parameters")
     width_of = f" The width is that of the target {conditions_of(data)[0].title}." if body else ""
     note = "Every network has two hidden layers, as wide as the common budget of trained parameters allows." + width_of
     return [Panel("Encodings", (Table("Schemes and sizes", columns, tuple(body), note, prose=True),))]
 
 
 def _encodings(data: PageData) -> dict[str, GlobeEncoding]:
-    """Variant to its encoding: the variants of the study first, then others that were named."""
+    """Variant to its encoding: the variants of the study first, then schemes given by name."""
     first = {}
     for condition in conditions_of(data):
         for spec in data.done:

@@ -1,4 +1,4 @@
-"""The scales of the globe study, and the limits of what its results say."""
+"""The scales of the globe study, and the limitations of its results."""
 
 from __future__ import annotations
 
@@ -22,9 +22,14 @@ class PlaceCounts(NamedTuple):
 class GlobePreset(Preset):
     """A scale of the globe study.
 
-    parameters: trained parameters of each encoding with its network, at most. detail: factor on the finest detail of
-    every encoding that has one. degree, power: highest degree of the random field's spherical harmonics, and the
-    exponent by which their variance falls. limits: what its results do not say.
+    Attributes:
+        parameters: Largest number of trained parameters of each encoding with its network.
+        detail: Factor on the finest detail of every encoding that has one.
+        degree: Highest degree of the random field's spherical harmonics.
+        power: Exponent of the decrease of their variance.
+        places: Numbers of sampled places.
+        training: Training configuration.
+        limits: Sentences on the limitations of the results.
     """
 
     parameters: int
@@ -52,8 +57,8 @@ PRESETS: Mapping[str, GlobePreset] = {
         training=TrainingConfig(epochs=40, batch=1024, lr=1e-2, optimizer="adam", decay_steps=400),
         limits=(
             "The finest detail of the encodings was chosen among four values and the learning rate among two: one "
-            "choice for all encodings and targets. It was made on places and a field that are not shown here, and on "
-            "the same Earth.",
+            "choice for all encodings and targets. The choice used other places and another field than those shown "
+            "here, and the same Earth.",
         ),
     ),
     "standard": GlobePreset(

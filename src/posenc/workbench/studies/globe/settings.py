@@ -19,12 +19,16 @@ FIRST_FIELD = 1000
 
 
 def has_raster(request: Request) -> bool:
-    """Whether the folder of data holds Natural Earth."""
+    """Return True if the folder of data has Natural Earth."""
     return request.data is not None and (request.data / FILE).is_file()
 
 
 def run_settings(request: Request, store: Store, label: str, variant_label: str) -> dict[str, Any]:
-    """Settings of a run, with Natural Earth in the store. Raises ValueError without it, or for an unknown encoding."""
+    """Settings of a run, with Natural Earth copied into the store.
+
+    Raises:
+        ValueError: Natural Earth is missing, or the encoding is unknown.
+    """
     preset, target = PRESETS[request.preset], condition(label)
     encoding = variant(variant_label, outputs=target.outputs, parameters=preset.parameters, detail=preset.detail)
     return {

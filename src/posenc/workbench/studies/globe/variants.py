@@ -7,9 +7,9 @@
     harmonics                                                                 spherical harmonics up to degree 7, or 15
     sc-pe | sc-shear | sc-torus                                               spherical codes of the pixels of a map
 
-An encoding has about 64 numbers at detail 1, unless its definition fixes their number. Harmonics get finer only with
-more numbers. The network has two hidden layers, as wide as the budget allows. Any scheme of the catalogue is taken as
-text too, such as ``SphereC(scales=4)``; a scheme with three axes reads the unit vector.
+An encoding has about 64 channels at detail 1, unless its definition fixes their number. Finer harmonics need more
+channels. The network has two hidden layers, as wide as the budget allows. A variant can also be any scheme of the
+catalog as text, such as ``SphereC(scales=4)``; a scheme with three axes reads the unit vector.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ SPHERICAL = (
 OCTANT = ("sc-pe", "sc-shear", "sc-torus")
 VARIANTS = (*PLANAR, *SPHERICAL, *OCTANT)
 KINDS = {"plane": PLANAR, "sphere": SPHERICAL, "octant pixels": OCTANT}
-"""Geometry that an encoding was made for, and its encodings."""
+"""Geometry that encodings were designed for, and these encodings."""
 
 LEVELS, COARSEST, FINEST = 8, 4, 32
 """Hash grid at detail 1: number of levels, and cells between the poles of the coarsest and finest level.
 
 There are twice as many cells around the equator; in xyz there are as many along each axis."""
 DEGREE = 7
-"""Highest degree of the spherical harmonics at detail 1: 64 numbers, and 256 at detail 2."""
+"""Highest degree of the spherical harmonics at detail 1: 64 channels, and 256 at detail 2."""
 SIGMA, R_MIN = 0.5, 0.1
 """At detail 1: Fourier features in cycles per radian, and the shortest lambda in radians."""
 
@@ -77,9 +77,9 @@ def variant(label: str, *, outputs: int, parameters: int, detail: float) -> Glob
     Raises:
         ValueError: An unknown label, with the nearest name; or the budget is too small.
     """
-    named = _named(detail, parameters)
-    if label.lower() in named:
-        scheme, view, options = named[label.lower()]
+    by_label = _variants_by_label(detail, parameters)
+    if label.lower() in by_label:
+        scheme, view, options = by_label[label.lower()]
     else:
         try:
             specification = scheme_text.parse(label)
@@ -118,7 +118,7 @@ def _network(scheme: scheme_text.Specification, axes: int, outputs: int, paramet
     return FieldConfig(outputs=outputs, width=largest_size_within(parameters, count))
 
 
-def _named(detail: float, parameters: int) -> dict[str, tuple[str, View, dict[str, Any]]]:
+def _variants_by_label(detail: float, parameters: int) -> dict[str, tuple[str, View, dict[str, Any]]]:
     """Label to scheme, view and options."""
     sigma, short = SIGMA * detail, {"r_min": R_MIN / detail, "r_max": 1.0}
     finest = max(COARSEST + 1, round(FINEST * detail))

@@ -11,7 +11,7 @@ from posenc.workbench.report.number_format import count, interval, signed_number
 from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.report.result_rows import BySeed
 from posenc.workbench.studies.gridpe.conditions import CONDITIONS, PVT
-from posenc.workbench.studies.gridpe.plots import shown_with_others
+from posenc.workbench.studies.gridpe.plots import commonly_plotted
 from posenc.workbench.studies.gridpe.presets import SCALES
 from posenc.workbench.studies.gridpe.variants import GRID_FORMS
 from posenc.workbench.studies.shared.best_variant import best_variant
@@ -20,9 +20,9 @@ from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
 GRID_CELL = ("gridpe", *(f"grid-{form}" for form in GRID_FORMS))
-"""Grid-cell encodings as published. The answer is that of the first that was run, not of the best."""
+"""Grid-cell encodings as published. The answer uses the first of them that was run, not the best."""
 BASELINES = ("pvt-o", "learned", "nope")
-"""Variants that the answer compares with, in this order: the model's own encoding, else none."""
+"""Variants that the answer compares with, in this order: the model's own encoding, otherwise no encoding."""
 
 
 def headline(data: PageData) -> str:
@@ -30,16 +30,16 @@ def headline(data: PageData) -> str:
     answers, best = [], []
     for condition in finished_conditions(data, list(CONDITIONS)):
         by_label = seeds_by_label(data, ACCURACY, condition)
-        shown = {label: by_label[label] for label in shown_with_others(data, condition) if label in by_label}
-        if shown:
+        compared = {label: by_label[label] for label in commonly_plotted(data, condition) if label in by_label}
+        if compared:
             title = CONDITIONS[condition].title
-            answers.append(_answer(shown, title))
-            best.append(best_variant(shown, metric="accuracy", unit="", where=f"for the {title}", digits=3))
+            answers.append(_answer(compared, title))
+            best.append(best_variant(compared, metric="accuracy", unit="", where=f"for the {title}", digits=3))
     return " ".join([*answers, *best]) if answers else "Cannot be said yet: no run has finished."
 
 
 def _answer(by_label: dict[str, BySeed], title: str) -> str:
-    """Whether a grid-cell encoding is better than the model's own encoding."""
+    """Answer for one architecture: the accuracy of a grid-cell encoding minus that of the model's own encoding."""
     form = next((label for label in GRID_CELL if label in by_label), None)
     baseline = next((label for label in BASELINES if label in by_label), None)
     if form is None or baseline is None or not by_label[form].keys() & by_label[baseline].keys():
@@ -66,11 +66,11 @@ RUN = "posenc run gridpe --data DIR --panels {}"
 
 
 def _above(a: str, b: str, condition: str = MAIN, metric: str = ACCURACY) -> Quantity:
-    """The claim that a is above b."""
-    return Quantity(f"{a} − {b}, {_NAMES.get(metric, metric)}", difference(metric, a, b, condition), low=0.0)
+    """Quantity of the claim that a is above b."""
+    return Quantity(f"{a} − {b}, {METRIC_NAMES.get(metric, metric)}", difference(metric, a, b, condition), low=0.0)
 
 
-_NAMES = {
+METRIC_NAMES = {
     f"accuracy_at_{LARGEST}": f"accuracy at {LARGEST[1:]} times the trained size",
     f"kept_at_{LARGEST}": f"relative accuracy at {LARGEST[1:]} times the trained size",
 }

@@ -14,7 +14,12 @@ PVT, PHOTOGRAPHS, PVT_PHOTOGRAPHS = "pvt", "photographs", "pvt photographs"
 
 @dataclass(frozen=True, kw_only=True)
 class VisionCondition(Condition):
-    """An architecture on a data set. photographs: on Caltech-100; otherwise on Fashion-MNIST or the user's folder."""
+    """An architecture on a data set.
+
+    Attributes:
+        architecture: The architecture.
+        photographs: True for Caltech-100; otherwise the data is Fashion-MNIST or the user's folder.
+    """
 
     architecture: Architecture
     photographs: bool = False
@@ -52,7 +57,7 @@ CONDITIONS: Mapping[str, VisionCondition] = {
 
 
 def condition(label: str) -> Condition:
-    """The condition of a label; one that only a store knows has no title."""
+    """The condition of a label. A condition that occurs only in a store has no title."""
     return CONDITIONS.get(label) or Condition(label=label)
 
 

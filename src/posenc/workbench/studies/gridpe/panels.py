@@ -21,7 +21,7 @@ Draw = Callable[[PageData], list[Panel]]
 
 
 def needs_of(architecture: Architecture, labels: Sequence[str] = ()) -> Callable[[Request, GridPEPreset], Needs]:
-    """These variants, or those of the preset, in the conditions of an architecture that there is data for."""
+    """These variants, or those of the preset, in the conditions of an architecture whose data is available."""
 
     def needs(request: Request, preset: GridPEPreset) -> Needs:
         chosen = tuple(labels) or preset.variants_of(architecture)
@@ -36,20 +36,22 @@ def needs_both(request: Request, preset: GridPEPreset) -> Needs:
     return {**needs_of("vit")(request, preset), **needs_of("pvt")(request, preset)}
 
 
-def needs_nothing(request: Request, preset: GridPEPreset) -> Needs:
-    """No run: the panel shows the runs of the others."""
+def no_needs(request: Request, preset: GridPEPreset) -> Needs:
+    """No run: the panel shows the runs of the other panels."""
     return {}
 
 
-def resized(request: Request, preset: GridPEPreset, store: Store, specs: Sequence[RunSpec]) -> list[RunSpec]:
-    """Measurements at other image sizes, of the runs that the panel shows."""
+def resolution_measurements(
+    request: Request, preset: GridPEPreset, store: Store, specs: Sequence[RunSpec]
+) -> list[RunSpec]:
+    """Runs that measure the trained models of the panel at other image sizes."""
     vits = labels_of("vit")
-    trained = [spec for spec in specs if spec.condition in vits and spec.variant in variants.RESIZED]
+    trained = [spec for spec in specs if spec.condition in vits and spec.variant in variants.SIZE_VARIANTS]
     return size_measurements(trained, store, SCALES, preset.resized_images)
 
 
 def _vit_panel(about: str, shows: str, labels: Sequence[str], draw: Draw) -> PanelSpec:
-    """A panel of the ViTs; which of their conditions a store holds does not depend on the folder of data."""
+    """A panel of the ViTs, also of stored conditions whose data is not in the folder of data."""
     return PanelSpec(
         about=about,
         shows=shows,
@@ -66,7 +68,7 @@ PANELS: Mapping[str, PanelSpec] = {
     "literal": _vit_panel(
         "accuracy of a ViT by encoding, as released and as published",
         "Table 1 of the paper, lower half",
-        variants.BOTH,
+        variants.RELEASED_AND_PUBLISHED,
         plots.released_accuracy,
     ),
     "pyramid": PanelSpec(
@@ -86,9 +88,9 @@ PANELS: Mapping[str, PanelSpec] = {
     "resolution": PanelSpec(
         about="accuracy by image size",
         shows="the table of the paper's version 3",
-        needs=needs_of("vit", variants.RESIZED),
+        needs=needs_of("vit", variants.SIZE_VARIANTS),
         draw=plots.accuracy_by_size,
-        measured=resized,
+        measured=resolution_measurements,
         shows_condition=labels_of("vit").__contains__,
     ),
     "heads": _vit_panel(
@@ -101,6 +103,6 @@ PANELS: Mapping[str, PanelSpec] = {
         "attention distance and entropy", "the measurements of the paper's version 3", (), plots.attention_distance
     ),
     "variants": PanelSpec(
-        about="schemes and sizes of the variants", shows="no published figure", needs=needs_nothing, draw=plots.variants
+        about="schemes and sizes of the variants", shows="no published figure", needs=no_needs, draw=plots.variants
     ),
 }

@@ -37,8 +37,8 @@ from posenc.workbench.studies.shared.classification_panels import (
 from posenc.workbench.studies.shared.page_data import PageData
 
 VITS, PVTS = labels_of("vit"), labels_of("pvt")
-SHOWN_BY_LAYER = ("learned", "nope", "sinusoid", "rope-axial", "gridpe", "grid-deep")
-HEADED = ("learned", "gridpe")
+LAYER_PLOT_VARIANTS = ("learned", "nope", "sinusoid", "rope-axial", "gridpe", "grid-deep")
+HEAD_COUNT_VARIANTS = ("learned", "gridpe")
 """Variants that are trained with other numbers of attention heads."""
 AS_RELEASED_CAPTION = (
     "The variants with the ending -literal follow the released code: waves are drawn anew at each call and separately "
@@ -47,13 +47,13 @@ AS_RELEASED_CAPTION = (
 )
 
 
-def titled(subject: str, condition: str) -> str:
+def panel_title(subject: str, condition: str) -> str:
     """Title of a panel with the title of its condition."""
     return f"{subject}: {CONDITIONS[condition].title}"
 
 
 def vit_accuracy(data: PageData) -> list[Panel]:
-    """Accuracy and loss of the ViTs as published, and the printed Table 1 beside them."""
+    """Accuracy and loss of the ViTs as published, and a comparison with the printed Table 1."""
     return [*_accuracy_and_loss(data, VITS), _published_table(data)]
 
 
@@ -65,38 +65,42 @@ def pvt_accuracy(data: PageData) -> list[Panel]:
 def _accuracy_and_loss(data: PageData, conditions: Sequence[str]) -> list[Panel]:
     panels = []
     for condition in finished_conditions(data, conditions):
-        labels = shown_with_others(data, condition)
+        labels = commonly_plotted(data, condition)
         third = TRAINING if has_equal_classes(data, condition) else BALANCED
-        title = titled("Accuracy by encoding", condition)
+        title = panel_title("Accuracy by encoding", condition)
         panels.append(accuracy_panel(data, labels, condition, title, metrics=(ACCURACY, TOP, third)))
         panels.append(_loss_panel(data, labels, condition))
-    return panels or empty_panel(titled("Accuracy by encoding", conditions[0]))
+    return panels or empty_panel(panel_title("Accuracy by encoding", conditions[0]))
 
 
 def released_accuracy(data: PageData) -> list[Panel]:
     """Accuracy of the ViTs as released, beside those as published."""
     panels = [
         accuracy_panel(
-            data, encodings.BOTH, label, titled("Accuracy as released and as published", label), AS_RELEASED_CAPTION
+            data,
+            encodings.RELEASED_AND_PUBLISHED,
+            label,
+            panel_title("Accuracy as released and as published", label),
+            AS_RELEASED_CAPTION,
         )
         for label in finished_conditions(data, VITS)
     ]
-    return panels or empty_panel(titled("Accuracy as released and as published", VITS[0]))
+    return panels or empty_panel(panel_title("Accuracy as released and as published", VITS[0]))
 
 
 def curves(data: PageData) -> list[Panel]:
     """Learning curves of both architectures."""
     panels = [
-        learning_curve_panel(data, shown_with_others(data, label), label, titled("Learning curves", label))
+        learning_curve_panel(data, commonly_plotted(data, label), label, panel_title("Learning curves", label))
         for label in finished_conditions(data, (*VITS, *PVTS))
     ]
     return panels or empty_panel("Learning curves")
 
 
-def shown_with_others(data: PageData, condition: str) -> list[str]:
-    """Variants of a condition without those that have a panel of their own."""
-    apart = (*encodings.AS_RELEASED, *encodings.BY_HEADS) if condition in VITS else ()
-    return [label for label in data.labels(condition) if label not in apart]
+def commonly_plotted(data: PageData, condition: str) -> list[str]:
+    """Variants of a condition in the common panels: all but those with a panel of their own."""
+    separate = (*encodings.AS_RELEASED, *encodings.BY_HEADS) if condition in VITS else ()
+    return [label for label in data.labels(condition) if label not in separate]
 
 
 def accuracy_by_size(data: PageData) -> list[Panel]:
@@ -107,10 +111,10 @@ def accuracy_by_size(data: PageData) -> list[Panel]:
         by_scale = {scale: seeds_by_label(data, metrics[scale], condition) for scale in sorted(metrics)}
         series: dict[str, dict[float, BySeed]] = {
             label: {round(scale, 2): by_label[label] for scale, by_label in by_scale.items() if label in by_label}
-            for label in encodings.RESIZED
+            for label in encodings.SIZE_VARIANTS
         }
         series = {label: points for label, points in series.items() if len(points) > 1}
-        title = titled("Accuracy by image size", condition)
+        title = panel_title("Accuracy by image size", condition)
         panel = line_plot(
             series,
             title=title,
@@ -120,11 +124,11 @@ def accuracy_by_size(data: PageData) -> list[Panel]:
             note="A learned table is interpolated to the new grid; the other encodings are computed at its positions.",
         )
         panels.append(Panel(title, (*panel.blocks, _relative_accuracy(series)), panel.caption))
-    return panels or empty_panel(titled("Accuracy by image size", VITS[0]))
+    return panels or empty_panel(panel_title("Accuracy by image size", VITS[0]))
 
 
 def _relative_accuracy(series: Mapping[str, Mapping[float, BySeed]]) -> Table:
-    """Accuracy by image size relative to the trained size, beside the printed one."""
+    """Table of the accuracy by image size relative to that at the trained size, measured and printed."""
     scales = sorted({round(side / TRAINED_SIDE, 2) for side in published.SIDES})
     body = []
     for label, printed in published.BY_SIDE.items():
@@ -153,12 +157,12 @@ def accuracy_by_heads(data: PageData) -> list[Panel]:
                 for heads in encodings.HEAD_COUNTS
                 if f"{base}, {heads} heads" in by_label
             }
-            for base in HEADED
+            for base in HEAD_COUNT_VARIANTS
         }
         panels.append(
             line_plot(
                 series,
-                title=titled("Accuracy by number of attention heads", condition),
+                title=panel_title("Accuracy by number of attention heads", condition),
                 x_label="attention heads (equal model width)",
                 y_label="held-out accuracy",
                 bounds=None,
@@ -166,7 +170,7 @@ def accuracy_by_heads(data: PageData) -> list[Panel]:
                 note=f"Published for GridPE ({published.VERSION_3}): highest with {best} of 1 to 64 heads.",
             )
         )
-    return panels or empty_panel(titled("Accuracy by number of attention heads", VITS[0]))
+    return panels or empty_panel(panel_title("Accuracy by number of attention heads", VITS[0]))
 
 
 def attention_distance(data: PageData) -> list[Panel]:
@@ -180,19 +184,23 @@ def attention_distance(data: PageData) -> list[Panel]:
     )
     panels = []
     for condition in finished_conditions(data, VITS):
-        rows = rows_labeled(data.rows, condition, shown_with_others(data, condition))
-        title = titled("Attention distance and entropy", condition)
+        rows = rows_labeled(data.rows, condition, commonly_plotted(data, condition))
+        title = panel_title("Attention distance and entropy", condition)
         panels.append(score_plots(rows, metrics=metrics, condition=condition, title=title, caption=caption))
         panels.append(
             line_plot(
-                {label: points for label in SHOWN_BY_LAYER if (points := _distance_by_layer(data, condition, label))},
-                title=titled("Attention distance by layer", condition),
+                {
+                    label: points
+                    for label in LAYER_PLOT_VARIANTS
+                    if (points := _distance_by_layer(data, condition, label))
+                },
+                title=panel_title("Attention distance by layer", condition),
                 x_label="layer",
                 y_label="attention distance (patches)",
                 bounds=None,
             )
         )
-    return panels or empty_panel(titled("Attention distance and entropy", VITS[0]))
+    return panels or empty_panel(panel_title("Attention distance and entropy", VITS[0]))
 
 
 def _distance_by_layer(data: PageData, condition: str, label: str) -> dict[float, BySeed]:
@@ -217,18 +225,18 @@ def variants(data: PageData) -> list[Panel]:
     def about(condition: str, label: str) -> str:
         return encodings.encoding(CONDITIONS[condition].architecture, label).about
 
-    titles = {label: titled("Variants", label) for label in CONDITIONS}
+    titles = {label: panel_title("Variants", label) for label in CONDITIONS}
     return variant_tables(data, titles, about, scheme_of, order=(*encodings.VIT, *encodings.PVT))
 
 
 def _published_table(data: PageData) -> Panel:
-    """The printed Table 1 beside the accuracies here."""
-    here = {label: seeds_by_label(data, ACCURACY, label) for label, _ in published.TABLE_1}
+    """Comparison of the printed Table 1 with the accuracies of this study."""
+    measured = {label: seeds_by_label(data, ACCURACY, label) for label, _ in published.TABLE_1}
     body = []
     for (condition, label), (top1, top5, loss) in published.TABLE_1.items():
         cells = []
         for name in (label, f"{label}-literal"):
-            seeds = here[condition].get(name)
+            seeds = measured[condition].get(name)
             estimate = t_interval(list(seeds.values())) if seeds else None
             cells.append(f"{number(estimate.mean, 3)} {interval(estimate, 3)}" if estimate else "not run")
         architecture = "PVT" if condition == PVT else "ViT"
@@ -246,10 +254,10 @@ def _published_table(data: PageData) -> Panel:
         "of one architecture. Its loss is probably the training loss. The images and models here differ from those "
         "of the paper, so compare the order of variants. In brackets: 95% t-intervals of the mean over seeds."
     )
-    return Panel("Table 1 of the paper and accuracy here", (Table("Table 1", columns, tuple(body), note),))
+    return Panel("Comparison with Table 1 of the paper", (Table("Table 1", columns, tuple(body), note),))
 
 
 def _loss_panel(data: PageData, labels: Sequence[str], condition: str) -> Panel:
     loss = {"loss": Score("Held-out cross-entropy", "nats", higher=False)}
     rows = rows_labeled(data.rows, condition, labels)
-    return score_plots(rows, metrics=loss, condition=condition, title=titled("Loss by encoding", condition))
+    return score_plots(rows, metrics=loss, condition=condition, title=panel_title("Loss by encoding", condition))

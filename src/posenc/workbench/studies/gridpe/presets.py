@@ -29,8 +29,12 @@ NO_AUGMENTATION = Augmentation()
 class Recipe:
     """Model and training of a condition.
 
-    size: name of the model's size. side: pixels per side of an image; None for that of a data set of arrays. patch:
-    pixels per side of a first patch, where it is not the size's own.
+    Attributes:
+        size: Name of the model's size.
+        training: Training configuration.
+        augmentation: Data augmentation.
+        side: Pixels per side of an image; None for the size of a data set of arrays.
+        patch: Pixels per side of a patch of the first stage; None for that of the model's size.
     """
 
     size: str
@@ -44,10 +48,14 @@ class Recipe:
 class GridPEPreset(Preset):
     """A scale of the grid-cell study.
 
-    recipes: condition to its model and training. train_images: number of training images at most, None for all. data:
-    name of the data set unless the user names a folder; None where a folder is needed. vit_variants, pvt_variants:
-    encodings of the panels of accuracy. resized_images: held-out images that are scored at other sizes, None for all.
-    limits: what its results do not say.
+    Attributes:
+        recipes: Condition to its model and training.
+        train_images: Largest number of training images; None for all.
+        data: Name of the data set unless the user names a folder; None if a folder is needed.
+        vit_variants: Encodings of the ViT in the accuracy panels.
+        pvt_variants: Encodings of the PVT in the accuracy panels.
+        resized_images: Number of held-out images that are scored at other sizes; None for all.
+        limits: Sentences on the limitations of the results.
     """
 
     recipes: Mapping[str, Recipe]
@@ -63,7 +71,7 @@ class GridPEPreset(Preset):
         return tuple(self.vit_variants if architecture == "vit" else self.pvt_variants)
 
 
-# Each training ends in a cosine decay after a warm-up, but for that of the paper's ViT; see settings.py.
+# Every training but that of the paper's ViT has a warm-up and a cosine decay; see settings.py.
 SMALL = TrainingConfig(epochs=5, batch=64, lr=3e-3, weight_decay=0.05, evaluate_every=1)
 RELEASED_VIT = TrainingConfig(
     epochs=200,
@@ -73,7 +81,7 @@ RELEASED_VIT = TrainingConfig(
     plateau=Plateau(metric="accuracy", mode="max", factor=0.5, patience=10, min_lr=1e-6),
 )
 TWINS = TrainingConfig(epochs=200, batch=32, lr=5e-4 * 32 / 512, weight_decay=0.05, clip=5.0, evaluate_every=1)
-"""Training of the code behind the released PVTs, that of Twins."""
+"""Training of the code behind the released PVTs, which is that of Twins."""
 TWINS_AUGMENTATION = Augmentation(
     size=384,
     crop="resized",

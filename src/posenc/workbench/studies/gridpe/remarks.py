@@ -8,7 +8,7 @@ from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies.shared.image_data import data_remarks
 
-CENTERED = "fashion-mnist"
+CENTERED_DATA = "fashion-mnist"
 
 
 def remarks(store: Store, specs: Sequence[RunSpec]) -> tuple[str, ...]:
@@ -18,4 +18,4 @@ def remarks(store: Store, specs: Sequence[RunSpec]) -> tuple[str, ...]:
         "Every image of Fashion-MNIST shows one centered piece of clothing; on photographs the order of the "
         "variants may differ.",
     )
-    return (*data_remarks(store, specs), *(centered if CENTERED in names else ()))
+    return (*data_remarks(store, specs), *(centered if CENTERED_DATA in names else ()))

@@ -19,14 +19,15 @@ FOLDER_SIDE = 32
 
 
 def has_photographs(request: Request) -> bool:
-    """Whether the folder of data holds Caltech-100, and the request is not about a user's own folder."""
+    """Return True if the folder of data has Caltech-100 and the request names no folder of the user."""
     return request.source is None and request.data is not None and (request.data / PHOTOGRAPHS_FOLDER).is_dir()
 
 
 def run_settings(request: Request, store: Store, label: str, variant_label: str) -> dict[str, Any]:
     """Settings of a run, with the record of its images in the store.
 
-    Raises ValueError where the images are missing, and for a variant that is unknown or does not fit them.
+    Raises:
+        ValueError: The images are missing, or the variant is unknown or does not fit them.
     """
     preset, condition = PRESETS[request.preset], CONDITIONS[label]
     recipe, source = preset.recipes[label], _source(request, condition, preset)

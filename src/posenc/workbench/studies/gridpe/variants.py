@@ -29,10 +29,15 @@ Architecture = Literal["vit", "pvt"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Encoding:
-    """An encoding, and the options of the model that go with it.
+    """An encoding and its model options.
 
-    scheme: as text. literal: the model as released. tables: learned position tables of the model beside the scheme.
-    pooled: mean of all tokens in place of a class token, as in CPVT. heads: attention heads, where not the model's own.
+    Attributes:
+        scheme: The scheme as text.
+        about: Description.
+        literal: Use the model as released.
+        tables: Add learned position tables to the model.
+        pooled: Use the mean of all tokens in place of a class token, as in CPVT.
+        heads: Number of attention heads; None for that of the model's size.
     """
 
     scheme: str
@@ -90,16 +95,16 @@ PVT: Mapping[str, Encoding] = {
 
 AS_PUBLISHED = ("learned", *_SHARED)
 AS_RELEASED = ("nope-literal", "learned-literal", *(f"grid-{form}-literal" for form in GRID_FORMS))
-BOTH = (*AS_RELEASED, "learned", "nope", *(f"grid-{form}" for form in GRID_FORMS))
+RELEASED_AND_PUBLISHED = (*AS_RELEASED, "learned", "nope", *(f"grid-{form}" for form in GRID_FORMS))
 """The paper's ViT encodings as released and as published."""
-RESIZED = ("gridpe", "rope-axial", "rope-mixed", "learned", "sinusoid", "nope")
+SIZE_VARIANTS = ("gridpe", "rope-axial", "rope-mixed", "learned", "sinusoid", "nope")
 BY_HEADS = tuple(f"{base}, {heads} heads" for base in ("learned", "gridpe") for heads in HEAD_COUNTS)
 PVT_AS_PUBLISHED = ("pvt-o", "cpvt", "pvt-abs", *(label for label in _SHARED if label != "sinusoid"))
 PVT_AS_RELEASED = tuple(f"grid-{form}-literal" for form in GRID_FORMS)
 
 
 def has_variant(architecture: Architecture, label: str) -> bool:
-    """Whether an architecture has a variant of this label: one of its own, or any scheme by name."""
+    """Return True if an architecture has a variant of this label: one of its own, or any scheme by name."""
     try:
         encoding(architecture, label)
     except ValueError:
@@ -116,8 +121,8 @@ def encoding(architecture: Architecture, label: str) -> Encoding:
         parse(label)
     except ValueError:
         raise ValueError(
-            f"{unknown('variant', label, encodings)} The variants are {', '.join(encodings)}; or name a scheme, as "
-            "GridPE(shortest=2.0)."
+            f"{unknown('variant', label, encodings)} The variants are {', '.join(encodings)}. A scheme is also "
+            "possible, such as GridPE(shortest=2.0)."
         ) from None
     return Encoding(scheme=label, about="scheme by name")
 
@@ -125,9 +130,20 @@ def encoding(architecture: Architecture, label: str) -> Encoding:
 def variant(
     architecture: Architecture, label: str, images: ImageRecord, size: str, patch: int | None = None
 ) -> TransformerSpec:
-    """A model of a size with an encoding, for images. patch: of the first stage, where it is not the size's own.
+    """Model of a size with an encoding, for images.
 
-    Raises ValueError for an unknown label, and for a scheme or a patch that does not fit.
+    Args:
+        architecture: The architecture.
+        label: Label of the variant, or a scheme as text.
+        images: Record of the images.
+        size: Name of the model's size.
+        patch: Pixels per side of a patch of the first stage; None for that of the size.
+
+    Returns:
+        The model.
+
+    Raises:
+        ValueError: The label is unknown, or the scheme or the patch does not fit.
     """
     chosen = encoding(architecture, label)
     shape: dict[str, Any] = {"classes": images.classes, "image": images.shape[1:], "channels": images.shape[0]}
@@ -137,20 +153,20 @@ def variant(
     else:
         options = PVT_LITERAL if chosen.literal else Options(patches="normed", tables=chosen.tables)
         config = pvt(size, options=options, read_out="mean" if chosen.pooled else "class", **shape)
-    config = config if patch is None else _with(config, 1, patch=patch)
-    config = config if chosen.heads is None else _with(config, len(config.stages), heads=chosen.heads)
+    config = config if patch is None else _with_stage_sizes(config, 1, patch=patch)
+    config = config if chosen.heads is None else _with_stage_sizes(config, len(config.stages), heads=chosen.heads)
     first_only = chosen.literal and architecture == "pvt"
-    return TransformerSpec(config=config, scheme=fitted(chosen.scheme, config), first_only=first_only)
+    return TransformerSpec(config=config, scheme=fit_scheme(chosen.scheme, config), first_only=first_only)
 
 
-def _with(config: VisionConfig, stages: int, **sizes: int) -> VisionConfig:
+def _with_stage_sizes(config: VisionConfig, stages: int, **sizes: int) -> VisionConfig:
     """The configuration with other sizes in its first stages."""
     changed = tuple(msgspec.structs.replace(stage, **sizes) for stage in config.stages[:stages])
     return msgspec.structs.replace(config, stages=changed + config.stages[stages:])
 
 
-def fitted(text: str, config: VisionConfig) -> Specification:
-    """The scheme of a text; a GridPE without options gets those that fit a model.
+def fit_scheme(text: str, config: VisionConfig) -> Specification:
+    """Scheme of a text. A GridPE without options gets options that fit a model.
 
     It has one rotation per head, as in version 3 of the paper. Where a stage has too few groups of channels to span
     its grid by the default ratio of wavelengths, the ratio is the smallest that spans the grids of all stages. A head

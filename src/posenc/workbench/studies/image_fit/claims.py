@@ -108,12 +108,12 @@ def shift_difference(label: str) -> PairedDifference:
 
 
 def shift_equivalence(label: str) -> Callable[[Sequence[Row]], Estimate | None]:
-    """The same difference with the interval of an equivalence test."""
+    """PSNR with shifted positions − PSNR without, with the interval of an equivalence test."""
     return lambda rows: equivalence(PSNR, label, label, *_shifted_and_plain(rows))(rows)
 
 
 def _shifted_and_plain(rows: Sequence[Row]) -> tuple[str, str]:
-    """The condition with shifted positions, of which a page has one, and that of the same image without the shift."""
+    """Condition with shifted positions (a page has at most one), and condition of the same image without the shift."""
     conditions = (str(row["setting"]) for row in rows)
     shifted = next((name for name in conditions if protocol_of(name) == SHIFTED), f"main {SHIFTED}")
     return shifted, same_image(shifted, FIT)
@@ -152,7 +152,7 @@ CLAIMS = (
         source="prediction of this study, written before it was run",
         quote="time for multi-resolution hash to reach the PSNR that the best Fourier network of equal parameters has "
         "in the end: median speed-up >= 5x",
-        about="Median over images of the training time divided by the time that the grid needs; 0 where the grid never "
+        about="Median over images of the training time divided by the time that the grid needs; 0 if the grid never "
         f"reaches that PSNR (a censored value). The interval is that of the sign test, from {FEWEST_IMAGES} images on. "
         "The first evaluation is at 2% of the time, so that 50 means 50 or more.",
         quantities=(
@@ -167,7 +167,7 @@ CLAIMS = (
         command="posenc run image-fit --preset standard --panels fit held-out",
     ),
     Claim(
-        name="a hash mends a table that is too small",
+        name="hashing compensates for a table that is too small",
         source=NOTES,
         quote="在较为密集的网格中，字典不够用，用hash编码弥补这一点",
         english="In denser grids the dictionary is too small, and hash encoding makes up for it",

@@ -76,7 +76,7 @@ class ImageField:
         )
 
     def _test_grid(self, longest: int) -> np.ndarray:
-        """An even grid of the test pixels, at most `longest` a side."""
+        """An even grid of the test pixels, at most `longest` per side."""
         side = max(single_image.train_shape(self.image.shape, self.protocol))
         return single_image.eval_pixels(self.image.shape, self.protocol, -(-side // longest))
 
@@ -126,7 +126,7 @@ class ImageField:
         partial = self.folder / f".film.{os.getpid()}.npy"
         np.save(partial, np.stack(frames))
         partial.replace(self.folder / "film.npy")
-        write_snapshot(self.root, self.identity, _displayed(frame))
+        write_snapshot(self.root, self.identity, _displayable(frame))
 
     def frames(self) -> list[np.ndarray]:
         """Frames of this training so far."""
@@ -225,8 +225,8 @@ def _bytes(values: np.ndarray) -> np.ndarray:
     return values if values.dtype == np.uint8 else np.rint(values.clip(0, 1) * 255).astype(np.uint8)
 
 
-def _displayed(frame: np.ndarray) -> np.ndarray:
-    """A frame with one, three or four channels: of gray with alpha, gray alone."""
+def _displayable(frame: np.ndarray) -> np.ndarray:
+    """A frame with one, three or four channels; the alpha channel of a gray frame is dropped."""
     return frame[..., :1] if frame.shape[-1] == 2 else frame
 
 

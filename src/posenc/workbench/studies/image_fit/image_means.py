@@ -30,7 +30,7 @@ def mean_psnr(data: PageData, condition: str) -> dict[str, float]:
 
 
 def one_sigma(data: PageData, by_variant: Mapping[str, Value]) -> dict[str, Value]:
-    """Entries of the variants to compare: of the Gaussian features, the selected or the published sigma alone."""
+    """Entries of the variants to compare; of the Gaussian features, only the selected or the published sigma."""
     selected = select_scales(data.rows).label(GAUSSIAN)
     sigma = next((label for label in (selected, PUBLISHED_SIGMA) if label in by_variant), "")
     return {label: value for label, value in by_variant.items() if not sigma or label == sigma or label not in SIGMA_OF}
@@ -50,12 +50,12 @@ def means_over_images(
         The variants that every condition has, the highest mean first.
     """
     by_condition = {name: mean_psnr(data, name) for name in conditions}
-    everywhere = [
+    common = [
         label
         for label in by_condition[conditions[0]]
         if all(label in means for means in by_condition.values()) and (not variants or label in variants)
     ]
-    means = {label: {name: by_condition[name][label] for name in conditions} for label in everywhere}
+    means = {label: {name: by_condition[name][label] for name in conditions} for label in common}
     return dict(sorted(means.items(), key=lambda pair: -mean(list(pair[1].values()))))
 
 
@@ -85,8 +85,8 @@ def image_table(
     for label, means in means_over_images(data, conditions, variants).items():
         estimate = t_interval(list(means.values()))
         cells = [_cell(list(values[name][label].values())) for name in conditions]
-        beside = [number(published[label]) if label in published else "–"] if published is not None else []
-        body.append((label, number(estimate.mean), interval(estimate, over="image"), *beside, *cells))
+        published_cell = [number(published[label]) if label in published else "–"] if published is not None else []
+        body.append((label, number(estimate.mean), interval(estimate, over="image"), *published_cell, *cells))
     published_column = ("Published, other images",) if published else ()
     columns = ("Encoding", "Mean over images", "95% interval over images", *published_column)
     return Table(caption, (*columns, *(image_title(name) for name in conditions)), tuple(body), note)

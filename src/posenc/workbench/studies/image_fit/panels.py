@@ -42,7 +42,7 @@ def has_protocol(*protocols: str) -> Callable[[str], bool]:
 
 
 def fit_needs(request: Request, preset: ImagePreset) -> Needs:
-    """The compared variants, and the sigmas that may be selected on held-out pixels where they are selected."""
+    """The compared variants, and the candidate sigmas if sigma is selected on held-out pixels."""
     selects = preset.asks and selection_conditions(request, preset)[0]
     return dict.fromkeys(labels(request, preset, FIT), (*COMPARED, *(NEAR_SIGMAS if selects else ())))
 
@@ -56,7 +56,7 @@ def parameter_needs(request: Request, preset: ImagePreset) -> Needs:
 
 
 def held_out_needs(request: Request, preset: ImagePreset) -> Needs:
-    """The mappings; where scales are selected, all scales on the selection photographs and the near ones elsewhere."""
+    """The mappings. If scales are selected: all scales on the selection photographs, near ones on the others."""
     selected_on, reported = selection_conditions(request, preset)
     if not selected_on:
         return dict.fromkeys(reported, MAPPINGS)
@@ -75,7 +75,7 @@ def sigma_needs(request: Request, preset: ImagePreset) -> Needs:
 def selection_conditions(request: Request, preset: ImagePreset) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Conditions that scales are selected on, and conditions that are reported.
 
-    All are reported if no other photographs are left.
+    If only selection photographs are available, all conditions are reported.
     """
     every = labels(request, preset, HELD_OUT)
     selected_on = tuple(condition for condition in every if image_of(condition) in SELECTION_PHOTOGRAPHS)

@@ -24,12 +24,12 @@ from posenc.workbench.training.config import EVALUATION_FRACTIONS
 SCORE = Score("PSNR", "dB")
 STEPS = Score("Steps in the same time", "steps", higher=None)
 STRIP_SIDE = 96
-"""Pixels a side of an image in a strip, and of a frame where there are several photographs."""
-FRAMES_SHOWN = 6
+"""Pixels per side of an image in a strip, and of a frame if there are several photographs."""
+MAX_FRAMES = 6
 
 
 def fit(data: PageData) -> list[Panel]:
-    """The first image in full; of the others a table and their predicted images."""
+    """All panels of the first image, and a table and the predicted images of the other images."""
     conditions = conditions_of(data, FIT)
     if not conditions:
         return []
@@ -89,7 +89,7 @@ def photograph_panel(data: PageData, conditions: Sequence[str]) -> Panel:
     strips = {}
     for name in finished[1:]:
         arrays_of = one_sigma(data, {label: data.arrays(name, label) for label in order})
-        parts = [downsample(_displayed(arrays["picture"]), STRIP_SIDE) for arrays in arrays_of.values() if arrays]
+        parts = [downsample(_displayable(arrays["picture"]), STRIP_SIDE) for arrays in arrays_of.values() if arrays]
         if parts:
             strips[image_title(name)] = np.concatenate(parts, 1)
     key = f"Lowest seed. From left to right: {', '.join(one_sigma(data, dict.fromkeys(order)))}."
@@ -119,7 +119,7 @@ def time_panel(data: PageData) -> Panel:
     middle = median(crossing.speed_up for crossing in crossing_of.values())
     table = Table(
         "Time to equal PSNR",
-        ("Image", "Best network without a grid", "Its final PSNR", f"Time of {GRID}", "Speed-up"),
+        ("Image", "Best network without a grid", "Final PSNR of that network", f"Time of {GRID}", "Speed-up"),
         tuple(body),
         f"Median speed-up over {len(crossing_of)} {'image' if len(crossing_of) == 1 else 'images'}: {middle:.3g} x. "
         f"{select_scales(data.rows).sentences}",
@@ -139,7 +139,7 @@ def image_panel(data: PageData, condition: str, alone: bool) -> Panel:
     for label, psnr in one_sigma(data, mean_psnr(data, condition)).items():
         arrays = data.arrays(condition, label)
         error = arrays["error"][..., 0]
-        images[label], notes[label] = _displayed(arrays["picture"]), f"PSNR {number(psnr)} dB"
+        images[label], notes[label] = _displayable(arrays["picture"]), f"PSNR {number(psnr)} dB"
         images[f"{label}, error x 4"] = error if alone else downsample(error, max(error.shape) // 2)
         notes[f"{label}, error x 4"] = "black: no error"
     key = "Predicted image of each encoding (lowest seed), and four times its absolute error, mean over channels."
@@ -151,8 +151,8 @@ def frame_panel(data: PageData, condition: str, alone: bool) -> Panel:
     strips = {}
     for label in one_sigma(data, mean_psnr(data, condition)):
         frames = data.arrays(condition, label)["film"]
-        shown = np.linspace(0, len(frames) - 1, min(FRAMES_SHOWN, len(frames))).round().astype(int)
-        images = [_displayed(frames[i]) for i in shown]
+        indices = np.linspace(0, len(frames) - 1, min(MAX_FRAMES, len(frames))).round().astype(int)
+        images = [_displayable(frames[i]) for i in indices]
         strips[label] = np.concatenate(images if alone else [downsample(image, STRIP_SIDE) for image in images], 1)
     figures = image_figures(
         strips,
@@ -195,6 +195,6 @@ def _octaves(data: PageData, condition: str, label: str) -> Points:
     return points
 
 
-def _displayed(pixels: np.ndarray) -> np.ndarray:
-    """Pixels with one, three or four channels: of gray with alpha, gray alone."""
+def _displayable(pixels: np.ndarray) -> np.ndarray:
+    """Pixels with one, three or four channels; the alpha channel of a gray image is dropped."""
     return pixels[..., :1] if pixels.shape[-1] == 2 else pixels

@@ -55,9 +55,9 @@ class ImagePreset(Preset):
 
 PRESETS = {
     "quick": ImagePreset(
-        about="one image of up to 512 pixels a side, six encodings at three parameter counts x 3 seeds, up to 10 "
+        about="one image of up to 512 pixels per side, six encodings at three parameter counts x 3 seeds, up to 10 "
         "seconds each: three minutes",
-        scale="images of up to 512 pixels a side; 10 seconds of training on one core for each fit",
+        scale="images of up to 512 pixels per side; 10 seconds of training on one core for each fit",
         seeds=(0, 1, 2),
         panels=("fit", "parameters"),
         asks=False,
@@ -72,9 +72,9 @@ PRESETS = {
         sweep_limit=Limit(seconds=3.5),
     ),
     "standard": ImagePreset(
-        about="seven photographs or your own in full, 120 seconds a fit; held out: scales chosen on four photographs, "
-        "results on six more: six hours on two cores",
-        scale="images in full; 120 seconds of training on one core for each fit",
+        about="seven photographs or your own at full size, 120 seconds per fit; held-out pixels: scales chosen on four "
+        "photographs, results on six more: six hours on two cores",
+        scale="images at full size; 120 seconds of training on one core for each fit",
         seeds=(0, 1, 2),
         panels=("fit", "parameters", "held-out", "sigma", "sizes", "interpolation", "shifted"),
         longest_side=None,

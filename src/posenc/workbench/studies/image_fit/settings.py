@@ -64,7 +64,7 @@ def _limit(preset: ImagePreset, protocol: str) -> Limit:
 
 
 def _parameters(preset: ImagePreset, protocol: str, variant: str, area: int) -> int:
-    """Largest parameter count; in proportion to the area of a large image if images are fitted in full."""
+    """Largest parameter count; in proportion to the area of a large image if images are fitted at full size."""
     if protocol == HELD_OUT:
         return preset.held_out_parameters
     if preset.longest_side is not None:

@@ -41,30 +41,30 @@ def store_file(root: Path, source: Path, longest_side: int | None) -> tuple[str,
         ValueError: The file is not an image.
     """
     if not source.is_file():
-        single_image.read_image(source)  # raises the sentence that names the fault
+        single_image.read_image(source)  # raises a ValueError that states the fault
     digest = hashlib.sha256(json.dumps([single_image.FORMAT, longest_side]).encode())
     try:
         with source.open("rb") as file:
             while block := file.read(1 << 24):
                 digest.update(block)
     except OSError:
-        single_image.read_image(source)  # raises the sentence that names the fault
+        single_image.read_image(source)  # raises a ValueError that states the fault
         raise
-    note = root / "data" / f"source-{digest.hexdigest()[:16]}.json"
-    known = json.loads(note.read_bytes()) if note.exists() else None
-    if known is None or not (root / "data" / known["picture"]).exists():
+    record_path = root / "data" / f"source-{digest.hexdigest()[:16]}.json"
+    record = json.loads(record_path.read_bytes()) if record_path.exists() else None
+    if record is None or not (root / "data" / record["picture"]).exists():
         pixels = single_image.read_image(source)
         smaller = single_image.downscale(pixels, longest_side) if longest_side else pixels
         if smaller.shape != pixels.shape:
             (height, width), (low, narrow) = pixels.shape[:2], smaller.shape[:2]
             print(f"{source.name} has {width:,} x {height:,} pixels and is fitted with {narrow:,} x {low:,}.")
-        known = {"picture": store_pixels(root, smaller), "shape": smaller.shape}
-        write_whole(note, json.dumps(known).encode())
-    return known["picture"], tuple(known["shape"])
+        record = {"picture": store_pixels(root, smaller), "shape": smaller.shape}
+        write_whole(record_path, json.dumps(record).encode())
+    return record["picture"], tuple(record["shape"])
 
 
 def load_pixels(root: Path, name: str) -> np.ndarray:
-    """An image of a store as a memory map ``(H, W, C)``. Raises ValueError if it is gone."""
+    """An image of a store as a memory map ``(H, W, C)``. Raises ValueError if the file is missing."""
     try:
         return np.load(root / "data" / name, mmap_mode="r")
     except (OSError, ValueError) as error:

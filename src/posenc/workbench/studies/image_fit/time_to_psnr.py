@@ -30,7 +30,7 @@ PREDICTED_SPEED_UP = 5.0
 
 
 class Crossing(NamedTuple):
-    """Where the curve of the grid reaches the final PSNR of the best network without a grid.
+    """Point at which the curve of the grid reaches the final PSNR of the best network without a grid.
 
     Attributes:
         rival: Label of that network.

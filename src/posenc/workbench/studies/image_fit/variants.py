@@ -1,4 +1,4 @@
-"""Variants of the image study, and how each is trained.
+"""Variants of the image study, and the training configuration of each.
 
 Labels are those of ``shared.field_variants``. ``LABEL@PARAMETERS`` has another parameter count, and
 ``LABEL-coarse-to-fine`` activates the levels of a multi-resolution grid one after the other.
@@ -16,7 +16,7 @@ PUBLISHED_SIGMA = "gaussian-10"
 COMPARED = ("none", "positional", PUBLISHED_SIGMA, "dense", "hash", "multires")
 """Variants of the main comparison."""
 NEAR_SIGMAS = ("gaussian-5", "gaussian-20")
-"""Further sigmas that a choice on held-out pixels may fall on; fitted to every pixel too where sigma is chosen."""
+"""Further candidates for the selection of sigma; they are also fitted to every pixel if sigma is selected."""
 SIGMAS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 SIGMA_OF = {f"gaussian-{sigma:g}": sigma for sigma in SIGMAS}
 POSENC_SCALES = ("posenc-8", "posenc-16", "posenc-32", "posenc-64")
@@ -43,26 +43,26 @@ def variant(label: str, budget: Budget) -> FieldVariant:
     name, at, size = label.partition("@")
     if at:
         if not size.isdigit():
-            raise ValueError(f"{label!r} should end in a number of parameters, as {name}@60000; got {size!r}.")
+            raise ValueError(f"{label!r} should end in a number of parameters, such as {name}@60000; got {size!r}.")
         budget = budget._replace(parameters=int(size))
     field = field_variants.field_variant(name.removesuffix(COARSE_TO_FINE), budget)
     if is_coarse_to_fine(label) and "resolutions" not in field.options:
-        raise ValueError(f"{label!r} should be a grid of several levels, as multires{COARSE_TO_FINE}.")
+        raise ValueError(f"{label!r} should be a grid of several levels, such as multires{COARSE_TO_FINE}.")
     return field
 
 
 def is_gridless(label: str) -> bool:
-    """Whether a label names Fourier features, sines or bare coordinates."""
+    """Return True if a label names Fourier features, sines or bare coordinates."""
     return label.partition("-")[0] in GRIDLESS
 
 
 def is_grid(label: str) -> bool:
-    """Whether a label names a grid. The time of a step of a grid hardly depends on its parameter count."""
+    """Return True if a label names a grid. The time of a step of a grid hardly depends on its parameter count."""
     return label.lower() in field_variants.GRIDS
 
 
 def is_coarse_to_fine(label: str) -> bool:
-    """Whether the levels of a variant are activated one after the other."""
+    """Return True if the levels of a variant are activated one after the other."""
     return label.partition("@")[0].endswith(COARSE_TO_FINE)
 
 
@@ -84,7 +84,7 @@ def training(label: str, field: FieldVariant, limit: Limit) -> TrainingConfig:
     rate = {} if grid else {"lr": RATES.get(label.partition("@")[0].lower(), RATE)}
     if is_coarse_to_fine(label) and not limit.steps:
         raise ValueError(
-            f"{label!r} opens its levels by the step, and this fit is limited in time. Use --panels held-out."
+            f"{label!r} activates its levels by step number, and this fit is limited in time. Use --panels held-out."
         )
     return TrainingConfig(
         **{**INSTANT_NGP, **rate},
