@@ -1,4 +1,4 @@
-"""Batched training: which runs are one model, the lock, events and result of each; a failing run fails alone."""
+"""Batched executor: the division of runs into batches, and the lock, events and result of each run."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ def done(specs: Sequence[RunSpec], root: Path, members: int = 8) -> tuple[runner
     return run(specs, Store(root), BatchedExecutor("cpu", members), emit=events.append), events
 
 
-# who is one with whom ----------------------------------------------------------------------------------------------
+# division into batches ----------------------------------------------------------------------------------------------
 
 
-def test_runs_of_one_group_are_done_as_one_in_parts_of_equal_size(tmp_path: Path) -> None:
+def test_runs_of_one_group_are_divided_into_batches_of_equal_size(tmp_path: Path) -> None:
     specs = [toy(seed, width=width) for seed in range(5) for width in (1, 2)]
     report, _ = done([*specs, toy(20, "lonely"), toy(21, "lonely")], tmp_path, members=4)
     assert len(report.done) == 12
@@ -92,20 +92,20 @@ def test_runs_of_one_group_are_done_as_one_in_parts_of_equal_size(tmp_path: Path
     assert "together" not in store.read(toy(20, "lonely").identity).timing
 
 
-def test_a_run_that_is_like_no_other_runs_alone(tmp_path: Path) -> None:
+def test_a_run_without_a_group_is_executed_alone(tmp_path: Path) -> None:
     done([toy(0, width=1), toy(1, width=2)], tmp_path)
     assert CALLS == [[0], [1]]
     assert Store(tmp_path).read(toy(1, width=2).identity).metrics["alone"] == 1.0
 
 
-def test_only_what_is_not_done_is_done(tmp_path: Path) -> None:
+def test_only_unfinished_runs_are_executed(tmp_path: Path) -> None:
     done([toy(1), toy(2)], tmp_path)
     report, _ = done([toy(seed) for seed in range(4)], tmp_path)
     assert CALLS == [[1, 2], [0, 3]]
     assert (len(report.done), len(report.skipped)) == (2, 2)
 
 
-def test_a_run_that_another_process_holds_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_another_process_has_locked_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store, specs = Store(tmp_path), [toy(seed) for seed in range(3)]
     lease = store.lease(specs[1].identity)
     assert lease.__enter__()
@@ -119,7 +119,7 @@ def test_a_run_that_another_process_holds_is_waited_for(tmp_path: Path, monkeypa
     assert said == ["another process executes it; waiting for its result", ""]
 
 
-def test_the_executor_says_what_it_does(tmp_path: Path) -> None:
+def test_the_name_of_an_executor(tmp_path: Path) -> None:
     assert str(pick("cpu", 3)) == "up to 3 processes with one thread each on the CPU"
     assert isinstance(pick("mps"), InProcess)
     assert str(pick("cuda:1", members=15)) == (
@@ -137,7 +137,7 @@ def test_the_executor_says_what_it_does(tmp_path: Path) -> None:
         list(BatchedExecutor("cpu").groups([toy(0), toy(1)]))
 
 
-def test_the_devices_free_memory_limits_a_population(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_free_memory_of_the_device_limits_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (10, 100))  # 0.7 of 10 free bytes; a run takes one
     sizes = [len(group) for group in BatchedExecutor("cuda").groups([toy(seed) for seed in range(8)])]
     assert sizes == [4, 4]
@@ -155,7 +155,7 @@ def test_one_member_fails_alone(tmp_path: Path) -> None:
     assert kinds == ["started", "progress", "finished"]
 
 
-def test_a_population_that_the_device_has_no_room_for_is_divided(tmp_path: Path) -> None:
+def test_a_batch_that_does_not_fit_into_memory_is_divided(tmp_path: Path) -> None:
     report, _ = done([toy(seed, what="no room") for seed in range(5)], tmp_path)
     assert len(report.done) == 5
     assert CALLS == [[0, 1, 2, 3, 4], [0, 1], [2, 3, 4], [2], [3, 4]]
@@ -163,7 +163,7 @@ def test_a_population_that_the_device_has_no_room_for_is_divided(tmp_path: Path)
     assert len(hopeless.done) == 2  # one after the other, as runs that are like no other
 
 
-def test_a_broken_population_is_said_of_each(tmp_path: Path) -> None:
+def test_an_error_of_a_batch_is_reported_for_each_run(tmp_path: Path) -> None:
     report, _ = done([*(toy(seed, what="broken") for seed in range(2)), toy(5), toy(6)], tmp_path)
     assert [sentence.split(" (where")[0] for _, sentence in report.failed] == ["These toys cannot be one."] * 2
     assert [spec.seed for spec in report.done] == [5, 6]
@@ -190,7 +190,7 @@ TRAINING = TrainingConfig(epochs=3, batch=64, lr=1e-3, optimizer="adam", evaluat
 
 
 def planned(*labels: str, **changes: object) -> list[RunSpec]:
-    """Two seeds of each row of the study, small; `changes` go into the training."""
+    """Two seeds of each variant of the study, small; `changes` go into the training."""
     found = []
     for label in labels:
         row = variants.variant(label)
@@ -205,7 +205,7 @@ def planned(*labels: str, **changes: object) -> list[RunSpec]:
     return found
 
 
-def test_the_study_says_which_of_its_runs_are_one() -> None:
+def test_a_study_groups_its_runs() -> None:
     specs = planned("learned-0.2", "2d-fixed", "learned-2", "1d-fixed", "nope")
     found = [[(u.variant, u.seed) for u in group] for group in BatchedExecutor("cpu", 8).groups(specs)]
     assert sorted(map(sorted, found)) == sorted(
@@ -221,7 +221,7 @@ def test_the_study_says_which_of_its_runs_are_one() -> None:
     assert [execute.group(first) == execute.group(other) for other in (slower, longer, rough)] == [True, False, False]
 
 
-def test_runs_of_a_population_end_as_they_would_alone(tmp_path: Path) -> None:
+def test_runs_of_a_batch_have_the_results_of_single_runs(tmp_path: Path) -> None:
     """Metrics, curves, right answers and weights, of seeds and standard deviations."""
     alone, together = tmp_path / "alone", tmp_path / "together"
     specs = planned("learned-0.2", "learned-2", "relative")
@@ -240,7 +240,7 @@ def test_runs_of_a_population_end_as_they_would_alone(tmp_path: Path) -> None:
                 torch.testing.assert_close(ours.weights[name], weight, rtol=0, atol=1e-4)
 
 
-def test_a_population_that_was_stopped_goes_on_alone(tmp_path: Path) -> None:
+def test_a_stopped_batch_continues_as_single_runs(tmp_path: Path) -> None:
     store = Store(tmp_path / "a")
     specs = planned("learned-0.2")
 

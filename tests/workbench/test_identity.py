@@ -1,4 +1,4 @@
-"""Identity: stored results stay found while labels, modules and defaults change. Literals are pinned on purpose."""
+"""Identity: stored results remain readable while labels, modules and defaults change. The digests are pinned."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_an_empty_mapping_does_not_count() -> None:
     ],
     ids=str,
 )
-def test_what_decides_a_result_changes_the_identity(changes: dict[str, Any]) -> None:
+def test_a_change_that_decides_the_result_changes_the_identity(changes: dict[str, Any]) -> None:
     assert training_run(**changes).identity != IDENTITIES["latin-squares"]
 
 

@@ -1,4 +1,4 @@
-"""Several runs on one store, and their deaths: kill -9, Ctrl-C, a lease that is left behind."""
+"""Several processes on one store, stopped by kill -9 or Ctrl-C; locks of dead processes."""
 
 import os
 import random

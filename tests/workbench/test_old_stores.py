@@ -1,4 +1,4 @@
-"""Stores of the first layout: read whole, found under their identities, and left as they are."""
+"""Stores of the first layout: read completely, addressed by identities, and not changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packs: what a store holds without its weights, written small, read back equal, merged once."""
+"""Packs: finished results without weights, small files, equal results after a merge."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _copy(tmp_path: Path) -> Path:
     return shutil.copytree(FIRST, tmp_path / "first")
 
 
-def test_what_is_left_out_is_named(tmp_path: Path) -> None:
+def test_parts_that_a_pack_leaves_out_are_named(tmp_path: Path) -> None:
     (file,) = pack(stored(tmp_path / "a", spec()), tmp_path)
     header, (run,) = read(file)
     assert (header.format, header.study, header.preset) == (1, "toy", "quick")

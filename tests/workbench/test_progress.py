@@ -119,14 +119,14 @@ def test_a_report_without_trouble_is_one_line() -> None:
     assert str(Report(done=toys(2))) == "2 done, 0 done before."
 
 
-def test_a_run_that_another_process_holds_waits_and_does_not_run() -> None:
+def test_a_run_that_another_process_has_locked_counts_as_waiting() -> None:
     (spec,) = toys(1)
     tally = progress.ProgressState([spec], {}, Clock())
     tally.add(Event(key=spec.identity, kind="started", message="another process executes it; waiting for its result"))
     assert tally.summary() == "0 of 1 done, 0 running, 1 waiting"
 
 
-def test_what_one_long_model_needs_before_its_first_step_is_not_its_pace() -> None:
+def test_the_time_before_the_first_step_is_not_part_of_the_speed() -> None:
     (spec,), clock = toys(1), Clock()
     tally = progress.ProgressState([spec], {}, clock)
     tally.add(Event(key=spec.identity, kind="started"))

@@ -1,4 +1,4 @@
-"""Provenance: what a result says about where it comes from."""
+"""Provenance: command, commit, versions and machine of a result."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The runner: every run is executed once, whichever process dies; what is reported; what follows from a failure."""
+"""Execution of runs: each is executed once, even if a process dies; reports; failures."""
 
 import errno
 import io

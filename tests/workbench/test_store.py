@@ -1,4 +1,4 @@
-"""The store: a run is in it completely or not at all, whatever the disk does; equal runs have one identity."""
+"""Store: a run is stored completely or not at all, also on a failing disk; equal runs have one identity."""
 
 import csv
 import errno
@@ -162,7 +162,7 @@ def test_a_value_that_is_not_a_number_stays_one(tmp_path: Path) -> None:
     assert math.isnan(store.curves()[0]["value"])
 
 
-def test_what_is_finished_stays(tmp_path: Path) -> None:
+def test_finished_runs_remain(tmp_path: Path) -> None:
     store = Store(tmp_path)
     finish(store, spec(), accuracy=0.25)
     finish(store, spec(), accuracy=0.75)

@@ -3,7 +3,7 @@
     STUDY-PRESET.pack      lines of JSON, compressed with xz: a header, then one line per run
 
 A pack holds metrics, curves and small arrays of each run with its specification, labels, timing and provenance. A run
-that is merged from a pack counts as finished; a panel that needs its weights says so.
+that is merged from a pack counts as finished; a panel that needs its weights shows a note instead.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         variant: Label of the encoding in the study, such as "learned-0.2". Outside the identity.
         seed: Seed of the model and of all random numbers.
         preset: Name of the preset that needs it. Outside the identity.
-        condition: Label of what is varied beside the encoding. Outside the identity.
+        condition: Label of the condition, such as a weight decay. Outside the identity.
         procedure: Id of the procedure that executes it, such as "latin-squares.train".
         version: Version of the procedure.
         entry: "module:function" of the code that executes it. Outside the identity.
@@ -168,7 +168,7 @@ class Job(NamedTuple):
 class Batched(NamedTuple):
     """Companion of a procedure that trains several of its runs as one batched model on one device.
 
-    The companion of the function ``NAME`` is called ``NAME_batched`` and stands in the same module.
+    The companion of the function ``NAME`` is called ``NAME_batched`` and is in the same module.
 
     Attributes:
         group: Maps a run to a text; runs with equal texts can be batched.

@@ -1,4 +1,4 @@
-"""Small things to train, for the tests of this folder."""
+"""Small training problems for the tests of this folder."""
 
 import torch
 from torch import nn

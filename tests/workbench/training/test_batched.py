@@ -1,4 +1,4 @@
-"""Populations: every member as it would be alone; its checkpoints, failures and refusals are its own."""
+"""Batched training: each member has the results, checkpoints and failures of a single run."""
 
 from pathlib import Path
 
@@ -103,7 +103,7 @@ def test_reports_and_the_models_own_memory():
 
 
 class KillError(Exception):
-    """Stands for the process's end."""
+    """Raised in place of the end of the process."""
 
 
 def killed_at(step, fit):
@@ -145,7 +145,7 @@ def folders(tmp_path: Path):
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
-def test_a_member_of_a_population_goes_on_alone(folders, optimizer):
+def test_a_member_of_a_batch_continues_alone(folders, optimizer):
     configs = [TrainingConfig(**{**fields(c), "optimizer": optimizer}) for c in (FIRST, SECOND)]
     stopped_together(folders, 20, configs=configs)
     for seed, (folder, config) in enumerate(zip(folders, configs, strict=True)):
@@ -158,7 +158,7 @@ def test_a_member_of_a_population_goes_on_alone(folders, optimizer):
         torch.testing.assert_close(weights(resumed), weights(whole), rtol=1e-8, atol=1e-10)
 
 
-def test_a_checkpoint_of_a_population_is_one_of_a_single_run(folders):
+def test_a_checkpoint_of_a_batch_is_one_of_a_single_run(folders):
     stopped_together(folders, 8)
     alone = folders[0].parent / "alone"
     alone.mkdir()
@@ -182,8 +182,8 @@ def test_a_checkpoint_of_a_population_is_one_of_a_single_run(folders):
         torch.testing.assert_close(ours["model"][name], value, rtol=1e-9, atol=1e-11)
 
 
-def test_single_runs_go_on_together_from_wherever_they_stand(folders):
-    """One was stopped at step 19, one at step 6, one has not begun: they catch up and end as they would alone."""
+def test_single_runs_continue_as_a_batch_from_different_steps(folders):
+    """One was stopped at step 19, one at step 6, one has not started; the results are those of single runs."""
     for seed, (stop, folder) in enumerate(zip((20, 6), folders, strict=True)):
         with pytest.raises(KeyboardInterrupt):
             train(killed_at(stop, double_fit(seed)), FIRST, seed=seed, workdir=folder, checkpoint_seconds=0)
@@ -195,7 +195,7 @@ def test_single_runs_go_on_together_from_wherever_they_stand(folders):
         torch.testing.assert_close(weights(fit), weights(whole), rtol=1e-8, atol=1e-10)
 
 
-def test_a_population_goes_on_in_another_grouping(folders, tmp_path):
+def test_a_batch_continues_in_another_grouping(folders, tmp_path):
     stopped_together(folders, 12)
     fits = [double_fit(7), double_fit(1)]
     curves = train_batched([Member(fits[0], FIRST, 7), Member(fits[1], SECOND, 1, folders[1])])
@@ -229,7 +229,7 @@ def test_a_member_that_cannot_be_measured_ends_alone():
     assert differences(train(line_fit(), config, seed=0), found[1]) < 1e-6
 
 
-def test_a_damaged_checkpoint_is_its_members_trouble(tmp_path):
+def test_a_damaged_checkpoint_ends_its_member_alone(tmp_path):
     (tmp_path / "checkpoint.pt").write_bytes(b"not a checkpoint")
     config = plan(optimizer="sgd", lr=0.01, batch=8, epochs=4)
     found = train_batched([Member(line_fit(), config, 0, tmp_path), Member(line_fit(), config, 0)])
@@ -237,7 +237,7 @@ def test_a_damaged_checkpoint_is_its_members_trouble(tmp_path):
     assert differences(train(line_fit(), config, seed=0), found[1]) < 1e-6
 
 
-def test_a_full_disk_is_everybodys_trouble(tmp_path, monkeypatch):
+def test_a_full_disk_ends_the_whole_batch(tmp_path, monkeypatch):
     def full(path, state):
         raise OSError(28, "No space left on device")
 
@@ -269,7 +269,7 @@ def test_a_full_disk_is_everybodys_trouble(tmp_path, monkeypatch):
         (lambda: [Member(line_fit(), plan(), 0), Member(puzzle_fit("NoPE", {}, 0), plan(), 0)], "as many"),
     ],
 )
-def test_what_cannot_be_one_is_refused(members, sentence):
+def test_members_that_cannot_be_batched_are_refused(members, sentence):
     with pytest.raises(ValueError, match=sentence):
         train_batched(members())
 

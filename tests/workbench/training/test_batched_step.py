@@ -1,4 +1,4 @@
-"""Precisions of a step, and steps that are recorded; what needs CUDA is skipped where there is none."""
+"""Precisions of a step, and CUDA graphs of steps. Tests that need CUDA are skipped without it."""
 
 import contextlib
 import warnings
@@ -26,7 +26,7 @@ def test_bfloat16_is_near_and_not_the_same():
     assert differences(alone, rough[0]) < 0.02
 
 
-def test_a_precision_is_refused_where_it_is_none():
+def test_a_precision_that_the_device_does_not_have_is_refused():
     with pytest.raises(ValueError, match="tf32 is a precision of CUDA devices; this model is on cpu"):
         train(line_fit(), plan(), seed=0, precision="tf32")
     with pytest.raises((ValueError, TypeError), match=r"precision='fp8'|Type-check error"):
@@ -45,7 +45,7 @@ def test_tf32_is_on_inside_a_step_alone():
 
 
 class FakeGraph:
-    """Stands for a recording, which a machine without CUDA cannot make: replaying counts."""
+    """Replaces a CUDA graph on a machine without CUDA; it counts its replays."""
 
     def __init__(self, log):
         self.log = log

@@ -1,4 +1,4 @@
-"""Checkpoints: whole or not at all, and refused when damaged."""
+"""Checkpoints: written completely or not at all, and refused if damaged."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Fits that draw their own batches: resuming, limits in time, moving averages, Adam's own numbers."""
+"""Fits that draw their own batches: resume, time limits, moving averages, options of Adam."""
 
 import math
 
@@ -13,7 +13,7 @@ from posenc.workbench.training.loop import EVALUATION_FRACTIONS, Fit, TrainingCo
 
 
 class KillError(Exception):
-    """Stands for the process's end."""
+    """Raised in place of the end of the process."""
 
 
 def line(stop_at=None):
@@ -102,7 +102,7 @@ def test_weights_return_after_the_average_was_shown():
     assert torch.equal(model.weight, before)
 
 
-def test_adam_takes_its_own_numbers():
+def test_adam_takes_its_options():
     parameter = nn.Parameter(torch.ones(3))
     made = loop.make_optimizer([parameter], settings(betas=(0.9, 0.99), eps=1e-15))
     assert made.defaults["betas"] == (0.9, 0.99)
@@ -144,12 +144,12 @@ def test_settings_of_old_stores_keep_their_keys():
 @pytest.mark.parametrize(
     ("changes", "message"), [({"ema": 1.0}, "decay of an average"), ({"seconds": 0}, "above 0 seconds")]
 )
-def test_what_cannot_be_is_refused(changes, message):
+def test_wrong_settings_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         settings(**changes)
 
 
-def test_a_population_refuses_what_it_does_not_do():
+def test_batched_training_refuses_options_that_it_does_not_have():
     torch.manual_seed(0)
     model = nn.Linear(1, 1)
     fit = Fit.of(model, (torch.ones(8, 1),), lambda m, x: m(x).square().mean(), dict)

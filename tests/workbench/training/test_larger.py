@@ -1,4 +1,4 @@
-"""What a larger model needs of the loop: batches in parts, plateaus, checkpoints every so many steps, bfloat16."""
+"""Training of larger models: gradient accumulation, plateaus, checkpoints by steps, bfloat16."""
 
 import math
 import os
@@ -90,7 +90,7 @@ def test_parts_are_interleaved_and_know_where_they_are():
     assert torch.equal(seen[1][1], first[1::2])
 
 
-def test_what_a_loss_draws_depends_on_seed_step_and_part_alone():
+def test_random_numbers_of_a_loss_depend_on_seed_step_and_part_alone():
     draws = {
         torch.rand(1, generator=TrainingPosition(*at).generator()).item()
         for at in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1))
@@ -111,7 +111,7 @@ def test_parts_that_do_not_fit_the_batch_are_refused(parts):
         settings(accumulate=parts)
 
 
-def test_what_cannot_be_divided_is_refused(monkeypatch):
+def test_a_batch_that_cannot_be_divided_is_refused(monkeypatch):
     own = fit()
     own.draw = lambda step: torch.tensor(step)
     with pytest.raises(ValueError, match="draws its own batches takes each of them whole"):
@@ -166,7 +166,7 @@ def test_the_rate_falls_at_a_plateau_and_goes_on_from_a_checkpoint(tmp_path):
     assert torch.equal(weights(resumed), weights(calm))
 
 
-def test_a_plateau_of_nothing_is_refused_before_the_first_step():
+def test_a_plateau_of_an_unknown_metric_is_refused_before_the_first_step():
     own = fit()
     own.loss = lambda batch: pytest.fail("a step")
     with pytest.raises(ValueError, match=r"a plateau of 'accuracy', which is not measured\. Name one of loss\."):
@@ -219,7 +219,7 @@ LONG = settings(epochs=200)
 
 
 def run_long(folder):
-    """What the killed process does: a step takes a hundredth of a second, a checkpoint is written every 5."""
+    """Main function of the killed process: a step takes 0.01 s, and every fifth step writes a checkpoint."""
     own = fit(dropout=0.4)
     loss = own.loss
 
@@ -280,7 +280,7 @@ def test_bfloat16_trains_one_larger_model_whose_weights_stay_float32(tmp_path):
     assert train(again, config, seed=0, precision="bfloat16", workdir=tmp_path) == other  # from step 15
 
 
-def test_every_measurement_is_told_at_its_step_and_the_rate_is_of_steps_alone(monkeypatch):
+def test_every_measurement_is_reported_at_its_step_and_the_speed_counts_steps_alone(monkeypatch):
     own, told = fit(), []
     evaluate = own.evaluate
     now = [0.0]

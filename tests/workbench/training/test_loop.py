@@ -1,4 +1,4 @@
-"""The one loop: resuming gives the same digits, optimizers are torch's, rates and orders are what they say."""
+"""Training loop: exact resume, torch's optimizers, learning rate schedules and orders of samples."""
 
 import math
 from pathlib import Path
@@ -15,7 +15,7 @@ SAMPLES = 37
 
 
 class KillError(Exception):
-    """Stands for the process's end."""
+    """Raised in place of the end of the process."""
 
 
 def task(*, dropout=0.0, stop_at=None):
@@ -89,7 +89,7 @@ def test_the_same_seed_gives_the_same_curve_and_another_another():
     assert curves[0] != curves[2]
 
 
-def test_the_curve_has_what_was_measured_when_it_was_asked_for():
+def test_the_curve_has_the_metrics_of_every_evaluation():
     curve = train(task()[0], settings(epochs=5), seed=0)
     assert [row["epoch"] for row in curve if row["metric"] == "accuracy"] == [0, 2, 4, 5]
     assert [row["epoch"] for row in curve if row["metric"] == "loss_train"] == [2, 4, 5]

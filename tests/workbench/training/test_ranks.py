@@ -1,4 +1,4 @@
-"""One training by two processes: the losses of one, a failure that all hear of, a death that costs a few steps."""
+"""Training in two processes: the losses of one process, failures in one of them, and the death of one."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ PATIENCE = 200  # seconds until a test gives up on other processes; no result de
 
 
 def two_processes(folder: Path, *works: str) -> tuple[int, str]:
-    """The toy under torchrun, on this machine: its exit code and what it said."""
+    """Run the toy under torchrun on this machine; return its exit code and its output."""
     own = {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
     command += ["--nproc-per-node", "2", str(TOY), str(folder), *works]
@@ -38,7 +38,7 @@ def two_processes(folder: Path, *works: str) -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def together(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, str]:
-    """Three runs by two processes, the second of which fails in one of them, and what was said."""
+    """Store and output of three runs in two processes; the second run fails in one of them."""
     folder = tmp_path_factory.mktemp("together")
     status, said = two_processes(folder, "fails", "train", "dropout")
     assert status == 1, said
@@ -59,7 +59,7 @@ def test_two_processes_have_the_losses_of_one(together: tuple[Store, str], tmp_p
 
 
 @pytest.mark.slow
-def test_what_fails_in_one_process_is_told_and_the_next_run_goes_on(together: tuple[Store, str]) -> None:
+def test_a_failure_in_one_process_is_reported_and_the_next_run_starts(together: tuple[Store, str]) -> None:
     store, said = together
     assert "2 done, 0 done before, 1 FAILED." in said
     assert said.count("It failed in process 1 of 2: RuntimeError: no picture 17") == 2  # at once, and at the end
@@ -70,7 +70,8 @@ def test_what_fails_in_one_process_is_told_and_the_next_run_goes_on(together: tu
 def test_a_process_that_dies_ends_the_run_and_costs_a_few_steps(together: tuple[Store, str], tmp_path: Path) -> None:
     status, said = two_processes(tmp_path, "dies")
     assert status != 0
-    assert "Stopped (another process of this run ended, or all were told to end): 0 of 1 runs are finished" in said
+    reason = "another process of this run ended, or all processes were asked to end"
+    assert f"Stopped ({reason}): 0 of 1 runs are finished" in said
     assert "Run the same command again to continue from the last checkpoints." in said
     assert 'toy_ranks.py", line' not in said  # no traceback but torchrun's own
     saved = checkpoint.load(tmp_path / "work" / spec("dies").identity / "checkpoint.pt")
@@ -87,7 +88,7 @@ def test_a_process_that_dies_ends_the_run_and_costs_a_few_steps(together: tuple[
 # -- without other processes --------------------------------------------------------------------------------------
 
 
-def test_alone_every_meeting_is_over_at_once() -> None:
+def test_a_single_process_never_waits() -> None:
     team, values = ProcessGroup(), torch.ones(2)
     assert team.leads
     assert team.meet(SyncPoint.STEP, 1) == 1
@@ -101,7 +102,7 @@ def test_alone_every_meeting_is_over_at_once() -> None:
     assert distributed.current().size == 1
 
 
-def test_who_has_ended_its_work_is_heard_wherever_the_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_processes_notice_a_process_that_has_ended_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def places(team: ProcessGroup, place: SyncPoint, word: int = 0) -> tuple[list[int], list[int]]:
         return [place, SyncPoint.END], [word, 7]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 PATIENCE = datetime.timedelta(hours=2)
-"""Longest time that a process waits for the others, as while the first process evaluates."""
+"""Longest time that a process waits for another, for example while the first process evaluates."""
 
 
 class SyncPoint(IntEnum):
@@ -37,7 +37,7 @@ class LostProcess(KeyboardInterrupt):
     """Raised if another process of the run has died or all processes were asked to end; it ends this one as Ctrl-C."""
 
     def __init__(self) -> None:
-        super().__init__("another process of this run ended, or all were told to end")
+        super().__init__("another process of this run ended, or all processes were asked to end")
 
 
 class OtherProcessError(ValueError):

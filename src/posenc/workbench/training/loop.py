@@ -94,7 +94,7 @@ def train(
         Rows ``{epoch, metric, value}``; epoch 0 is before the first step.
 
     Raises:
-        CheckpointError: a checkpoint that is damaged or belongs to another training.
+        CheckpointError: a checkpoint that is damaged or of another training.
         FloatingPointError: a loss that is not finite.
         ValueError: a batch that cannot be divided among processes or parts.
 
