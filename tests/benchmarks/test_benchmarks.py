@@ -107,7 +107,7 @@ def test_imports_are_timed_in_turn_behind_a_gate_and_written(monkeypatch, tmp_pa
 
     def fresh(code):
         asked.append(code)
-        return 0.0 if code == importing.GATE else 1.1 if "import posenc;" in code else 1.0
+        return 0.0 if code == importing.GATE else 1.1 if "from posenc import RoPE;" in code else 1.0
 
     monkeypatch.setattr("command.refusal", lambda force: "")
     monkeypatch.setattr(importing, "fresh", fresh)
@@ -116,7 +116,7 @@ def test_imports_are_timed_in_turn_behind_a_gate_and_written(monkeypatch, tmp_pa
     assert asked[0] == importing.GATE
     assert ["posenc" in code for code in asked[1:]] == [False, True, True, False, False, True]
     first, last = capsys.readouterr().out.splitlines()
-    assert first == "import posenc: 1.100 x import torch (aim 1.15 x, met); 1100 ms next to 1000 ms"
+    assert first == "from posenc import RoPE: 1.100 x import torch (aim 1.15 x, met); 1100 ms next to 1000 ms"
     assert last.startswith("load average at the end: ")
     written = json.loads(out.read_text())
     assert written["found"]["rounds"] == pytest.approx([1.1, 1.1])
@@ -126,7 +126,7 @@ def test_imports_are_timed_in_turn_behind_a_gate_and_written(monkeypatch, tmp_pa
 def test_an_import_is_timed_in_a_fresh_process_and_not_if_it_does_not_work(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
     importing = load("importing")
-    assert 0 < importing.fresh(importing.IMPORT.format("json")) < 5
+    assert 0 < importing.fresh(importing.IMPORT.format("import json")) < 5
     importing.gate()
     with pytest.raises(ValueError, match=r"is off by 1\.0e\+00 in a fresh process \(allowed 1e-06\); the speed of an"):
         importing.gate("print(1.0)")
