@@ -24,12 +24,12 @@ def shrink(patch: pytest.MonkeyPatch) -> presets.Preset:
     small = new_preset()
     patch.setitem(presets.PRESETS, "quick", small)
     for label, condition in conditions.CONDITIONS.items():
-        change = condition.of("quick") if isinstance(condition, conditions.ChangedTraining) else None
+        change = condition.change_at("quick") if isinstance(condition, conditions.ChangedTraining) else None
         if change is not None:
             short = msgspec.structs.replace(
                 change,
                 train_size=256 if change.train_size else None,
                 training={**change.training, **({"epochs": 2} if "epochs" in change.training else {})},
             )
-            patch.setitem(conditions.CONDITIONS, label, dataclasses.replace(condition, at={"quick": short}))
+            patch.setitem(conditions.CONDITIONS, label, dataclasses.replace(condition, by_preset={"quick": short}))
     return small

@@ -61,7 +61,7 @@ def test_the_long_presets_train_the_papers_model_clean_and_literal(tmp_path: Pat
 def test_the_authors_puzzles_are_used_where_they_are(authors_folder: Path, tmp_path: Path) -> None:
     request = studies.Request(preset="paper", schemes=["nope"], seeds=[1], data=authors_folder.parent)
     (spec,) = STUDY.plan(request, Store(tmp_path))
-    data = execute.obtain(tmp_path, spec.settings["data"])
+    data = execute.load_or_generate(tmp_path, spec.settings["data"])
     assert [len(part) for part in (data.train, data.iid, data.ood)] == [8100, 900, 108]
 
 
@@ -140,7 +140,7 @@ def test_a_stopped_unit_goes_on_to_the_same_last_digit(tmp_path: Path, quick: pr
     undisturbed.mkdir(parents=True)
     part.mkdir()
     whole = execute.train(literal, undisturbed, lambda *_: None)
-    dataset = execute.obtain(tmp_path, literal.settings["data"])
+    dataset = execute.load_or_generate(tmp_path, literal.settings["data"])
     torch.manual_seed(0)
     trained = execute.EncoderOnPuzzles(literal, dataset)
     fit = trained.fit()
@@ -154,11 +154,11 @@ def test_a_stopped_unit_goes_on_to_the_same_last_digit(tmp_path: Path, quick: pr
 
 
 def test_one_dataset_serves_every_process(tmp_path: Path, quick: presets.Preset) -> None:
-    first = execute.obtain(tmp_path, quick.main.data)
-    second = execute.obtain(tmp_path, quick.main.data)
+    first = execute.load_or_generate(tmp_path, quick.main.data)
+    second = execute.load_or_generate(tmp_path, quick.main.data)
     assert first.train.digest() == second.train.digest()
     with pytest.raises(ValueError, match="no longer at"):
-        execute.obtain(tmp_path, {"authors": {"train": "gone"}})
+        execute.load_or_generate(tmp_path, {"authors": {"train": "gone"}})
 
 
 def test_every_unit_is_plain_json(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_condition_is_what_it_changes(tmp_path: Path) -> None:
     plain = {(spec.condition, spec.variant): spec.settings for spec in specs}
     for (label, variant), own in plain.items():
         condition, main = conditions.condition(label), plain["main", variant]
-        change = condition.of("quick") if isinstance(condition, conditions.ChangedTraining) else None
+        change = condition.change_at("quick") if isinstance(condition, conditions.ChangedTraining) else None
         differing = {path for path in _paths(own) if _at(own, path) != _at(main, path)}
         assert differing == {path for path in (change.paths if change else ()) if _at(own, path) != _at(main, path)}
 
@@ -227,7 +227,7 @@ def test_a_page_prints_what_each_condition_changes_from_its_runs(tmp_path: Path,
 def test_where_the_authors_puzzles_are_missing_a_remark_says_what_was_generated(tmp_path: Path) -> None:
     store, request = Store(tmp_path), studies.Request(preset="paper", schemes=["nope"], seeds=[1])
     (spec,) = STUDY.plan(request, store)
-    assert spec.settings["data"] == settings.GENERATED_INSTEAD
+    assert spec.settings["data"] == settings.GENERATED_PUZZLES
     (remark,) = STUDY.remarks(store, [spec])
     assert "--data DIR" in remark
     quick = STUDY.plan(studies.Request(preset="quick", schemes=["nope"], seeds=[1]), store)

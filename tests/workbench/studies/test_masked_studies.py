@@ -222,7 +222,7 @@ def test_a_report_without_the_file_is_about_the_users_recordings_and_makes_no_da
         assert "imulated" not in html
         assert "Data: own.npz. 12 channels, 3 training recordings with 360 time points, 2 test recordings" in html
         assert "posenc run masked own.npz --preset quick" in html
-        assert "where these are known. Data: own.npz. Scale: " in html
+        assert "if these are known. Data: own.npz. Scale: " in html
 
 
 def test_a_report_of_simulated_recordings_says_so_and_simulates_nothing(tmp_path, monkeypatch, refused):
@@ -299,7 +299,9 @@ def test_a_store_keeps_recordings_once_split_by_subject(tmp_path, monkeypatch, f
 def test_a_single_recording_is_refused_with_a_way_out(tmp_path, monkeypatch):
     np.savez(tmp_path / "one.npz", recordings=np.random.default_rng(0).normal(size=(1, 5, 60)))
     request = studies.Request(preset="quick", source=tmp_path / "one.npz")
-    with pytest.raises(ValueError, match=r"nothing unseen is left to test with. Add recordings of others, or cut it"):
+    with pytest.raises(
+        ValueError, match=r"so that none is left to test with. Add recordings of other subjects, or cut it"
+    ):
         recordings.STUDY.plan(request, Store(tmp_path / "runs"))
 
 

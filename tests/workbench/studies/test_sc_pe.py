@@ -96,7 +96,13 @@ def test_padding_and_rate_are_those_that_labels_say():
         assert row.config.padding == (2 if label == "as-published" or label.endswith("-padded") else 0), label
         assert lr == (3e-4 if label.endswith("-slow") else None), label
     assert set(variants.RATES) == {f"{base}{speed}" for base in ("plain", "code") for speed in ("", "-slow")}
-    for panel in (variants.IN_FEATURES, variants.UNPADDED, variants.ON_PIXELS, variants.INITIAL_SCALES, variants.RATES):
+    for panel in (
+        variants.FEATURE_VARIANTS,
+        variants.UNPADDED,
+        variants.PIXEL_VARIANTS,
+        variants.INITIAL_SCALES,
+        variants.RATES,
+    ):
         assert set(panel) <= set(variants.VARIANTS)
 
 
@@ -171,7 +177,7 @@ def test_every_panel_of_everything_and_again_without_the_pictures(tmp_path, fash
     (sample,) = (store.root / "data").glob("samples-*.npy")
     sample.unlink()
     without = STUDY.page(request, store, STUDY.stored(request, store), {}).read_text()
-    assert "The images are not shown: this store holds none" in without
+    assert "The images are not shown: this store has none" in without
     assert "note times" in without
 
 
@@ -228,7 +234,7 @@ def test_photographs_that_no_page_shows(tmp_path, fashion, small, monkeypatch):
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", panels=["over"], schemes=["mask"], data=fashion)
     specs = run(request, store)
-    monkeypatch.setattr(image_plots, "NEVER_SHOWN", "fashion")
+    monkeypatch.setattr(image_plots, "WITHHELD_DATA", "fashion")
     page = STUDY.page(request, store, specs, {}).read_text()
     assert "The photographs of fashion-mnist are not shown on pages" in page
     assert "the factor of each pixel" in page
@@ -237,7 +243,7 @@ def test_photographs_that_no_page_shows(tmp_path, fashion, small, monkeypatch):
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({"schemes": ["plane"]}, "Did you mean plain.* or name a scheme that embeds, as SCTorus"),
+        ({"schemes": ["plane"]}, "Did you mean plain.* A scheme with an embedding is also possible, such as SCTorus"),
         ({"schemes": ["RoPE"]}, "a LeNet has pixels and features and no attention, and RoPE acts at"),
         ({"schemes": ["SCPE(n=20)"]}, "SCPE starts at 0 and stops at 19; position 27"),
         ({"panels": ["tokens"], "schemes": ["sphare"]}, "Did you mean sphere.* The variants are sphere,"),
@@ -377,7 +383,7 @@ def test_claims_point_at_panels_that_there_are():
         assert claim.lang == "zh-Hans"
     assert {claim.panel for claim in CLAIMS} == {"beside", "rates", "starts", "over", "tokens"} < set(STUDY.panels)
     assert studies.find("sc-pe") is STUDY
-    assert {label for a, b, _ in plots.CONTROLS for label in (a, b)} <= set(variants.IN_FEATURES)
+    assert {label for a, b, _ in plots.CONTROLS for label in (a, b)} <= set(variants.FEATURE_VARIANTS)
 
 
 @pytest.mark.data

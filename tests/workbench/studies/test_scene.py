@@ -252,8 +252,8 @@ def test_the_page_shows_targets_rendered_views_errors_depth_and_a_turntable(tmp_
     page = STUDY.page(request, store, STUDY.stored(request, store), {})
     text = page.read_text()
     for words in (">Scores on held-out views<", ">PSNR by training time<", ">Held-out views<", ">Predicted depth<",
-                  ">Turntable of the trained scene<", ">View direction as an input of the color network<",
-                  ">Sampling along rays<", "importance, occupied cells",
+                  ">Turntable of the trained scene<", ">Scores with and without view directions<",
+                  ">Scores by sampling along rays<", "importance, occupied cells",
                   "PSNR by sigma of Gaussian features", "data:image/gif;base64,", "Only in the panel above: ",
                   "no highlights, without directions", "on the torus in the quick preset"):  # fmt: skip
         assert words in text, words

@@ -77,7 +77,7 @@ def test_a_stored_label_is_a_scene_and_a_change():
     for change in (*conditions.DIRECTION_CHANGES, *conditions.SAMPLING_CHANGES):
         for scene in ("spot", "your torus", "lego without a name"):
             condition = conditions.condition(scene + change.ending)
-            assert condition == change.of(scene)
+            assert condition == change.for_scene(scene)
             assert STUDY.condition(condition.label).changes == change.changes
     assert all(bool(each.changes) is bool(each.ending) for each in conditions.SAMPLING_CHANGES)
 

@@ -76,7 +76,7 @@ def test_the_quick_plan_is_eight_rows_and_two_with_the_term(quick, tmp_path):
 def test_points_are_made_once_and_again_for_another_mesh(quick, tmp_path, capsys):
     store, path = Store(tmp_path / "runs"), mesh_file(tmp_path)
     first = {spec.settings["points"] for spec in STUDY.plan(asked(path), store)}
-    assert capsys.readouterr().out.count("Measuring how far 2,000 points are from the 12 faces of brick.obj.") == 1
+    assert capsys.readouterr().out.count("Computing the distances of 2,000 points to the 12 faces of brick.obj.") == 1
     assert {spec.settings["points"] for spec in STUDY.plan(asked(path), store)} == first
     assert capsys.readouterr().out == ""
     path.write_text(path.read_text() + "# another file\n")
@@ -382,9 +382,9 @@ def test_claims_follow_from_the_numbers_both_ways():
     assert judged("grids suit making shapes", good) == "supported"
     assert judged("grids suit making shapes", good[:-3] + told(siren=0.0005)) == "contradicted"
     iou = told(metric="iou", hash=0.9, dense=0.8, multires=0.95)
-    assert judged("a hash mends a table that is too small for a shape", iou) == "supported"
+    assert judged("hashing compensates for a table that is too small for a shape", iou) == "supported"
     iou = told(metric="iou", hash=0.1, dense=0.8, multires=0.95)
-    assert judged("a hash mends a table that is too small for a shape", iou) == "contradicted"
+    assert judged("hashing compensates for a table that is too small for a shape", iou) == "contradicted"
 
 
 def test_the_eikonal_claim_reads_the_change():

@@ -354,9 +354,9 @@ def _table(
             cells = (number(estimate.mean, digits), number(estimate.sd, digits), reach if estimate.known else "–", each)
             body.append((name, f"{x:g}", *cells))
     for name, points in reference.items():
-        where = f"{name}, published" if name in series else name
+        label = f"{name}, published" if name in series else name
         body += [
-            (where, f"{x:g}", number(m, digits), number(sd, digits), "–", "reference") for x, (m, sd) in points.items()
+            (label, f"{x:g}", number(m, digits), number(sd, digits), "–", "reference") for x, (m, sd) in points.items()
         ]
     return Table(
         caption, ("Curve", capitalize(x_label), "Mean", "SD", f"{level:.0%} interval", "Seed: value"), tuple(body)

@@ -107,8 +107,8 @@ def reproduction_table(
 
     comparisons = {
         (scheme, metric): (
-            here := list(by_scheme[scheme].values()),
-            compare_with_published(here, *printed[scheme], n_published),
+            measured := list(by_scheme[scheme].values()),
+            compare_with_published(measured, *printed[scheme], n_published),
         )
         for metric, printed in published.items()
         for by_scheme in [values_by_scheme(rows, metric, condition)]

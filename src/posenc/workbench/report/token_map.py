@@ -120,11 +120,11 @@ def _draw_map(points: np.ndarray, channels: Sequence[str], modules: Sequence[str
 
 
 def _label_points(axes: Axes, points: np.ndarray, names: Sequence[str]) -> None:
-    where = [tuple(map(float, axes.transData.transform(point))) for point in points]
+    locations = [tuple(map(float, axes.transData.transform(point))) for point in points]
     box = axes.get_window_extent()
     short = [_shorten(name) for name in names]
-    places = place_point_labels([(x, y) for x, y in where], short, LABEL_SIZE, (box.x0, box.y0, box.x1, box.y1))
-    for name, point, (x, y), (left, middle) in zip(short, points, where, places, strict=True):
+    places = place_point_labels([(x, y) for x, y in locations], short, LABEL_SIZE, (box.x0, box.y0, box.x1, box.y1))
+    for name, point, (x, y), (left, middle) in zip(short, points, locations, places, strict=True):
         away = abs(middle - y) > 14 or left - x > 12 or x - left > 14 + CHARACTER_WIDTH * LABEL_SIZE * len(name)
         leader_line = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
         axes.annotate(name, (float(point[0]), float(point[1])), xytext=(left - x, middle - y), color=FOREGROUND,

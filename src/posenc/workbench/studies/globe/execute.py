@@ -31,7 +31,7 @@ from posenc.workbench.training.loop import Report, TrainingConfig
 CHUNK = 16384
 """Places whose outputs are computed at once."""
 SCORING_SECONDS = 2.0
-"""Approximate time of a run besides its training."""
+"""Approximate time of a run without its training, in seconds."""
 Target = task.Field | task.Labels
 
 

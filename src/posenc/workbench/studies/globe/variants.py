@@ -66,7 +66,7 @@ def variant(label: str, *, outputs: int, parameters: int, detail: float) -> Glob
     """The encoding of a label with its network.
 
     Args:
-        label: Label of a variant, or a scheme of the catalogue as text.
+        label: Label of a variant, or a scheme of the catalog as text.
         outputs: Outputs of the network.
         parameters: Trained parameters, at most.
         detail: Factor on the finest detail of every encoding that has one.

@@ -37,7 +37,7 @@ class ImagePreset(Preset):
         held_out_limit: Duration of a fit with held-out pixels.
         sweep_limit: Duration of a fit of the parameter sweep.
         sweep_parameters: Parameter counts of the sweep over grids.
-        smaller_parameters: Parameter counts of the compared variants besides `parameters`.
+        smaller_parameters: Parameter counts of the compared variants in addition to `parameters`.
     """
 
     longest_side: int | None
@@ -93,9 +93,9 @@ LIMITS = (
     "The PSNR after a given time depends on the machine. The order of the encodings by steps per second hardly does.",
     "Learning rates are those of arXiv 2006.10739 for photographs (1e-2 for none and basic, 1e-3 for other Fourier "
     "features) and of instant-ngp (1e-2 for grids). None was tuned on these images.",
-    "These differ from arXiv 2006.10739 for Fourier features: the betas and eps of Adam (those of instant-ngp), a "
-    "linear output in place of a sigmoid, an average of the weights, which is what is evaluated, and stratified "
+    "The training of Fourier features differs from arXiv 2006.10739 in the betas and eps of Adam (those of "
+    "instant-ngp), a linear output in place of a sigmoid, evaluation of an average of the weights, and stratified "
     "batches in place of all pixels: 4,096 pixels, for grids 16,384 except on held-out pixels. On held-out pixels the "
-    "number of steps is half of theirs, which is 2,000.",
+    "number of steps is half of the published 2,000.",
 )
 """Sentences on the scope of the results."""

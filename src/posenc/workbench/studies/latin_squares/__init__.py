@@ -30,7 +30,7 @@ STUDY = Study(
     question="Which encodings generalize on Latin squares?",
     lead=(
         "Each puzzle is a half-empty 4 x 4 Latin square of 16 tokens; the network names the symbol of one marked "
-        "cell. Nothing but the positional encoding shows it which cells share a row or a column."
+        "cell. Only the positional encoding shows it which cells share a row or a column."
     ),
     scope=(
         "quick is a two-layer model of width 32 on 3,000 puzzles in a condition chosen to show the gap between "
@@ -50,11 +50,11 @@ STUDY = Study(
         "quick": (
             "A two-layer model of width 32 on 3,000 generated puzzles; the paper's model (width 160, four layers, "
             "8,100 puzzles) is that of the presets standard and paper. This condition was chosen to show the gap "
-            "between encodings (panel gap-closes: where it closes), and the seed of the puzzles after another seed had "
-            "left a run of 2d-fixed unfinished at 80 epochs.",
-            "Held-out puzzles were drawn first and training puzzles kept away from them (Jaccard distance above 0.8), "
-            "which makes rules that ignore positions score differently on the two sets: their scores are the dashed "
-            "lines.",
+            "between encodings; the panel gap-closes shows a condition in which it closes. The seed of the puzzles was "
+            "chosen after a run of 2d-fixed with another seed had not finished learning at 80 epochs.",
+            "Held-out puzzles were generated first, and training puzzles close to them were rejected (Jaccard distance "
+            "of 0.8 or less). Rules that ignore positions therefore score differently on the two sets; the dashed "
+            "lines show their scores.",
         ),
     },
     remarks=remarks,

@@ -1,4 +1,4 @@
-"""Panels of attention: agreement of trained attention maps with those of 2d-fixed, and the maps themselves."""
+"""Panels of attention: similarity of trained attention maps to those of 2d-fixed, and the maps themselves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from posenc.workbench.studies.latin_squares.results import (
     table_name,
 )
 from posenc.workbench.studies.latin_squares.sigma_plots import OOD_ACCURACY, SIGMA
-from posenc.workbench.studies.latin_squares.variants import ACCURACY, ATTENTION_SHOWN, TABLE_1, learned, sigma_of
+from posenc.workbench.studies.latin_squares.variants import ACCURACY, ATTENTION_MAP_VARIANTS, TABLE_1, learned, sigma_of
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -32,16 +32,16 @@ def attention(data: PageData) -> list[Panel]:
     rows = rows_of(data, (*map(learned, sigmas), *ACCURACY, *further_variants(data)), MAIN)
     cosine = values_by_scheme(rows, "attention_cosine")
     if not cosine:
-        return [absent_panel("Agreement of attention with 2d-fixed", "2d-fixed of the same seeds")]
+        return [absent_panel("Attention maps: cosine similarity with 2d-fixed", "2d-fixed of the same seeds")]
     ceiling = cosine.get("2d-fixed", {})
-    seeds = f" Two models of 2d-fixed with other seeds agree to {fmean(ceiling.values()):.2f}." if ceiling else ""
+    seeds = f" Two 2d-fixed models with different seeds have {fmean(ceiling.values()):.2f}." if ceiling else ""
     return [
         line_plot(
             {
                 "learned tables": by_sigma(data, "attention_cosine", sigmas),
                 "learned tables, untrained": by_sigma(data, "attention_cosine_untrained", sigmas),
             },
-            title="Agreement of attention with 2d-fixed, along the initial standard deviation",
+            title="Attention maps: cosine similarity with 2d-fixed by initial standard deviation",
             x_label=SIGMA,
             y_label="cosine similarity of attention maps",
             reference={table_name(data, "Table A3"): {s: (mean, 0.0) for s, mean in published.TABLE_A3.items()}},
@@ -54,7 +54,7 @@ def attention(data: PageData) -> list[Panel]:
 
 
 def _against_accuracy(rows: Sequence[Row]) -> list[Panel]:
-    """Agreement of attention against accuracy: learned tables by two measures, then the other encodings."""
+    """Accuracy by similarity of attention maps: learned tables by two measures, then the other encodings."""
     accuracies, cosine = values_by_scheme(rows, OOD), values_by_scheme(rows, "attention_cosine")
     learned_cosine = {label: seeds for label, seeds in cosine.items() if label.startswith("learned-")}
     others = [label for label in cosine if (label in TABLE_1 and label != "2d-fixed") or label == "learned-0.2"]
@@ -64,7 +64,7 @@ def _against_accuracy(rows: Sequence[Row]) -> list[Panel]:
         scatter_plot(
             learned_cosine,
             {label: accuracies[label] for label in learned_cosine},
-            title="Attention agreement against accuracy",
+            title="Accuracy by cosine similarity of attention maps",
             x_label="cosine similarity with 2d-fixed",
             y_label=OOD_ACCURACY,
             null=null,
@@ -76,33 +76,33 @@ def _against_accuracy(rows: Sequence[Row]) -> list[Panel]:
         scatter_plot(
             {label: divergence[label] for label in divergence if label in learned_cosine},
             {label: accuracies[label] for label in learned_cosine},
-            title="Jensen-Shannon divergence of attention against accuracy",
-            x_label="divergence from 2d-fixed (bits)",
+            title="Accuracy by Jensen-Shannon divergence of attention maps",
+            x_label="Jensen-Shannon divergence from 2d-fixed (bits)",
             y_label=OOD_ACCURACY,
             published="The paper shows this in Fig. A8, without a number.",
         ),
         scatter_plot(
             {label: cosine[label] for label in others},
             {label: accuracies[label] for label in others},
-            title="Other encodings: attention agreement against accuracy",
+            title="Accuracy by cosine similarity of attention maps: other encodings",
             x_label="cosine similarity with 2d-fixed",
             y_label=OOD_ACCURACY,
             null=null,
             null_label="untrained models",
-            published="The paper: 1d-fixed nearest, then learned-0.2 (Fig. A9C-D).",
+            published="In the paper 1d-fixed is most similar, then learned-0.2 (Fig. A9C-D).",
         ),
     ]
 
 
 def _untrained(rows: Sequence[Row]) -> tuple[float, float] | None:
-    """Mean and standard deviation of the agreement of untrained models; None below two of them."""
+    """Mean and standard deviation of the cosine similarity of untrained models; None for fewer than two."""
     untrained: dict[str, BySeed] = values_by_scheme(rows, "attention_cosine_untrained")
     values = [value for seeds in untrained.values() for value in seeds.values()]
     return (fmean(values), stdev(values)) if len(values) > 1 else None
 
 
 def _attention_maps(data: PageData) -> Panel:
-    maps = {label: measured_arrays(data, label).get("attention", ()) for label in ATTENTION_SHOWN}
+    maps = {label: measured_arrays(data, label).get("attention", ()) for label in ATTENTION_MAP_VARIANTS}
     groups = [
         (f"{label}, layer {layer + 1}", one) for label, layers in maps.items() for layer, one in enumerate(layers)
     ]
@@ -113,7 +113,7 @@ def _attention_maps(data: PageData) -> Panel:
         title="Attention maps",
         caption=(
             "Rows are queries and columns keys, both cell by cell of the 4 x 4 grid in row-major order. Mean over the "
-            "out-of-distribution puzzles, first seed. 2d-fixed, the paper's reference, stands first."
+            "out-of-distribution puzzles, first seed. The first maps are those of 2d-fixed, the paper's reference."
         ),
         low_label="0",
         high_label="largest weight of each map",
@@ -123,4 +123,4 @@ def _attention_maps(data: PageData) -> Panel:
 
 def absent_panel(title: str, missing: str) -> Panel:
     """A panel whose measurements the store lacks."""
-    return Panel(title, (Text((f"This needs {missing}, which the store does not hold.",)),))
+    return Panel(title, (Text((f"This needs {missing}, which the store does not have.",)),))

@@ -22,7 +22,7 @@ from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
 PREDICTED = (("2d-fixed", "1d-fixed"), ("learned-0.2", "learned-2"), ("learned-0.2", "1d-fixed"))
-"""Pairs (better, worse) that were named before the first run."""
+"""Pairs (better, worse) that were predicted before the first run."""
 
 PAPER = "arXiv 2406.08272 (ICLR 2025 submission)"
 MARGIN = 0.03
@@ -38,31 +38,31 @@ def predictions(data: PageData) -> Sequence[Prediction]:
     return [Prediction(OOD, *pair, metric_name="accuracy out of distribution") for pair in PREDICTED]
 
 
-def _ahead(a: str, b: str, text: str = "", *, metric: str = OOD, condition: str = MAIN, other: str = "") -> Quantity:
-    """a has the higher value. other: the condition of b, where it is another one than that of a."""
+def _above(a: str, b: str, text: str = "", *, metric: str = OOD, condition: str = MAIN, other: str = "") -> Quantity:
+    """Quantity that is above 0 if a has the higher value. other: condition of b, by default that of a."""
     estimate = difference(metric, a, b, condition=condition, condition_b=other or condition)
     return Quantity(text or f"{a} − {b}, accuracy", estimate, low=0.0)
 
 
 def _equivalent(a: str, b: str, text: str = "", *, condition: str = MAIN) -> Quantity:
-    """The accuracies of a and b differ by less than MARGIN."""
+    """Quantity within MARGIN of 0 if the accuracies of a and b are equivalent."""
     text = text or f"{a} − {b}, accuracy, 90% interval within {MARGIN:.2f} of 0"
     return Quantity(text, equivalence(OOD, a, b, condition=condition), low=-MARGIN, high=MARGIN)
 
 
 def _gap_shrinks(pair: tuple[str, str], condition: str, text: str) -> Quantity:
-    """The difference of a pair is smaller in a condition than in the main one."""
+    """Quantity that is above 0 if the difference of a pair is smaller in a condition than in the main one."""
     return Quantity(text, difference_of_differences(OOD, pair, MAIN, condition), low=0.0)
 
 
 def _correlated(metric: str, text: str, *, rises: bool, control: str | None = None) -> Quantity:
-    """The accuracy of learned tables rises or falls with a metric, over standard deviations."""
+    """Rank correlation of the accuracy of learned tables with a metric, over standard deviations."""
     estimate = rank_correlation(metric, OOD, LEARNED, control_metric=control)
     return Quantity(text, estimate, low=0.0) if rises else Quantity(text, estimate, high=0.0)
 
 
 def _command(*panels: str) -> str:
-    """Command that makes the runs; beside it the preset: quick by default, else --preset standard or paper."""
+    """Command for the runs at the preset quick; for other presets add --preset standard or paper."""
     return f"posenc run latin-squares --panels {' '.join(panels)} --seeds 0 1 2 3 4 5"
 
 
@@ -73,12 +73,12 @@ CLAIMS = (
         quote="the optimal generalization performance was produced with PEs initialized with small norms",
         about="Accuracy out of distribution falls as the standard deviation of the initial table grows.",
         quantities=(
-            _ahead("learned-0.2", "learned-2"),
+            _above("learned-0.2", "learned-2"),
             Quantity("Spearman of accuracy with sigma", rank_correlation_with(OOD, SIGMA_OF), high=0.0),
         ),
-        control="Another condition (more puzzles, a larger learning rate, pre-norm): the gap would have to remain.",
+        control="The gap must remain in another condition (more puzzles, a larger learning rate, pre-norm).",
         controls=(
-            _ahead(
+            _above(
                 "learned-0.2",
                 "learned-2",
                 "learned-0.2 − learned-2 in the condition 'gap closes'",
@@ -93,9 +93,9 @@ CLAIMS = (
         source=f"{PAPER}, section 3.2, Table 1",
         quote="we did not find a robust statistical difference between the ground truth 2d-fixed model (97.7%) and "
         "the learn-0.2 model (95.6%)",
-        about="No difference found is not the same as no difference: an equivalence test decides.",
+        about="The lack of a significant difference does not show equality, so an equivalence test decides.",
         quantities=(_equivalent("2d-fixed", "learned-0.2"),),
-        control="The paper's 2d-fixed was trained and scored with dropout; the same against it.",
+        control="The paper's 2d-fixed was trained and scored with dropout, so that version is compared too.",
         controls=(_equivalent("2d-fixed-literal", "learned-0.2"),),
         panel="accuracy",
         command=_command("accuracy", "as-run"),
@@ -105,8 +105,8 @@ CLAIMS = (
         source=f"{PAPER}, section 3.2, Table 1",
         quote="there was a significant difference between the learn-0.2 model with the next highest-performing model "
         "(relative)",
-        about="learned-0.2 is ahead of relative, random, rope and 1d-fixed.",
-        quantities=tuple(_ahead("learned-0.2", other) for other in ("relative", "random", "rope", "1d-fixed")),
+        about="learned-0.2 is more accurate than relative, random, rope and 1d-fixed.",
+        quantities=tuple(_above("learned-0.2", other) for other in ("relative", "random", "rope", "1d-fixed")),
         control="The relative encoding as released is causal, without values and output projection; the quantity above "
         "uses the one as published.",
         controls=(),
@@ -118,12 +118,12 @@ CLAIMS = (
         source=f"{PAPER}, section 3.3, Fig. 3C",
         quote="the degree of agreement of learned attention maps with the ground truth (2d-fixed) predicted improved "
         "generalization (rho = 0.96, p < 0.0001)",
-        about="Over standard deviations, models whose attention is more like that of 2d-fixed score higher.",
+        about="Over standard deviations, models whose attention is more similar to that of 2d-fixed are more accurate.",
         quantities=(
             _correlated("attention_cosine", "Spearman of attention cosine with accuracy, over sigma", rises=True),
         ),
-        control="Maps before training agree more or less too. What training added to the agreement must predict "
-        "accuracy; otherwise the initial table explains it, not what was learned.",
+        control="Untrained models have attention maps of some similarity too. The similarity gained in training must "
+        "predict accuracy; otherwise the initial table explains it.",
         controls=(
             _correlated(
                 "attention_cosine_gained",
@@ -139,14 +139,14 @@ CLAIMS = (
         source=f"{PAPER}, section 3.3, Fig. 3F",
         quote="more similar ground truth PE approximation (measured by L2 norm) near perfectly predicted downstream "
         "generalization (rho = -0.98, p < 0.0001)",
-        about="Over standard deviations, tables nearer to 2d-fixed (orthogonal Procrustes) score higher.",
+        about="Over standard deviations, tables nearer to 2d-fixed (orthogonal Procrustes) are more accurate.",
         quantities=(
             _correlated(
                 "procrustes_distance", "Spearman of Procrustes distance with accuracy, over sigma", rises=False
             ),
         ),
-        control="An untrained N(0, sigma) table has nearly the same distance: it measures the norm. Given the norm, "
-        "the distance would still have to predict; so would a disparity without scale.",
+        control="An untrained N(0, sigma) table has nearly the same distance, so the distance measures the norm. The "
+        "distance must predict accuracy when the norm is controlled for, and so must a scale-free disparity.",
         controls=(
             _correlated(
                 "procrustes_distance",
@@ -163,7 +163,7 @@ CLAIMS = (
         name="small tables discover the true positions",
         source=f"{PAPER}, section 3.3",
         quote="low-norm initializations can discover ground truth PEs",
-        about="The trained table of learned-0.2 is nearer to 2d-fixed than it began, whatever its size.",
+        about="Without regard to scale, the trained table of learned-0.2 is nearer to 2d-fixed than random tables are.",
         quantities=(
             Quantity(
                 "learned-0.2: disparity from 2d-fixed, in SDs of random tables",
@@ -171,7 +171,7 @@ CLAIMS = (
                 high=0.0,
             ),
         ),
-        control="The same of learned-2, which should not.",
+        control="The disparity of learned-2 must be larger.",
         controls=(
             Quantity(
                 "learned-0.2 − learned-2, disparity",
@@ -186,19 +186,19 @@ CLAIMS = (
         name="small initial tables are robust to noise",
         source=f"{PAPER}, section 3.2, Fig. A10",
         quote="models that were most robust to noise were those initialized from a low-norm distribution",
-        about="With noise of 0.5 on the token embeddings learned-0.2 keeps more of its accuracy than learned-2.",
+        about="With noise of 0.5 on the token embeddings, learned-0.2 is more accurate than learned-2.",
         quantities=(
-            _ahead(
+            _above(
                 "learned-0.2",
                 "learned-2",
                 "learned-0.2 − learned-2, accuracy with noise 0.5",
                 metric=noise_metrics()[0.5],
             ),
         ),
-        control="Accuracy lost to the noise, not accuracy left: learned-2 has less to lose.",
+        control="learned-2 has less accuracy to lose, so the accuracy lost to noise must be smaller too.",
         controls=(
             Quantity(
-                "accuracy lost to noise 0.5, learned-0.2 less than learned-2",
+                "learned-0.2 − learned-2, accuracy lost to noise 0.5",
                 difference(lost_metrics()[0.5], "learned-0.2", "learned-2"),
                 high=0.0,
             ),
@@ -212,15 +212,11 @@ CLAIMS = (
         quote="vanilla SGD outperformed the generalization ability of models trained with Adam for small values",
         about="At a standard deviation of 0.01 SGD generalizes better than Adam; at 0.2 it does not.",
         quantities=(
-            _ahead("learned-0.01", "learned-0.01", "SGD − Adam at 0.01, accuracy", condition=SGD, other=MAIN),
-            _ahead("learned-0.2", "learned-0.01", "learned-0.2 − learned-0.01 under Adam, accuracy"),
+            _above("learned-0.01", "learned-0.01", "SGD − Adam at 0.01, accuracy", condition=SGD, other=MAIN),
+            _above("learned-0.2", "learned-0.01", "learned-0.2 − learned-0.01 under Adam, accuracy"),
         ),
-        control="If SGD were better at every standard deviation, tiny tables would have nothing to do with it.",
-        controls=(
-            _gap_shrinks(
-                ("learned-0.2", "learned-0.01"), SGD, "accuracy lost from 0.2 to 0.01, with Adam less that with SGD"
-            ),
-        ),
+        control="SGD must not be better at every standard deviation; otherwise small tables are not the reason.",
+        controls=(_gap_shrinks(("learned-0.2", "learned-0.01"), SGD, "accuracy lost from 0.2 to 0.01, Adam − SGD"),),
         panel="optimisers",
         command=_command("optimisers"),
     ),
@@ -229,7 +225,7 @@ CLAIMS = (
         source=f"{PAPER}, section 3.2, Tables A5 and A6",
         quote="when applying L2 regularization (via weight decay), the generalization performance of learnable PEs was "
         "virtually indistinguishable from the ground truth 2d-fixed PE",
-        about="With a weight decay of 0.1 learned-0.2 and 2d-fixed score alike.",
+        about="With a weight decay of 0.1, learned-0.2 and 2d-fixed have equivalent accuracies.",
         quantities=(
             _equivalent(
                 "2d-fixed",
@@ -238,12 +234,12 @@ CLAIMS = (
                 condition=WEIGHT_DECAY,
             ),
         ),
-        control="The gap must also have been there without it, and have shrunk.",
+        control="Without weight decay there must be a gap, and weight decay must reduce it.",
         controls=(
             _gap_shrinks(
                 ("2d-fixed", "learned-0.2"),
                 WEIGHT_DECAY,
-                "2d-fixed − learned-0.2 with weight decay 0, less the same with 0.1",
+                "2d-fixed − learned-0.2, gap with weight decay 0 minus gap with weight decay 0.1",
             ),
         ),
         panel="weight-decay",
@@ -254,7 +250,7 @@ CLAIMS = (
         source=f"{PAPER}, appendix, Fig. A14",
         quote="adding attention heads tends to reduce generalization performance across the board. The only "
         "architecture in which we see improvements are models with rope PE",
-        about="learned-0.2 with two and with four heads scores no higher than with one.",
+        about="learned-0.2 is no more accurate with two or four heads than with one.",
         quantities=tuple(
             Quantity(
                 f"learned-0.2, {condition} − one head, accuracy",
@@ -263,8 +259,8 @@ CLAIMS = (
             )
             for condition in (TWO_HEADS, FOUR_HEADS)
         ),
-        control="rope, which improves in the figure.",
-        controls=(_ahead("rope", "rope", "rope, 4 heads − one head, accuracy", condition=FOUR_HEADS, other=MAIN),),
+        control="rope must be more accurate with more heads, as in the figure.",
+        controls=(_above("rope", "rope", "rope, 4 heads − one head, accuracy", condition=FOUR_HEADS, other=MAIN),),
         panel="heads",
         command=_command("heads"),
     ),
@@ -284,7 +280,7 @@ CLAIMS = (
             name=f"{label} as released is {label} as published",
             source=f"{PAPER}, appendix A.1 against github ljhearne/LSTNN_public",
             quote=quote,
-            about="The code released under this name scores as the formulas in the text do.",
+            about="The released code and the formulas in the text have equivalent accuracies.",
             quantities=(_equivalent(label, f"{label}-literal"),),
             control="The claim is its own control: both forms are trained side by side.",
             controls=(),

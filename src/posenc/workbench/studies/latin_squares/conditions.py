@@ -1,4 +1,4 @@
-"""The conditions of the Latin-square study: what each changes in the main one, and which variants it trains."""
+"""The conditions of the Latin-square study: the changes of each to the main condition, and its variants."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WEIGHT_DECAY, SGD, TWO_HEADS, FOUR_HEADS, GAP_CLOSES = "weight decay 0.1", "sgd", "2 heads", "4 heads", "gap closes"
 """Labels of the conditions: stored names."""
 
-NAMES = {
+SETTING_NAMES = {
     "train_size": "training puzzles",
     "model.norm": "layer norm",
     "model.token_std": "standard deviation of token embeddings",
@@ -31,11 +31,11 @@ NAMES = {
     "training.optimiser": "optimizer",
     "training.evaluate_every": "epochs between evaluations",
 }
-"""Stored settings as a page prints them, where the stored name does not say it."""
+"""Names on the page of stored settings whose stored name is not clear."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What a condition changes in the main one; names of ``model`` and ``training`` are fields of their configs."""
+    """Changes of a condition to the main one; names of ``model`` and ``training`` are fields of their configs."""
 
     train_size: int | None = None
     model: dict[str, Any] = {}
@@ -62,21 +62,22 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 class ChangedTraining(Condition):
     """A condition that changes the main one.
 
-    change: what it changes at every preset; None where it is trained at the presets of ``at`` alone. at: preset to its
-    own change.
+    Attributes:
+        change: The change at every preset; None if the condition exists only at the presets of ``by_preset``.
+        by_preset: Preset to a change of its own.
     """
 
     change: Change | None = None
-    at: Mapping[str, Change] = field(default_factory=dict)
+    by_preset: Mapping[str, Change] = field(default_factory=dict)
 
-    def of(self, preset: str) -> Change | None:
-        """What it changes at a preset; None where that preset does not have it."""
-        return self.at.get(preset, self.change)
+    def change_at(self, preset: str) -> Change | None:
+        """The change at a preset; None if that preset does not have this condition."""
+        return self.by_preset.get(preset, self.change)
 
     @override
     def changes_in(self, data: PageData) -> Mapping[str, str]:
         """Each changed setting with its old and new value, read from the stored settings of the runs on the page."""
-        change = self.of(data.request.preset)
+        change = self.change_at(data.request.preset)
         run = next((spec for spec in data.specs if spec.condition == self.label), None)
         if change is None or run is None:
             return {}
@@ -85,7 +86,7 @@ class ChangedTraining(Condition):
         for path in change.paths:
             new = _text(run.settings, path)
             old = None if main is None else _text(main.settings, path)
-            name = NAMES.get(".".join(path), path[-1].replace("_", " "))
+            name = SETTING_NAMES.get(".".join(path), path[-1].replace("_", " "))
             if old != new:
                 texts[name] = new if old is None else f"{old} → {new}"
         return texts
@@ -131,7 +132,7 @@ CONDITIONS: dict[str, Condition] = {
         ChangedTraining(
             label=GAP_CLOSES,
             title="Where the gap closes",
-            at={
+            by_preset={
                 # More puzzles, a larger rate, pre-norm, tokens as large as the encoding, which is added once:
                 # learned-2 then reaches learned-0.2.
                 "quick": Change(
@@ -147,7 +148,7 @@ CONDITIONS: dict[str, Condition] = {
             title="Plain SGD",
             change=Change(training={"optimizer": "sgd", "lr": 1e-3, "epochs": 4000, "evaluate_every": 100}),
             # The rate at which plain SGD learns this small model in twice the epochs (docs/log.md).
-            at={"quick": Change(training={"optimizer": "sgd", "lr": 0.2, "epochs": 120})},
+            by_preset={"quick": Change(training={"optimizer": "sgd", "lr": 0.2, "epochs": 120})},
             has_variant=lambda variant: variant in map(learned, SMALL_SIGMAS),
         ),
     )
@@ -155,22 +156,30 @@ CONDITIONS: dict[str, Condition] = {
 
 
 def condition(label: str) -> Condition:
-    """The condition of a label; one that only a store knows has no variants to train."""
+    """The condition of a label. A condition that occurs only in a store has no variants to train."""
     return CONDITIONS.get(label) or Condition(label=label)
 
 
 def protocol(main: Protocol, label: str, preset: str) -> Protocol:
-    """How a condition trains at a preset whose main condition is given. Raises ValueError where it does not."""
+    """Training protocol of a condition at a preset. Raises ValueError if the preset does not have the condition.
+
+    Args:
+        main: Protocol of the main condition of the preset.
+        label: Label of the condition.
+        preset: Name of the preset.
+    """
     one = CONDITIONS[label]
     if not isinstance(one, ChangedTraining):
         return main
-    change = one.of(preset)
+    change = one.change_at(preset)
     if change is None:
-        raise ValueError(f"the preset {preset} has no condition {label!r}; it is trained at {', '.join(one.at)}.")
+        raise ValueError(
+            f"the preset {preset} has no condition {label!r}; it is trained at {', '.join(one.by_preset)}."
+        )
     return change.applied_to(main)
 
 
 def is_trained_at(label: str, preset: str) -> bool:
-    """Whether a preset has a condition."""
+    """Return True if a preset has a condition."""
     one = CONDITIONS[label]
-    return not isinstance(one, ChangedTraining) or one.of(preset) is not None
+    return not isinstance(one, ChangedTraining) or one.change_at(preset) is not None

@@ -48,8 +48,8 @@ def dataset_path(root: Path, arguments: dict[str, Any]) -> Path:
     return root / "data" / f"latin-squares-{digest}.npz"
 
 
-def obtain(root: Path, arguments: dict[str, Any]) -> task.Dataset:
-    """The puzzles of a store, generated where it lacks them (the same from the same seed everywhere)."""
+def load_or_generate(root: Path, arguments: dict[str, Any]) -> task.Dataset:
+    """The puzzles of a store, generated if it lacks them; one seed gives the same puzzles on every machine."""
     path = dataset_path(root, arguments)
     if path.exists():
         return task.load_dataset(path)
@@ -62,8 +62,8 @@ def obtain(root: Path, arguments: dict[str, Any]) -> task.Dataset:
 
 
 def make_model(variant: Variant, config: EncoderConfig) -> Encoder:
-    """The encoder of a variant; config holds the variant's own changes already."""
-    known = {
+    """The encoder of a variant; config already includes the changes of the variant."""
+    defaults = {
         "dim": config.dim,
         "head_dim": config.head_dim,
         "heads": config.heads,
@@ -71,10 +71,10 @@ def make_model(variant: Variant, config: EncoderConfig) -> Encoder:
         "max_distance": 15,
         "axes": 2 if variant.view == "grid" else 1,
     }
-    return Encoder(config, per_layer(Specification(variant.scheme, variant.options), known))
+    return Encoder(config, per_layer(Specification(variant.scheme, variant.options), defaults))
 
 
-def refuse_unfit(variant: Variant, config: EncoderConfig) -> None:
+def require_buildable(variant: Variant, config: EncoderConfig) -> None:
     """Raise ValueError for a variant that cannot be built or cannot read its positions, before anything runs."""
     with torch.random.fork_rng():
         schemes: list[Any] = list(make_model(variant, config).schemes)
@@ -102,7 +102,10 @@ class Split:
 class EncoderOnPuzzles:
     """A model on its puzzles.
 
-    sharing: another one with the same puzzles and positions, whose tensors it uses.
+    Args:
+        spec: The run.
+        dataset: The puzzles.
+        sharing: Another model with the same puzzles and positions, whose tensors are used.
     """
 
     def __init__(self, spec: RunSpec, dataset: task.Dataset, sharing: EncoderOnPuzzles | None = None) -> None:
@@ -146,7 +149,7 @@ class EncoderOnPuzzles:
         return metrics
 
     def result(self, curve: list[dict[str, Any]]) -> RunResult:
-        """The last measurements, accuracies by class, and whether each held-out puzzle was answered correctly."""
+        """The last measurements, accuracies by class, and 1 for each held-out puzzle that was answered correctly."""
         metrics = {row["metric"]: row["value"] for row in curve if row["epoch"] == curve[-1]["epoch"]}
         arrays = {}
         self.model.train(self.training.evaluate_in_train_mode)
@@ -163,7 +166,7 @@ class EncoderOnPuzzles:
 
 def build(spec: RunSpec, root: Path, workdir: Path | None) -> EncoderOnPuzzles:
     """The model of a run on the puzzles of its store."""
-    return EncoderOnPuzzles(spec, obtain(root, spec.settings["data"]))
+    return EncoderOnPuzzles(spec, load_or_generate(root, spec.settings["data"]))
 
 
 def train(spec: RunSpec, workdir: Path, report: Report) -> RunResult:
@@ -172,7 +175,7 @@ def train(spec: RunSpec, workdir: Path, report: Report) -> RunResult:
 
 
 def group(spec: RunSpec) -> str:
-    """Equal text for runs that can be one batched model: everything that they may not differ in."""
+    """Text that is equal for runs that can be trained as one batched model."""
     settings = dict(spec.settings)
     variant, training = settings.pop("row"), settings.pop("training")
     # The changes of a variant are part of the model and the training already.
@@ -199,7 +202,7 @@ def seconds(spec: RunSpec, store: Store) -> float:
 
 
 def equal_cost(spec: RunSpec) -> list[Any]:
-    """Equal values for runs that take the same time: neither rates nor initial values change it."""
+    """Values that are equal for runs that take the same time; rates and initial values do not change it."""
     settings, training = spec.settings, spec.settings["training"]
     variant = [settings["row"]["scheme"], settings["row"]["view"]]
     return [variant, settings["model"], settings["train_size"], training["batch"], training["epochs"], spec.device]
@@ -208,7 +211,7 @@ def equal_cost(spec: RunSpec) -> list[Any]:
 def train_jobs(jobs: Sequence[Job]) -> list[RunResult | Exception]:
     """Execute training runs of one ``group`` as one batched model."""
     first = jobs[0].spec
-    dataset = obtain(store_root(jobs[0].workdir), first.settings["data"])
+    dataset = load_or_generate(store_root(jobs[0].workdir), first.settings["data"])
     with torch.random.fork_rng():
         trained: list[EncoderOnPuzzles] = []
         for job in jobs:
@@ -234,6 +237,6 @@ def _result(trained: EncoderOnPuzzles, curve: list[dict[str, Any]] | Exception) 
 
 
 train_batched = Batched(group=group, memory=memory, execute=train_jobs)
-"""The batched companion of ``train``; an executor finds it by its name."""
+"""Batched training for ``train``; executors look it up under this name."""
 
 TRAIN = Procedure("latin-squares.train", 1, train)

@@ -1,4 +1,4 @@
-"""Generalization: whether the accuracy of an encoding lies above that of every rule that ignores positions.
+"""Generalization: accuracy of an encoding compared with the best rule that ignores positions.
 
 An encoding generalizes where its whole 95% t-interval over seeds lies above the threshold. It does not where the whole
 interval lies below. The threshold is chance, or the best rule that ignores positions where that scores more.
@@ -23,8 +23,8 @@ from posenc.workbench.studies.latin_squares.execute import CHANCE, OOD
 from posenc.workbench.studies.latin_squares.results import COMMONEST, RAREST, baselines
 from posenc.workbench.studies.shared.page_data import PageData
 
-MOST_NAMES = 12
-"""Encodings that a sentence names before it counts the rest."""
+MAX_NAMES = 12
+"""Largest number of encodings that a sentence lists; further ones are counted."""
 RULES = {
     RAREST: "of answering the rarest symbol of the clues, the best rule that ignores positions",
     COMMONEST: "of answering the commonest symbol of the cell, the best rule that ignores positions",
@@ -83,7 +83,7 @@ def headline(data: PageData) -> str:
 
 
 def answer(judged: Generalization) -> str:
-    """Which encodings generalize, which do not, and the best against the second."""
+    """Answer of the study: encodings that generalize, encodings that do not, and the best against the second."""
     if not judged.estimates:
         return "Cannot be said yet: no run of the main condition has finished."
     total = count(len(judged.estimates), "encoding")
@@ -107,7 +107,7 @@ def answer(judged: Generalization) -> str:
 
 
 def generalization_panel(data: PageData) -> Panel:
-    """Every encoding of the main condition by its place against the threshold."""
+    """Every encoding of the main condition, grouped by its interval relative to the threshold."""
     judged = judge(data.rows, baselines(data).get(OOD, {}))
     title = "Generalization by encoding"
     if not judged.estimates:
@@ -123,9 +123,9 @@ def generalization_panel(data: PageData) -> Panel:
         f"{count(seeds[0], 'seed') if len(seeds) == 1 else f'{seeds[0]} to {seeds[-1]} seeds'} per encoding. The "
         "intervals cover the choice of the seed, not other puzzles, sizes or training settings."
     ]
-    lost = [f"{label} seed {seed}" for label, seed in nonfinite_values(data.rows, OOD)]
-    if lost:
-        paragraphs.append(f"Left out, because the accuracy is not a number: {join_words(lost)}.")
+    left_out = [f"{label} seed {seed}" for label, seed in nonfinite_values(data.rows, OOD)]
+    if left_out:
+        paragraphs.append(f"Left out, because the accuracy is not a number: {join_words(left_out)}.")
     findings = Findings(
         "Accuracy out of distribution against the threshold",
         f"Mean and 95% t-interval over seeds. Threshold {number(judged.threshold)}: the accuracy {judged.rule}.",
@@ -143,13 +143,13 @@ def _size(estimate: Estimate) -> str:
 
 
 def _names(labels: Sequence[str]) -> str:
-    if len(labels) <= MOST_NAMES:
+    if len(labels) <= MAX_NAMES:
         return join_words(labels)
-    return f"{', '.join(labels[:MOST_NAMES])} and {len(labels) - MOST_NAMES} more"
+    return f"{', '.join(labels[:MAX_NAMES])} and {len(labels) - MAX_NAMES} more"
 
 
 def _best(judged: Generalization) -> str:
-    """The encoding of the highest mean against the second, paired by seed."""
+    """Sentence that compares the encoding of the highest mean with the second, paired by seed."""
     first, *others = judged.estimates
     if not others:
         return ""

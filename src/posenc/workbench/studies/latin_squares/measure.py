@@ -1,7 +1,7 @@
-"""Measurements of a trained model: attention against a reference, positions against the true grid, noise.
+"""Measurements of a trained model: attention compared with a reference, positions with the true grid, and noise.
 
-A measurement is a run of its own. Its parents are the trained run that it reads and the reference, so it is executed
-once, in parallel, and its metrics stand in the store beside the accuracies: ``posenc results``.
+A measurement is a run of its own, whose parents are the trained run and the reference. It is therefore executed once,
+in parallel, and ``posenc results`` lists its metrics with the accuracies.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SHAPE = (4, 4)
 
 
 def measurements(specs: Sequence[RunSpec], store: Store) -> list[RunSpec]:
-    """Runs that measure these trained ones, of the main condition and those that are finished.
+    """Runs that measure the finished runs of the main condition among these.
 
     The reference of a model is 2d-fixed with the same seed. The reference of 2d-fixed is itself with the next seed: two
     models that differ in their seed alone.
@@ -97,7 +97,7 @@ def _agreement(after: Tensor, before: Tensor, reference: Tensor) -> dict[str, fl
 
 
 def _tables(trained: EncoderOnPuzzles) -> list[Tensor]:
-    """The encodings that each layer's scheme adds, ``(N, dim)`` a layer; none for schemes that act elsewhere."""
+    """The encodings that each layer's scheme adds, ``(N, dim)`` per layer; none for schemes that act elsewhere."""
     schemes: list[Any] = list(trained.model.schemes)
     with torch.no_grad():
         return [s.embed(s.prepare(trained.pos)).double() for s in schemes if "embed" in s.claims.sites]
@@ -110,7 +110,7 @@ def true_positions(dim: int) -> Tensor:
 
 
 def _positions(before: list[Tensor], after: list[Tensor]) -> dict[str, float]:
-    """The paper's distance and its controls: of the first layer's table (_layer_0), and the mean over layers."""
+    """The paper's distance and its controls, for the first layer's table (_layer_0) and as the mean over layers."""
     truth = true_positions(after[0].shape[-1])
     layers = []
     for start, end in zip(before, after, strict=True):

@@ -1,4 +1,4 @@
-"""The panels of the Latin-square study: which table or figure each is, which runs it needs, and how it is drawn."""
+"""The panels of the Latin-square study: published table or figure, needed runs and plot function of each."""
 
 from __future__ import annotations
 
@@ -38,29 +38,32 @@ def _sigmas(preset: Preset) -> tuple[str, ...]:
     return tuple(map(learned, preset.sigmas))
 
 
-def _each_once(*parts: Iterable[str]) -> tuple[str, ...]:
+def _unique(*parts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(label for part in parts for label in part))
 
 
 def _gap_closes(request: Request, preset: Preset) -> Needs:
-    """Two variants in two conditions; nothing at a preset without the second one, unless it is asked for by name."""
+    """Two variants in two conditions; no run at a preset without the second condition.
+
+    Raises ValueError if the panel was asked for by name at such a preset.
+    """
     if is_trained_at(GAP_CLOSES, request.preset):
         return dict.fromkeys((MAIN, GAP_CLOSES), SIGMA_GAP)
     if ALL in (request.panels or ()):
         return {}
     presets = [name for name in PRESETS if is_trained_at(GAP_CLOSES, name)]
     raise ValueError(
-        f"the panel gap-closes has no condition at the preset {request.preset}. Draw it at --preset "
-        f"{' or '.join(presets)}, or leave it out."
+        f"the panel gap-closes has no condition at the preset {request.preset}. Use --preset {' or '.join(presets)}, "
+        "or leave the panel out."
     )
 
 
 def _attention(request: Request, preset: Preset) -> Needs:
-    return {MAIN: _each_once(_sigmas(preset), ACCURACY)}
+    return {MAIN: _unique(_sigmas(preset), ACCURACY)}
 
 
 def _positions(request: Request, preset: Preset) -> Needs:
-    return {MAIN: _each_once(("2d-fixed", "1d-fixed"), _sigmas(preset))}
+    return {MAIN: _unique(("2d-fixed", "1d-fixed"), _sigmas(preset))}
 
 
 def _noise(request: Request, preset: Preset) -> Needs:
@@ -79,66 +82,66 @@ def _measured(needs: NeedsOf) -> Callable[[Request, Preset, Store, Sequence[RunS
 
 PANELS: Mapping[str, PanelSpec] = {
     "accuracy": PanelSpec(
-        about="which encodings generalize, by class of puzzle and by epoch",
+        about="accuracy by encoding, class of puzzle and epoch",
         shows="Table 1, Fig. 2B, Fig. A9A",
         needs=lambda request, preset: {MAIN: ACCURACY},
         draw=plots.accuracy,
     ),
     "gap-closes": PanelSpec(
         about="a condition in which the gap between small and large initial tables closes",
-        shows="none of the paper's: its counter-example",
+        shows="no figure of the paper; a counterexample to it",
         needs=_gap_closes,
         draw=plots.gap_closes,
     ),
     "sigma": PanelSpec(
-        about="accuracy against the standard deviation of the initial table",
+        about="accuracy by standard deviation of the initial table",
         shows="Table A2, Fig. 2C",
         needs=lambda request, preset: {MAIN: _sigmas(preset)},
         draw=sigma_plots.sigma,
     ),
     "attention": PanelSpec(
-        about="agreement of attention maps with those of 2d-fixed, against accuracy and against an untrained model",
+        about="similarity of attention maps to those of 2d-fixed, accuracy by similarity, and untrained models",
         shows="Table A3, Figs. 3A-C, A8, A9B-D",
         needs=_attention,
         draw=attention,
         measured=_measured(_attention),
     ),
     "positions": PanelSpec(
-        about="learned positions against the true grid, before and after training; their distance and its controls",
+        about="distance of learned positions from the true grid, before and after training, and its controls",
         shows="Figs. 1F-H, 3D-F",
         needs=_positions,
         draw=position_plots.positions,
         measured=_measured(_positions),
     ),
     "noise": PanelSpec(
-        about="accuracy when noise is added to the token embeddings",
+        about="accuracy with noise on the token embeddings",
         shows="Fig. A10",
         needs=_noise,
         draw=sigma_plots.noise,
         measured=_measured(_noise),
     ),
     "optimisers": PanelSpec(
-        about="Adam and plain SGD on very small initial tables",
+        about="accuracy with Adam and with plain SGD on small initial tables",
         shows="Table A4, Fig. A6",
         needs=lambda request, preset: dict.fromkeys((MAIN, SGD), tuple(map(learned, SMALL_SIGMAS))),
         draw=sigma_plots.optimizers,
     ),
     "weight-decay": PanelSpec(
-        about="every encoding with and without a weight decay of 0.1",
+        about="accuracy of every encoding with and without a weight decay of 0.1",
         shows="Tables A5, A6, Fig. A7",
-        needs=lambda request, preset: dict.fromkeys((MAIN, WEIGHT_DECAY), _each_once(ACCURACY, _sigmas(preset))),
+        needs=lambda request, preset: dict.fromkeys((MAIN, WEIGHT_DECAY), _unique(ACCURACY, _sigmas(preset))),
         draw=sigma_plots.weight_decay,
     ),
     "heads": PanelSpec(
-        about="one, two and four heads",
+        about="accuracy with one, two and four heads",
         shows="Fig. A14",
         needs=lambda request, preset: dict.fromkeys((MAIN, TWO_HEADS, FOUR_HEADS), HEADS),
         draw=plots.heads,
     ),
     "as-run": PanelSpec(
-        about="encodings as the authors' code runs them, beside the same as their text describes them",
-        shows="Table 1, whose fixed, relative and causal encodings are those as released",
-        needs=lambda request, preset: {MAIN: _each_once(AS_RELEASED, PUBLISHED_OF.values())},
+        about="accuracy of encodings as released and as published",
+        shows="Table 1, in which the fixed, relative and causal encodings are as released",
+        needs=lambda request, preset: {MAIN: _unique(AS_RELEASED, PUBLISHED_OF.values())},
         draw=plots.as_released,
     ),
 }

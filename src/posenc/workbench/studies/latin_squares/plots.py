@@ -29,15 +29,15 @@ from posenc.workbench.studies.shared.page_data import PageData
 SPLITS = {OOD: "Out of distribution", IID: "In distribution"}
 SELECTION = (
     "The main condition was chosen, among about twenty, to show the gap between small and large initial tables. The "
-    "size of the gap is therefore selected; its sign was the same in every run of three seeds. Here the same encodings "
-    "train in a condition that was chosen because the gap closes in it: 8,000 puzzles, a learning rate three times as "
-    "large, layer norm before attention, tokens as large as the positions (standard deviation 1), the encoding added "
-    "once, at the input."
+    "size of the gap is therefore biased by selection; its sign was the same in every trial of three seeds. The other "
+    "condition was chosen because the gap closes in it: 8,000 puzzles, a learning rate three times as large, layer "
+    "norm before attention, tokens as large as the positions (standard deviation 1), and the encoding added once, at "
+    "the input."
 )
 
 
 def accuracy(data: PageData) -> list[Panel]:
-    """Table 1, Figs. 2B and A9A: which encodings generalize, by class of puzzle and by epoch."""
+    """Table 1, Figs. 2B and A9A: accuracy by encoding, class of puzzle and epoch."""
     labels = (*ACCURACY, *further_variants(data))
     rows = rows_of(data, labels, MAIN)
     return [
@@ -74,7 +74,7 @@ def accuracy(data: PageData) -> list[Panel]:
 
 
 def gap_closes(data: PageData) -> list[Panel]:
-    """The gap between small and large initial tables in two conditions; nothing where the preset has only one."""
+    """The gap between small and large initial tables in two conditions; no panel if the preset has only one."""
     if GAP_CLOSES not in data.conditions:
         return []
     return [
@@ -99,8 +99,8 @@ def heads(data: PageData) -> list[Panel]:
             pairs=[("2d-fixed", "learned-0.2")],
             chance=CHANCE,
             selection_note=(
-                "The same width split into more heads. The paper (Fig. A14) reports that learned-0.2 gets worse with "
-                "two and four heads and that only rope gets better."
+                "The same width split into more heads. The paper (Fig. A14) reports that learned-0.2 is less accurate "
+                "with two and four heads and that only rope is more accurate."
             ),
             title="Accuracy by number of heads",
         )
@@ -108,13 +108,13 @@ def heads(data: PageData) -> list[Panel]:
 
 
 def as_released(data: PageData) -> list[Panel]:
-    """Encodings as the authors' code runs them, beside the same as their text describes them."""
+    """Accuracy of encodings as the authors' code runs them and as their text describes them."""
     return [
         accuracy_by_scheme(
             rows_of(data, (*PUBLISHED_OF, *PUBLISHED_OF.values()), MAIN),
             metrics=SPLITS,
             chance=CHANCE,
-            title="Encodings as released and as published",
+            title="Accuracy of encodings as released and as published",
             caption=(
                 "As released (-literal): 2d-fixed and 1d-fixed have a dropout of 0.1 on the sum of token and position, "
                 "also during evaluation; relative is causal, without values and output projection, its table from "

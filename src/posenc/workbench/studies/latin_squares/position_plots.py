@@ -19,20 +19,20 @@ from posenc.workbench.studies.latin_squares.execute import OOD
 from posenc.workbench.studies.latin_squares.measure import SHAPE, true_positions
 from posenc.workbench.studies.latin_squares.results import by_sigma, measured_arrays, rows_of, settings_of, sigmas_of
 from posenc.workbench.studies.latin_squares.sigma_plots import OOD_ACCURACY, SIGMA
-from posenc.workbench.studies.latin_squares.variants import TABLES_SHOWN, learned
+from posenc.workbench.studies.latin_squares.variants import LAYOUT_VARIANTS, learned
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tasks import latin_squares as task
 
 AGAINST_ACCURACY = (
-    ("procrustes_distance", "distance from 2d-fixed", "The paper reports rho = −0.98 (Fig. 3F)."),
+    ("procrustes_distance", "Procrustes distance from 2d-fixed", "The paper reports rho = −0.98 (Fig. 3F)."),
     (
         "procrustes_disparity",
         "scale-free disparity from 2d-fixed",
-        "The paper does not report it: this is the control.",
+        "The paper does not report this control.",
     ),
 )
-"""Metric, its name on the page, and what the paper reports of its correlation with accuracy."""
+"""Metric, its name on the page, and a sentence on the correlation with accuracy that the paper reports."""
 
 
 def positions(data: PageData) -> list[Panel]:
@@ -47,13 +47,13 @@ def positions(data: PageData) -> list[Panel]:
                 "trained": by_sigma(data, "procrustes_distance", sigmas),
                 "before training": by_sigma(data, "procrustes_distance_initial", sigmas),
             },
-            title="Distance of the learned table from 2d-fixed, before and after training",
+            title="Procrustes distance from 2d-fixed by initial standard deviation",
             x_label=SIGMA,
-            y_label="Frobenius distance after rotation",
+            y_label="Procrustes distance (Frobenius norm)",
             bounds=None,
             note=(
-                "The paper's distance (orthogonal Procrustes, no scaling). Where both curves run together the distance "
-                "shows how large the table is and not what was learned."
+                "The paper's distance (orthogonal Procrustes, no scaling). Where both curves coincide, the distance "
+                "measures the norm of the table and not what was learned."
             ),
         ),
         line_plot(
@@ -62,11 +62,12 @@ def positions(data: PageData) -> list[Panel]:
                 "before training": by_sigma(data, "procrustes_disparity_initial", sigmas),
                 "random tables": by_sigma(data, "procrustes_null_disparity", sigmas),
             },
-            title="Procrustes disparity from 2d-fixed, which ignores scale",
+            title="Procrustes disparity from 2d-fixed by initial standard deviation",
             x_label=SIGMA,
             y_label="Procrustes disparity",
             bounds=None,
-            note="Both tables are centered and scaled to norm 1, so size cannot matter; 0 is the same arrangement.",
+            note="Both tables are centered and scaled to norm 1, so their norms do not matter. At 0 the arrangements "
+            "are equal.",
         ),
         *_against_accuracy(rows),
         _distances(data),
@@ -75,7 +76,7 @@ def positions(data: PageData) -> list[Panel]:
 
 
 def _against_accuracy(rows: Sequence[Row]) -> list[Panel]:
-    """Accuracy against each distance, with the norm of the table as control."""
+    """Accuracy by each distance, with the norm of the table as control."""
     accuracies = values_by_scheme(rows, OOD)
     norms = {label: fmean(seeds.values()) for label, seeds in values_by_scheme(rows, "position_norm").items()}
     panels = []
@@ -85,7 +86,7 @@ def _against_accuracy(rows: Sequence[Row]) -> list[Panel]:
             scatter_plot(
                 x,
                 {label: accuracies[label] for label in x},
-                title=f"Accuracy against the {name}",
+                title=f"Accuracy by {name}",
                 x_label=name,
                 y_label=OOD_ACCURACY,
                 null=_null(rows) if metric == "procrustes_disparity" else None,
@@ -111,7 +112,7 @@ def _distances(data: PageData) -> Panel:
     grid = task.views()["grid"].coords.double()
     groups = [("true grid", token_distances(grid).numpy())]
     groups.append(("2d-fixed", token_distances(true_positions(settings_of(data)["model"]["dim"])).numpy()))
-    for label in TABLES_SHOWN:
+    for label in LAYOUT_VARIANTS:
         arrays = measured_arrays(data, label)
         if "distances_after" not in arrays:
             continue
@@ -134,7 +135,7 @@ def _distances(data: PageData) -> Panel:
 
 def _planes(data: PageData) -> Panel:
     items, residuals = [], {}
-    for label in (*TABLES_SHOWN, "2d-fixed"):
+    for label in (*LAYOUT_VARIANTS, "2d-fixed"):
         arrays = measured_arrays(data, label)
         if "plane_after" in arrays:
             items.append((label, _x_y(arrays["plane_before"]), _x_y(arrays["plane_after"])))
@@ -143,7 +144,7 @@ def _planes(data: PageData) -> Panel:
         items,
         _x_y(np.asarray(task.views()["grid"].coords, dtype=float)),
         shape=SHAPE,
-        title="Positions on a plane, by multidimensional scaling",
+        title="Layouts of learned tables by multidimensional scaling",
         caption=(
             "The two directions in which the first layer's encodings differ most (classical multidimensional scaling), "
             "rotated, reflected and scaled onto the true grid; first seed. Lines join neighbors of the true grid."

@@ -14,7 +14,14 @@ from posenc.workbench.training.loop import TrainingConfig
 
 
 class Protocol(msgspec.Struct, frozen=True, kw_only=True):
-    """One way of training every variant: puzzles, model, training. train_size: None for all training puzzles."""
+    """Training protocol for every variant.
+
+    Attributes:
+        data: Arguments of the puzzles.
+        train_size: Number of training puzzles; None for all.
+        model: Configuration of the model.
+        training: Configuration of the training.
+    """
 
     data: dict[str, Any]
     train_size: int | None = None
@@ -24,7 +31,12 @@ class Protocol(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Preset(declarations.Preset):
-    """A scale of the study. main: the main condition. sigmas: standard deviations of learned tables."""
+    """A scale of the study.
+
+    Attributes:
+        main: Protocol of the main condition.
+        sigmas: Standard deviations of the learned tables.
+    """
 
     main: Protocol
     sigmas: tuple[float, ...]

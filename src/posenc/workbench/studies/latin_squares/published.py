@@ -1,4 +1,4 @@
-"""Published results: the paper's tables, and the authors' own learning curves where the store has their summary.
+"""Published results: the paper's tables, and the authors' own learning curves if the store has their summary.
 
 Source: the ICLR 2025 submission of arXiv 2406.08272, Tables 1, A2, A3, A4, A5, A6: mean and SD of 15 seeds on the 108
 human items after 4,000 epochs. The summary ``lst_reference_summary.csv`` condenses the per-seed curves of the authors'
@@ -32,7 +32,7 @@ TABLE_1: dict[str, MeanSD] = {
     "nope": (0.334, 0.020),
     "causal-nope": (0.314, 0.042),
 }
-"""Their relative, causal-nope and fixed encodings ran other code than they describe: ``variants.AS_RELEASED``."""
+"""For relative, causal-nope and the fixed encodings, the released code differs from the text: ``AS_RELEASED``."""
 
 _A2_MEAN = (
     0.925, 0.956, 0.946, 0.929, 0.946, 0.929, 0.926, 0.916, 0.896, 0.894,
@@ -52,8 +52,8 @@ TABLE_A3: dict[float, float] = dict(
         strict=True,
     )
 )  # fmt: skip
-"""Cosine similarity of attention maps with 2d-fixed. The scan lost the leading digits; they are put back by continuity,
-and the ranks then agree with Table A2 as the text says (rho = 0.96)."""
+"""Cosine similarity of attention maps with 2d-fixed. The scan lacks the leading digits. They are restored by
+continuity, and the rank correlation with Table A2 is then the one in the text (rho = 0.96)."""
 
 TABLE_A4: dict[str, dict[float, MeanSD]] = {
     "Adam": {0.01: (0.588, 0.186), 0.05: (0.836, 0.140), 0.1: (0.925, 0.083), 0.2: (0.956, 0.039)},
@@ -80,7 +80,7 @@ TABLE_A6: dict[str, MeanSD] = {
     "causal-nope": (0.352, 0.036),
     "nope": (0.322, 0.017),
 }
-"""With a weight decay of 0.1. Table A5 prints 0.995 and 0.007 for the cell of learned-0.2."""
+"""With a weight decay of 0.1. Table A5 prints 0.995 and 0.007 for learned-0.2."""
 
 ACCURACY: dict[str, MeanSD] = TABLE_1 | {learned(sigma): number for sigma, number in TABLE_A2.items()}
 WEIGHT_DECAY: dict[str, MeanSD] = {learned(sigma): number for sigma, number in TABLE_A5.items()} | TABLE_A6
@@ -100,7 +100,7 @@ def summary_path(root: Path) -> Path:
 
 
 def copy_summary(folder: Path, root: Path) -> None:
-    """Copy the authors' summary from the folder of their puzzles into a store; nothing where there is none."""
+    """Copy the authors' summary from the folder of their puzzles into a store, if the folder has it."""
     source, target = folder / SUMMARY, summary_path(root)
     if source.is_file() and not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -110,8 +110,17 @@ def copy_summary(folder: Path, root: Path) -> None:
 def authors_curves(path: Path, epoch: int) -> dict[str, dict[str, MeanSD]]:
     """Accuracies of the authors' 15 runs at an epoch, read from their summary.
 
-    {"ood" or "iid": {label: (mean, SD)}}; empty where there is no such file. Their fixed encoding is the one as
-    released. Raises ValueError for a summary that is not in the expected form.
+    The fixed encoding of these runs is the released one.
+
+    Args:
+        path: File of the summary.
+        epoch: The epoch.
+
+    Returns:
+        {"ood" or "iid": {label: (mean, SD)}}; empty if the file does not exist.
+
+    Raises:
+        ValueError: The summary has another form.
     """
     if not path.exists():
         return {}
@@ -132,7 +141,7 @@ def authors_curves(path: Path, epoch: int) -> dict[str, dict[str, MeanSD]]:
 
 
 def tables(preset: str, rows: Sequence[Row]) -> Sequence[Table]:
-    """The authors' own runs at epoch 200, where the standard preset ends, beside the same encodings here."""
+    """Comparison with the authors' own runs at epoch 200, where the standard preset ends."""
     if preset != "standard":
         return ()
     table = reproduction_table(

@@ -19,17 +19,20 @@ from posenc.workbench.tasks import latin_squares as task
 
 COMMONEST = "commonest symbol of the cell"
 RAREST = "rarest symbol of the clues"
-KNOWN_BASELINES = {
+STORED_BASELINES = {
     "latin-squares-729e713f9c8906f7": {OOD: (0.09, 0.355556), IID: (0.303, 0.368333)},  # quick
     "latin-squares-891aa9c84b9212ff": {OOD: (0.157407, 0.342593), IID: (0.323333, 0.377222)},  # the authors'
-    "latin-squares-73609a74585884e7": {OOD: (0.240741, 0.432870), IID: (0.341111, 0.414259)},  # in their place
+    "latin-squares-73609a74585884e7": {
+        OOD: (0.240741, 0.432870),
+        IID: (0.341111, 0.414259),
+    },  # generated in place of the authors'
 }
 """Accuracies of the commonest and the rarest symbol on the presets' own puzzles, for stores without these puzzles."""
 PAPERS_MODEL = {"dim": 160, "depth": 4, "hidden": 640}
 
 
 def rows_of(data: PageData, labels: Sequence[str], *conditions: str) -> list[Row]:
-    """Result rows of these variants; conditions: only these, all by default."""
+    """Result rows of these variants in these conditions, by default in all."""
     return [row for row in data.rows if row["scheme"] in labels and (not conditions or row["setting"] in conditions)]
 
 
@@ -45,7 +48,7 @@ def preset_of(data: PageData) -> Preset:
 
 
 def sigmas_of(data: PageData) -> tuple[float, ...]:
-    """Standard deviations of the preset, and those that were trained beyond every panel."""
+    """Standard deviations of the preset, and further ones that were asked for by name."""
     further = (sigma_of(label) for label in further_variants(data) if label.startswith("learned-"))
     return tuple(sorted({*preset_of(data).sigmas, *further}))
 
@@ -62,7 +65,7 @@ def settings_of(data: PageData, condition: str = MAIN) -> Mapping[str, Any]:
 
 
 def is_papers_model(data: PageData) -> bool:
-    """Whether the runs trained a model of the paper's size."""
+    """Return True if the runs trained a model of the paper's size."""
     model = settings_of(data).get("model", {})
     return all(model.get(name) == value for name, value in PAPERS_MODEL.items())
 
@@ -73,12 +76,12 @@ def difference_from_paper(data: PageData) -> str:
 
 
 def table_name(data: PageData, table: str) -> str:
-    """Name of a published table, with a note where its model is another one."""
+    """Name of a published table, with a note if its model differs from that of the page."""
     return table if is_papers_model(data) else f"{table} (another model)"
 
 
 def baselines(data: PageData) -> dict[str, dict[str, float]]:
-    """Accuracy of two rules that ignore positions, by metric; empty where the store lacks puzzles of the user's own.
+    """Accuracy of two rules that ignore positions, by metric; empty if the store lacks the puzzles of the user.
 
     The rules answer the commonest symbol of a cell among the training answers, or the rarest symbol of the clues.
     """
@@ -87,7 +90,7 @@ def baselines(data: PageData) -> dict[str, dict[str, float]]:
         return {}
     path = dataset_path(data.store.root, settings["data"])
     if not path.exists():  # as in a store that was merged from packs
-        known = KNOWN_BASELINES.get(path.stem, {})
+        known = STORED_BASELINES.get(path.stem, {})
         return {metric: dict(zip((COMMONEST, RAREST), scores, strict=True)) for metric, scores in known.items()}
     dataset = task.load_dataset(path)
     return {
@@ -100,7 +103,7 @@ def baselines(data: PageData) -> dict[str, dict[str, float]]:
 
 
 def bootstrap_intervals(data: PageData, labels: Sequence[str]) -> dict[str, dict[str, Estimate]]:
-    """Intervals of a bootstrap over seeds and puzzles, from ten seeds on: metric -> label -> estimate."""
+    """Bootstrap intervals over seeds and puzzles, for ten seeds or more: metric -> label -> estimate."""
     intervals: dict[str, dict[str, Estimate]] = {}
     for metric, array in ((OOD, "right_ood"), (IID, "right_iid")):
         right: dict[str, dict[int, np.ndarray]] = {}
@@ -113,6 +116,6 @@ def bootstrap_intervals(data: PageData, labels: Sequence[str]) -> dict[str, dict
 
 
 def measured_arrays(data: PageData, label: str) -> dict[str, np.ndarray]:
-    """Arrays that were measured of a variant's first seed; empty where it was not measured."""
+    """Measured arrays of a variant's first seed; empty if it was not measured."""
     runs = [spec for spec in data.measured if spec.variant == label and data.store.finished(spec.identity)]
     return data.store.arrays(min(runs, key=lambda spec: spec.seed).identity) if runs else {}

@@ -1,4 +1,4 @@
-"""Panels over a number: the standard deviation of the initial table, the scale of the noise."""
+"""Panels of accuracy by a number: the standard deviation of the initial table, or that of the noise."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def sigma(data: PageData) -> list[Panel]:
     return [
         line_plot(
             {name: by_sigma(data, metric, sigmas) for name, metric in SPLITS.items()},
-            title="Accuracy against the initial standard deviation",
+            title="Accuracy by initial standard deviation",
             x_label=SIGMA,
             y_label="accuracy",
             reference=reference,
@@ -64,7 +64,7 @@ def sigma(data: PageData) -> list[Panel]:
             source=source,
             n_published=published.SEEDS_PUBLISHED if same else None,
             label="the same model and epoch" if authors else difference_from_paper(data),
-            title="Accuracy by standard deviation, here and as published",
+            title="Accuracy by initial standard deviation: comparison with published results",
         ),
     ]
 
@@ -80,14 +80,14 @@ def noise(data: PageData) -> list[Panel]:
     return [
         line_plot(
             series,
-            title="Noise on the token embeddings",
+            title="Accuracy by noise on the token embeddings",
             x_label="standard deviation of the noise",
             y_label=OOD_ACCURACY,
             chance=CHANCE,
             note=(
                 "Gaussian noise is added to each token's embedding before the first block of the trained model, 20 "
-                "draws per model. The size that token embeddings reach in training decides how much a noise of 1 is: "
-                "the curves compare encodings of one condition only."
+                "draws per model. The effect of a noise of 1 depends on the norm of the trained token embeddings, so "
+                "only encodings of one condition can be compared."
             ),
         )
     ]
@@ -103,7 +103,7 @@ def optimizers(data: PageData) -> list[Panel]:
     return [
         line_plot(
             {"Adam": by_sigma(data, OOD, SMALL_SIGMAS), "SGD": by_sigma(data, OOD, SMALL_SIGMAS, SGD)},
-            title="Adam and SGD on small initial tables",
+            title="Accuracy with Adam and SGD by initial standard deviation",
             x_label=f"{SIGMA} (logarithmic)",
             y_label=OOD_ACCURACY,
             reference={f"{table}, {name}": values for name, values in published.TABLE_A4.items()},
@@ -124,7 +124,7 @@ def weight_decay(data: PageData) -> list[Panel]:
                 "weight decay 0": by_sigma(data, OOD, sigmas),
                 "weight decay 0.1": by_sigma(data, OOD, sigmas, WEIGHT_DECAY),
             },
-            title="Weight decay along the initial standard deviation",
+            title="Accuracy with and without weight decay by initial standard deviation",
             x_label=SIGMA,
             y_label=OOD_ACCURACY,
             reference={table_name(data, "Table A5"): published.TABLE_A5},
@@ -138,7 +138,7 @@ def weight_decay(data: PageData) -> list[Panel]:
             chance=CHANCE,
             selection_note="The same runs with a decoupled weight decay of 0.1 on every weight, the table included "
             "(AdamW).",
-            title="Weight decay and the gaps between encodings",
+            title="Accuracy gaps between encodings by weight decay",
         ),
         published_comparison(
             rows_of(data, labels, WEIGHT_DECAY),
@@ -148,6 +148,6 @@ def weight_decay(data: PageData) -> list[Panel]:
             n_published=published.SEEDS_PUBLISHED if is_papers_model(data) else None,
             label=difference_from_paper(data),
             condition=WEIGHT_DECAY,
-            title="Accuracy with weight decay 0.1, here and as published",
+            title="Accuracy with weight decay 0.1: comparison with published results",
         ),
     ]

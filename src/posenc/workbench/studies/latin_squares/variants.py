@@ -1,4 +1,4 @@
-"""The encodings of the Latin-square study by label, and the groups of them that panels show."""
+"""The encodings of the Latin-square study by label, and the groups of encodings in panels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from posenc import scheme_text
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
-    """An encoding: a scheme on a view of the positions, and what it changes in the model and the training.
+    """An encoding: a scheme on a view of the positions, and its changes to the model and the training.
 
     The field names are stored names.
     """
@@ -49,7 +49,7 @@ AS_RELEASED: dict[str, Variant] = {
     "relative-literal": Variant(scheme="Shaw", options={"literal": True}, model={"output_projection": False}),
     "causal-nope-literal": Variant(scheme="CausalNoPE", options={"literal": True}, model={"projection_bias": False}),
 }
-"""What the authors' code runs under the same names, where it differs from their text."""
+"""Encodings as the authors' code runs them, if the code differs from their text."""
 
 
 def learned(sigma: float) -> str:
@@ -72,12 +72,12 @@ PUBLISHED_OF = {label: label.removesuffix("-literal") for label in AS_RELEASED}
 """Label of an encoding as released -> the same as published."""
 
 REFERENCES = ("2d-fixed", "2d-fixed-literal")
-"""Encodings whose attention is the reference: the first that was trained. The paper's own was the one as released."""
+"""Candidates for the reference of attention maps; the first that was trained is used. The paper used the second."""
 
-ATTENTION_SHOWN = (
+ATTENTION_MAP_VARIANTS = (
     "2d-fixed", "learned-0.1", "learned-0.2", "learned-1", "learned-2", "1d-fixed", "rope", "relative", "random"
 )  # fmt: skip
-TABLES_SHOWN = ("1d-fixed", "learned-0.1", "learned-0.2", "learned-1", "learned-2")
+LAYOUT_VARIANTS = ("1d-fixed", "learned-0.1", "learned-0.2", "learned-1", "learned-2")
 
 
 def variant(label: str) -> Variant:
@@ -110,5 +110,6 @@ def sigma_of(label: str) -> float:
         return float(text)
     except ValueError:
         raise ValueError(
-            f"{label!r} should name a learned table by its standard deviation, as learned-0.2; {text!r} is no number."
+            f"{label!r} should name a learned table by its standard deviation, such as learned-0.2; {text!r} is no "
+            "number."
         ) from None

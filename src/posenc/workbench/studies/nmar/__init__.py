@@ -5,8 +5,8 @@
     posenc run nmar --preset paper --yes     the paper's model and length: days
 
 Fifteen nodes in three modules come in a random order; half of them are hidden and predicted from the others. Expected
-at the quick preset, means of 3 networks: AUC of the modules above 0.9 for learned-0.1 and below 0.65 for learned-1;
-errors of all encodings within 3% of each other, near that of the best linear prediction.
+at the quick preset, as means over 3 networks: an AUC of the modules above 0.9 for learned-0.1 and below 0.65 for
+learned-1; errors of all encodings within 3% of each other and near that of the best linear prediction.
 
 Source: arXiv 2406.08272, appendix A.4 and Fig. A15.
 """
@@ -26,7 +26,7 @@ STUDY = Study(
     question="Do learned positions recover the modules of a simulated network?",
     lead=(
         "The nodes of a simulated network of three modules come in a random order. Half of them are hidden and "
-        "predicted from the others. The model does not know which nodes belong together."
+        "predicted from the others. The model does not know which nodes form a module."
     ),
     presets=PRESETS,
     panels=PANELS,

@@ -1,4 +1,4 @@
-"""Answer of the page, predictions, and the claims of arXiv 2406.08272 on simulated networks, each with its control."""
+"""Answer of the study, predictions, and claims of arXiv 2406.08272 on simulated networks, each with its control."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SMALL, LARGE = "learned-0.1", "learned-1"
 RECOVERED, NOT_RECOVERED = 0.9, 0.65
 """AUC above which modules count as recovered, and below which they do not."""
 EQUIVALENT = 0.03
-"""Largest difference of two relative errors that count as equal."""
+"""Largest difference of two relative errors that count as equivalent."""
 COMMAND = "posenc run nmar"
 
 
 def headline(data: PageData) -> str:
-    """Whether a learned table separates the modules; then the range of the errors."""
+    """Answer of the study: separation of the modules by learned tables, and the range of the prediction errors."""
     answer = module_answer(data, "the modules")
     errors = {label: each for label, each in estimates(data, RELATIVE_ERROR).items() if label not in BASELINES}
     if not answer or not errors:
@@ -55,8 +55,8 @@ CLAIMS = (
             Quantity(f"{SMALL} − {LARGE}, AUC", difference("auc", SMALL, LARGE), low=0.0),
             Quantity(f"{SMALL} − learned-2, AUC", difference("auc", SMALL, "learned-2"), low=0.0),
         ),
-        control="A table with large initial values, one that is never trained, and this one before training must not "
-        "recover them.",
+        control="A table with large initial values, an untrained table, and this table before training must not "
+        "recover the modules.",
         controls=(
             Quantity(f"AUC of {LARGE}", mean_over_seeds("auc", LARGE), high=NOT_RECOVERED),
             Quantity("AUC of random", mean_over_seeds("auc", "random"), high=NOT_RECOVERED),
@@ -76,8 +76,8 @@ CLAIMS = (
             for other in ENCODINGS
             if other != SMALL
         ),
-        control="The paper's formula counts the diagonal, so that even noise has a modularity above 0: the order must "
-        "be the same with it.",
+        control="The paper's formula includes the diagonal, so that even noise has a modularity above 0. The order "
+        "must be the same with this formula.",
         controls=(
             Quantity(
                 f"{SMALL} − random, modularity with the diagonal",
@@ -93,8 +93,8 @@ CLAIMS = (
         source=PAPER,
         quote="all models converged to the same MSE (average MSE on IID samples = 0.049) .. n-way F-test (n = 6 for "
         "each of the model variants; F = 0.24, p = 0.97)",
-        about=f"Errors relative to the best linear prediction differ by less than {EQUIVALENT:.0%}, by a test of "
-        "equivalence. An F-test without a significant difference shows little with few seeds.",
+        about=f"Errors relative to the best linear prediction differ by less than {EQUIVALENT:.0%}, by an equivalence "
+        "test. An F-test without a significant difference shows little with few seeds.",
         quantities=tuple(
             Quantity(
                 f"{other} − {SMALL}, relative error",
@@ -105,8 +105,8 @@ CLAIMS = (
             for other in ENCODINGS
             if other != SMALL
         ),
-        control="Predicting the mean must be worse by more than that, or equality means nothing; and the error itself "
-        "must be the paper's.",
+        control="Predicting the mean must have an error larger by more than that, or equivalence shows nothing. The "
+        "error itself must be that of the paper.",
         controls=(
             Quantity(f"mean − {SMALL}, relative error", difference(RELATIVE_ERROR, "mean", SMALL), low=EQUIVALENT),
             Quantity(f"mean squared error of {SMALL}", mean_over_seeds(ERROR, SMALL), 0.046, 0.052),

@@ -25,14 +25,14 @@ def no_needs(request: Request, preset: NmarPreset) -> Needs:
 
 PANELS: Mapping[str, PanelSpec] = {
     "modules": PanelSpec(
-        about="agreement of learned tables with the modules, beside its permutation null",
+        about="agreement of learned tables with the modules, with a permutation null",
         shows=f"{FIGURE}D",
         needs=needs,
         draw=plots.modules,
     ),
     "errors": PanelSpec(
         about="prediction error, also relative to the best linear prediction",
-        shows="its appendix A.4",
+        shows="arXiv 2406.08272, appendix A.4",
         needs=needs,
         draw=plots.prediction_error,
     ),

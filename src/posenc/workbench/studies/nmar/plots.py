@@ -25,7 +25,7 @@ from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tasks.nmar import NMAR, divergence_step, simulate
 
 CORRELATION_STEPS = 5000
-"""Steps of the network whose correlations are shown."""
+"""Simulated steps from which the correlations of a network are computed."""
 
 
 def network_of(spec: RunSpec) -> NMAR:
@@ -51,7 +51,9 @@ def prediction_error(data: PageData) -> list[Panel]:
         ERROR: Score("Prediction error, half of the nodes hidden", "mean squared error", False, (0.0, None)),
         RELATIVE_ERROR: Score("Error relative to the best linear prediction", "ratio of errors", False, (0.0, None)),
     }
-    rows = [row for row in data.rows if row["scheme"] != "mean"]  # Its error would flatten the others.
+    rows = [
+        row for row in data.rows if row["scheme"] != "mean"
+    ]  # Its error is so large that the others would look equal.
     panel = score_plots(rows, metrics=scores, title="Prediction error", caption=_baseline_note(data))
     return [Panel(panel.title, (Text((_f_test(data),)), *panel.blocks), panel.caption)]
 
@@ -61,7 +63,7 @@ def _baseline_note(data: PageData) -> str:
     ridge = "ridge: the best linear prediction from the training covariance, practically without a penalty."
     if mean is None:
         return ridge
-    return f"{ridge} Predicting the mean has {number(mean.mean)} times its error and is not drawn."
+    return f"{ridge} Predicting the mean has {number(mean.mean)} times this error and is not shown."
 
 
 def _f_test(data: PageData) -> str:
@@ -118,8 +120,7 @@ def network(data: PageData) -> list[Panel]:
     sentence = (
         "With the coefficients as printed the network diverges, because the weights of the lags sum to 1.05 on "
         f"average: it passes 1e12 at step {passed}. Here the weights are divided by the number of lags. The best "
-        "linear prediction then has the error that the paper reports, from which it is inferred that the paper ran "
-        "this version."
+        "linear prediction then has the error that the paper reports, so the paper probably ran this version."
     )
     simulated = simulate(config, CORRELATION_STEPS, seeds[0])
     order = np.argsort(simulated.modules, kind="stable")

@@ -15,7 +15,15 @@ NETWORK = NMAR()
 
 @dataclass(frozen=True, kw_only=True)
 class NmarPreset(Preset):
-    """A scale of the study of simulated networks: the network, simulated steps for training and testing, the model."""
+    """A scale of the study of simulated networks.
+
+    Attributes:
+        network: Parameters of the simulated network.
+        train_steps: Simulated steps for training.
+        test_steps: Simulated steps for testing.
+        model: Configuration of the model.
+        training: Configuration of the training.
+    """
 
     network: NMAR = NETWORK
     train_steps: int = 20_000

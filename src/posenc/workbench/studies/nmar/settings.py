@@ -20,7 +20,7 @@ RELATIVE_ERROR = "mse_over_linear"
 
 
 def run_settings(request: Request, store: Store, condition: str, variant_label: str) -> dict[str, Any]:
-    """Settings of a run. Raises ValueError for an encoding that is unknown or does not fit."""
+    """Settings of a run. Raises ValueError if the encoding is unknown or does not fit."""
     preset = PRESETS[request.preset]
     chosen = variant_label if variant_label in BASELINES else variant(variant_label, preset.model.dim, axes=1)
     if not isinstance(chosen, str):

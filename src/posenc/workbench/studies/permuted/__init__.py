@@ -7,7 +7,7 @@ An image is 49 patches of 4 x 4 pixels, in one permuted order that is the same f
 and predicted from the others. Only the encoding 2d-fixed reads the true cell of a patch; the order of the tokens, which
 other encodings read, is arbitrary. The learned tables are then compared with the true neighbors.
 
-The study tests a claim of arXiv 2406.08272, which has no data with a known arrangement for it.
+The study tests a claim of arXiv 2406.08272 for which the paper has no data with a known arrangement.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STUDY = Study(
     question="Which encodings recover the grid of images whose patches were permuted?",
     lead=(
         "The 49 patches of an image come in one permuted order, the same for all images. Some patches are hidden and "
-        "predicted from the others. The true position of a patch is known to the measurement alone."
+        "predicted from the others. Only the measurements use the true position of a patch."
     ),
     presets=PRESETS,
     panels=PANELS,

@@ -1,6 +1,6 @@
-"""Answer of the page, predictions, and a claim of arXiv 2406.08272 tested on data with a known arrangement.
+"""Answer of the study, predictions, and a claim of arXiv 2406.08272 tested on data with a known arrangement.
 
-The test is of this study: the paper has no data with a known arrangement.
+The paper does not have such a test: it has no data with a known arrangement.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from posenc.workbench.studies.shared.page_data import PageData
 PAPER = "arXiv 2406.08272, abstract"
 SMALL, LARGE = "learned-0.1", "learned-2"
 RECOVERED, NEAR_CHANCE = 0.6, 0.2
-"""Neighbor recall above which the grid counts as recovered, and below which as not; chance is 0.07 to 0.08."""
+"""Neighbor recall above which the grid counts as recovered, and below which it does not; chance is 0.07 to 0.08."""
 COMMAND = "posenc run permuted --data DIR"
 
 
@@ -36,8 +36,8 @@ def headline(data: PageData) -> str:
     chance = next(iter(estimates(data, "neighbours_chance").values())).mean
     above = [label for label in recalls if recalls[label].above(chance)]
     if above:
-        named = join_words([f"{label} ({with_interval(recalls[label])})" for label in above])
-        answer = f"{named}: neighbor recall above chance, which is {number(chance)}."
+        encodings = join_words([f"{label} ({with_interval(recalls[label])})" for label in above])
+        answer = f"{encodings}: neighbor recall above chance, which is {number(chance)}."
     elif any(each.mean > chance and not each.known for each in recalls.values()):
         best = next(iter(recalls))
         answer = f"Cannot be said: the highest neighbor recall is {with_interval(recalls[best])} ({best})"
@@ -69,8 +69,8 @@ CLAIMS = (
             Quantity(f"neighbor recall of {SMALL}", mean_over_seeds(RECALL, SMALL), low=RECOVERED),
             Quantity(f"{SMALL} − {LARGE}, neighbor recall", difference(RECALL, SMALL, LARGE), low=0.0),
         ),
-        control="A table with large initial values, one that is never trained, and this one before training must stay "
-        "near chance.",
+        control="A table with large initial values, an untrained table, and this table before training must stay near "
+        "chance.",
         controls=(
             Quantity(f"neighbor recall of {LARGE}", mean_over_seeds(RECALL, LARGE), high=NEAR_CHANCE),
             Quantity("neighbor recall of random", mean_over_seeds(RECALL, "random"), high=NEAR_CHANCE),
@@ -92,7 +92,7 @@ CLAIMS = (
             Quantity(f"{SMALL} − {LARGE}, mean squared error", difference(ERROR, SMALL, LARGE), high=0.0),
             Quantity(f"{SMALL} − random, mean squared error", difference(ERROR, SMALL, "random"), high=0.0),
         ),
-        control="Without any encoding the error must be larger, or positions do not matter.",
+        control="Without an encoding the error must be larger; otherwise positions do not matter.",
         controls=(Quantity(f"nope − {SMALL}, mean squared error", difference(ERROR, "nope", SMALL), low=0.0),),
         panel="errors",
         command=COMMAND,

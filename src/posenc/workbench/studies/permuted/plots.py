@@ -21,9 +21,9 @@ RECALL = "neighbours"
 def neighbor_recall(data: PageData) -> list[Panel]:
     """Neighbor recall of each table, and Procrustes disparity of its layout to the true grid."""
     scores = {
-        RECALL: Score("Neighbor recall", "share of true neighbors among the nearest rows", True, (0.0, 1.0)),
-        "residual": Score("Isomap layout against the true grid", "Procrustes disparity", False, (0.0, 1.0)),
-        "residual_straight": Score("MDS layout against the true grid", "Procrustes disparity", False, (0.0, 1.0)),
+        RECALL: Score("Neighbor recall", "share of true neighbors", True, (0.0, 1.0)),
+        "residual": Score("Isomap layout and the true grid", "Procrustes disparity", False, (0.0, 1.0)),
+        "residual_straight": Score("MDS layout and the true grid", "Procrustes disparity", False, (0.0, 1.0)),
     }
     lines: dict[str, dict[str, float]] = {}
     for metric, null, name in (
@@ -41,8 +41,8 @@ def neighbor_recall(data: PageData) -> list[Panel]:
             metrics=scores,
             lines=lines,
             title="Neighbor recall and Procrustes disparity",
-            caption="Neighbor recall counts as many nearest rows of a token as it has true neighbors, up to four. "
-            f"{TRUE_GRID} encodes the true cells and shows the best value to expect. {plots.LAYER}",
+            caption="Neighbor recall: share of a token's true neighbors, up to four, among as many nearest rows of the "
+            f"table. {TRUE_GRID} encodes the true cells, so its value is the best to expect. {plots.LAYER}",
         )
     ]
 

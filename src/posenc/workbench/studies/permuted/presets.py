@@ -15,7 +15,12 @@ from posenc.workbench.training.loop import TrainingConfig
 class PermutedPreset(Preset):
     """A scale of the study of permuted images.
 
-    images: training images, at most; None for all. test_images: held-out images, at most.
+    Attributes:
+        images: Largest number of training images; None for all.
+        test_images: Largest number of held-out images.
+        variants: Variants to train.
+        model: Configuration of the model.
+        training: Configuration of the training.
     """
 
     images: int | None

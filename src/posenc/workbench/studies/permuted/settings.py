@@ -23,7 +23,7 @@ ERROR = error_metric(TASK.rate)
 
 
 def run_settings(request: Request, store: Store, condition: str, variant_label: str) -> dict[str, Any]:
-    """Settings of a run. Raises ValueError where the images are missing, or an encoding is unknown or does not fit."""
+    """Settings of a run. Raises ValueError if images are missing, or the encoding is unknown or does not fit."""
     preset = PRESETS[request.preset]
     images = record_images(store.root, DATA_SET, request.data, size=None, images=preset.images)
     patches = permuted_grid(images, seed=0)

@@ -2,13 +2,13 @@
 
     posenc run masked my_recordings.npz              about four minutes on two cores for two dozen channels
     posenc run masked                                the same on a small simulated brain
-    posenc run masked folder/ --preset standard      the paper's model: hours a model of 360 channels; asks first
+    posenc run masked folder/ --preset standard      the paper's model: hours per model of 360 channels; asks first
     posenc run masked my_recordings.npz --panels rates
 
 A file holds ``recordings`` (recording, channel, time) and may hold ``channels``, ``coordinates``, ``modules``. A folder
 holds one .csv or .parquet file per recording, or brain images with an atlas. Channels are hidden and predicted from the
-others; each time point is a sample. Whole recordings are held out for testing. ``PAGE-positions.csv`` beside the page
-holds the learned positions.
+others; each time point is a sample. Whole recordings are held out for testing. The learned positions are written to
+``PAGE-positions.csv`` in the folder of the page.
 
 Source: arXiv 2406.08272, section 3.4 and Figs. 4, 5, A11 to A13.
 """
@@ -29,8 +29,8 @@ STUDY = Study(
     question="Do learned positions recover the modules of channels in recordings whose arrangement is unknown?",
     lead=(
         "Some channels of a time point are hidden and predicted from the others, on recordings that were held out. The "
-        "model does not know which channels belong together. Its learned positions are compared with the modules of "
-        "the channels, where these are known."
+        "model does not know which channels form a module. Its learned positions are compared with the modules of the "
+        "channels, if these are known."
     ),
     takes="recordings (.npz, a folder of .csv or .parquet, or of brain images)",
     presets=PRESETS,
@@ -44,7 +44,7 @@ STUDY = Study(
     predictions=predictions,
     claims=CLAIMS,
     remarks=remarks,
-    scope="quick is a one-layer model of width 32; its verdicts hold for the recordings that it was given.",
+    scope="quick is a one-layer model of width 32; its verdicts apply to the given recordings only.",
     limits={
         "quick": (
             "One layer, a high learning rate and a short training: enough for a few dozen channels. Recordings of "

@@ -1,4 +1,4 @@
-"""Answer of the page, predictions, and the claims of arXiv 2406.08272 on brain activity, each with its control."""
+"""Answer of the study, predictions, and claims of arXiv 2406.08272 on brain activity, each with its control."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ COMMAND = "posenc run masked FILE"
 
 
 def headline(data: PageData) -> str:
-    """Whether learned tables contain the given modules; then the lowest prediction error and that of ridge."""
+    """Answer of the study: separation of the given modules by learned tables, and the lowest prediction error."""
     models = {label: seeds for label, seeds in values_by_scheme(data.rows, ERROR).items() if label not in BASELINES}
     if not models:
         return "Cannot be said: no model has finished."
     answer = module_answer(data, "the given modules") if has_modules(data) else ""
-    answer = answer or "Cannot be said for modules: the recordings come with none, or no encoding has a table."
+    answer = answer or "Cannot be said for modules: the recordings have none, or no encoding has a table."
     hidden = f"in predicting {TEST_RATE:.0%} of the channels from the others"
     lowest = best_variant(models, metric="mean squared error", unit="", where=hidden, higher=False, digits=3)
     return f"{answer} {lowest}{_against_ridge(data, next(iter(_models(data))))}"
@@ -46,13 +46,13 @@ def _against_ridge(data: PageData, label: str) -> str:
     values = values_by_scheme(data.rows, ERROR)
     if not values.get("ridge", {}).keys() & values[label].keys():
         return ""
-    ridge, apart = estimates(data, ERROR)["ridge"], paired_difference(values[label], values["ridge"])
-    size = f"{label} differs by {signed_number(apart.mean, 3)} {interval(apart, 3)}"
+    ridge, gap = estimates(data, ERROR)["ridge"], paired_difference(values[label], values["ridge"])
+    size = f"{label} differs by {signed_number(gap.mean, 3)} {interval(gap, 3)}"
     return f" Ridge regression: {number(ridge.mean, 3)}; {size}."
 
 
 def predictions(data: PageData) -> Sequence[Prediction]:
-    """A small initial table has the lowest error, and learns the modules, where there are any."""
+    """A table with small initial values has the lowest error and, if there are modules, separates them."""
     name = f"mean squared error with {TEST_RATE:.0%} of the channels hidden"
     errors = [Prediction(ERROR, SMALL, other, higher=False, metric_name=name) for other in (LARGE, "nope", "ridge")]
     if not has_modules(data):
@@ -77,7 +77,7 @@ CLAIMS = (
         "training and validation sets after a fixed number of training steps",
         about="Error on test recordings, with more channels hidden than in training.",
         quantities=tuple(_lower_error(SMALL, other) for other in (LARGE, "learned-2", "random", "1d-fixed", "rope")),
-        control="A model without an encoding cannot tell channels apart and must have a larger error; otherwise "
+        control="A model without an encoding cannot distinguish channels and must have a larger error; otherwise "
         "positions do not matter.",
         controls=(_lower_error(SMALL, "nope"),),
         panel="errors",
@@ -94,8 +94,8 @@ CLAIMS = (
             _lower_error(SMALL, "1d-fixed"),
             _lower_error(SMALL, "random"),
         ),
-        control="No encoding at all must not have a lower error than the relative one, or the relative encoding does "
-        "harm.",
+        control="The model without an encoding must not have a lower error than the relative encoding; otherwise the "
+        "relative encoding is harmful.",
         controls=(_lower_error("relative", "nope"),),
         panel="errors",
         command=COMMAND,
@@ -105,7 +105,7 @@ CLAIMS = (
         source=f"{PAPER} and Fig. 5C",
         quote="the modularity of small-norm initialized PEs (learn-0.1 and learn-0.2) had the highest overall network "
         "modularity and segregation relative to other learnable PEs",
-        about="Compared with the modules that are given with the recordings.",
+        about="Learned tables compared with the given modules of the recordings.",
         quantities=(
             Quantity(f"AUC of {SMALL}", mean_over_seeds("auc", SMALL), low=RECOVERED),
             *(
@@ -114,8 +114,8 @@ CLAIMS = (
             ),
             Quantity(f"{SMALL} − {LARGE}, segregation", difference("segregation", SMALL, LARGE), low=0.0),
         ),
-        control="A table with large initial values, one that is never trained, and this one before training must not "
-        "recover them.",
+        control="A table with large initial values, an untrained table, and this table before training must not "
+        "recover the networks.",
         controls=(
             Quantity(f"AUC of {LARGE}", mean_over_seeds("auc", LARGE), high=NOT_RECOVERED),
             Quantity("AUC of random", mean_over_seeds("auc", "random"), high=NOT_RECOVERED),
@@ -131,8 +131,8 @@ CLAIMS = (
         "small-norm distribution) achieved the lowest generalization MSE.",
         about="Trained with 15, 75 and 90% of the channels hidden.",
         quantities=tuple(_lower_error(SMALL, LARGE, condition) for condition in OTHER_RATES),
-        control="A table that is never trained must have a larger error. A reviewer read the paper's figures as "
-        "showing that it has not.",
+        control="An untrained table must have a larger error. According to a reviewer, the paper's figures do not show "
+        "this.",
         controls=tuple(_lower_error(SMALL, "random", condition) for condition in OTHER_RATES),
         panel="rates",
         command=f"{COMMAND} --panels rates",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from posenc.workbench.studies.shared.declarations import MAIN, Condition
 
 MAIN_RATE, TEST_RATE = 0.5, 0.9
-"""Shares of the channels hidden: in training, and in the test that the page is about first."""
+"""Shares of the channels hidden: in training, and in the main test of the page."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,17 +31,22 @@ PANELS: Mapping[str, PanelSpec] = {
     ),
     "modules": PanelSpec(
         about="agreement of learned tables with the given modules, and modules detected in the tables",
-        shows="its Fig. 5C, D",
+        shows="arXiv 2406.08272, Fig. 5C, D",
         needs=needs,
         draw=plots.modules,
     ),
     "maps": PanelSpec(
-        about="maps of learned positions, distances, dendrogram", shows="its Fig. 5B", needs=needs, draw=plots.maps
+        about="maps of learned positions, distances, dendrogram",
+        shows="arXiv 2406.08272, Fig. 5B",
+        needs=needs,
+        draw=plots.maps,
     ),
-    "curves": PanelSpec(about="learning curves", shows="its Fig. 4C", needs=needs, draw=plots.learning_curves),
+    "curves": PanelSpec(
+        about="learning curves", shows="arXiv 2406.08272, Fig. 4C", needs=needs, draw=plots.learning_curves
+    ),
     "rates": PanelSpec(
         about="prediction error by the share of the channels hidden in training",
-        shows="its Figs. A11 to A13",
+        shows="arXiv 2406.08272, Figs. A11 to A13",
         needs=rate_needs,
         draw=plots.error_by_training_rate,
     ),

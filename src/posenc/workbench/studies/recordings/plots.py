@@ -1,4 +1,4 @@
-"""Panels of the study of recordings; the maps of learned positions are also written to a file beside the page."""
+"""Panels of the study of recordings. Learned positions are also written to a file in the folder of the page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def record(data: PageData, spec: RunSpec) -> RecordingsRecord | None:
 
 
 def token_names(data: PageData, spec: RunSpec) -> TokenNames:
-    """Names and modules of the channels of a run; numbers where the store lacks the record."""
+    """Names and modules of the channels of a run; numbers if the store lacks the record."""
     stored = record(data, spec)
     if stored is None:
         return TokenNames(tuple(f"channel {n + 1}" for n in range(spec.settings["data"]["tokens"])), None)
@@ -40,7 +40,7 @@ def token_names(data: PageData, spec: RunSpec) -> TokenNames:
 
 
 def has_modules(data: PageData) -> bool:
-    """Whether the recordings come with modules."""
+    """Return True if the recordings have modules."""
     return any(token_names(data, spec).modules for spec in data.specs[:1])
 
 
@@ -82,23 +82,23 @@ def modules(data: PageData) -> list[Panel]:
         return panels or [Panel(MODULES_TITLE, (Text((plots.NO_TABLE,)),))]
     table = Table(
         "Modules detected in the first layer's table",
-        ("Encoding", "modules, by seed", "agreement of two seeds (adjusted Rand index)"), tuple(body),
+        ("Encoding", "Number of modules by seed", "Agreement of two seeds (adjusted Rand index)"), tuple(body),
         "Louvain method on the graph that joins each channel to its nearest channels in the table. Agreement: mean "
-        "over all pairs of seeds, 1 for equal modules and about 0 by chance. Every seed begins with another random "
-        "table, so agreement comes from the recordings.",
+        "over all pairs of seeds, 1 for equal modules and about 0 by chance. Every seed has another random initial "
+        "table, so agreement is due to the recordings.",
     )  # fmt: skip
     return [*panels, Panel("Modules detected in learned tables", (table,))]
 
 
 def maps(data: PageData) -> list[Panel]:
-    """Maps, distances and a dendrogram of learned positions; all positions go to a file beside the page."""
+    """Maps, distances and a dendrogram of learned positions; all positions are written to a file too."""
     tables = plots.stored_tables(data)
     panels = plots.map_panels(data, token_names, tokens="channels")
     if not tables:
         return panels
     data.folder.mkdir(parents=True, exist_ok=True)
     path = plots.write_positions(data.beside(POSITIONS_FILE), data, token_names)
-    sentence = f"{path.name} beside this page holds the position of every channel on three axes, by encoding and seed."
+    sentence = f"{path.name}, in the folder of this page, has three coordinates of every channel by encoding and seed."
     panels[0] = Panel(panels[0].title, (Text((sentence,)), *panels[0].blocks), panels[0].caption)
     stored = record(data, tables[0][1])
     if stored is None or stored.coordinates is None:
@@ -108,7 +108,7 @@ def maps(data: PageData) -> list[Panel]:
         for label, _, arrays in tables[:2]
     ]
     if stored.modules is not None:
-        items = [("given", stored.modules, ""), *items]
+        items = [("given modules", stored.modules, ""), *items]
     brain = glass_brain(np.array(stored.coordinates), items, stored.channels, title="Modules in the brain")
     return [*panels, brain] if brain is not None else panels
 

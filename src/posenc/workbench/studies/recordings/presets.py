@@ -13,7 +13,7 @@ from posenc.workbench.training.loop import TrainingConfig
 
 
 class Simulation(NamedTuple):
-    """The simulated brain that takes the place of a file: subjects, time points per subject, channels per network."""
+    """The simulated brain that replaces a file: subjects, time points per subject, and channels per network."""
 
     subjects: int
     frames: int
@@ -24,8 +24,12 @@ class Simulation(NamedTuple):
 class RecordingsPreset(Preset):
     """A scale of the study of recordings.
 
-    simulation: the recordings where no file is given. test_frames: time points of each test recording, at most.
-    tokens_per_step: tokens of all samples of a batch, at most; None for a fixed batch.
+    Attributes:
+        simulation: The recordings if no file is given.
+        test_frames: Largest number of time points of each test recording.
+        tokens_per_step: Largest number of tokens of all samples of a batch; None for a fixed batch.
+        model: Configuration of the model.
+        training: Configuration of the training.
     """
 
     simulation: Simulation
@@ -54,7 +58,7 @@ PRESETS: Mapping[str, RecordingsPreset] = {
         training=TrainingConfig(epochs=3000, batch=64, lr=3e-3, optimizer="adam", evaluate_every=500),
     ),
     "standard": RecordingsPreset(
-        about="the paper's four layers of width 64, 5,000 steps of 32, 3 seeds: half an hour a model of 360 channels",
+        about="the paper's four layers of width 64, 5,000 steps of 32, 3 seeds: half an hour per model of 360 channels",
         scale="four layers of width 64, 5,000 steps of 32",
         seeds=(0, 1, 2),
         panels=PANELS,
@@ -64,7 +68,7 @@ PRESETS: Mapping[str, RecordingsPreset] = {
         training=TrainingConfig(epochs=5000, batch=32, lr=1e-3, optimizer="adam", evaluate_every=500),
     ),
     "paper": RecordingsPreset(
-        about="the paper's model and length: four layers, 50,000 steps of 128, 15 seeds: about a day a model of 360 "
+        about="the paper's model and length: four layers, 50,000 steps of 128, 15 seeds: about a day per model of 360 "
         "channels",
         scale="four layers of width 64, 50,000 steps of 128",
         seeds=tuple(range(15)),

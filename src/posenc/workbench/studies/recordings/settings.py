@@ -1,4 +1,4 @@
-"""The settings of one run of the study of recordings, and sentences on the recordings that a store holds."""
+"""The settings of one run of the study of recordings, and sentences on the recordings of a store."""
 
 from __future__ import annotations
 
@@ -28,8 +28,12 @@ SMALLEST_BATCH = 8
 def run_settings(request: Request, store: Store, label: str, variant_label: str) -> dict[str, Any] | None:
     """Settings of a run, with its recordings in the store.
 
-    None for a variant that reads coordinates, where the recordings have none and nobody asked for it by name. Raises
-    ValueError for recordings that cannot be read, or a variant that cannot be run.
+    Returns:
+        The settings; None for a variant that needs coordinates if the recordings have none and the variant was not
+        asked for by name.
+
+    Raises:
+        ValueError: The recordings cannot be read, or the variant cannot be run.
     """
     preset, rates = PRESETS[request.preset], condition(label)
     digest = _store_recordings(request, store)
@@ -73,22 +77,22 @@ def _simulation_text(simulation: Simulation) -> str:
 
 
 def is_simulated(store: Store, digest: str) -> bool | None:
-    """Whether recordings of a store are simulated; None where the store does not say. Simulates nothing."""
+    """Return True if recordings of a store are simulated; None if the store has no record of it."""
     record = stored_recordings.stored_record(store.root, digest)
     if record is not None and record.simulated is not None:
         return record.simulated
     if digest in sources.names(store):
         return False
-    # Stores made before the record said so have a note of what was simulated under its parameters.
+    # In older stores the record lacks this field; there the digest is listed under the parameters of the simulation.
     for preset in PRESETS.values():
         protocol = Protocol(HELD_OUT, preset.test_frames, SPLIT_SEED)
-        if digest == stored_recordings.noted_digest(store.root, _simulation_text(preset.simulation), protocol):
+        if digest == stored_recordings.listed_digest(store.root, _simulation_text(preset.simulation), protocol):
             return True
     return None
 
 
 def remarks(store: Store, specs: Sequence[RunSpec]) -> tuple[str, ...]:
-    """Sentences on the recordings of these runs: where they come from, their sizes, and what was left out."""
+    """Sentences on the recordings of these runs: their origin and sizes, and channels that were left out."""
     digests = dict.fromkeys(spec.settings["data"]["recordings"] for spec in specs)
     return tuple(sentence for digest in digests for sentence in _describe(store, digest))
 
@@ -99,15 +103,15 @@ def _describe(store: Store, digest: str) -> tuple[str, ...]:
     subject = name or ("simulated recordings (no file was given)" if simulated else "recordings")
     if record is None:
         return (f"Data: {subject}. The store lacks their record, so channels are numbered and modules are unknown.",)
-    known = [word for word, given in (("modules", record.modules), ("coordinates", record.coordinates)) if given]
+    given = [word for word, value in (("modules", record.modules), ("coordinates", record.coordinates)) if value]
     sizes = (
         f"{len(record.channels)} channels, {count(len(record.train), 'training recording')} with "
         f"{sum(record.train_lengths):,} time points, {count(len(record.test), 'test recording')}"
     )
-    sentences = [f"Data: {subject}. {sizes}; {' and '.join(known) or 'neither modules nor coordinates'} given."]
+    sentences = [f"Data: {subject}. {sizes}; {' and '.join(given) or 'neither modules nor coordinates'} given."]
     if simulated:
         sentences.append(
-            "Each simulated channel follows one of the networks, linearly, so that ridge regression is nearly the best "
-            "predictor possible."
+            "Each simulated channel is a linear function of one of the networks plus noise, so ridge regression is "
+            "nearly the best possible predictor."
         )
     return (*sentences, record.note) if record.note else tuple(sentences)

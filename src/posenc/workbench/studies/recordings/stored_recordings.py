@@ -2,7 +2,7 @@
 
 data/recordings-DIGEST/about.json     record: names, modules, coordinates, split
 data/recordings-DIGEST/*.npy          standardized time points for training and testing
-data/recordings-of-HASH               digest of the recordings that a file or a simulation with this hash gave
+data/recordings-of-HASH               digest of the recordings of a file or a simulation with this hash
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NEAREST = 6
 
 
 class RecordingsRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a store holds of recordings beside their values. The stored names are constants.
+    """Record of recordings in a store, without their values. The stored names are constants.
 
     Attributes:
         channels: Names of the channels.
@@ -39,8 +39,8 @@ class RecordingsRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         train: Names of the training recordings.
         train_lengths: Time points of each training recording.
         test: Names of the test recordings.
-        note: Sentence on what was left out; empty where nothing was.
-        simulated: Whether they are simulated; None in records made before this was stored.
+        note: Sentence on channels that were left out; empty if there are none.
+        simulated: True if they are simulated; None in records that were written before this field existed.
     """
 
     channels: tuple[str, ...]
@@ -64,36 +64,36 @@ class Protocol(NamedTuple):
 def store(
     root: Path, source: str, read: Callable[[], Recordings], protocol: Protocol, *, simulated: bool | None = None
 ) -> str:
-    """Put recordings into a store, unless it holds them, and return their digest.
+    """Put recordings into a store, unless it already has them, and return their digest.
 
     Args:
         root: Root of the store.
-        source: Text that identifies what ``read`` returns; what is noted under it is not read again.
+        source: Text that identifies the recordings of ``read``; recordings of a listed source are not read again.
         read: Reads or simulates the recordings.
         protocol: Split of the recordings.
-        simulated: Whether they are simulated.
+        simulated: True if they are simulated.
 
     Raises:
         ValueError: All recordings are of one subject, or ``read`` raises it.
     """
-    known = noted_digest(root, source, protocol)
+    known = listed_digest(root, source, protocol)
     if known and (folder_of(root, known) / "about.json").exists():
         return known
     recordings = read()
     digest = _digest(recordings, protocol)
     if not (folder_of(root, digest) / "about.json").exists():
         _write_recordings(root, folder_of(root, digest), recordings, protocol, simulated)
-    write_whole(_note_path(root, source, protocol), digest.encode())
+    write_whole(_listing_path(root, source, protocol), digest.encode())
     return digest
 
 
-def noted_digest(root: Path, source: str, protocol: Protocol) -> str:
-    """Digest that a store has noted for this source; "" where it has none."""
-    path = _note_path(root, source, protocol)
+def listed_digest(root: Path, source: str, protocol: Protocol) -> str:
+    """Digest that a store lists for this source; "" if it lists none."""
+    path = _listing_path(root, source, protocol)
     return path.read_text() if path.exists() else ""
 
 
-def _note_path(root: Path, source: str, protocol: Protocol) -> Path:
+def _listing_path(root: Path, source: str, protocol: Protocol) -> Path:
     identifier = hashlib.sha256(repr((source, *protocol)).encode()).hexdigest()[:16]
     return root / "data" / f"recordings-of-{identifier}"
 
@@ -126,7 +126,7 @@ def _write_recordings(
         note=recordings.note,
         simulated=simulated,
     )
-    write_whole(folder / "about.json", msgspec.json.encode(record))  # Written last: everything it names exists.
+    write_whole(folder / "about.json", msgspec.json.encode(record))  # Written last, when all other files exist.
 
 
 def folder_of(root: Path, digest: str) -> Path:
@@ -135,7 +135,7 @@ def folder_of(root: Path, digest: str) -> Path:
 
 
 def record_of(root: Path, digest: str) -> RecordingsRecord:
-    """The record of recordings. Raises ValueError where the store no longer has it."""
+    """The record of recordings. Raises ValueError if the store no longer has it."""
     record = stored_record(root, digest)
     if record is None:
         raise ValueError(
@@ -146,7 +146,7 @@ def record_of(root: Path, digest: str) -> RecordingsRecord:
 
 
 def stored_record(root: Path, digest: str) -> RecordingsRecord | None:
-    """The record of recordings; None where the store lacks it, as one made from packs does."""
+    """The record of recordings; None if the store lacks it, such as a store made from packs."""
     try:
         return msgspec.json.decode((folder_of(root, digest) / "about.json").read_bytes(), type=RecordingsRecord)
     except OSError:

@@ -10,6 +10,6 @@ from posenc.workbench.studies.shared.hidden_tokens.variants import (
 )
 
 VARIANTS = (*WITHOUT_COORDINATES, *WITH_COORDINATES, *BASELINES)
-"""Recordings without coordinates have no variants that read them."""
+"""For recordings without coordinates, the variants that need coordinates are left out."""
 RATE_VARIANTS = (*LEARNED, "random", "1d-fixed", *BASELINES)
 """Variants of arXiv 2406.08272, Figs. A11 to A13."""

@@ -6,8 +6,8 @@
     posenc run sc-pe --data DIR --preset standard     30 epochs, ten seeds: about five hours on one core
 
 Predicted before the first run: an encoding that is concatenated with the features is as accurate as a trained vector of
-its width, because it acts as a bias. The improvement that the author saw is due to the padding and the learning rate,
-which his two networks did not share.
+its width, because it acts as a bias. The improvement in the note is due to the padding and the learning rate, which
+differed between its two networks.
 
 Source: the seed note, Cui 2024, "CNN with SC PE", and its code, github Cui-Peng-624/SC-Position-Encoding.
 """
@@ -29,7 +29,7 @@ STUDY = Study(
     lead=(
         "The row and the column of a pixel become a point on the unit sphere, and a small network, the readout, turns "
         "the point into one value. The values are concatenated with the features of a LeNet, or multiply its pixels. "
-        "Controls replace them by a trained vector, by padding, or by nothing."
+        "Controls replace them by a trained vector or by padding, or leave them out."
     ),
     takes="a folder of class folders",
     presets=PRESETS,

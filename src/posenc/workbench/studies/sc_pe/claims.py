@@ -25,13 +25,13 @@ MARGIN = 0.01
 """Accuracies within one percentage point are equivalent."""
 ROUGHNESS = "roughness"
 PAIRS = (("as-published", "plain-padded"), ("code", "plain"), ("code-slow", "plain-slow"))
-"""(with the encoding, without it) and otherwise equal. The answer is that of the first pair that was run."""
-BESIDE = (("as-published", "plain", "Encoding and padding together"), ("plain-padded", "plain", "Padding alone"))
-"""Differences printed beside the answer."""
+"""(with the encoding, without it) and otherwise equal. The answer uses the first pair that was run."""
+FURTHER_PAIRS = (("as-published", "plain", "Encoding and padding together"), ("plain-padded", "plain", "Padding alone"))
+"""Further differences that the headline reports after the answer."""
 
 
 def headline(data: PageData) -> str:
-    """The answer for each data set, and the differences that the note mixed."""
+    """The answer for each data set, and the differences that the note combined."""
     sentences = []
     for condition in finished_conditions(data, LENETS):
         by_label = seeds_by_label(data, ACCURACY, condition)
@@ -40,7 +40,7 @@ def headline(data: PageData) -> str:
 
 
 def _answer(by_label: dict[str, BySeed], title: str) -> str:
-    """Whether the encoding improves accuracy, with the padding and the learning rate equal."""
+    """Answer for one data set: difference of accuracy due to the encoding, with equal padding and learning rate."""
     pair = next(((a, b) for a, b in PAIRS if _shared(by_label, a, b)), None)
     if pair is None:
         return f"Cannot be said for the {title}: this needs two variants that differ in the encoding alone."
@@ -50,15 +50,15 @@ def _answer(by_label: dict[str, BySeed], title: str) -> str:
     word, equivalent = _word(gap, by_label[a], by_label[b])
     answer = f"{word} for the {title}{equivalent}: {a} against {b}, accuracy {_size(gap)}{seeds}."
     others = [
-        f"{what} ({x} against {y}): {_size(paired_difference(by_label[x], by_label[y]))}."
-        for x, y, what in BESIDE
+        f"{change} ({x} against {y}): {_size(paired_difference(by_label[x], by_label[y]))}."
+        for x, y, change in FURTHER_PAIRS
         if _shared(by_label, x, y)
     ]
     return " ".join([answer, *others])
 
 
 def _word(gap: Estimate, a: BySeed, b: BySeed) -> tuple[str, str]:
-    """Yes where a is above b; no where it is below, or equivalent within the margin, which is the second text."""
+    """Verdict and addition: "Yes" if a is above b, "No" if it is below or, as the addition states, equivalent."""
     if gap.above(0):
         return "Yes", ""
     if gap.below(0):
@@ -87,28 +87,28 @@ def predictions(data: PageData) -> Sequence[Prediction]:
     ]
 
 
-_NAMES = {ACCURACY: "accuracy", TRAINING: "training accuracy"}
+METRIC_NAMES = {ACCURACY: "accuracy", TRAINING: "training accuracy"}
 RUN = "posenc run sc-pe --data DIR --panels {}"
 
 
 def _above(a: str, b: str, condition: str = MAIN, metric: str = ACCURACY) -> Quantity:
-    """The claim that a is above b."""
-    return Quantity(f"{a} − {b}, {_NAMES[metric]}", difference(metric, a, b, condition), low=0.0)
+    """Quantity of the claim that a is above b."""
+    return Quantity(f"{a} − {b}, {METRIC_NAMES[metric]}", difference(metric, a, b, condition), low=0.0)
 
 
 def _equivalent(a: str, b: str) -> Quantity:
-    """The claim that a and b are equivalent."""
+    """Quantity of the claim that a and b are equivalent."""
     return Quantity(f"{a} − {b}, accuracy", equivalence(ACCURACY, a, b), low=-MARGIN, high=MARGIN)
 
 
 def _smoother(a: str, b: str) -> Quantity:
-    """The claim that the training loss of a is smoother than that of b."""
+    """Quantity of the claim that the training loss of a is smoother than that of b."""
     name = f"{a} − {b}, roughness of the training loss"
     return Quantity(name, difference(ROUGHNESS, a, b, TRANSFORMER), high=0.0)
 
 
 GAIN = "LeNet 加球坐标位置编码在 fashion minist 上测试准确率提高了 2% 左右，在 cifar10 上面提高了 4% 左右"
-GAIN_SAYS = (
+GAIN_ENGLISH = (
     "LeNet with spherical position encoding gains about 2% of test accuracy on Fashion-MNIST and about 4% on CIFAR-10"
 )
 
@@ -117,13 +117,13 @@ CLAIMS = (
         name="the spherical encoding improves a LeNet",
         source=NOTE,
         quote=GAIN,
-        english=GAIN_SAYS,
+        english=GAIN_ENGLISH,
         lang="zh-Hans",
         about="A LeNet whose features are concatenated with the spherical encoding has a higher held-out accuracy.",
         quantities=(_above("as-published", "plain"),),
-        control="The released network with the encoding also pads its first convolution, and the one without does not. "
-        "An encoding that is the same for every image is a bias, so a trained vector of its width has to be less "
-        "accurate.",
+        control="The released network with the encoding also pads its first convolution, and the network without it "
+        "does not. An encoding that is the same for every image is a bias, so a trained vector of its width has to be "
+        "less accurate.",
         controls=(_above("as-published", "plain-padded"), _above("as-published", "constant-padded")),
         panel="beside",
         command=RUN.format("beside"),
@@ -132,13 +132,13 @@ CLAIMS = (
         name="the spherical encoding improves a LeNet on CIFAR-10",
         source=NOTE,
         quote=GAIN,
-        english=GAIN_SAYS,
+        english=GAIN_ENGLISH,
         lang="zh-Hans",
-        about="The same on CIFAR-10, with the two learning rates of the released code: 0.0003 with the encoding, 0.001 "
-        "without it.",
+        about="The claim on CIFAR-10, with the two learning rates of the released code: 0.0003 with the encoding, "
+        "0.001 without it.",
         quantities=(_above("code-slow", "plain", CIFAR),),
-        control="Both at one learning rate, which the released code did not run. A trained vector has to be less "
-        "accurate.",
+        control="With an equal learning rate, which the released code did not use, the encoding has to be more "
+        "accurate. A trained vector has to be less accurate.",
         controls=(
             _above("code-slow", "plain-slow", CIFAR),
             _above("code", "plain", CIFAR),
@@ -157,7 +157,7 @@ CLAIMS = (
         lang="zh-Hans",
         about="The training accuracy of the plain LeNet is above that of the LeNet with the encoding.",
         quantities=(_above("plain", "code-slow", CIFAR, TRAINING),),
-        control="The same at one learning rate: if the difference disappears, the learning rate is its cause.",
+        control="With an equal learning rate the difference must remain; otherwise the learning rate is its cause.",
         controls=(_above("plain-slow", "code-slow", CIFAR, TRAINING), _above("plain", "code", CIFAR, TRAINING)),
         panel="rates",
         command=RUN.format("rates"),
@@ -169,9 +169,9 @@ CLAIMS = (
         english="with spherical position encoding the final test accuracy is perhaps a little higher, but all in all "
         "it should be about the same",
         lang="zh-Hans",
-        about="The author's second run, judged by a test of equivalence within 0.01.",
+        about="The author's second run, judged by an equivalence test within 0.01.",
         quantities=(_equivalent("as-published", "plain"),),
-        control="The same with equal padding, and without any padding.",
+        control="The accuracies must also be equivalent with equal padding and without padding.",
         controls=(_equivalent("as-published", "plain-padded"), _equivalent("code", "plain")),
         panel="beside",
         command=RUN.format("beside"),
@@ -183,11 +183,11 @@ CLAIMS = (
         english="This result is disheartening. I guess that the reason has to do with the initialization of the "
         "matrices, but I have no evidence",
         lang="zh-Hans",
-        about="The author guesses that they matter. The initial weights of the readout's last layer are multiplied by "
-        "10 and by 0.1. This line, the opposite of the guess, is supported if the accuracies are equivalent within "
-        "0.01.",
+        about="The author guesses that they matter, and this claim is the opposite. The initial weights of the "
+        "readout's last layer are multiplied by 10 and by 0.1. The claim is supported if the accuracies are equivalent "
+        "within 0.01.",
         quantities=(_equivalent("code x 10", "code"), _equivalent("code x 0.1", "code")),
-        control="Initial weights of 0, with which the encoding is the same at every pixel in the beginning.",
+        control="Initial weights of 0 must be equivalent too; with them the encoding is initially equal at all pixels.",
         controls=(_equivalent("code x 0", "code"),),
         panel="starts",
         command=RUN.format("starts"),
@@ -200,7 +200,7 @@ CLAIMS = (
         lang="zh-Hans",
         about="Every pixel is multiplied by the value of the encoding at its position.",
         quantities=(_above("note times", "plain", metric=TRAINING), _equivalent("note times", "plain")),
-        control="A trained value per pixel, without any sphere, has to have a lower training accuracy.",
+        control="A trained value per pixel, without a sphere, has to have a lower training accuracy.",
         controls=(_above("note times", "mask", metric=TRAINING),),
         panel="over",
         command=RUN.format("over"),
@@ -214,7 +214,7 @@ CLAIMS = (
         about="Roughness (mean absolute second difference) of the training loss in a small vision transformer on the "
         "same images, with patches in one line as the tokens of the note. The note names neither model nor task.",
         quantities=(_smoother("sphere, in line", "sinusoid, in line"),),
-        control="The same on rows and columns, and against no encoding.",
+        control="The sphere must also be smoother on rows and columns, and smoother than no encoding.",
         controls=(_smoother("sphere", "sinusoid"), _smoother("sphere, in line", "nope")),
         panel="tokens",
         command=RUN.format("tokens"),

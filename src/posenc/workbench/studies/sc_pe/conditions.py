@@ -29,5 +29,5 @@ LENETS = (MAIN, CIFAR)
 
 
 def condition(label: str) -> Condition:
-    """The condition of a label; one that only a store knows has no title."""
+    """The condition of a label. A condition that occurs only in a store has no title."""
     return CONDITIONS.get(label) or Condition(label=label)

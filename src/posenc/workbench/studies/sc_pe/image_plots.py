@@ -10,8 +10,8 @@ from posenc.workbench.report.page import Block, Panel, Text
 from posenc.workbench.report.raster_image import image_figures
 from posenc.workbench.studies.sc_pe import variants
 from posenc.workbench.studies.sc_pe.conditions import LENETS
-from posenc.workbench.studies.sc_pe.plots import titled
-from posenc.workbench.studies.sc_pe.settings import NEVER_SHOWN
+from posenc.workbench.studies.sc_pe.plots import panel_title
+from posenc.workbench.studies.sc_pe.settings import WITHHELD_DATA
 from posenc.workbench.studies.shared.classification_panels import (
     accuracy_panel,
     empty_panel,
@@ -32,38 +32,38 @@ def multiplied(data: PageData) -> list[Panel]:
     """Accuracy with multiplied pixels, and the multiplied images."""
     title = "Accuracy with multiplied pixels"
     panels = [
-        accuracy_panel(data, variants.ON_PIXELS, condition, titled(title, condition))
+        accuracy_panel(data, variants.PIXEL_VARIANTS, condition, panel_title(title, condition))
         for condition in finished_conditions(data, LENETS)
     ]
-    return [*(panels or empty_panel(titled(title, MAIN))), *_multiplied_images(data)]
+    return [*(panels or empty_panel(panel_title(title, MAIN))), *_multiplied_images(data)]
 
 
 def _multiplied_images(data: PageData) -> list[Panel]:
     """Held-out images before and after the multiplication, by the first seed of each variant."""
-    stored = {label: data.arrays(MAIN, label) for label in variants.ON_PIXELS}
+    stored = {label: data.arrays(MAIN, label) for label in variants.PIXEL_VARIANTS}
     factors = {label: arrays["over"] for label, arrays in stored.items() if "over" in arrays}
     if not factors:
         return []
     images, absent = _held_out_images(data)
-    shown = {label: _two_by_two([by[None], *(each * by for each in images)]) for label, by in factors.items()}
-    shown = {"images": _two_by_two([None, *images]), **shown} if images else shown
+    figures = {label: _two_by_two([by[None], *(each * by for each in images)]) for label, by in factors.items()}
+    figures = {"images": _two_by_two([None, *images]), **figures} if images else figures
     key = (
         "First figure: held-out images as the network reads them. Other figures: the factor of each pixel (top left), "
-        "and the multiplied images. Each is drawn from its lowest value (black) to its highest (white). The weights "
+        "and the multiplied images. Each is scaled from its lowest value (black) to its highest (white). The weights "
         "are those of the first seed."
     )
-    blocks: tuple[Block, ...] = (image_figures(shown, key=key),)
+    blocks: tuple[Block, ...] = (image_figures(figures, key=key),)
     return [Panel("Multiplied images", (*blocks, Text((absent,))) if absent else blocks)]
 
 
 def _held_out_images(data: PageData) -> tuple[list[Pixels], str]:
     """Images of the store as networks read them; or none, and the reason."""
     record = images_of(data, MAIN)
-    if NEVER_SHOWN in record.name.lower():
+    if WITHHELD_DATA in record.name.lower():
         return [], f"The photographs of {record.name} are not shown on pages, because people are in them."
     samples = stored_samples(data.store.root, record)
     if samples is None:
-        return [], "The images are not shown: this store holds none. Run the study on the same data again to add them."
+        return [], "The images are not shown: this store has none. Run the study on the same data again to add them."
     return [*(samples.astype(np.float32) / 127.5 - 1)], ""
 
 
@@ -75,10 +75,10 @@ def _bytes(x: Pixels) -> np.ndarray:
 
 
 def _two_by_two(tiles: Sequence[Pixels | None]) -> np.ndarray:
-    """Up to four images, two in a row, with white between them; None leaves a place white."""
+    """Up to four images in two rows of two, with white between them; None gives a white tile."""
     first = next(tile for tile in tiles if tile is not None)
     white = np.full((*first.shape[1:], 3), 255, np.uint8)
-    drawn = [white if tile is None else np.broadcast_to(_bytes(tile), white.shape) for tile in tiles]
-    drawn += [white] * (4 - len(drawn))
-    rows = [np.concatenate([left, white[:, :GAP], right], 1) for left, right in (drawn[:2], drawn[2:])]
+    filled = [white if tile is None else np.broadcast_to(_bytes(tile), white.shape) for tile in tiles]
+    filled += [white] * (4 - len(filled))
+    rows = [np.concatenate([left, white[:, :GAP], right], 1) for left, right in (filled[:2], filled[2:])]
     return np.concatenate([rows[0], np.full((GAP, *rows[0].shape[1:]), 255, np.uint8), rows[1]])

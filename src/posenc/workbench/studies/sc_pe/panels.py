@@ -18,7 +18,7 @@ Draw = Callable[[PageData], list[Panel]]
 
 
 def lenet_conditions(request: Request) -> list[str]:
-    """Conditions with a LeNet: the user's folder alone, or Fashion-MNIST, and CIFAR-10 where the user has it."""
+    """Conditions with a LeNet: only the user's folder, or Fashion-MNIST and, if available, CIFAR-10."""
     return [MAIN, CIFAR] if has_cifar(request) else [MAIN]
 
 
@@ -38,7 +38,7 @@ def needs_of(labels: Sequence[str]) -> NeedsOf:
 
 
 def needs_rates(request: Request, preset: SCPEPreset) -> Needs:
-    """On CIFAR-10, where the author's learning rates differ; on other images where there is none."""
+    """On CIFAR-10, for which the author's learning rates differ; on other images if CIFAR-10 is not available."""
     return {lenet_conditions(request)[-1]: variants.RATES}
 
 
@@ -47,13 +47,13 @@ def needs_transformers(request: Request, preset: SCPEPreset) -> Needs:
     return {TRANSFORMER: tuple(variants.TRANSFORMERS)}
 
 
-def needs_nothing(request: Request, preset: SCPEPreset) -> Needs:
+def no_needs(request: Request, preset: SCPEPreset) -> Needs:
     """No run."""
     return {}
 
 
 def _lenet_panel(about: str, shows: str, needs: NeedsOf, draw: Draw) -> PanelSpec:
-    """A panel of the LeNets; which of their conditions a store holds does not depend on the folder of data."""
+    """A panel of the LeNets, also of stored conditions whose data is not in the folder of data."""
     return PanelSpec(about=about, shows=shows, needs=needs, draw=draw, shows_condition=LENETS.__contains__)
 
 
@@ -61,11 +61,11 @@ PANELS: Mapping[str, PanelSpec] = {
     "similarity": PanelSpec(
         about="cosine similarity of positions, sinusoidal and spherical",
         shows="Fig. 1 of the note",
-        needs=needs_nothing,
+        needs=no_needs,
         draw=similarity_plots.similarity,
     ),
     "beside": _lenet_panel(
-        "encodings concatenated with the features, and their controls",
+        "accuracy of encodings concatenated with the features, and controls",
         "Figs. 2 and 3 of the note",
         needs_features,
         plots.concatenated,
@@ -77,24 +77,24 @@ PANELS: Mapping[str, PanelSpec] = {
         plots.initial_scale,
     ),
     "over": _lenet_panel(
-        "encodings multiplied with the pixels, and a trained mask",
+        "accuracy of encodings multiplied with the pixels, and a trained mask",
         "Fig. 4 of the note",
-        needs_of(variants.ON_PIXELS),
+        needs_of(variants.PIXEL_VARIANTS),
         image_plots.multiplied,
     ),
     "rates": _lenet_panel(
-        "the two learning rates of the released code, with and without the encoding",
+        "accuracy by the two learning rates of the released code, with and without the encoding",
         "Figs. 2 and 3 of the note on CIFAR-10",
         needs_rates,
         plots.learning_rates,
     ),
     "tokens": PanelSpec(
-        about="spherical and sinusoidal encodings in a vision transformer",
+        about="accuracy of spherical and sinusoidal encodings in a vision transformer",
         shows="Fig. 5 of the note",
         needs=needs_transformers,
         draw=plots.transformers,
     ),
     "variants": PanelSpec(
-        about="schemes and sizes of the variants", shows="no published figure", needs=needs_nothing, draw=plots.variants
+        about="schemes and sizes of the variants", shows="no published figure", needs=no_needs, draw=plots.variants
     ),
 }

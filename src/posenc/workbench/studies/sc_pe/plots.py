@@ -31,7 +31,7 @@ from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
 Pairs = Sequence[tuple[str, str, str]]
-"""(a, b, what differs between them)."""
+"""(a, b, difference between them)."""
 CONTROLS: Pairs = (
     ("as-published", "plain", "encoding and padding, as the note compares"),
     ("plain-padded", "plain", "padding alone"),
@@ -51,12 +51,12 @@ ACCURACIES = {
     ACCURACY: Score("Held-out images", "accuracy", bounds=(0, 1)),
     TRAINING: Score(f"Training images (up to {TRAIN_SCORED})", "accuracy", bounds=(0, 1)),
 }
-"""Drawn on an axis that spans the values: the differences are small."""
+"""The axes span the values instead of 0 to 1, because the differences are small."""
 LEVEL = 0.9
 """Level of intervals for equivalence: two one-sided tests at 5%."""
 
 
-def titled(subject: str, condition: str) -> str:
+def panel_title(subject: str, condition: str) -> str:
     """Title of a panel with the title of its condition."""
     return f"{subject}: {CONDITIONS[condition].title}"
 
@@ -70,28 +70,28 @@ def concatenated(data: PageData) -> list[Panel]:
     )
     for condition in finished_conditions(data, LENETS):
         panel = score_plots(
-            rows_labeled(data.rows, condition, encodings.IN_FEATURES),
+            rows_labeled(data.rows, condition, encodings.FEATURE_VARIANTS),
             metrics=ACCURACIES,
             condition=condition,
-            title=titled("Accuracy with concatenated encodings", condition),
+            title=panel_title("Accuracy with concatenated encodings", condition),
             caption=caption,
         )
         panels.append(Panel(panel.title, (*panel.blocks, *_differences(data, condition, CONTROLS)), panel.caption))
         panels.append(
-            learning_curve_panel(data, encodings.IN_FEATURES, condition, titled("Learning curves", condition))
+            learning_curve_panel(data, encodings.FEATURE_VARIANTS, condition, panel_title("Learning curves", condition))
         )
-    return panels or empty_panel(titled("Accuracy with concatenated encodings", MAIN))
+    return panels or empty_panel(panel_title("Accuracy with concatenated encodings", MAIN))
 
 
 def _differences(data: PageData, condition: str, pairs: Pairs) -> list[Table]:
-    """Differences of held-out accuracy between two variants that differ in one thing."""
+    """Table of differences of held-out accuracy between pairs of variants."""
     by_label, body = seeds_by_label(data, ACCURACY, condition), []
     for a, b, differs in pairs:
         if by_label.get(a, {}).keys() & by_label.get(b, {}).keys():
             gap = paired_difference(by_label[a], by_label[b], LEVEL)
             size = interval(gap, 4) if gap.known else "–"
             body.append((differs, f"{a} − {b}", signed_number(gap.mean, 4), size, str(gap.n)))
-    columns = ("What differs", "Variants", "Mean difference", f"{LEVEL:.0%} interval", "Seeds")
+    columns = ("Difference in", "Variants", "Mean difference of accuracy", f"{LEVEL:.0%} interval", "Seeds")
     note = (
         "Differences of held-out accuracy, paired by seed. By two one-sided tests at 5%, two variants are equivalent "
         "within any range that contains their interval."
@@ -111,7 +111,7 @@ def initial_scale(data: PageData) -> list[Panel]:
         panels.append(
             line_plot(
                 {"code": points},
-                title=titled("Accuracy by initial scale of the readout", condition),
+                title=panel_title("Accuracy by initial scale of the readout", condition),
                 x_label="factor on the initial weights of the readout's last layer",
                 y_label="held-out accuracy",
                 bounds=None,
@@ -119,7 +119,7 @@ def initial_scale(data: PageData) -> list[Panel]:
                 note=f"For comparison: {'; '.join(means)}." if means else "",
             )
         )
-    return panels or empty_panel(titled("Accuracy by initial scale of the readout", MAIN))
+    return panels or empty_panel(panel_title("Accuracy by initial scale of the readout", MAIN))
 
 
 def _mean(seeds: BySeed) -> str:
@@ -133,7 +133,7 @@ def learning_rates(data: PageData) -> list[Panel]:
     if not finished_conditions(data, conditions):
         return empty_panel("Accuracy by learning rate")
     condition = conditions[0]
-    panel = accuracy_panel(data, encodings.RATES, condition, titled("Accuracy by learning rate", condition))
+    panel = accuracy_panel(data, encodings.RATES, condition, panel_title("Accuracy by learning rate", condition))
     return [Panel(panel.title, (*panel.blocks, *_differences(data, condition, RATE_CONTROLS)), panel.caption)]
 
 
@@ -171,10 +171,7 @@ def _roughness_table(data: PageData) -> Table:
             size = interval(estimate, 4) if estimate.known else "–"
             body.append((label, f"{estimate.mean:.4f}", size, str(estimate.n)))
     columns = ("Variant", "Roughness of the training loss (nats)", "95% interval", "Seeds")
-    note = (
-        "Roughness: mean absolute second difference of the training loss from epoch to epoch. It is 0 for a straight "
-        "line."
-    )
+    note = "Roughness: mean absolute second difference of the training loss from epoch to epoch, 0 for a straight line."
     return Table("Roughness of the training loss", columns, tuple(sorted(body, key=lambda row: row[1])), note)
 
 
@@ -193,5 +190,5 @@ def variants(data: PageData) -> list[Panel]:
             return scheme
         return f"{scheme}; padding {model['config']['padding']}, learning rate {training['lr']:g}"
 
-    titles = {label: titled("Variants", label) for label in CONDITIONS}
+    titles = {label: panel_title("Variants", label) for label in CONDITIONS}
     return variant_tables(data, titles, about, scheme_of, order=(*encodings.VARIANTS, *encodings.TRANSFORMERS))

@@ -13,15 +13,18 @@ from posenc.workbench.studies.shared.declarations import Preset
 class SCPEPreset(Preset):
     """A scale of the spherical study.
 
-    train_images: number of training images at most, None for all. epochs, transformer_epochs: of a LeNet and of a
-    vision transformer. feature_variants: variants of the panel on concatenated encodings. limits: what its results do
-    not say.
+    Attributes:
+        epochs: Epochs of a LeNet.
+        transformer_epochs: Epochs of a vision transformer.
+        train_images: Largest number of training images; None for all.
+        feature_variants: Variants of the panel on concatenated encodings.
+        limits: Sentences on the limitations of the results.
     """
 
     epochs: int
     transformer_epochs: int
     train_images: int | None = None
-    feature_variants: Sequence[str] = variants.IN_FEATURES
+    feature_variants: Sequence[str] = variants.FEATURE_VARIANTS
     limits: Sequence[str] = ()
 
 

@@ -18,15 +18,15 @@ from posenc.workbench.training.loop import TrainingConfig
 FASHION_MNIST = "fashion-mnist"
 FOLDER_SIDE = 32
 """Pixels per side at which images of a user's folder are read."""
-MOST_EVALUATIONS = 30
+MAX_EVALUATIONS = 30
 SAMPLES = 3
-"""Held-out images that the store keeps for a page."""
-NEVER_SHOWN = "caltech"
-"""A data set whose photographs no page shows: people are in them."""
+"""Number of held-out images that are stored for a page."""
+WITHHELD_DATA = "caltech"
+"""Part of the name of a data set whose photographs no page shows, because people are in them."""
 
 
 def has_cifar(request: Request) -> bool:
-    """Whether the folder of data holds CIFAR-10, and the request is not about a user's own folder."""
+    """Return True if the folder of data has CIFAR-10 and the request names no folder of the user."""
     if request.source is not None or request.data is None:
         return False
     return any((request.data / location).exists() for location in LOCATIONS[CIFAR])
@@ -35,7 +35,8 @@ def has_cifar(request: Request) -> bool:
 def run_settings(request: Request, store: Store, label: str, variant_label: str) -> dict[str, Any]:
     """Settings of a run, with the record of its images in the store.
 
-    Raises ValueError where the images are missing, and for a variant that is unknown or does not fit them.
+    Raises:
+        ValueError: The images are missing, or the variant is unknown or does not fit them.
     """
     preset = PRESETS[request.preset]
     source = CIFAR if label == CIFAR else request.source or FASHION_MNIST
@@ -54,7 +55,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
 
 def _lenet_training(preset: SCPEPreset, lr: float | None) -> TrainingConfig:
     """The author's training: Adam at 0.001, batches of 256 images."""
-    evaluate_every = max(1, preset.epochs // MOST_EVALUATIONS)
+    evaluate_every = max(1, preset.epochs // MAX_EVALUATIONS)
     return TrainingConfig(
         epochs=preset.epochs, batch=256, lr=lr or 1e-3, optimizer="adam", evaluate_every=evaluate_every
     )
@@ -65,5 +66,5 @@ def _transformer_training(preset: SCPEPreset) -> TrainingConfig:
 
 
 def _shows_images(model: LeNetSpec, images: ImageRecord) -> bool:
-    """Whether the page shows the images of a model: those whose pixels it multiplies."""
-    return model.config.placement in ("pixels", "mask") and NEVER_SHOWN not in images.name.lower()
+    """Return True if the page shows multiplied images of a model."""
+    return model.config.placement in ("pixels", "mask") and WITHHELD_DATA not in images.name.lower()

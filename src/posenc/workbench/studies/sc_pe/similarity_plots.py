@@ -15,7 +15,7 @@ from posenc.workbench.studies.sc_pe import variants
 from posenc.workbench.studies.shared.page_data import PageData
 
 TOKENS, WIDTHS, DROPOUT = 10, (4, 2048), 0.1
-"""Of the note's Fig. 1."""
+"""Parameters of the note's Fig. 1."""
 SIDE = 28
 """Pixels per side of the grid whose encodings are compared."""
 
@@ -23,7 +23,10 @@ SIDE = 28
 class TokenSimilarity(NamedTuple):
     """Cosine similarity ``(10, 10)`` of ten tokens by the sinusoid of a width.
 
-    encoding: of the encoding alone. computed: as the note computed it, with noise and dropout.
+    Attributes:
+        width: The width.
+        encoding: Similarity of the encoding alone.
+        computed: Similarity as the note computed it, with noise and dropout.
     """
 
     width: int
@@ -43,16 +46,16 @@ def token_similarity(width: int, seed: int = 0) -> TokenSimilarity:
     table = scheme.embed(scheme.prepare(sequence(TOKENS)))
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(TOKENS, width, generator=generator) + table
-    keep = torch.rand(TOKENS, width, generator=generator) >= DROPOUT
-    return TokenSimilarity(width, cosine_similarity(table), cosine_similarity(x * keep / (1 - DROPOUT)))
+    dropout_mask = torch.rand(TOKENS, width, generator=generator) >= DROPOUT
+    return TokenSimilarity(width, cosine_similarity(table), cosine_similarity(x * dropout_mask / (1 - DROPOUT)))
 
 
 def similarity(data: PageData) -> list[Panel]:
     """Similarity of ten tokens by the sinusoid, and of pixels by spherical encodings. Needs no run."""
-    return [_of_tokens(), _of_pixels()]
+    return [_token_maps(), _pixel_maps()]
 
 
-def _of_tokens() -> Panel:
+def _token_maps() -> Panel:
     by_width = [token_similarity(width) for width in WIDTHS]
     groups = [
         (f"{kind}, width {each.width}", matrix)
@@ -77,7 +80,7 @@ def _of_tokens() -> Panel:
     )
 
 
-def _of_pixels() -> Panel:
+def _pixel_maps() -> Panel:
     """Similarity of a pixel in the middle to all others, and of diagonal and horizontal neighbors."""
     pos, middle = grid(SIDE, SIDE), (SIDE // 2) * SIDE + SIDE // 2
     groups, body = [], []
@@ -107,8 +110,8 @@ def _of_pixels() -> Panel:
         f"Distinct vectors of {SIDE * SIDE}",
     )
     note = (
-        "The note names one flaw of its encoding: its two diagonals have equal similarity. There is a second one: the "
-        "similarity of neighbors grows from row to row. The encoding shear corrects the first, torus both."
+        "The note states one flaw of its encoding: its two diagonals have equal similarity. A second flaw is that the "
+        "similarity of neighbors grows from row to row. The encoding shear corrects the first flaw, torus both."
     )
     table = Table("Similarity of neighboring pixels", columns, tuple(body), note)
     return Panel(panel.title, (*panel.blocks, table), panel.caption)

@@ -1,4 +1,4 @@
-"""Variants of the spherical study: where the encoding enters a LeNet, and the controls without an encoding."""
+"""Variants of the spherical study: encodings at several places of a LeNet, and controls without an encoding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from posenc.workbench.studies.shared.image_data import ImageRecord
 
 READOUT, CODE_READOUT = "hidden=(128,)", "hidden=(256, 64)"
 SCALES = (0.0, 0.1, 10.0)
-"""Factors on the initial weights of the readout's last layer, beside 1."""
+"""Factors on the initial weights of the readout's last layer, in addition to 1."""
 PADDING = 2
 PATCH = 4
 SLOW_RATE = 3e-4
@@ -26,8 +26,13 @@ SLOW_RATE = 3e-4
 class LeNetVariant:
     """A LeNet and its encoding.
 
-    placement: where the encoding enters. scheme: as text. padded: whether the first convolution is padded. lr: its own
-    learning rate. scale: factor on the initial weights of the readout's last layer.
+    Attributes:
+        about: Description.
+        placement: Place at which the encoding enters.
+        scheme: The scheme as text.
+        padded: True if the first convolution is padded.
+        lr: Learning rate; None for that of the preset.
+        scale: Factor on the initial weights of the readout's last layer.
     """
 
     about: str
@@ -39,7 +44,13 @@ class LeNetVariant:
 
 
 class Sphere(NamedTuple):
-    """A spherical encoding with its readout to one value per pixel. bare: the scheme without the readout."""
+    """A spherical encoding with its readout to one value per pixel.
+
+    Attributes:
+        scheme: The scheme with the readout, as text.
+        bare: The scheme without the readout, as text.
+        about: Description.
+    """
 
     scheme: str
     bare: str
@@ -84,17 +95,23 @@ VARIANTS: Mapping[str, LeNetVariant] = {
     "code-slow": LeNetVariant(about="as released for CIFAR-10: code at a learning rate of 0.0003",
                               placement="features", scheme=CODE, lr=SLOW_RATE),
 }  # fmt: skip
-IN_FEATURES = ("plain", "plain-padded", "as-published", *SPHERES, "constant", "constant-padded")
+FEATURE_VARIANTS = ("plain", "plain-padded", "as-published", *SPHERES, "constant", "constant-padded")
 UNPADDED = ("plain", *SPHERES, "constant")
-"""Those of 32 x 32 pixels, where neither of the author's networks is padded."""
-ON_PIXELS = ("plain", *(f"{label} times" for label in SPHERES), "mask")
+"""Variants for images of 32 x 32 pixels, for which neither of the author's networks is padded."""
+PIXEL_VARIANTS = ("plain", *(f"{label} times" for label in SPHERES), "mask")
 INITIAL_SCALES = ("plain", "code", *(f"code x {scale:g}" for scale in SCALES))
 RATES = ("plain", "plain-slow", "code", "code-slow")
 
 
 class TransformerVariant(NamedTuple):
-    """An encoding of patches. projected: whether it passes a network of width 128 on its way to the tokens. in_line:
-    whether the patches have one axis, as the tokens of the note."""
+    """An encoding of patches.
+
+    Attributes:
+        scheme: The scheme as text.
+        about: Description.
+        projected: True if a network of width 128 maps the encoding to the tokens.
+        in_line: True if the patches have one axis, as the tokens of the note.
+    """
 
     scheme: str
     about: str
@@ -142,15 +159,15 @@ def lenet_variant(label: str) -> LeNetVariant:
         specification = parse(label)
     except ValueError:
         raise ValueError(
-            f"{unknown('variant', label, VARIANTS)} The variants are {', '.join(VARIANTS)}; or name a scheme that "
-            "embeds, as SCTorus(hidden=(64,))."
+            f"{unknown('variant', label, VARIANTS)} The variants are {', '.join(VARIANTS)}. A scheme with an embedding "
+            "is also possible, such as SCTorus(hidden=(64,))."
         ) from None
     about = f"concatenated with the features: {specification.scheme}"
     return LeNetVariant(about=about, placement="features", scheme=label)
 
 
 def is_lenet(label: str) -> bool:
-    """Whether there is a LeNet of this label."""
+    """Return True if there is a LeNet of this label."""
     try:
         lenet_variant(label)
     except ValueError:
@@ -159,7 +176,7 @@ def is_lenet(label: str) -> bool:
 
 
 def is_transformer(label: str) -> bool:
-    """Whether there is a vision transformer of this label."""
+    """Return True if there is a vision transformer of this label."""
     return label in TRANSFORMERS
 
 

@@ -5,9 +5,9 @@
     posenc run scene lego/                         your own: a folder with transforms.json and its images
     posenc run scene --preset standard             nine encodings, 150 seconds each; directions, samples, sigma
 
-A radiance field learns density and color from images of one scene, and is scored on views that were held out. Expected:
-grids above Fourier features with a matched parameter count after the same training time, and those above bare
-coordinates.
+A radiance field learns density and color from images of one scene, and is scored on held-out views. Predicted: after
+the same training time and with a matched parameter count, grids have a higher PSNR than Fourier features, and these a
+higher one than bare coordinates.
 
 Sources: seed notes on coordinate encodings; Mildenhall et al. 2020, arXiv 2003.08934; Müller et al. 2022, arXiv
 2201.05989.
@@ -27,7 +27,7 @@ STUDY = Study(
     name="scene",
     question="Which encoding gives a radiance field the highest PSNR on held-out views?",
     lead="A field of density and color learns a scene from images with known cameras, and renders views from other "
-    "places. All encodings have the same training time and, but for those called small, a matched parameter count.",
+    "places. All encodings have the same training time and, except those called small, a matched parameter count.",
     takes="a folder with transforms.json and its images",
     presets=PRESETS,
     panels=PANELS,
@@ -39,8 +39,8 @@ STUDY = Study(
     headline=headline,
     predictions=predictions,
     claims=CLAIMS,
-    scope="The views are of one scene. Where one scene was run, a pair is a seed: the interval is over seeds, not over "
-    "scenes.",
+    scope="The views are of one scene. If one scene was run, pairs are formed by seed, so the interval is over seeds "
+    "and not over scenes.",
     live=True,
     limits=dict.fromkeys(PRESETS, LIMITS),
 )

@@ -41,7 +41,7 @@ def compared_scenes(rows: Sequence[Row]) -> list[str]:
 
 
 def main_metric(rows: Sequence[Row], scene: str) -> str:
-    """PSNR on the object, if it is known where the object is."""
+    """PSNR on the object if its mask is known, otherwise PSNR of whole views."""
     return ON_OBJECT if values_by_scheme(rows, ON_OBJECT, scene) else WHOLE_VIEWS
 
 
@@ -60,16 +60,16 @@ def headline(data: PageData) -> str:
 
 
 def predictions(data: PageData) -> Sequence[Prediction]:
-    """Grids above Fourier features, and these above bare coordinates, on every compared scene."""
-    named = []
+    """Predictions that grids are above Fourier features, and these above bare coordinates, on every compared scene."""
+    predicted = []
     for scene in compared_scenes(data.rows):
-        metric, known = main_metric(data.rows, scene), set(data.labels(scene))
-        named += [
+        metric, trained = main_metric(data.rows, scene), set(data.labels(scene))
+        predicted += [
             Prediction(metric, better, worse, conditions=(scene,), unit="dB", metric_name=SCORE_NAMES[metric])
             for better, worse in PREDICTED
-            if {better, worse} <= known
+            if {better, worse} <= trained
         ]
-    return named
+    return predicted
 
 
 def encoding_difference(a: str, b: str) -> PairedDifference:
@@ -85,20 +85,20 @@ def encoding_difference(a: str, b: str) -> PairedDifference:
 
 
 def direction_gain(label: str) -> PairedDifference:
-    """PSNR on the object with view directions less without them."""
+    """PSNR on the object with view directions minus PSNR without them."""
 
     def sides(rows: Sequence[Row]) -> PairedValues | None:
         stored = {row["setting"] for row in rows}
-        names = [name for name in compared_scenes(rows) if NO_DIRECTIONS.of(name).label in stored]
+        names = [name for name in compared_scenes(rows) if NO_DIRECTIONS.for_scene(name).label in stored]
         if not names:
             return None
-        return difference(ON_OBJECT, label, label, names[0], NO_DIRECTIONS.of(names[0]).label).sides(rows)
+        return difference(ON_OBJECT, label, label, names[0], NO_DIRECTIONS.for_scene(names[0]).label).sides(rows)
 
     return PairedDifference(sides, "pair")
 
 
 def highlight_effect(label: str) -> PairedDifference:
-    """The gain from view directions on a scene with highlights, less the gain without highlights."""
+    """The gain from view directions on a scene with highlights, minus the gain without highlights."""
 
     def sides(rows: Sequence[Row]) -> PairedValues | None:
         for name in compared_scenes(rows):
@@ -112,7 +112,7 @@ def highlight_effect(label: str) -> PairedDifference:
 
 
 def _gain(rows: Sequence[Row], label: str, scene: str, a: SceneCondition, b: SceneCondition) -> BySeed:
-    pair = difference(ON_OBJECT, label, label, a.of(scene).label, b.of(scene).label).sides(rows)
+    pair = difference(ON_OBJECT, label, label, a.for_scene(scene).label, b.for_scene(scene).label).sides(rows)
     return {seed: pair[0][seed] - pair[1][seed] for seed in pair[0].keys() & pair[1].keys()} if pair else {}
 
 
@@ -120,7 +120,7 @@ def _difference(a: str, b: str) -> Quantity:
     return Quantity(f"{a} − {b}, PSNR on the object (dB)", encoding_difference(a, b), low=0.0)
 
 
-def suits(name: str, label: str) -> Claim:
+def _grid_claim(name: str, label: str) -> Claim:
     """The claim of the note on one of the three grid encodings."""
     return Claim(
         name=f"{name} suit 3-D reconstruction from many views",
@@ -131,8 +131,8 @@ def suits(name: str, label: str) -> Claim:
         about=f"After the same training time and with a matched parameter count, {name} have a higher PSNR on held-out "
         "views than Fourier features.",
         quantities=(_difference(label, FOURIER),),
-        control="A wide network takes few steps in that time. Is the grid still ahead of Fourier features with a "
-        "network as small and as fast as its own?",
+        control="A wide network takes few steps in that time. The grid must also have a higher PSNR than Fourier "
+        "features with a network as small and as fast as its own.",
         controls=(_difference(label, FOURIER + SMALL),),
         panel="encodings",
         command="posenc run scene",
@@ -140,16 +140,17 @@ def suits(name: str, label: str) -> Claim:
 
 
 CLAIMS = (
-    suits("multi-resolution hash grids", "multires"),
-    suits("dense grids", "dense"),
-    suits("single hashed levels", "hash"),
+    _grid_claim("multi-resolution hash grids", "multires"),
+    _grid_claim("dense grids", "dense"),
+    _grid_claim("single hashed levels", "hash"),
     Claim(
         name="without a positional encoding, views stay blurred",
         source="arXiv 2006.10739, Table 1, 3D NeRF; numbers as printed in the authors' notebook",
         quote="none 22.405, basic 23.157, posenc 25.598, gaussian 25.475",
         about="Fourier features have a higher PSNR than bare coordinates with a matched parameter count.",
         quantities=(_difference(FOURIER, "none"),),
-        control="A small network takes several times as many steps in that time. Does it need Fourier features too?",
+        control="A small network takes several times as many steps in that time. Fourier features must have a higher "
+        "PSNR there too.",
         controls=(_difference(FOURIER + SMALL, "none" + SMALL),),
         panel="encodings",
         command="posenc run scene",
@@ -165,8 +166,8 @@ CLAIMS = (
                 "multires with − without directions, PSNR on the object (dB)", direction_gain("multires"), low=0.0
             ),
         ),
-        control="More inputs may raise the PSNR by themselves. On the same solid without highlights, where a place has "
-        "one color, directions should raise it less.",
+        control="More inputs may raise the PSNR by themselves. On the same solid without highlights, where the color "
+        "does not depend on the direction, directions must raise it less.",
         controls=(
             Quantity(
                 "gain from directions with − without highlights, PSNR on the object (dB)",

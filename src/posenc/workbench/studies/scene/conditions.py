@@ -14,16 +14,20 @@ from posenc.models.radiance import RadianceConfig
 from posenc.workbench.studies.shared.declarations import Condition
 
 SPOT, TORUS = "spot", "torus"
-"""The rendered solid that is reported, and the one on which sigma and the learning rates were chosen."""
+"""The reported rendered solid, and the solid on which sigma and the learning rates were chosen."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SceneCondition(Condition):
-    """A scene, and what is changed in it or in the radiance field.
+    """A scene, with a change of the scene or of the radiance field.
 
-    scene: name of the scene. ending: ending of the stored label. highlights: whether the rendered solid has highlights.
-    directions: whether the color depends on the view direction. importance: whether half of the samples are placed
-    where a first pass finds weight. occupancy: whether an occupancy grid leaves out empty cells.
+    Attributes:
+        scene: Name of the scene.
+        ending: Ending of the stored label.
+        highlights: True if the rendered solid has highlights.
+        directions: True if the color depends on the view direction.
+        importance: True if half of the samples are placed by importance, from the weights of a first pass.
+        occupancy: True if an occupancy grid leaves out empty cells.
     """
 
     label: str = ""
@@ -34,8 +38,8 @@ class SceneCondition(Condition):
     importance: bool = False
     occupancy: bool = True
 
-    def of(self, scene: str) -> SceneCondition:
-        """This change of a scene."""
+    def for_scene(self, scene: str) -> SceneCondition:
+        """The condition of a scene with this change."""
         return dataclasses.replace(self, scene=scene, label=scene + self.ending, title=scene + self.ending)
 
     def radiance(self, config: RadianceConfig) -> RadianceConfig:
@@ -83,4 +87,4 @@ def condition(label: str) -> SceneCondition:
     """The condition with a stored label."""
     every = (*DIRECTION_CHANGES, *SAMPLING_CHANGES)
     change = max((each for each in every if label.endswith(each.ending)), key=lambda each: len(each.ending))
-    return change.of(label.removesuffix(change.ending))
+    return change.for_scene(label.removesuffix(change.ending))

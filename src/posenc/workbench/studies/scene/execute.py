@@ -27,7 +27,7 @@ from posenc.workbench.training.loop import EVALUATION_FRACTIONS, Report, Trainin
 OCCUPANCY_EVERY = 16
 """Steps between two updates of the occupancy grid."""
 SNAPSHOT_SIDE, EVALUATION_RAYS = 40, 1024
-"""Pixels per side of the snapshot, and number of rays, that each evaluation during a training renders."""
+"""Pixels per side of the snapshot, and number of rays, of each evaluation during a training."""
 SAMPLE_SECONDS, NO_OCCUPANCY_FACTOR = 2e-7, 5
 """Approximate time of a small network for one sample of a ray, and the factor on it without an occupancy grid."""
 RENDERED_POINTS = 2**16
@@ -35,13 +35,13 @@ RENDERED_POINTS = 2**16
 
 
 def scene_path(root: Path, arguments: Mapping[str, Any]) -> Path:
-    """File of a store for the scene that these arguments decide."""
+    """File of a store for the scene of these arguments."""
     digest = hashlib.sha256(msgspec.json.encode(dict(arguments), order="sorted")).hexdigest()[:16]
     return root / "data" / f"scene-{digest}.npz"
 
 
 def store_scene(root: Path, arguments: Mapping[str, Any], make: Callable[[], Scene]) -> Scene:
-    """The scene of a store; made and written first, where the store lacks it."""
+    """The scene of a store; if the store lacks it, the scene is made and written first."""
     path = scene_path(root, arguments)
     if not path.exists():
         scenes.save_scene(make(), path)
@@ -79,7 +79,10 @@ def memory_bytes(spec: RunSpec) -> float:
 class SceneModel:
     """A radiance field on its scene: batches of rays, the loss, and scores.
 
-    folder: the run's own in the store, for the snapshot of a view; None keeps no snapshot.
+    Args:
+        spec: The run.
+        scene: The scene.
+        folder: Folder of the run in the store, for the snapshot of a view; None for no snapshot.
     """
 
     def __init__(self, spec: RunSpec, scene: Scene, folder: Path | None = None) -> None:
@@ -133,7 +136,7 @@ class SceneModel:
         return held.colors(rays.to(self.device), torch.ones(3, device=self.device)).cpu().numpy()
 
     def evaluate(self) -> dict[str, float]:
-        """PSNR of evenly spaced rays of all held-out views together; on the object, too, where it is known."""
+        """PSNR over evenly spaced rays of all held-out views, and PSNR on the object if its mask is known."""
         rays, mask = self.evaluation_rays, self.scene.held.mask
         squared = (self.render(self.scene.held, rays)[0] - self.truth(rays)) ** 2
         metrics = {"psnr": _psnr(squared)}

@@ -27,14 +27,14 @@ def encoding_needs(request: Request, preset: ScenePreset) -> Needs:
 
 
 def direction_needs(request: Request, preset: ScenePreset) -> Needs:
-    """multires with and without view directions; on a rendered scene without highlights too."""
+    """multires with and without view directions; for a rendered scene also without highlights."""
     changes = DIRECTION_CHANGES if request.source is None else (UNCHANGED, NO_DIRECTIONS)
-    return {each.of(subject(request)).label: ("multires",) for each in changes}
+    return {each.for_scene(subject(request)).label: ("multires",) for each in changes}
 
 
 def sampling_needs(request: Request, preset: ScenePreset) -> Needs:
     """multires with each way to place samples on a ray."""
-    return {each.of(subject(request)).label: ("multires",) for each in SAMPLING_CHANGES}
+    return {each.for_scene(subject(request)).label: ("multires",) for each in SAMPLING_CHANGES}
 
 
 def sigma_needs(request: Request, preset: ScenePreset) -> Needs:
@@ -43,7 +43,7 @@ def sigma_needs(request: Request, preset: ScenePreset) -> Needs:
 
 
 def _has_change(changes: Sequence[SceneCondition]) -> Callable[[str], bool]:
-    """Whether a stored label is of one of these changes, of whatever scene."""
+    """Test for stored labels: True if a label has one of these changes, for any scene."""
     endings = [each.ending for each in changes]
     return lambda label: condition(label).ending in endings
 
@@ -57,21 +57,21 @@ PANELS: Mapping[str, PanelSpec] = {
         shows_condition=_has_change((UNCHANGED,)),
     ),
     "directions": PanelSpec(
-        about="color with and without the view direction as an input",
+        about="PSNR with and without the view direction as an input of the color",
         shows="arXiv 2003.08934, Table 2",
         needs=direction_needs,
         draw=plots.directions,
         shows_condition=_has_change(DIRECTION_CHANGES),
     ),
     "samples": PanelSpec(
-        about="sampling along rays: occupied cells, importance sampling, even sampling",
+        about="PSNR by sampling along rays: occupied cells, importance sampling, even sampling",
         shows="arXiv 2003.08934, section 5.2; arXiv 2201.05989, appendix E",
         needs=sampling_needs,
         draw=plots.samples,
         shows_condition=_has_change(SAMPLING_CHANGES),
     ),
     "sigma": PanelSpec(
-        about="Gaussian features by their sigma, on the torus",
+        about="PSNR of Gaussian features by sigma, on the torus",
         shows="no published figure",
         needs=sigma_needs,
         draw=plots.sigma,

@@ -36,7 +36,7 @@ SCORES = {
 
 
 def _ending(data: PageData, scene: str) -> str:
-    """Ending of a panel's title: the scene, where a page has several."""
+    """Ending of a panel's title: the scene, if a page has several."""
     return "" if len(compared_scenes(data.rows)) == 1 else f": {scene}"
 
 
@@ -67,7 +67,7 @@ def _score_panel(data: PageData, scene: str, title: str) -> Panel:
         metrics={name: score for name, score in SCORES.items() if name != ON_OBJECT or not without_object},
         condition=scene,
         title=title,
-        caption="All encodings have the same training time on one core and, but for those called small, a matched "
+        caption="All encodings have the same training time on one core and, except those called small, a matched "
         "parameter count. Scores are of every pixel of views that were not used in training. The hash encoding of "
         "instant-ngp is called multires here; hash is its finest level alone.",
     )
@@ -90,7 +90,7 @@ def _time_panel(data: PageData, scene: str, title: str) -> Panel:
 
 
 def time_curves(data: PageData, scene: str) -> dict[str, Points]:
-    """Curves that fit into one plot: of the encodings that are compared over time, then of the best others."""
+    """Learning curves for one plot: of the encodings in ``CURVES``, then of the best others."""
     order = mean_scores(data, scene)
     chosen = sorted(order, key=lambda label: label not in CURVES)[:MAX_LINES_PER_PLOT]
     over_time = data.over_time(scene, main_metric(data.rows, scene))
@@ -128,11 +128,11 @@ def directions(data: PageData) -> list[Panel]:
     return _changes(
         data,
         names,
-        "View direction as an input of the color network",
+        "Scores with and without view directions",
         "The encoding is multires. With spherical harmonics of the view direction as an input, the color of a place "
         "can change with the direction, as in a highlight; without them it is constant. Without highlights, the true "
-        "color does not depend on the direction, so a gain there has another cause. The scene without highlights is "
-        "another scene: compare differences, not scores.",
+        "color does not depend on the direction, so a gain there has another cause. The scene without highlights is a "
+        "different scene, so compare differences, not scores.",
     )
 
 
@@ -147,7 +147,7 @@ def samples(data: PageData) -> list[Panel]:
     return _changes(
         data,
         names,
-        "Sampling along rays",
+        "Scores by sampling along rays",
         "The encoding is multires. Samples per ray, training time and the rendering of views are the same. Occupied "
         "cells: an occupancy grid leaves out samples in empty space, as in the other panels. Importance: half of the "
         "samples are evenly spaced, and a first pass through the same field places the others; arXiv 2003.08934 uses a "
@@ -160,15 +160,15 @@ def _changes(data: PageData, names: Mapping[str, SceneCondition], title: str, ca
     """Scores of multires in several conditions of each scene, side by side under these names."""
     panels = []
     for scene in compared_scenes(data.rows):
-        by_label = {change.of(scene).label: name for name, change in names.items()}
+        by_label = {change.for_scene(scene).label: name for name, change in names.items()}
         renamed = [
             {**row, "scheme": by_label[row["setting"]], "setting": scene}
             for row in data.rows
             if row["setting"] in by_label and row["scheme"] == "multires"
         ]
-        shown = {name: SCORES[name] for name in (ON_OBJECT, WHOLE_VIEWS, "steps")}
+        metrics = {name: SCORES[name] for name in (ON_OBJECT, WHOLE_VIEWS, "steps")}
         ending = _ending(data, scene)
-        panels.append(score_plots(renamed, metrics=shown, condition=scene, title=f"{title}{ending}", caption=caption))
+        panels.append(score_plots(renamed, metrics=metrics, condition=scene, title=f"{title}{ending}", caption=caption))
     return panels or [Panel(title, (Text(("No run of these conditions has finished.",)),))]
 
 

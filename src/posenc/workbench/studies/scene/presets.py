@@ -16,12 +16,20 @@ RENDERED: Mapping[str, int] = {"train": 40, "held": 8, "side": 100, "fine": 3}
 class ScenePreset(Preset):
     """A scale of the scene study.
 
-    variants: the encodings that are compared. parameters: largest number of parameters of a radiance field. seconds:
-    limit of a training on one core. steps: number of steps instead of that limit. rays: largest number of rays per
-    step. points: largest number of points per step at which the field is evaluated. samples: samples per ray. cells:
-    cells of the occupancy grid per axis. coarsest, finest, levels: cells per axis of the coarsest and finest level of a
-    grid encoding, and its number of levels. longest_side: largest side of a user's images in pixels. held_out:
-    held-out views of a user's folder.
+    Attributes:
+        variants: The compared encodings.
+        parameters: Largest number of parameters of a radiance field.
+        seconds: Time limit of a training on one core, in seconds.
+        steps: Number of steps in place of the time limit.
+        rays: Largest number of rays per step.
+        points: Largest number of points per step at which the field is evaluated.
+        samples: Samples per ray.
+        cells: Cells of the occupancy grid per axis.
+        coarsest: Cells per axis of the coarsest level of a grid encoding.
+        finest: Cells per axis of the finest level of a grid encoding.
+        levels: Number of levels of a grid encoding.
+        longest_side: Largest side of a user's images in pixels.
+        held_out: Number of held-out views of a user's folder.
     """
 
     variants: Sequence[str]
@@ -42,7 +50,7 @@ class ScenePreset(Preset):
 PRESETS: Mapping[str, ScenePreset] = {
     "quick": ScenePreset(
         about="one scene, seven encodings x 3 seeds, 36 seconds each: eight minutes on two cores",
-        scale="40 views of 100 x 100 pixels, or your own of up to 100 pixels a side; 36 s of training on one core",
+        scale="40 views of 100 x 100 pixels, or your own of up to 100 pixels per side; 36 s of training on one core",
         seeds=(0, 1, 2),
         panels=("encodings",),
         asks=False,
@@ -60,9 +68,9 @@ PRESETS: Mapping[str, ScenePreset] = {
         held_out=8,
     ),
     "standard": ScenePreset(
-        about="one scene, nine encodings x 3 seeds, 150 seconds each; view directions, sampling and sigma besides: an "
+        about="one scene, nine encodings x 3 seeds, 150 seconds each; also view directions, sampling and sigma: an "
         "hour and a half on two cores",
-        scale="40 views of 100 x 100 pixels, or your own of up to 400 pixels a side; 150 s of training on one core",
+        scale="40 views of 100 x 100 pixels, or your own of up to 400 pixels per side; 150 s of training on one core",
         seeds=(0, 1, 2),
         panels=("encodings", "directions", "samples", "sigma"),
         variants=(*VARIANTS, *MORE_VARIANTS),
@@ -83,6 +91,6 @@ PRESETS: Mapping[str, ScenePreset] = {
 LIMITS = (
     "The number of steps in a given time depends on the machine, and so does the PSNR. The table of sizes gives the "
     "steps of each encoding.",
-    "Sigma and the learning rate of wide networks were chosen on the torus in the quick preset, each among a few "
-    "values. No choice was made on another scene or for another preset.",
+    "Sigma and the learning rate of wide networks were each chosen among a few values, on the torus in the quick "
+    "preset. They were not chosen again for other scenes or presets.",
 )

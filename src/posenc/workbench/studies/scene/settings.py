@@ -22,9 +22,9 @@ from posenc.workbench.tasks import scenes
 from posenc.workbench.training.loop import TrainingConfig
 
 WIDE_LEARNING_RATE = 3e-3
-"""Learning rate of wide networks, chosen on the torus among a few after the steps that fit into the time."""
+"""Learning rate of wide networks, chosen among a few on the torus with the time limit of the quick preset."""
 UNLIMITED = 1_000_000
-"""Steps of a training that a limit of time ends."""
+"""Number of steps of a training with a time limit."""
 
 
 def run_settings(request: Request, store: Store, label: str, variant_label: str) -> dict[str, Any]:
@@ -75,13 +75,13 @@ def subject(request: Request) -> str:
 
 
 def _scene(request: Request, changed: SceneCondition) -> tuple[dict[str, Any], Callable[[], scenes.Scene]]:
-    """Arguments that decide a scene, as plain JSON, and the function that renders or reads it."""
+    """Arguments that determine a scene, as plain JSON, and the function that renders or reads it."""
     if request.source is not None and changed.scene != TORUS:
         return _folder(request.source, PRESETS[request.preset])
     mesh = _mesh(request) if changed.scene != TORUS else None
     if changed.scene not in (SPOT, TORUS) or (changed.scene == SPOT and mesh is None):
         raise ValueError(
-            f"the scene {changed.scene!r} is not available: name its folder, or, for {SPOT!r}, give --data DIR."
+            f"the scene {changed.scene!r} is not available. Name its folder; for {SPOT!r}, give --data DIR."
         )
     solid = scenes.bumpy_torus() if mesh is None else scenes.load_spot(mesh)
     solid = solid if changed.highlights else solid._replace(shine=0.0)

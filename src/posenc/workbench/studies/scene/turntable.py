@@ -29,9 +29,11 @@ def frames(model: SceneModel, count: int, side: int) -> np.ndarray:
 
 
 def stored_frames(store: Store, spec: RunSpec) -> np.ndarray:
-    """The frames of a finished run; rendered once and kept in the store, because rendering takes as long as scoring.
+    """The frames of a finished run. They are rendered once and stored, because rendering takes as long as scoring.
 
-    Raises StoreError or ValueError where the store lacks the frames and the weights or the scene to render them.
+    Raises:
+        StoreError: The store lacks the frames and the weights.
+        ValueError: The store lacks the frames and the scene.
     """
     path = store.root / "data" / f"turning-{spec.identity}-{FRAMES}-{SIDE}.npy"
     if not path.exists():

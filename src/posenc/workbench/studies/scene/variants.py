@@ -1,4 +1,4 @@
-"""The encodings of the scene study: those of every field, and two of them with a smaller network.
+"""The encodings of the scene study: those of all studies of fields, and two of them with a smaller network.
 
 gaussian-SIGMA-small | none-small     Fourier features or bare coordinates with the network of the grids
 """
@@ -17,7 +17,7 @@ SMALL = "-small"
 SMALL_DIM = 96
 VARIANTS = ("none", FOURIER, "none" + SMALL, FOURIER + SMALL, "dense", "hash", "multires")
 CURVES = tuple(label for label in VARIANTS if label != "none" + SMALL)
-"""Variants that one plot over time shows."""
+"""Variants in the plot of PSNR by training time."""
 MORE_VARIANTS = ("positional", "gaussian-4")
 SIGMAS = (1.0, 2.0, 4.0, 8.0)
 BY_SIGMA = {f"gaussian-{sigma:g}": sigma for sigma in SIGMAS}
@@ -26,10 +26,10 @@ CYCLES = 32
 
 
 def variant(label: str, budget: Budget) -> FieldVariant:
-    """The encoding of a label with its network. A grid has one hidden layer, as the density of instant-ngp.
+    """The encoding of a label with its network. A grid has one hidden layer, as the density network of instant-ngp.
 
     Args:
-        label: Label of a variant, or a scheme of the catalogue as text.
+        label: Label of a variant, or a scheme of the catalog as text.
         budget: Sizes that all variants share.
 
     Returns:

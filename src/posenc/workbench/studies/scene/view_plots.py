@@ -15,13 +15,13 @@ from posenc.workbench.studies.scene.execute import scene_path, stored_scene
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tasks.scenes import Scene
 
-SHOWN = 3
+MAX_VIEWS = 3
 """Held-out views that a page shows."""
 LARGEST_ERROR = 0.25
-"""Mean absolute error of the three color channels that is drawn as white."""
-NOT_DRAWN = (
-    "The store lacks the scene or the rendered views of these runs: they came from a pack, which leaves both out. To "
-    "draw this panel, run the same command with another --out."
+"""Mean absolute error of the three color channels that is shown as white."""
+NO_VIEWS = (
+    "The store lacks the scene or the rendered views of these runs: they came from a pack, which leaves both out. For "
+    "this panel, run the same command with another --out."
 )
 
 
@@ -29,7 +29,7 @@ def view_panels(data: PageData, scene_name: str, means: Mapping[str, float], end
     """Held-out views, predicted depth and a turntable.
 
     Args:
-        data: What the page is drawn from.
+        data: Data of the page.
         scene_name: Condition of the runs.
         means: Encoding to mean PSNR, the best first.
         ending: Ending of the panels' titles.
@@ -43,7 +43,7 @@ def view_panels(data: PageData, scene_name: str, means: Mapping[str, float], end
     arrays = {label: each for label, each in arrays.items() if {"views", "depth", "opacity"} <= each.keys()}
     arguments = next(iter(firsts.values())).settings["scene"]
     if not arrays or not scene_path(data.store.root, arguments).exists():
-        return [Panel(title, (Text((NOT_DRAWN,)),))]
+        return [Panel(title, (Text((NO_VIEWS,)),))]
     scene = stored_scene(data.store.root, arguments)
     best, spec = next(iter(firsts.items()))
     return [
@@ -53,26 +53,26 @@ def view_panels(data: PageData, scene_name: str, means: Mapping[str, float], end
     ]
 
 
-def _chosen(scene: Scene) -> list[int]:
+def _view_numbers(scene: Scene) -> list[int]:
     """Numbers of the held-out views that are shown, evenly spaced."""
-    return [round(n * (len(scene.held) - 1) / (SHOWN - 1)) for n in range(min(SHOWN, len(scene.held)))]
+    return [round(n * (len(scene.held) - 1) / (MAX_VIEWS - 1)) for n in range(min(MAX_VIEWS, len(scene.held)))]
 
 
 def _views(
     scene: Scene, arrays: Mapping[str, Mapping[str, np.ndarray]], means: Mapping[str, float], title: str
 ) -> Panel:
-    chosen = _chosen(scene)
-    held = scene.held.take(chosen)
-    truth = true_colors(scene)[chosen]
+    numbers = _view_numbers(scene)
+    held = scene.held.take(numbers)
+    truth = true_colors(scene)[numbers]
     mask = [] if held.mask is None else [_side_by_side(np.repeat(held.mask[..., None].float().numpy(), 3, -1))]
     images, notes = {"target": np.vstack([_side_by_side(truth), *mask])}, {"target": ", ".join(held.names)}
     for label, stored in arrays.items():
-        rendered = stored["views"][chosen].astype(np.float32) / 255
+        rendered = stored["views"][numbers].astype(np.float32) / 255
         error = np.concatenate(list(np.abs(rendered - truth).mean(-1)), 1)
         images[label] = np.vstack([_side_by_side(rendered), error_colors(error, LARGEST_ERROR)])
         notes[label] = f"{number(means[label])} dB"
     key = (
-        "Target: held-out views, and the mask of the object below them where it is known. Each encoding, lowest seed: "
+        "Target: held-out views, and below them the mask of the object if it is known. Each encoding, lowest seed: "
         "rendered views, and below them the mean absolute error of the three color channels, from black (0) to white "
         f"({LARGEST_ERROR:g} and more). Below: mean PSNR over seeds."
     )
@@ -80,9 +80,9 @@ def _views(
 
 
 def _depths(scene: Scene, arrays: Mapping[str, Mapping[str, np.ndarray]], title: str) -> Panel:
-    chosen = _chosen(scene)
+    numbers = _view_numbers(scene)
     depths = {
-        label: _side_by_side(_depth_pixels(stored["depth"][chosen], stored["opacity"][chosen]))
+        label: _side_by_side(_depth_pixels(stored["depth"][numbers], stored["opacity"][numbers]))
         for label, stored in arrays.items()
     }
     key = "Bright is near, black is empty space. The training has no depth."
@@ -96,11 +96,11 @@ def true_colors(scene: Scene) -> np.ndarray:
 
 
 def _turntable(data: PageData, spec: RunSpec, label: str, title: str) -> Panel:
-    """The scene of the best encoding from all around: animated on the page, and larger in a file beside it."""
-    beside = data.beside(f"{spec.condition}-turntable.png")
+    """Turntable of the best encoding: a small animation on the page, and a larger one in a file."""
+    path = data.beside(f"{spec.condition}-turntable.png")
     try:
         frames = turntable.stored_frames(data.store, spec)
-        turntable.write_png(beside, frames)
+        turntable.write_png(path, frames)
         animation = turntable.gif(frames)
     except ValueError as error:  # No Pillow, or no weights in the store.
         return Panel(title, (Text((str(error),)),))
@@ -112,7 +112,7 @@ def _turntable(data: PageData, spec: RunSpec, label: str, title: str) -> Panel:
     table = Table("Frames", ("Frames per turn", "Camera"), ((str(len(frames)), "distance and height of the views"),))
     key = (
         "Encoding with the highest mean PSNR, lowest seed. The file "
-        f"{beside.name} beside this page has every frame and all colors."
+        f"{path.name} in the folder of this page has every frame and all colors."
     )
     return Panel(title, (FigureGroup((figure,), key, table, "small"),))
 
@@ -123,7 +123,7 @@ def _side_by_side(images: np.ndarray) -> np.ndarray:
 
 
 def _depth_pixels(depth: np.ndarray, opacity: np.ndarray) -> np.ndarray:
-    """Depths as gray values, near is bright; black where the opacity of the ray is below one half."""
+    """Depths as gray values, brighter for nearer points; black if the opacity of the ray is below one half."""
     solid, distance = opacity >= 128, depth.astype(np.float32)
     low, high = (float(distance[solid].min()), float(distance[solid].max())) if solid.any() else (0.0, 1.0)
     gray = np.where(solid, 1 - 0.8 * (distance - low) / max(high - low, 1e-6), 0)

@@ -23,8 +23,8 @@ RUN = "posenc run shape-fit --panels {}"
 def headline(data: PageData) -> str:
     """The variant with the smallest Chamfer distance, against the second.
 
-    The fields are those of the signed distance; those of the occupancy, if the signed distance was trained for the
-    sweep of sigma alone.
+    It is taken over fields of the signed distance, or over those of the occupancy if the signed distance was trained
+    only for the sweep of sigma.
     """
     for condition, target in ((MAIN, "signed distance"), (OCCUPANCY, "occupancy")):
         sweep = condition == MAIN and OCCUPANCY in data.conditions and {*data.labels(MAIN)} <= {*SIGMA_OF}
@@ -87,7 +87,7 @@ CLAIMS = (
         command=RUN.format("fit"),
     ),
     Claim(
-        name="a hash mends a table that is too small for a shape",
+        name="hashing compensates for a table that is too small for a shape",
         source=NOTES,
         quote="在较为密集的网格中，字典不够用，用hash编码弥补这一点",
         english="In denser grids the dictionary is too small, and hash encoding makes up for it",
@@ -143,7 +143,7 @@ CLAIMS = (
     ),
     Claim(
         name="the eikonal term needs smooth interpolation",
-        source="github NVlabs/tiny-cuda-nn, issue 185, in the words of the notes that this project began with",
+        source="github NVlabs/tiny-cuda-nn, issue 185, as worded in the seed notes",
         quote="linear interpolation gives zero 2nd derivative, must use Smoothstep",
         about="Trained with the eikonal term, smoothstep interpolation has gradient norms nearer to 1 than linear "
         "interpolation.",

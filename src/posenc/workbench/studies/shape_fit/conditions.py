@@ -19,7 +19,9 @@ EIKONAL, NORMALS, OCCUPANCY = "eikonal", "eikonal and normals", "occupancy"
 class ShapeCondition(Condition):
     """A loss.
 
-    terms: terms of the loss for new runs. ending: ending of a variant's name where several conditions share a plot.
+    Attributes:
+        terms: Terms of the loss for new runs.
+        ending: Ending of a variant's name in plots of several conditions.
     """
 
     terms: LossTerms

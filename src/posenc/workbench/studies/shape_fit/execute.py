@@ -25,16 +25,16 @@ from posenc.workbench.training.fit import Fit
 from posenc.workbench.training.loop import Report
 
 FRAME_RESOLUTION, FRAME_SIDE, FRAMES = 24, 72, 16
-"""Surfaces during training: lattice points per axis, pixels a side of an image, and number of stored images."""
+"""Surfaces during training: lattice points per axis, pixels per side of an image, and number of stored images."""
 
 SCORED_POINTS = 4096
 """Approximate number of held-out points at which errors during training and the final gradient norm are measured."""
 
 IMAGE_SIDE, SECTION_SIDE = 256, 128
-"""Pixels a side of the final image and of the cross-section."""
+"""Pixels per side of the final image and of the cross-section."""
 
 SCORING_SECONDS, SECONDS_PER_POINT = 3.0, 8e-6
-"""Approximate time of a run besides its training, in seconds: fixed, and for each lattice point."""
+"""Approximate time of a run without its training, in seconds: a fixed part, and a part for each lattice point."""
 
 BYTES_PER_POINT = 1500
 """Largest memory of scoring for each lattice point, in bytes. It is needed where the field is noise in every cell."""
@@ -108,7 +108,7 @@ class ShapeField:
         """Scores on some points of the bounding box; the surface is stored as a frame."""
         if self.folder is not None:
             self._add_frame(self.folder)
-        return self.scores(shapes.LabeledPoints(*(evenly(part, self.scored_points) for part in self.pool.boxed)))
+        return self.scores(shapes.LabeledPoints(*(evenly_spaced(part, self.scored_points) for part in self.pool.boxed)))
 
     def surface(self, resolution: int) -> shapes.Mesh | None:
         """Zero level of the field by marching cubes; None if there is none."""
@@ -133,7 +133,7 @@ class ShapeField:
     def eikonal_error(self) -> float:
         """Mean of ``| |grad f| - 1 |`` at held-out points nearer to the surface than the clamp of the distance."""
         held = self.pool.held
-        near = evenly(held.points[held.distance.abs() < self.terms.clamp], self.scored_points)
+        near = evenly_spaced(held.points[held.distance.abs() < self.terms.clamp], self.scored_points)
         return float((shapes.field_gradients(self, near).norm(dim=-1) - 1).abs().mean())
 
     def result(self, curve: list[dict[str, Any]]) -> RunResult:
@@ -162,7 +162,7 @@ class ShapeField:
         return RunResult(metrics=metrics, curves=curve, arrays=arrays, weights=weights_of(self.model))
 
 
-def evenly(points: Tensor, count: int) -> Tensor:
+def evenly_spaced(points: Tensor, count: int) -> Tensor:
     """About ``count`` points at equal steps. They cover the shape, because neighbors in the array are near in space."""
     return points[:: max(1, len(points) // count)]
 
@@ -175,7 +175,7 @@ def train(spec: RunSpec, workdir: Path, report: Report) -> RunResult:
 def memory_bytes(spec: RunSpec) -> float:
     """Approximate memory of a run in bytes: of its training or of scoring its surface, whichever is larger.
 
-    With the eikonal term a training step keeps the gradients beside the values, hence the factor 4.
+    With the eikonal term a training step stores the gradients in addition to the values, hence the factor 4.
     """
     field = msgspec.convert(spec.settings["row"], FieldVariant)
     training = training_memory(field, 4 * spec.settings["training"]["batch"])

@@ -11,7 +11,7 @@ from posenc.workbench.studies.shape_fit.presets import ShapePreset
 from posenc.workbench.studies.shared.declarations import MAIN, Needs, PanelSpec
 
 
-def always(needs: Needs) -> Callable[[Request, ShapePreset], Needs]:
+def fixed_needs(needs: Needs) -> Callable[[Request, ShapePreset], Needs]:
     """Needs that depend on neither request nor preset."""
     return lambda request, preset: needs
 
@@ -26,7 +26,7 @@ PANELS = {
     "fit": PanelSpec(
         about="surface error of signed distance fields with matched parameter counts, after the same number of steps",
         shows="arXiv 2201.05989, section 5.2, on a CPU",
-        needs=always({MAIN: variants.FIT}),
+        needs=fixed_needs({MAIN: variants.FIT}),
         draw=plots.fit,
     ),
     "slopes": PanelSpec(
@@ -38,13 +38,13 @@ PANELS = {
     "occupancy": PanelSpec(
         about="surface error of occupancy fields; also for meshes that are not watertight",
         shows="arXiv 2006.10739, Table 1, 3D shape",
-        needs=always({OCCUPANCY: variants.OCCUPANCY}),
+        needs=fixed_needs({OCCUPANCY: variants.OCCUPANCY}),
         draw=plots.occupancy,
     ),
     "sigma": PanelSpec(
         about="Chamfer distance by sigma of the Gaussian features",
         shows="arXiv 2006.10739, Fig. 3, for a shape",
-        needs=always({MAIN: tuple(variants.SIGMA_OF)}),
+        needs=fixed_needs({MAIN: tuple(variants.SIGMA_OF)}),
         draw=plots.sigma,
     ),
 }

@@ -24,7 +24,7 @@ from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
 SMALLEST = 1e-4
-"""Smallest value whose logarithm is drawn."""
+"""Smallest value whose logarithm is plotted."""
 LOG_NOTE = "−3 is a thousandth of the shape's diagonal."
 IN_THOUSANDTHS = (CHAMFER, "sdf_error")
 MISSING_IOU = "iou_lost"
@@ -62,7 +62,7 @@ def occupancy(data: PageData) -> list[Panel]:
     return [
         _scores(data, OCCUPANCY, "Occupancy: surface error by encoding", OCCUPANCY_METRICS, OCCUPANCY_VARIANTS),
         _learning_curves(
-            data, OCCUPANCY, "Occupancy: intersection over union by training time", "iou", "log10 of 1 − IoU"
+            data, OCCUPANCY, "Occupancy: 1 − intersection over union by training time", "iou", "log10 of 1 − IoU"
         ),
         surface_plots.images(data, OCCUPANCY, "Occupancy: reconstructed surfaces", OCCUPANCY_VARIANTS),
         *([] if MAIN in data.conditions else [surface_plots.mesh_files(data, OCCUPANCY, OCCUPANCY_VARIANTS)]),
@@ -102,7 +102,7 @@ def _eikonal_loss(data: PageData) -> str:
     if terms is not None:
         sentence = f"Eikonal term: {terms.eikonal:g} times the mean of (|grad f| − 1)² over random points of the cube."
     if normals is not None:
-        sentence += f" Normals: {normals.normals:g} times the mean of 1 − cos(grad f, n) on the surface besides."
+        sentence += f" Normals: in addition {normals.normals:g} times the mean of 1 − cos(grad f, n) on the surface."
     return sentence.strip()
 
 
@@ -145,7 +145,9 @@ def mean_scores(data: PageData, condition: str, metric: str) -> dict[str, float]
 def _scores(data: PageData, condition: str, title: str, metrics: Sequence[str], variants: Sequence[str]) -> Panel:
     reference, terms = reference_of(data), stored_terms(data, condition)
     rows = [
-        row for row in scaled(data.rows) if row["scheme"] in variants or not surface_plots.in_a_panel(row["scheme"])
+        row
+        for row in scaled(data.rows)
+        if row["scheme"] in variants or not surface_plots.is_panel_variant(row["scheme"])
     ]
     caption = (
         "All encodings have about the same parameter count and the same number of steps. The Chamfer distance is the "
@@ -197,8 +199,8 @@ def _parameter_table(data: PageData, condition: str) -> Table:
 def _learning_curves(data: PageData, condition: str, title: str, metric: str, y_label: str) -> Panel:
     """Logarithm of an error by training time; of an intersection over union, the logarithm of 1 − IoU."""
     order = [label for label in mean_scores(data, condition, metric) if label not in SIGMA_OF or label in FIT]
-    shown = sorted(order, key=lambda label: label not in COMPARED)[:MAX_LINES_PER_PLOT]
-    others = [label for label in order if label not in shown]
+    plotted = sorted(order, key=lambda label: label not in COMPARED)[:MAX_LINES_PER_PLOT]
+    others = [label for label in order if label not in plotted]
     over_time = data.over_time(condition, metric)
 
     def logarithm(value: float) -> float:
@@ -210,7 +212,7 @@ def _learning_curves(data: PageData, condition: str, title: str, metric: str, y_
             for moment, seeds in over_time.get(label, {}).items()
         }
         for label in order
-        if label in shown
+        if label in plotted
     }
     note = "On held-out points of the shape's bounding box." + ("" if metric == "iou" else f" {LOG_NOTE}")
     return line_plot(
@@ -220,12 +222,12 @@ def _learning_curves(data: PageData, condition: str, title: str, metric: str, y_
         y_label=y_label,
         bounds=None,
         log_x=True,
-        note=note + (f" Not drawn: {join_words(others)}." if others else ""),
+        note=note + (f" Not shown: {join_words(others)}." if others else ""),
     )
 
 
 def scaled(rows: Sequence[Row]) -> list[Row]:
-    """Rows with small lengths in thousandths of the diagonal, and with 1 − IoU in percent beside IoU."""
+    """Rows with small lengths in thousandths of the diagonal, and added rows with 1 − IoU in percent."""
     lengths = [{**row, "value": row["value"] * THOUSAND} if row["metric"] in IN_THOUSANDTHS else row for row in rows]
     missing = [
         {**row, "metric": MISSING_IOU, "value": 100 * (1 - row["value"])} for row in rows if row["metric"] == "iou"

@@ -1,4 +1,4 @@
-"""Sample points of a mesh in a store, and the reference that fits of its surface are compared with."""
+"""Sample points of a mesh in a store, and the reference for fits of its surface."""
 
 from __future__ import annotations
 
@@ -17,46 +17,45 @@ from posenc.workbench.tasks.shapes.samples import FORMAT
 from posenc.workbench.training.checkpoint import write_whole
 
 SURFACE_POINTS = 10_000
-"""Points on each of two surfaces by which their distance is measured."""
+"""Number of points on each of two surfaces for their distance."""
 
 
 def store_points(root: Path, source: Path, sizes: shapes.PoolSizes, refuse: Callable[[int], None]) -> dict[str, Any]:
-    """Write the sample points of a mesh into a store, unless they are there.
+    """Write the sample points of a mesh into a store, unless the store has them.
 
     Args:
         root: Root of the store.
         source: File of the mesh.
         sizes: Numbers of sample points.
-        refuse: Called with the number of open edges before distances are computed; raises ValueError where there are
-            too many.
+        refuse: Called with the number of open edges before distances are computed; raises ValueError for too many.
 
     Returns:
-        File name of the points, whether the mesh is watertight, and its number of open edges.
+        File name of the points, "watertight" and number of open edges of the mesh.
 
     Raises:
         ValueError: The file is not a mesh.
     """
     if not source.is_file():
-        shapes.read_shape(source)  # raises the sentence that names the fault
-    made_of = [FORMAT, shapes.MARGIN, source.suffix.lower(), dataclasses.asdict(sizes)]
-    digest = hashlib.sha256(json.dumps(made_of).encode() + source.read_bytes()).hexdigest()[:16]
+        shapes.read_shape(source)  # raises a ValueError that states the fault
+    origin = [FORMAT, shapes.MARGIN, source.suffix.lower(), dataclasses.asdict(sizes)]
+    digest = hashlib.sha256(json.dumps(origin).encode() + source.read_bytes()).hexdigest()[:16]
     path = root / "data" / f"shape-{digest}.npz"
-    note = path.with_suffix(".json")
-    if not (path.exists() and note.exists()):
+    record_path = path.with_suffix(".json")
+    if not (path.exists() and record_path.exists()):
         shape = shapes.read_shape(source)
         refuse(shape.mesh.open_edges)
         count = sizes.uniform + sizes.near + 2 * sizes.held
-        print(f"Measuring how far {count:,} points are from the {len(shape.mesh.faces):,} faces of {source.name}.")
+        print(f"Computing the distances of {count:,} points to the {len(shape.mesh.faces):,} faces of {source.name}.")
         shapes.save_pool(shapes.make_pool(shape, sizes), path)
         record = {"file": path.name, "watertight": shape.mesh.watertight, "open_edges": shape.mesh.open_edges}
-        write_whole(note, json.dumps(record).encode())
-    record = json.loads(note.read_bytes())
+        write_whole(record_path, json.dumps(record).encode())
+    record = json.loads(record_path.read_bytes())
     refuse(record["open_edges"])
     return record
 
 
 def load_points(root: Path, name: str) -> shapes.SamplePool:
-    """Sample points of a store. Raises ValueError if they are gone or damaged."""
+    """Sample points of a store. Raises ValueError if they are missing or damaged."""
     path = root / "data" / name
     if not path.exists():
         raise ValueError(f"the points of the shape are no longer at {path}. Run the same command again.")
@@ -94,7 +93,7 @@ def reference(root: Path, name: str, resolution: int, side: int, section_side: i
         The reference.
 
     Raises:
-        ValueError: The points are gone or damaged.
+        ValueError: The points are missing or damaged.
     """
     path = root / "data" / f"{Path(name).stem}-truth-{resolution}-{side}-{section_side}.npz"
     if not path.exists():

@@ -20,7 +20,7 @@ from posenc.workbench.tasks import shapes
 
 CHAMFER = "chamfer"
 THOUSAND = 1000.0
-FRAMES_SHOWN = 6
+MAX_FRAMES = 6
 BANDS = 12
 """Bands of equal distance on each side of the surface, up to the clamp of the distance."""
 INSIDE_COLOR, OUTSIDE_COLOR, NEAR_COLOR = (46, 110, 160), (205, 120, 50), (247, 246, 242)
@@ -38,8 +38,8 @@ def reference_of(data: PageData) -> Reference | None:
     return reference(data.store.root, settings["points"], *sizes)
 
 
-def in_a_panel(label: str) -> bool:
-    """Whether a panel has a variant of its own; others were named by the user and are shown everywhere."""
+def is_panel_variant(label: str) -> bool:
+    """Return True if a panel lists a variant. Other variants were asked for by name and are shown in all panels."""
     return label in (*FIT, *OCCUPANCY, *SIGMA_OF)
 
 
@@ -47,7 +47,7 @@ def finished_variants(data: PageData, condition: str, variants: Sequence[str]) -
     """Variants of a panel with a finished run, by Chamfer distance; those without a surface last."""
     values = values_by_scheme(data.rows, CHAMFER, condition)
     distance = {label: mean(list(seeds.values())) for label, seeds in values.items()}
-    labels = [label for label in data.labels(condition) if label in variants or not in_a_panel(label)]
+    labels = [label for label in data.labels(condition) if label in variants or not is_panel_variant(label)]
     finished = [label for label in labels if data.first(condition, label) is not None]
     return sorted(finished, key=lambda label: (distance.get(label, np.inf), label))
 
@@ -76,15 +76,15 @@ def images_of_cells(
     """
     if not cells:
         return Panel(title, (NO_RUN,))
-    shown = {} if true is None else {"true shape": _fewer_levels(true.image)}
-    notes = dict.fromkeys(shown, "")
+    figures = {} if true is None else {"true shape": _fewer_levels(true.image)}
+    notes = dict.fromkeys(figures, "")
     for name, (condition, label) in cells.items():
-        shown[name] = _fewer_levels(data.arrays(condition, label)["picture"])
+        figures[name] = _fewer_levels(data.arrays(condition, label)["picture"])
         notes[name] = _scores_of(data, condition, label)
     key = (
         "Zero level of each field by marching cubes, lowest seed. Chamfer distances are in thousandths of the diagonal."
     )
-    return Panel(title, (image_figures(shown, key=key, notes=notes, size="wide", photographs=True),))
+    return Panel(title, (image_figures(figures, key=key, notes=notes, size="wide", photographs=True),))
 
 
 def _fewer_levels(image: np.ndarray) -> np.ndarray:
@@ -107,17 +107,17 @@ def sections(data: PageData, condition: str, title: str, variants: Sequence[str]
     terms = stored_terms(data, condition)
     if true is None or terms is None or not order:
         return Panel(title, (NO_RUN,))
-    shown, notes = {"true distance": section_image(true.section, None, terms.clamp)}, {"true distance": ""}
+    figures, notes = {"true distance": section_image(true.section, None, terms.clamp)}, {"true distance": ""}
     for label in order:
         field = data.arrays(condition, label)["section"].astype(np.float32)
-        shown[label] = section_image(field, true.section, terms.clamp)
+        figures[label] = section_image(field, true.section, terms.clamp)
         notes[label] = _scores_of(data, condition, label)
     key = (
         f"Plane through the middle of the x axis, y upwards. Blue: inside; orange: outside. A band is "
         f"{terms.clamp / BANDS:.2g} of the cube's side wide; beyond the last band, the loss does not depend on the "
         "true distance. Black: zero level of the field. Green: true surface where the two differ."
     )
-    return Panel(title, (image_figures(shown, key=key, notes=notes, size="wide"),))
+    return Panel(title, (image_figures(figures, key=key, notes=notes, size="wide"),))
 
 
 def section_image(values: np.ndarray, true: np.ndarray | None, clamp: float) -> np.ndarray:
@@ -149,19 +149,19 @@ def frames(data: PageData, condition: str, title: str, variants: Sequence[str]) 
     strips = {}
     for label in finished_variants(data, condition, variants):
         stored = data.arrays(condition, label)["film"]
-        shown = np.linspace(0, len(stored) - 1, min(FRAMES_SHOWN, len(stored))).round().astype(int)
-        strips[label] = np.concatenate([stored[i] for i in shown], 1)
+        indices = np.linspace(0, len(stored) - 1, min(MAX_FRAMES, len(stored))).round().astype(int)
+        strips[label] = np.concatenate([stored[i] for i in indices], 1)
     if not strips:
         return Panel(title, (NO_RUN,))
     key = (
-        "From the initial weights (left) to the final ones (right), meshed more coarsely than in the end. An empty "
+        "From the initial weights (left) to the final ones (right), with a coarser mesh than the final one. An empty "
         "frame has no surface."
     )
     return Panel(title, (image_figures(strips, key=key, max_side=800, size="wide", photographs=True),))
 
 
 def mesh_files(data: PageData, condition: str, variants: Sequence[str]) -> Panel:
-    """Write the surface of each variant beside the page, in the coordinates of the user's file, and list the files."""
+    """Write the surface of each variant to a file, in the coordinates of the user's mesh, and list the files."""
     title, order = "Surfaces as mesh files", finished_variants(data, condition, variants)
     if not order:
         return Panel(title, (NO_RUN,))
@@ -179,9 +179,9 @@ def mesh_files(data: PageData, condition: str, variants: Sequence[str]) -> Panel
         body.append((label, path.name, f"{len(mesh.faces):,}"))
     text = (
         f"{shape.name} was mapped into the unit cube by {shape.placement}, with y in the file and x in the cube. The "
-        f"files hold the surfaces of the lowest seed in the coordinates of {shape.name}. {' '.join(shape.notes)}"
+        f"files have the surfaces of the lowest seed in the coordinates of {shape.name}. {' '.join(shape.notes)}"
     )
-    table = Table("Mesh files beside this page", ("Encoding", "File", "Faces"), tuple(body))
+    table = Table("Mesh files in the folder of this page", ("Encoding", "File", "Faces"), tuple(body))
     return Panel(title, (Text((text.strip(),)), table))
 
 

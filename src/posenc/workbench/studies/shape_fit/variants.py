@@ -1,4 +1,4 @@
-"""Variants of the shape study, and how each is trained."""
+"""Variants of the shape study, and the training configuration of each."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ GAUSSIAN = "gaussian-2"
 FIT = ("none", "positional", GAUSSIAN, "siren", "dense", "hash", "multires", "multires-smoothstep")
 EIKONAL_VARIANTS = ("multires", "multires-smoothstep")
 OCCUPANCY = ("none", "basic", "positional", GAUSSIAN, "gaussian-12", "siren", "dense", "hash", "multires")
-"""Gaussian features have the sigma selected for the signed distance, and the published sigma for shapes, 12."""
+"""Variants of the occupancy panel. Sigma is the one selected for the signed distance, and the published one, 12."""
 COMPARED = ("positional", GAUSSIAN, "siren", "dense", "hash", "multires")
-"""Variants that the learning curves show first."""
+"""Variants with priority in the learning curves."""
 SIGMAS = (0.5, 1.0, 2.0, 4.0, 8.0, 12.0)
 SIGMA_OF = {f"gaussian-{sigma:g}": sigma for sigma in SIGMAS}
 RATE, RATES = 5e-3, {"Coordinates": 2e-3, "SIREN": 5e-4}

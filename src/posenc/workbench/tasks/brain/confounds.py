@@ -128,10 +128,10 @@ def run_regressors(run: Run, frames: int, first: int) -> tuple[np.ndarray | None
     """
     used_frames = np.arange(first, frames)
     if run.confounds is not None and run.confounds.name.endswith(FMRIPREP):
-        beside = [path.name for path in (run.motion, run.white_matter, run.ventricles) if path is not None]
-        if beside:
+        further = [path.name for path in (run.motion, run.white_matter, run.ventricles) if path is not None]
+        if further:
             raise ValueError(
-                f"{run.confounds} is fMRIPrep's and has motion and aCompCor of its own, so {' and '.join(beside)} "
+                f"{run.confounds} is fMRIPrep's and has motion and aCompCor of its own, so {' and '.join(further)} "
                 "would count the same noise twice. Remove either these files or the table."
             )
         return _fmriprep_regressors(run.confounds, run.series, frames, used_frames)

@@ -115,7 +115,7 @@ def find_runs(folder: Path, patterns: Sequence[str]) -> list[Run]:
 def _run(folder: Path, path: Path) -> Run:
     name, place = run_name(path), path.parent
     subject = _subject(folder, path)
-    white_matter, ventricles = (_nearest_mask(folder, place, what) for what in ("white_matter", "ventricles"))
+    white_matter, ventricles = (_nearest_mask(folder, place, role) for role in ("white_matter", "ventricles"))
     volume = None if path.name.endswith(".nii.gz") or not (white_matter or ventricles) else place / f"{name}.nii.gz"
     motion = [place / f"{name}{end}" for end in MOTION] + [place / HCP_MOTION]
     return Run(
@@ -136,25 +136,25 @@ def _subject(folder: Path, path: Path) -> str:
     return labels[0] if labels else parts[0] if len(parts) > 1 else ""
 
 
-def _nearest_mask(folder: Path, place: Path, what: str) -> Path | None:
+def _nearest_mask(folder: Path, place: Path, role: str) -> Path | None:
     """Nearest mask: beside a series, or in a folder above it, up to the folder of all runs."""
-    for here in (place, *place.parents):
-        if (mask := _optional_file([here / f"{what}.nii.gz", here / f"{what}.nii"], "masks")) is not None:
+    for parent in (place, *place.parents):
+        if (mask := _optional_file([parent / f"{role}.nii.gz", parent / f"{role}.nii"], "masks")) is not None:
             return mask
-        if here == folder:
+        if parent == folder:
             break
     return None
 
 
-def _optional_file(paths: Sequence[Path], what: str) -> Path | None:
+def _optional_file(paths: Sequence[Path], role: str) -> Path | None:
     files = [path for path in paths if path.is_file()]
     if len(files) > 1:
-        raise ValueError(f"{files[0]} and {files[1].name} are both {what} of one run. Keep one.")
+        raise ValueError(f"{files[0]} and {files[1].name} are both {role} of one run. Keep one.")
     return files[0] if files else None
 
 
-def _optional_match(folder: Path, patterns: Sequence[str], what: str) -> Path | None:
+def _optional_match(folder: Path, patterns: Sequence[str], role: str) -> Path | None:
     files = sorted({path for pattern in patterns for path in folder.glob(pattern)})
     if len(files) > 1:
-        raise ValueError(f"{folder} has more than one {what}: {', '.join(path.name for path in files)}. Keep one.")
+        raise ValueError(f"{folder} has more than one {role}: {', '.join(path.name for path in files)}. Keep one.")
     return files[0] if files else None

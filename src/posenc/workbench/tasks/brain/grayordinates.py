@@ -111,10 +111,10 @@ def read_parcellated(
         if not hasattr(axes[1], "voxels") or hasattr(axes[1], "iter_structures"):
             raise ValueError(f"{run.series} is no series of parcels. Give a .ptseries.nii.")
         require_frames(run.series, image.shape[0], first_frames)
-        here = tuple(str(name) for name in axes[1].name)
-        if names and here != names:
+        run_names = tuple(str(name) for name in axes[1].name)
+        if names and run_names != names:
             raise ValueError(f"{run.series} has other parcels than {all_runs[0].series.name}. All runs need one atlas.")
-        names = here
+        names = run_names
         noise, used_frames = run_regressors(run, image.shape[0], first_frames)
         series.append(clean_series(image_values(run.series, image)[used_frames], noise).astype(np.float32))
     assigned = networks_from_names(names) if networks is None else read_networks(networks, names)
@@ -130,8 +130,8 @@ def label_means(path: Path, labels: Labels, first: int = 0) -> np.ndarray:
     require_frames(path, image.shape[0], first)
     values = _match_labels(path, axes[1], labels)
     order = np.argsort(values, kind="stable")[np.count_nonzero(values == 0) :]
-    here, starts, counts = np.unique(values[order], return_index=True, return_counts=True)
-    columns = np.searchsorted(labels.keys, here)
+    keys, starts, counts = np.unique(values[order], return_index=True, return_counts=True)
+    columns = np.searchsorted(labels.keys, keys)
     means, start = np.full((image.shape[0] - first, len(labels.keys)), np.nan), 0
     for block in frame_blocks(path, image, first, image.shape[0]):
         sums = np.add.reduceat(block[:, order].astype(np.float64), starts, axis=1)

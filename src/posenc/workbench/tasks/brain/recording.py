@@ -32,7 +32,7 @@ def make_recordings(
     names: tuple[str, ...],
     coordinates: np.ndarray | None,
     networks: tuple[str, ...] | None,
-    where: str,
+    source: str,
     *,
     drop: bool,
 ) -> Recordings:
@@ -47,7 +47,7 @@ def make_recordings(
             silent = [names[number] for number in np.flatnonzero(~(each.std(1) > 0))]
             if silent:
                 raise ValueError(
-                    f"{len(silent)} of {len(names)} parcels of {where} have no signal in {name}, such as {silent[0]}: "
+                    f"{len(silent)} of {len(names)} parcels of {source} have no signal in {name}, such as {silent[0]}: "
                     "they lie outside the scanned volume. Take an atlas without them, or leave them out of all runs, "
                     "drop=True: posenc data recordings --read FOLDER --drop --to WHOLE.npz"
                 )

@@ -54,12 +54,12 @@ def parcel_means(path: Path, atlas: Atlas, first: int = 0) -> np.ndarray:
         raise ValueError(f"parcels are taken by nilearn: {EXTRA}") from error
     image, frames = load_volume_series(path, first)
     values = resample_atlas(atlas, path, image)
-    here = np.intersect1d(values, atlas.labels)
+    labels_in_view = np.intersect1d(values, atlas.labels)
     means = np.full((frames - first, len(atlas.labels)), np.nan)
     labels = nibabel.Nifti1Image(values.astype(np.int32), image.affine)
     masker = NiftiLabelsMasker(labels, resampling_target=None, standardize=None, reports=False)
     masker.fit()
-    columns, start = np.searchsorted(atlas.labels, here), 0
+    columns, start = np.searchsorted(atlas.labels, labels_in_view), 0
     for block in frame_blocks(path, image, first, frames):
         block_means = masker.transform(nibabel.Nifti1Image(block, image.affine))
         means[start : start + len(block_means), columns] = block_means

@@ -118,12 +118,12 @@ def resize(images: Tensor, size: int) -> Tensor:
     return interpolate(images, (size, size), mode="bilinear", antialias=True, align_corners=False)
 
 
-def check_labels(where: str, labels: np.ndarray, classes: int) -> None:
+def check_labels(source: str, labels: np.ndarray, classes: int) -> None:
     """Raise ValueError for a label outside 0 to ``classes`` - 1."""
     if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
         bad = int(labels.max()) if labels.max() >= classes else int(labels.min())
         raise ValueError(
-            f"{where} has label {bad}, but its {classes} classes are numbered 0 to {classes - 1}: these are not the "
+            f"{source} has label {bad}, but its {classes} classes are numbered 0 to {classes - 1}: these are not the "
             "labels of these classes, or the file is damaged."
         )
 
@@ -134,5 +134,5 @@ def undecoded_note(name: str, undecoded: Sequence[str]) -> str:
         return ""
     some = ", ".join(undecoded[:3]) + (", .." if len(undecoded) > 3 else "")
     one = len(undecoded) == 1
-    what, are = ("image", "does not decode and was") if one else ("images", "do not decode and were")
-    return f"{len(undecoded)} {what} of {name} {are} left out: {some}."
+    noun, verb = ("image", "does not decode and was") if one else ("images", "do not decode and were")
+    return f"{len(undecoded)} {noun} of {name} {verb} left out: {some}."

@@ -95,7 +95,7 @@ def score(predicted: NDArray[np.integer], puzzles: Puzzles) -> dict[str, float]:
         puzzles: The n puzzles.
 
     Raises:
-        ValueError: The shape is another, or there are no puzzles.
+        ValueError: The shape does not match, or there are no puzzles.
     """
     if not len(puzzles) or np.shape(predicted) != (len(puzzles),):
         raise ValueError(

@@ -36,9 +36,9 @@ def pairwise_accuracy(
         if missing := [name for name in pair if name not in classes]:
             raise ValueError(f"there is no class {missing[0]!r} among {', '.join(classes)}.")
         both = torch.tensor([list(classes).index(name) for name in pair], device=labels.device)
-        here = torch.isin(labels, both)
-        chosen = both[logits[here][:, both].argmax(-1)]
-        accuracies.append((chosen == labels[here]).double().mean())
+        in_pair = torch.isin(labels, both)
+        chosen = both[logits[in_pair][:, both].argmax(-1)]
+        accuracies.append((chosen == labels[in_pair]).double().mean())
     return float(torch.stack(accuracies).mean())
 
 

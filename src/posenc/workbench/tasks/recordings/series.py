@@ -50,7 +50,7 @@ class Recordings:
             object.__setattr__(self, "channels", tuple(f"channel {number + 1}" for number in range(count)))
         if not self.subjects:
             object.__setattr__(self, "subjects", tuple(map(subject_from_name, self.names)))
-        for what, owner, length, needed in (
+        for field_name, owner, length, needed in (
             ("names", "recording", len(self.names), len(self.series)),
             ("subjects", "recording", len(self.subjects), len(self.series)),
             ("channels", "channel", len(self.channels), count),
@@ -58,10 +58,10 @@ class Recordings:
             ("modules", "channel", count if self.modules is None else len(self.modules), count),
         ):
             if length != needed:
-                raise ValueError(f"{what} has one entry per {owner}: {needed} are needed; got {length}.")
-        for what, entries in (("channels", self.channels), ("names", self.names)):
+                raise ValueError(f"{field_name} has one entry per {owner}: {needed} are needed; got {length}.")
+        for field_name, entries in (("channels", self.channels), ("names", self.names)):
             if twice := [entry for entry in dict.fromkeys(entries) if entries.count(entry) > 1]:
-                raise ValueError(f"{what} has {twice[0]!r} more than once. Give each a name of its own.")
+                raise ValueError(f"{field_name} has {twice[0]!r} more than once. Give each a name of its own.")
         if self.modules is not None and "" in self.modules:
             raise ValueError(
                 f"each channel needs a module, and {self.channels[self.modules.index('')]!r} has none. Give channels "

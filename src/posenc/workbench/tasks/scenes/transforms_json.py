@@ -33,10 +33,10 @@ from posenc.workbench.tasks.scenes.views import LENS_PARAMETERS, Background, Sce
 SPLITS = ("train", "val", "test")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".PNG", ".JPG", ".JPEG")
 HOLD_OUT_EVERY = 8
-"""Where no split is given, every eighth frame is held out, from the first on, as is usual since LLFF."""
+"""Without a given split, every eighth frame is held out, beginning with the first, as is usual since LLFF."""
 ORTHONORMAL = 1e-3
 MIN_MEAN_UP = 0.1
-"""Where the mean of the cameras' up vectors is shorter than this, they do not agree, and z is up."""
+"""If the mean of the cameras' up vectors is shorter than this, they do not agree, and z is up."""
 CUBE_REACH = 0.375
 """Half of the cube's side over the distance of the cameras, where the file defines no cube: 1.5 / 4 as in Blender."""
 
