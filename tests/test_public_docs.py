@@ -29,13 +29,7 @@ ROOT = Path(__file__).parents[1]
 TOOLS = Path(sys.executable).parent
 MODULES = ("posenc", "posenc.adapt", "posenc.contract", "posenc.frequencies", "posenc.workbench")
 """Modules with public names: those of ``__all__``, or everything public that a module without it defines."""
-UNDOCUMENTED = {
-    "posenc.workbench.Panel": "has no Example yet",
-    "posenc.workbench.Request": "has no Attributes, Raises and Example yet",
-    "posenc.workbench.Table": "has no Example yet",
-    "posenc.workbench.all_studies": "has no Returns and Example yet",
-    "posenc.workbench.find_study": "has no Args, Returns, Raises and Example yet",
-}
+UNDOCUMENTED: dict[str, str] = {}
 """Public names with an incomplete docstring, and what it lacks. A name with a complete docstring must not be listed."""
 
 

@@ -102,6 +102,12 @@ class Table:
         note: Small text below the table.
         prose: Let long cells wrap.
         folded: Show only the caption until the reader opens the table.
+
+    Example:
+        >>> from posenc.workbench import Table
+        >>> table = Table("Each run", ("encoding", "PSNR (dB)"), (("rope", "31.2"), ("none", "17.1")))
+        >>> len(table.rows)
+        2
     """
 
     caption: str
@@ -177,6 +183,12 @@ class Panel:
         title: Heading of the section.
         blocks: Text, findings, tables and figures, in reading order.
         caption: Text below the heading: the quantity shown, its source and how to read it.
+
+    Example:
+        >>> from posenc.workbench import Panel, Table
+        >>> table = Table("Each run", ("encoding", "PSNR (dB)"), (("rope", "31.2"), ("none", "17.1")))
+        >>> Panel("PSNR by encoding", (table,)).anchor
+        'psnr-by-encoding'
     """
 
     title: str

@@ -17,7 +17,26 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Request:
-    """A request to a study; None means the preset's own choice."""
+    """Request to a study: the runs and panels that are wanted. None stands for the choice of the preset.
+
+    Attributes:
+        preset: Name of the preset.
+        panels: Names of the panels.
+        schemes: Labels of the variants.
+        seeds: Seeds, from 0 to 2^63 - 1.
+        device: PyTorch device of the runs.
+        data: Folder of real data.
+        source: File or folder of the user that the study reads, if it takes one.
+
+    Raises:
+        ValueError: A list is empty or names something twice, or a seed is out of range.
+
+    Example:
+        >>> from posenc.workbench import Request
+        >>> request = Request(preset="quick", schemes=("rope", "alibi"), seeds=(0, 1, 2))
+        >>> request.device
+        'cpu'
+    """
 
     preset: str
     panels: Sequence[str] | None = None
@@ -26,7 +45,6 @@ class Request:
     device: str = "cpu"
     data: Path | None = None
     source: Path | None = None
-    """The user's own file or folder that the study is about, where it takes one."""
 
     def __post_init__(self) -> None:
         beyond = [seed for seed in self.seeds or () if not 0 <= seed < 2**63]
@@ -43,7 +61,16 @@ class Request:
 
 
 def studies() -> dict[str, Study]:
-    """Every study by its name."""
+    """Return all studies. They are discovered by walking the folder ``posenc/workbench/studies``.
+
+    Returns:
+        Studies by name.
+
+    Example:
+        >>> from posenc.workbench import all_studies
+        >>> all_studies()["latin-squares"].question
+        'Which encodings generalize on Latin squares?'
+    """
     found = {}
     for file in pkgutil.iter_modules(__path__):
         module = importlib.import_module(f"{__name__}.{file.name}")
@@ -53,7 +80,22 @@ def studies() -> dict[str, Study]:
 
 
 def find(name: str) -> Study:
-    """The study of that name. Raises ValueError with the nearest names."""
+    """Return a study by name.
+
+    Args:
+        name: Name of the study, such as "latin-squares".
+
+    Returns:
+        The study.
+
+    Raises:
+        ValueError: There is no study of that name; the message lists the names.
+
+    Example:
+        >>> from posenc.workbench import find_study
+        >>> find_study("latin-squares").name
+        'latin-squares'
+    """
     known = studies()
     if name not in known:
         raise ValueError(f"{unknown('study', name, known)} The studies are {', '.join(known)}.")
@@ -61,6 +103,7 @@ def find(name: str) -> Study:
 
 
 def refuse_preset(study: Study, preset: str) -> None:
+    """Raise ValueError with the nearest names if the study has no such preset."""
     if preset not in study.presets:
         raise ValueError(
             f"{unknown('preset', preset, study.presets)} The presets of {study.name} are {', '.join(study.presets)}."
