@@ -1,10 +1,11 @@
-"""What is claimed of turning values, of longer contexts and of no encoding at all, each with what could refute it."""
+"""The answer of the language study, its predictions, and published claims with the controls that could refute them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
+from posenc.measure.statistics import mean
 from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import (
     PairedDifference,
@@ -15,166 +16,255 @@ from posenc.workbench.report.estimators import (
     rank_correlation_by_seed,
     rank_correlation_with,
 )
+from posenc.workbench.report.number_format import join_words, number
+from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.report.result_rows import Row, values_by_scheme
-from posenc.workbench.studies.language.rows import ORDER, STILL
+from posenc.workbench.studies.language import published
+from posenc.workbench.studies.language.conditions import COPY, RECALL_TASKS, RecallCondition
+from posenc.workbench.studies.language.results import (
+    LOSS_DIGITS,
+    context_multiples,
+    times_training_length,
+    trained_variants,
+)
+from posenc.workbench.studies.language.text_model import SHIFT_TOLERANCE
+from posenc.workbench.studies.language.variants import COMPARED, NGRAMS
+from posenc.workbench.studies.shared.best_variant import best_variant
+from posenc.workbench.studies.shared.classification_panels import finished_conditions, seeds_by_label
+from posenc.workbench.studies.shared.declarations import MAIN
+from posenc.workbench.studies.shared.page_data import PageData
 
-SU = "Su 2025, kexue.fm/archives/10862"
-NUMBERS = "QK 2.712, QKVO 2.719, K 2.769, VO 2.770, QKV 2.783, NoPE 2.795, O 2.841, Q 2.851, V 2.856"
-LOSS, MOVED, BEYOND, TRAINED = "loss", "moved", "loss_at_x8", "loss_at_x1"
-ALIKE = 0.02
-"""Losses within so many nats of each other count as near: the published nine span 0.144."""
+LOSS, LOSS_X8, LOSS_X1, SHIFT_DISTANCE = "loss", "loss_at_x8", "loss_at_x1", "moved"
+ACCURACY_X2, ORDER_FREE_X2 = "accuracy_at_x2", "bag_at_x2"
+METRIC_NAMES = {LOSS: "loss at the training length", LOSS_X8: "loss at 8 times the training length"}
+BASELINES = {"nope": "no encoding (nope)", "bigram": "bigram"}
+LONGER_CONTEXTS = (("alibi", "rope"), ("t5", "rope"), ("fire", "rope"))
+"""(better, worse): predicted at 8 times the training length, before the first run."""
+
+PRINTED = "QK 2.712, QKVO 2.719, K 2.769, VO 2.770, QKV 2.783, NoPE 2.795, O 2.841, Q 2.851, V 2.856"
+MARGIN = 0.02
+"""Losses within this many nats of each other count as equivalent; the nine published losses span 0.144."""
 EXPLICIT = ("sinusoid", "rope", "alibi", "t5")
-RUN = "posenc run language --data DIR --panels {}"
 
 
-def _worse(a: str, b: str, metric: str = LOSS, low: float = 0.0) -> Quantity:
-    return Quantity(f"{a} - {b}, {_READ[metric]}", difference(metric, a, b), low=low)
+def headline(data: PageData) -> str:
+    """The best encoding at the training length and at the longest context, and on each recall task."""
+    sentences = []
+    if finished_conditions(data, [MAIN]):
+        longest = context_multiples(data)[-1]
+        sentences.append(_best_loss(data, LOSS, 1))
+        sentences += [_best_loss(data, f"loss_at_x{longest}", longest)] if longest > 1 else []
+    sentences += [_best_recall(data, task) for task in RECALL_TASKS]
+    return " ".join(filter(None, sentences)) or "Cannot be said yet: no run of an encoding has finished."
 
 
-def _between(label: str, one: str, other: str, setting: str = "main") -> PairedDifference:
-    """Two metrics of one row, paired by seed."""
+def _best_loss(data: PageData, metric: str, multiple: int) -> str:
+    """The encoding with the lowest loss, against the second; then the baselines."""
+    by_label = seeds_by_label(data, metric, MAIN)
+    encodings = {label: seeds for label, seeds in by_label.items() if label not in NGRAMS}
+    where = f"at {times_training_length(multiple)}"
+    answer = best_variant(encodings, metric="loss", unit="nats", where=where, higher=False, digits=LOSS_DIGITS)
+    baselines = [
+        f"{name} {number(mean(list(by_label[label].values())), LOSS_DIGITS)} nats"
+        for label, name in BASELINES.items()
+        if label in by_label
+    ]
+    return f"{answer} Baselines: {join_words(baselines)}." if answer and baselines else answer
+
+
+def _best_recall(data: PageData, task: RecallCondition) -> str:
+    """The encoding with the highest accuracy at twice the training length; then the order-free predictor."""
+    where = f"for {task.title} at {times_training_length(2)}"
+    answer = best_variant(seeds_by_label(data, ACCURACY_X2, task.label), metric="accuracy", unit="", where=where)
+    values = [value for seeds in seeds_by_label(data, ORDER_FREE_X2, task.label).values() for value in seeds.values()]
+    return f"{answer} Order-free predictor: {number(mean(values))}." if answer and values else answer
+
+
+def predictions(data: PageData) -> Sequence[Prediction]:
+    """Differences in loss that were predicted before the first run, between variants that were run."""
+    run = set(trained_variants(data))
+    pairs = [(LOSS, label, "nope") for label in COMPARED if label != "nope"]
+    pairs += [(LOSS_X8, better, worse) for better, worse in LONGER_CONTEXTS]
+    return [
+        Prediction(metric, better, worse, higher=False, unit="nats", metric_name=METRIC_NAMES[metric])
+        for metric, better, worse in pairs
+        if {better, worse} <= run
+    ]
+
+
+def _higher(a: str, b: str, metric: str = LOSS, low: float = 0.0) -> Quantity:
+    """The loss of a is higher than that of b by more than ``low``."""
+    return Quantity(f"{a} − {b}, {METRIC_NAMES[metric]} (nats)", difference(metric, a, b), low=low)
+
+
+def metric_difference(label: str, first: str, second: str, condition: str = MAIN) -> PairedDifference:
+    """First metric − second metric of one variant, paired by seed."""
 
     def sides(rows: Sequence[Row]) -> PairedValues | None:
-        a, b = (values_by_scheme(rows, metric, setting).get(label, {}) for metric in (one, other))
+        a, b = (values_by_scheme(rows, metric, condition).get(label, {}) for metric in (first, second))
         return (a, b) if a.keys() & b.keys() else None
 
     return PairedDifference(sides)
 
 
-def _risen(label: str, *, low: float = -math.inf, high: float = math.inf) -> Quantity:
-    """How much a row's loss is above that at the trained length where it is told from eight times the context."""
-    says = f"{label}, loss at 8 times the trained length - at that length"
-    return Quantity(says, _between(label, BEYOND, TRAINED), low=low, high=high)
+def _rise(label: str, *, low: float = -math.inf, high: float = math.inf) -> Quantity:
+    """Rise of the loss from the training length to eight times that."""
+    text = f"{label}, loss at 8 times the training length − loss at the training length (nats)"
+    return Quantity(text, metric_difference(label, LOSS_X8, LOSS_X1), low=low, high=high)
 
 
-def _right(a: str, b: str) -> Quantity:
-    found = difference("accuracy_at_x2", a, b, "copy")
-    return Quantity(f"{a} - {b}, copied rightly at twice the trained length", found, low=0.0)
+def _shift_distance(label: str, *, low: float = -math.inf, high: float = math.inf) -> Quantity:
+    text = f"{label}, total variation distance under a shift of all positions"
+    return Quantity(text, mean_over_seeds(SHIFT_DISTANCE, label), low=low, high=high)
 
 
-_READ = {LOSS: "loss", BEYOND: "loss at 8 times the trained length"}
+def _copies_better(a: str, b: str) -> Quantity:
+    text = f"{a} − {b}, copying accuracy at twice the training length"
+    return Quantity(text, difference(ACCURACY_X2, a, b, COPY.label), low=0.0)
+
+
+def _command(panel: str) -> str:
+    return f"posenc run language --data DIR --panels {panel}"
+
 
 CLAIMS = (
     Claim(
-        name="turning values and outputs is relative",
+        name="rotation of values and outputs is relative",
         source="seed note 002 on positional encodings, VO-RoPE",
         quote="o_i = R_i^T (sum_j a_ij R_j v_j) = sum_j a_ij R_{j-i} v_j",
-        about="What a trained model tells does not move when all positions do.",
+        about="The predictions of a trained model do not change when all positions are shifted.",
         quantities=(
-            Quantity("vo-rope, how far predictions move", mean_over_seeds(MOVED, "vo-rope"), high=STILL),
-            Quantity("qkvo-rope, how far predictions move", mean_over_seeds(MOVED, "qkvo-rope"), high=STILL),
+            _shift_distance("vo-rope", high=SHIFT_TOLERANCE),
+            _shift_distance("qkvo-rope", high=SHIFT_TOLERANCE),
         ),
-        control="Values that turn without the outputs turning back are not relative, and must be seen to move.",
-        controls=(Quantity("v-rope, how far predictions move", mean_over_seeds(MOVED, "v-rope"), low=STILL),),
+        control="Values that are rotated without the inverse rotation of outputs are not relative: their predictions "
+        "have to change.",
+        controls=(_shift_distance("v-rope", low=SHIFT_TOLERANCE),),
         panel="rotary",
-        command=RUN.format("rotary"),
+        command=_command("rotary"),
     ),
     Claim(
-        name="turning values and outputs is better than nothing",
-        source=SU,
-        quote=NUMBERS,
+        name="rotation of values and outputs is better than no encoding",
+        source=published.SOURCE,
+        quote=PRINTED,
         about="VO has a lower loss than no encoding (2.770 against 2.795).",
-        quantities=(_worse("nope", "vo-rope"),),
-        control="It is the relative position that helps: values that turn alone, which carry as many numbers, must be "
-        "behind.",
-        controls=(_worse("v-rope", "vo-rope"),),
+        quantities=(_higher("nope", "vo-rope"),),
+        control="The relative position has to be the reason: rotation of values only, with the same number of "
+        "parameters, has to have a higher loss than VO.",
+        controls=(_higher("v-rope", "vo-rope"),),
         panel="rotary",
-        command=RUN.format("rotary"),
+        command=_command("rotary"),
     ),
     Claim(
-        name="queries and keys before values and outputs",
-        source=SU,
-        quote=NUMBERS,
+        name="rotation of queries and keys is better than of values and outputs",
+        source=published.SOURCE,
+        quote=PRINTED,
         about="QK has a lower loss than VO (2.712 against 2.770).",
-        quantities=(_worse("vo-rope", "rope"),),
-        control="The task must ask for positions at all: no encoding is behind QK.",
-        controls=(_worse("nope", "rope"),),
+        quantities=(_higher("vo-rope", "rope"),),
+        control="The task has to depend on position: no encoding has to have a higher loss than QK.",
+        controls=(_higher("nope", "rope"),),
         panel="rotary",
-        command=RUN.format("rotary"),
+        command=_command("rotary"),
     ),
     Claim(
-        name="all four are near queries and keys",
-        source=SU,
-        quote=NUMBERS,
-        about=f"QKVO and QK differ by less than {ALIKE} (2.719 against 2.712).",
-        quantities=(
-            Quantity("qkvo-rope - rope, loss", equivalence(LOSS, "qkvo-rope", "rope"), low=-ALIKE, high=ALIKE),
-        ),
-        control="That margin tells settings apart: VO, whose half it is, lies beyond it.",
-        controls=(_worse("vo-rope", "rope", low=ALIKE),),
-        panel="rotary",
-        command=RUN.format("rotary"),
-    ),
-    Claim(
-        name="queries, values or outputs alone harm",
-        source=SU,
-        quote=NUMBERS,
-        about="Each of the three is behind no encoding at all (2.851, 2.856 and 2.841 against 2.795).",
-        quantities=tuple(_worse(f"{site}-rope", "nope") for site in "qvo"),
-        control="Not because only one site turns: keys alone are ahead of no encoding (2.769).",
-        controls=(_worse("nope", "k-rope"),),
-        panel="rotary",
-        command=RUN.format("rotary"),
-    ),
-    Claim(
-        name="the published order of nine settings",
-        source=SU,
-        quote=NUMBERS,
-        about="The nine losses here rank as those of models with 10^9 parameters do, more than a random order would: "
-        "seed by seed, and in their means.",
+        name="rotation of all four is equivalent to that of queries and keys",
+        source=published.SOURCE,
+        quote=PRINTED,
+        about=f"The losses of QKVO and QK differ by less than {MARGIN} nats (2.719 against 2.712).",
         quantities=(
             Quantity(
-                "rank correlation with the published losses, by seed", rank_correlation_by_seed(LOSS, ORDER), low=0.0
-            ),
-            Quantity(
-                "rank correlation with the published losses, of means", rank_correlation_with(LOSS, ORDER), low=0.0
+                f"qkvo-rope − rope, {METRIC_NAMES[LOSS]} (nats)",
+                equivalence(LOSS, "qkvo-rope", "rope"),
+                low=-MARGIN,
+                high=MARGIN,
             ),
         ),
-        control="More than one difference: what is left of the agreement when it is known which settings are relative.",
+        control="The margin has to separate encodings: VO has to differ from QK by more.",
+        controls=(_higher("vo-rope", "rope", low=MARGIN),),
+        panel="rotary",
+        command=_command("rotary"),
+    ),
+    Claim(
+        name="rotation of queries, values or outputs alone is worse than no encoding",
+        source=published.SOURCE,
+        quote=PRINTED,
+        about="Each of the three has a higher loss than no encoding (2.851, 2.856 and 2.841 against 2.795).",
+        quantities=tuple(_higher(f"{site}-rope", "nope") for site in "qvo"),
+        control="A single rotated part must not be the reason: keys alone have to have a lower loss than no encoding "
+        "(2.769).",
+        controls=(_higher("nope", "k-rope"),),
+        panel="rotary",
+        command=_command("rotary"),
+    ),
+    Claim(
+        name="the published order of nine rotary encodings",
+        source=published.SOURCE,
+        quote=PRINTED,
+        about="The nine losses correlate in rank with the published ones, of models with 10^9 parameters: seed by "
+        "seed, and in their means.",
+        quantities=(
+            Quantity(
+                "Spearman of the loss with the published loss, by seed",
+                rank_correlation_by_seed(LOSS, published.TIED_LOSSES),
+                low=0.0,
+            ),
+            Quantity(
+                "Spearman of the mean loss with the published loss",
+                rank_correlation_with(LOSS, published.TIED_LOSSES),
+                low=0.0,
+            ),
+        ),
+        control="More than one difference: the rank correlation has to remain when it is controlled for which "
+        "encodings are relative.",
         controls=(
             Quantity(
-                "the same seed by seed, relative or not held",
-                rank_correlation_by_seed(LOSS, ORDER, "relative"),
+                "partial Spearman by seed, controlled for relative encodings",
+                rank_correlation_by_seed(LOSS, published.TIED_LOSSES, "relative"),
                 low=0.0,
             ),
         ),
         panel="rotary",
-        command=RUN.format("rotary"),
+        command=_command("rotary"),
     ),
     Claim(
-        name="ALiBi reads on where the sinusoid and RoPE do not",
+        name="ALiBi extrapolates in length, sinusoids and RoPE do not",
         source="Press et al. 2021, arXiv 2108.12409, Fig. 1",
         quote="as the (validation-set's) input sequence gets longer (x-axis), current position methods (sinusoidal, "
         "rotary, and T5) show degraded perplexity (y-axis, lower is better), but our method (§3) does not",
-        about="Told from eight times the trained length, the same tokens cost the sinusoid and RoPE more than from the "
-        f"trained one, and ALiBi not {ALIKE} more.",
-        quantities=(_risen("sinusoid", low=0.0), _risen("rope", low=0.0), _risen("alibi", high=ALIKE)),
-        control="A model that reads nothing would read on as well: ALiBi has to be below counted pairs there, and at "
-        "the trained length no worse than the sinusoid.",
-        controls=(_worse("bigram", "alibi", BEYOND), _worse("sinusoid", "alibi", low=-ALIKE)),
+        about="From the training length to eight times that, the loss of the same tokens rises with sinusoids and with "
+        f"RoPE. With ALiBi it rises by less than {MARGIN} nats.",
+        quantities=(_rise("sinusoid", low=0.0), _rise("rope", low=0.0), _rise("alibi", high=MARGIN)),
+        control="A model that ignores its context would keep its loss too. At eight times the training length, ALiBi "
+        "has to have a lower loss than the bigram. At the training length, its loss must not be higher than that of "
+        f"sinusoids by {MARGIN} nats.",
+        controls=(_higher("bigram", "alibi", LOSS_X8), _higher("sinusoid", "alibi", low=-MARGIN)),
         panel="extrapolation",
-        command=RUN.format("extrapolation"),
+        command=_command("extrapolation"),
     ),
     Claim(
-        name="no encoding generalises in length",
+        name="a model without an encoding generalizes best in length",
         source="Kazemnejad et al. 2023, arXiv 2305.19466, abstract",
         quote="NoPE outperforms other explicit positional encoding methods while requiring no additional computation",
-        about="Copying twice as many symbols as trained, the model without an encoding has more of them right.",
-        quantities=tuple(_right("nope", other) for other in EXPLICIT),
-        control="There is something to generalise: at the trained length all of them copy, and at twice that length "
-        "the model has more right than who knows which symbols are left and not their order.",
+        about="At twice the training length, the model without an encoding copies more accurately than the others.",
+        quantities=tuple(_copies_better("nope", other) for other in EXPLICIT),
+        control="The task has to be learned: at the training length all models have to copy. At twice that length, the "
+        "model without an encoding has to be more accurate than the order-free predictor.",
         controls=(
             *(
-                Quantity(f"{label}, copied rightly", mean_over_seeds("accuracy", label, "copy"), low=0.9)
+                Quantity(
+                    f"{label}, copying accuracy at the training length",
+                    mean_over_seeds("accuracy", label, COPY.label),
+                    low=0.9,
+                )
                 for label in ("nope", *EXPLICIT)
             ),
             Quantity(
-                "nope - a bag, copied rightly at twice the trained length",
-                _between("nope", "accuracy_at_x2", "bag_at_x2", "copy"),
+                "nope − order-free predictor, copying accuracy at twice the training length",
+                metric_difference("nope", ACCURACY_X2, ORDER_FREE_X2, COPY.label),
                 low=0.0,
             ),
         ),
         panel="recall",
-        command=RUN.format("recall"),
+        command=_command("recall"),
     ),
 )

@@ -1,0 +1,92 @@
+"""Plot and table of length extrapolation: loss by context length, beyond the training length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from posenc.measure.statistics import mean, paired_difference
+from posenc.workbench.report.line_plot import line_plot
+from posenc.workbench.report.number_format import number
+from posenc.workbench.report.page import Panel, Table
+from posenc.workbench.report.result_rows import BySeed
+from posenc.workbench.studies.language.results import (
+    LOSS_DIGITS,
+    context_multiples,
+    difference_text,
+    trained_variants,
+    training_length,
+    variant_of,
+)
+from posenc.workbench.studies.language.variants import SCALED
+from posenc.workbench.studies.shared.classification_panels import empty_panel, seeds_by_label
+from posenc.workbench.studies.shared.declarations import MAIN
+from posenc.workbench.studies.shared.page_data import PageData
+
+
+def loss_by_context_length(data: PageData) -> list[Panel]:
+    """Loss by context length, and its difference between the longest and the shortest contexts."""
+    title, variants = "Loss by context length", trained_variants(data)
+    if not variants:
+        return empty_panel(title)
+    window, series = training_length(data), {label: _by_context(data, label) for label in variants}
+    bigram = {context: (mean(list(seeds.values())), 0.0) for context, seeds in _by_context(data, "bigram").items()}
+    panel = line_plot(
+        series,
+        title=title,
+        x_label="context length (tokens)",
+        y_label="loss (nats)",
+        bounds=None,
+        log_x=True,
+        reference={"bigram": bigram},
+        note=f"The training length is {window} tokens. A point is the mean over contexts of more than half as many "
+        "and at most as many tokens. All points are of the same predicted tokens.",
+    )
+    caption = (
+        "More context does not make a token harder to predict, so an encoding that extrapolates keeps the loss of the "
+        "training length or lowers it. A rising line shows an encoding that fails on positions beyond that length."
+    )
+    return [Panel(panel.title, (*panel.blocks, _extrapolation_table(data, variants, window)), caption)]
+
+
+def _by_context(data: PageData, label: str) -> dict[float, BySeed]:
+    """Context length to seed to loss, by octaves from the training length on."""
+    points: dict[float, BySeed] = {}
+    for spec in data.done:
+        if spec.condition == MAIN and spec.variant == label:
+            losses = data.store.arrays(spec.identity)["loss_by_context"]
+            longest = int(spec.settings["window"])
+            while longest <= len(losses):
+                points.setdefault(float(longest), {})[spec.seed] = float(losses[longest // 2 : longest].mean())
+                longest *= 2
+    return points
+
+
+def _extrapolation_table(data: PageData, variants: Sequence[str], window: int) -> Table:
+    """Loss at each multiple of the training length, its rise, and the errors of encodings with a limited length."""
+    multiples = context_multiples(data)
+    losses = {multiple: seeds_by_label(data, f"loss_at_x{multiple}", MAIN) for multiple in multiples}
+    first, last = losses[1], losses[multiples[-1]]
+    body = []
+    for label in variants:
+        if not first.get(label):
+            continue
+        cells = [
+            number(mean(list(seeds.values())), LOSS_DIGITS) if (seeds := losses[multiple].get(label)) else "–"
+            for multiple in multiples
+        ]
+        if len(multiples) > 1:
+            rises = bool(last.get(label))
+            cells.append(difference_text(paired_difference(last[label], first[label])) if rises else "–")
+        body.append((label, *cells))
+    columns = ["Encoding", *(f"Loss at {multiple * window:,} tokens (nats)" for multiple in multiples)]
+    if len(multiples) > 1:
+        columns.append(f"Difference, {multiples[-1] * window:,} − {window:,} tokens (nats)")
+    sentences = ["Means over seeds; differences with 95% t-intervals, paired by seed."]
+    if any(label in SCALED for label in variants):
+        sentences.append(
+            f"{', '.join(SCALED)} are the trained models of rope with frequencies scaled for the longest context."
+        )
+    for label in variants:
+        error = variant_of(data, label).length_error(window, multiples[-1] * window)
+        sentences += [f"{label}: {error}"] if error else []
+    return Table("Loss at multiples of the training length", tuple(columns), tuple(body), " ".join(sentences))

@@ -1,0 +1,54 @@
+"""Results of the runs on a page of the language study: trained variants, training length, context lengths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from posenc.measure.statistics import Estimate
+from posenc.workbench.report.number_format import interval, signed_number
+from posenc.workbench.studies.language.variants import NGRAMS, LanguageVariant
+from posenc.workbench.studies.shared.declarations import MAIN
+from posenc.workbench.studies.shared.page_data import PageData
+
+LOSS_DIGITS = 3
+
+
+def trained_variants(data: PageData) -> list[str]:
+    """Variants on the text, without the n-gram baselines."""
+    return [label for label in data.labels(MAIN) if label not in NGRAMS]
+
+
+def variant_of(data: PageData, label: str) -> LanguageVariant:
+    """The model and schemes of a variant on the text."""
+    spec = next(spec for spec in data.specs if spec.condition == MAIN and spec.variant == label)
+    return msgspec.convert(spec.settings["row"], LanguageVariant)
+
+
+def text_settings(data: PageData) -> Mapping[str, Any]:
+    """Settings of a run on the text."""
+    return next(spec for spec in data.specs if spec.condition == MAIN).settings
+
+
+def training_length(data: PageData) -> int:
+    """Training length on the text, in tokens."""
+    return int(text_settings(data)["window"])
+
+
+def context_multiples(data: PageData) -> list[int]:
+    """Longest contexts in testing, in multiples of the training length: 1, 2, 4 and so on."""
+    return [2**power for power in range(int(math.log2(text_settings(data)["text"]["multiple"])) + 1)]
+
+
+def times_training_length(multiple: int) -> str:
+    """Phrase for a length."""
+    return "the training length" if multiple == 1 else f"{multiple} times the training length"
+
+
+def difference_text(estimate: Estimate, digits: int = LOSS_DIGITS) -> str:
+    """A difference with its interval, or without one for a single seed."""
+    size = signed_number(estimate.mean, digits)
+    return f"{size} {interval(estimate, digits)}" if estimate.known else size

@@ -1,0 +1,75 @@
+"""The settings of one run of the language study as plain JSON, and sentences on the text of a store's runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from posenc.models.language import LanguageConfig
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.store import Store
+from posenc.workbench.studies import Request
+from posenc.workbench.studies.language.conditions import RecallCondition, condition
+from posenc.workbench.studies.language.presets import PRESETS, RecallScale
+from posenc.workbench.studies.language.recall_model import MULTIPLES
+from posenc.workbench.studies.language.stored_text import StoredText, store_text, text_path
+from posenc.workbench.studies.language.variants import NGRAMS, SCALED, trained_as, variant
+from posenc.workbench.training.loop import TrainingConfig
+
+
+def run_settings(request: Request, store: Store, label: str, variant_label: str) -> dict[str, Any]:
+    """Settings of a run, with its text in the store.
+
+    Raises ValueError for a text that is absent or too short, or a variant that cannot be built.
+    """
+    preset, task = PRESETS[request.preset], condition(label)
+    if isinstance(task, RecallCondition):
+        return _recall_settings(task, preset.recall, variant_label, request.device)
+    window = preset.window
+    path = text_path(request.source, request.data)
+    text = store_text(store.root, path, window=window, max_multiple=preset.max_multiple)
+    settings: dict[str, Any] = {"text": msgspec.to_builtins(text), "window": window, "targets": preset.targets}
+    if variant_label in NGRAMS:
+        return {**settings, "order": NGRAMS[variant_label]}
+    config, longest = preset.model.config(text.vocabulary), text.max_multiple * window
+    return settings | _training_settings(variant_label, config, window, longest, preset.training, request.device)
+
+
+def _recall_settings(task: RecallCondition, scale: RecallScale, variant_label: str, device: str) -> dict[str, Any]:
+    config, longest = scale.model.config(task.vocabulary(scale)), MULTIPLES[-1] * scale.window
+    settings = {"task": task.task_settings(scale), "window": scale.window}
+    return settings | _training_settings(variant_label, config, scale.window, longest, scale.training, device)
+
+
+def _training_settings(
+    label: str, config: LanguageConfig, window: int, longest: int, training: TrainingConfig, device: str
+) -> dict[str, Any]:
+    """Variant and training of a run. Raises ValueError for a variant that cannot be built."""
+    one = variant(label, config, longest=longest)
+    try:
+        one.model(window)  # an encoding that does not fit is refused before anything is trained
+    except ValueError as error:
+        raise ValueError(f"{label!r} cannot be built: {error}") from None
+    settings = {"row": msgspec.to_builtins(one), "training": training.plain, "device": device}
+    return settings | ({"schedule": SCALED[label], "trained_as": trained_as(label)} if label in SCALED else {})
+
+
+def remarks(store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:
+    """Sentences on the text of these runs: its vocabulary, its splits, and the longest context that it allows."""
+    spec = next((spec for spec in specs if "text" in spec.settings), None)
+    if spec is None:
+        return ()
+    text, window = msgspec.convert(spec.settings["text"], StoredText), spec.settings["window"]
+    sentences = [
+        f"The text has {text.vocabulary} different {text.unit}. Its first 90% are for training, the next 5% for "
+        "evaluations during training, and the last 5% for the reported results."
+    ]
+    longest = PRESETS[spec.preset].max_multiple
+    if text.max_multiple < longest:
+        sentences.append(
+            f"The text is too short for contexts of {longest * window:,} tokens: the longest context here is "
+            f"{text.max_multiple * window:,} tokens ({text.max_multiple} times the training length)."
+        )
+    return sentences

@@ -1,0 +1,81 @@
+"""The text of a run in the store, under the digest of its tokens, so that a worker needs no other folder."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import torch
+
+from posenc.workbench.tasks import text
+from posenc.workbench.training.checkpoint import write_whole
+
+
+class StoredText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Record of a stored text.
+
+    digest: digest of its tokens. unit: kind of its tokens. vocabulary: number of different tokens. max_multiple:
+    longest context that its test split allows, in multiples of the training length.
+    """
+
+    digest: str
+    unit: text.Unit
+    vocabulary: int
+    max_multiple: int = msgspec.field(name="multiple")
+
+
+def text_path(source: Path | None, data: Path | None) -> Path:
+    """The user's own file, or tiny-shakespeare in the folder of data. Raises ValueError if neither was given."""
+    if source is None and data is None:
+        raise ValueError(
+            "language reads a text, and none was given. Name a file of yours, posenc run language my_text.txt, or the "
+            f"folder of data that holds {text.FILE}.gz: --data DIR"
+        )
+    if source is not None:
+        return source
+    assert data is not None
+    return text.tinyshakespeare_path(data)
+
+
+def store_text(root: Path, path: Path, *, window: int, max_multiple: int) -> StoredText:
+    """Write a text into the folder of data of a store.
+
+    Args:
+        root: Root of the store.
+        path: File of the text.
+        window: Training length in tokens.
+        max_multiple: Longest context in testing, in multiples of the training length. It is halved until the test
+            split of the text is long enough.
+
+    Returns:
+        The record of the text.
+
+    Raises:
+        ValueError: The file is not a text, or its test split does not hold two windows.
+    """
+    read = text.read_text(path)
+    test = text.split(read.tokens, longest=2 * window).test
+    while (max_multiple + 1) * window > len(test):
+        max_multiple //= 2
+    tokens = read.tokens.numpy().tobytes()
+    digest = hashlib.sha256(read.unit.encode() + tokens).hexdigest()[:16]
+    target = _path(root, digest)
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, msgspec.msgpack.encode([read.unit, "".join(read.vocabulary), tokens]))
+    return StoredText(digest=digest, unit=read.unit, vocabulary=len(read.vocabulary), max_multiple=max_multiple)
+
+
+def load_text(root: Path, stored: StoredText) -> text.Text:
+    """The text of a record. Raises ValueError if the store lacks it."""
+    path = _path(root, stored.digest)
+    if not path.exists():
+        raise ValueError(f"the text of these runs is no longer at {path}. Run the same command again.")
+    unit, vocabulary, tokens = msgspec.msgpack.decode(path.read_bytes(), type=tuple[text.Unit, str, bytes])
+    return text.Text(torch.from_numpy(np.frombuffer(tokens, np.int32).copy()), tuple(vocabulary), unit)
+
+
+def _path(root: Path, digest: str) -> Path:
+    return root / "data" / f"text-{digest}.msgpack"

@@ -1,0 +1,170 @@
+"""The encodings of the language study by label: the schemes of a causal model, layer by layer; n-gram baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+import torch
+
+from posenc.models import layers
+from posenc.models.language import LanguageConfig, LanguageModel
+from posenc.position_augmentation import randomised
+from posenc.positions import Positions, sequence
+from posenc.scheme_text import Specification, build, parse, per_layer, unknown
+from posenc.schemes import catalogue
+
+Scaling = Literal["linear", "ntk", "yarn"]
+
+NGRAMS = {"unigram": 1, "bigram": 2}
+"""N-gram baseline to its order. Their probabilities are counted, not trained."""
+COMPARED = ("nope", "learned", "sinusoid", "rope", "vo-rope", "alibi", "t5", "fire")
+ROTARY = ("rope", "qkvo-rope", "k-rope", "vo-rope", "qkv-rope", "nope", "o-rope", "q-rope", "v-rope")
+"""Rotation of all subsets of queries, keys, values and outputs that were published; "nope" rotates none."""
+RELATIVE = ("rope", "qkvo-rope", "vo-rope", "nope")
+"""Encodings of ROTARY with which predictions depend on differences of positions alone."""
+SCALED: Mapping[str, Scaling] = {"rope, linear": "linear", "rope, ntk": "ntk", "rope, yarn": "yarn"}
+"""Trained models of "rope" whose frequencies are scaled after training."""
+EXTRAPOLATION = (
+    "nope", "learned", "sinusoid", "rope", "xpos", "alibi", "t5", "kerple", "fire", "cope", "rope and nope",
+    "sinusoid, randomised", "rope, randomised", *SCALED,
+)  # fmt: skip
+RECALL = (*EXTRAPOLATION, "vo-rope")
+
+RANDOMIZED = ", randomised"
+"""Ending of the labels of encodings that read randomized positions."""
+RANGE_FACTOR = 2
+"""Range of randomized positions in multiples of the longest context. With 1 the longest would have consecutive ones."""
+LEAST_MAX_DISTANCE = 32
+"""Lower bound of ``max_distance``. Half of T5's 32 buckets hold one distance each, and the others need larger ones."""
+
+_RANDOMIZED_TEXT = (
+    f"randomized positions in training and testing: increasing integers below {RANGE_FACTOR} times the longest context"
+)
+DESCRIPTIONS: Mapping[str, str] = {
+    "unigram": "frequency of each token (counted)",
+    "bigram": "frequency of each token after each other token (counted)",
+    "nope": "no encoding; the causal mask alone",
+    "learned": "a learned vector for each position of the training window, added at the input",
+    "sinusoid": "sines and cosines of the position, added at the input",
+    "rope": "rotation of queries and keys",
+    "vo-rope": "rotation of values, inverse rotation of outputs",
+    "qkvo-rope": "rotation of queries, keys and values, inverse rotation of outputs",
+    "k-rope": "rotation of keys only",
+    "qkv-rope": "rotation of queries, keys and values; outputs are not rotated back",
+    "o-rope": "rotation of outputs only",
+    "q-rope": "rotation of queries only",
+    "v-rope": "rotation of values only",
+    "xpos": "RoPE with a decay by distance",
+    "alibi": "a bias that falls linearly with distance, with a fixed slope per head",
+    "t5": "a learned bias per bucket of distances",
+    "kerple": "a learned logarithmic bias by distance",
+    "fire": "a bias from a small network that reads the distance as a fraction of the query's position",
+    "cope": "positions that count the keys whose gate is open for a query",
+    "rope and nope": "RoPE in three layers of four and no encoding in the fourth; in turn with fewer than four layers",
+    "sinusoid, randomised": f"sinusoid with {_RANDOMIZED_TEXT}",
+    "rope, randomised": f"RoPE with {_RANDOMIZED_TEXT}",
+    "rope, linear": "RoPE; after training all frequencies are divided by the factor of the context (linear scaling)",
+    "rope, ntk": "RoPE; after training the frequencies are lowered, low ones most (NTK-aware scaling)",
+    "rope, yarn": "RoPE; after training low frequencies are lowered and logits are scaled (YaRN)",
+}
+"""Description of every encoding and baseline that the study names."""
+
+
+class LanguageVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A causal model with its schemes.
+
+    config: sizes of the model. schemes: layer l of the model has scheme ``l mod n`` of these n. position_range: number
+    of integers that the positions of a window are drawn from; None for consecutive positions.
+    """
+
+    config: LanguageConfig
+    schemes: tuple[Specification, ...] = msgspec.field(name="turns")
+    position_range: int | None = msgspec.field(default=None, name="randomised")
+
+    def scheme_arguments(self, window: int) -> dict[str, Any]:
+        """Constructor arguments of schemes that follow from the model and the training length, in tokens."""
+        return {
+            "dim": self.config.dim,
+            "heads": self.config.heads,
+            "head_dim": self.config.head_dim,
+            "axes": 1,
+            "max_len": window,
+            "max_distance": max(window, LEAST_MAX_DISTANCE),
+            "npos_max": window,
+            "threshold": float(window),
+            "extent": float(window),
+        }
+
+    def model(self, window: int) -> LanguageModel:
+        """The untrained model for a training length in tokens. Raises ValueError for a scheme that does not fit it."""
+        factories = [per_layer(scheme, self.scheme_arguments(window)) for scheme in self.schemes]
+        return LanguageModel(self.config, factories[0] if len(factories) == 1 else layers.layers(*factories))
+
+    def positions(self, length: int, samples: int, generator: torch.Generator, device: str = "cpu") -> Positions | None:
+        """Randomized positions of each sample (Ruoss et al. 2023, arXiv 2305.16843); None for consecutive ones."""
+        if self.position_range is None:
+            return None
+        return randomised(sequence(length), self.position_range, batch=samples, generator=generator).to(device)
+
+    def length_error(self, window: int, longest: int) -> str:
+        """The error of a scheme that cannot read contexts of ``longest`` tokens; empty if all schemes can."""
+        if self.position_range is not None:
+            return ""
+        for specification in self.schemes:
+            scheme = build(specification, self.scheme_arguments(window))
+            try:
+                scheme.prepare(sequence(longest))
+            except ValueError as error:
+                return str(error)
+        return ""
+
+
+def _named(config: LanguageConfig, longest: int) -> dict[str, tuple[Specification, ...]]:
+    """Label to schemes."""
+    rotated = {label: label.removesuffix("-rope") for label in ROTARY if label not in ("rope", "nope")}
+    return {
+        "nope": (Specification("NoPE"),),
+        "learned": (Specification("Learned", {"sigma": 0.5}),),
+        "sinusoid": (Specification("Sinusoid"),),
+        "rope": (Specification("RoPE"),),
+        "xpos": (Specification("XPos", {"extent": float(longest)}),),
+        "alibi": (Specification("ALiBi"),),
+        "t5": (Specification("T5Bias", {"bidirectional": False}),),
+        "kerple": (Specification("KERPLELog"),),
+        "fire": (Specification("FIRE"),),
+        "cope": (Specification("CoPE"),),
+        "rope and nope": (*[Specification("RoPE")] * (3 if config.depth >= 4 else 1), Specification("NoPE")),
+        **{label: (Specification("VORoPE", {"at": sites}),) for label, sites in rotated.items()},
+    }
+
+
+def variant(label: str, config: LanguageConfig, *, longest: int) -> LanguageVariant:
+    """The variant of a label: one of the study's names, or any scheme of the catalog as text.
+
+    Args:
+        label: Label. The ending ", randomised" asks for randomized positions.
+        config: Sizes of the model.
+        longest: Longest context in testing, in tokens.
+
+    Raises:
+        ValueError: An unknown name, with the nearest known ones.
+    """
+    label = trained_as(label)
+    name = label.removesuffix(RANDOMIZED)
+    position_range = RANGE_FACTOR * longest if name != label else None
+    named = _named(config, longest)
+    if name in named:
+        return LanguageVariant(config=config, schemes=named[name], position_range=position_range)
+    try:
+        return LanguageVariant(config=config, schemes=(parse(name),), position_range=position_range)
+    except ValueError as error:
+        if "there is no encoding" in str(error):
+            raise ValueError(unknown("encoding", label, [*catalogue(), *DESCRIPTIONS])) from None
+        raise
+
+
+def trained_as(label: str) -> str:
+    """The variant that is trained for a label: "rope" if only the frequencies after training differ."""
+    return "rope" if label in SCALED else label
