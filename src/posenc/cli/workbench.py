@@ -6,25 +6,31 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from tyro.conf import Positional, arg
-
+from posenc.cli.grammar import Positional, arg
 from posenc.cli.terminal import console, refuse_device
 from posenc.cli.torchrun import team_of
-from posenc.workbench.training.distributed import ProcessGroup
 
-Names = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..")]
+if TYPE_CHECKING:
+    from posenc.workbench.training.distributed import ProcessGroup
+
+StudyName = Annotated[Positional[str], arg(names="study")]
+PresetName = Annotated[str, arg(names="preset")]
+Panels = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..", names="panel")]
+Variants = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..", names="variant")]
 Numbers = Annotated[tuple[int, ...] | None, arg(metavar="N ..")]
 
 
 def run(
-    study: Positional[str],
+    study: Annotated[Positional[str | None], arg(names="study")] = None,
     source: Annotated[Positional[Path | None], arg(metavar="FILE")] = None,
-    preset: str = "quick",
-    panels: Names = None,
-    schemes: Names = None,
+    preset: PresetName = "quick",
+    panels: Panels = None,
+    schemes: Variants = None,
     seeds: Numbers = None,
+    jobs: int | None = None,
+    dry_run: bool = False,
     device: str = "cpu",
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
     out: Path = Path("runs"),
@@ -33,7 +39,8 @@ def run(
 ) -> int:
     """Train the models of a study and write its page.
 
-    Finished runs are kept. Run the same command again to continue after a crash, or to add schemes or seeds.
+    Finished runs are kept. Run the same command again to continue after a crash, or to add schemes or seeds. Without a
+    study all studies are listed.
 
     For example:
 
@@ -48,22 +55,31 @@ def run(
     torchrun --nproc-per-node 2 -m posenc.cli run latin-squares
 
     Args:
-        study: Name of the study, such as latin-squares. A wrong name prints all studies.
+        study: Name of the study, such as latin-squares.
         source: Your own file or folder, for a study that takes one: an image, a mesh, a scene.
         preset: Scale: quick (minutes, starts at once), standard (hours) or paper (days).
-        panels: Figures and tables of the page by name, or all. Default: those of the preset. A wrong name prints all.
-        schemes: Variants to train. Default: those of the preset. A wrong name prints the nearest ones.
+        panels: Figures and tables of the page by name, or all. Default: those of the preset.
+        schemes: Variants to train: labels of the study, or encodings. Default: those of the panels.
         seeds: Seeds of each variant. Default: those of the preset.
+        jobs: Runs at the same time. Default: one per core, fewer if memory does not suffice.
+        dry_run: Print the runs, what is done already and an estimate of the time; train nothing.
         device: cpu, cuda or cuda:N.
         data: Folder of real data. Default: $POSENC_DATA.
         out: The store: folder of results, checkpoints and pages.
         yes: Start a long preset without confirmation.
         tensorboard: Also write all measurements as TensorBoard event files to this folder.
     """
+    if study is None:
+        from posenc.cli.lists import print_studies
+
+        print_studies()
+        return 0
     from posenc.workbench import studies
     from posenc.workbench.executors.processes import follow
     from posenc.workbench.store import Store
 
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs is a number of at least 1; got {jobs}. Leave it out for one run per core.")
     with team_of(device) as team:
         if not team.leads:
             follow(team)
@@ -75,14 +91,19 @@ def run(
         _refuse_source(definition, source)
         selection: dict[str, Any] = {"panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
         request = studies.Request(preset=preset, data=_data(data), source=source, **selection)
-        return _train(definition, request, Store(out), yes, team, tensorboard)
+        if dry_run:
+            from posenc.cli.dry_run import print_plan
+
+            print_plan(definition, request, out, jobs)
+            return 0
+        return _train(definition, request, Store(out), yes, team, tensorboard, jobs)
 
 
 def report(
-    study: Positional[str],
+    study: StudyName,
     source: Annotated[Positional[Path | None], arg(metavar="FILE")] = None,
-    preset: str = "quick",
-    panels: Names = None,
+    preset: PresetName = "quick",
+    panels: Panels = None,
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
     out: Path = Path("runs"),
 ) -> int:
@@ -115,7 +136,8 @@ def report(
     return status
 
 
-def _train(study: Any, request: Any, store: Any, yes: bool, team: ProcessGroup, tensorboard: Path | None) -> int:
+def _train(study: Any, request: Any, store: Any, yes: bool, team: ProcessGroup, tensorboard: Path | None,
+           jobs: int | None = None) -> int:  # fmt: skip
     """Execute the runs of a request and their measurements, then print the verdict and write the page."""
     from posenc.workbench import runner
     from posenc.workbench.provenance import cores
@@ -123,11 +145,11 @@ def _train(study: Any, request: Any, store: Any, yes: bool, team: ProcessGroup, 
     specs = study.plan(request, store)
     todo = [spec for spec in specs if not store.finished(spec.identity)]
     alone = request.device != "cpu" or team.size > 1  # One run after the other.
-    processes = 1 if alone else study.processes_that_fit(todo, cores())
+    processes = 1 if alone else study.processes_that_fit(todo, jobs or cores())
     executor = runner.pick(request.device, processes, team=team)
     runs = f"{len(specs)} run{'' if len(specs) == 1 else 's'}"
     print(f"{study.question} {runs} on {executor}, results in {store.root}.")
-    if not alone and processes < (possible := min(cores(), len(todo))):
+    if not alone and processes < (possible := min(jobs or cores(), len(todo))):
         print(f"Running {processes} at a time instead of {possible} (one per core): memory does not suffice for more.")
     for line in study.announce(request, store, specs):  # Before the question, since remarks on the data may matter.
         print(line)
