@@ -1,7 +1,7 @@
 """Write the index of schemes and studies that the command line starts from: src/posenc/cli/index.json.
 
-    python tools/index.py            writes the index
-    python tools/index.py --check    fails if it is not up to date
+python tools/index.py            writes the index
+python tools/index.py --check    fails if it is not up to date
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from posenc.cli.grammar import Positional, arg
-
 from posenc.cli.terminal import console, refuse_device
 
 

@@ -45,10 +45,7 @@ def text(index: Index) -> str:
     entries = ",\n".join(
         f"{json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}" for name, entry in index.studies.items()
     )
-    return (
-        f'{{"digest": "{source_digest()}",\n"schemes": [\n{schemes}\n],\n'
-        f'"studies": {{\n{entries}\n}}}}\n'
-    )
+    return f'{{"digest": "{source_digest()}",\n"schemes": [\n{schemes}\n],\n"studies": {{\n{entries}\n}}}}\n'
 
 
 def study_entry(study: Study) -> dict[str, Any]:

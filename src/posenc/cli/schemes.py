@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from posenc.cli.grammar import Positional, arg
 
-
 if TYPE_CHECKING:
     from posenc.contract import Report
 

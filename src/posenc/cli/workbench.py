@@ -5,21 +5,20 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from posenc.cli.grammar import Positional, arg
 from posenc.cli.terminal import console, refuse_device
 from posenc.cli.torchrun import team_of
-
-if TYPE_CHECKING:
-    from posenc.workbench.training.distributed import ProcessGroup
 
 StudyName = Annotated[Positional[str], arg(names="study")]
 PresetName = Annotated[str, arg(names="preset")]
 Panels = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..", names="panel")]
 Variants = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..", names="variant")]
 Numbers = Annotated[tuple[int, ...] | None, arg(metavar="N ..")]
+Changes = Annotated[tuple[str, ...], arg(metavar="NAME=VALUE", flag="--set", repeated=True, names="setting")]
 
 
 def run(
@@ -29,6 +28,7 @@ def run(
     panels: Panels = None,
     schemes: Variants = None,
     seeds: Numbers = None,
+    changes: Changes = (),
     jobs: int | None = None,
     dry_run: bool = False,
     device: str = "cpu",
@@ -46,9 +46,11 @@ def run(
 
     posenc run latin-squares
 
-    posenc run latin-squares --schemes 2d-fixed "Shaw(values=False)" --panels sigma --seeds 0 1 2 3 4
+    posenc run latin-squares --schemes 2d-fixed "Shaw(values=False)" --seeds 0 1 2
 
     posenc run latin-squares --preset standard --data DIR --yes
+
+    posenc run latin-squares --set epochs=4 --set optimizer=sgd
 
     posenc run image-fit photo.jpg
 
@@ -61,6 +63,7 @@ def run(
         panels: Figures and tables of the page by name, or all. Default: those of the preset.
         schemes: Variants to train: labels of the study, or encodings. Default: those of the panels.
         seeds: Seeds of each variant. Default: those of the preset.
+        changes: A setting of the study and its new value, such as epochs=4; repeat the flag for more settings.
         jobs: Runs at the same time. Default: one per core, fewer if memory does not suffice.
         dry_run: Print the runs, what is done already and an estimate of the time; train nothing.
         device: cpu, cuda or cuda:N.
@@ -74,7 +77,7 @@ def run(
 
         print_studies()
         return 0
-    from posenc.workbench import studies
+    from posenc.workbench import commands, studies
     from posenc.workbench.executors.processes import follow
     from posenc.workbench.store import Store
 
@@ -90,13 +93,18 @@ def run(
         studies.refuse_preset(definition, preset)
         _refuse_source(definition, source)
         selection: dict[str, Any] = {"panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
-        request = studies.Request(preset=preset, data=_data(data), source=source, **selection)
+        selection |= {"changes": changes_by_name(changes), "data": _data(data), "source": source}
+        request = studies.Request(preset=preset, **selection)
         if dry_run:
             from posenc.cli.dry_run import print_plan
 
             print_plan(definition, request, out, jobs)
             return 0
-        return _train(definition, request, Store(out), yes, team, tensorboard, jobs)
+        confirm = partial(_confirmed, yes=yes)
+        done = commands.execute_request(
+            definition, request, Store(out), confirm=confirm, jobs=jobs, team=team, tensorboard=tensorboard
+        )
+        return done.exit_code if done else 1
 
 
 def report(
@@ -104,6 +112,7 @@ def report(
     source: Annotated[Positional[Path | None], arg(metavar="FILE")] = None,
     preset: PresetName = "quick",
     panels: Panels = None,
+    changes: Changes = (),
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
     out: Path = Path("runs"),
 ) -> int:
@@ -120,49 +129,42 @@ def report(
         source: The file or folder that the study was run on, if it takes one.
         preset: Preset of the results.
         panels: Figures and tables of the page by name, or all. Default: those of the preset.
+        changes: A setting and its value, as the results were made with.
         data: Folder of real data. Default: $POSENC_DATA.
         out: The store.
     """
-    from posenc.workbench import studies
+    from posenc.workbench import commands, studies
     from posenc.workbench.store import Store
 
     _refuse_missing("analysis", "scipy", "statsmodels", "matplotlib", "jinja2")
     definition, store = studies.find(study), Store(out, create=False)
-    request = studies.Request(preset=preset, panels=panels, data=_data(data), source=source)
+    selection: dict[str, Any] = {"panels": panels, "changes": changes_by_name(changes)}
+    request = studies.Request(preset=preset, data=_data(data), source=source, **selection)
     _refuse_source(definition, source)
-    specs = definition.stored(request, store)
-    status = _measure(definition, request, store, specs)
-    print(definition.page(request, store, specs, {}))
-    return status
+    return commands.report_request(definition, request, store).exit_code
 
 
-def _train(study: Any, request: Any, store: Any, yes: bool, team: ProcessGroup, tensorboard: Path | None,
-           jobs: int | None = None) -> int:  # fmt: skip
-    """Execute the runs of a request and their measurements, then print the verdict and write the page."""
-    from posenc.workbench import runner
-    from posenc.workbench.provenance import cores
+def changes_by_name(words: tuple[str, ...]) -> dict[str, str]:
+    """Read the values of --set.
 
-    specs = study.plan(request, store)
-    todo = [spec for spec in specs if not store.finished(spec.identity)]
-    alone = request.device != "cpu" or team.size > 1  # One run after the other.
-    processes = 1 if alone else study.processes_that_fit(todo, jobs or cores())
-    executor = runner.pick(request.device, processes, team=team)
-    runs = f"{len(specs)} run{'' if len(specs) == 1 else 's'}"
-    print(f"{study.question} {runs} on {executor}, results in {store.root}.")
-    if not alone and processes < (possible := min(jobs or cores(), len(todo))):
-        print(f"Running {processes} at a time instead of {possible} (one per core): memory does not suffice for more.")
-    for line in study.announce(request, store, specs):  # Before the question, since remarks on the data may matter.
-        print(line)
-    if study.asks(request.preset) and todo and not _confirmed(study.estimate(todo, store, processes), yes):
-        print("Nothing was started.")
-        return 1
-    report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard)
-    team.leave()  # Releases the other processes if no run was left to execute.
-    status = _measure(study, request, store, specs)
-    for line in study.verdict(request, store, specs):
-        print(line)
-    print(study.page(request, store, specs, {spec.identity: sentence for spec, sentence in report.failed}))
-    return report.exit_code or status
+    Args:
+        words: Texts NAME=VALUE.
+
+    Returns:
+        Name of a setting -> its value as text.
+
+    Raises:
+        ValueError: A text has another form, or a name is given twice.
+    """
+    changes: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not (name and equals and value):
+            raise ValueError(f"--set takes NAME=VALUE, such as --set epochs=4; got {word!r}.")
+        if name in changes:
+            raise ValueError(f"--set {name} is given twice. Give it once.")
+        changes[name] = value
+    return changes
 
 
 def _refuse_source(study: Any, source: Path | None) -> None:
@@ -179,19 +181,6 @@ def _confirmed(estimate: Any, yes: bool) -> bool:
     from posenc.workbench import runner
 
     return runner.confirm(estimate, yes, sys.stdin.isatty() and sys.stdout.isatty())
-
-
-def _measure(study: Any, request: Any, store: Any, specs: Any) -> int:
-    """Measure trained models and store the results; on the CPU unless their settings name a device."""
-    from posenc.workbench import runner
-    from posenc.workbench.provenance import cores
-
-    pending = study.measurements(request, store, specs)
-    if all(store.finished(spec.identity) for spec in pending):
-        return 0
-    print(f"Measuring {len(pending)} trained models.")
-    device, processes = pending[0].settings.get("device", "cpu"), study.processes_that_fit(specs, cores())
-    return runner.run(pending, store, runner.pick(device, processes)).exit_code
 
 
 def results(
