@@ -113,7 +113,7 @@ def test_every_kind_of_rotation_in_both_spellings(spelling, inside, length, want
         ),
         (
             {"rope_theta": 1e4, "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
-            r"kind 'dynamic' depends on how long the text is: pass length=\.\., of the longest one",
+            r"kind 'dynamic' depends on the length of the text: pass length=\.\., that of the longest text",
         ),
     ],
 )
@@ -209,7 +209,7 @@ def test_a_value_inside_the_dictionary_that_does_not_parse_is_refused_under_its_
         ("rope_theta", INFINITE, "a finite number above 1"),
         ("rope_theta", 10**400, "a finite number above 1"),
         ("rotary_pct", 0, "a number above 0 and at most 1"),
-        ("rotary", False, "true where a model turns queries and keys"),
+        ("rotary", False, "true where a model rotates queries and keys"),
     ],
 )
 def test_a_value_that_does_not_parse_is_refused_under_its_key(name, value, needed):

@@ -153,7 +153,7 @@ def pair_auc(distances: Tensor, modules: Modules) -> float:
 
 
 def detect_modules(
-    distances: Tensor, *, neighbours: int | None = None, tries: int = 10, seed: int = 0
+    distances: Tensor, *, neighbors: int | None = None, tries: int = 10, seed: int = 0
 ) -> Int64[Tensor, "N"]:
     """Detect modules: Louvain communities of the mutual nearest-neighbor graph.
 
@@ -164,7 +164,7 @@ def detect_modules(
 
     Args:
         distances: ``(N, N)``.
-        neighbours: k; by default ``round(sqrt(N))``.
+        neighbors: k; by default ``round(sqrt(N))``.
         tries: number of runs of Louvain with different seeds; the partition of the highest modularity is used.
         seed: seed of the first run.
 
@@ -177,9 +177,9 @@ def detect_modules(
     import networkx
 
     d = _square(distances, "distances")
-    k = round(len(d) ** 0.5) if neighbours is None else neighbours
+    k = round(len(d) ** 0.5) if neighbors is None else neighbors
     if not 0 < k < len(d) or tries < 1:
-        raise ValueError(f"{len(d)} tokens have 1 to {len(d) - 1} neighbors each; got neighbours={k}, tries={tries}.")
+        raise ValueError(f"{len(d)} tokens have 1 to {len(d) - 1} neighbors each; got neighbors={k}, tries={tries}.")
     away = d + torch.diag(torch.full((len(d),), torch.inf, dtype=d.dtype))
     near = torch.zeros(d.shape, dtype=torch.bool).scatter_(1, away.topk(k, dim=1, largest=False).indices, True)
     graph = networkx.from_numpy_array((near & near.T).numpy())
@@ -233,4 +233,4 @@ def _square(matrix: Tensor, what: str) -> Float64[Tensor, "N N"]:
 
 def _refuse_other_length(got: int, needed: int) -> None:
     if got != needed:
-        raise ValueError(f"each of {needed} tokens belongs to one module; got {got}. Name one a token.")
+        raise ValueError(f"each of {needed} tokens belongs to one module; got {got}. Pass one module per token.")

@@ -56,7 +56,7 @@ def neighbor_recall(table: Tensor, truth: Tensor) -> NeighborRecall:
     rows = table_of(table)
     true = true_neighbors(truth)
     if len(true) != len(rows):
-        raise ValueError(f"the truth has one row a token: {len(rows)} are needed; got {len(true)}.")
+        raise ValueError(f"the truth has one row per token: {len(rows)} are needed; got {len(true)}.")
     counts = true.sum(1)
     if not bool(counts.any()):
         raise ValueError("no two tokens are neighbors in this truth, so there is nothing to find.")
@@ -97,8 +97,8 @@ def true_neighbors(truth: Tensor) -> Bool[Tensor, "N N"]:
 def disparity_permutation_test(table: Tensor, truth: Tensor, *, draws: int = 1000, seed: int = 0) -> PermutationTest:
     """Compute the Procrustes disparity of a table's multidimensional scaling and the true positions, with its null.
 
-    The table is reduced to P axes by classical multidimensional scaling (``measure.distances.unrolled``). The null
-    distribution permutes the true positions.
+    The table is reduced to P axes by classical multidimensional scaling
+    (``measure.distances.multidimensional_scaling``). The null distribution permutes the true positions.
 
     Args:
         table: encodings ``(N, d)``.
