@@ -5,7 +5,7 @@ A name is refused only if the study would refuse it too; every other name is lef
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from posenc.cli.grammar import Command
@@ -13,6 +13,8 @@ from posenc.cli.index import Index
 from posenc.name_suggestion import plain_name, unknown
 
 ALL = "all"
+NUMBERS: Mapping[str, type] = {"whole number": int, "number": float}
+"""Description of a type of a setting -> the type."""
 
 
 def refuse_unknown(index: Index, command: Command, values: Mapping[str, Any]) -> None:
@@ -27,8 +29,9 @@ def refuse_unknown(index: Index, command: Command, values: Mapping[str, Any]) ->
         ValueError: A name is unknown; the message has the nearest names.
     """
     given = {option.names: values[option.name] for option in command.options if option.names}
-    for name in given.get("scheme") or ():
-        if command.positionals[0].many or not values[command.positionals[0].name].endswith(".py"):
+    schemes = given.get("scheme") or ()
+    for name in (schemes,) if isinstance(schemes, str) else schemes:
+        if not name.endswith(".py"):
             _refuse_scheme(index, name)
     study = given.get("study")
     if study is None:
@@ -45,6 +48,8 @@ def refuse_unknown(index: Index, command: Command, values: Mapping[str, Any]) ->
     for label in given.get("variant") or ():
         if not _may_be_variant(index, entry, label):
             raise ValueError(unknown("encoding", label, [*variants_of(entry), *scheme_names(index)]))
+    for word in given.get("setting") or ():
+        _refuse_setting(entry["settings"][preset], preset, word)
 
 
 def refuse_study(index: Index, study: str) -> None:
@@ -92,6 +97,37 @@ def _refuse_scheme(index: Index, text: str) -> None:
     name = text.partition("(")[0].strip()
     if plain_name(name) not in map(plain_name, scheme_names(index)):
         raise ValueError(unknown("encoding", name, scheme_names(index)))
+
+
+def _refuse_setting(settings: Sequence[Mapping[str, Any]], preset: str, word: str) -> None:
+    """Raise ValueError if no setting has the name of NAME=VALUE, or if the value is of another type."""
+    name, equals, value = word.partition("=")
+    if not (name and equals and value):
+        raise ValueError(f"--set takes NAME=VALUE, such as --set epochs=4; got {word!r}.")
+    known = [setting["name"] for setting in settings]
+    paths = (path for setting in settings for path in (setting["name"], *setting["paths"], *setting["aliases"]))
+    if name.rpartition(".")[2] not in {path.rpartition(".")[2] for path in paths}:
+        raise ValueError(
+            f"{unknown('setting', name, known)} The settings of the preset {preset} are {', '.join(known)}."
+        )
+    for setting in (setting for setting in settings if setting["name"] == name):
+        if setting["choices"] and value not in setting["choices"]:
+            raise ValueError(
+                f"{unknown(name, value, setting['choices'])} Choose one of {', '.join(setting['choices'])}."
+            )
+        kind = NUMBERS.get(setting["type"].removesuffix(" or none"))
+        optional = setting["type"].endswith(" or none") and value.lower() in ("none", "null")
+        if kind and not optional and not _converts(kind, value):
+            example = f"The preset has {name}={setting['default']}."
+            raise ValueError(f"{name} must be a {setting['type']}; got {value!r}. {example}")
+
+
+def _converts(kind: type, text: str) -> bool:
+    try:
+        kind(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _may_be_variant(index: Index, entry: Mapping[str, Any], label: str) -> bool:
