@@ -24,6 +24,7 @@ test: $(VENV)/.test  ## set up, pass the tests
 	$(VENV)/bin/pydoclint --quiet src/posenc
 	$(VENV)/bin/pyright --pythonpath $(VENV)/bin/python
 	$(VENV)/bin/python tools/stub.py --check
+	$(VENV)/bin/python tools/index.py --check
 	$(VENV)/bin/pytest -n 2 -m "not compile" --jaxtyping-packages=$(SHAPED),typechecker.beartype
 	$(VENV)/bin/pytest -n 2 -m compile
 

@@ -26,7 +26,7 @@ MODULES = {
 CODE = sorted(path for folder in ("src", "tests", "benchmarks", "tools") for path in (ROOT / folder).rglob("*.py"))
 
 LAYERS = (
-    ("version", "moved"),
+    ("version", "moved", "name_suggestion"),
     ("positions", "frequencies", "claims"),
     ("position_augmentation",),
     ("scheme",),

@@ -187,8 +187,3 @@ def test_a_plane_of_an_isotropic_scheme_is_symmetric() -> None:
     for row in range(7):
         for column in range(7):
             assert plane[row][column] == pytest.approx(plane[6 - row][6 - column], abs=1e-9)
-
-
-def test_completion_is_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--tyro-print-completion", "bash") == 0
-    assert "posenc" in capsys.readouterr().out

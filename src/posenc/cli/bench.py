@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from tyro.conf import Positional
+from typing import Annotated
 
+from posenc.cli.grammar import Positional, arg
 from posenc.cli.terminal import console, refuse_device
 
 
 def bench(
-    names: Positional[tuple[str, ...]],
+    names: Annotated[Positional[tuple[str, ...]], arg(names="scheme")],
     tokens: int = 1024,
     heads: int = 8,
     head_dim: int = 64,

@@ -1,60 +1,21 @@
-"""Commands about encodings: ``posenc list``, ``check``, ``cite`` and ``new``."""
+"""Commands about encodings: ``posenc check``, ``cite`` and ``new``."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib.util
-import json
 import keyword
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-from tyro.conf import Positional
-
-from posenc.cli.terminal import console
+from posenc.cli.grammar import Positional, arg
 
 if TYPE_CHECKING:
     from posenc.contract import Report
 
 
-def list_schemes(format: Literal["table", "json"] = "table", unbounded: bool = False, axes: int | None = None) -> int:
-    """List all encodings with their claims.
-
-    For example:
-
-    posenc list
-
-    posenc list --unbounded --axes 2
-
-    posenc list --format json
-
-    Args:
-        format: Output format.
-        unbounded: Only encodings that take any position.
-        axes: Only encodings that take positions with this number of axes.
-    """
-    rows = [row for row in claims_of_all() if not unbounded or row["range"] is None]
-    rows = [row for row in rows if axes is None or axes in row["axes"] or "any" in row["axes"]]
-    if format == "json":
-        print(json.dumps(rows, indent=2))
-        return 0
-    from rich.table import Table
-
-    from posenc.contract.case import range_in_words
-
-    table = Table(*("name", "summary", "translation", "learned", "range", "axes", "sites", "sharing"), box=None)
-    for row in rows:
-        limits = range_in_words(row["range"], "any position")
-        table.add_row(
-            row["name"], row["summary"], row["translation"], "yes" if row["learned"] else "no", limits,
-            ", ".join(map(str, row["axes"])), ", ".join(row["sites"]) or "none", row["sharing"],
-        )  # fmt: skip
-    console().print(table)
-    return 0
-
-
-def check(what: Positional[str], compiling: bool = False, all: bool = False) -> int:
+def check(what: Annotated[Positional[str], arg(names="scheme")], compiling: bool = False, all: bool = False) -> int:
     """Run the contract checks on an encoding, by name or in your own file, and print the first failure to fix.
 
     For example:
@@ -91,7 +52,7 @@ def _first_failure(report: Report) -> str:
     return f"{report.counted}\n  fix next: {first.check}: {first.case}: {first.trouble}{more}"
 
 
-def cite(names: Positional[tuple[str, ...]]) -> int:
+def cite(names: Annotated[Positional[tuple[str, ...]], arg(names="scheme")]) -> int:
     """Print the BibTeX entries of encodings, each once.
 
     For example:

@@ -9,22 +9,28 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from tyro.conf import Positional, arg
-
+from posenc.cli.grammar import Positional, arg
 from posenc.cli.terminal import console, refuse_device
 from posenc.cli.torchrun import team_of
 
-Names = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..")]
+StudyName = Annotated[Positional[str], arg(names="study")]
+PresetName = Annotated[str, arg(names="preset")]
+Panels = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..", names="panel")]
+Variants = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..", names="variant")]
 Numbers = Annotated[tuple[int, ...] | None, arg(metavar="N ..")]
+Changes = Annotated[tuple[str, ...], arg(metavar="NAME=VALUE", flag="--set", repeated=True, names="setting")]
 
 
 def run(
-    study: Positional[str],
+    study: Annotated[Positional[str | None], arg(names="study")] = None,
     source: Annotated[Positional[Path | None], arg(metavar="FILE")] = None,
-    preset: str = "quick",
-    panels: Names = None,
-    schemes: Names = None,
+    preset: PresetName = "quick",
+    panels: Panels = None,
+    schemes: Variants = None,
     seeds: Numbers = None,
+    changes: Changes = (),
+    jobs: int | None = None,
+    dry_run: bool = False,
     device: str = "cpu",
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
     out: Path = Path("runs"),
@@ -33,37 +39,50 @@ def run(
 ) -> int:
     """Train the models of a study and write its page.
 
-    Finished runs are kept. Run the same command again to continue after a crash, or to add schemes or seeds.
+    Finished runs are kept. Run the same command again to continue after a crash, or to add schemes or seeds. Without a
+    study all studies are listed.
 
     For example:
 
     posenc run latin-squares
 
-    posenc run latin-squares --schemes 2d-fixed "Shaw(values=False)" --panels sigma --seeds 0 1 2 3 4
+    posenc run latin-squares --schemes 2d-fixed "Shaw(values=False)" --seeds 0 1 2
 
     posenc run latin-squares --preset standard --data DIR --yes
+
+    posenc run latin-squares --set epochs=4 --set optimizer=sgd
 
     posenc run image-fit photo.jpg
 
     torchrun --nproc-per-node 2 -m posenc.cli run latin-squares
 
     Args:
-        study: Name of the study, such as latin-squares. A wrong name prints all studies.
+        study: Name of the study, such as latin-squares.
         source: Your own file or folder, for a study that takes one: an image, a mesh, a scene.
         preset: Scale: quick (minutes, starts at once), standard (hours) or paper (days).
-        panels: Figures and tables of the page by name, or all. Default: those of the preset. A wrong name prints all.
-        schemes: Variants to train. Default: those of the preset. A wrong name prints the nearest ones.
+        panels: Figures and tables of the page by name, or all. Default: those of the preset.
+        schemes: Variants to train: labels of the study, or encodings. Default: those of the panels.
         seeds: Seeds of each variant. Default: those of the preset.
+        changes: A setting of the study and its new value, such as epochs=4; repeat the flag for more settings.
+        jobs: Runs at the same time. Default: one per core, fewer if memory does not suffice.
+        dry_run: Print the runs, what is done already and an estimate of the time; train nothing.
         device: cpu, cuda or cuda:N.
         data: Folder of real data. Default: $POSENC_DATA.
         out: The store: folder of results, checkpoints and pages.
         yes: Start a long preset without confirmation.
         tensorboard: Also write all measurements as TensorBoard event files to this folder.
     """
+    if study is None:
+        from posenc.cli.lists import print_studies
+
+        print_studies()
+        return 0
     from posenc.workbench import commands, studies
     from posenc.workbench.executors.processes import follow
     from posenc.workbench.store import Store
 
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs is a number of at least 1; got {jobs}. Leave it out for one run per core.")
     with team_of(device) as team:
         if not team.leads:
             follow(team)
@@ -74,19 +93,26 @@ def run(
         studies.refuse_preset(definition, preset)
         _refuse_source(definition, source)
         selection: dict[str, Any] = {"panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
-        request = studies.Request(preset=preset, data=_data(data), source=source, **selection)
+        selection |= {"changes": changes_by_name(changes), "data": _data(data), "source": source}
+        request = studies.Request(preset=preset, **selection)
+        if dry_run:
+            from posenc.cli.dry_run import print_plan
+
+            print_plan(definition, request, out, jobs)
+            return 0
         confirm = partial(_confirmed, yes=yes)
         done = commands.execute_request(
-            definition, request, Store(out), confirm=confirm, team=team, tensorboard=tensorboard
+            definition, request, Store(out), confirm=confirm, jobs=jobs, team=team, tensorboard=tensorboard
         )
         return done.exit_code if done else 1
 
 
 def report(
-    study: Positional[str],
+    study: StudyName,
     source: Annotated[Positional[Path | None], arg(metavar="FILE")] = None,
-    preset: str = "quick",
-    panels: Names = None,
+    preset: PresetName = "quick",
+    panels: Panels = None,
+    changes: Changes = (),
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
     out: Path = Path("runs"),
 ) -> int:
@@ -103,6 +129,7 @@ def report(
         source: The file or folder that the study was run on, if it takes one.
         preset: Preset of the results.
         panels: Figures and tables of the page by name, or all. Default: those of the preset.
+        changes: A setting and its value, as the results were made with.
         data: Folder of real data. Default: $POSENC_DATA.
         out: The store.
     """
@@ -111,9 +138,33 @@ def report(
 
     _refuse_missing("analysis", "scipy", "statsmodels", "matplotlib", "jinja2")
     definition, store = studies.find(study), Store(out, create=False)
-    request = studies.Request(preset=preset, panels=panels, data=_data(data), source=source)
+    selection: dict[str, Any] = {"panels": panels, "changes": changes_by_name(changes)}
+    request = studies.Request(preset=preset, data=_data(data), source=source, **selection)
     _refuse_source(definition, source)
     return commands.report_request(definition, request, store).exit_code
+
+
+def changes_by_name(words: tuple[str, ...]) -> dict[str, str]:
+    """Read the values of --set.
+
+    Args:
+        words: Texts NAME=VALUE.
+
+    Returns:
+        Name of a setting -> its value as text.
+
+    Raises:
+        ValueError: A text has another form, or a name is given twice.
+    """
+    changes: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not (name and equals and value):
+            raise ValueError(f"--set takes NAME=VALUE, such as --set epochs=4; got {word!r}.")
+        if name in changes:
+            raise ValueError(f"--set {name} is given twice. Give it once.")
+        changes[name] = value
+    return changes
 
 
 def _refuse_source(study: Any, source: Path | None) -> None:

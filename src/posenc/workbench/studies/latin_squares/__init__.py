@@ -28,6 +28,7 @@ from posenc.workbench.studies.shared.study import Cost, Study
 STUDY = Study(
     name="latin-squares",
     question="Which encodings generalize on Latin squares?",
+    data={"lst": "the authors' puzzles, at standard and paper; without them generated puzzles"},
     lead=(
         "Each puzzle is a half-empty 4 x 4 Latin square of 16 tokens; the network names the symbol of one marked "
         "cell. Only the positional encoding shows it which cells share a row or a column."

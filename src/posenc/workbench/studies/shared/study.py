@@ -88,6 +88,7 @@ class Study:
         condition: Maps a label to its condition.
         data_key: Maps the settings of a run to the key of the user's data; "" without such data.
         takes: File of the user that the study reads, such as "an image"; empty without one.
+        data: File or folder in the folder of real data (--data) -> its use, and the replacement without it.
         scope: Data and models that the verdicts hold for; may be empty.
         predictions: Maps the data of the page to the differences that were predicted before the run.
         claims: Published claims, each with a control that could refute it.
@@ -115,6 +116,7 @@ class Study:
     condition: Callable[[str], Condition] = plain_condition
     data_key: Callable[[Mapping[str, Any]], str] = lambda settings: ""
     takes: str = ""
+    data: Mapping[str, str] = field(default_factory=dict)
     scope: str = ""
     predictions: Callable[[PageData], Sequence[Prediction]] = _no_predictions
     claims: Sequence[Claim] = ()
