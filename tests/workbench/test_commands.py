@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from posenc.workbench import ConsentError, ResultTable, StudyResult, commands, report, results, run
+from posenc.workbench import ConsentError, ResultTable, StudyResult, commands, report, results, run, study_result
 from posenc.workbench.report.page import Figure
 from posenc.workbench.studies.image_fit import presets
 
@@ -85,7 +85,8 @@ def check_saved_figures(result: StudyResult, folder):
     assert pdf.startswith(b"%PDF")
     texts = [path for path in files["svg"] if path.read_text(encoding="utf-8").count("<text")]
     assert texts == []  # the letters are outlines
-    width = Image.open(files["png"][0]).width / 300
+    with Image.open(files["png"][0]) as image:
+        width = image.width / 300
     assert 0.9 < width < 7.2  # inches: up to both columns of a paper
     with pytest.raises(ValueError, match="pdf, svg or png; got 'jpg'"):
         result.save_figures(folder, "jpg")  # pyright: ignore[reportArgumentType]
@@ -116,9 +117,7 @@ def test_a_long_preset_needs_yes(tmp_path, photo):
 
 def test_an_absent_package_is_named():
     with pytest.raises(ImportError, match="pip install posenc_absent"):
-        from posenc.workbench.study_result import _import
-
-        _import("posenc_absent")
+        study_result._import("posenc_absent")
 
 
 def test_a_script_needs_no_guard_of_its_main_part(tmp_path, photo):

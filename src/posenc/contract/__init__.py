@@ -11,6 +11,7 @@ one family of checks. ``checks`` finds them by walking the package.
 from __future__ import annotations
 
 import dataclasses
+import html
 import importlib
 import inspect
 import linecache
@@ -97,6 +98,16 @@ class Report:
         known = (f"  {r.check}: {r.case} fails, as its `faults` state: {r.known}." for r in self.results if r.known)
         found = (f"  {result.check}: {result.case}: {result.trouble}" for result in self.failures)
         return "\n".join([self.counted, *known, *found])
+
+    def _repr_html_(self) -> str:
+        """Number of passed checks and a table of failures, for notebooks."""
+        head = f"<p><strong>{html.escape(self.counted)}</strong></p>"
+        cells = [(r.check, r.case, r.trouble) for r in self.failures]
+        cells += [(r.check, r.case, f"known fault: {r.known}") for r in self.results if r.known]
+        if not cells:
+            return head
+        rows = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in cells)
+        return f"{head}<table><tr><th>check</th><th>example</th><th>failure</th></tr>{rows}</table>"
 
 
 def check(scheme: Scheme | type[Scheme] | str, *, compiling: bool = False, family: str | None = None) -> Report:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ def run(
     panels: Sequence[str] | None = None,
     schemes: Sequence[str] | None = None,
     seeds: int | Sequence[int] | None = None,
+    changes: Mapping[str, Any] | None = None,
     device: str = "cpu",
     jobs: int | None = None,
     data: str | Path | None = None,
@@ -53,6 +54,7 @@ def run(
         panels: Names of figures and tables of the page. Default: those of the preset.
         schemes: Variants to train, by name or as text such as "Shaw(values=False)". Default: those of the preset.
         seeds: Number of seeds, counted from 0, or a list of seeds. Default: those of the preset.
+        changes: Settings of the preset with new values, such as {"epochs": 4}. Default: none.
         device: PyTorch device of the runs.
         jobs: Largest number of runs at the same time on the CPU. Default: one per core.
         data: Folder of real data. Default: none; the environment variable POSENC_DATA is not read.
@@ -81,9 +83,12 @@ def run(
             raise ConsentError(f"This preset takes {estimate}. Start it with yes=True.")
         return True
 
-    definition, request = _request(study, source, preset, panels, schemes, seeds, device, data)
     if jobs is not None and jobs < 1:
         raise ValueError(f"At least one run at a time is needed; got jobs={jobs}. Leave it out for one per core.")
+    definition = studies.find(study)
+    names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
+    others = {"seeds": _seeds(seeds), "device": device, "changes": dict(changes or {})}
+    request = _request(definition, preset, **names, **others)
     board = None if tensorboard is None else Path(tensorboard)
     result = execute_request(definition, request, Store(out), confirm=confirm, jobs=jobs, tensorboard=board)
     assert result is not None, "confirm either returns True or raises"
@@ -97,6 +102,7 @@ def report(
     preset: str = "quick",
     panels: Sequence[str] | None = None,
     schemes: Sequence[str] | None = None,
+    changes: Mapping[str, Any] | None = None,
     data: str | Path | None = None,
     out: str | Path = "runs",
 ) -> StudyResult:
@@ -108,6 +114,7 @@ def report(
         preset: Preset of the results.
         panels: Names of figures and tables of the page. Default: those of the preset.
         schemes: Variants to show, by name. Default: all stored ones.
+        changes: Settings with the values that the results were made with. Default: none.
         data: Folder of real data. Default: none; the environment variable POSENC_DATA is not read.
         out: The store.
 
@@ -125,7 +132,9 @@ def report(
             ...
         posenc.workbench.stored.StoreError: There are no results in ...
     """
-    definition, request = _request(study, source, preset, panels, schemes, None, "cpu", data)
+    definition = studies.find(study)
+    names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
+    request = _request(definition, preset, **names, changes=dict(changes or {}))
     return report_request(definition, request, Store(out, create=False))
 
 
@@ -156,30 +165,32 @@ def results(study: str | None = None, preset: str | None = None, *, out: str | P
 
 
 def _request(
-    study: str,
-    source: str | Path | None,
+    definition: Study,
     preset: str,
+    *,
+    source: str | Path | None,
     panels: Sequence[str] | None,
     schemes: Sequence[str] | None,
-    seeds: int | Sequence[int] | None,
-    device: str,
     data: str | Path | None,
-) -> tuple[Study, Request]:
-    """Study and request of a call, checked before anything starts."""
+    **others: Any,
+) -> Request:
+    """Request of a call, checked before anything starts."""
     refuse_missing_packages(*PAGE_PACKAGES)
-    definition = studies.find(study)
     studies.refuse_preset(definition, preset)
     source, data = (None if path is None else Path(path) for path in (source, data))
     refuse_source(definition, source)
     if data is not None and not data.is_dir():
         raise ValueError(f"data={str(data)!r} is not a folder. Give the folder of the data, or leave data out.")
+    others |= {"panels": _names("panels", panels), "schemes": _names("schemes", schemes)}
+    return Request(preset=preset, data=data, source=source, **others)
+
+
+def _seeds(seeds: int | Sequence[int] | None) -> tuple[int, ...] | None:
     if isinstance(seeds, int):
         if seeds < 1:
             raise ValueError(f"At least one seed is needed; got seeds={seeds}. Use seeds=3, or a list: seeds=[0, 1].")
-        seeds = range(seeds)
-    chosen: dict[str, Any] = {"panels": _names("panels", panels), "schemes": _names("schemes", schemes)}
-    seeds = None if seeds is None else tuple(seeds)
-    return definition, Request(preset=preset, seeds=seeds, device=device, data=data, source=source, **chosen)
+        return tuple(range(seeds))
+    return None if seeds is None else tuple(seeds)
 
 
 def _names(option: str, values: Sequence[str] | None) -> tuple[str, ...] | None:
