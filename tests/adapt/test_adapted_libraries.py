@@ -203,13 +203,13 @@ def test_what_is_not_of_its_kind_is_refused(name, sentence):
 @pytest.mark.parametrize(
     ("name", "options", "sentence"),
     [
-        ("Llama", {"rope_ratio": 50}, r"says rope_ratio=50: whether it matters is not known"),
+        ("Llama", {"rope_ratio": 50}, r"says rope_ratio=50, which posenc does not know"),
         ("Llama", {"rotary_pct": 0.25}, r"rotates 16 channels by other angles than its configuration describes"),
         ("Falcon", {"alibi": True}, r"says rotary=False, and rotary is true where a model rotates queries and keys"),
         (
             "GraniteSWA",
             {"layer_rope_theta": [1e4, 20.0]},
-            r"says layer_rope_theta=\[.*: whether it matters is not known",
+            r"says layer_rope_theta=\[.*, which posenc does not know",
         ),
     ],
 )

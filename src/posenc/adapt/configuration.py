@@ -70,7 +70,7 @@ def configured(config: Any, *, length: int | None = None, pairing: Pairing = "ha
     if strange or missing:
         raise ValueError(
             f"a rotation of the kind {kind!r} "
-            + (f"has no {strange[0]!r}: whether it matters is not known." if strange else f"needs {missing[0]!r}.")
+            + (f"has a key {strange[0]!r}, which posenc does not know." if strange else f"needs {missing[0]!r}.")
             + " Build the scheme yourself and pass it: llama(model, scheme)."
         )
     if kind in ("dynamic", "longrope") and length is None:

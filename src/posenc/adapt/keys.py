@@ -118,6 +118,6 @@ def refuse_strange(config: Any) -> None:
             checked(name, value, OUTSIDE[name])
         elif value is not None and not callable(value):
             raise ValueError(
-                f"this configuration says {name}={value!r}: whether it matters is not known. "
+                f"this configuration says {name}={value!r}, which posenc does not know. "
                 "Build the scheme yourself and pass it: llama(model, scheme)."
             )

@@ -59,7 +59,7 @@ def neighbor_recall(table: Tensor, truth: Tensor) -> NeighborRecall:
         raise ValueError(f"the truth has one row per token: {len(rows)} are needed; got {len(true)}.")
     counts = true.sum(1)
     if not bool(counts.any()):
-        raise ValueError("no two tokens are neighbors in this truth, so there is nothing to find.")
+        raise ValueError("no two tokens are neighbors in this truth, so recall is not defined.")
     d = token_distances(rows)
     d.fill_diagonal_(torch.inf)
     last = d.sort(dim=1).values.gather(1, (counts - 1).clamp(min=0)[:, None])
@@ -85,9 +85,7 @@ def true_neighbors(truth: Tensor) -> Bool[Tensor, "N N"]:
     """
     if truth.dtype == torch.bool:
         if truth.dim() != 2 or truth.shape[0] != truth.shape[1]:
-            raise ValueError(
-                f"neighbors are given for every two tokens, as a boolean matrix (N, N); got {tuple(truth.shape)}."
-            )
+            raise ValueError(f"the neighbors of all tokens form a boolean matrix (N, N); got {tuple(truth.shape)}.")
         return truth.cpu() & ~torch.eye(len(truth), dtype=torch.bool)
     d = token_distances(truth)
     d.fill_diagonal_(torch.inf)
