@@ -9,7 +9,7 @@ from posenc.cli import name_checks
 from posenc.cli.grammar import Command, Option
 from posenc.cli.index import Index
 from posenc.cli.lists import needs_data
-from posenc.cli.text_table import entries, paragraph
+from posenc.cli.text_table import command_lines, entries, paragraph
 from posenc.version import __version__
 
 EXIT_CODES = (("0", "done"), ("1", "a run or a check failed, or nothing was started"), ("2", "wrong usage or input"),
@@ -165,7 +165,7 @@ def _section(title: str, rows: Iterable[tuple[str, str]]) -> str:
 
 
 def _examples(lines: Iterable[str]) -> str:
-    return "\n".join(["examples", *(f"  {line}" for line in lines)])
+    return "\n".join(["examples", *(command_lines(line) for line in lines)])
 
 
 def _parts(*parts: str) -> str:

@@ -44,7 +44,7 @@ def load(file: Path = FILE, package: Path = PACKAGE) -> Index:
         content = json.loads(file.read_text(encoding="utf-8"))
         if content["digest"] == source_digest(package):
             return Index(content["schemes"], content["studies"])
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         pass  # A missing or damaged index is built anew, as an outdated one.
     from posenc.cli.index_of_source import build
 

@@ -123,4 +123,19 @@ def _labels(folder: Path) -> list[str]:
 
 def _settings(study: Study, preset: str) -> list[dict[str, Any]]:
     """Settings of a study that --set changes, with the default of a preset."""
-    return []
+    from posenc.workbench.studies.shared.changes import settings_of
+
+    aliases: dict[str, list[str]] = {}
+    for path, name in study.presets[preset].aliases.items():
+        aliases.setdefault(name, []).append(path)
+    return [
+        {
+            "name": setting.name,
+            "paths": list(setting.paths),
+            "type": setting.type,
+            "default": setting.default,
+            "choices": list(setting.choices),
+            "aliases": aliases.get(setting.name, []),
+        }
+        for setting in settings_of(study, preset)
+    ]

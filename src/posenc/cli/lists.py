@@ -112,7 +112,7 @@ def _text(subject: str, content: Any) -> str:
 
 def _scheme_table(rows: list[dict[str, Any]]) -> str:
     header = ("name", "sites", "axes", "translation", "learned", "range", "sharing")
-    widths = (19, 10, 7, 11, 7, 8, 8)
+    widths = (19, 10, 7, 11, 7, 7, 7)
     lines = [table(header, [], widths)]
     for row in rows:
         limits = _range(row["range"])

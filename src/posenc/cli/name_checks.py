@@ -117,17 +117,20 @@ def _refuse_setting(settings: Sequence[Mapping[str, Any]], preset: str, word: st
             )
         kind = NUMBERS.get(setting["type"].removesuffix(" or none"))
         optional = setting["type"].endswith(" or none") and value.lower() in ("none", "null")
-        if kind and not optional and not _converts(kind, value):
-            example = f"The preset has {name}={setting['default']}."
+        number = None if kind is None or optional else _number(kind, value)
+        example = f"The preset has {name}={setting['default']}."
+        if kind and not optional and number is None:
             raise ValueError(f"{name} must be a {setting['type']}; got {value!r}. {example}")
+        if number is not None and not 0 <= number < float("inf"):
+            raise ValueError(f"{name} must be finite and not negative; got {value}. {example}")
 
 
-def _converts(kind: type, text: str) -> bool:
+def _number(kind: type, text: str) -> Any:
+    """The number of a text; None if it is none of this kind."""
     try:
-        kind(text)
+        return kind(text)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _may_be_variant(index: Index, entry: Mapping[str, Any], label: str) -> bool:

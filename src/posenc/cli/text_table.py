@@ -30,6 +30,19 @@ def paragraph(text: str, indent: int = 0) -> str:
     )  # fmt: skip
 
 
+def command_lines(command: str) -> str:
+    """Wrap a command line of a shell; a backslash continues it.
+
+    Args:
+        command: The command.
+
+    Returns:
+        The lines, indented.
+    """
+    lines = textwrap.wrap(command, width() - 6, break_long_words=False, break_on_hyphens=False)
+    return "  " + " \\\n      ".join(lines)
+
+
 def entries(rows: Iterable[tuple[str, str]], indent: int = 2, widest: int = 20) -> str:
     """Format names with descriptions, as a help lists its options.
 

@@ -23,6 +23,7 @@ from posenc.workbench.runs import Procedure, RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import planning, stored_runs, study_page
+from posenc.workbench.studies.shared.changes import changed_preset, differences
 from posenc.workbench.studies.shared.declarations import Condition, PanelSpec, Preset
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -225,10 +226,14 @@ class Study:
             specs: The runs.
 
         Returns:
-            Remarks on the data, then the path of the live page.
+            Changed settings, remarks on the data, then the path of the live page.
         """
         todo = [spec for spec in specs if not store.finished(spec.identity)]
-        remarks = tuple(self.remarks(store, specs))
+        changed = differences(self.presets, request)
+        remarks = (
+            *([f"Changed from the preset: {', '.join(changed)}."] if changed else []),
+            *self.remarks(store, specs),
+        )
         if not self.live or not todo:
             return remarks
         path, shown = store.root / "pages" / f"{self.name}-live.html", {}
@@ -252,7 +257,7 @@ class Study:
         """
         return PageData(
             request=request,
-            preset=self.presets[request.preset],
+            preset=changed_preset(self.presets, request),
             store=store,
             specs=specs,
             measured=self.measurements(request, store, specs),
