@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from posenc.cli.grammar import Positional, arg
+from posenc.cli.skeletons import MOST_AXES, Site, skeleton
 
 if TYPE_CHECKING:
     from posenc.contract import Report
@@ -74,79 +75,41 @@ def cite(names: Annotated[Positional[tuple[str, ...]], arg(names="scheme")]) -> 
     return 0
 
 
-def new(name: Positional[str], to: Path | None = None) -> int:
-    """Write a Python file with the skeleton of a new encoding; posenc check then names what to write next.
+def new(
+    name: Positional[str],
+    site: Site | None = None,
+    axes: int = 1,
+    to: Path | None = None,
+) -> int:
+    """Write a Python file with the skeleton of a new encoding.
+
+    With --site the skeleton is a small encoding of that kind that passes posenc check as written. Without it
+    posenc check names what to write next.
 
     For example:
 
     posenc new my_scheme && posenc check my_scheme.py
 
+    posenc new my_bias --site bias --axes 2
+
     Args:
         name: Name in snake case; the class gets the same name in CamelCase.
+        site: bias (on the logits), qk (a rotation of queries and keys) or embed (rows added to the input).
+        axes: Number of position axes.
         to: File to write. Default: NAME.py.
     """
     if not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"{name!r} cannot name a Python file and class. Use letters, digits and _, as my_scheme.")
+    if not 1 <= axes <= MOST_AXES:
+        raise ValueError(
+            f"--axes is a number from 1 to {MOST_AXES}; got {axes}. Use --axes 2 for positions in a plane."
+        )
     path = to or Path(f"{name}.py")
     if path.exists():
         raise ValueError(f"{path} exists already and is left unchanged. Choose another name, or --to FILE.")
-    path.write_text(SKELETON.replace("MyScheme", "".join(word.capitalize() for word in name.split("_"))))
+    path.write_text(skeleton("".join(word.capitalize() for word in name.split("_")), site, axes), encoding="utf-8")
     print(f"{path}\nNext: posenc check {path}")
     return 0
-
-
-SKELETON = '''"""One sentence that names this encoding; posenc list shows it.
-
-    the formula, with the symbols of the paper
-
-Source: authors, year, arXiv number, equations. Conventions: choices that the paper leaves open.
-"""
-
-from __future__ import annotations
-
-import torch
-from posenc import Claims, Positions, Scheme
-
-
-class MyScheme(Scheme):
-    """One-line summary of the encoding.
-
-    Args:
-        dim: Width of the embedding.
-        scale: Describe every argument, with its unit and default.
-    """
-
-    cite = ""
-    examples = ({"dim": 12}, {"dim": 12, "scale": 0.5})
-
-    def __init__(self, dim: int, scale: float = 1.0) -> None:
-        super().__init__()
-        self.dim, self.scale = dim, scale
-        self.claims = Claims(  # Every claim is measured; posenc check names a wrong one.
-            translation="none",
-            isometric=False,
-            learned=False,
-            range=None,
-            axes=1,
-            sites=frozenset({"embed"}),
-            sharing="model",
-            cacheable=True,
-        )
-
-    @property
-    def out_dim(self) -> int:
-        return self.dim
-
-    def prepare(self, pos: Positions) -> torch.Tensor:
-        self._take(pos)  # Raises ValueError for positions that the claims exclude.
-        raise NotImplementedError("prepare: make the rows here, zero for tokens without a position (pos.placed)")
-
-    def embed(self, where: torch.Tensor) -> torch.Tensor:
-        return where
-
-    def define_embed(self, p: torch.Tensor) -> torch.Tensor:
-        raise NotImplementedError("define_embed: the formula for one position, loops allowed, float64")
-'''
 
 
 def claims_of_all() -> list[dict[str, Any]]:

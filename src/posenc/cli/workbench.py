@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from functools import partial
@@ -88,10 +87,10 @@ def run(
             follow(team)
             return 0
         refuse_device(device)
-        _refuse_missing("analysis", "scipy", "statsmodels", "matplotlib", "jinja2")
+        commands.refuse_missing_packages(*commands.PAGE_PACKAGES)
         definition = studies.find(study)
         studies.refuse_preset(definition, preset)
-        _refuse_source(definition, source)
+        commands.refuse_source(definition, source)
         selection: dict[str, Any] = {"panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
         selection |= {"changes": changes_by_name(changes), "data": _data(data), "source": source}
         request = studies.Request(preset=preset, **selection)
@@ -112,7 +111,10 @@ def report(
     source: Annotated[Positional[Path | None], arg(metavar="FILE")] = None,
     preset: PresetName = "quick",
     panels: Panels = None,
+    schemes: Variants = None,
     changes: Changes = (),
+    figures: Annotated[Path | None, arg(metavar="DIR")] = None,
+    format: Literal["pdf", "svg", "png"] = "pdf",
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
     out: Path = Path("runs"),
 ) -> int:
@@ -124,24 +126,32 @@ def report(
 
     posenc report latin-squares --preset paper --panels sigma --out results/paper
 
+    posenc report latin-squares --figures figures --format pdf
+
     Args:
         study: Name of the study, such as latin-squares.
         source: The file or folder that the study was run on, if it takes one.
         preset: Preset of the results.
         panels: Figures and tables of the page by name, or all. Default: those of the preset.
+        schemes: Variants to show. Default: all stored ones.
         changes: A setting and its value, as the results were made with.
+        figures: Also write each figure to a file of its own in this folder, in the width of a paper's column.
+        format: File format of the figures: pdf, svg or png. Fonts are embedded.
         data: Folder of real data. Default: $POSENC_DATA.
         out: The store.
     """
     from posenc.workbench import commands, studies
     from posenc.workbench.store import Store
 
-    _refuse_missing("analysis", "scipy", "statsmodels", "matplotlib", "jinja2")
+    commands.refuse_missing_packages(*commands.PAGE_PACKAGES)
     definition, store = studies.find(study), Store(out, create=False)
-    selection: dict[str, Any] = {"panels": panels, "changes": changes_by_name(changes)}
+    selection: dict[str, Any] = {"panels": panels, "schemes": schemes, "changes": changes_by_name(changes)}
     request = studies.Request(preset=preset, data=_data(data), source=source, **selection)
-    _refuse_source(definition, source)
-    return commands.report_request(definition, request, store).exit_code
+    commands.refuse_source(definition, source)
+    result = commands.report_request(definition, request, store)
+    if figures is not None:
+        print(f"{len(result.save_figures(figures, format))} figures in {figures}.")
+    return result.exit_code
 
 
 def changes_by_name(words: tuple[str, ...]) -> dict[str, str]:
@@ -165,15 +175,6 @@ def changes_by_name(words: tuple[str, ...]) -> dict[str, str]:
             raise ValueError(f"--set {name} is given twice. Give it once.")
         changes[name] = value
     return changes
-
-
-def _refuse_source(study: Any, source: Path | None) -> None:
-    if source is None:
-        return
-    if not study.takes:
-        raise ValueError(f"{study.name} takes no file or folder; got {source}. Leave it out.")
-    if not source.exists():
-        raise ValueError(f"{source} does not exist. {study.name} takes {study.takes}.")
 
 
 def _confirmed(estimate: Any, yes: bool) -> bool:
@@ -236,13 +237,6 @@ def _data(folder_option: Path | None) -> Path | None:
     if folder_option is not None and not folder_option.is_dir():
         raise ValueError(f"--data {folder_option} is not a folder. Give the one that holds lst/, or leave --data out.")
     return folder
-
-
-def _refuse_missing(extra: str, *modules: str) -> None:
-    """Check before training that the packages of the page are installed."""
-    missing = [module for module in modules if importlib.util.find_spec(module) is None]
-    if missing:
-        raise ValueError(f"a study's page needs {missing[0]}, which is not installed: pip install 'posenc[{extra}]'")
 
 
 def _table(rows: list[dict[str, Any]]) -> None:

@@ -257,9 +257,13 @@ def make_display(specs: Sequence[RunSpec], costs: Mapping[str, float], stream: T
         stream: Where to print.
 
     Returns:
-        A live table if the stream is a terminal, otherwise plain lines.
+        A live table if the stream is a terminal, a text that is replaced in a notebook, otherwise plain lines.
     """
     tally = ProgressState(specs, costs, time.monotonic)
+    if type(stream).__module__.startswith("ipykernel."):
+        from posenc.workbench.notebook_display import NotebookDisplay
+
+        return NotebookDisplay(tally)
     if not stream.isatty():
         return PlainDisplay(tally, stream)
     from rich.console import Console

@@ -140,11 +140,10 @@ def test_expected_differences_are_judged_by_their_intervals():
     assert isinstance(panel.blocks[1], Findings)
     assert panel.blocks[1].intro.startswith("1 of 1 came true. In brackets: 95%")
     partly = [Prediction("psnr", "multires", "none"), Prediction("psnr", "multires", "siren")]
-    assert (
-        summary_panel(table, "A headline.", partly, [])
-        .blocks[1]
-        .intro.startswith("1 of 2 came true, 1 needs runs that you did not ask for.")
-    )
+    intro = summary_panel(table, "A headline.", partly, []).blocks[1].intro
+    assert intro.startswith("1 of 1 came true, 1 needs runs that you did not ask for.")
+    intro = summary_panel(table, "A headline.", partly[1:], []).blocks[1].intro
+    assert intro.startswith("1 needs runs that you did not ask for.")  # not a prediction that failed
 
 
 def test_over_several_settings_a_pair_is_a_setting():
