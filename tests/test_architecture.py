@@ -45,6 +45,7 @@ LAYERS = (
     ("workbench.tasks",),
     ("workbench.report",),
     ("workbench.studies",),
+    ("workbench.commands",),
     ("workbench",),
     ("cli",),
 )

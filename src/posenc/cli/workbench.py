@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,7 +13,6 @@ from tyro.conf import Positional, arg
 
 from posenc.cli.terminal import console, refuse_device
 from posenc.cli.torchrun import team_of
-from posenc.workbench.training.distributed import ProcessGroup
 
 Names = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..")]
 Numbers = Annotated[tuple[int, ...] | None, arg(metavar="N ..")]
@@ -60,7 +60,7 @@ def run(
         yes: Start a long preset without confirmation.
         tensorboard: Also write all measurements as TensorBoard event files to this folder.
     """
-    from posenc.workbench import studies
+    from posenc.workbench import commands, studies
     from posenc.workbench.executors.processes import follow
     from posenc.workbench.store import Store
 
@@ -75,7 +75,11 @@ def run(
         _refuse_source(definition, source)
         selection: dict[str, Any] = {"panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
         request = studies.Request(preset=preset, data=_data(data), source=source, **selection)
-        return _train(definition, request, Store(out), yes, team, tensorboard)
+        confirm = partial(_confirmed, yes=yes)
+        done = commands.execute_request(
+            definition, request, Store(out), confirm=confirm, team=team, tensorboard=tensorboard
+        )
+        return done.exit_code if done else 1
 
 
 def report(
@@ -102,45 +106,14 @@ def report(
         data: Folder of real data. Default: $POSENC_DATA.
         out: The store.
     """
-    from posenc.workbench import studies
+    from posenc.workbench import commands, studies
     from posenc.workbench.store import Store
 
     _refuse_missing("analysis", "scipy", "statsmodels", "matplotlib", "jinja2")
     definition, store = studies.find(study), Store(out, create=False)
     request = studies.Request(preset=preset, panels=panels, data=_data(data), source=source)
     _refuse_source(definition, source)
-    specs = definition.stored(request, store)
-    status = _measure(definition, request, store, specs)
-    print(definition.page(request, store, specs, {}))
-    return status
-
-
-def _train(study: Any, request: Any, store: Any, yes: bool, team: ProcessGroup, tensorboard: Path | None) -> int:
-    """Execute the runs of a request and their measurements, then print the verdict and write the page."""
-    from posenc.workbench import runner
-    from posenc.workbench.provenance import cores
-
-    specs = study.plan(request, store)
-    todo = [spec for spec in specs if not store.finished(spec.identity)]
-    alone = request.device != "cpu" or team.size > 1  # One run after the other.
-    processes = 1 if alone else study.processes_that_fit(todo, cores())
-    executor = runner.pick(request.device, processes, team=team)
-    runs = f"{len(specs)} run{'' if len(specs) == 1 else 's'}"
-    print(f"{study.question} {runs} on {executor}, results in {store.root}.")
-    if not alone and processes < (possible := min(cores(), len(todo))):
-        print(f"Running {processes} at a time instead of {possible} (one per core): memory does not suffice for more.")
-    for line in study.announce(request, store, specs):  # Before the question, since remarks on the data may matter.
-        print(line)
-    if study.asks(request.preset) and todo and not _confirmed(study.estimate(todo, store, processes), yes):
-        print("Nothing was started.")
-        return 1
-    report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard)
-    team.leave()  # Releases the other processes if no run was left to execute.
-    status = _measure(study, request, store, specs)
-    for line in study.verdict(request, store, specs):
-        print(line)
-    print(study.page(request, store, specs, {spec.identity: sentence for spec, sentence in report.failed}))
-    return report.exit_code or status
+    return commands.report_request(definition, request, store).exit_code
 
 
 def _refuse_source(study: Any, source: Path | None) -> None:
@@ -157,19 +130,6 @@ def _confirmed(estimate: Any, yes: bool) -> bool:
     from posenc.workbench import runner
 
     return runner.confirm(estimate, yes, sys.stdin.isatty() and sys.stdout.isatty())
-
-
-def _measure(study: Any, request: Any, store: Any, specs: Any) -> int:
-    """Measure trained models and store the results; on the CPU unless their settings name a device."""
-    from posenc.workbench import runner
-    from posenc.workbench.provenance import cores
-
-    pending = study.measurements(request, store, specs)
-    if all(store.finished(spec.identity) for spec in pending):
-        return 0
-    print(f"Measuring {len(pending)} trained models.")
-    device, processes = pending[0].settings.get("device", "cpu"), study.processes_that_fit(specs, cores())
-    return runner.run(pending, store, runner.pick(device, processes)).exit_code
 
 
 def results(
