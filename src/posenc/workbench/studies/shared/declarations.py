@@ -35,7 +35,6 @@ class Preset:
         seeds: Seeds of every variant.
         panels: Names of the panels that it draws by default.
         asks: True to ask for confirmation before it starts, because it is long.
-        own: Further values of the study by name.
 
     Example:
         >>> from posenc.workbench import Preset
@@ -51,7 +50,6 @@ class Preset:
     seeds: Sequence[int]
     panels: Sequence[str]
     asks: bool = True
-    own: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
