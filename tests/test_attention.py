@@ -210,7 +210,7 @@ def test_under_a_transform_a_bias_goes_eager_and_has_its_gradient():
     [
         (
             {"q_pos": sequence(4)},
-            r"`q` has 5 tokens and its positions are 4\. Pass q_pos with one position a token, as sequence\(5\)",
+            r"`q` has 5 tokens and its positions are 4\. Pass q_pos with one position per token, as sequence\(5\)",
         ),
         ({"k_pos": sequence(6)}, r"`k` has 5 tokens and its positions are 6\. Pass k_pos .* as sequence\(5\)"),
         ({"k": draw(2, 4, 6, 4), "v": draw(2, 4, 6, 4)}, r"`k` has 6 tokens and its positions are 5\. Pass k_pos"),
@@ -228,7 +228,10 @@ def test_under_a_transform_a_bias_goes_eager_and_has_its_gradient():
             r"backend='flex' takes a scheme's own mask only; pass NoPE no `mask`, or backend='auto'",
         ),
         ({"scheme": RoPE(8)}, r"this RoPE acts on heads of width 8; these have 4 channels\. Build it for that width"),
-        ({"q_pos": torch.zeros(5, 2), "scheme": RoPE(4)}, r"RoPE here reads 1 axes a position; these positions have 2"),
+        (
+            {"q_pos": torch.zeros(5, 2), "scheme": RoPE(4)},
+            r"RoPE here reads 1 axes per position; these positions have 2",
+        ),
     ],
 )
 def test_bad_input(changes, sentence):

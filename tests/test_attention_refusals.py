@@ -39,7 +39,7 @@ def run(**other):
         (lambda: run(mask=torch.ones(6, 6).long(), scheme=ALiBi(4)), r"got torch\.int64\. Write mask\.bool\(\)"),
         (
             lambda: attention(**given(4), scheme=RoPE(12), q_pos=sequence(6), mask=torch.ones(4, 6, 6).bool()),
-            r"shape \(Q, K\) or \(B, H, Q, K\); got \(4, 6, 6\)\. For one a sample write mask\[:, None\], f",
+            r"shape \(Q, K\) or \(B, H, Q, K\); got \(4, 6, 6\)\. For one mask per sample write mask\[:, None\], f",
         ),
         (lambda: run(mask=torch.ones(6).bool()), r"`mask` has shape \(Q, K\) or \(B, H, Q, K\); got \(6,\)"),
         (lambda: run(q=torch.zeros(4, 6, 12)), r"`q` has shape \(B, H, tokens, channels\); got \(4, 6, 12\)"),
@@ -101,7 +101,7 @@ def test_mixed_devices(make, sentence):
     [
         (
             Sinusoid(12),
-            r"Sinusoid acts at embed, where attention does not look, so these positions would change nothing\. Instead "
+            r"Sinusoid acts at embed, where attention does not act, so these positions would change nothing\. Instead "
             r"add scheme\.embed\(scheme\.prepare\(pos\)\) to the tokens, and pass attention scheme=NoPE\(\)",
         ),
         (GridMerge(12, axes=2, literal=True), r"GridMerge acts at embed, where"),
@@ -123,7 +123,7 @@ def test_attention_takes_the_schemes_that_it_asks_and_nopes(kind):
     given = {"scheme": scheme, "q_pos": pos, "x": case.x()}
     left_alone = not scheme.claims.sites - {"embed", "mix"}
     if left_alone and scheme.claims.sites:
-        with pytest.raises(ValueError, match="where attention does not look"):
+        with pytest.raises(ValueError, match="where attention does not act"):
             attention(*case.qkv(scheme), **given)
     out = (attend_at if left_alone else attention)(*case.qkv(scheme), **given)
     plain = attention(*case.qkv(scheme), scheme=NoPE(), q_pos=pos)
@@ -133,7 +133,7 @@ def test_attention_takes_the_schemes_that_it_asks_and_nopes(kind):
 def test_a_mask_of_numbers_is_refused_of_prepared_positions_too():
     scheme, q, k, v = RoPE(12), *given().values()
     where = scheme.prepare(sequence(6))
-    with pytest.raises(ValueError, match=r"`mask` is True where a query may look at a key; got torch\.float32"):
+    with pytest.raises(ValueError, match=r"`mask` is True where a query may attend to a key; got torch\.float32"):
         attend(q, k, v, scheme, where, where, None, mask=torch.zeros(6, 6))
 
 

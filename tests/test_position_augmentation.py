@@ -1,4 +1,4 @@
-"""Positions drawn anew: order kept, every choice as likely, one draw a sample, tokens without a place left alone."""
+"""Positions drawn anew: order kept, every choice as likely, one draw a sample, tokens without a position left alone."""
 
 import itertools
 import math
@@ -55,7 +55,7 @@ def test_samples_of_different_lengths_draw_from_all_positions():
     alone = drawn.coords[1::2, 0, 0].double()
     assert float(alone.mean()) == pytest.approx(4, abs=5 * math.sqrt(60 / 9 / 4000))  # variance (81 - 1) / 12
     assert bool((drawn.coords[1::2, 1:, 0] == torch.arange(1, 5)).all()), (
-        "tokens without a place keep their coordinates"
+        "tokens without a position keep their coordinates"
     )
     assert bool((drawn.coords[::2, :, 0].diff(dim=1) > 0).all())
 
@@ -77,12 +77,12 @@ def test_batch_and_no_tokens(draw):
     marked = Positions(sequence(3).coords, torch.tensor([True, False, True]))
     assert torch.equal(draw(marked, 4).placed, marked.placed)
     assert draw(marked, 4).coords[:, 1].flatten().tolist() == [1] * 4
-    with pytest.raises(ValueError, match=r"positions are of 2 samples already; got batch=3\. Leave `batch` out"):
+    with pytest.raises(ValueError, match=r"positions have 2 samples already; got batch=3\. Leave `batch` out"):
         draw(Positions(torch.rand(2, 3, 2)), 3)
 
 
 def test_more_places_than_max_len_are_refused():
-    with pytest.raises(ValueError, match=r"9 different positions cannot be drawn from 8\. Use a larger max_len"):
+    with pytest.raises(ValueError, match=r"9 different positions cannot be drawn from 8\. Use a max_len of at least"):
         randomised(sequence(9), 8)
 
 
@@ -121,6 +121,6 @@ def test_flipped_changes_signs_of_whole_axes_alone():
 @pytest.mark.parametrize("wrong", [{"shift": -1}, {"jitter": 0.5}, {"rescale": 0}])
 def test_wrong_ranges_are_refused(wrong):
     with pytest.raises(
-        ValueError, match=r"move by up to `shift` >= 0 and stretch by up to `jitter` and `rescale` >= 1"
+        ValueError, match=r"are shifted by up to `shift` >= 0 and scaled by up to `jitter` >= 1 and `rescale` >= 1"
     ):
         augmented(sequence(3), **wrong)

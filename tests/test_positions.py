@@ -224,7 +224,7 @@ def test_values_are_looked_at_only_where_there_are_some():
         (lambda: Positions(torch.zeros(2, 1, dtype=torch.complex64)), r"real numbers; got torch\.complex64"),
         (
             lambda: Positions(torch.tensor([[0.0], [torch.inf], [torch.nan]])),
-            r"positions must be finite; 2 of 3 coordinates are NaN or infinite\. Tokens without a place take "
+            r"positions must be finite; 2 of 3 coordinates are NaN or infinite\. Tokens without a position take "
             r"placed=False",
         ),
         (
@@ -278,7 +278,7 @@ def test_bad_input(make, sentence):
         (lambda: Positions(torch.zeros(2, 3, 4, 1)), r"got \(2, 3, 4, 1\)"),
         (
             lambda: Positions(torch.zeros(3, 2), torch.ones(4, dtype=torch.bool)),
-            r"for each of the 3 tokens whether it has a place; got shape \(4,\)\. Give it shape \(3,\)",
+            r"for each of the 3 tokens whether it has a position; got shape \(4,\)\. Give it shape \(3,\)",
         ),
         (lambda: Positions(torch.zeros(2, 3, 1), torch.ones(5, 3, dtype=torch.bool)), r"Give it shape \(2, 3\)"),
         (

@@ -244,7 +244,7 @@ def attend(
     return scheme.transform(out, where_q, "o")
 
 
-def attend_openly(
+def attend_with_weights(
     q: Tensor,
     k: Tensor,
     v: Tensor,
@@ -466,7 +466,7 @@ def _refuse_idle(scheme: Scheme) -> None:
     if sites and not sites & ASKED:
         name, ways = type(scheme).__name__, " and ".join(way for site, way in ELSEWHERE.items() if site in sites)
         raise ValueError(
-            f"{name} acts at {' and '.join(sorted(sites))}, where attention does not look, so these positions would "
+            f"{name} acts at {' and '.join(sorted(sites))}, where attention does not act, so these positions would "
             f"change nothing. Instead {ways}, and pass attention scheme=NoPE()."
         )
 
@@ -476,11 +476,11 @@ def _refuse_mask(mask: Tensor | AttentionMask | None) -> None:
     if isinstance(mask, AttentionMask):
         return
     if mask is not None and mask.dtype != torch.bool:
-        raise ValueError(f"`mask` is True where a query may look at a key; got {mask.dtype}. Write mask.bool().")
+        raise ValueError(f"`mask` is True where a query may attend to a key; got {mask.dtype}. Write mask.bool().")
     if mask is not None and mask.dim() not in (2, 4):
         raise ValueError(
-            f"`mask` has shape (Q, K) or (B, H, Q, K); got {tuple(mask.shape)}. For one a sample write mask[:, None], "
-            "for one a head mask[None]."
+            f"`mask` has shape (Q, K) or (B, H, Q, K); got {tuple(mask.shape)}. For one mask per sample write "
+            "mask[:, None], for one per head mask[None]."
         )
 
 
@@ -497,7 +497,7 @@ def _refuse_unfit(
         if t.shape[-2] != pos.count:
             raise ValueError(
                 f"`{name}` has {t.shape[-2]} tokens and its positions are {pos.count}. "
-                f"Pass {name}_pos with one position a token, as sequence({t.shape[-2]})."
+                f"Pass {name}_pos with one position per token, as sequence({t.shape[-2]})."
             )
     if not readable(q):
         return  # a traced graph must not depend on the sizes and devices below

@@ -1,12 +1,12 @@
-"""Positions drawn anew for every training step, before any scheme sees them: what a network should not rely on.
+"""Position augmentation: random positions, shifts, scales and signs for each training step.
 
-    new = randomised(sequence(40), 2048, batch=128, generator=g)     # order kept, distances not
+    new = randomised(sequence(40), 2048, batch=128, generator=g)     # equal order, random distances
     new = augmented(pos, shift=1, jitter=1.2, rescale=2, generator=g)
     new = flipped(graph(edges), generator=g)                         # eigenvectors have no sign
 
-Each is a function of positions and a generator; evaluate with ``pos`` itself, or randomised too, as Ruoss et al. do.
-``batch`` draws for that many samples apart, and positions ``(N, P)`` become ``(batch, N, P)``; without it there is one
-draw for all. Tokens without a place keep their coordinates.
+The functions return new positions. With ``batch`` they draw separately for each sample, and positions ``(N, P)`` become
+``(batch, N, P)``. Without it one draw serves all samples. Tokens without a position keep their coordinates. For
+evaluation use ``pos`` itself, or random positions too, as Ruoss et al. do.
 """
 
 from __future__ import annotations
@@ -23,24 +23,37 @@ from posenc.positions import Positions, readable
 def randomised(
     pos: Positions, max_len: int, *, batch: int | None = None, generator: torch.Generator | None = None
 ) -> Positions:
-    """Coordinates replaced by a random increasing choice of whole numbers: ``p -> s_r(p)``, ``s_0 < s_1 < ..``.
+    """Randomized positions: replace coordinates by random integers in the same order, ``p -> s_r(p)``.
 
-    On each axis, ``r(p)`` is the rank of ``p`` among the sample's different coordinates, and ``s`` a uniform choice
-    without replacement of as many numbers of ``0 .. max_len - 1``, sorted. On ``sequence(n)`` that is Ruoss et al. 2023
-    (arXiv 2305.16843), with their L = max_len; rows and columns of a grid stay rows and columns.
+    On each axis ``r(p)`` is the rank of ``p`` among the R different coordinates of the sample, and ``s_0 < s_1 < ..``
+    are R integers drawn uniformly without replacement from ``0 .. max_len - 1``. Tokens in one row or column of a grid
+    stay in one row or column.
 
-    Raises ValueError where an axis has more than ``max_len`` different coordinates.
+    Args:
+        pos: positions.
+        max_len: number of integers to draw from; L of the paper.
+        batch: number of samples with separate draws; None for one draw.
+        generator: source of the random numbers; None for torch's default generator.
+
+    Returns:
+        The new positions.
+
+    Raises:
+        ValueError: more than ``max_len`` different coordinates on an axis.
+
+    References:
+        Ruoss et al. 2023, arXiv 2305.16843, for ``sequence(n)``.
     """
     coords, placed = _samples(pos, batch)
     rank, count = _ranks(coords, placed)
     if readable(count) and count.numel() and int(count.max()) > max_len:
         raise ValueError(
             f"{int(count.max())} different positions cannot be drawn from {max_len}. "
-            "Use a larger max_len: the longest text that the network is to read."
+            "Use a max_len of at least the longest text that the network will read."
         )
     draw = torch.rand(*count.shape, max_len, generator=generator, device=_device(generator)).to(coords.device)
     chosen = draw.argsort(-1).argsort(-1) < count[..., None]
-    increasing = chosen.logical_not().to(torch.uint8).argsort(dim=-1, stable=True)  # the chosen ones first, in order
+    increasing = chosen.logical_not().to(torch.uint8).argsort(dim=-1, stable=True)  # chosen integers first, in order
     new = increasing.gather(-1, rank.mT.clamp(max=max_len - 1)).mT
     kind = torch.promote_types(coords.dtype, torch.float32) if coords.is_floating_point() else coords.dtype
     return _moved(pos, coords, placed, new.to(kind), batch)
@@ -55,15 +68,28 @@ def augmented(
     batch: int | None = None,
     generator: torch.Generator | None = None,
 ) -> Positions:
-    """``p_a -> (p_a + u_a) j_a r``: all tokens of a sample moved and stretched together, around 0.
+    """Shift and scale all tokens of a sample together: ``p_a -> (p_a + u_a) j_a r`` on axis a.
 
-    shift: ``u_a ~ U(-shift, shift)`` for each axis, in units of ``pos``. jitter: ``ln j_a ~ U(-ln jitter, ln jitter)``
-    for each axis. rescale: ``ln r ~ U(-ln rescale, ln rescale)``, the same on all axes. Siméoni et al. 2025 (DINOv3,
-    arXiv 2508.10104), whose coordinates lie in [-1, 1], with rescale = 2.
+    Args:
+        pos: positions.
+        shift: largest shift, ``u_a ~ U(-shift, shift)`` for each axis, in units of ``pos``.
+        jitter: largest factor of one axis, ``ln j_a ~ U(-ln jitter, ln jitter)`` for each axis.
+        rescale: largest factor of all axes, ``ln r ~ U(-ln rescale, ln rescale)``.
+        batch: number of samples with separate draws; None for one draw.
+        generator: source of the random numbers; None for torch's default generator.
+
+    Returns:
+        The new positions.
+
+    Raises:
+        ValueError: a negative shift, or a factor below 1.
+
+    References:
+        Siméoni et al. 2025 (DINOv3), arXiv 2508.10104, with coordinates in [-1, 1] and rescale = 2.
     """
     if shift < 0 or min(jitter, rescale) < 1:
         raise ValueError(
-            "positions move by up to `shift` >= 0 and stretch by up to `jitter` and `rescale` >= 1, both ways; "
+            "positions are shifted by up to `shift` >= 0 and scaled by up to `jitter` >= 1 and `rescale` >= 1; "
             f"got shift={shift:g}, jitter={jitter:g}, rescale={rescale:g}."
         )
     coords, placed = _samples(pos, batch)
@@ -75,9 +101,18 @@ def augmented(
 
 
 def flipped(pos: Positions, *, batch: int | None = None, generator: torch.Generator | None = None) -> Positions:
-    """``p_a -> e_a p_a`` with a random sign ``e_a`` for each axis of each sample: for eigenvectors, ``graph(edges)``.
+    """Multiply each axis by a random sign, ``p_a -> e_a p_a``: for eigenvectors, as those of ``graph(edges)``.
 
-    Dwivedi et al. 2020, arXiv 2003.00982.
+    Args:
+        pos: positions.
+        batch: number of samples with separate draws; None for one draw.
+        generator: source of the random numbers; None for torch's default generator.
+
+    Returns:
+        The new positions.
+
+    References:
+        Dwivedi et al. 2020, arXiv 2003.00982.
     """
     coords, placed = _samples(pos, batch)
     draw = torch.randint(2, (len(coords), 1, pos.axes), generator=generator, device=_device(generator))
@@ -85,19 +120,19 @@ def flipped(pos: Positions, *, batch: int | None = None, generator: torch.Genera
 
 
 def _samples(pos: Positions, batch: int | None) -> tuple[Tensor, Tensor | None]:
-    """``coords (B, N, P)`` and ``placed (B, N)``, or ``(1, ..)`` for one draw."""
+    """Return ``coords (B, N, P)`` and ``placed (B, N)``, or ``(1, ..)`` for one draw."""
     coords = pos.coords if pos.coords.dim() == 3 else pos.coords[None]
     placed = pos.placed if pos.placed is None or pos.placed.dim() == 2 else pos.placed[None]
     samples = max(len(coords), 1 if placed is None else len(placed))
     if batch is not None and batch != samples and samples > 1:
-        raise ValueError(f"these positions are of {samples} samples already; got batch={batch}. Leave `batch` out.")
+        raise ValueError(f"these positions have {samples} samples already; got batch={batch}. Leave `batch` out.")
     samples = batch or samples
     placed = None if placed is None else placed.expand(samples, -1)
     return coords.expand(samples, -1, -1), placed
 
 
 def _ranks(coords: Tensor, placed: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Of each coordinate among its sample's and axis' different ones ``(B, N, P)``, and their number ``(B, P)``."""
+    """Return ranks among the different coordinates of an axis ``(B, N, P)``, and their number ``(B, P)``."""
     real = coords.double()
     if placed is not None:
         real = real.masked_fill(~placed[..., None], torch.inf)

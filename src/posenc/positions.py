@@ -85,7 +85,7 @@ class Positions:
             raise ValueError(f"`placed` is True or False for each token; got {self.placed.dtype}. Write placed.bool().")
         if self.placed is not None and not _fits(self.placed, shape):
             raise ValueError(
-                f"`placed` says for each of the {shape[-2]} tokens whether it has a place; "
+                f"`placed` says for each of the {shape[-2]} tokens whether it has a position; "
                 f"got shape {tuple(self.placed.shape)}. Give it shape {shape[:-1]}."
             )
         if self.lattice is not None and self.placed is None and math.prod(self.lattice) != shape[-2]:
@@ -240,7 +240,7 @@ def _refuse_not_finite(coords: Tensor) -> None:
     bad = int((~torch.isfinite(coords)).sum())
     raise ValueError(
         f"positions must be finite; {bad} of {coords.numel()} coordinates are NaN or infinite. "
-        "Tokens without a place take placed=False and any finite coordinate."
+        "Tokens without a position take placed=False and any finite coordinate."
     )
 
 

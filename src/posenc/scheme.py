@@ -547,7 +547,7 @@ class Scheme(nn.Module, abc.ABC):
             )
         if axes is not None and pos.axes != axes:
             raise ValueError(
-                f"{name} here reads {axes} axes a position; these positions have {pos.axes}. "
+                f"{name} here reads {axes} axes per position; these positions have {pos.axes}. "
                 f"Build it for axes={pos.axes} if it can, or choose another scheme: posenc list --axes {pos.axes}"
             )
         own = next(itertools.chain(self.parameters(), self.buffers()), None) if readable(pos.coords) else None

@@ -1,7 +1,7 @@
-"""A scheme named in text or JSON, and built for the model at hand.
+"""Schemes as text or JSON: parsing, and construction with the sizes of a model.
 
 parse("RoPE(pairing='half')") -> Specification("RoPE", {"pairing": "half"})
-build(specification, {"head_dim": 32, "dim": 64})    # what the model knows, where the options do not say
+build(specification, {"head_dim": 32, "dim": 64})    # sizes of the model, for arguments that the text does not give
 """
 
 from __future__ import annotations
@@ -18,20 +18,27 @@ from posenc.scheme import Scheme
 from posenc.schemes import catalogue
 
 FARTHER = 0.25
-"""How much less alike than the nearest name another one may be and still be meant."""
+"""Largest difference in similarity from the nearest name, for another name to be suggested too."""
 
 
 class Specification(msgspec.Struct, frozen=True):
-    """A scheme's class name and the constructor arguments that somebody chose."""
+    """Class name of a scheme and some of its constructor arguments."""
 
     scheme: str
     options: dict[str, Any] = {}
 
 
 def parse(text: str) -> Specification:
-    """``Name`` or ``Name(option=value, ..)`` with literal values; names are matched without regard to case or hyphens.
+    """Parse ``Name`` or ``Name(option=value, ..)`` with literal values.
 
-    Raises ValueError with the nearest name for one that nobody has, and for text of another form.
+    Args:
+        text: the text. Case, hyphens and underscores of the name are ignored.
+
+    Returns:
+        Class name and arguments.
+
+    Raises:
+        ValueError: an unknown name, with the nearest known names; or text of another form.
     """
     try:
         node = ast.parse(text.strip(), mode="eval").body
@@ -55,7 +62,7 @@ def parse(text: str) -> Specification:
 
 
 def find(name: str) -> type[Scheme]:
-    """The scheme of that name. Raises ValueError with the nearest names otherwise."""
+    """Return the scheme class of a name. Raises ValueError with the nearest names if there is none."""
     schemes = catalogue()
     plain = {_plain(known): scheme for known, scheme in schemes.items()}
     if _plain(name) in plain:
@@ -64,7 +71,7 @@ def find(name: str) -> type[Scheme]:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """The sentence for a name that nobody has: the nearest known ones, or where all encodings are."""
+    """Make the error message for an unknown name, with the nearest known names."""
     plain = {_plain(other): other for other in known}
     found = difflib.get_close_matches(_plain(name), plain, 3, 0.5)
     alike = [difflib.SequenceMatcher(None, match, _plain(name)).ratio() for match in found]
@@ -74,9 +81,18 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
 
 
 def build(specification: Specification, known: Mapping[str, Any]) -> Scheme:
-    """The scheme with its options; other constructor arguments come from ``known`` where it has them.
+    """Build a scheme from a specification.
 
-    Raises ValueError for an option that it does not take, one of a wrong type, and an argument that nobody gave.
+    Args:
+        specification: class name and arguments.
+        known: values of further constructor arguments, such as ``head_dim``. Arguments that the class does not have
+            are ignored; those of the specification take precedence.
+
+    Returns:
+        The scheme.
+
+    Raises:
+        ValueError: an argument that the class does not have or of another type, or a missing argument.
     """
     kind = find(specification.scheme)
     parameters = inspect.signature(kind).parameters
@@ -105,7 +121,7 @@ def build(specification: Specification, known: Mapping[str, Any]) -> Scheme:
 
 
 def _of_another_type(kind: type[Scheme], options: Mapping[str, Any]) -> str:
-    """The first option whose value is not of the type that the constructor asks for, if that can be told."""
+    """Describe the first option whose value has another type than the constructor's annotation; "" if there is none."""
     wanted = get_type_hints(kind.__init__)
     for name, value in options.items():
         try:
@@ -118,12 +134,12 @@ def _of_another_type(kind: type[Scheme], options: Mapping[str, Any]) -> str:
 
 
 def signature(kind: type[Scheme]) -> str:
-    """A scheme's constructor as one reads it: ``(head_dim: int, *, of: int | None = None)``."""
+    """Return the signature of a scheme's constructor as text: ``(head_dim: int, *, of: int | None = None)``."""
     return str(inspect.signature(kind, eval_str=True)).removesuffix(" -> None")
 
 
 def per_layer(specification: Specification, known: Mapping[str, Any]) -> Callable[[int], Scheme]:
-    """A factory ``layer -> scheme`` that shares one scheme or makes one a layer, as the scheme claims."""
+    """Make a factory ``layer -> scheme``: one scheme for all layers, or one per layer if the scheme claims that."""
     first = build(specification, known)
 
     def schemes(layer: int) -> Scheme:

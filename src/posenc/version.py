@@ -1,3 +1,3 @@
-"""The version of posenc: one line, read by the build and by every stored result."""
+"""The version of posenc, read by the build and stored with every result."""
 
 __version__ = "0.1.0.dev0"

@@ -145,7 +145,7 @@ def test_layers_take_their_own_scheme_and_pictures_their_own_positions():
         (lambda: Attention(nn.MultiheadAttention(12, 3, add_bias_kv=True), NoPE()), r"bias_k and add_zero_attn cannot"),
         (
             lambda: Attention(nn.MultiheadAttention(12, 3, add_zero_attn=True), NoPE()),
-            r"keys that are no token have no",
+            r"keys that are not tokens have no",
         ),
         (
             lambda: multihead(nn.Linear(2, 2), NoPE()),
@@ -159,7 +159,7 @@ def test_layers_take_their_own_scheme_and_pictures_their_own_positions():
         ),
         (
             lambda: Attention(nn.MultiheadAttention(4, 1), NoPE())(*[torch.zeros(3, 1, 4)] * 3, is_causal=True),
-            r"is_causal says what attn_mask is; pass that mask too",
+            r"is_causal only describes attn_mask; pass that mask too",
         ),
         (
             lambda: Attention(nn.MultiheadAttention(4, 1), NoPE(), positions=lambda n: grid(2, 2))(

@@ -86,14 +86,14 @@ def test_every_kind_of_rotation_in_both_spellings(spelling, inside, length, want
         ),
         (
             {"rope_theta": 1e4, "rope_scaling": {"type": "linear", "factor": 2, "mrope_section": [1, 2]}},
-            r"a rotation of the kind 'linear' has no 'mrope_section': whether it matters is not known",
+            r"a rotation of the kind 'linear' has a key 'mrope_section', which posenc does not know",
         ),
-        ({"rope_parameters": {"rope_theta": 1e4, "factor": 2.0}}, r"of the kind 'default' has no 'factor'"),
+        ({"rope_parameters": {"rope_theta": 1e4, "factor": 2.0}}, r"of the kind 'default' has a key 'factor', which"),
         ({"rope_parameters": {"rope_theta": 1e4, "rope_type": "linear"}}, r"of the kind 'linear' needs 'factor'"),
         ({"rope_parameters": {"rope_theta": 1e4, "rope_type": "yarn"}}, r"of the kind 'yarn' needs 'factor'"),
         (
             {"rope_parameters": {"rope_theta": 1e4, "rope_type": "llama3", "rope_thetas": 2}},
-            r"of the kind 'llama3' has no 'rope_thetas': whether it matters is not known",
+            r"of the kind 'llama3' has a key 'rope_thetas', which posenc does not know",
         ),
         (
             {"rope_parameters": {"full_attention": {"rope_theta": 1e4}, "sliding_attention": {"rope_theta": 1e4}}},
@@ -113,7 +113,7 @@ def test_every_kind_of_rotation_in_both_spellings(spelling, inside, length, want
         ),
         (
             {"rope_theta": 1e4, "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
-            r"kind 'dynamic' depends on how long the text is: pass length=\.\., of the longest one",
+            r"kind 'dynamic' depends on the length of the text: pass length=\.\., that of the longest text",
         ),
     ],
 )
@@ -137,7 +137,7 @@ def test_a_configuration_that_is_not_understood_is_refused_by_name(options, sent
 )
 def test_what_is_said_of_a_rotation_beside_its_dictionary_is_refused_by_name(name, value):
     assert configured(config(rope_theta=500.0, **{name: None})).theta == configured(config(rope_theta=500.0)).theta
-    with pytest.raises(ValueError, match=rf"says {name}=.*: whether it matters is not known\. Build"):
+    with pytest.raises(ValueError, match=rf"says {name}=.*, which posenc does not know\. Build"):
         configured(config(rope_theta=500.0, **{name: value}))
 
     class Declared:
@@ -146,7 +146,7 @@ def test_what_is_said_of_a_rotation_beside_its_dictionary_is_refused_by_name(nam
         hidden_size, num_attention_heads, rope_theta = 16, 2, 500.0
 
     setattr(Declared, name, property(lambda self: value))
-    with pytest.raises(ValueError, match=rf"says {name}=.*: whether it matters is not known"):
+    with pytest.raises(ValueError, match=rf"says {name}=.*, which posenc does not know"):
         configured(Declared())
 
 
@@ -209,7 +209,7 @@ def test_a_value_inside_the_dictionary_that_does_not_parse_is_refused_under_its_
         ("rope_theta", INFINITE, "a finite number above 1"),
         ("rope_theta", 10**400, "a finite number above 1"),
         ("rotary_pct", 0, "a number above 0 and at most 1"),
-        ("rotary", False, "true where a model turns queries and keys"),
+        ("rotary", False, "true where a model rotates queries and keys"),
     ],
 )
 def test_a_value_that_does_not_parse_is_refused_under_its_key(name, value, needed):

@@ -203,13 +203,13 @@ def test_what_is_not_of_its_kind_is_refused(name, sentence):
 @pytest.mark.parametrize(
     ("name", "options", "sentence"),
     [
-        ("Llama", {"rope_ratio": 50}, r"says rope_ratio=50: whether it matters is not known"),
-        ("Llama", {"rotary_pct": 0.25}, r"turns 16 channels by other angles than its configuration describes"),
-        ("Falcon", {"alibi": True}, r"says rotary=False, and rotary is true where a model turns queries and keys"),
+        ("Llama", {"rope_ratio": 50}, r"says rope_ratio=50, which posenc does not know"),
+        ("Llama", {"rotary_pct": 0.25}, r"rotates 16 channels by other angles than its configuration describes"),
+        ("Falcon", {"alibi": True}, r"says rotary=False, and rotary is true where a model rotates queries and keys"),
         (
             "GraniteSWA",
             {"layer_rope_theta": [1e4, 20.0]},
-            r"says layer_rope_theta=\[.*: whether it matters is not known",
+            r"says layer_rope_theta=\[.*, which posenc does not know",
         ),
     ],
 )
@@ -223,7 +223,7 @@ def test_what_would_turn_otherwise_than_its_own_is_refused(name, options, senten
 def test_a_model_that_does_not_ask_the_part_that_would_be_replaced_is_refused():
     transformers = pytest.importorskip("transformers")
     model = transformers.GraniteSWAForCausalLM(transformers.GraniteSWAConfig(**SMALL, pad_token_id=0))
-    with pytest.raises(ValueError, match=r"turns by model\.rotary_embs\.0 too, beside its `rotary_emb`"):
+    with pytest.raises(ValueError, match=r"also rotates by model\.rotary_embs\.0, besides its `rotary_emb`"):
         llama(model, RoPE(16, pairing="half"))
 
 

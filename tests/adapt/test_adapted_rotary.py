@@ -104,7 +104,7 @@ def test_which_channels_turn_together_is_found_by_trying(monkeypatch, rotary, pa
     other = Pairs(rotary(theta(20.0, d)))
     other.load_state_dict(model.state_dict(), strict=False)
     torch.testing.assert_close(model(x, ids), other(x, ids), atol=1e-5, rtol=1e-5)
-    with pytest.raises(ValueError, match=rf"turns channels 2i and 2i \+ 1 of {d} .* pairing=\"interleaved\"\)"):
+    with pytest.raises(ValueError, match=rf"rotates channels 2i and 2i \+ 1 of {d} .* pairing=\"interleaved\"\)"):
         llama(model, RoPE(d, of=8, pairing="half"))
 
 
@@ -112,7 +112,7 @@ def test_which_channels_turn_together_is_found_by_trying(monkeypatch, rotary, pa
 def test_a_model_that_turns_otherwise_than_its_configuration_says_is_refused_and_left_as_it_is(told):
     theirs = TheirRotary(theta(500.0))
     model = Speaker(theirs, config(**told))
-    with pytest.raises(ValueError, match=r"turns 8 channels by other angles than its configuration describes"):
+    with pytest.raises(ValueError, match=r"rotates 8 channels by other angles than its configuration describes"):
         llama(model)
     assert model.rotary_emb is theirs
     llama(model, RoPE(8, base=500.0, pairing="half"))
@@ -137,7 +137,7 @@ def test_frequencies_that_a_model_has_rounded_are_still_its_own(dtype):
 def test_a_model_with_more_rotations_than_would_be_replaced_is_refused():
     model = Speaker(TheirRotary(theta(500.0)), config(rope_theta=500.0))
     model.others = nn.ModuleList([TheirRotary(theta(20.0))])
-    with pytest.raises(ValueError, match=r"Speaker turns by others\.0 too, beside its `rotary_emb`"):
+    with pytest.raises(ValueError, match=r"Speaker also rotates by others\.0, besides its `rotary_emb`"):
         llama(model, RoPE(8, pairing="half"))
 
 
@@ -159,7 +159,7 @@ def test_a_model_that_remembers_long_texts_is_asked_without_leaving_a_trace():
     x, ids = torch.randn(1, 128, 16), torch.arange(128)[None]
     before = model(x, ids)
     slow = model.rotary_emb.inv_freq.clone()
-    with pytest.raises(ValueError, match=r"turns channels i and i \+ 4"):
+    with pytest.raises(ValueError, match=r"rotates channels i and i \+ 4"):
         llama(model, RoPE(8))
     assert torch.equal(model.rotary_emb.inv_freq, slow)
     llama(model, length=128)
@@ -180,7 +180,7 @@ def test_a_model_that_remembers_long_texts_is_asked_without_leaving_a_trace():
         ),
         (
             lambda: llama(Speaker(TheirRotary(theta(9.0))), RoPE(8)),
-            r"turns channels i and i \+ 4 of 8 by one angle .* this RoPE maps them otherwise\. For RoPE write",
+            r"rotates channels i and i \+ 4 of 8 by one angle .* this RoPE maps them otherwise\. For RoPE write",
         ),
         (lambda: llama(Speaker(TheirRotary(theta(9.0, 4))), RoPE(8, pairing="half")), r"channels i and i \+ 2 of 4"),
         (lambda: llama(Speaker(TheirRotary(theta(9.0))), Shaw(8, 2)), r"Shaw acts at bias, value_bias too"),

@@ -74,7 +74,7 @@ def test_patches_without_a_place_have_none_beside_a_class_token():
     [
         (
             lambda: vision_transformer(nn.Linear(2, 2), Sinusoid(8)),
-            r"Linear has no table `pos_embed` beside a `patch_emb",
+            r"Linear has no table `pos_embed` or no `patch_emb",
         ),
         (
             lambda: vision_transformer(Viewer(dynamic_img_size=True), Sinusoid(8)),
@@ -83,7 +83,7 @@ def test_patches_without_a_place_have_none_beside_a_class_token():
         (lambda: vision_transformer(Viewer(), RoPE(8)), r"table is added to its tokens .* RoPE acts at k, q too"),
         (
             lambda: vision_transformer(Viewer(), Sinusoid(12, axes=2)),
-            r"table has 7 rows of width 8: 1 for tokens without a place .* Sinusoid makes 6 rows of width 12",
+            r"table has 7 rows of width 8: 1 for tokens without a position, .* Sinusoid makes 6 rows of width 12",
         ),
         (lambda: vision_transformer(Viewer(), Sinusoid(8), pos=sequence(5)), r"makes 5 rows of width 8"),
         (

@@ -67,7 +67,7 @@ def test_new_makes_a_file_and_leaves_what_is_there(
     assert "cannot name a Python file" in capsys.readouterr().err
 
 
-PREPARE = 'raise NotImplementedError("prepare: make the rows here, zero for tokens without a place (pos.placed)")'
+PREPARE = 'raise NotImplementedError("prepare: make the rows here, zero for tokens without a position (pos.placed)")'
 DEFINE = 'raise NotImplementedError("define_embed: the formula for one position, loops allowed, float64")'
 ROWS = "rows = pos.precise().to(pos.table_dtype).expand(*pos.coords.shape[:-1], self.dim)\n        return rows"
 FIXES = [

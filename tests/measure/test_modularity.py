@@ -133,22 +133,22 @@ def test_pair_auc_counts_pairs() -> None:
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: modularity(weights(signed=True), MODULES), r"of weights of at least 0; the least is -\d.*signed=True"),
+        (lambda: modularity(weights(signed=True), MODULES), r"weights of at least 0; the smallest is -\d.*signed=True"),
         (lambda: modularity(torch.zeros(8, 8), MODULES), "not all 0"),
         (lambda: modularity(weights().triu(), MODULES), "differ from their transpose"),
         (lambda: modularity(weights()[:4], MODULES), r"\(N, N\); got \(4, 8\)"),
         (lambda: modularity(weights() * torch.nan, MODULES), "Did training diverge"),
         (lambda: modularity(weights(), MODULES[:7]), "each of 8 tokens belongs to one module; got 7"),
-        (lambda: segregation(weights(signed=True), MODULES), "segregation is of weights of at least 0"),
+        (lambda: segregation(weights(signed=True), MODULES), "segregation needs weights of at least 0"),
         (lambda: segregation(weights(), ["a"] * 8), r"two modules or more.*got \[8\]"),
-        (lambda: segregation(weights(), list("abcdefgh")), r"one of two tokens or more"),
+        (lambda: segregation(weights(), list("abcdefgh")), r"one of them with two tokens or more"),
         (lambda: segregation(1 - torch.eye(2).repeat_interleave(4, 0).repeat_interleave(4, 1), [0] * 4 + [1] * 4),
-         "divides by the weight inside a module"),
+         "divides by the mean weight inside each module"),
         (lambda: pair_auc(weights(), list("abcdefgh")), "of 28 pairs 0 are alike"),
         (lambda: similarity(torch.ones(4, 4).fill_diagonal_(0)), "equally far from each other"),
         (lambda: adjusted_rand([0, 1], [0, 1, 1]), "each of 2 tokens belongs to one module; got 3"),
         (lambda: adjusted_rand([0], [0]), "partitions agree on pairs of tokens; got 1 of them"),
-        (lambda: detect_modules(weights(), neighbours=8), "8 tokens have 1 to 7 neighbors each; got neighbours=8"),
+        (lambda: detect_modules(weights(), neighbors=8), "8 tokens have 1 to 7 neighbors each; got neighbors=8"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_measured_is_refused(call, told) -> None:
@@ -166,7 +166,7 @@ def test_planted_modules_are_found(sizes) -> None:
     assert adjusted_rand(found, modules) > 0.97
     assert torch.bincount(found).tolist()[0] == max(sizes)
     assert torch.equal(found, detect_modules(token_distances(table)))
-    few = detect_modules(token_distances(table), neighbours=1)
+    few = detect_modules(token_distances(table), neighbors=1)
     assert int(few.max()) + 1 > len(sizes)
     noise = [
         adjusted_rand(detect_modules(token_distances(normal(len(modules), 10, seed=s))), modules) for s in range(5)
@@ -186,7 +186,7 @@ def test_small_modules_are_kept_apart_where_all_similarities_at_once_merge_them(
 
 def test_tokens_that_nobody_joins_are_modules_of_their_own() -> None:
     away = torch.tensor([[0.0], [1.0], [1.9], [2.7], [50.0]])
-    assert detect_modules(token_distances(away), neighbours=1).tolist() == [1, 2, 0, 0, 3]
+    assert detect_modules(token_distances(away), neighbors=1).tolist() == [1, 2, 0, 0, 3]
 
 
 def test_adjusted_rand_is_its_definition_over_pairs() -> None:

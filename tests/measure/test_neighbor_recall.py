@@ -92,11 +92,9 @@ def test_the_residual_tells_a_grid_from_a_folded_one_and_from_noise() -> None:
 
 
 def test_truths_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="one row a token: 8 are needed; got 49"):
+    with pytest.raises(ValueError, match="one row per token: 8 are needed; got 49"):
         neighbor_recall(normal(8, 3), places())
-    with pytest.raises(
-        ValueError, match=r"neighbors are given for every two tokens, as a boolean matrix \(N, N\); got \(4, 5\)"
-    ):
+    with pytest.raises(ValueError, match=r"neighbors of all tokens form a boolean matrix \(N, N\); got \(4, 5\)"):
         neighbor_recall(normal(4, 3), torch.ones(4, 5, dtype=torch.bool))
     with pytest.raises(ValueError, match="no two tokens are neighbors"):
         neighbor_recall(normal(4, 3), torch.eye(4, dtype=torch.bool))

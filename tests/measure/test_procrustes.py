@@ -132,7 +132,7 @@ def test_rows_that_are_all_alike_have_no_disparity(rows) -> None:
 def test_tables_that_cannot_be_compared_are_refused() -> None:
     with pytest.raises(ValueError, match=r"one shape; got \(4, 6\) and \(4, 8\)"):
         procrustes_distance(normal(4, 6), normal(4, 8))
-    with pytest.raises(ValueError, match="one row of real numbers a token"):
+    with pytest.raises(ValueError, match="one row of real numbers per token"):
         aligned(normal(2, 4, 6), normal(2, 4, 6))
     with pytest.raises(ValueError, match="Did training diverge"):
         procrustes_distance(normal(4, 6) / 0, normal(4, 6))

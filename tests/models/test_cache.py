@@ -77,7 +77,7 @@ def test_a_refusal_leaves_the_cache_as_it_was():
     for wrong, sentence in (
         ({"tokens": tokens[:, :3]}, r"Learned starts at 0 and stops at 6; position 7 was asked for"),
         ({"tokens": tokens[:, :1], "pos": sequence(1, start=9)}, r"position 9 was asked for"),
-        ({"tokens": tokens[:, :2], "pos": sequence(1)}, r"there are 2 tokens a sample and 1 positions"),
+        ({"tokens": tokens[:, :2], "pos": sequence(1)}, r"there are 2 tokens per sample and 1 positions"),
         ({"tokens": torch.tensor([[VOCABULARY]])}, r"the vocabulary has tokens 0 to 10"),
     ):
         with pytest.raises(ValueError, match=sentence):

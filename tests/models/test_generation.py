@@ -194,7 +194,7 @@ def test_where_the_next_token_stands_must_be_known():
     model, tokens = model_of(NoPE()), some_tokens(1, 4)
     for pos in (Positions(torch.zeros(4, 2)), Positions(torch.zeros(4, 1), torch.tensor([True, True, True, False]))):
         cache = in_runs(model, tokens, [4], pos)[1]
-        with pytest.raises(ValueError, match=r"where the next tokens stand is not known"):
+        with pytest.raises(ValueError, match=r"the positions of the next tokens are unknown"):
             extend(model, tokens[:, :1], cache)
     with pytest.raises(ValueError, match=r"this cache holds no tokens yet"):
         _ = Cache().pos
@@ -244,7 +244,7 @@ def test_a_window_wider_than_a_range_is_refused_before_anything_is_said(monkeypa
     def going_on(prompt, count, window, pos=None):
         return generate(model, prompt, count, window=window, pos=pos, temperature=0)
 
-    prompt, wide = some_tokens(1, 5), r"a window of {} tokens would hold some that stand {} apart, and the schemes of"
+    prompt, wide = some_tokens(1, 5), r"a window of {} tokens would hold tokens at a distance of {}, and the schemes of"
     for refused, where in (
         ({"prompt": prompt, "count": 15, "window": 20}, (20, 18)),
         ({"prompt": prompt, "count": 15, "window": 14}, (14, 13)),
@@ -256,7 +256,7 @@ def test_a_window_wider_than_a_range_is_refused_before_anything_is_said(monkeypa
             going_on(**refused)
     for axes, last in ((2, True), (1, False)):
         pos = Positions(torch.zeros(5, axes), torch.tensor([True] * 4 + [last]))
-        with pytest.raises(ValueError, match=r"where the next tokens stand is not known"):
+        with pytest.raises(ValueError, match=r"the positions of the next tokens are unknown"):
             generate(model_of(NoPE()), prompt, 3, pos=pos, temperature=0)
     assert said == []
     assert going_on(prompt, 9, 20).shape == (1, 9)  # no token of it is beyond the range

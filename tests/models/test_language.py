@@ -225,10 +225,10 @@ def test_every_parameter_learns_and_a_few_steps_lower_the_loss():
         (lambda: model_of(RoPE(10)), r"RoPE acts on heads of width 10 and the language model's have 12"),
         (lambda: model_of(Sinusoid(12)), r"rows of width 12 and the language model adds them to tokens of width 48"),
         (lambda: model_of(PEG(48)), r"PEG mixes a token with those around it, and a causal model must not see"),
-        (lambda: model_of(NoPE())(some_tokens(1, 3), sequence(4)), r"there are 3 tokens a sample and 4 positions"),
+        (lambda: model_of(NoPE())(some_tokens(1, 3), sequence(4)), r"there are 3 tokens per sample and 4 positions"),
         (
             lambda: model_of(NoPE())(some_tokens(1, 3), documents=torch.zeros(2, dtype=torch.long)),
-            r"there are 3 tokens a sample and 2 positions|2 document numbers",
+            r"there are 3 tokens per sample and 2 positions|2 document numbers",
         ),
         (
             lambda: model_of(NoPE())(some_tokens(3, 3), Positions(torch.zeros(2, 3, 1))),

@@ -85,7 +85,7 @@ def test_what_is_refused() -> None:
     for given, at in ((x[..., :1], pos), (x, pos[:, :5])):
         with pytest.raises(ValueError, match="reads 2 features of each point"):
             model(NoPE())(given, Positions(at))
-    with pytest.raises(ValueError, match="every point of a cloud has a place"):
+    with pytest.raises(ValueError, match="every point of a cloud has a position"):
         model(NoPE())(x, Positions(pos, torch.arange(9) > 0))
     with pytest.raises(ValueError, match="reads 1 axes"):
         model(Sinusoid(24, axes=1))(x, Positions(pos))

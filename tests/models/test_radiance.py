@@ -335,7 +335,7 @@ def test_what_does_not_fit_is_refused():
         Radiance(Field(Coordinates(3), FieldConfig(outputs=4)), RadianceConfig())
     with pytest.raises(ValueError, match="got 2 axes"):
         Radiance(Field(Sinusoid(8, axes=2), FieldConfig(outputs=16)), RadianceConfig())
-    with pytest.raises(ValueError, match="at least one feature, hidden unit, section a ray and degree"):
+    with pytest.raises(ValueError, match="at least one feature, hidden unit, section per ray and degree"):
         RadianceConfig(samples=0)
     with pytest.raises(ValueError, match=r"the first density is above 0; got fine=0, cells=32, first=0\."):
         RadianceConfig(first=0.0)

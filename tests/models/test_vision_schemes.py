@@ -110,7 +110,7 @@ def test_a_scheme_changes_what_a_model_says():
     [
         ("SCPE", {"project": None}, r"SCPE makes rows of width 3 and the model adds them to tokens of width 64"),
         ("GridRotate(head_dim=16)", {}, r"GridRotate acts on heads of width 16 and the model's have 32. Build it for"),
-        ("Sinusoid(axes=3, dim=66)", {}, r"Sinusoid here reads 3 axes a position; these positions have 2"),
+        ("Sinusoid(axes=3, dim=66)", {}, r"Sinusoid here reads 3 axes per position; these positions have 2"),
         ("PEG", {"view": "counted"}, r"PEG looks at neighbors on a full grid of 2 axes; these positions have latt"),
         ("ALiBi(heads=3)", {}, r"this ALiBi is built for 3 heads and meets 2"),
     ],

@@ -238,7 +238,7 @@ def test_a_token_without_a_place_has_no_bias_on_either_side(scheme):
         (lambda: KERPLELog(4, 0), r"KERPLELog reads at least one axis; got axes=0"),
         (lambda: KERPLEPower(0), r"a rate and a power for each of its query heads, at least one; got heads=0"),
         (lambda: FIRE(4, threshold=0.0), r"a positive threshold; got heads=4, hidden=32, threshold=0\. The paper's"),
-        (lambda: ALiBi(4).prepare(grid(2, 2)), r"ALiBi here reads 1 axes a position; these positions have 2"),
+        (lambda: ALiBi(4).prepare(grid(2, 2)), r"ALiBi here reads 1 axes per position; these positions have 2"),
         (
             lambda: T5Bias(4).prepare(Positions(torch.tensor([[0.5]]))),
             r"T5Bias counts in whole positions; position 0\.5 lies between two",

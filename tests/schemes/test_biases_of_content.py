@@ -80,7 +80,7 @@ def test_fox_is_the_papers_matrix():
 
 
 def test_padding_forgets_nothing():
-    """Left padding without a place, masked off: the rest is as it is alone."""
+    """Left padding without a position, masked off: the rest is as it is alone."""
     scheme, x = FoX(6, 3).double(), draw(1, 9, 6, seed=3)
     q, k, v = draw(3, 1, 3, 9, 4)
     placed = torch.arange(9) >= 4

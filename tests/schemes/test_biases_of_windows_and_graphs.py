@@ -139,7 +139,7 @@ def test_two_graphs_in_one_batch_are_one_union():
             lambda: SwinBias(4, (7, 0)),
             r"a window of at least 1 on each axis, as \(7, 7\); got heads=4, window=\(7, 0\)",
         ),
-        (lambda: SwinBias(4, (7, 7)).prepare(sequence(7)), r"SwinBias here reads 2 axes a position"),
+        (lambda: SwinBias(4, (7, 7)).prepare(sequence(7)), r"SwinBias here reads 2 axes per position"),
         (lambda: LogCPB(4, ()), r"LogCPB needs heads >= 1, hidden >= 1 and a window .* window=\(\)"),
         (lambda: LogCPB(4, (7, 7)).moved((7,)), r"this LogCPB has windows of 2 axes, each >= 1; got \(7,\)"),
         (lambda: GraphDistance(4, [(0, 5)], nodes=3), r"3 nodes are numbered from 0 to 2, .* got numbers from 0 to 5"),

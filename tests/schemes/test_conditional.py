@@ -105,7 +105,7 @@ def test_shifted_positions_of_a_grid_change_nothing():
         (lambda: PEG(0), r"convolves dim >= 1 channels over 1 to 3 axes; got dim=0, axes=2"),
         (lambda: PEG(3, axes=4), r"1 to 3 axes; got dim=3, axes=4"),
         (lambda: PEG(3, kernel=2), r"kernel has a middle, so its side is odd; got 2\. The paper's is 3"),
-        (lambda: PEG(3).prepare(sequence(4)), r"PEG here reads 2 axes a position; these positions have 1"),
+        (lambda: PEG(3).prepare(sequence(4)), r"PEG here reads 2 axes per position; these positions have 1"),
         (
             lambda: PEG(3).prepare(Positions(torch.rand(4, 2))),
             r"neighbors on a full grid of 2 axes; these positions have lattice=None\. Use grid\(h, w\), or",

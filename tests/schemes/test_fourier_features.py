@@ -184,7 +184,7 @@ def test_siren_keeps_its_angles_in_bfloat16_and_far_away():
         (lambda: power_law(0, 1), r"count >= 1 and p >= 0; got 0 and 1"),
         (lambda: SIREN(0), r"at least one sine of at least one axis; got dim=0, axes=1"),
         (lambda: SIREN(4, omega_0=0), r"omega_0 is a positive number; got 0\. The paper's is 30"),
-        (lambda: SIREN(4, 2).prepare(Positions(torch.zeros(1, 3))), r"SIREN here reads 2 axes a position"),
+        (lambda: SIREN(4, 2).prepare(Positions(torch.zeros(1, 3))), r"SIREN here reads 2 axes per position"),
     ],
 )
 def test_bad_input(make, sentence):

@@ -146,7 +146,7 @@ def test_seeds_and_nothing_else_decide_the_orientation():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"head_dim": 5}, r"GridPE turns 3 waves of 2 axes together, 6 channels; got head_dim=5. Use 6 or more."),
+        ({"head_dim": 5}, r"GridPE rotates 6 channels together, by 3 waves of 2 axes; got head_dim=5. Use 6 or more."),
         ({"head_dim": 12}, r"2 groups of 6 channels.*takes 4. Use head_dim=24, extent=6.59"),
         ({"head_dim": 12, "axes": 0}, "at least one axis and one head; got axes=0"),
         ({"head_dim": 12, "heads": 0}, "heads=0"),

@@ -60,7 +60,7 @@ SENTENCES = [
         lambda: at(HashGrid(2, 4, table_size=16), [-0.5, 0]),
         r"HashGrid is defined from 0 to 1 on axis 0; position -0\.5",
     ),
-    (lambda: at(DenseGrid(2, 4), [0.5]), r"DenseGrid here reads 2 axes a position; these positions have 1"),
+    (lambda: at(DenseGrid(2, 4), [0.5]), r"DenseGrid here reads 2 axes per position; these positions have 1"),
     (
         lambda: MultiResolutionGrid(2, (4, 8)).load_tcnn(torch.zeros(8)),
         r"belong to its own vertices\. Build MultiResolutionGrid\(\.\., convention='tcnn'",
@@ -77,11 +77,11 @@ SENTENCES = [
     ),
     (
         lambda: weight_levels(DenseGrid(2, 4).prepare(Positions(torch.zeros(5, 2))), torch.ones(3, 1)),
-        r"one a level for each point, \(\.\., N, L\); got shape \(3, 1\) for points \(5,\)\. As coarse_to_fine",
+        r"one per level and point, \(\.\., N, L\); got shape \(3, 1\) for points \(5,\)\. As coarse_to_fine",
     ),
     (
         lambda: weight_levels(DenseGrid(2, 4).prepare(Positions(torch.zeros(5, 2))), torch.tensor(0.5)),
-        r"weights are one a level, shape \(L,\), .* got shape \(\) for points \(5,\)",
+        r"weights are one per level, shape \(L,\), .* got shape \(\) for points \(5,\)",
     ),
 ]
 

@@ -72,10 +72,10 @@ def test_the_generator_decides():
             r"groups of equal size; got dim=6, axes=3, groups=2\. Use group",
         ),
         (lambda: LearnableFourier(5, axes=2, groups=2), r"got dim=5, axes=2, groups=2"),
-        (lambda: LearnableFourier(6, features=7), r"a cosine and a sine a direction, so `features` is even"),
+        (lambda: LearnableFourier(6, features=7), r"a cosine and a sine per direction, so `features` is even"),
         (lambda: LearnableFourier(6, hidden=0), r"hidden >= 1; got features=64, hidden=0"),
         (lambda: LearnableFourier(6, gamma=0), r"so gamma > 0; got 0\."),
-        (lambda: LearnableFourier(6).prepare(grid(2, 2, 2)), r"reads 2 axes a position; these positions have 3"),
+        (lambda: LearnableFourier(6).prepare(grid(2, 2, 2)), r"reads 2 axes per position; these positions have 3"),
     ],
 )
 def test_bad_input(make, sentence):

@@ -204,14 +204,17 @@ def test_a_token_without_a_place_is_not_turned():
         (lambda: RoPE(-2), r"RoPE rotates pairs of channels.*got -2\. Use 2\."),
         (
             lambda: RoPE(12, of=8),
-            r"turns 12 channels of 8; `of` is the larger: RoPE\(8, of=12\)",
+            r"rotates 12 of 8 channels; `of` is the width: RoPE\(8, of=12\)",
         ),
-        (lambda: RoPE(8, frequencies=geometric(3)), r"turns 4 pairs .* got shape \(3,\)\. Pass a tensor of 4 numbers"),
+        (
+            lambda: RoPE(8, frequencies=geometric(3)),
+            r"rotates 4 pairs .* got shape \(3,\)\. Pass a tensor of 4 numbers",
+        ),
         (lambda: RoPE(2, frequencies=torch.tensor([torch.nan])), r"frequencies must be finite; got \[nan\]"),
-        (lambda: RoPE(8).prepare(grid(2, 2)), r"RoPE here reads 1 axes a position; these positions have 2"),
+        (lambda: RoPE(8).prepare(grid(2, 2)), r"RoPE here reads 1 axes per position; these positions have 2"),
         (
             lambda: turned(RoPE(8), torch.zeros(1, 1, 3, 12), sequence(3)),
-            r"of=8\) turns heads of that width, not 12: change `of`",
+            r"of=8\) rotates heads of that width, not of 12: change `of`",
         ),
         (
             lambda: RoPE(8).out_dim,

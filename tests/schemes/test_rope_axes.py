@@ -216,7 +216,7 @@ def test_what_is_relative_is_so_on_a_grid_moved_anywhere(make):
         ),
         (lambda: AxialRoPE(12, bands=(6, 6)), r"`bands` share 6 pairs among 2 axes, each at least 1; got \(6, 6\)"),
         (lambda: AxialRoPE(12, order=(0, 0)), r"`order` names each of 2 axes once, as \(0, 1\); got \(0, 0\)"),
-        (lambda: AxialRoPE(12).prepare(sequence(3)), r"reads 2 axes a position; these positions have 1"),
+        (lambda: AxialRoPE(12).prepare(sequence(3)), r"reads 2 axes per position; these positions have 1"),
         (lambda: MixedRoPE(10, 2), r"a multiple of 2 \* axes; got axes=2, heads=2, head_dim=10\. Use head_dim=12"),
         (lambda: AxialRoPE(13), r"an even head_dim; got axes=2, head_dim=13\. Use head_dim=16"),
         (lambda: AxialRoPE(2), r"1 pairs of channels do not divide among 2 axes\. Use head_dim=4\."),

@@ -186,7 +186,7 @@ def test_dropping_the_oldest_tokens_of_a_cache_is_moving_the_others(make):
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: VORoPE(12, "kq"), r"written in this order, as at='qkvo'; got at='kq'"),
+        (lambda: VORoPE(12, "kq"), r"in this order, as at='qkvo'; got at='kq'"),
         (lambda: VORoPE(11), r"`head_dim` must be even; got 11\. Use 12\."),
         (lambda: XPos(11, 60), r"`head_dim` must be even; got 11\. Use 12\."),
         (lambda: XPos(12, 0.0), r"extent, scale_base and gamma above 0; got 0, 512 and 0\.4\. The paper's are"),

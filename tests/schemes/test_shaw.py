@@ -159,7 +159,7 @@ def test_a_token_without_a_place_has_no_bias_and_is_seen_by_all():
     [
         (lambda: Shaw(0, 4), r"Shaw needs head_dim >= 1 and max_distance >= 0; got head_dim=0, max_distance=4"),
         (lambda: Shaw(12, -1), r"max_distance >= 0; got head_dim=12, max_distance=-1"),
-        (lambda: Shaw(12, 4).prepare(grid(2, 2)), r"Shaw here reads 1 axes a position; these positions have 2"),
+        (lambda: Shaw(12, 4).prepare(grid(2, 2)), r"Shaw here reads 1 axes per position; these positions have 2"),
         (
             lambda: Shaw(12, 4).prepare(Positions(torch.tensor([[1.0], [2.5]]))),
             r"Shaw counts in whole positions; position 2\.5 lies between two\. Round them, or use a scheme for real",

@@ -120,7 +120,7 @@ def test_far_positions_keep_their_phase_in_float32():
         (lambda: Sinusoid(18, axes=2), r"each of 2 axes .* multiple of 4; got 18\. Use 16\."),
         (lambda: Sinusoid(0), r"multiple of 2; got 0\. Use 2\."),
         (lambda: Sinusoid(12, base=0), r"base of a geometric schedule is positive; got 0\. The papers use 10000"),
-        (lambda: Sinusoid(12).prepare(grid(2, 2)), r"reads 1 axes a position; these positions have 2\. Build it for"),
+        (lambda: Sinusoid(12).prepare(grid(2, 2)), r"reads 1 axes per position; these positions have 2\. Build it for"),
         (lambda: Sinusoid(12)(torch.zeros(3)), r"Sinusoid is not called like a layer: use attention\("),
     ],
 )

@@ -157,7 +157,7 @@ def test_a_token_without_a_place_has_a_row_of_zeros_whatever_its_coordinate(kind
             r"Random starts at 0 and stops at 4; position -1 was asked for\. Move them there, pos \+ 1,",
         ),
         (lambda: Random(3, 5).prepare(Positions(torch.tensor([[0.5]]))), r"position 0\.5 lies between two"),
-        (lambda: Learned(3, 5).prepare(grid(2, 2)), r"Learned here reads 1 axes a position; these positions have 2"),
+        (lambda: Learned(3, 5).prepare(grid(2, 2)), r"Learned here reads 1 axes per position; these positions have 2"),
         (
             lambda: CausalNoPE(0),
             r"divides the logits by `temperature`, which must be positive and finite; got 0\. The paper's",
@@ -166,7 +166,7 @@ def test_a_token_without_a_place_has_a_row_of_zeros_whatever_its_coordinate(kind
         (lambda: CausalNoPE(math.nan), r"must be positive and finite; got nan"),
         (lambda: CausalNoPE(math.inf), r"must be positive and finite; got inf"),
         (lambda: CausalNoPE(2, literal=True), r"temperature 0\.01 of the authors' code; got temperature=2 as well"),
-        (lambda: CausalNoPE().prepare(grid(2, 2)), r"CausalNoPE here reads 1 axes a position"),
+        (lambda: CausalNoPE().prepare(grid(2, 2)), r"CausalNoPE here reads 1 axes per position"),
         (lambda: NoPE().out_dim, r"NoPE embeds nothing: it acts at no site\. Ask first"),
     ],
 )

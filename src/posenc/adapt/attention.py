@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from posenc.adapt.compatibility import refuse_sites
-from posenc.attention import attend, attend_openly
+from posenc.attention import attend, attend_with_weights
 from posenc.positions import Positions, as_positions, readable, sequence
 from posenc.scheme import Scheme
 
@@ -51,7 +51,7 @@ class Attention(nn.Module):
         super().__init__()
         refuse_sites(scheme, {"q", "k", "v", "o", "bias", "value_bias", "mask"}, "nn.MultiheadAttention attends")
         if module.bias_k is not None or module.add_zero_attn:
-            raise ValueError("keys that are no token have no position: bias_k and add_zero_attn cannot be adapted.")
+            raise ValueError("keys that are not tokens have no position: bias_k and add_zero_attn cannot be adapted.")
         if scheme.head_width not in (None, module.head_dim):
             raise ValueError(
                 f"{type(scheme).__name__} acts on heads of width {scheme.head_width} and the module's have "
@@ -101,13 +101,13 @@ class Attention(nn.Module):
         pair, kept = self.scheme.relate(where_q, where_k), self.scheme.keep(k, where_k)
         q, k, v = (t.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for t in self._projected(q, k, v))
         if is_causal and attn_mask is None:
-            raise ValueError("is_causal says what attn_mask is; pass that mask too, or use a causal scheme.")
+            raise ValueError("is_causal only describes attn_mask; pass that mask too, or use a causal scheme.")
         mask = _seen(attn_mask, key_padding_mask[None] if alone and key_padding_mask is not None else key_padding_mask,
                      self.num_heads)  # fmt: skip
         dropout = self.module.dropout if self.training else 0.0
         weights = None
         if need_weights or dropout:
-            out, weights = attend_openly(
+            out, weights = attend_with_weights(
                 q, k, v, self.scheme, where_q, where_k, pair, kept=kept, mask=mask, dropout=dropout
             )
         else:

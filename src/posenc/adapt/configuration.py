@@ -70,13 +70,13 @@ def configured(config: Any, *, length: int | None = None, pairing: Pairing = "ha
     if strange or missing:
         raise ValueError(
             f"a rotation of the kind {kind!r} "
-            + (f"has no {strange[0]!r}: whether it matters is not known." if strange else f"needs {missing[0]!r}.")
+            + (f"has a key {strange[0]!r}, which posenc does not know." if strange else f"needs {missing[0]!r}.")
             + " Build the scheme yourself and pass it: llama(model, scheme)."
         )
     if kind in ("dynamic", "longrope") and length is None:
         raise ValueError(
-            f"a rotation of the kind {kind!r} depends on how long the text is: pass length=.., of the longest one. "
-            "Keys that are cached stay right only under one length."
+            f"a rotation of the kind {kind!r} depends on the length of the text: pass length=.., that of the "
+            "longest text. Cached keys are valid for one length only."
         )
     known = {"trained": trained, "extended": extended, "length": length, "part": part}
     return RoPE(turning, of=head, frequencies=read(turning // 2, float(base), given, known), pairing=pairing)
@@ -87,7 +87,7 @@ def _head_dim(config: Any) -> int:
     if head is None and (width is None or heads is None):
         raise ValueError(
             "this configuration does not say how wide a head is: it has neither head_dim nor both hidden_size and "
-            "num_attention_heads. For a model of several parts pass the configuration of the one that turns."
+            "num_attention_heads. For a model of several parts pass the configuration of the part that rotates."
         )
     return int(head or width // heads)
 

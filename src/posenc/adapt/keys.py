@@ -62,7 +62,7 @@ OUTSIDE = {
     "partial_rotary_factor": SHARE, "rotary_pct": SHARE, "rotary_dim": COUNT,
     # keys that do not concern angles: ALiBi instead of a rotation, pairs of channels (which are measured), layers
     # without a rotation, and internal keys of transformers
-    "rotary": Value("true where a model turns queries and keys", lambda value: value is True),
+    "rotary": Value("true where a model rotates queries and keys", lambda value: value is True),
     "rope_interleave": FLAG, "qk_rope_head_dim": COUNT, "no_rope_layers": ANYTHING, "no_rope_layer_interval": ANYTHING,
     "default_rope_type": ANYTHING, "ignore_keys_at_rope_validation": ANYTHING,
 }  # fmt: skip
@@ -118,6 +118,6 @@ def refuse_strange(config: Any) -> None:
             checked(name, value, OUTSIDE[name])
         elif value is not None and not callable(value):
             raise ValueError(
-                f"this configuration says {name}={value!r}: whether it matters is not known. "
+                f"this configuration says {name}={value!r}, which posenc does not know. "
                 "Build the scheme yourself and pass it: llama(model, scheme)."
             )

@@ -137,7 +137,7 @@ def _refuse_other_rotations(model: nn.Module, places: list[Any]) -> None:
     more = [name for name, part in model.named_modules() if type(part) in kinds and not any(part is f for f in found)]
     if more:
         raise ValueError(
-            f"{type(model).__name__} turns by {more[0]} too, beside its `rotary_emb`, and would go on to turn by it. "
+            f"{type(model).__name__} also rotates by {more[0]}, besides its `rotary_emb`, and would still do so. "
             "Models with one rotation for all layers are adapted here."
         )
 
@@ -187,9 +187,9 @@ def _refuse_other_angles(module: Any, kind: Kind, rope: RoPE, length: int) -> No
         if bool(((ours - theirs).abs() <= allowed).all()):
             return
     raise ValueError(
-        f"the `rotary_emb` of {type(module).__name__} turns {kind.turning} channels by other angles than its "
-        "configuration describes, so something there is not known here. Build the scheme that turns as the model does "
-        f'and pass it: llama(model, RoPE({kind.turning}, .., pairing="{kind.pairs}")).'
+        f"the `rotary_emb` of {type(module).__name__} rotates {kind.turning} channels by other angles than its "
+        "configuration describes, so posenc does not know this rotation. Build the scheme that rotates as the "
+        f'model does and pass it: llama(model, RoPE({kind.turning}, .., pairing="{kind.pairs}")).'
     )
 
 
@@ -234,7 +234,7 @@ def _joined(a: Tensor, b: Tensor, layout: Layout) -> Tensor:
 def _refuse_other_turns(rotary: Rotary) -> None:
     """Refuses a scheme whose map at q or k is not the rotation that the model computes from cosines and sines."""
     scheme, (d, pairs, numbers) = rotary.scheme, rotary.kind
-    refuse_sites(scheme, {"q", "k"}, "a model of Llama's kind turns q and k")
+    refuse_sites(scheme, {"q", "k"}, "a model of Llama's kind rotates q and k")
     width = scheme.head_width or d
     generator = torch.Generator().manual_seed(0)
     x, ids = torch.randn(1, 4, 3, max(width, d), generator=generator), torch.tensor([[0, 1, 7]])
@@ -251,7 +251,7 @@ def _refuse_other_turns(rotary: Rotary) -> None:
     if not all(same):
         together = f"i and i + {d // 2}" if pairs == "half" else "2i and 2i + 1"
         raise ValueError(
-            f"this model turns channels {together} of {d} by one angle for q and k and all heads, and this "
+            f"this model rotates channels {together} of {d} by one angle for q and k and all heads, and this "
             f"{type(scheme).__name__} maps them otherwise. For RoPE write RoPE({d}, of={max(width, d)}, "
             f'pairing="{pairs}").'
         )

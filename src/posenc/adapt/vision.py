@@ -60,7 +60,7 @@ def vision_transformer(model: Model, scheme: Scheme, *, pos: Positions | None = 
     table, patches = getattr(model, "pos_embed", None), getattr(model, "patch_embed", None)
     if not isinstance(table, Tensor) or patches is None:
         raise ValueError(
-            f"{type(model).__name__} has no table `pos_embed` beside a `patch_embed`: no ViT of timm's kind."
+            f"{type(model).__name__} has no table `pos_embed` or no `patch_embed`, so it is no ViT of timm's kind."
         )
     if getattr(model, "dynamic_img_size", False):
         raise ValueError("this ViT interpolates its table to each image: build it with dynamic_img_size=False.")
@@ -72,7 +72,7 @@ def vision_transformer(model: Model, scheme: Scheme, *, pos: Positions | None = 
     if table.shape[-2] != prefix + pos.count or table.shape[-1] != scheme.out_dim:
         raise ValueError(
             f"the model's table has {table.shape[-2]} rows of width {table.shape[-1]}: {prefix} for tokens without a "
-            f"place and the rest for patches. {type(scheme).__name__} makes {pos.count} rows of width {scheme.out_dim}."
+            f"position, others for patches. {type(scheme).__name__} makes {pos.count} rows of width {scheme.out_dim}."
         )
     if pos.batched:
         raise ValueError("a ViT has one table for all images: positions (N, P) and placed (N,), not one per image.")

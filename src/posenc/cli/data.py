@@ -75,7 +75,7 @@ def _puzzles(
     from posenc.workbench.tasks import latin_squares
 
     if (read is None) == (to is None):
-        raise ValueError("say one thing: --to FILE makes puzzles, --read FILE.csv checks those you have.")
+        raise ValueError("pass either --to FILE, which makes puzzles, or --read FILE.csv, which checks yours.")
     if read is not None:
         puzzles = latin_squares.read_csv(read, rule)
         counts = {f"{kind}-vector": int((puzzles.kind == kind).sum()) for kind in (1, 2, 3)}
@@ -93,7 +93,7 @@ def _recordings(path: Path | None, to: Path | None, drop: bool, blocks: int | No
     from posenc.workbench.tasks import recordings
 
     if path is None:
-        raise ValueError("say what to read: posenc data recordings --read FILE")
+        raise ValueError("name the file to read: posenc data recordings --read FILE")
     loaded = recordings.read_recordings(path, drop=drop)
     if blocks is not None:
         loaded = recordings.cut_into_blocks(loaded, blocks, gap)
@@ -129,6 +129,8 @@ def _fetch(read: Path | None, to: Path | None, subjects: int) -> int:
     from posenc.workbench.tasks import brain, images
 
     if read is not None:
-        raise ValueError("development-fmri is fetched; to learn from images that you have: posenc run masked DIR")
+        raise ValueError(
+            "development-fmri is downloaded, so --read has no use here. To use your own images: posenc run masked DIR"
+        )
     print(brain.download_development_fmri(to or images.cache_folder() / "development-fmri", subjects))
     return 0

@@ -178,7 +178,7 @@ class MyScheme(Scheme):
 
     def prepare(self, pos: Positions) -> torch.Tensor:
         self._take(pos)  # Raises ValueError for positions that the claims exclude.
-        raise NotImplementedError("prepare: make the rows here, zero for tokens without a place (pos.placed)")
+        raise NotImplementedError("prepare: make the rows here, zero for tokens without a position (pos.placed)")
 
     def embed(self, where: torch.Tensor) -> torch.Tensor:
         return where

@@ -90,13 +90,13 @@ class Case:
         return f"{self.kind.__name__}({'..' if self.instance is not None else words})"
 
     def make(
-        self, seed: int = 0, *, randomise: bool = True, dtype: torch.dtype = torch.float64, held: bool = True
+        self, seed: int = 0, *, randomize: bool = True, dtype: torch.dtype = torch.float64, held: bool = True
     ) -> Scheme:
         """Make a new scheme.
 
         Args:
             seed: seed of the initialization and of the random parameters.
-            randomise: whether to change all parameters randomly, because a table of zeros would hide errors.
+            randomize: whether to change all parameters randomly, because a table of zeros would hide errors.
             dtype: dtype of the parameters.
             held: whether a scheme that draws at every ``prepare`` always uses the draw number ``seed``.
 
@@ -115,7 +115,7 @@ class Case:
             if self.instance is not None and seed and callable(reset):
                 reset()  # another draw of the instance, because claims in expectation are means over draws
             scheme = scheme.to(dtype)
-            if randomise:
+            if randomize:
                 with torch.no_grad():
                     for parameter in scheme.parameters():
                         trend = torch.linspace(0.5, 2, max(parameter.numel(), 1), dtype=dtype)[: parameter.numel()]
@@ -135,20 +135,20 @@ class Case:
     @functools.cached_property
     def claims(self) -> Claims:
         """Claims of the scheme."""
-        return self.make(randomise=False).claims
+        return self.make(randomize=False).claims
 
     @functools.cached_property
     def faults(self) -> Mapping[str, str]:
         """Checks that the scheme is known to fail, each with the reason."""
         try:
-            return self.make(randomise=False).faults
+            return self.make(randomize=False).faults
         except Exception:  # every check reports the error itself
             return {}
 
     @functools.cached_property
     def heads(self) -> int:
         """Number of heads of the inputs: 4, or the smallest number that the scheme accepts."""
-        scheme, pos = self.make(randomise=False), self.positions(1)
+        scheme, pos = self.make(randomize=False), self.positions(1)
 
         def takes(heads: int) -> bool:
             q, k, v = self.qkv(scheme, 1, batch=1, heads=heads)
@@ -159,7 +159,7 @@ class Case:
     @functools.cached_property
     def input_dim(self) -> int:
         """Width of the block's input: 12, or a size of the scheme's own tensors that it accepts."""
-        scheme, pos = self.make(randomise=False), self.positions(1)
+        scheme, pos = self.make(randomize=False), self.positions(1)
         where = scheme.prepare(pos)
 
         def takes(width: int) -> bool:
@@ -173,7 +173,7 @@ class Case:
     @functools.cached_property
     def unit(self) -> Tensor:
         """Step between test positions, per axis or one for all: 1, or less if the claimed range is too short."""
-        scheme = self.make(randomise=False)
+        scheme = self.make(randomize=False)
         limits = scheme.claims.limits()
         steps = [
             1.0 if each is None or each[1] - each[0] + 1 >= ROOM else (each[1] - each[0]) / ROOM for each in limits

@@ -1,4 +1,4 @@
-"""Checks of kinds of positions: batches, permutations, one or no token, tokens without a place, other keys."""
+"""Checks of kinds of positions: batches, permutations, one or no token, tokens without a position, other keys."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def no_token_and_one_token_work(case: Case) -> None:
 
 
 def tokens_without_a_place_are_neutral(case: Case) -> None:
-    """Tokens without a place have zero rows, identity maps and no bias, and their coordinates have no effect."""
+    """Tokens without a position have zero rows, identity maps and no bias, and their coordinates have no effect."""
     scheme, pos = case.make(), case.positions()
     if "mix" in scheme.claims.sites:
         _a_class_token_stays_out(case, scheme, pos)
@@ -91,22 +91,22 @@ def tokens_without_a_place_are_neutral(case: Case) -> None:
         moved = scheme.transform(q, where, site)
         if moved.shape == q.shape and scheme.claims.isometric:
             worst = largest_difference(moved[:, :, ~placed], q[:, :, ~placed])
-            require(worst <= EXACT, f"a token without a place is mapped at {site}: it changed by {worst:.1e}.")
+            require(worst <= EXACT, f"a token without a position is mapped at {site}: it changed by {worst:.1e}.")
     if "embed" in scheme.claims.sites:
         size = float(scheme.embed(where)[~placed].detach().abs().max())
-        require(size == 0, f"a token without a place is embedded as a row of size {size:.1e}; it must be zero.")
+        require(size == 0, f"a token without a position is embedded as a row of size {size:.1e}; it must be zero.")
     pair = scheme.relate(where, where)
     bias = scheme.bias(*case.qkv(scheme)[:2], scheme.keep(case.x(), where), pair, scheme.mask(pair))
     if bias is not None:
         bias = bias.detach().expand(2, case.heads, pos.count, pos.count)
         size = max(float(bias[..., ~placed, :].abs().max()), float(bias[..., ~placed].abs().max()))
-        require(size == 0, f"a pair with a token without a place has a bias of {size:.1e}; it must be 0.")
+        require(size == 0, f"a pair with a token without a position has a bias of {size:.1e}; it must be 0.")
     for batched in (False, True):
         here, there = (_batched(p) if batched else p for p in (marked, elsewhere))
         before, after = case.effects(scheme, here), case.effects(scheme, there)
         for name, effect in before.items():
             worst = largest_difference(after[name], effect)
-            require(worst <= EXACT, f"{name} changed by {worst:.1e} when tokens without a place were moved.")
+            require(worst <= EXACT, f"{name} changed by {worst:.1e} when tokens without a position were moved.")
 
 
 def grouped_and_cross_attention_agree_with_plain(case: Case) -> None:
@@ -153,7 +153,7 @@ def packed_documents_equal_separate_ones(case: Case) -> None:
         worst = largest_difference(together[:, :, document], alone)
         require(
             worst <= EXACT,
-            f"a document packed beside another differs from itself alone by {worst:.1e}: read `attn_mask`.",
+            f"a document packed with another differs from the document alone by {worst:.1e}: read `attn_mask`.",
         )
 
 
@@ -192,15 +192,15 @@ def backends_agree(case: Case) -> None:
 
 
 def _a_class_token_stays_out(case: Case, scheme: Scheme, pos: Positions) -> None:
-    """A token without a place before a grid is not mixed, and does not change the mixed rows of the grid."""
+    """A token without a position before a grid is not mixed, and does not change the mixed rows of the grid."""
     coords = torch.cat([pos.coords[:1], pos.coords])
     placed = torch.arange(pos.count + 1) > 0
     x = case.x(pos.count + 1)
     mixed = scheme.mix(x, scheme.prepare(Positions(coords, placed, pos.lattice)))
     worst = largest_difference(mixed[:, :1], x[:, :1])
-    require(worst <= EXACT, f"a token without a place is mixed: it changed by {worst:.1e}.")
+    require(worst <= EXACT, f"a token without a position is mixed: it changed by {worst:.1e}.")
     worst = largest_difference(mixed[:, 1:], scheme.mix(x[:, 1:], scheme.prepare(pos)))
-    require(worst <= EXACT, f"a token without a place changes the mixed rows of others by {worst:.1e}.")
+    require(worst <= EXACT, f"a token without a position changes the mixed rows of others by {worst:.1e}.")
 
 
 def _batched(pos: Positions) -> Positions:

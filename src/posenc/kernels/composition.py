@@ -119,8 +119,8 @@ def translation_of(parts: Sequence[Scheme], said: Translation | None) -> Transla
         follows = "expected" if "expected" in claimed else "exact"
     if follows is None and said is None:
         raise ValueError(
-            f"whether {' and '.join(type(part).__name__ for part in parts)} are relative together does not follow from "
-            "their claims: they act on the same queries, values or rows. Pass translation='exact', 'expected' or "
+            f"the translation claim of {' and '.join(type(part).__name__ for part in parts)} together does not follow "
+            "from their claims: they act on the same queries, values or rows. Pass translation='exact', 'expected' or "
             "'none', and let posenc.check measure it."
         )
     if follows is not None and said is not None:
@@ -153,7 +153,7 @@ def refuse_no_schemes(name: str, parts: Sequence[Any]) -> None:
 
 def refuse_two_kept(*_: Tensor) -> Tensor:
     """Raise ValueError, because two parts of a sum return values from ``keep``."""
-    raise ValueError("two parts of this sum keep something of each key's input, and a cache has place for one.")
+    raise ValueError("two parts of this sum return values from `keep`, and a cache stores one such value per key.")
 
 
 def combined_effect(how: Callable[[Tensor, Tensor], Tensor], effects: Iterable[Tensor | None]) -> Tensor | None:

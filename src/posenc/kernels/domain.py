@@ -153,7 +153,7 @@ Weighed = TypeVar("Weighed", Points, Waves)
 def weight_levels(where: Weighed, weights: Tensor | Sequence[float]) -> Weighed:
     """Weight the levels of a grid, or the directions of Fourier features.
 
-    For coarse-to-fine training: ``embed(weigh(prepare(pos), coarse_to_fine(progress, levels)))``.
+    For coarse-to-fine training: ``embed(weight_levels(prepare(pos), coarse_to_fine(progress, levels)))``.
 
     Args:
         where: prepared positions of a grid or of Fourier features.
@@ -175,7 +175,7 @@ def weight_levels(where: Weighed, weights: Tensor | Sequence[float]) -> Weighed:
     aligned = zip(weights.shape[-2::-1], points[::-1], strict=False)
     if not weights.dim() or any(own not in (1, count) and count != 1 for own, count in aligned):
         raise ValueError(
-            "weights are one a level, shape (L,), or one a level for each point, (.., N, L); got shape "
+            "weights are one per level, shape (L,), or one per level and point, (.., N, L); got shape "
             f"{tuple(weights.shape)} for points {tuple(points)}. As coarse_to_fine(progress, L)."
         )
     return where._replace(weights=weights)

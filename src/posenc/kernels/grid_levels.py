@@ -145,7 +145,7 @@ def tcnn_growth(base_resolution: int, per_level_scale: float, levels: int) -> tu
     if math.log2(base_resolution) + (levels - 1) * float(step) >= 31:
         raise ValueError(
             f"{levels} levels from {base_resolution} on, each {per_level_scale:g} times as fine as the one before, end "
-            "with more than 2^31 vertices an axis. Use fewer levels, or a smaller per_level_scale."
+            "with more than 2^31 vertices per axis. Use fewer levels, or a smaller per_level_scale."
         )
     powers = (np.float32(2.0 ** float(np.float32(level) * step)) for level in range(levels))
     return tuple(float(power * np.float32(base_resolution)) for power in powers)

@@ -54,7 +54,7 @@ def lon_lat(pos: Positions, unit: Unit) -> tuple[Tensor, Tensor]:
 
 
 def masked_rows(rows: Tensor, pos: Positions) -> Tensor:
-    """Convert rows ``(.., N, dim)`` to ``pos.table_dtype``, with zeros for tokens without a place."""
+    """Convert rows ``(.., N, dim)`` to ``pos.table_dtype``, with zeros for tokens without a position."""
     rows = rows.to(pos.table_dtype)
     return rows if pos.placed is None else rows * pos.placed[..., None]
 

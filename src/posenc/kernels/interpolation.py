@@ -66,13 +66,13 @@ def refuse_unknown(axes: int, features: int, interpolation: str) -> None:
 def rows_at(
     table: Float[Tensor, "rows F"], where: Points, levels: Sequence[Level], interpolation: Interpolation
 ) -> Float[Tensor, "*B N LF"]:
-    """Compute the weighted rows of all levels, concatenated level by level; zeros for points without a place."""
+    """Compute the weighted rows of all levels, concatenated level by level; zeros for points without a position."""
     y = interpolate(table, where.unit, levels, interpolation)
     if where.weights is not None:
         if where.weights.shape[-1] != len(levels):
             raise ValueError(
                 f"this grid has {len(levels)} levels, and a weight for each of them is needed; got shape "
-                f"{tuple(where.weights.shape)}. As weigh(points, coarse_to_fine(progress, {len(levels)}))."
+                f"{tuple(where.weights.shape)}. As weight_levels(points, coarse_to_fine(progress, {len(levels)}))."
             )
         y = y * where.weights[..., None].to(y.dtype)
     y = y.flatten(-2)

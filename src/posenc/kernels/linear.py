@@ -3,7 +3,7 @@
     y = x W^T + b;   dx = g W,   dW = g^T x,   db = sum g
     f = act(x W_1^T + b_1) W_2^T + b_2
 
-torch uses MKL for float32 products. On processors of other makers than Intel, MKL runs its AVX2 code. oneDNN, which is
+torch uses MKL for float32 products. On processors that are not from Intel, MKL runs its AVX2 code. oneDNN, which is
 part of torch, runs AVX-512 code there (``benchmarks/encoder.py`` measures the speedup). On other devices, for other
 dtypes and small sizes, and while compiling, these functions call ``functional.linear``.
 """

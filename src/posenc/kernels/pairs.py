@@ -1,4 +1,4 @@
-"""Query-key pairs: distances between positions, masks of pairs with a place, and sums over keys.
+"""Query-key pairs: distances between positions, masks of pairs with a position, and sums over keys.
 
 ``Pairs`` stores the positions, O(Q + K) memory, and computes values of pairs on demand. Attention divides it into runs
 of queries, so that the (Q, K) bias of a long sequence is never stored. FlexAttention reads single pairs.
@@ -59,23 +59,23 @@ class Pairs(NamedTuple):
         return torch.linalg.vector_norm(differences, dim=0)  # its gradient at 0 is 0
 
     def placed(self) -> Tensor | None:
-        """Return True for pairs in which both tokens have a place; None if all do."""
+        """Return True for pairs in which both tokens have a position; None if all do."""
         return both_placed(self.q, self.k)
 
     def neutral(self, bias: Tensor) -> Tensor:
-        """Return ``bias (.., Q, K)`` with 0 for pairs in which the query or the key has no place."""
+        """Return ``bias (.., Q, K)`` with 0 for pairs in which the query or the key has no position."""
         placed = self.placed()
         return bias if placed is None else bias.where(placed, 0)
 
     def before(self) -> Tensor:
-        """Return True where the key stands at or before the query, or one of them has no place."""
+        """Return True where the key stands at or before the query, or one of them has no position."""
         before, placed = self.distance() <= 0, self.placed()
         return before if placed is None else before | ~placed
 
-    def of_seen_before(self, values: Tensor, attn_mask: Tensor | None, *, placed: bool = False) -> Tensor:
+    def at_allowed_keys(self, values: Tensor, attn_mask: Tensor | None, *, placed: bool = False) -> Tensor:
         """Return ``values (.., Q, K)`` with 0 for keys after the query and for masked keys.
 
-        With ``placed=True`` pairs in which a token has no place are 0 too.
+        With ``placed=True`` pairs in which a token has no position are 0 too.
         """
         counted = self.before() if attn_mask is None else attn_mask & self.before()
         both = self.placed() if placed else None
@@ -83,7 +83,7 @@ class Pairs(NamedTuple):
         return values.where(counted, 0) if may_exclude_keys(counted) else values
 
     def reader(self, axis: int = 0) -> Callable[[Index, Index, Index], tuple[Tensor, Tensor | None]]:
-        """Return a function of ``(b, i, j)`` for FlexAttention: a pair's distance, and whether both have a place."""
+        """Return a function of ``(b, i, j)`` for FlexAttention: a pair's distance, and whether both have a position."""
         at_q, at_k = (_of_sample(p.coords[..., axis]) for p in (self.q, self.k))
         has_q, has_k = (None if p.placed is None else _of_sample(p.placed) for p in (self.q, self.k))
 
@@ -120,7 +120,7 @@ def distances(q: Positions, k: Positions, axis: int = 0) -> Tensor:
 def window_rows(pair: Pairs, window: Sequence[int]) -> Tensor:
     """Return each pair's row in a table of relative offsets inside a window.
 
-    Offsets count from ``1 - w`` on each axis of length w, row-major. Pairs without a place have row 0.
+    Offsets count from ``1 - w`` on each axis of length w, row-major. Pairs without a position have row 0.
     """
     row, placed = torch.zeros_like(pair.distance()), pair.placed()
     for axis, size in enumerate(window):
@@ -129,7 +129,7 @@ def window_rows(pair: Pairs, window: Sequence[int]) -> Tensor:
 
 
 def window_reader(pair: Pairs, window: Sequence[int]) -> Callable[[Index, Index, Index], tuple[Tensor, Tensor | None]]:
-    """Return ``window_rows`` as a function of ``(b, i, j)`` for FlexAttention, and whether both have a place."""
+    """Return ``window_rows`` as a function of ``(b, i, j)`` for FlexAttention, and whether both have a position."""
     readers = [pair.reader(axis) for axis in range(len(window))]
 
     def read(b: Index, i: Index, j: Index) -> tuple[Tensor, Tensor | None]:
@@ -143,7 +143,7 @@ def window_reader(pair: Pairs, window: Sequence[int]) -> Callable[[Index, Index,
 
 
 def both_placed(q: Positions, k: Positions) -> Tensor | None:
-    """Return True where query and key both have a place, shaped to broadcast with ``distances``; None if all do."""
+    """Return True where query and key both have a position, shaped to broadcast with ``distances``; None if all do."""
     both = None
     for pos, side in ((q, -1), (k, -2)):
         if pos.placed is not None:

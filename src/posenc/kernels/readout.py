@@ -18,7 +18,7 @@ class PreparedRows(NamedTuple):
 
     Attributes:
         rows: ``(.., N, F)``.
-        placed: which tokens have a place, as in ``Positions``.
+        placed: which tokens have a position, as in ``Positions``.
     """
 
     rows: Tensor
@@ -68,7 +68,7 @@ def points(rows: Tensor, pos: Positions) -> PreparedRows:
 
 
 def read(where: PreparedRows, readout: Readout | None) -> Tensor:
-    """Return the rows, or the network's outputs if there is one; zeros for tokens without a place."""
+    """Return the rows, or the network's outputs if there is one; zeros for tokens without a position."""
     rows = where.rows if readout is None else readout(where.rows)
     return rows if where.placed is None else rows * where.placed[..., None]
 

@@ -82,7 +82,7 @@ pytree.register_pytree_node(Rotation, lambda t: ([t.cos_sin], t.pairing), _turn)
 
 
 def prepare_rotation(angle: Tensor, pos: Positions, pairing: Pairing, *, size: float = 1.0, of: int = 0) -> Rotation:
-    """Prepare the rotations ``size e^(i angle)`` at positions; 1 for tokens without a place.
+    """Prepare the rotations ``size e^(i angle)`` at positions; 1 for tokens without a position.
 
     Args:
         angle: angles in radians, float64 ``(N, R)`` or ``(h, N, R)``; with batched positions ``(B, 1, N, R)`` or ``(B,

@@ -22,6 +22,6 @@ def require_count(x: Tensor, count: int, name: str) -> Tensor:
     if x.shape[-2] != count:
         raise ValueError(
             f"this {name} was prepared at {count} positions and meets {x.shape[-2]} tokens. Prepare the positions of "
-            "all tokens; those without a place have placed=False."
+            "all tokens; those without a position have placed=False."
         )
     return x

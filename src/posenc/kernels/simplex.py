@@ -134,7 +134,7 @@ def wave_frequencies(name: str, axes: int, extent: float, frequencies: Tensor | 
         return ladder(axes, shortest=4.0, extent=extent)
     if frequencies.dim() != 1 or not len(frequencies) or not bool(frequencies.isfinite().all()):
         raise ValueError(
-            f"{name}'s frequencies are the finite lengths |omega_s| of its waves, in rad a unit of position; got "
+            f"{name}'s frequencies are the finite lengths |omega_s| of its waves, in radians per unit of position; got "
             f"shape {tuple(frequencies.shape)}. Pass a tensor (S,), as frequencies.geometric(8)."
         )
     return frequencies.detach().to(CPU, torch.float64)
@@ -229,7 +229,7 @@ class Released(nn.Module):
 
 
 def angles(pos: Positions, waves: Tensor) -> Tensor:
-    """Compute ``omega . x`` in float64, ``(.., h, N, R)`` for waves ``(h, R, P)``; 0 for tokens without a place."""
+    """Compute ``omega . x`` in float64, ``(.., h, N, R)`` for waves ``(h, R, P)``; 0 for tokens without a position."""
     angle = pos.precise()[..., None, :, :] @ waves.to(pos.coords.device).mT
     return angle if pos.placed is None else angle * pos.placed[..., None, :, None]
 
@@ -242,14 +242,17 @@ def turns(pos: Positions, waves: Tensor) -> Rotation:
 def phases(pos: Positions, waves: Tensor, coefficients: Coefficients) -> Phases:
     """Compute ``c_i exp(j omega_{i,k} . x)`` of every wave of ``(h, R, n, P)``, ``(.., h, N, R n)``.
 
-    Tokens without a place get ``1 / sqrt(n)``.
+    Tokens without a position get ``1 / sqrt(n)``.
     """
     real, imaginary = (torch.stack(part, -1).flatten(-2) for part in _terms(pos, waves, coefficients))
     return _neutral(real, imaginary, pos, len(coefficients) ** -0.5)
 
 
 def sums(pos: Positions, waves: Tensor, coefficients: Coefficients) -> Phases:
-    """Compute ``g_k(x) = sum_i c_i exp(j omega_{i,k} . x)`` of waves ``(h, R, n, P)``; 1 for tokens without a place."""
+    """Compute ``g_k(x) = sum_i c_i exp(j omega_{i,k} . x)`` of waves ``(h, R, n, P)``.
+
+    Tokens without a position get 1.
+    """
     real, imaginary = (sum(part[1:], start=part[0]) for part in _terms(pos, waves, coefficients))
     return _neutral(real, imaginary, pos, 1.0)
 

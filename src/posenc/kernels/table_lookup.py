@@ -1,4 +1,4 @@
-"""Table lookup: rows of positions, with zeros for tokens without a place, and values of pairs, one per head."""
+"""Table lookup: rows of positions, with zeros for tokens without a position, and values of pairs, one per head."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Rows(NamedTuple):
 
     Attributes:
         number: row of the table for each token, ``(N,)`` or ``(B, N)``.
-        placed: which tokens have a place, as in ``Positions``.
+        placed: which tokens have a position, as in ``Positions``.
     """
 
     number: Int[Tensor, "*B N"]
@@ -22,7 +22,7 @@ class Rows(NamedTuple):
 
 
 def look_up(table: Float[Tensor, "rows dim"], rows: Rows) -> Float[Tensor, "*B N dim"]:
-    """Return the table's row of each token; zeros for tokens without a place."""
+    """Return the table's row of each token; zeros for tokens without a position."""
     if rows.placed is None:
         return functional.embedding(rows.number, table)
     return functional.embedding(rows.number.where(rows.placed, 0), table) * rows.placed[..., None]

@@ -1,11 +1,11 @@
 """Mean attention distance and attention entropy.
 
-    distance_i = sum_j a_ij |x_i - x_j| / sum_j a_ij        over keys with a place, in the positions' unit
+    distance_i = sum_j a_ij |x_i - x_j| / sum_j a_ij        over keys with a position, in the positions' unit
     entropy_i = - sum_j a_ij log2 a_ij                       over all keys, in bits
 
 Source: Li et al. 2024, arXiv 2406.07049, version 3; the distance is that of Dosovitskiy et al. 2021, arXiv 2010.11929,
-Fig. 7. Conventions: a query without a place is left out of both means. A key without a place, such as a class token, is
-left out of the distance, and the weights of the other keys are scaled to sum 1.
+Fig. 7. Conventions: a query without a position is left out of both means. A key without a position, such as a class
+token, is left out of the distance, and the weights of the other keys are scaled to sum 1.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def attention_distance(
     """Compute the attention distance ``sum_j a_ij |x_i - x_j|`` of every query.
 
     Args:
-        maps: attention weights ``(.., H, Q, K)``; those of keys with a place are scaled to sum 1.
+        maps: attention weights ``(.., H, Q, K)``; those of keys with a position are scaled to sum 1.
         q_pos: positions of the queries.
         k_pos: positions of the keys; by default those of the queries.
 
     Returns:
-        Distances ``(.., H, Q)``; nan for a query without a place, and for one without weight on placed keys.
+        Distances ``(.., H, Q)``; nan for a query without a position, and for one without weight on placed keys.
     """
     q_pos = as_positions(q_pos)
     k_pos = q_pos if k_pos is None else as_positions(k_pos)
@@ -88,7 +88,7 @@ def attention_entropy(maps: Float[Tensor, "*any Q K"]) -> Float[Tensor, "*any Q"
 
 
 def _absent(pos: Positions, like: Tensor) -> Tensor | None:
-    """Return True for tokens without a place, shaped to broadcast to ``(.., B, H, N)``; None if all have a place."""
+    """Return True for tokens without a position, broadcastable to ``(.., B, H, N)``; None if all have one."""
     if pos.placed is None:
         return None
     absent = ~pos.placed.to(like.device)
@@ -98,7 +98,7 @@ def _absent(pos: Positions, like: Tensor) -> Tensor | None:
 def _refuse_unfit(maps: Tensor, q_pos: Positions, k_pos: Positions) -> None:
     if maps.dim() < 2 or maps.shape[-2:] != (q_pos.count, k_pos.count):
         raise ValueError(
-            f"attention maps (.., Q, K) need one position a query and a key; got maps {tuple(maps.shape)} with "
+            f"attention maps (.., Q, K) need one position per query and per key; got maps {tuple(maps.shape)} with "
             f"{q_pos.count} and {k_pos.count} positions. Pass q_pos and k_pos of the tokens that the maps are of."
         )
     if q_pos.axes != k_pos.axes:

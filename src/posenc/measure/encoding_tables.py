@@ -20,7 +20,7 @@ def table_of(rows: Tensor) -> Tensor:
     """
     if rows.dim() != 2 or 0 in rows.shape or rows.is_complex():
         raise ValueError(
-            f"A table of encodings has one row of real numbers a token, (N, d); got {rows.dtype} of shape "
+            f"A table of encodings has one row of real numbers per token, (N, d); got {rows.dtype} of shape "
             f"{tuple(rows.shape)}. Pass one layer's table: scheme.embed(scheme.prepare(pos))."
         )
     rows = rows.detach().cpu().double()

@@ -190,7 +190,7 @@ def _stacked(right: Mapping[int, np.ndarray], seeds: Sequence[int]) -> np.ndarra
     if len(shapes) > 1 or len(shapes[0]) != 1 or not shapes[0][0]:
         raise ValueError(
             f"Every seed answers the same puzzles, one number each; got shapes {' and '.join(map(str, shapes))}. "
-            "Pass one array (puzzles,) a seed."
+            "Pass one array (puzzles,) per seed."
         )
     table = np.stack(rows)
     if not np.isfinite(table).all():
@@ -406,7 +406,7 @@ def _refuse_unequal(sides: Mapping[str, Sequence[float]], level: float, fewest: 
     if len(set(lengths)) > 1 or lengths[0] < fewest:
         raise ValueError(
             f"A correlation needs {' and '.join(sides)} of one length, at least {fewest}; "
-            f"got {', '.join(map(str, lengths))}. Pass one value of each a point."
+            f"got {', '.join(map(str, lengths))}. Pass one value of each per point."
         )
     for name, side in sides.items():
         if not np.isfinite(np.asarray(side, dtype=np.float64)).all():

@@ -19,12 +19,12 @@ from posenc.measure.distances import token_distances
 from posenc.measure.encoding_tables import table_of
 
 
-def geodesic_distances(table: Tensor, *, neighbours: int = 4) -> Float64[Tensor, "N N"]:
+def geodesic_distances(table: Tensor, *, neighbors: int = 4) -> Float64[Tensor, "N N"]:
     """Compute geodesic distances along the k-nearest-neighbor graph of a table.
 
     Args:
         table: encodings ``(N, d)``, one row per token.
-        neighbours: k; it is increased until the graph is connected.
+        neighbors: k; it is increased until the graph is connected.
 
     Returns:
         Distances ``g (N, N)``.
@@ -36,12 +36,12 @@ def geodesic_distances(table: Tensor, *, neighbours: int = 4) -> Float64[Tensor,
     from scipy.sparse.csgraph import connected_components, shortest_path
 
     d = token_distances(table).numpy()
-    if not 0 < neighbours < len(d):
-        raise ValueError(f"{len(d)} tokens have 1 to {len(d) - 1} neighbors each; got neighbours={neighbours}.")
+    if not 0 < neighbors < len(d):
+        raise ValueError(f"{len(d)} tokens have 1 to {len(d) - 1} neighbors each; got neighbors={neighbors}.")
     # equal rows get a small distance, because scipy takes a distance of 0 for no edge
     d = np.maximum(d, 1e-12 * max(float(d.max()), 1e-300))
     order = np.argsort(d + np.diag(np.full(len(d), np.inf)), 1, kind="stable")
-    for k in range(neighbours, len(d)):
+    for k in range(neighbors, len(d)):
         links = np.zeros_like(d)
         rows = np.arange(len(d))[:, None]
         links[rows, order[:, :k]] = d[rows, order[:, :k]]
@@ -51,13 +51,13 @@ def geodesic_distances(table: Tensor, *, neighbours: int = 4) -> Float64[Tensor,
     raise AssertionError("the graph is connected if every token is a neighbor of every other")
 
 
-def isomap(table: Tensor, *, axes: int = 2, neighbours: int = 4) -> Float64[Tensor, "N axes"]:
+def isomap(table: Tensor, *, axes: int = 2, neighbors: int = 4) -> Float64[Tensor, "N axes"]:
     """Compute the Isomap embedding of a table: multidimensional scaling of its geodesic distances.
 
     Args:
         table: encodings ``(N, d)``, one row per token.
         axes: number of axes of the points.
-        neighbours: k of the nearest-neighbor graph.
+        neighbors: k of the nearest-neighbor graph.
 
     Returns:
         Points ``(N, axes)``. The largest coordinate of each axis is positive; axes without variation are 0.
@@ -68,7 +68,7 @@ def isomap(table: Tensor, *, axes: int = 2, neighbours: int = 4) -> Float64[Tens
     rows = table_of(table)
     if axes < 1:
         raise ValueError(f"points lie on at least one axis; got axes={axes}. Use axes=2 for a plane.")
-    g = geodesic_distances(rows, neighbours=neighbours).square()
+    g = geodesic_distances(rows, neighbors=neighbors).square()
     centered = g - g.mean(0) - g.mean(1, keepdim=True) + g.mean()
     sizes, directions = torch.linalg.eigh(-centered / 2)
     points = rows.new_zeros(len(rows), axes)

@@ -82,15 +82,15 @@ def modularity(weights: Tensor, modules: Modules, *, signed: bool = False) -> fl
     w, m = _square(weights, "weights"), module_numbers(modules)
     _refuse_other_length(len(m), len(w))
     if not torch.allclose(w, w.T, rtol=1e-9, atol=1e-12 * float(w.abs().max())):
-        raise ValueError("modularity is of symmetric weights; these differ from their transpose. Use (W + W.T) / 2.")
+        raise ValueError("modularity needs symmetric weights; these differ from their transpose. Use (W + W.T) / 2.")
     if not signed and bool((w < 0).any()):
         raise ValueError(
-            f"modularity is of weights of at least 0; the least is {float(w.min()):.3g}. Pass signed=True, which "
+            f"modularity needs weights of at least 0; the smallest is {float(w.min()):.3g}. Pass signed=True, which "
             "counts negative weights against a module, or clip them."
         )
     total = float(w.abs().sum())
     if not total:
-        raise ValueError("modularity is of weights that are not all 0. Do the tokens differ at all?")
+        raise ValueError("modularity needs weights that are not all 0. Do the tokens differ at all?")
     own = one_hot(m).double()
     q = 0.0
     for part, sign in ((w.clamp(min=0), 1), ((-w).clamp(min=0), -1)) if signed else ((w, 1),):
@@ -116,17 +116,21 @@ def segregation(weights: Tensor, modules: Modules) -> float:
     w, m = _square(weights, "weights"), module_numbers(modules)
     _refuse_other_length(len(m), len(w))
     if bool((w < 0).any()):
-        raise ValueError(f"segregation is of weights of at least 0; the least is {float(w.min()):.3g}. Clip them.")
+        raise ValueError(f"segregation needs weights of at least 0; the smallest is {float(w.min()):.3g}. Clip them.")
     off = ~torch.eye(len(w), dtype=torch.bool)
     counts = torch.bincount(m)
     if len(counts) < 2 or not bool((counts > 1).any()):
-        raise ValueError(f"segregation is of two modules or more, one of two tokens or more; got {counts.tolist()}.")
+        raise ValueError(
+            f"segregation needs two modules or more, one of them with two tokens or more; got {counts.tolist()}."
+        )
     shares = []
     for number in (counts > 1).nonzero().flatten():
         own = m == number
         inside, outside = float(w[own][:, own][off[own][:, own]].mean()), float(w[own][:, ~own].mean())
         if not inside:
-            raise ValueError("segregation divides by the weight inside a module, which is 0 in one. Use modularity.")
+            raise ValueError(
+                "segregation divides by the mean weight inside each module, which is 0 for one module. Use modularity."
+            )
         shares.append((inside - outside) / inside)
     return float(np.mean(shares))
 
@@ -153,7 +157,7 @@ def pair_auc(distances: Tensor, modules: Modules) -> float:
 
 
 def detect_modules(
-    distances: Tensor, *, neighbours: int | None = None, tries: int = 10, seed: int = 0
+    distances: Tensor, *, neighbors: int | None = None, tries: int = 10, seed: int = 0
 ) -> Int64[Tensor, "N"]:
     """Detect modules: Louvain communities of the mutual nearest-neighbor graph.
 
@@ -164,7 +168,7 @@ def detect_modules(
 
     Args:
         distances: ``(N, N)``.
-        neighbours: k; by default ``round(sqrt(N))``.
+        neighbors: k; by default ``round(sqrt(N))``.
         tries: number of runs of Louvain with different seeds; the partition of the highest modularity is used.
         seed: seed of the first run.
 
@@ -177,9 +181,9 @@ def detect_modules(
     import networkx
 
     d = _square(distances, "distances")
-    k = round(len(d) ** 0.5) if neighbours is None else neighbours
+    k = round(len(d) ** 0.5) if neighbors is None else neighbors
     if not 0 < k < len(d) or tries < 1:
-        raise ValueError(f"{len(d)} tokens have 1 to {len(d) - 1} neighbors each; got neighbours={k}, tries={tries}.")
+        raise ValueError(f"{len(d)} tokens have 1 to {len(d) - 1} neighbors each; got neighbors={k}, tries={tries}.")
     away = d + torch.diag(torch.full((len(d),), torch.inf, dtype=d.dtype))
     near = torch.zeros(d.shape, dtype=torch.bool).scatter_(1, away.topk(k, dim=1, largest=False).indices, True)
     graph = networkx.from_numpy_array((near & near.T).numpy())
@@ -224,13 +228,13 @@ def adjusted_rand(a: Modules, b: Modules) -> float:
 
 def _square(matrix: Tensor, what: str) -> Float64[Tensor, "N N"]:
     if matrix.dim() != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
-        raise ValueError(f"{what} are between every two tokens, (N, N); got {tuple(matrix.shape)}.")
+        raise ValueError(f"{what} have one value per pair of tokens, (N, N); got {tuple(matrix.shape)}.")
     matrix = matrix.detach().cpu().double()
     if not bool(torch.isfinite(matrix).all()):
-        raise ValueError(f"{what} are finite; some are nan or infinite here. Did training diverge?")
+        raise ValueError(f"{what} must be finite; some are nan or infinite. Did training diverge?")
     return matrix
 
 
 def _refuse_other_length(got: int, needed: int) -> None:
     if got != needed:
-        raise ValueError(f"each of {needed} tokens belongs to one module; got {got}. Name one a token.")
+        raise ValueError(f"each of {needed} tokens belongs to one module; got {got}. Pass one module per token.")

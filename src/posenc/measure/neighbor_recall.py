@@ -56,10 +56,10 @@ def neighbor_recall(table: Tensor, truth: Tensor) -> NeighborRecall:
     rows = table_of(table)
     true = true_neighbors(truth)
     if len(true) != len(rows):
-        raise ValueError(f"the truth has one row a token: {len(rows)} are needed; got {len(true)}.")
+        raise ValueError(f"the truth has one row per token: {len(rows)} are needed; got {len(true)}.")
     counts = true.sum(1)
     if not bool(counts.any()):
-        raise ValueError("no two tokens are neighbors in this truth, so there is nothing to find.")
+        raise ValueError("no two tokens are neighbors in this truth, so recall is not defined.")
     d = token_distances(rows)
     d.fill_diagonal_(torch.inf)
     last = d.sort(dim=1).values.gather(1, (counts - 1).clamp(min=0)[:, None])
@@ -85,9 +85,7 @@ def true_neighbors(truth: Tensor) -> Bool[Tensor, "N N"]:
     """
     if truth.dtype == torch.bool:
         if truth.dim() != 2 or truth.shape[0] != truth.shape[1]:
-            raise ValueError(
-                f"neighbors are given for every two tokens, as a boolean matrix (N, N); got {tuple(truth.shape)}."
-            )
+            raise ValueError(f"the neighbors of all tokens form a boolean matrix (N, N); got {tuple(truth.shape)}.")
         return truth.cpu() & ~torch.eye(len(truth), dtype=torch.bool)
     d = token_distances(truth)
     d.fill_diagonal_(torch.inf)
@@ -97,8 +95,8 @@ def true_neighbors(truth: Tensor) -> Bool[Tensor, "N N"]:
 def disparity_permutation_test(table: Tensor, truth: Tensor, *, draws: int = 1000, seed: int = 0) -> PermutationTest:
     """Compute the Procrustes disparity of a table's multidimensional scaling and the true positions, with its null.
 
-    The table is reduced to P axes by classical multidimensional scaling (``measure.distances.unrolled``). The null
-    distribution permutes the true positions.
+    The table is reduced to P axes by classical multidimensional scaling
+    (``measure.distances.multidimensional_scaling``). The null distribution permutes the true positions.
 
     Args:
         table: encodings ``(N, d)``.

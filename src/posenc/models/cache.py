@@ -129,7 +129,7 @@ class Cache:
     def __init__(self, *, room: int = 256) -> None:
         self.count, self.room = 0, room
         self.layers: list[LayerCache] = []
-        self.makers: list[SchemeFingerprint] = []
+        self.fingerprints: list[SchemeFingerprint] = []
         self.weights = TensorVersions([])
         self.coords, self.placed, self.documents = (
             GrowingTensor(-2, room),
@@ -167,26 +167,29 @@ class Cache:
                     f"{type(scheme).__name__} {why}, so cached keys would differ from those of the full pass. "
                     "Generate without a cache: model(tokens) for each token."
                 )
-        if not self.makers:
-            self.makers, self.layers = [SchemeFingerprint(s) for s in schemes], [LayerCache(self.room) for _ in schemes]
-        if len(schemes) != len(self.makers):
+        if not self.fingerprints:
+            self.fingerprints, self.layers = (
+                [SchemeFingerprint(s) for s in schemes],
+                [LayerCache(self.room) for _ in schemes],
+            )
+        if len(schemes) != len(self.fingerprints):
             raise ValueError(
-                f"this cache has {len(self.makers)} layers and the model has {len(schemes)}. Begin a new Cache()."
+                f"this cache has {len(self.fingerprints)} layers and the model has {len(schemes)}. Begin a new Cache()."
             )
         last = None
-        for layer, (maker, scheme) in enumerate(zip(self.makers, schemes, strict=True)):
-            last_pair, last = last, (maker.scheme, scheme)
-            same = last_pair is not None and last_pair[0] is maker.scheme and last_pair[1] is scheme
-            if self.count and not same and not maker.is_like(scheme):
+        for layer, (stored, scheme) in enumerate(zip(self.fingerprints, schemes, strict=True)):
+            last_pair, last = last, (stored.scheme, scheme)
+            same = last_pair is not None and last_pair[0] is stored.scheme and last_pair[1] is scheme
+            if self.count and not same and not stored.is_like(scheme):
                 raise ValueError(
                     f"layer {layer} has {type(scheme).__name__}, and the {self.count} keys of this cache were made "
-                    f"with {maker.told(scheme)}. Move them, cache.move(model), or begin a new Cache()."
+                    f"with {stored.described(scheme)}. Move them, cache.move(model), or begin a new Cache()."
                 )
         if tensor_versions(weights) != self.weights.marks:
             self._refuse_other(weights)
             self.weights = TensorVersions(weights)
         if not self.count:
-            self.makers = [SchemeFingerprint(s) for s in schemes]
+            self.fingerprints = [SchemeFingerprint(s) for s in schemes]
 
     def _refuse_other(self, weights: Sequence[Tensor]) -> None:
         if self.count and not self.weights.equal(weights):
@@ -265,7 +268,7 @@ class Cache:
 
         Args:
             model: the language model that filled the cache.
-            pos: new positions of the tokens; by default their present ones. Tokens without a place stay without one,
+            pos: new positions of the tokens; by default their present ones. Tokens without a position stay without one,
                 unless ``pos.placed`` is given.
 
         Raises:
@@ -284,15 +287,15 @@ class Cache:
             )
         self._refuse_other(weights_of(model))
         made = []
-        for held, maker, scheme in zip(self.layers, self.makers, schemes, strict=True):
+        for held, stored, scheme in zip(self.layers, self.fingerprints, schemes, strict=True):
             k, v = _all_entries(held.k, self.count), _all_entries(held.v, self.count)
-            if there is here and maker.is_like(scheme):
+            if there is here and stored.is_like(scheme):
                 made.append((k, v))
                 continue
-            maker.refuse_unfit(scheme, keeps=held.kept is not None)
-            before, after = maker.scheme.prepare(here), scheme.prepare(there)
+            stored.refuse_unfit(scheme, keeps=held.kept is not None)
+            before, after = stored.scheme.prepare(here), scheme.prepare(there)
             x = torch.randn(*k.shape[:3], model.config.head_dim, generator=torch.Generator().manual_seed(0))
-            refuse_unfaithful(maker.scheme, scheme, before, after, x.to(k.device))
+            refuse_unfaithful(stored.scheme, scheme, before, after, x.to(k.device))
             made.append((scheme.rerotate(k, before, after, "k"), scheme.rerotate(v, before, after, "v")))
         for held, (k, v) in zip(self.layers, made, strict=True):
             held.k.put(k, 0)
@@ -300,7 +303,7 @@ class Cache:
         self.coords.put(there.coords, 0)
         if there.placed is not None:
             self.placed.put(there.placed, 0)
-        self.makers = [SchemeFingerprint(scheme) for scheme in schemes]
+        self.fingerprints = [SchemeFingerprint(scheme) for scheme in schemes]
 
     @classmethod
     def joined(cls, caches: Sequence[Cache]) -> Cache:
@@ -333,7 +336,7 @@ class Cache:
             )
         joined = cls(room=2 * sum(cache.count for cache in caches))
         for cache in caches:
-            own = [maker.scheme for maker in cache.makers], cache.weights.tensors
+            own = [stored.scheme for stored in cache.fingerprints], cache.weights.tensors
             cache.serve(*own)  # refuses schemes or weights that were changed after they made the keys
             joined.serve(*own)
             for new, held in zip(joined.layers, cache.layers, strict=True):

@@ -63,7 +63,7 @@ class SchemeFingerprint:
         alike = now.keys() == self.values.keys() and all(value is self.values[name] for name, value in now.items())
         return alike and tensor_versions(_state(self.scheme)) == self.written.marks
 
-    def told(self, scheme: Scheme) -> str:
+    def described(self, scheme: Scheme) -> str:
         """Describe the stored scheme for an error message, in contrast to another ``scheme``."""
         if type(scheme) is not type(self.scheme):
             return _short(self.scheme)

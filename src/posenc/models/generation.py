@@ -148,7 +148,7 @@ def next_positions(cache: Cache, tokens: Tensor, documents: Tensor | None) -> Po
         Positions of N tokens on one axis.
 
     Raises:
-        ValueError: the last token has no place, or a position of more than one axis.
+        ValueError: the last token has no position, or a position of more than one axis.
     """
     count = tokens.shape[1]
     if not cache.count:
@@ -237,7 +237,8 @@ def _ends(pos: Positions) -> tuple[Tensor, Tensor]:
 def _refuse_unknown(last: Positions) -> None:
     if last.axes != 1 or (last.placed is not None and not bool(last.placed.all())):
         raise ValueError(
-            "where the next tokens stand is not known: the last one has no place, or more than one axis. Pass pos=.."
+            "the positions of the next tokens are unknown: the last token has no position, or one with several axes. "
+            "Pass pos=.."
         )
 
 
@@ -249,7 +250,7 @@ def _refuse_wide(model: LanguageModel, pos: Positions, window: int, count: int) 
     apart = _apart(pos, window, count)
     if apart > high - low:
         raise ValueError(
-            f"a window of {window} tokens would hold some that stand {apart:g} apart, and the schemes of this model "
+            f"a window of {window} tokens would hold tokens at a distance of {apart:g}, and the schemes of this model "
             f"take positions from {low:g} to {high:g}. Use a smaller window, or a scheme without a limit: posenc list "
             "--unbounded"
         )

@@ -248,7 +248,7 @@ def left_padded(texts: Sequence[Int[Tensor, "_"]], *, filler: int = 0) -> tuple[
 
     Returns:
         Tokens ``(B, N)`` with N the longest length, and positions that count from 0 at the start of each text. Padding
-        has no place, so no token attends to it.
+        has no position, so no token attends to it.
     """
     longest = max((len(text) for text in texts), default=0)
     short = torch.tensor([longest - len(text) for text in texts])[:, None]
@@ -276,7 +276,7 @@ def refuse_unfit(config: LanguageConfig, tokens: Tensor, pos: Positions | None, 
     numbers = count if documents is None else documents.shape[-1]
     if places != count or numbers != count:
         other = f"{places} positions" if places != count else f"{numbers} document numbers"
-        raise ValueError(f"there are {count} tokens a sample and {other}. Give one for each token.")
+        raise ValueError(f"there are {count} tokens per sample and {other}. Give one for each token.")
     coords, placed = (None, None) if pos is None else (pos.coords[..., 0], pos.placed)
     for name, t in (("positions", coords), ("`placed`", placed), ("`documents`", documents)):
         if t is not None and t.dim() == 2 and len(t) not in (1, len(tokens)):

@@ -115,7 +115,7 @@ class PointClassifier(nn.Module):
             Logits ``(B, classes)``.
 
         Raises:
-            ValueError: another number of features or positions, or points without a place.
+            ValueError: another number of features or positions, or points without a position.
         """
         if x.shape[-1] != self.config.channels or pos.count != x.shape[1]:
             raise ValueError(
@@ -139,7 +139,7 @@ class PointClassifier(nn.Module):
 def _with_registers(registers: int, pos: Positions) -> Positions:
     """Return the positions of registers, at the mean of the points, followed by those of the points."""
     if pos.placed is not None:
-        raise ValueError("every point of a cloud has a place: draw clouds of one size, and pass positions alone.")
+        raise ValueError("every point of a cloud has a position: draw clouds of one size, and pass positions alone.")
     coords = pos.coords if pos.coords.is_floating_point() else pos.coords.float()
     middle = coords.mean(-2, keepdim=True).expand(*coords.shape[:-2], registers, pos.axes)
     return Positions(torch.cat([middle, coords], -2))

@@ -5,7 +5,7 @@
 
 Supported parameter names: timm's VisionTransformer (also DeiT and MAE, which use the same names), ViT and PVT of
 transformers, and github whai362/PVT. Their position tables have a row for the class token. In posenc the class token
-has no place, so that row is added to the class token itself, which gives the same outputs.
+has no position, so that row is added to the class token itself, which gives the same outputs.
 """
 
 from __future__ import annotations

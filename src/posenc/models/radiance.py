@@ -60,7 +60,7 @@ class RadianceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     def __post_init__(self) -> None:
         if min(self.features, self.width, self.samples, self.degree) < 1:
             raise ValueError(
-                f"a radiance field has at least one feature, hidden unit, section a ray and degree; got features="
+                f"a radiance field has at least one feature, hidden unit, section per ray and degree; got features="
                 f"{self.features}, width={self.width}, samples={self.samples}, degree={self.degree}."
             )
         if min(self.fine, self.cells) < 0 or not self.first > 0:

@@ -167,7 +167,7 @@ def patch_positions(
         shape: height and width of the grid of patches.
         axes: number of axes that the scheme reads; None for any.
         view: position of a patch.
-        before: number of tokens before the patches, such as a class token. They have no place, except in the views
+        before: number of tokens before the patches, such as a class token. They have no position, except in the views
             "counted" and "pixels".
         pixels: width of the image in pixels, for the view "pixels".
         cells: side of a cell of patches that share one position, for reduced keys.
@@ -209,7 +209,7 @@ class PreparedScheme(NamedTuple):
         queries: prepared positions of the queries.
         keys: prepared positions of the keys.
         pair: prepared values of (query, key) pairs.
-        placed: which query tokens have a place, as in ``Positions``; None for all.
+        placed: which query tokens have a position, as in ``Positions``; None for all.
         made: results that layers with this scheme share, such as its bias.
     """
 

@@ -29,8 +29,8 @@ class VisionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         classes: number of output classes.
         stages: sizes of the stages.
         channels: number of channels of an image.
-        read_out: "class" for a class token, which enters at the last stage and has no place; "mean" for the mean of all
-            tokens.
+        read_out: "class" for a class token, which enters at the last stage and has no position; "mean" for the mean of
+            all tokens.
         drop_path: stochastic depth rate of the last block; the rate grows linearly from 0 at the first block.
         options: options that all stages share.
     """

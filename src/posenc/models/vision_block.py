@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from posenc.attention import attend, attend_openly
+from posenc.attention import attend, attend_with_weights
 from posenc.kernels.linear import feed_forward, linear
 from posenc.models.sites import PreparedScheme
 
@@ -83,7 +83,7 @@ class Block(nn.Module):
         q, k, v, kept = self._projected(z, at, shape, rows)
         config, scheme = self.config, at.scheme
         if config.dropout and self.training:
-            a, _ = attend_openly(q, k, v, scheme, at.queries, at.keys, at.pair, kept=kept, dropout=config.dropout)
+            a, _ = attend_with_weights(q, k, v, scheme, at.queries, at.keys, at.pair, kept=kept, dropout=config.dropout)
         else:
             a = attend(q, k, v, scheme, at.queries, at.keys, at.pair, kept=kept, made=(at.made, self))
         u = z + self._dropped(linear(a.transpose(1, 2).flatten(2), self.out.weight, self.out.bias))
@@ -94,7 +94,7 @@ class Block(nn.Module):
     ) -> Float[Tensor, "B H N K"]:
         """Return the attention weights that ``forward`` uses, ``(B, H, N, K)``."""
         q, k, v, kept = self._projected(z, at, shape, rows)
-        return attend_openly(q, k, v, at.scheme, at.queries, at.keys, at.pair, kept=kept)[1]
+        return attend_with_weights(q, k, v, at.scheme, at.queries, at.keys, at.pair, kept=kept)[1]
 
     def _projected(
         self, z: Tensor, at: PreparedScheme, shape: tuple[int, int], rows: Tensor | None

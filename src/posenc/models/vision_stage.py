@@ -245,7 +245,7 @@ class Stage(nn.Module):
         if str(number) not in self.projections:
             return rows
         rows = self.projections[str(number)](rows)
-        return rows if at.placed is None else rows * at.placed[..., None]  # no bias for tokens without a place
+        return rows if at.placed is None else rows * at.placed[..., None]  # no bias for tokens without a position
 
     @property
     def _schemes(self) -> list[Any]:

@@ -2,7 +2,7 @@
 
     vit("quick", image=28, channels=1, classes=10)        vit("small", classes=1000)
 
-An image is divided into patches, which are the tokens. A class token without a place, or the mean of all tokens, is
+An image is divided into patches, which are the tokens. A class token without a position, or the mean of all tokens, is
 read out.
 """
 

@@ -1,6 +1,6 @@
-"""One file a scheme; this package is walked, nothing is registered.
+"""Schemes, one file each. ``catalogue`` discovers them by walking the package; nothing is registered.
 
-A file here that defines a ``Scheme`` adds a row to every list, table, check, picture and choice of the project.
+A new file here that defines a ``Scheme`` appears in every list, table, check, plot and command-line choice.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from posenc.scheme import Scheme
 
 
 def catalogue() -> dict[str, type[Scheme]]:
-    """Every scheme of the package by its class name, in alphabetical order."""
+    """All schemes of the package by class name, in alphabetical order."""
     found: dict[str, type[Scheme]] = {}
     for file in pkgutil.iter_modules(__path__):
         module = importlib.import_module(f"{__name__}.{file.name}")

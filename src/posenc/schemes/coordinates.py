@@ -55,7 +55,7 @@ class Coordinates(Scheme):
         if axes < 1:
             raise ValueError(f"there is at least one axis; got axes={axes}.")
         if not (math.isfinite(scale) and scale > 0 and math.isfinite(centre)):
-            raise ValueError(f"scale is a positive number and centre a finite one; got {scale:g} and {centre:g}.")
+            raise ValueError(f"`scale` must be positive and finite, and `centre` finite; got {scale:g} and {centre:g}.")
         self.axes, self.scale, self.centre = axes, float(scale), float(centre)
         self.claims = Claims(
             translation="none",

@@ -106,7 +106,7 @@ class CoPE(Scheme):
     @override
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
         wide = torch.promote_types(q.dtype, torch.float32)  # half precision cannot count to a thousand
-        gates = pair.of_seen_before(torch.sigmoid(grouped_logits(q, k).to(wide)), attn_mask, placed=True)
+        gates = pair.at_allowed_keys(torch.sigmoid(grouped_logits(q, k).to(wide)), attn_mask, placed=True)
         count = sums_from(gates, pair, inclusive=True).clamp(max=len(self.table) - 1)
         whole = count.detach().floor()
         of_table = functional.pad(q @ self.table.T.to(q.dtype), (0, 1)).to(wide)  # the last count has no row above

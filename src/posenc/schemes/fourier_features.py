@@ -15,7 +15,7 @@ Conventions:
 - B is saved with the model, trained or not. It stays in float32 when the module is cast. Phases are reduced in
   float64.
 
-Coarse to fine (BARF, arXiv 2104.06405): ``scheme.embed(weigh(scheme.prepare(pos), weights))`` with ``weigh`` of
+Coarse to fine (BARF, arXiv 2104.06405): ``scheme.embed(weight_levels(scheme.prepare(pos), weights))`` with ``weigh`` of
 ``posenc.kernels.domain`` and one weight per direction. For J frequencies on each of P axes the weights are
 ``coarse_to_fine(progress, J).repeat(P)``.
 """
@@ -172,7 +172,7 @@ class FourierFeatures(Scheme):
 def _refuse_misfit(dim: int, axes: int, directions: Directions, sigma: float) -> None:
     """Raise ValueError where ``dim`` or ``sigma`` does not suit the kind of directions."""
     if directions == "basic" and dim != 2 * axes:
-        raise ValueError(f"the basic mapping has one direction an axis, so `dim` is 2 axes = {2 * axes}; got {dim}.")
+        raise ValueError(f"the basic mapping has one direction per axis, so `dim` is 2 axes = {2 * axes}; got {dim}.")
     if directions in ("positional", "released") and dim % (2 * axes):
         raise ValueError(
             f"the {directions} mapping gives each of {axes} axes as many frequencies, so `dim` is a multiple of "

@@ -120,7 +120,7 @@ class FoX(Scheme):
     @override
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
         forgotten = per_head(self._given(kept)[:, :, None], q, "FoX")
-        return pair.neutral(sums_from(pair.of_seen_before(forgotten, attn_mask), pair, inclusive=False))
+        return pair.neutral(sums_from(pair.at_allowed_keys(forgotten, attn_mask), pair, inclusive=False))
 
     @override
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):

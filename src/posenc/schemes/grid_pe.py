@@ -98,7 +98,7 @@ class GridPE(Scheme):
         groups = head_dim // (2 * n)
         if not groups:
             raise ValueError(
-                f"GridPE turns {n} waves of {axes} axes together, {2 * n} channels; got head_dim={head_dim}. "
+                f"GridPE rotates {2 * n} channels together, by {n} waves of {axes} axes; got head_dim={head_dim}. "
                 f"Use {2 * n} or more."
             )
         r = math.exp(1 / axes) if ratio is None else ratio

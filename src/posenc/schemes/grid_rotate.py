@@ -97,7 +97,7 @@ class GridRotate(Scheme):
     ) -> None:
         super().__init__()
         if head_dim < 2 or head_dim % 2:
-            raise ValueError(f"GridRotate turns pairs of channels, so `head_dim` must be even; got {head_dim}.")
+            raise ValueError(f"GridRotate rotates pairs of channels, so `head_dim` must be even; got {head_dim}.")
         sizes = simplex.wave_frequencies("GridRotate", axes, extent, frequencies, literal)
         pairs = head_dim // 2
         self.head_dim, self.literal = head_dim, bool(literal)

@@ -105,7 +105,7 @@ class LearnableFourier(Scheme):
             )
         if features < 2 or features % 2 or hidden < 1:
             raise ValueError(
-                f"LearnableFourier has a cosine and a sine a direction, so `features` is even, and hidden >= 1; got "
+                f"LearnableFourier has a cosine and a sine per direction, so `features` is even, and hidden >= 1; got "
                 f"features={features}, hidden={hidden}."
             )
         if not (math.isfinite(gamma) and gamma > 0):

@@ -12,7 +12,7 @@ Conventions (``posenc.kernels.grid_levels``):
   cell, the number of rows of a level is a multiple of 8, and the last half cell of a dense level wraps to other rows.
 - All levels share one table, level after level: row by row it is tiny-cuda-nn's flat parameter vector.
 
-Coarse-to-fine training: ``embed(weigh(prepare(pos), coarse_to_fine(progress, L)))``; both functions are in
+Coarse-to-fine training: ``embed(weight_levels(prepare(pos), coarse_to_fine(progress, L)))``; both functions are in
 ``posenc.kernels.domain``.
 """
 

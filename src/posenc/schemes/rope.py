@@ -94,7 +94,7 @@ class RoPE(Scheme):
                 f"Use {max(head_dim + 1, 2)}{part}."
             )
         if of is not None and of < head_dim:
-            raise ValueError(f"RoPE turns {head_dim} channels of {of}; `of` is the larger: RoPE({of}, of={head_dim}).")
+            raise ValueError(f"RoPE rotates {head_dim} of {of} channels; `of` is the width: RoPE({of}, of={head_dim}).")
         if pairing not in PAIRINGS:
             raise ValueError(
                 f"RoPE pairs channels 'interleaved' (2i, 2i+1), 'half' (i, i+d/2) or, for a part of the head, 'across' "
@@ -133,7 +133,7 @@ class RoPE(Scheme):
         if site not in ("q", "k"):
             return x
         if x.shape[-1] != self.of:
-            raise ValueError(f"RoPE(.., of={self.of}) turns heads of that width, not {x.shape[-1]}: change `of`.")
+            raise ValueError(f"RoPE(.., of={self.of}) rotates heads of that width, not of {x.shape[-1]}: change `of`.")
         return rotate(x, where)
 
     @override
@@ -160,8 +160,8 @@ def _numbers(head_dim: int, base: float, given: Tensor | Frequencies | None) -> 
     value = value if isinstance(value, Frequencies) else Frequencies(value.detach().double())
     if tuple(value.theta.shape) != (count,):
         raise ValueError(
-            f"RoPE({head_dim}) turns {count} pairs and needs as many frequencies; got shape "
-            f"{tuple(value.theta.shape)}. Pass a tensor of {count} numbers in rad a position."
+            f"RoPE({head_dim}) rotates {count} pairs and needs one frequency for each; got shape "
+            f"{tuple(value.theta.shape)}. Pass a tensor of {count} numbers in radians per position."
         )
     if readable(value.theta) and not bool(value.theta.isfinite().all()):
         raise ValueError(

@@ -75,7 +75,7 @@ class VORoPE(Scheme):
                 f"Use {max(head_dim + 1, 2)}."
             )
         if at != "".join(site for site in "qkvo" if site in at):
-            raise ValueError(f"VORoPE turns some of q, k, v and o, written in this order, as at='qkvo'; got at={at!r}.")
+            raise ValueError(f"VORoPE rotates some of q, k, v and o, in this order, as at='qkvo'; got at={at!r}.")
         if pairing not in PAIRINGS:
             raise ValueError(f"VORoPE pairs channels {', '.join(map(repr, PAIRINGS))}; got {pairing!r}.")
         self.head_dim = head_dim

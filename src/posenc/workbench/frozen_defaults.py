@@ -2,8 +2,8 @@
 
 The identity of a run leaves out every setting that equals its entry here, so that a setting that is added later, with
 the default under which earlier runs were made, changes no identity. The table is append-only. An entry never changes,
-even where the default of the Python class does: the entry is the value that earlier runs had. An entry is added together with
-its setting, never later: runs that were stored in between would get another identity.
+even where the default of the Python class does: the entry is the value that earlier runs had. An entry is added
+together with its setting, never later: runs that were stored in between would get another identity.
 
 A key is the path of a setting in the stored JSON; ``[]`` stands for the items of a list. Names are stored names.
 """

@@ -203,21 +203,23 @@ def test_randomized_positions_of_an_octave_are_as_far_apart_as_those_of_a_text_o
     request = studies.Request(preset="quick", source=own_text, schemes=["rope, randomised"])
     (spec,) = STUDY.plan(request, store)
     model = text_model.TextModel(spec, store.root)
-    tokens, drawn = model.splits.test[None, : longest + 1].long(), []
+    tokens, positions = model.splits.test[None, : longest + 1].long(), []
     real = variants.LanguageVariant.positions
-    monkeypatch.setattr(variants.LanguageVariant, "positions", lambda *args: drawn.append(real(*args)) or drawn[-1])
+    monkeypatch.setattr(
+        variants.LanguageVariant, "positions", lambda *args: positions.append(real(*args)) or positions[-1]
+    )
     generator = torch.Generator().manual_seed(0)
     first, second = (model.losses_by_octave(tokens, generator) for _ in range(2))
     assert first.shape == (1, longest)
-    lengths = [pos.coords.shape[1] for pos in drawn]
+    lengths = [pos.coords.shape[1] for pos in positions]
     assert lengths == [WINDOW, 2 * WINDOW, longest] * 2
-    assert not torch.equal(drawn[0].coords, drawn[3].coords), "each call draws its own positions"
-    for pos in drawn:
+    assert not torch.equal(positions[0].coords, positions[3].coords), "each call draws its own positions"
+    for pos in positions:
         assert int(pos.coords.max()) < variants.RANGE_FACTOR * longest
         assert bool((pos.coords[0, :, 0].diff() > 0).all())
         consecutive = torch.ones(pos.coords.shape[1] - 1)
         assert not torch.equal(pos.coords[0, :, 0].diff(), consecutive)
-    log_p = model.model(tokens[:, : 2 * WINDOW], drawn[1]).detach().log_softmax(-1)
+    log_p = model.model(tokens[:, : 2 * WINDOW], positions[1]).detach().log_softmax(-1)
     losses = -log_p.gather(2, tokens[:, 1 : 2 * WINDOW + 1, None])[0, :, 0]
     assert first[0, WINDOW : 2 * WINDOW].tolist() == pytest.approx(losses[WINDOW:].tolist(), abs=1e-5)
     assert not torch.equal(first, second)
@@ -263,7 +265,7 @@ def test_recall_is_tested_at_greater_lengths_than_trained(tmp_path: Path, small:
     for text in ("Samples with all answers correct", "order-free predictor", "training length: up to 16 tokens"):
         assert text in page
     headline = STUDY.verdict(request, store, specs)[0]
-    assert headline.startswith("Best for copying at 2 times the training length")
+    assert headline.startswith("Best for copying at twice the training length")
     assert "Order-free predictor" in headline
 
 

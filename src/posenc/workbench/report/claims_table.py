@@ -80,8 +80,8 @@ class Quantity:
     def __post_init__(self) -> None:
         if not self.low < self.high or (self.low == -math.inf and self.high == math.inf):
             raise ValueError(
-                f"A claim puts {self.name!r} in a range that something can lie outside of; got ({self.low}, "
-                f"{self.high}). Give low, high or both, low below high."
+                f"The claimed range of {self.name!r} must exclude some numbers; got ({self.low}, {self.high}). Give "
+                "low, high or both, with low below high."
             )
 
     @property
@@ -411,7 +411,7 @@ def _size(measurement: Measurement) -> str:
 
 
 def _position_text(measurement: Measurement) -> str:
-    texts = {"inside": "inside", "outside": "outside", "absent": "–", "overlapping": "contains an end of it"}
+    texts = {"inside": "inside", "outside": "outside", "absent": "–", "overlapping": "contains an end of the range"}
     estimate = measurement.estimate
     unknown = estimate is not None and not math.isfinite(estimate.low)
     return "unknown" if unknown else texts[measurement.position]

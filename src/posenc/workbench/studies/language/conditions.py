@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 class RecallCondition(Condition):
     """A recall task.
 
-    kinds: number of separate alphabets that its symbols come from. needles: whether the number of needles is a setting
-    of the task. about: description of its samples.
+    Attributes:
+        kinds: Number of separate alphabets that its symbols come from.
+        needles: True if the number of needles is a setting of the task.
+        about: Description of its samples.
     """
 
     kinds: int
@@ -52,7 +54,7 @@ class RecallCondition(Condition):
 
 
 def _is_trained(variant: str) -> bool:
-    """Whether a variant is trained: n-gram baselines are counted, and only in a text."""
+    """Return False for n-gram baselines, which are counted on the text and have no recall tasks."""
     return variant not in NGRAMS
 
 

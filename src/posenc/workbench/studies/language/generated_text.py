@@ -16,7 +16,7 @@ TIMED_TOKENS = 16
 
 
 def is_cacheable(model: LanguageModel) -> bool:
-    """Whether all schemes of a model allow a cache of keys and values."""
+    """Return True if all schemes of a model allow a cache of keys and values."""
     return all(scheme.claims.cacheable for scheme in model.unique_schemes)
 
 

@@ -75,8 +75,8 @@ def _extrapolation_table(data: PageData, variants: Sequence[str], window: int) -
             for multiple in multiples
         ]
         if len(multiples) > 1:
-            rises = bool(last.get(label))
-            cells.append(difference_text(paired_difference(last[label], first[label])) if rises else "–")
+            rise = paired_difference(last[label], first[label]) if last.get(label) else None
+            cells.append("–" if rise is None else difference_text(rise))
         body.append((label, *cells))
     columns = ["Encoding", *(f"Loss at {multiple * window:,} tokens (nats)" for multiple in multiples)]
     if len(multiples) > 1:
@@ -84,7 +84,7 @@ def _extrapolation_table(data: PageData, variants: Sequence[str], window: int) -
     sentences = ["Means over seeds; differences with 95% t-intervals, paired by seed."]
     if any(label in SCALED for label in variants):
         sentences.append(
-            f"{', '.join(SCALED)} are the trained models of rope with frequencies scaled for the longest context."
+            "Linear, ntk and yarn: the trained models of rope with frequencies scaled for the longest context."
         )
     for label in variants:
         error = variant_of(data, label).length_error(window, multiples[-1] * window)

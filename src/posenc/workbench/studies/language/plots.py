@@ -35,14 +35,14 @@ from posenc.workbench.studies.shared.page_data import PageData
 
 LOSS = "loss"
 SPEEDS = {
-    "tokens_a_second": Score("After the training length", "generated tokens per second"),
-    "tokens_a_second_far": Score("After the longest context that the encoding can read", "generated tokens per second"),
+    "tokens_a_second": Score("Speed after the training length", "tokens per second"),
+    "tokens_a_second_far": Score("Speed after the longest context that the encoding can read", "tokens per second"),
 }
 
 
 def loss_at(multiple: int) -> Score:
-    """Description of the loss at a multiple of the training length."""
-    return Score(f"At {times_training_length(multiple)}", "loss (nats)", higher=False)
+    """Title and unit of the loss at a multiple of the training length."""
+    return Score(f"Loss at {times_training_length(multiple)}", "nats", higher=False)
 
 
 def loss_by_encoding(data: PageData) -> list[Panel]:

@@ -16,7 +16,7 @@ from posenc.workbench.training.loop import TrainingConfig
 
 
 class ModelSize(NamedTuple):
-    """Sizes of a causal model: width, layers, query heads, key heads, and width of the feed-forward layer."""
+    """Sizes of a causal model; see ``LanguageConfig``."""
 
     dim: int
     depth: int
@@ -30,7 +30,15 @@ class ModelSize(NamedTuple):
 
 
 class RecallScale(NamedTuple):
-    """Scale of the recall tasks: model, training length in tokens, training, symbols of an alphabet, needles."""
+    """Scale of the recall tasks.
+
+    Attributes:
+        model: Sizes of the model.
+        window: Training length in tokens.
+        training: Training configuration.
+        symbols: Number of symbols of an alphabet.
+        needles: Number of needles of a sample.
+    """
 
     model: ModelSize
     window: int
@@ -43,9 +51,14 @@ class RecallScale(NamedTuple):
 class LanguagePreset(Preset):
     """A scale of the language study.
 
-    extrapolation: variants of the panel "extrapolation" unless it is asked for by name. window: training length in
-    tokens. max_multiple: longest context in testing, in multiples of the training length; a power of two. targets:
-    tokens of the test split that are predicted from every context length. recall: scale of the recall tasks.
+    Attributes:
+        extrapolation: Variants of the panel "extrapolation" unless the panel is requested by name.
+        window: Training length on the text, in tokens.
+        max_multiple: Longest context in testing, in multiples of the training length; a power of two.
+        targets: Number of test tokens that are predicted from every context length.
+        model: Sizes of the model on the text.
+        training: Training configuration on the text.
+        recall: Scale of the recall tasks.
     """
 
     extrapolation: Sequence[str]
@@ -73,7 +86,7 @@ def _scheduled(training: TrainingConfig, path: str, changed: Collection[str]) ->
 
 
 def adamw(steps: int, batch: int, *, lr: float = 3e-3) -> TrainingConfig:
-    """AdamW with warm-up and cosine decay to zero, evaluated twenty times. An epoch is one step."""
+    """Training configuration: AdamW with warm-up and cosine decay to zero, 20 evaluations. An epoch is one step."""
     return TrainingConfig(
         epochs=steps,
         batch=batch,

@@ -42,7 +42,17 @@ class RecallModel:
         return MULTIPLES[-1]
 
     def samples(self, count: int, length: int, generator: torch.Generator, *, full: bool) -> recall.Recall:
-        """Samples of ``length`` tokens. full: whether each is as long as possible; otherwise lengths are random."""
+        """Samples of the task.
+
+        Args:
+            count: Number of samples.
+            length: Tokens of a sample, with padding.
+            generator: Random generator.
+            full: True for samples that are as long as possible; False for random lengths.
+
+        Returns:
+            The samples.
+        """
         symbols = self.task["symbols"]
         if self.task["name"] == "copy":
             return recall.copy_samples(count, length, symbols=symbols, generator=generator, full=full)
@@ -77,7 +87,15 @@ class RecallModel:
         return recall.accuracy(*self.test(EVALUATION_SAMPLES, self.window))
 
     def test(self, count: int, length: int) -> tuple[recall.Recall, Tensor]:
-        """Test samples of ``length`` tokens, the same for all variants, and the predicted tokens ``(B, N)``."""
+        """Test samples, which are the same for all variants, and the predicted tokens.
+
+        Args:
+            count: Number of samples, B.
+            length: Tokens of a sample, N.
+
+        Returns:
+            The samples, and the predicted tokens ``(B, N)``.
+        """
         generator = seeded_generator(self.seed, EVALUATION_STEP, length)
         samples = self.samples(count, length, generator, full=True)
         chunks = samples.tokens.split(SAMPLES_AT_ONCE)

@@ -15,6 +15,7 @@ from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
 LOSS_DIGITS = 3
+"""Decimals of losses in nats."""
 
 
 def trained_variants(data: PageData) -> list[str]:
@@ -44,11 +45,12 @@ def context_multiples(data: PageData) -> list[int]:
 
 
 def times_training_length(multiple: int) -> str:
-    """Phrase for a length."""
-    return "the training length" if multiple == 1 else f"{multiple} times the training length"
+    """Return the phrase for a multiple of the training length: "the training length", "twice the training length"."""
+    factor = {1: "", 2: "twice "}.get(multiple, f"{multiple} times ")
+    return f"{factor}the training length"
 
 
 def difference_text(estimate: Estimate, digits: int = LOSS_DIGITS) -> str:
-    """A difference with its interval, or without one for a single seed."""
+    """Format a difference with its interval: "+0.148 [0.100, 0.197]"; without an interval for a single seed."""
     size = signed_number(estimate.mean, digits)
     return f"{size} {interval(estimate, digits)}" if estimate.known else size

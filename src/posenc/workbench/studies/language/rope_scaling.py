@@ -42,14 +42,24 @@ def unscaled_training(spec: RunSpec, model: ModelOnData, workdir: Path, report: 
 
 
 def scale_frequencies(spec: RunSpec, model: nn.Module, head_dim: int, *, factor: float, trained: int) -> None:
-    """Give a trained model the scaled frequencies of a run, for contexts of ``factor`` times the training length."""
+    """Replace the RoPE of a trained model by one with the scaled frequencies of a run; see ``scaled_rope``."""
     scaling: Scaling = spec.settings["schedule"]
     assert scaling in get_args(Scaling)
     swap(model, scaled_rope(scaling, head_dim, factor=factor, trained=trained))
 
 
 def scaled_rope(scaling: Scaling, head_dim: int, *, factor: float, trained: int) -> RoPE:
-    """RoPE for contexts of ``factor`` times the training length, which is ``trained`` tokens."""
+    """RoPE with scaled frequencies.
+
+    Args:
+        scaling: How the frequencies are scaled.
+        head_dim: Width of a head.
+        factor: Longest context in testing, in multiples of the training length.
+        trained: Training length in tokens.
+
+    Returns:
+        The scheme.
+    """
     count = head_dim // 2
     theta: Tensor | Frequencies
     if scaling == "linear":

@@ -21,9 +21,19 @@ from posenc.workbench.training.loop import TrainingConfig
 
 
 def run_settings(request: Request, store: Store, label: str, variant_label: str) -> dict[str, Any]:
-    """Settings of a run, with its text in the store.
+    """Settings of a run. Its text is written into the store.
 
-    Raises ValueError for a text that is absent or too short, or a variant that cannot be built.
+    Args:
+        request: The request.
+        store: Store of the runs.
+        label: Label of the condition.
+        variant_label: Label of the variant.
+
+    Returns:
+        Settings as plain JSON.
+
+    Raises:
+        ValueError: The text is absent or too short, or the variant cannot be built.
     """
     preset, task = changed_preset(PRESETS, request), condition(label)
     if isinstance(task, RecallCondition):
@@ -47,7 +57,7 @@ def _recall_settings(task: RecallCondition, scale: RecallScale, variant_label: s
 def _training_settings(
     label: str, config: LanguageConfig, window: int, longest: int, training: TrainingConfig, device: str
 ) -> dict[str, Any]:
-    """Variant and training of a run. Raises ValueError for a variant that cannot be built."""
+    """Settings of a trained variant. Raises ValueError for a variant that cannot be built."""
     one = variant(label, config, longest=longest)
     try:
         one.model(window)  # an encoding that does not fit is refused before anything is trained

@@ -16,8 +16,11 @@ from posenc.workbench.training.checkpoint import write_whole
 class StoredText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Record of a stored text.
 
-    digest: digest of its tokens. unit: kind of its tokens. vocabulary: number of different tokens. max_multiple:
-    longest context that its test split allows, in multiples of the training length.
+    Attributes:
+        digest: Digest of its tokens.
+        unit: Kind of its tokens: characters or bytes.
+        vocabulary: Number of different tokens.
+        max_multiple: Longest context that its test split allows, in multiples of the training length.
     """
 
     digest: str
@@ -27,7 +30,11 @@ class StoredText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def text_path(source: Path | None, data: Path | None) -> Path:
-    """The user's own file, or tiny-shakespeare in the folder of data. Raises ValueError if neither was given."""
+    """Path of the text: the user's own file, or tiny-shakespeare in the folder of data.
+
+    Raises:
+        ValueError: Neither was given, or the folder has no text.
+    """
     if source is None and data is None:
         raise ValueError(
             "language reads a text, and none was given. Name a file of yours, posenc run language my_text.txt, or the "
@@ -55,21 +62,27 @@ def store_text(root: Path, path: Path, *, window: int, max_multiple: int) -> Sto
     Raises:
         ValueError: The file is not a text, or its test split does not hold two windows.
     """
-    read = text.read_text(path)
-    test = text.split(read.tokens, longest=2 * window).test
+    tokenized = text.read_text(path)
+    test = text.split(tokenized.tokens, longest=2 * window).test
     while (max_multiple + 1) * window > len(test):
         max_multiple //= 2
-    tokens = read.tokens.numpy().tobytes()
-    digest = hashlib.sha256(read.unit.encode() + tokens).hexdigest()[:16]
+    tokens = tokenized.tokens.numpy().tobytes()
+    digest = hashlib.sha256(tokenized.unit.encode() + tokens).hexdigest()[:16]
     target = _path(root, digest)
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, msgspec.msgpack.encode([read.unit, "".join(read.vocabulary), tokens]))
-    return StoredText(digest=digest, unit=read.unit, vocabulary=len(read.vocabulary), max_multiple=max_multiple)
+        write_whole(target, msgspec.msgpack.encode([tokenized.unit, "".join(tokenized.vocabulary), tokens]))
+    return StoredText(
+        digest=digest, unit=tokenized.unit, vocabulary=len(tokenized.vocabulary), max_multiple=max_multiple
+    )
 
 
 def load_text(root: Path, stored: StoredText) -> text.Text:
-    """The text of a record. Raises ValueError if the store lacks it."""
+    """Read the text of a record.
+
+    Raises:
+        ValueError: The store lacks the text.
+    """
     path = _path(root, stored.digest)
     if not path.exists():
         raise ValueError(f"the text of these runs is no longer at {path}. Run the same command again.")

@@ -88,16 +88,16 @@ class TextModel:
         return torch.cat([self.losses(chunk, generator).cpu() for chunk in chunks])
 
     def losses_by_octave(self, tokens: Tensor, generator: torch.Generator) -> Tensor:
-        """``losses_in_chunks``; with randomized positions, each octave of contexts is read as a text of its own length.
+        """``losses_in_chunks``; with randomized positions, one pass for each octave of context lengths.
 
-        The distances between its positions are then those of a text of that length.
+        The positions of an octave are then as far apart as those of a text that is as long as its longest context.
         """
         if self.variant.position_range is None:
             return self.losses_in_chunks(tokens, generator)
         octaves, longest = [tokens.new_zeros(len(tokens), 0)], tokens.shape[1] - 1
-        while (done := sum(octave.shape[1] for octave in octaves)) < longest:
-            length = min(max(self.window, 2 * done), longest)
-            octaves.append(self.losses_in_chunks(tokens[:, : length + 1], generator)[:, done:])
+        while (predicted := sum(octave.shape[1] for octave in octaves)) < longest:
+            length = min(max(self.window, 2 * predicted), longest)
+            octaves.append(self.losses_in_chunks(tokens[:, : length + 1], generator)[:, predicted:])
         return torch.cat(octaves, 1)
 
     def evaluate(self) -> dict[str, float]:

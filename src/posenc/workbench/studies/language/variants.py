@@ -25,7 +25,7 @@ ROTARY = ("rope", "qkvo-rope", "k-rope", "vo-rope", "qkv-rope", "nope", "o-rope"
 RELATIVE = ("rope", "qkvo-rope", "vo-rope", "nope")
 """Encodings of ROTARY with which predictions depend on differences of positions alone."""
 SCALED: Mapping[str, Scaling] = {"rope, linear": "linear", "rope, ntk": "ntk", "rope, yarn": "yarn"}
-"""Trained models of "rope" whose frequencies are scaled after training."""
+"""Variant whose frequencies are scaled after training to its scaling. It is trained as "rope"."""
 EXTRAPOLATION = (
     "nope", "learned", "sinusoid", "rope", "xpos", "alibi", "t5", "kerple", "fire", "cope", "rope and nope",
     "sinusoid, randomised", "rope, randomised", *SCALED,
@@ -75,8 +75,11 @@ DESCRIPTIONS: Mapping[str, str] = {
 class LanguageVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A causal model with its schemes.
 
-    config: sizes of the model. schemes: layer l of the model has scheme ``l mod n`` of these n. position_range: number
-    of integers that the positions of a window are drawn from; None for consecutive positions.
+    Attributes:
+        config: Sizes of the model.
+        schemes: Layer l of the model has scheme ``l mod n`` of these n.
+        position_range: Number of integers that the positions of a window are drawn from; None for consecutive
+            positions.
     """
 
     config: LanguageConfig
@@ -98,18 +101,43 @@ class LanguageVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         }
 
     def model(self, window: int) -> LanguageModel:
-        """The untrained model for a training length in tokens. Raises ValueError for a scheme that does not fit it."""
+        """The untrained model.
+
+        Args:
+            window: Training length in tokens.
+
+        Raises:
+            ValueError: A scheme does not fit the model.
+        """
         factories = [per_layer(scheme, self.scheme_arguments(window)) for scheme in self.schemes]
         return LanguageModel(self.config, factories[0] if len(factories) == 1 else layers.layers(*factories))
 
     def positions(self, length: int, samples: int, generator: torch.Generator, device: str = "cpu") -> Positions | None:
-        """Randomized positions of each sample (Ruoss et al. 2023, arXiv 2305.16843); None for consecutive ones."""
+        """Randomized positions (Ruoss et al. 2023, arXiv 2305.16843).
+
+        Args:
+            length: Number of tokens of a sample.
+            samples: Number of samples.
+            generator: Random generator.
+            device: Device of the positions.
+
+        Returns:
+            Positions of each sample; None for consecutive positions.
+        """
         if self.position_range is None:
             return None
         return randomised(sequence(length), self.position_range, batch=samples, generator=generator).to(device)
 
     def length_error(self, window: int, longest: int) -> str:
-        """The error of a scheme that cannot read contexts of ``longest`` tokens; empty if all schemes can."""
+        """Error of a scheme that cannot read long contexts.
+
+        Args:
+            window: Training length in tokens.
+            longest: Length of the context in tokens.
+
+        Returns:
+            The message of the first error; "" if all schemes can read the context.
+        """
         if self.position_range is not None:
             return ""
         for specification in self.schemes:
@@ -121,8 +149,8 @@ class LanguageVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         return ""
 
 
-def _named(config: LanguageConfig, longest: int) -> dict[str, tuple[Specification, ...]]:
-    """Label to schemes."""
+def _schemes_by_label(config: LanguageConfig, longest: int) -> dict[str, tuple[Specification, ...]]:
+    """Label to the schemes of successive layers."""
     rotated = {label: label.removesuffix("-rope") for label in ROTARY if label not in ("rope", "nope")}
     return {
         "nope": (Specification("NoPE"),),
@@ -148,15 +176,18 @@ def variant(label: str, config: LanguageConfig, *, longest: int) -> LanguageVari
         config: Sizes of the model.
         longest: Longest context in testing, in tokens.
 
+    Returns:
+        The variant.
+
     Raises:
-        ValueError: An unknown name, with the nearest known ones.
+        ValueError: The name is unknown; the message gives the nearest known names.
     """
     label = trained_as(label)
     name = label.removesuffix(RANDOMIZED)
     position_range = RANGE_FACTOR * longest if name != label else None
-    named = _named(config, longest)
-    if name in named:
-        return LanguageVariant(config=config, schemes=named[name], position_range=position_range)
+    known = _schemes_by_label(config, longest)
+    if name in known:
+        return LanguageVariant(config=config, schemes=known[name], position_range=position_range)
     try:
         return LanguageVariant(config=config, schemes=(parse(name),), position_range=position_range)
     except ValueError as error:
@@ -166,5 +197,5 @@ def variant(label: str, config: LanguageConfig, *, longest: int) -> LanguageVari
 
 
 def trained_as(label: str) -> str:
-    """The variant that is trained for a label: "rope" if only the frequencies after training differ."""
+    """Label of the variant that is trained for a label: "rope" if its frequencies are scaled after training."""
     return "rope" if label in SCALED else label

@@ -240,7 +240,3 @@ def _short(value: object) -> str:
     if isinstance(value, list | tuple):
         return repr(tuple(value))
     return f"{value:.4g}" if isinstance(value, float) else repr(value)
-
-
-# names that studies use until they are converted
-there, empty, of, named = finished_conditions, empty_panel, seeds_by_label, rows_labeled

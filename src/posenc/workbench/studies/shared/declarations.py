@@ -36,7 +36,6 @@ class Preset:
         seeds: Seeds of every variant.
         panels: Names of the panels that it draws by default.
         asks: True to ask for confirmation before it starts, because it is long.
-        own: Further values of the study by name.
         aliases: Dotted path of a field that another setting decides, to the name of that setting.
 
     Example:
@@ -53,7 +52,6 @@ class Preset:
     seeds: Sequence[int]
     panels: Sequence[str]
     asks: bool = True
-    own: Mapping[str, Any] = field(default_factory=dict)
     aliases: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @property
