@@ -16,6 +16,7 @@ from typing import Any
 from posenc.workbench import runner, studies
 from posenc.workbench.progress import ConsentError, CostEstimate
 from posenc.workbench.provenance import cores
+from posenc.workbench.report.live_page import LivePage
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
@@ -275,9 +276,10 @@ def execute_request(
     if study.asks(request.preset) and todo and not confirm(study.estimate(todo, store, processes)):
         print("Nothing was started.")
         return None
-    report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard)
-    team.leave()  # Releases the other processes if no run was left to execute.
-    status = measure(study, request, store, specs, jobs)
+    with study.live_page(request, store, specs) as live:
+        report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard, live=live)
+        team.leave()  # Releases the other processes if no run was left to execute.
+        status = measure(study, request, store, specs, jobs, live)
     verdict = study.verdict(request, store, specs)
     for line in verdict:
         print(line)
@@ -294,7 +296,14 @@ def execute_request(
     )
 
 
-def measure(study: Study, request: Request, store: Store, specs: Sequence[RunSpec], jobs: int | None = None) -> int:
+def measure(
+    study: Study,
+    request: Request,
+    store: Store,
+    specs: Sequence[RunSpec],
+    jobs: int | None = None,
+    live: LivePage | None = None,
+) -> int:
     """Measure trained models and store the results; on the CPU unless their settings name a device.
 
     Args:
@@ -303,6 +312,7 @@ def measure(study: Study, request: Request, store: Store, specs: Sequence[RunSpe
         store: The store of the trained runs.
         specs: The trained runs.
         jobs: Largest number of measurements at the same time; None for one per core.
+        live: Live page that follows the measurements; None for none.
 
     Returns:
         Exit code of a command: 1 if a measurement failed, otherwise 0.
@@ -312,7 +322,7 @@ def measure(study: Study, request: Request, store: Store, specs: Sequence[RunSpe
         return 0
     print(f"Measuring {len(pending)} trained models.")
     device, processes = pending[0].settings.get("device", "cpu"), study.processes_that_fit(specs, jobs or cores())
-    return runner.run(pending, store, runner.pick(device, processes)).exit_code
+    return runner.run(pending, store, runner.pick(device, processes), live=live).exit_code
 
 
 def report_request(study: Study, request: Request, store: Store) -> StudyResult:

@@ -136,6 +136,30 @@ class Display(Protocol):
         ...
 
 
+class Watcher(Protocol):
+    """Observer of an execution beside the display, such as the live page of a study."""
+
+    def begin(self, specs: Sequence[RunSpec], costs: Mapping[str, float]) -> str:
+        """Start to observe runs.
+
+        Args:
+            specs: The runs that are executed now.
+            costs: Identity to relative cost of a run.
+
+        Returns:
+            A line to print; may be empty.
+        """
+        ...
+
+    def emit(self, event: Event) -> None:
+        """Observe an event.
+
+        Args:
+            event: The event.
+        """
+        ...
+
+
 class PlainDisplay:
     """Plain-text display: one line per finished run, and one line every ten seconds while none finishes.
 

@@ -1,6 +1,6 @@
 """Which encodings generalize on Latin squares?
 
-    posenc run latin-squares --preset quick        about three minutes on two cores
+    posenc run latin-squares --preset quick        about six minutes on two cores
     posenc run latin-squares --preset standard     the model of arXiv 2406.08272, 200 epochs, 3 seeds: hours
     posenc run latin-squares --preset paper        the same, 600 epochs, 15 seeds: days on two cores
     posenc run latin-squares --panels sigma noise  tables and figures of the paper by name, at any preset

@@ -15,7 +15,7 @@ import msgspec
 
 from posenc.workbench.progress import CostEstimate
 from posenc.workbench.report.claims_table import Claim
-from posenc.workbench.report.live_page import snapshot_path, write_live_page
+from posenc.workbench.report.live_page import LivePage
 from posenc.workbench.report.page import Table
 from posenc.workbench.report.preregistered import Prediction, judge_predictions
 from posenc.workbench.report.result_rows import Row
@@ -96,7 +96,7 @@ class Study:
         published: Maps a preset and its rows to tables of published results of the same models.
         limits: Preset to sentences on the limits of its results.
         remarks: Maps a store and runs to sentences on their data, printed at the start and on the page.
-        live: True if runs write their newest image, which a live page shows.
+        live: True if runs write their newest image, which the live page shows.
 
     Example:
         >>> from posenc.workbench import find_study
@@ -218,7 +218,7 @@ class Study:
         return stored_runs.find(self, request, store)
 
     def announce(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:
-        """Return the lines to print before runs start, and write the live page if the study has one.
+        """Return the lines to print before runs start.
 
         Args:
             request: The request.
@@ -226,23 +226,26 @@ class Study:
             specs: The runs.
 
         Returns:
-            Changed settings, remarks on the data, then the path of the live page.
+            Changed settings, then remarks on the data.
         """
-        todo = [spec for spec in specs if not store.finished(spec.identity)]
         changed = differences(self.presets, request)
-        remarks = (
+        return (
             *([f"Changed from the preset: {', '.join(changed)}."] if changed else []),
             *self.remarks(store, specs),
         )
-        if not self.live or not todo:
-            return remarks
-        path, shown = store.root / "pages" / f"{self.name}-live.html", {}
-        for spec in sorted(specs, key=lambda spec: store.finished(spec.identity)):
-            file = snapshot_path(store.root, spec.identity)
-            if not store.finished(spec.identity) or file.exists():
-                shown.setdefault(study_page.display_label(spec), file.relative_to(path.parent).as_posix())
-        write_live_page(path, self.question, shown)
-        return (*remarks, f"Watch it: {path}")
+
+    def live_page(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> LivePage:
+        """Make the live page of runs, for ``runner.run``. It has the address of the final page.
+
+        Args:
+            request: The request.
+            store: The store.
+            specs: The runs.
+
+        Returns:
+            The live page, a context manager. It is written when runs start.
+        """
+        return study_page.live(self, request, store, specs)
 
     def page_data(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> PageData:
         """Collect the data of a page.

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from posenc.workbench.report.claims_table import claims_table
-from posenc.workbench.report.page import Panel, Table, write_page
+from posenc.workbench.report.live_page import LivePage, snapshot_path
+from posenc.workbench.report.page import Panel, Table, Text, render_page, write_text
 from posenc.workbench.report.preregistered import summary_panel
 from posenc.workbench.report.provenance_panel import provenance_panel
 from posenc.workbench.runs import RunSpec
@@ -36,6 +37,49 @@ def write(study: Study, request: Request, store: Store, specs: Sequence[RunSpec]
     Returns:
         The HTML file.
     """
+    path = store.root / "pages" / f"{file_name(study, request, store, specs)}.html"
+    return write_text(path, html(study, request, store, specs, failures))
+
+
+def live(study: Study, request: Request, store: Store, specs: Sequence[RunSpec]) -> LivePage:
+    """Make the live page of runs; see ``Study.live_page``.
+
+    Args:
+        study: The study.
+        request: The request.
+        store: The store.
+        specs: The runs.
+
+    Returns:
+        The live page.
+    """
+
+    def draw() -> str | None:
+        done = any(store.finished(spec.identity) for spec in specs)
+        return html(study, request, store, specs, {}) if done else None
+
+    waiting = Panel("Results", (Text(("No run has finished yet.",)),))
+    blank = render_page(title=study.question, lead=study.lead, panels=[waiting], footer=f"posenc run {study.name}.")
+    snapshots = dict[str, Path]()
+    for spec in sorted(specs, key=lambda spec: store.finished(spec.identity)) if study.live else ():
+        snapshots.setdefault(display_label(spec), snapshot_path(store.root, spec.identity))
+    name = file_name(study, request, store, specs)
+    return LivePage(store.root / "pages" / f"{name}.html", blank, draw, snapshots)
+
+
+def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec], failures: Mapping[str, str]) -> str:
+    """Draw the page from the finished runs.
+
+    Args:
+        study: The study.
+        request: The request.
+        store: The store.
+        specs: The trained runs.
+        failures: Identity to error message, for runs that failed.
+
+    Returns:
+        The HTML.
+    """
     data, names = study.page_data(request, store, specs), planning.panels_of(study, request)
     data.folder.mkdir(parents=True, exist_ok=True)
     changed = changes.differences(study.presets, request)
@@ -58,8 +102,7 @@ def write(study: Study, request: Request, store: Store, specs: Sequence[RunSpec]
     asked = "".join(f" {option}" for option in changes.options(study.presets, request))
     asked += f" --panels {' '.join(names)}" if request.panels else ""
     subject = subject_of(study, store, specs)
-    return write_page(
-        data.folder / f"{data.page}.html",
+    return render_page(
         title=study.question,
         lead=f"{study.lead}{f' Data: {subject}.' if subject else ''} {_scale(data, changed)}",
         panels=panels,
