@@ -47,7 +47,15 @@ def bench(
     defaults = {"dim": heads * head_dim, "head_dim": head_dim, "heads": heads, "max_len": tokens,
              "max_distance": min(tokens - 1, 128)}  # fmt: skip
     names_column = Column("encoding", no_wrap=True)  # The other columns give way.
-    table = Table(names_column, "part", "time (ms)", "± (ms)", "ratio to baseline", "baseline (ms)", box=None)
+    table = Table(
+        names_column,
+        Column("part", no_wrap=True),
+        "time (ms)",
+        "± (ms)",
+        "ratio to baseline",
+        "baseline (ms)",
+        box=None,
+    )
     for name in names:
         scheme = scheme_text.build(scheme_text.parse(name), defaults)
         gate = check(type(scheme), family="definition")
