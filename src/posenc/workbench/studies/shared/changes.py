@@ -391,4 +391,5 @@ def _replaced(value: Any, changes: Mapping[Path, Any]) -> Any:
         return {**value, **new}
     if isinstance(value, msgspec.Struct):
         return msgspec.structs.replace(value, **new)
-    return dataclasses.replace(value, **new) if dataclasses.is_dataclass(value) else value._replace(**new)
+    is_dataclass = dataclasses.is_dataclass(value) and not isinstance(value, type)
+    return dataclasses.replace(value, **new) if is_dataclass else value._replace(**new)

@@ -96,7 +96,9 @@ def convert(name: str, annotation: Any, default: Any, value: Any) -> Any:
     except ValueError:
         if options := choices(annotation):
             raise ValueError(f"{unknown(name, str(value), options)} Choose one of {', '.join(options)}.") from None
-        raise ValueError(f"{name} must be {describe(annotation)}; got {value!r}. {_example(name, default)}") from None
+        raise ValueError(
+            f"{name} needs a value of this kind: {describe(annotation)}; got {value!r}. {_example(name, default)}"
+        ) from None
     numbers = [each for each in (new if isinstance(new, tuple) else (new,)) if isinstance(each, (int, float))]
     if any(not math.isfinite(number) or number < 0 for number in numbers):
         raise ValueError(f"{name} must be finite and not negative; got {value}. {_example(name, default)}")
