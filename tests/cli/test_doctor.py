@@ -62,9 +62,9 @@ def test_a_dry_run_prints_the_runs_and_starts_nothing(
     request = studies.Request(preset="quick", schemes=("nope",), seeds=(0, 1))
     print_plan(study, request, tmp_path / "runs", 1)
     text = capsys.readouterr().out
-    assert re.search(r"main +nope +2 +0", text)
-    assert "2 runs, 0 done, 2 to do.\n" in text
-    assert re.search(r"Estimate: 2 runs, about .*, 1 at the same time\.", text)
+    assert f"2 runs of nmar, 0 finished, results in {tmp_path / 'runs'}.\n" in text
+    assert re.search(r"nope.*: seeds 0 1\n", text)
+    assert re.search(r"To execute: 2 runs, about .*, 1 at a time\.", text)
     assert text.endswith("Nothing was started.\n")
     assert not (tmp_path / "runs").exists()
 
@@ -73,7 +73,7 @@ def test_dry_run_and_jobs_are_flags_of_run(capsys: pytest.CaptureFixture[str], t
     with pytest.raises(SystemExit) as leaving:
         cli.main(["run", "nmar", "--schemes", "nope", "--seeds", "0", "--dry-run", "--out", str(tmp_path / "r")])
     assert leaving.value.code == 0
-    assert "1 runs, 0 done, 1 to do." in capsys.readouterr().out
+    assert "1 run of nmar, 0 finished" in capsys.readouterr().out
     with pytest.raises(SystemExit) as leaving:
         cli.main(["run", "nmar", "--jobs", "0"])
     assert leaving.value.code == 2

@@ -244,7 +244,7 @@ def _table(rows: list[dict[str, Any]]) -> None:
     from math import isfinite
     from statistics import mean, stdev
 
-    from rich.table import Table
+    from rich.table import Column, Table
 
     if not rows:
         print("The store has no finished run of that study and preset.")
@@ -256,9 +256,8 @@ def _table(rows: list[dict[str, Any]]) -> None:
         groups.setdefault(labels, {}).setdefault(row["metric"], []).append(row["value"])
     metrics = [m for m in ("accuracy_ood", "accuracy_iid", "accuracy_train") if any(m in g for g in groups.values())]
     metrics = metrics or sorted({m for g in groups.values() for m in g})[:4]
-    table = Table(
-        "study", "preset", "condition", "scheme", "seeds", *(f"{metric} ± SD" for metric in metrics), box=None
-    )
+    titles = ("study", "preset", "condition", "scheme", "seeds", *(f"{metric} ± SD" for metric in metrics))
+    table = Table(*(Column(title, overflow="fold") for title in titles), box=None)
     for labels, by_metric in groups.items():
         cells = []
         for metric in metrics:
