@@ -26,7 +26,7 @@ MODULES = {
 CODE = sorted(path for folder in ("src", "tests", "benchmarks", "tools") for path in (ROOT / folder).rglob("*.py"))
 
 LAYERS = (
-    ("version", "moved"),
+    ("version", "moved", "name_suggestion"),
     ("positions", "frequencies", "claims"),
     ("position_augmentation",),
     ("scheme",),
@@ -38,13 +38,15 @@ LAYERS = (
     # the library ends here: it never imports the workbench
     ("workbench.memory", "workbench.frozen_defaults", "workbench.identity", "workbench.provenance"),
     ("workbench.training",),
-    ("workbench.runs", "workbench.progress", "workbench.tensorboard", "workbench.export"),
+    ("workbench.runs", "workbench.progress", "workbench.notebook_display", "workbench.tensorboard", "workbench.export"),
     ("workbench.stored", "workbench.old_stores"),
     ("workbench.store",),
     ("workbench.packs", "workbench.worker", "workbench.executors", "workbench.runner"),
     ("workbench.tasks",),
     ("workbench.report",),
     ("workbench.studies",),
+    ("workbench.study_result",),
+    ("workbench.commands",),
     ("workbench",),
     ("cli",),
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import html
 import itertools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -209,6 +210,16 @@ class Scheme(nn.Module, abc.ABC):
             f"{type(self).__name__} is not called like a layer: use attention(q, k, v, scheme=..., q_pos=...), or "
             "scheme.prepare(pos) and its hooks."
         )
+
+    def _repr_html_(self) -> str:
+        """Name and claims as an HTML table, for notebooks."""
+        name = html.escape(super().__repr__())
+        if not hasattr(self, "claims"):
+            return f"<pre>{name}</pre>"
+        claims = {**dataclasses.asdict(self.claims), "sites": ", ".join(sorted(self.claims.sites)) or "none"}
+        claims["range"] = "any position" if claims["range"] is None else claims["range"]
+        rows = "".join(f"<tr><th>{key}</th><td>{html.escape(str(value))}</td></tr>" for key, value in claims.items())
+        return f"<table><caption><code>{name}</code></caption>{rows}</table>"
 
     # values that depend on positions alone ---------------------------------------------------------------------------
     @abc.abstractmethod

@@ -7,18 +7,16 @@ build(specification, {"head_dim": 32, "dim": 64})    # sizes of the model, for a
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, get_type_hints
 
 import msgspec
 
+from posenc.name_suggestion import plain_name
+from posenc.name_suggestion import unknown as unknown
 from posenc.scheme import Scheme
 from posenc.schemes import catalogue
-
-FARTHER = 0.25
-"""Largest difference in similarity from the nearest name, for another name to be suggested too."""
 
 
 class Specification(msgspec.Struct, frozen=True):
@@ -64,20 +62,10 @@ def parse(text: str) -> Specification:
 def find(name: str) -> type[Scheme]:
     """Return the scheme class of a name. Raises ValueError with the nearest names if there is none."""
     schemes = catalogue()
-    plain = {_plain(known): scheme for known, scheme in schemes.items()}
-    if _plain(name) in plain:
-        return plain[_plain(name)]
+    plain = {plain_name(known): scheme for known, scheme in schemes.items()}
+    if plain_name(name) in plain:
+        return plain[plain_name(name)]
     raise ValueError(unknown("encoding", name, schemes))
-
-
-def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """Make the error message for an unknown name, with the nearest known names."""
-    plain = {_plain(other): other for other in known}
-    found = difflib.get_close_matches(_plain(name), plain, 3, 0.5)
-    alike = [difflib.SequenceMatcher(None, match, _plain(name)).ratio() for match in found]
-    near = [plain[match] for match, ratio in zip(found, alike, strict=True) if ratio > max(alike) - FARTHER]
-    hint = f" Did you mean {' or '.join(near)}?" if near else " posenc list shows all." if kind == "encoding" else ""
-    return f"there is no {kind} {name!r}.{hint}"
 
 
 def build(specification: Specification, known: Mapping[str, Any]) -> Scheme:
@@ -146,7 +134,3 @@ def per_layer(specification: Specification, known: Mapping[str, Any]) -> Callabl
         return first if layer == 0 or not first.claims.per_layer else build(specification, known)
 
     return schemes
-
-
-def _plain(name: str) -> str:
-    return name.lower().replace("-", "").replace("_", "")

@@ -13,7 +13,8 @@ from posenc import cli
 from posenc.schemes import catalogue
 from posenc.workbench import runner
 
-COMMANDS = ("run", "report", "results", "list", "show", "check", "new", "cite", "bench", "data", "store")
+COMMANDS = ("run", "report", "results", "list", "show", "check", "new", "cite", "bench", "data", "store pack",
+            "store merge", "doctor", "completion")  # fmt: skip
 
 GOOD = '''
 """My scheme: nothing at all."""
@@ -60,21 +61,42 @@ def said(capsys, monkeypatch):
 def test_the_commands_are_these_and_every_ones_help_has_an_example(said):
     status, out, _ = said("--help")
     assert status == 0
-    assert tuple(re.findall(r"• (\w+)", out)) == COMMANDS
+    listed = out.partition("commands\n")[2].partition("\n\n")[0]
+    assert tuple(re.findall(r"^  (\w+(?: \w+)?)  ", listed, re.MULTILINE)) == COMMANDS
     for command in COMMANDS:
-        status, out, _ = said(command, "--help")
+        status, out, _ = said(*command.split(), "--help")
         assert status == 0
-        assert re.search(rf"^[│ ]*posenc {command}\b", out, re.MULTILINE), command
+        assert re.search(rf"^  posenc {command}\b", out, re.MULTILINE), command
         assert out.startswith(f"usage: posenc {command}")
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("frobnicate",), ("run",), ("list", "--format", "xml"), ("run", "x", "--seeds", "a")]
-)
-def test_wrong_words_are_refused(said, words):
+    ("words", "sentence"),
+    [
+        ((), "no command is given."),
+        (("frobnicate",), "there is no command 'frobnicate'."),
+        (("reprt",), "there is no command 'reprt'. Did you mean report?"),
+        (("--versio",), "posenc has no flag --versio. Did you mean --version?"),
+        (("store",), "there is no command posenc store ''. The commands are pack, merge."),
+        (("store", "pck"), "there is no command posenc store 'pck'. Did you mean pack? The commands are pack, merge."),
+        (("check",), "WHAT is missing."),
+        (("check", "rope", "xpos"), "posenc check takes WHAT; 'xpos' is too much."),
+        (("check", "rope", "--all=yes"), "--all takes no value; got 'yes'."),
+        (("list", "--format", "xml"), "--format is one of table, json; got 'xml'."),
+        (("list", "schemas"), "SUBJECT is one of schemes, studies, panels, variants, data; got 'schemas'."
+                              " Did you mean schemes?"),
+        (("run", "x", "--seeds", "a"), "--seeds takes a whole number; got 'a'."),
+        (("run", "x", "--seeds"), "--seeds needs a value: --seeds N .."),
+        (("run", "x", "--presett", "quick"), "posenc run has no flag --presett. Did you mean --preset?"),
+        (("run", "x", "--preset", "quick", "--preset", "paper"), "--preset is given twice."),
+    ],
+)  # fmt: skip
+def test_wrong_words_are_refused_in_one_sentence(said, words, sentence):
     status, out, err = said(*words)
     assert status == 2
-    assert "help" in err
+    assert err.startswith(f"posenc: {sentence}")
+    assert err.count("\n") == 1
+    assert "--help" in err or "twice" in err
     assert out == ""
 
 
@@ -97,16 +119,21 @@ def test_list_as_a_table_and_its_filters(said):
     def named(*words: str) -> list[str]:
         status, out, _ = said("list", *words)
         assert status == 0
-        return [line.split()[0] for line in out.splitlines()[1:] if re.match(r" ?\w", line)]  # the rest are wrapped
+        assert max(map(len, out.splitlines())) <= 80
+        return re.findall(r"^(\w+) ", out, re.MULTILINE)[1:]  # the other lines are indented
 
-    assert named() == list(catalogue())
-    unbounded, flat = named("--unbounded"), named("--axes", "2")
+    assert named() == named("schemes") == list(catalogue())
+    unbounded, flat, bias = named("--unbounded"), named("--axes", "2"), named("--site", "bias")
     assert "RoPE" in unbounded
     assert "Learned" not in unbounded
     assert "Sinusoid" in flat
     assert "NoPE" in flat
     assert "RoPE" not in flat
-    assert set(named("--unbounded", "--axes", "2")) == set(unbounded) & set(flat)
+    assert "ALiBi" in bias
+    assert "RoPE" not in bias
+    assert set(named("--site", "qk")) == set(named("--site", "q")) & set(named("--site", "k"))
+    every = set(unbounded) & set(flat) & set(bias)
+    assert set(named("schemes", "--unbounded", "--axes", "2", "--site", "bias")) == every
 
 
 # check -------------------------------------------------------------------------------------------------------------
@@ -233,9 +260,9 @@ def test_stopping_is_a_sentence_and_its_own_status(said, monkeypatch):
 
         return catalogue_of_nothing
 
-    monkeypatch.setattr(cli.schemes, "claims_of_all", stopped(KeyboardInterrupt()))
+    monkeypatch.setattr(cli.lists.index_file, "load", stopped(KeyboardInterrupt()))
     assert said("list") == (130, "", "posenc: stopped.\n")
-    monkeypatch.setattr(cli.schemes, "claims_of_all", stopped(runner.Interrupted("Stopped: 1 of 2 units are done.")))
+    monkeypatch.setattr(cli.lists.index_file, "load", stopped(runner.Interrupted("Stopped: 1 of 2 units are done.")))
     assert said("list") == (130, "", "")  # the runner has said it already
 
 
@@ -339,7 +366,8 @@ def test_results_in_every_format(said, trained, tmp_path):
 
     status, table, _ = said("results", "--out", out)
     assert status == 0
-    assert table.splitlines()[1].split()[-3:-2] == [f"{value['accuracy_ood']:.3f}"]
+    assert f"{value['accuracy_ood']:.3f}" in next(line for line in table.splitlines() if " nope " in line).split()
+    assert max(map(len, table.splitlines())) <= 80
     status, latex, _ = said("results", "--format", "latex", "--out", out)
     assert latex.startswith(r"\begin{tabular}")
     assert f"${value['accuracy_ood']:.3f}$" in latex

@@ -189,6 +189,24 @@ def test_a_plane_of_an_isotropic_scheme_is_symmetric() -> None:
             assert plane[row][column] == pytest.approx(plane[6 - row][6 - column], abs=1e-9)
 
 
-def test_completion_is_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--tyro-print-completion", "bash") == 0
-    assert "posenc" in capsys.readouterr().out
+@pytest.mark.parametrize("axes", ["1", "2", "3"])
+@pytest.mark.parametrize("site", ["bias", "qk", "embed"])
+def test_a_skeleton_of_a_site_passes_the_contract_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], site: str, axes: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("new", "my_scheme", "--site", site, "--axes", axes) == 0
+    assert run("check", "my_scheme.py") == 0
+    (scheme,) = cli.schemes._schemes_in(Path("my_scheme.py"))
+    sites = {"bias": {"bias"}, "qk": {"q", "k"}, "embed": {"embed"}}[site]
+    assert all((case.claims.axes, case.claims.sites) == (int(axes), sites) for case in _examples(scheme))
+    assert re.search(r"MyScheme: (\d+) of \1 checks passed on 2 examples", capsys.readouterr().out)
+
+
+def _examples(scheme: type) -> list:
+    return [scheme(**options) for options in scheme.examples]
+
+
+def test_a_skeleton_has_at_most_three_axes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("new", "my_scheme", "--site", "bias", "--axes", "4") == 2
+    assert "from 1 to 3; got 4" in capsys.readouterr().err

@@ -1,27 +1,51 @@
-"""Command line: `posenc` and its commands. New schemes and studies appear in these commands and add none."""
+"""Command line: `posenc` and its commands. New schemes and studies appear in these commands and add none.
+
+Help, lists, completion and errors about names read an index and start without torch; a command that computes loads it.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-
-import tyro
+from collections.abc import Callable, Mapping, Sequence
 
 import posenc
-from posenc.cli import bench, data, schemes, show, store, torchrun, workbench
+from posenc.cli import (
+    bench,
+    completion,
+    data,
+    doctor,
+    help_text,
+    index,
+    lists,
+    schemes,
+    show,
+    store,
+    torchrun,
+    workbench,
+)
+from posenc.cli.grammar import Command, command_of
+from posenc.cli.name_checks import refuse_study, refuse_unknown
+from posenc.cli.parser import HELP, UsageError, is_flag, parse
+from posenc.name_suggestion import nearest_names, unknown
 
-app = tyro.extras.SubcommandApp()
-for command in (workbench.run, workbench.report, workbench.results):
-    app.command(command)
-app.command(name="list")(schemes.list_schemes)
-for command in (show.show, schemes.check, schemes.new, schemes.cite, bench.bench):
-    app.command(command)
-app.command(data.data)
-store_commands = tyro.extras.SubcommandApp()
-for command in (store.pack, store.merge):
-    store_commands.command(command)
-app.command(store_commands, name="store", help="Pack finished results into small files, or merge packs and stores.")
+COMMANDS: Mapping[str, Callable[..., int | None]] = {
+    "run": workbench.run,
+    "report": workbench.report,
+    "results": workbench.results,
+    "list": lists.list_names,
+    "show": show.show,
+    "check": schemes.check,
+    "new": schemes.new,
+    "cite": schemes.cite,
+    "bench": bench.bench,
+    "data": data.data,
+    "store pack": store.pack,
+    "store merge": store.merge,
+    "doctor": doctor.doctor,
+    "completion": completion.completion,
+}
+"""The commands; two words are a group and its command."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -32,16 +56,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     Args:
         argv: Words of the command line after the program's name; those of this process by default.
     """
-    from posenc.workbench.runner import Interrupted
-
     try:
-        status = app.cli(
-            prog="posenc", args=None if argv is None else list(argv), description=_description(), use_underscores=False
-        )
-    except Interrupted:  # The runner has printed how to continue.
-        sys.exit(130)
+        status = _run(list(sys.argv[1:] if argv is None else argv))
     except KeyboardInterrupt as stop:
-        print(f"posenc: stopped{f' ({stop})' if str(stop) else ''}.", file=sys.stderr)
+        if type(stop) is KeyboardInterrupt:  # For its own subclass the runner has printed how to continue.
+            print(f"posenc: stopped{f' ({stop})' if str(stop) else ''}.", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:  # The reader of the output, such as `head`, has closed the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -53,5 +72,70 @@ def main(argv: Sequence[str] | None = None) -> None:
     sys.exit(int(status or 0))
 
 
-def _description() -> str:
-    return f"posenc {posenc.__version__}: positional encodings for PyTorch, and the studies that compare them."
+def _run(words: list[str]) -> int | None:
+    """Run the command of a command line, or print its help."""
+    if not words:
+        raise UsageError("no command is given. See posenc --help.")
+    if words[0] == completion.HIDDEN:
+        print("\n".join(completion.candidates(words[1:], _commands(), index.load())))
+        return 0
+    if words[0] in HELP:
+        print(help_text.of_all(_commands().values()))
+        return 0
+    if words[0] == "--version":
+        print(posenc.__version__)
+        return 0
+    name = _name(words)
+    if name is None:  # A group, whose help was asked for.
+        print(help_text.of_group(words[0], (each for each in _commands().values() if each.name.split()[0] == words[0])))
+        return 0
+    command, rest = command_of(name, COMMANDS[name]), words[len(name.split()) :]
+    if any(word in HELP for word in rest):
+        print(_help(command, [word for word in rest if word not in HELP]))
+        return 0
+    values = parse(command, rest)
+    if any(option.names for option in command.options):
+        refuse_unknown(index.load(), command, values)
+    return command.call(**values)
+
+
+def _commands() -> dict[str, Command]:
+    return {name: command_of(name, function) for name, function in COMMANDS.items()}
+
+
+def _name(words: Sequence[str]) -> str | None:
+    """Name of the command that words begin with; None for a group with --help."""
+    if words[0] in COMMANDS:
+        return words[0]
+    group = [name for name in COMMANDS if name.split()[0] == words[0]]
+    if not group:
+        if is_flag(words[0]):
+            near = nearest_names(words[0], ["--help", "--version"])
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise UsageError(f"posenc has no flag {words[0]}.{hint} See posenc --help.")
+        raise UsageError(f"{unknown('command', words[0], [name.split()[0] for name in COMMANDS])} See posenc --help.")
+    if len(words) > 1 and words[1] in HELP:
+        return None
+    second = words[1] if len(words) > 1 else ""
+    if f"{words[0]} {second}" not in group:
+        known = [name.split()[1] for name in group]
+        raise UsageError(
+            f"{unknown(f'command posenc {words[0]}', second, known)} The commands are {', '.join(known)}. "
+            f"See posenc {words[0]} --help."
+        )
+    return f"{words[0]} {second}"
+
+
+def _help(command: Command, words: Sequence[str]) -> str:
+    """Help of a command; that of a study if the words after the command name one."""
+    if not any(option.names for option in command.options):
+        return help_text.of_command(command)
+    known = index.load()
+    first = next(iter(words), "")
+    if command.name not in ("run", "report") or not first or is_flag(first):
+        return help_text.of_command(command, known)
+    refuse_study(known, first)
+    preset = words[words.index("--preset") + 1] if "--preset" in words[:-1] else "quick"
+    refuse_unknown(known, command, {**{option.name: None for option in command.options}, "study": first,
+                                    "preset": preset})  # fmt: skip
+    return help_text.of_study(command, known, first, preset)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from tyro.conf import Positional
+from typing import Annotated
 
+from posenc.cli.grammar import Positional, arg
 from posenc.cli.terminal import console, refuse_device
 
 
 def bench(
-    names: Positional[tuple[str, ...]],
+    names: Annotated[Positional[tuple[str, ...]], arg(names="scheme")],
     tokens: int = 1024,
     heads: int = 8,
     head_dim: int = 64,
@@ -34,7 +35,7 @@ def bench(
         batch: Batch size.
         device: cpu, cuda or cuda:N.
     """
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from posenc import scheme_text
     from posenc.contract import check
@@ -45,7 +46,16 @@ def bench(
     refuse_device(device)
     defaults = {"dim": heads * head_dim, "head_dim": head_dim, "heads": heads, "max_len": tokens,
              "max_distance": min(tokens - 1, 128)}  # fmt: skip
-    table = Table("encoding", "part", "time (ms)", "± (ms)", "ratio to baseline", "baseline (ms)", box=None)
+    names_column = Column("encoding", no_wrap=True)  # The other columns give way.
+    table = Table(
+        names_column,
+        Column("part", no_wrap=True),
+        "time (ms)",
+        "± (ms)",
+        "ratio to baseline",
+        "baseline (ms)",
+        box=None,
+    )
     for name in names:
         scheme = scheme_text.build(scheme_text.parse(name), defaults)
         gate = check(type(scheme), family="definition")

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Literal
 
-from tyro.conf import Positional
+from posenc.cli.grammar import Positional
 
 
 def data(

@@ -1,60 +1,22 @@
-"""Commands about encodings: ``posenc list``, ``check``, ``cite`` and ``new``."""
+"""Commands about encodings: ``posenc check``, ``cite`` and ``new``."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib.util
-import json
 import keyword
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-from tyro.conf import Positional
-
-from posenc.cli.terminal import console
+from posenc.cli.grammar import Positional, arg
+from posenc.cli.skeletons import MOST_AXES, Site, skeleton
 
 if TYPE_CHECKING:
     from posenc.contract import Report
 
 
-def list_schemes(format: Literal["table", "json"] = "table", unbounded: bool = False, axes: int | None = None) -> int:
-    """List all encodings with their claims.
-
-    For example:
-
-    posenc list
-
-    posenc list --unbounded --axes 2
-
-    posenc list --format json
-
-    Args:
-        format: Output format.
-        unbounded: Only encodings that take any position.
-        axes: Only encodings that take positions with this number of axes.
-    """
-    rows = [row for row in claims_of_all() if not unbounded or row["range"] is None]
-    rows = [row for row in rows if axes is None or axes in row["axes"] or "any" in row["axes"]]
-    if format == "json":
-        print(json.dumps(rows, indent=2))
-        return 0
-    from rich.table import Table
-
-    from posenc.contract.case import range_in_words
-
-    table = Table(*("name", "summary", "translation", "learned", "range", "axes", "sites", "sharing"), box=None)
-    for row in rows:
-        limits = range_in_words(row["range"], "any position")
-        table.add_row(
-            row["name"], row["summary"], row["translation"], "yes" if row["learned"] else "no", limits,
-            ", ".join(map(str, row["axes"])), ", ".join(row["sites"]) or "none", row["sharing"],
-        )  # fmt: skip
-    console().print(table)
-    return 0
-
-
-def check(what: Positional[str], compiling: bool = False, all: bool = False) -> int:
+def check(what: Annotated[Positional[str], arg(names="scheme")], compiling: bool = False, all: bool = False) -> int:
     """Run the contract checks on an encoding, by name or in your own file, and print the first failure to fix.
 
     For example:
@@ -91,7 +53,7 @@ def _first_failure(report: Report) -> str:
     return f"{report.counted}\n  fix next: {first.check}: {first.case}: {first.trouble}{more}"
 
 
-def cite(names: Positional[tuple[str, ...]]) -> int:
+def cite(names: Annotated[Positional[tuple[str, ...]], arg(names="scheme")]) -> int:
     """Print the BibTeX entries of encodings, each once.
 
     For example:
@@ -113,79 +75,41 @@ def cite(names: Positional[tuple[str, ...]]) -> int:
     return 0
 
 
-def new(name: Positional[str], to: Path | None = None) -> int:
-    """Write a Python file with the skeleton of a new encoding; posenc check then names what to write next.
+def new(
+    name: Positional[str],
+    site: Site | None = None,
+    axes: int = 1,
+    to: Path | None = None,
+) -> int:
+    """Write a Python file with the skeleton of a new encoding.
+
+    With --site the skeleton is a small encoding of that kind that passes posenc check as written. Without it
+    posenc check names what to write next.
 
     For example:
 
     posenc new my_scheme && posenc check my_scheme.py
 
+    posenc new my_bias --site bias --axes 2
+
     Args:
         name: Name in snake case; the class gets the same name in CamelCase.
+        site: bias (on the logits), qk (a rotation of queries and keys) or embed (rows added to the input).
+        axes: Number of position axes.
         to: File to write. Default: NAME.py.
     """
     if not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"{name!r} cannot name a Python file and class. Use letters, digits and _, as my_scheme.")
+    if not 1 <= axes <= MOST_AXES:
+        raise ValueError(
+            f"--axes is a number from 1 to {MOST_AXES}; got {axes}. Use --axes 2 for positions in a plane."
+        )
     path = to or Path(f"{name}.py")
     if path.exists():
         raise ValueError(f"{path} exists already and is left unchanged. Choose another name, or --to FILE.")
-    path.write_text(SKELETON.replace("MyScheme", "".join(word.capitalize() for word in name.split("_"))))
+    path.write_text(skeleton("".join(word.capitalize() for word in name.split("_")), site, axes), encoding="utf-8")
     print(f"{path}\nNext: posenc check {path}")
     return 0
-
-
-SKELETON = '''"""One sentence that names this encoding; posenc list shows it.
-
-    the formula, with the symbols of the paper
-
-Source: authors, year, arXiv number, equations. Conventions: choices that the paper leaves open.
-"""
-
-from __future__ import annotations
-
-import torch
-from posenc import Claims, Positions, Scheme
-
-
-class MyScheme(Scheme):
-    """One-line summary of the encoding.
-
-    Args:
-        dim: Width of the embedding.
-        scale: Describe every argument, with its unit and default.
-    """
-
-    cite = ""
-    examples = ({"dim": 12}, {"dim": 12, "scale": 0.5})
-
-    def __init__(self, dim: int, scale: float = 1.0) -> None:
-        super().__init__()
-        self.dim, self.scale = dim, scale
-        self.claims = Claims(  # Every claim is measured; posenc check names a wrong one.
-            translation="none",
-            isometric=False,
-            learned=False,
-            range=None,
-            axes=1,
-            sites=frozenset({"embed"}),
-            sharing="model",
-            cacheable=True,
-        )
-
-    @property
-    def out_dim(self) -> int:
-        return self.dim
-
-    def prepare(self, pos: Positions) -> torch.Tensor:
-        self._take(pos)  # Raises ValueError for positions that the claims exclude.
-        raise NotImplementedError("prepare: make the rows here, zero for tokens without a position (pos.placed)")
-
-    def embed(self, where: torch.Tensor) -> torch.Tensor:
-        return where
-
-    def define_embed(self, p: torch.Tensor) -> torch.Tensor:
-        raise NotImplementedError("define_embed: the formula for one position, loops allowed, float64")
-'''
 
 
 def claims_of_all() -> list[dict[str, Any]]:

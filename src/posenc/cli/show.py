@@ -7,15 +7,16 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-from tyro.conf import Positional, arg
-
+from posenc.cli.grammar import Positional, arg
 from posenc.cli.terminal import console
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 DISTANCES = 24
 
 
-def show(what: Positional[str], out: Annotated[Path | None, arg(metavar="FILE.html")] = None) -> int:
+def show(
+    what: Annotated[Positional[str], arg(names="scheme")], out: Annotated[Path | None, arg(metavar="FILE.html")] = None
+) -> int:
     """Show an encoding: its formula, its claims with their checks, its logit by distance and its paper.
 
     For example:

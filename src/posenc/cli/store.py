@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from tyro.conf import Positional, arg
+from posenc.cli.grammar import Positional, arg
 
 
 def pack(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from posenc.cli.text_table import WIDTH
+
 
 def console() -> Any:
-    """Rich console: as wide as the terminal, or 160 characters where the output is no terminal."""
+    """Rich console: as wide as the terminal, or 80 columns if the output is no terminal."""
     from rich.console import Console
 
-    return Console() if sys.stdout.isatty() else Console(width=160)
+    return Console() if sys.stdout.isatty() else Console(width=WIDTH)
 
 
 def refuse_device(device: str) -> None:

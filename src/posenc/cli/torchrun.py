@@ -6,9 +6,10 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from posenc.workbench.executors.processes import die_with
-from posenc.workbench.training.distributed import ProcessGroup, join
+if TYPE_CHECKING:
+    from posenc.workbench.training.distributed import ProcessGroup
 
 REQUIRED_VARIABLES = ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
@@ -50,6 +51,9 @@ def exit_process(status: int) -> None:
 
 
 def _join_team(device: str) -> ProcessGroup:
+    from posenc.workbench.executors.processes import die_with
+    from posenc.workbench.training.distributed import ProcessGroup, join
+
     size = os.environ.get("WORLD_SIZE", "1")
     if size == "1":
         return ProcessGroup()

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from tyro.conf import Positional, arg
-
+from posenc.cli.grammar import Positional, arg
 from posenc.cli.terminal import console, refuse_device
 from posenc.cli.torchrun import team_of
-from posenc.workbench.training.distributed import ProcessGroup
 
-Names = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..")]
+StudyName = Annotated[Positional[str], arg(names="study")]
+PresetName = Annotated[str, arg(names="preset")]
+Panels = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..", names="panel")]
+Variants = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..", names="variant")]
 Numbers = Annotated[tuple[int, ...] | None, arg(metavar="N ..")]
+Changes = Annotated[tuple[str, ...], arg(metavar="NAME=VALUE", flag="--set", repeated=True, names="setting")]
 
 
 def run(
-    study: Positional[str],
+    study: Annotated[Positional[str | None], arg(names="study")] = None,
     source: Annotated[Positional[Path | None], arg(metavar="FILE")] = None,
-    preset: str = "quick",
-    panels: Names = None,
-    schemes: Names = None,
+    preset: PresetName = "quick",
+    panels: Panels = None,
+    schemes: Variants = None,
     seeds: Numbers = None,
+    changes: Changes = (),
+    jobs: int | None = None,
+    dry_run: bool = False,
     device: str = "cpu",
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
     out: Path = Path("runs"),
@@ -33,56 +38,83 @@ def run(
 ) -> int:
     """Train the models of a study and write its page.
 
-    Finished runs are kept. Run the same command again to continue after a crash, or to add schemes or seeds.
+    Finished runs are kept. Run the same command again to continue after a crash, or to add schemes or seeds. Without a
+    study all studies are listed.
 
     For example:
 
     posenc run latin-squares
 
-    posenc run latin-squares --schemes 2d-fixed "Shaw(values=False)" --panels sigma --seeds 0 1 2 3 4
+    posenc run latin-squares --schemes 2d-fixed "Shaw(values=False)" --seeds 0 1 2
 
     posenc run latin-squares --preset standard --data DIR --yes
+
+    posenc run latin-squares --set epochs=4 --set optimizer=sgd
 
     posenc run image-fit photo.jpg
 
     torchrun --nproc-per-node 2 -m posenc.cli run latin-squares
 
     Args:
-        study: Name of the study, such as latin-squares. A wrong name prints all studies.
+        study: Name of the study, such as latin-squares.
         source: Your own file or folder, for a study that takes one: an image, a mesh, a scene.
         preset: Scale: quick (minutes, starts at once), standard (hours) or paper (days).
-        panels: Figures and tables of the page by name, or all. Default: those of the preset. A wrong name prints all.
-        schemes: Variants to train. Default: those of the preset. A wrong name prints the nearest ones.
+        panels: Figures and tables of the page by name, or all. Default: those of the preset.
+        schemes: Variants to train: labels of the study, or encodings. Default: those of the panels.
         seeds: Seeds of each variant. Default: those of the preset.
+        changes: A setting of the study and its new value, such as epochs=4; repeat the flag for more settings.
+        jobs: Runs at the same time. Default: one per core, fewer if memory does not suffice.
+        dry_run: Print the runs, what is done already and an estimate of the time; train nothing.
         device: cpu, cuda or cuda:N.
         data: Folder of real data. Default: $POSENC_DATA.
         out: The store: folder of results, checkpoints and pages.
         yes: Start a long preset without confirmation.
         tensorboard: Also write all measurements as TensorBoard event files to this folder.
     """
-    from posenc.workbench import studies
+    if study is None:
+        from posenc.cli.lists import print_studies
+
+        print_studies()
+        return 0
+    from posenc.workbench import commands, studies
     from posenc.workbench.executors.processes import follow
     from posenc.workbench.store import Store
 
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs is a number of at least 1; got {jobs}. Leave it out for one run per core.")
     with team_of(device) as team:
         if not team.leads:
             follow(team)
             return 0
         refuse_device(device)
-        _refuse_missing("analysis", "scipy", "statsmodels", "matplotlib", "jinja2")
+        commands.refuse_missing_packages(*commands.PAGE_PACKAGES)
         definition = studies.find(study)
         studies.refuse_preset(definition, preset)
-        _refuse_source(definition, source)
+        commands.refuse_source(definition, source)
         selection: dict[str, Any] = {"panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
-        request = studies.Request(preset=preset, data=_data(data), source=source, **selection)
-        return _train(definition, request, Store(out), yes, team, tensorboard)
+        selection |= {"changes": changes_by_name(changes), "data": _data(data), "source": source}
+        request = studies.Request(preset=preset, **selection)
+        if dry_run:
+            from posenc.cli.dry_run import print_plan
+
+            print_plan(definition, request, out, jobs)
+            return 0
+        confirm = partial(_confirmed, yes=yes)
+        done = commands.execute_request(
+            definition, request, Store(out), confirm=confirm, jobs=jobs, team=team, tensorboard=tensorboard
+        )
+        return done.exit_code if done else 1
 
 
 def report(
-    study: Positional[str],
+    study: StudyName,
     source: Annotated[Positional[Path | None], arg(metavar="FILE")] = None,
-    preset: str = "quick",
-    panels: Names = None,
+    preset: PresetName = "quick",
+    panels: Panels = None,
+    schemes: Variants = None,
+    changes: Changes = (),
+    figures: Annotated[Path | None, arg(metavar="DIR")] = None,
+    format: Literal["pdf", "svg", "png"] = "pdf",
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
     out: Path = Path("runs"),
 ) -> int:
@@ -94,62 +126,55 @@ def report(
 
     posenc report latin-squares --preset paper --panels sigma --out results/paper
 
+    posenc report latin-squares --figures figures --format pdf
+
     Args:
         study: Name of the study, such as latin-squares.
         source: The file or folder that the study was run on, if it takes one.
         preset: Preset of the results.
         panels: Figures and tables of the page by name, or all. Default: those of the preset.
+        schemes: Variants to show. Default: all stored ones.
+        changes: A setting and its value, as the results were made with.
+        figures: Also write each figure to a file of its own in this folder, in the width of a paper's column.
+        format: File format of the figures: pdf, svg or png. Fonts are embedded.
         data: Folder of real data. Default: $POSENC_DATA.
         out: The store.
     """
-    from posenc.workbench import studies
+    from posenc.workbench import commands, studies
     from posenc.workbench.store import Store
 
-    _refuse_missing("analysis", "scipy", "statsmodels", "matplotlib", "jinja2")
+    commands.refuse_missing_packages(*commands.PAGE_PACKAGES)
     definition, store = studies.find(study), Store(out, create=False)
-    request = studies.Request(preset=preset, panels=panels, data=_data(data), source=source)
-    _refuse_source(definition, source)
-    specs = definition.stored(request, store)
-    status = _measure(definition, request, store, specs)
-    print(definition.page(request, store, specs, {}))
-    return status
+    selection: dict[str, Any] = {"panels": panels, "schemes": schemes, "changes": changes_by_name(changes)}
+    request = studies.Request(preset=preset, data=_data(data), source=source, **selection)
+    commands.refuse_source(definition, source)
+    result = commands.report_request(definition, request, store)
+    if figures is not None:
+        print(f"{len(result.save_figures(figures, format))} figures in {figures}.")
+    return result.exit_code
 
 
-def _train(study: Any, request: Any, store: Any, yes: bool, team: ProcessGroup, tensorboard: Path | None) -> int:
-    """Execute the runs of a request and their measurements, then print the verdict and write the page."""
-    from posenc.workbench import runner
-    from posenc.workbench.provenance import cores
+def changes_by_name(words: tuple[str, ...]) -> dict[str, str]:
+    """Read the values of --set.
 
-    specs = study.plan(request, store)
-    todo = [spec for spec in specs if not store.finished(spec.identity)]
-    alone = request.device != "cpu" or team.size > 1  # One run after the other.
-    processes = 1 if alone else study.processes_that_fit(todo, cores())
-    executor = runner.pick(request.device, processes, team=team)
-    runs = f"{len(specs)} run{'' if len(specs) == 1 else 's'}"
-    print(f"{study.question} {runs} on {executor}, results in {store.root}.")
-    if not alone and processes < (possible := min(cores(), len(todo))):
-        print(f"Running {processes} at a time instead of {possible} (one per core): memory does not suffice for more.")
-    for line in study.announce(request, store, specs):  # Before the question, since remarks on the data may matter.
-        print(line)
-    if study.asks(request.preset) and todo and not _confirmed(study.estimate(todo, store, processes), yes):
-        print("Nothing was started.")
-        return 1
-    report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard)
-    team.leave()  # Releases the other processes if no run was left to execute.
-    status = _measure(study, request, store, specs)
-    for line in study.verdict(request, store, specs):
-        print(line)
-    print(study.page(request, store, specs, {spec.identity: sentence for spec, sentence in report.failed}))
-    return report.exit_code or status
+    Args:
+        words: Texts NAME=VALUE.
 
+    Returns:
+        Name of a setting -> its value as text.
 
-def _refuse_source(study: Any, source: Path | None) -> None:
-    if source is None:
-        return
-    if not study.takes:
-        raise ValueError(f"{study.name} takes no file or folder; got {source}. Leave it out.")
-    if not source.exists():
-        raise ValueError(f"{source} does not exist. {study.name} takes {study.takes}.")
+    Raises:
+        ValueError: A text has another form, or a name is given twice.
+    """
+    changes: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not (name and equals and value):
+            raise ValueError(f"--set takes NAME=VALUE, such as --set epochs=4; got {word!r}.")
+        if name in changes:
+            raise ValueError(f"--set {name} is given twice. Give it once.")
+        changes[name] = value
+    return changes
 
 
 def _confirmed(estimate: Any, yes: bool) -> bool:
@@ -157,19 +182,6 @@ def _confirmed(estimate: Any, yes: bool) -> bool:
     from posenc.workbench import runner
 
     return runner.confirm(estimate, yes, sys.stdin.isatty() and sys.stdout.isatty())
-
-
-def _measure(study: Any, request: Any, store: Any, specs: Any) -> int:
-    """Measure trained models and store the results; on the CPU unless their settings name a device."""
-    from posenc.workbench import runner
-    from posenc.workbench.provenance import cores
-
-    pending = study.measurements(request, store, specs)
-    if all(store.finished(spec.identity) for spec in pending):
-        return 0
-    print(f"Measuring {len(pending)} trained models.")
-    device, processes = pending[0].settings.get("device", "cpu"), study.processes_that_fit(specs, cores())
-    return runner.run(pending, store, runner.pick(device, processes)).exit_code
 
 
 def results(
@@ -227,19 +239,12 @@ def _data(folder_option: Path | None) -> Path | None:
     return folder
 
 
-def _refuse_missing(extra: str, *modules: str) -> None:
-    """Check before training that the packages of the page are installed."""
-    missing = [module for module in modules if importlib.util.find_spec(module) is None]
-    if missing:
-        raise ValueError(f"a study's page needs {missing[0]}, which is not installed: pip install 'posenc[{extra}]'")
-
-
 def _table(rows: list[dict[str, Any]]) -> None:
     """Print mean and SD over seeds of the main metrics of each scheme; a line of its own for each further copy."""
     from math import isfinite
     from statistics import mean, stdev
 
-    from rich.table import Table
+    from rich.table import Column, Table
 
     if not rows:
         print("The store has no finished run of that study and preset.")
@@ -251,9 +256,8 @@ def _table(rows: list[dict[str, Any]]) -> None:
         groups.setdefault(labels, {}).setdefault(row["metric"], []).append(row["value"])
     metrics = [m for m in ("accuracy_ood", "accuracy_iid", "accuracy_train") if any(m in g for g in groups.values())]
     metrics = metrics or sorted({m for g in groups.values() for m in g})[:4]
-    table = Table(
-        "study", "preset", "condition", "scheme", "seeds", *(f"{metric} ± SD" for metric in metrics), box=None
-    )
+    titles = ("study", "preset", "condition", "scheme", "seeds", *(f"{metric} ± SD" for metric in metrics))
+    table = Table(*(Column(title, overflow="fold") for title in titles), box=None)
     for labels, by_metric in groups.items():
         cells = []
         for metric in metrics:

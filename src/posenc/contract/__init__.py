@@ -11,6 +11,7 @@ one family of checks. ``checks`` finds them by walking the package.
 from __future__ import annotations
 
 import dataclasses
+import html
 import importlib
 import inspect
 import linecache
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from posenc.contract.case import Case, ContractError, UnwrittenError, range_in_words
+from posenc.contract.torch_errors import explain
 from posenc.scheme import Claims, Scheme
 from posenc.scheme_text import build, find, parse
 
@@ -97,6 +99,16 @@ class Report:
         known = (f"  {r.check}: {r.case} fails, as its `faults` state: {r.known}." for r in self.results if r.known)
         found = (f"  {result.check}: {result.case}: {result.trouble}" for result in self.failures)
         return "\n".join([self.counted, *known, *found])
+
+    def _repr_html_(self) -> str:
+        """Number of passed checks and a table of failures, for notebooks."""
+        head = f"<p><strong>{html.escape(self.counted)}</strong></p>"
+        cells = [(r.check, r.case, r.trouble) for r in self.failures]
+        cells += [(r.check, r.case, f"known fault: {r.known}") for r in self.results if r.known]
+        if not cells:
+            return head
+        rows = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in cells)
+        return f"{head}<table><tr><th>check</th><th>example</th><th>failure</th></tr>{rows}</table>"
 
 
 def check(scheme: Scheme | type[Scheme] | str, *, compiling: bool = False, family: str | None = None) -> Report:
@@ -252,12 +264,28 @@ def _run(one: Check, case: Case) -> Result:
             return Result(name, str(case), message, unwritten=True)
         return Result(name, str(case), _cut_short(error))
     except Exception as error:
-        return Result(name, str(case), _cut_short(error))
+        return Result(name, str(case), _explained(error, case))
     return Result(name, str(case))
 
 
 def _cut_short(error: Exception) -> str:
     return f"{type(error).__name__}: {textwrap.shorten(' '.join(str(error).split()), LONGEST, placeholder=' ..')}"
+
+
+def _explained(error: Exception, case: Case) -> str:
+    """Message of an error; for an error of torch also its line in the scheme's own file and an explanation."""
+    try:
+        words = explain(error, case)
+    except Exception:  # the scheme fails in another way too
+        words = ""
+    if not words:
+        return _cut_short(error)
+    own = [
+        f" ({Path(frame.f_code.co_filename).name}, line {line})"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_globals.get("__name__") == case.kind.__module__
+    ]
+    return f"{_cut_short(error).rstrip('.')}{own[-1] if own else ''}. {words}"
 
 
 def _unwritten(error: NotImplementedError, case: Case) -> str:

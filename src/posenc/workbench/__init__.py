@@ -1,8 +1,8 @@
 """The workbench trains many models, stores their results and writes pages. The library never imports it.
 
-    from posenc.workbench import Store, find_study
-    rows = Store("results/paper").results(study="latin-squares")
-    panels = find_study("latin-squares").panels
+    from posenc.workbench import report, results, run
+    result = run("image-fit", "photo.jpg", seeds=3)
+    result.table.to_pandas()
 
 A public name is loaded at its first use, so ``import posenc.workbench`` alone does not load torch.
 """
@@ -10,15 +10,18 @@ A public name is loaded at its first use, so ``import posenc.workbench`` alone d
 from __future__ import annotations
 
 import importlib
+import sys
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 EXPORTS = {
+    "commands": ("report", "results", "run"),
     "executors.batched": ("BatchedExecutor",),
     "executors.processes": ("InProcess", "Local"),
     "identity": ("SettingsError",),
     "packs": ("MergeCounts", "merge", "pack"),
-    "progress": ("CostEstimate", "Event"),
+    "progress": ("ConsentError", "CostEstimate", "Event"),
     "report.claims_table": ("Claim", "Quantity"),
     "report.page": ("Panel", "Table"),
     "report.preregistered": ("Prediction",),
@@ -30,6 +33,7 @@ EXPORTS = {
     "studies.shared.declarations": ("MAIN", "Condition", "PanelSpec", "Preset"),
     "studies.shared.page_data": ("PageData",),
     "studies.shared.study": ("Cost", "Study"),
+    "study_result": ("ResultTable", "StudyResult"),
     "training.batched": ("Member", "train_batched"),
     "training.checkpoint": ("CheckpointError",),
     "training.config": ("Plateau", "TrainingConfig"),
@@ -60,3 +64,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __getattr__("__all__")
+
+
+class _Package(ModuleType):
+    """The package posenc.workbench. Importing ``posenc.workbench.report`` does not hide the function ``report``."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _PLACE_OF and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

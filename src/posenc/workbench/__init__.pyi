@@ -4,6 +4,9 @@ from posenc.workbench import executors as executors
 from posenc.workbench import studies as studies
 from posenc.workbench import tasks as tasks
 from posenc.workbench import training as training
+from posenc.workbench.commands import report as report
+from posenc.workbench.commands import results as results
+from posenc.workbench.commands import run as run
 from posenc.workbench.executors.batched import BatchedExecutor as BatchedExecutor
 from posenc.workbench.executors.processes import InProcess as InProcess
 from posenc.workbench.executors.processes import Local as Local
@@ -11,6 +14,7 @@ from posenc.workbench.identity import SettingsError as SettingsError
 from posenc.workbench.packs import MergeCounts as MergeCounts
 from posenc.workbench.packs import merge as merge
 from posenc.workbench.packs import pack as pack
+from posenc.workbench.progress import ConsentError as ConsentError
 from posenc.workbench.progress import CostEstimate as CostEstimate
 from posenc.workbench.progress import Event as Event
 from posenc.workbench.report.claims_table import Claim as Claim
@@ -41,6 +45,8 @@ from posenc.workbench.studies.shared.declarations import Preset as Preset
 from posenc.workbench.studies.shared.page_data import PageData as PageData
 from posenc.workbench.studies.shared.study import Cost as Cost
 from posenc.workbench.studies.shared.study import Study as Study
+from posenc.workbench.study_result import ResultTable as ResultTable
+from posenc.workbench.study_result import StudyResult as StudyResult
 from posenc.workbench.training.batched import Member as Member
 from posenc.workbench.training.batched import train_batched as train_batched
 from posenc.workbench.training.checkpoint import CheckpointError as CheckpointError
@@ -59,6 +65,7 @@ __all__ = [
     "CheckpointError",
     "Claim",
     "Condition",
+    "ConsentError",
     "Cost",
     "CostEstimate",
     "Event",
@@ -80,6 +87,7 @@ __all__ = [
     "Procedure",
     "Quantity",
     "Request",
+    "ResultTable",
     "RunResult",
     "RunSpec",
     "SettingsError",
@@ -87,6 +95,7 @@ __all__ = [
     "StoreError",
     "Stored",
     "Study",
+    "StudyResult",
     "Table",
     "TrainingConfig",
     "TrainingPosition",
@@ -98,6 +107,9 @@ __all__ = [
     "merge",
     "pack",
     "pick_executor",
+    "report",
+    "results",
+    "run",
     "seeded_generator",
     "studies",
     "tasks",

@@ -136,6 +136,30 @@ class Display(Protocol):
         ...
 
 
+class Watcher(Protocol):
+    """Observer of an execution beside the display, such as the live page of a study."""
+
+    def begin(self, specs: Sequence[RunSpec], costs: Mapping[str, float]) -> str:
+        """Start to observe runs.
+
+        Args:
+            specs: The runs that are executed now.
+            costs: Identity to relative cost of a run.
+
+        Returns:
+            A line to print; may be empty.
+        """
+        ...
+
+    def emit(self, event: Event) -> None:
+        """Observe an event.
+
+        Args:
+            event: The event.
+        """
+        ...
+
+
 class PlainDisplay:
     """Plain-text display: one line per finished run, and one line every ten seconds while none finishes.
 
@@ -257,9 +281,13 @@ def make_display(specs: Sequence[RunSpec], costs: Mapping[str, float], stream: T
         stream: Where to print.
 
     Returns:
-        A live table if the stream is a terminal, otherwise plain lines.
+        A live table if the stream is a terminal, a text that is replaced in a notebook, otherwise plain lines.
     """
     tally = ProgressState(specs, costs, time.monotonic)
+    if type(stream).__module__.startswith("ipykernel."):
+        from posenc.workbench.notebook_display import NotebookDisplay
+
+        return NotebookDisplay(tally)
     if not stream.isatty():
         return PlainDisplay(tally, stream)
     from rich.console import Console
@@ -292,7 +320,13 @@ class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConsentError(ValueError):
-    """A long preset was started without --yes where no terminal can confirm it."""
+    """Raised if a long preset is started without --yes (``yes=True``) where no terminal can confirm it.
+
+    Example:
+        >>> from posenc.workbench import ConsentError
+        >>> issubclass(ConsentError, ValueError)
+        True
+    """
 
 
 def confirm(

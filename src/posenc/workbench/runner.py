@@ -16,7 +16,7 @@ import msgspec
 from posenc.workbench import progress
 from posenc.workbench.executors.batched import BatchedExecutor
 from posenc.workbench.executors.processes import DistributedExecutor, InProcess, Local
-from posenc.workbench.progress import ConsentError, CostEstimate, Event, confirm
+from posenc.workbench.progress import ConsentError, CostEstimate, Event, Watcher, confirm
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store, StoreError
 from posenc.workbench.tensorboard import TensorBoardLogger
@@ -133,6 +133,7 @@ def run(
     cost: Callable[[RunSpec], float] | None = None,
     stream: TextIO | None = None,
     tensorboard: Path | None = None,
+    live: Watcher | None = None,
 ) -> Report:
     """Execute the runs that the store does not have, and show the progress.
 
@@ -143,9 +144,11 @@ def run(
         store: Receives the results.
         executor: Place of execution; ``Local()`` by default.
         emit: Called with every progress event, in place of the display.
-        cost: Relative cost of a run, on any scale. Runs of higher cost start first.
+        cost: Relative cost of a run, on any scale. Runs of higher cost start first; among equal costs, the first seed
+            of every variant starts first.
         stream: Stream of the display; standard output by default.
         tensorboard: Folder of TensorBoard event files, which receive every measurement; None for no files.
+        live: Live page that follows the runs; its address is printed when they start.
 
     Returns:
         The outcome of every run.
@@ -171,7 +174,7 @@ def run(
         >>> [row["value"] for row in store.results(study="toy")]
         [4.0, 9.0]
     """
-    report = _run_distinct(specs, store, executor, emit, cost, stream, tensorboard)
+    report = _run_distinct(specs, store, executor, emit, cost, stream, tensorboard, live)
     store.note_labels(specs)
     return report
 
@@ -184,23 +187,29 @@ def _run_distinct(
     cost: Callable[[RunSpec], float] | None,
     stream: TextIO | None,
     tensorboard: Path | None,
+    live: Watcher | None,
 ) -> Report:
     ordered, costs = _distinct(specs), {}
     if cost:
         costs = {spec.identity: cost(spec) for spec in ordered}
-        ordered.sort(key=lambda spec: -costs[spec.identity])
+        seeds = list(dict.fromkeys(spec.seed for spec in ordered))
+        ordered.sort(key=lambda spec: (-costs[spec.identity], seeds.index(spec.seed)))
     todo = [spec for spec in ordered if not store.finished(spec.identity)]
     if not todo:
         return _report(ordered, {}, store)
     store.ensure_writable()
     ends: dict[str, Event] = {}
     executor = executor or Local()
-    loggers = [TensorBoardLogger(tensorboard, todo)] if tensorboard else []
+    loggers: list[TensorBoardLogger | Watcher] = [TensorBoardLogger(tensorboard, todo)] if tensorboard else []
+    address = live.begin(todo, costs) if live else ""
+    loggers += [live] if live else []
     if emit:
         trouble = _execute(todo, store, executor, _recorded(ends, emit, loggers))
         return _report(ordered, ends, store, trouble)
     out = stream or sys.stdout
     print(f"{len(todo)} runs to execute, {len(ordered) - len(todo)} finished before; {executor}.", file=out, flush=True)
+    if address:
+        print(address, file=out, flush=True)
     try:
         with progress.make_display(todo, costs, out) as display:
             trouble = _execute(todo, store, executor, _recorded(ends, display.emit, loggers))
@@ -219,7 +228,7 @@ def _distinct(specs: Sequence[RunSpec]) -> list[RunSpec]:
     return list(distinct.values())
 
 
-def _recorded(ends: dict[str, Event], emit: Emit, loggers: Sequence[TensorBoardLogger]) -> Emit:
+def _recorded(ends: dict[str, Event], emit: Emit, loggers: Sequence[TensorBoardLogger | Watcher]) -> Emit:
     """Wrap ``emit``: log each event, and record the last event of each run in ``ends``."""
 
     def record(event: Event) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import dataclasses
+import re
 from pathlib import Path
 
 import msgspec
@@ -260,18 +262,18 @@ def test_unknown_panels_and_lacking_runs_are_named(photo, quick, tmp_path):
     assert len(STUDY.stored(studies.Request(preset="quick"), store)) == 1
 
 
-def test_what_is_left_to_watch_is_announced(quick, photo, tmp_path, monkeypatch):
+def test_the_live_page_shows_the_newest_snapshots(quick, photo, tmp_path):
     request, store = studies.Request(preset="quick", source=photo, schemes=["dense"]), Store(tmp_path / "runs")
     specs = STUDY.plan(request, store)
-    (line,) = STUDY.announce(request, store, specs)
-    live = store.root / "pages" / "image-fit-live.html"
-    assert str(live) in line
-    assert f"now/{specs[0].identity}.png" in live.read_text()
-    first, second, *_ = specs
+    first, *others = specs
     live_page.write_snapshot(store.root, first.identity, np.zeros((2, 2, 3), np.uint8))
-    monkeypatch.setattr(Store, "finished", lambda store, key: key == first.identity)
-    STUDY.announce(request, store, specs)
-    assert f"now/{second.identity}.png" in live.read_text()  # what trains before what is done
+    live_page.write_snapshot(store.root, others[-1].identity, np.full((2, 2, 3), 9, np.uint8))  # of another seed
+    live = STUDY.live_page(request, store, specs)
+    assert f"Live page: {live.path.as_uri()}" == live.begin(specs, {})
+    with live:
+        data = base64.b64encode(live_page.snapshot_path(store.root, first.identity).read_bytes()).decode()
+        assert re.findall(r'src="data:image/png;base64,([^"]+)"', live.path.read_text()) == [data]
+    assert live.path.stem == STUDY.page_data(request, store, specs).page  # the address of the final page
 
 
 def test_an_estimate_is_made_before_a_long_preset(photo, tmp_path):

@@ -37,7 +37,11 @@ HEAD = 3 * 256 + 256 + 256 * 64 + 64 + 64 + 1
 @pytest.fixture
 def small(monkeypatch):
     """The quick preset made tiny: the same rows, settings and panels."""
-    sizes = {"train_images": None, "epochs": 3, "transformer_epochs": 3}
+    sizes = {
+        "train_images": None,
+        "training": presets.lenet_training(3),
+        "transformer_training": presets.transformer_training(3),
+    }
     found = dataclasses.replace(presets.PRESETS["quick"], **sizes, seeds=(0,))
     monkeypatch.setitem(presets.PRESETS, "quick", found)
     return found

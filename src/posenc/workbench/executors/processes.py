@@ -9,10 +9,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from types import ModuleType
 
 from posenc.workbench.progress import Event
 from posenc.workbench.provenance import cores
@@ -188,13 +189,14 @@ class WorkerProcess:
 
     Args:
         store_root: Folder of the store.
+        imports_main: Import the main script in the worker, because a run's procedure is defined in it.
     """
 
-    def __init__(self, store_root: Path) -> None:
+    def __init__(self, store_root: Path, imports_main: bool = True) -> None:
         self.pipe, theirs = get_context("spawn").Pipe()
         self.spec: RunSpec | None = None
         self.process = get_context("spawn").Process(target=serve, args=(theirs, store_root, os.getpid()), daemon=True)
-        with no_interrupt():
+        with no_interrupt(), nullcontext() if imports_main else hidden_main():
             self.process.start()
         theirs.close()  # so that the pipe ends when the process does
 
@@ -228,6 +230,7 @@ class WorkerPool:
         self.announced: set[str] = set()
         self.workers: list[WorkerProcess] = []
         self.trouble: StoreError | None = None
+        self.imports_main = True
 
     def run(self, specs: Sequence[RunSpec]) -> None:
         """Execute the runs.
@@ -239,6 +242,7 @@ class WorkerPool:
             StoreError: The store cannot be written; raised after the present runs have ended.
         """
         self.queue.extend(specs)
+        self.imports_main = any(spec.entry.partition(":")[0] in ("__main__", "__mp_main__") for spec in specs)
         finished = False
         try:
             while self._assign():
@@ -263,7 +267,7 @@ class WorkerPool:
             self.queue.clear()
             self.locked.clear()
         while self.queue and len(self.workers) < self.processes:
-            self.workers.append(WorkerProcess(self.store_root))
+            self.workers.append(WorkerProcess(self.store_root, self.imports_main))
             self._give(self.workers[-1])
         for worker in list(self.workers):
             if self.queue and worker.spec is None:
@@ -305,6 +309,20 @@ class WorkerPool:
             hint = "; memory may have run out: give fewer processes" if code == -signal.SIGKILL else ""
             sentence = f"Its process died ({how}{hint}). Run the same command again: it continues from the checkpoint."
             self.emit(Event(key=worker.spec.identity, kind="failed", message=sentence))
+
+
+@contextmanager
+def hidden_main() -> Iterator[None]:
+    """Context in which started processes do not import the main script of this process.
+
+    A script may therefore start runs without the guard ``if __name__ == "__main__"``.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 @contextmanager

@@ -78,15 +78,15 @@ def judge_predictions(rows: Sequence[Row], predictions: Sequence[Prediction]) ->
 
 
 def summarize_predictions(findings: Sequence[Finding]) -> str:
-    """Count the findings of predictions: "1 of 4 came true, 1 reversed, 2 need runs that you did not ask for."."""
+    """Count the findings of predictions: "1 of 2 came true, 1 reversed, 2 need runs that you did not ask for."."""
     if not findings:
         return ""
     tones = [finding.tone for finding in findings]
-    total = f" of {len(findings)}" if tones.count("absent") < len(findings) else ""
-    parts = [f"{tones.count('yes')}{total} came true"]
+    absent = tones.count("absent")
+    measured = len(findings) - absent
+    parts = [f"{tones.count('yes')} of {measured} came true"] if measured else []
     parts += [f"{tones.count('no')} reversed"] if "no" in tones else []
     parts += [f"{tones.count('unsure')} inconclusive"] if "unsure" in tones else []
-    absent = tones.count("absent")
     parts += [f"{absent} {'needs' if absent == 1 else 'need'} runs that you did not ask for"] if absent else []
     return ", ".join(parts) + "."
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from posenc.scheme_text import unknown
 
@@ -27,6 +27,7 @@ class Request:
         device: PyTorch device of the runs.
         data: Folder of real data.
         source: File or folder of the user that the study reads, if it takes one.
+        changes: Name to value, for settings of the preset that differ, such as ``{"epochs": 4}``. A value may be text.
 
     Raises:
         ValueError: A list is empty or names something twice, or a seed is out of range.
@@ -45,6 +46,7 @@ class Request:
     device: str = "cpu"
     data: Path | None = None
     source: Path | None = None
+    changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         beyond = [seed for seed in self.seeds or () if not 0 <= seed < 2**63]

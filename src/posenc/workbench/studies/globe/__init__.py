@@ -24,6 +24,7 @@ from posenc.workbench.studies.shared.study import Cost, Study
 STUDY = Study(
     name="globe",
     question="Do encodings of the plane err more than encodings of the sphere near the poles and the date line?",
+    data={"geo/natural_earth_110m_raster.npz": "land or sea and countries; without it the random field alone"},
     lead=(
         "A network predicts a quantity at a place of the globe from an encoding of its longitude and latitude. A map "
         "onto a plane cuts the sphere at the date line and stretches it at the poles. An encoding that treats "

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+import msgspec
+from typing_extensions import override
 
 from posenc.workbench.studies.shared.declarations import Preset
 from posenc.workbench.training.loop import TrainingConfig
@@ -39,6 +43,15 @@ class GlobePreset(Preset):
     places: PlaceCounts
     training: TrainingConfig
     limits: Sequence[str] = ()
+
+    @override
+    def with_dependent_values(self, changed: Collection[str]) -> GlobePreset:
+        """The preset whose cosine decay ends at the last step, unless a request changes the decay itself."""
+        if not {"training.epochs", "training.batch", "places.train"} & {*changed} or "training.decay_steps" in changed:
+            return self
+        steps = math.ceil(self.places.train / self.training.batch) * self.training.epochs
+        decay_steps = None if self.training.decay_steps is None else steps
+        return replace(self, training=msgspec.structs.replace(self.training, decay_steps=decay_steps))
 
 
 PANELS = ("scores", "latitude", "maps", "seam", "poles", "variants")

@@ -12,6 +12,7 @@ from posenc.workbench.studies.globe.conditions import FIELD, LARGEST_COUNTRIES, 
 from posenc.workbench.studies.globe.execute import store_raster
 from posenc.workbench.studies.globe.presets import PRESETS, GlobePreset
 from posenc.workbench.studies.globe.variants import variant
+from posenc.workbench.studies.shared.changes import changed_preset
 from posenc.workbench.tasks.globe import FILE
 
 FIRST_FIELD = 1000
@@ -29,7 +30,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     Raises:
         ValueError: Natural Earth is missing, or the encoding is unknown.
     """
-    preset, target = PRESETS[request.preset], condition(label)
+    preset, target = changed_preset(PRESETS, request), condition(label)
     encoding = variant(variant_label, outputs=target.outputs, parameters=preset.parameters, detail=preset.detail)
     return {
         "data": _data(request, store, target, preset),

@@ -31,6 +31,10 @@ STUDY = Study(
         "patch, and in nothing else."
     ),
     takes="a folder of class folders",
+    data={
+        "fashion_mnist": "Fashion-MNIST, needed unless FILE is given; posenc data fashion-mnist downloads it",
+        "caltech100": "Caltech-100, at the preset standard",
+    },
     presets=PRESETS,
     panels=PANELS,
     condition=condition,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
+from typing_extensions import override
 
 from posenc.workbench.studies.gridpe import variants
 from posenc.workbench.studies.gridpe.conditions import PHOTOGRAPHS, PVT, PVT_PHOTOGRAPHS
@@ -65,6 +66,14 @@ class GridPEPreset(Preset):
     pvt_variants: Sequence[str] = (*variants.PVT_AS_PUBLISHED, *variants.PVT_AS_RELEASED)
     resized_images: int | None = None
     limits: Sequence[str] = ()
+
+    @property
+    @override
+    def computed(self) -> Collection[str]:
+        """The steps of a cosine decay, from the number of images, where no rate waits for a plateau."""
+        if any(recipe.training.plateau for recipe in self.recipes.values()):
+            return ()
+        return ("recipes.training.warmup_steps", "recipes.training.decay_steps")
 
     def variants_of(self, architecture: Architecture) -> tuple[str, ...]:
         """Encodings of an architecture in the panels of accuracy."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.gridpe.conditions import CONDITIONS, VisionCondition
 from posenc.workbench.studies.gridpe.presets import PRESETS, GridPEPreset
 from posenc.workbench.studies.gridpe.variants import variant
+from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
 from posenc.workbench.studies.shared.classification import classification_settings, with_cosine_decay
 from posenc.workbench.studies.shared.image_data import record_images
 
@@ -29,12 +32,13 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     Raises:
         ValueError: The images are missing, or the variant is unknown or does not fit them.
     """
-    preset, condition = PRESETS[request.preset], CONDITIONS[label]
+    preset, condition = changed_preset(PRESETS, request), CONDITIONS[label]
     recipe, source = preset.recipes[label], _source(request, condition, preset)
     side = FOLDER_SIDE if recipe.side is None and request.source is not None else recipe.side
     images = record_images(store.root, source, request.data, size=side, images=preset.train_images)
     training = recipe.training
     training = training if training.plateau is not None else with_cosine_decay(training, images)
+    training = replace(training, **explicit_fields(PRESETS, request, "recipes", label, "training"))
     model = variant(condition.architecture, variant_label, images, recipe.size, recipe.patch)
     return classification_settings(model, images, training, recipe.augmentation, request.device)
 

@@ -29,6 +29,7 @@ STUDY = Study(
     lead="A field predicts the color at each position of an image. Encodings with matched parameter counts are trained "
     "for the same time, or for the same number of steps where pixels are held out.",
     takes="an image",
+    data={"photos": "photographs, needed unless FILE is given"},
     presets=PRESETS,
     panels=PANELS,
     condition=condition,

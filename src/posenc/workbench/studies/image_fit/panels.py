@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.image_fit import held_out_plots, plots, shifted_plots, size_plots
@@ -89,6 +89,11 @@ def size_needs(request: Request, preset: ImagePreset) -> Needs:
     return every_condition(SIZES, variants)(request, preset)
 
 
+def _varies_parameters(request: Request, preset: ImagePreset) -> Collection[str]:
+    """The parameter count, which both sweeps vary."""
+    return ("parameters",)
+
+
 PANELS = {
     "fit": PanelSpec(
         about="PSNR of fields with matched parameter counts, fitted to every pixel for the same time",
@@ -102,6 +107,7 @@ PANELS = {
         shows="arXiv 2201.05989, Fig. 2 for images",
         needs=parameter_needs,
         draw=size_plots.parameters,
+        varies=_varies_parameters,
         shows_condition=has_protocol(SIZES, FIT),
     ),
     "held-out": PanelSpec(
@@ -123,6 +129,7 @@ PANELS = {
         shows="arXiv 2201.05989, Fig. 4 in two dimensions",
         needs=size_needs,
         draw=size_plots.crossover,
+        varies=_varies_parameters,
         shows_condition=has_protocol(SIZES),
     ),
     "interpolation": PanelSpec(

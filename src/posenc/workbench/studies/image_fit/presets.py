@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import ClassVar
+
+from typing_extensions import override
 
 from posenc.workbench.studies.shared.declarations import Preset
+from posenc.workbench.studies.shared.field_variants import FIELD_TRAINING
+from posenc.workbench.training.loop import TrainingConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +45,7 @@ class ImagePreset(Preset):
         sweep_limit: Duration of a fit of the parameter sweep.
         sweep_parameters: Parameter counts of the sweep over grids.
         smaller_parameters: Parameter counts of the compared variants in addition to `parameters`.
+        training: Fields of the training that a request can change for all variants.
     """
 
     longest_side: int | None
@@ -51,6 +59,27 @@ class ImagePreset(Preset):
     sweep_limit: Limit
     sweep_parameters: tuple[int, ...] = (8_000, 15_000, 60_000, 240_000, 960_000)
     smaller_parameters: tuple[int, ...] = (15_000, 60_000)
+    training: TrainingConfig = FIELD_TRAINING
+    aliases: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"training.epochs": "steps", "training.batch": "batch", "training.seconds": "seconds"}
+    )
+
+    @property
+    @override
+    def computed(self) -> Collection[str]:
+        """The learning rate, which each variant has, and the evaluations."""
+        return ("training.lr", "training.evaluate_every")
+
+    @override
+    def with_dependent_values(self, changed: Collection[str]) -> ImagePreset:
+        """The preset with either a time limit or a number of steps in each of its limits."""
+        limits = {name: getattr(self, name) for name in ("limit", "held_out_limit", "sweep_limit")}
+        for name, limit in limits.items():
+            if f"{name}.steps" in changed and limit.steps is not None:
+                limits[name] = replace(limit, seconds=None)
+            elif f"{name}.seconds" in changed:
+                limits[name] = replace(limit, steps=None)
+        return replace(self, **limits)
 
 
 PRESETS = {

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from posenc.workbench.report.number_format import join_words
 from posenc.workbench.runs import RunSpec
@@ -18,6 +19,7 @@ from posenc.workbench.studies.image_fit.execute import LARGE
 from posenc.workbench.studies.image_fit.presets import PRESETS, ImagePreset, Limit
 from posenc.workbench.studies.image_fit.scale_selection import SELECTION_PHOTOGRAPHS
 from posenc.workbench.studies.image_fit.stored_image import store_file, store_pixels
+from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
 from posenc.workbench.studies.shared.field_variants import Budget
 from posenc.workbench.tasks import single_image
 
@@ -31,7 +33,7 @@ def run_settings(request: Request, store: Store, condition: str, variant: str) -
     Raises:
         ValueError: The file is not an image, the image is too small, or the variant cannot be built.
     """
-    preset, protocol = PRESETS[request.preset], conditions.protocol_of(condition)
+    preset, protocol = changed_preset(PRESETS, request), conditions.protocol_of(condition)
     image, shape = _stored_image(request, store, condition, preset)
     if protocol == HELD_OUT and min(shape[:2]) < 2:
         raise ValueError(
@@ -47,6 +49,7 @@ def run_settings(request: Request, store: Store, condition: str, variant: str) -
         released=max(2.0, max(single_image.train_shape(shape, pixels)) / 4),
     )
     field = variants.variant(variant, budget)
+    training = variants.training(variant, field, _limit(preset, protocol))
     return {
         **({"shift": SHIFT} if protocol == SHIFTED else {}),
         **({"open_by": OPEN_BY} if variants.is_coarse_to_fine(variant) else {}),
@@ -54,7 +57,7 @@ def run_settings(request: Request, store: Store, condition: str, variant: str) -
         "size": list(shape[:2]),
         "protocol": pixels,
         "row": msgspec.to_builtins(field),
-        "training": variants.training(variant, field, _limit(preset, protocol)).plain,
+        "training": replace(training, **explicit_fields(PRESETS, request, "training")).plain,
         "device": request.device,
     }
 

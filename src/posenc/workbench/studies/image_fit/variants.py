@@ -84,7 +84,8 @@ def training(label: str, field: FieldVariant, limit: Limit) -> TrainingConfig:
     rate = {} if grid else {"lr": RATES.get(label.partition("@")[0].lower(), RATE)}
     if is_coarse_to_fine(label) and not limit.steps:
         raise ValueError(
-            f"{label!r} activates its levels by step number, and this fit is limited in time. Use --panels held-out."
+            f"{label!r} activates its levels by step number, and this fit is limited in time. Use --panels held-out, "
+            "or --set steps=1000."
         )
     return TrainingConfig(
         **{**INSTANT_NGP, **rate},

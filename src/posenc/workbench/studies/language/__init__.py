@@ -31,6 +31,7 @@ STUDY = Study(
         "many times as long. They differ in the encoding alone."
     ),
     takes="a text",
+    data={"text/tinyshakespeare.txt.gz": "tiny-shakespeare, needed unless FILE is given"},
     presets=PRESETS,
     panels=PANELS,
     condition=condition,

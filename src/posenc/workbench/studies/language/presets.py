@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+import msgspec
+from typing_extensions import override
 
 from posenc.models.language import LanguageConfig
 from posenc.workbench.studies.language.variants import COMPARED, EXTRAPOLATION
@@ -65,6 +68,21 @@ class LanguagePreset(Preset):
     model: ModelSize
     training: TrainingConfig
     recall: RecallScale
+
+    @override
+    def with_dependent_values(self, changed: Collection[str]) -> LanguagePreset:
+        """The preset whose schedules follow changed numbers of steps, unless a request changes the schedules too."""
+        training = _scheduled(self.training, "training", changed)
+        recall = _scheduled(self.recall.training, "recall.training", changed)
+        return replace(self, training=training, recall=self.recall._replace(training=recall))
+
+
+def _scheduled(training: TrainingConfig, path: str, changed: Collection[str]) -> TrainingConfig:
+    if f"{path}.epochs" not in changed:
+        return training
+    derived = adamw(training.epochs, training.batch)
+    names = [name for name in ("warmup_steps", "decay_steps", "evaluate_every") if f"{path}.{name}" not in changed]
+    return msgspec.structs.replace(training, **{name: getattr(derived, name) for name in names})
 
 
 def adamw(steps: int, batch: int, *, lr: float = 3e-3) -> TrainingConfig:

@@ -16,6 +16,7 @@ from posenc.workbench.studies.language.presets import PRESETS, RecallScale
 from posenc.workbench.studies.language.recall_model import MULTIPLES
 from posenc.workbench.studies.language.stored_text import StoredText, store_text, text_path
 from posenc.workbench.studies.language.variants import NGRAMS, SCALED, trained_as, variant
+from posenc.workbench.studies.shared.changes import changed_preset, request_of
 from posenc.workbench.training.loop import TrainingConfig
 
 
@@ -34,7 +35,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     Raises:
         ValueError: The text is absent or too short, or the variant cannot be built.
     """
-    preset, task = PRESETS[request.preset], condition(label)
+    preset, task = changed_preset(PRESETS, request), condition(label)
     if isinstance(task, RecallCondition):
         return _recall_settings(task, preset.recall, variant_label, request.device)
     window = preset.window
@@ -76,7 +77,7 @@ def remarks(store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:
         f"The text has {text.vocabulary} different {text.unit}. Its first 90% are for training, the next 5% for "
         "evaluations during training, and the last 5% for the reported results."
     ]
-    longest = PRESETS[spec.preset].max_multiple
+    longest = changed_preset(PRESETS, request_of(spec.preset)).max_multiple
     if text.max_multiple < longest:
         sentences.append(
             f"The text is too short for contexts of {longest * window:,} tokens: the longest context here is "

@@ -1,6 +1,6 @@
 """Which encodings generalize on Latin squares?
 
-    posenc run latin-squares --preset quick        about three minutes on two cores
+    posenc run latin-squares --preset quick        about six minutes on two cores
     posenc run latin-squares --preset standard     the model of arXiv 2406.08272, 200 epochs, 3 seeds: hours
     posenc run latin-squares --preset paper        the same, 600 epochs, 15 seeds: days on two cores
     posenc run latin-squares --panels sigma noise  tables and figures of the paper by name, at any preset
@@ -28,6 +28,7 @@ from posenc.workbench.studies.shared.study import Cost, Study
 STUDY = Study(
     name="latin-squares",
     question="Which encodings generalize on Latin squares?",
+    data={"lst": "the authors' puzzles, at standard and paper; without them generated puzzles"},
     lead=(
         "Each puzzle is a half-empty 4 x 4 Latin square of 16 tokens; the network names the symbol of one marked "
         "cell. Only the positional encoding shows it which cells share a row or a column."

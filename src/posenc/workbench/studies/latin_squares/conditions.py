@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,13 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def settings(self) -> list[str]:
+        """Dotted paths of the changed values in a protocol."""
+        parts = (("model", self.model), ("training", self.training))
+        size = ["train_size"] if self.train_size else []
+        return size + [f"{part}.{name}" for part, values in parts for name in values]
+
+    @property
     def paths(self) -> list[tuple[str, ...]]:
         """Places of the changed values in a run's settings, under their stored names."""
         size = [("train_size",)] if self.train_size else []
@@ -73,6 +80,12 @@ class ChangedTraining(Condition):
     def change_at(self, preset: str) -> Change | None:
         """The change at a preset; None if that preset does not have this condition."""
         return self.by_preset.get(preset, self.change)
+
+    @override
+    def varies(self, preset: str) -> Collection[str]:
+        """Dotted paths of the settings that the change fixes."""
+        change = self.change_at(preset)
+        return () if change is None else [f"main.{name}" for name in change.settings]
 
     @override
     def changes_in(self, data: PageData) -> Mapping[str, str]:

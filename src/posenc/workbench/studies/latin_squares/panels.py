@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from posenc.workbench.report.page import Panel
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
@@ -27,8 +28,10 @@ from posenc.workbench.studies.latin_squares.variants import (
     SIGMA_GAP,
     SMALL_SIGMAS,
     learned,
+    variant,
 )
 from posenc.workbench.studies.shared.declarations import MAIN, Needs, PanelSpec
+from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.studies.shared.planning import ALL
 
 NeedsOf = Callable[[Request, Preset], Needs]
@@ -70,6 +73,30 @@ def _noise(request: Request, preset: Preset) -> Needs:
     return {MAIN: NOISE}
 
 
+def _varied_by_variants(needs: NeedsOf) -> Callable[[Request, Preset], Collection[str]]:
+    """Dotted paths of the settings that variants of a panel fix, such as the projections without a bias of rope."""
+
+    def varies(request: Request, preset: Preset) -> Collection[str]:
+        chosen = [variant(label) for labels in needs(request, preset).values() for label in labels]
+        return [
+            f"main.{part}.{name}"
+            for each in chosen
+            for part, values in (("model", each.model), ("training", each.training))
+            for name in values
+        ]
+
+    return varies
+
+
+def _panel(
+    about: str, shows: str, needs: NeedsOf, draw: Callable[[PageData], list[Panel]], measured: bool = False
+) -> PanelSpec:
+    varies = _varied_by_variants(needs)
+    if measured:
+        return PanelSpec(about=about, shows=shows, needs=needs, draw=draw, varies=varies, measured=_measured(needs))
+    return PanelSpec(about=about, shows=shows, needs=needs, draw=draw, varies=varies)
+
+
 def _measured(needs: NeedsOf) -> Callable[[Request, Preset, Store, Sequence[RunSpec]], Sequence[RunSpec]]:
     """The runs that measure the variants of a panel, and those that were asked for by name."""
 
@@ -81,64 +108,64 @@ def _measured(needs: NeedsOf) -> Callable[[Request, Preset, Store, Sequence[RunS
 
 
 PANELS: Mapping[str, PanelSpec] = {
-    "accuracy": PanelSpec(
+    "accuracy": _panel(
         about="accuracy by encoding, class of puzzle and epoch",
         shows="Table 1, Fig. 2B, Fig. A9A",
         needs=lambda request, preset: {MAIN: ACCURACY},
         draw=plots.accuracy,
     ),
-    "gap-closes": PanelSpec(
+    "gap-closes": _panel(
         about="a condition in which the gap between small and large initial tables closes",
         shows="no figure of the paper; a counterexample to it",
         needs=_gap_closes,
         draw=plots.gap_closes,
     ),
-    "sigma": PanelSpec(
+    "sigma": _panel(
         about="accuracy by standard deviation of the initial table",
         shows="Table A2, Fig. 2C",
         needs=lambda request, preset: {MAIN: _sigmas(preset)},
         draw=sigma_plots.sigma,
     ),
-    "attention": PanelSpec(
+    "attention": _panel(
         about="similarity of attention maps to those of 2d-fixed, accuracy by similarity, and untrained models",
         shows="Table A3, Figs. 3A-C, A8, A9B-D",
         needs=_attention,
         draw=attention,
-        measured=_measured(_attention),
+        measured=True,
     ),
-    "positions": PanelSpec(
+    "positions": _panel(
         about="distance of learned positions from the true grid, before and after training, and its controls",
         shows="Figs. 1F-H, 3D-F",
         needs=_positions,
         draw=position_plots.positions,
-        measured=_measured(_positions),
+        measured=True,
     ),
-    "noise": PanelSpec(
+    "noise": _panel(
         about="accuracy with noise on the token embeddings",
         shows="Fig. A10",
         needs=_noise,
         draw=sigma_plots.noise,
-        measured=_measured(_noise),
+        measured=True,
     ),
-    "optimisers": PanelSpec(
+    "optimisers": _panel(
         about="accuracy with Adam and with plain SGD on small initial tables",
         shows="Table A4, Fig. A6",
         needs=lambda request, preset: dict.fromkeys((MAIN, SGD), tuple(map(learned, SMALL_SIGMAS))),
         draw=sigma_plots.optimizers,
     ),
-    "weight-decay": PanelSpec(
+    "weight-decay": _panel(
         about="accuracy of every encoding with and without a weight decay of 0.1",
         shows="Tables A5, A6, Fig. A7",
         needs=lambda request, preset: dict.fromkeys((MAIN, WEIGHT_DECAY), _unique(ACCURACY, _sigmas(preset))),
         draw=sigma_plots.weight_decay,
     ),
-    "heads": PanelSpec(
+    "heads": _panel(
         about="accuracy with one, two and four heads",
         shows="Fig. A14",
         needs=lambda request, preset: dict.fromkeys((MAIN, TWO_HEADS, FOUR_HEADS), HEADS),
         draw=plots.heads,
     ),
-    "as-run": PanelSpec(
+    "as-run": _panel(
         about="accuracy of encodings as released and as published",
         shows="Table 1, in which the fixed, relative and causal encodings are as released",
         needs=lambda request, preset: {MAIN: _unique(AS_RELEASED, PUBLISHED_OF.values())},

@@ -69,7 +69,7 @@ def _paper(epochs: int) -> Protocol:
 
 PRESETS: dict[str, Preset] = {
     "quick": Preset(
-        about="a small model on 3,000 puzzles, 60 epochs, 3 seeds: about three minutes on two cores",
+        about="a small model on 3,000 puzzles, 60 epochs, 3 seeds: about six minutes on two cores",
         scale="a two-layer model of width 32, 3,000 generated puzzles, 60 epochs",
         main=_quick(),
         seeds=(0, 1, 2),

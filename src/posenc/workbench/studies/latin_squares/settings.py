@@ -16,6 +16,7 @@ from posenc.workbench.studies.latin_squares import execute, published
 from posenc.workbench.studies.latin_squares.conditions import protocol
 from posenc.workbench.studies.latin_squares.presets import PRESETS
 from posenc.workbench.studies.latin_squares.variants import variant as variant_of
+from posenc.workbench.studies.shared.changes import changed_preset
 from posenc.workbench.tasks import latin_squares as task
 from posenc.workbench.training.checkpoint import write_whole
 
@@ -30,7 +31,8 @@ GENERATED_PUZZLES: dict[str, Any] = {
 def run_settings(request: Request, store: Store, condition: str, variant: str) -> dict[str, Any]:
     """Settings of a run, plain JSON. Raises ValueError for a variant that cannot be built."""
     chosen = variant_of(variant)
-    planned = protocol(PRESETS[request.preset].main, condition, request.preset)
+    planned = protocol(changed_preset(PRESETS, request).main, condition, request.preset)
+    _refuse_train_size(planned.train_size, planned.data)
     model = _changed(planned.model, chosen.model)
     execute.require_buildable(chosen, model)
     settings = {
@@ -44,6 +46,14 @@ def run_settings(request: Request, store: Store, condition: str, variant: str) -
     if request.device.startswith("cuda"):
         settings["precision"] = "tf32"  # of matrix products; parameters, sums and measurements stay in float32
     return settings
+
+
+def _refuse_train_size(size: int | None, data: Mapping[str, Any]) -> None:
+    """Raise ValueError if fewer puzzles are generated than are trained on."""
+    if size is not None and size > data.get("train", size):
+        raise ValueError(
+            f"train_size={size} needs as many generated puzzles; got train={data['train']}. Add --set train={size}."
+        )
 
 
 def remarks(store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:

@@ -10,6 +10,7 @@ from posenc.positions import sequence
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.nmar.presets import PRESETS
+from posenc.workbench.studies.shared.changes import changed_preset
 from posenc.workbench.studies.shared.hidden_tokens.settings import MaskedTask, error_metric, settings_of
 from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, require_fit, variant
 
@@ -21,7 +22,7 @@ RELATIVE_ERROR = "mse_over_linear"
 
 def run_settings(request: Request, store: Store, condition: str, variant_label: str) -> dict[str, Any]:
     """Settings of a run. Raises ValueError if the encoding is unknown or does not fit."""
-    preset = PRESETS[request.preset]
+    preset = changed_preset(PRESETS, request)
     chosen = variant_label if variant_label in BASELINES else variant(variant_label, preset.model.dim, axes=1)
     if not isinstance(chosen, str):
         require_fit(chosen, preset.model, {"index": sequence(preset.network.nodes)})

@@ -23,6 +23,7 @@ from posenc.workbench.studies.shared.study import Cost, Study
 STUDY = Study(
     name="permuted",
     question="Which encodings recover the grid of images whose patches were permuted?",
+    data={"fashion_mnist": "Fashion-MNIST, needed; posenc data fashion-mnist downloads it"},
     lead=(
         "The 49 patches of an image come in one permuted order, the same for all images. Some patches are hidden and "
         "predicted from the others. Only the measurements use the true position of a patch."

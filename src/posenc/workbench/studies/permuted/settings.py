@@ -12,6 +12,7 @@ from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.permuted.presets import PRESETS
+from posenc.workbench.studies.shared.changes import changed_preset
 from posenc.workbench.studies.shared.hidden_tokens.settings import MaskedTask, error_metric, settings_of
 from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, require_fit, variant
 from posenc.workbench.studies.shared.image_data import ImageRecord, record_images
@@ -24,7 +25,7 @@ ERROR = error_metric(TASK.rate)
 
 def run_settings(request: Request, store: Store, condition: str, variant_label: str) -> dict[str, Any]:
     """Settings of a run. Raises ValueError if images are missing, or the encoding is unknown or does not fit."""
-    preset = PRESETS[request.preset]
+    preset = changed_preset(PRESETS, request)
     images = record_images(store.root, DATA_SET, request.data, size=None, images=preset.images)
     patches = permuted_grid(images, seed=0)
     chosen = variant_label if variant_label in BASELINES else variant(variant_label, preset.model.dim, axes=2)

@@ -33,6 +33,7 @@ STUDY = Study(
         "encoding of the positions."
     ),
     takes="a folder of meshes, CLASS/train/*.off and CLASS/test/*.off",
+    data={"mesh/spot.npz": "the mesh Spot, for the panel spot; the clouds are generated"},
     presets=PRESETS,
     panels=PANELS,
     condition=condition,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from typing_extensions import override
 
 from posenc.workbench.studies.shared.declarations import Preset
 from posenc.workbench.training.loop import TrainingConfig
@@ -34,6 +36,12 @@ class PointsPreset(Preset):
     model: ModelSizes
     training: TrainingConfig
     meshes: int | None = None
+
+    @property
+    @override
+    def computed(self) -> Collection[str]:
+        """The schedule, from the number of clouds."""
+        return ("training.warmup_steps", "training.decay_steps", "training.evaluate_every")
 
 
 def _training(epochs: int, lr: float) -> TrainingConfig:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from posenc.models.point_cloud import PointsConfig
 from posenc.workbench.store import Store
@@ -16,6 +17,7 @@ from posenc.workbench.studies.points.execute import POINT_RATIOS
 from posenc.workbench.studies.points.presets import PRESETS, PointsPreset
 from posenc.workbench.studies.points.stored_clouds import store_folder, store_mesh
 from posenc.workbench.studies.points.variants import variant
+from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
 from posenc.workbench.tasks import points as task
 from posenc.workbench.training.loop import TrainingConfig
 
@@ -46,9 +48,10 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
 
     Raises ValueError for clouds that cannot be read, and for a variant that cannot be built.
     """
-    preset, chosen = PRESETS[request.preset], condition(label)
+    preset, chosen = changed_preset(PRESETS, request), condition(label)
     _refuse_variants(request, preset)
     data = _cloud_data(request, store, chosen, preset)
+    explicit = explicit_fields(PRESETS, request, "training")
     config = PointsConfig(channels=1, classes=data.classes, **preset.model._asdict())
     encoding, config = variant(variant_label, config)
     return {
@@ -59,7 +62,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
         "noise": NOISE,
         "row": msgspec.to_builtins(encoding),
         "model": msgspec.to_builtins(config),
-        "training": _with_schedule(preset.training, data.train).plain,
+        "training": replace(_with_schedule(preset.training, data.train), **explicit).plain,
         "device": request.device,
     }
 
@@ -67,7 +70,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
 def _with_schedule(training: TrainingConfig, clouds: int) -> TrainingConfig:
     """The training with a warm-up and a cosine decay that ends at its last step, for any number of clouds."""
     steps = math.ceil(clouds / training.batch) * training.epochs
-    return msgspec.structs.replace(
+    return replace(
         training,
         warmup_steps=max(steps // WARMUP_DIVISOR, 1),
         decay_steps=steps,

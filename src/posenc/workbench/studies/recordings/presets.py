@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from typing_extensions import override
 
 from posenc.models.encoder import EncoderConfig
 from posenc.workbench.studies.shared.declarations import Preset
@@ -37,6 +39,12 @@ class RecordingsPreset(Preset):
     tokens_per_step: int | None = None
     model: EncoderConfig
     training: TrainingConfig
+
+    @property
+    @override
+    def computed(self) -> Collection[str]:
+        """The batch where it follows from the number of channels."""
+        return () if self.tokens_per_step is None else ("training.batch",)
 
 
 SMALL_NETWORKS = {"VIS2": 9, "SMN": 7, "CON": 9, "DAN": 4, "LAN": 4, "FPN": 8, "AUD": 3, "DMN": 13}

@@ -16,6 +16,7 @@ from posenc.workbench.studies.recordings.conditions import condition
 from posenc.workbench.studies.recordings.presets import PRESETS, Simulation
 from posenc.workbench.studies.recordings.stored_recordings import Protocol
 from posenc.workbench.studies.shared import sources
+from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
 from posenc.workbench.studies.shared.hidden_tokens.settings import MaskedTask, settings_of
 from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, require_fit, variant
 from posenc.workbench.tasks import simulated_brain
@@ -35,7 +36,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     Raises:
         ValueError: The recordings cannot be read, or the variant cannot be run.
     """
-    preset, rates = PRESETS[request.preset], condition(label)
+    preset, rates = changed_preset(PRESETS, request), condition(label)
     digest = _store_recordings(request, store)
     tokens = stored_recordings.read_tokens(store.root, digest)
     axes = 1 if tokens.coordinates is None else tokens.coordinates.shape[1]
@@ -46,7 +47,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
         require_fit(chosen, preset.model, tokens.views)
     task = MaskedTask(rate=rates.rate, test_rates=rates.test_rates)
     batch = preset.training.batch
-    if preset.tokens_per_step is not None:
+    if preset.tokens_per_step is not None and "batch" not in explicit_fields(PRESETS, request, "training"):
         batch = max(SMALLEST_BATCH, min(batch, preset.tokens_per_step // tokens.count))
     training = msgspec.structs.replace(preset.training, batch=batch)
     data = {"recordings": digest, "tokens": tokens.count}
@@ -55,7 +56,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
 
 def _store_recordings(request: Request, store: Store) -> str:
     """Put the user's recordings, or the simulated ones, into the store; return their digest."""
-    preset, source = PRESETS[request.preset], request.source
+    preset, source = changed_preset(PRESETS, request), request.source
     protocol = Protocol(HELD_OUT, preset.test_frames, SPLIT_SEED)
     if source is None:
         simulation = preset.simulation

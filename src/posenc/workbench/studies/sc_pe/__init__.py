@@ -32,6 +32,10 @@ STUDY = Study(
         "Controls replace them by a trained vector or by padding, or leave them out."
     ),
     takes="a folder of class folders",
+    data={
+        "fashion_mnist": "Fashion-MNIST, needed unless FILE is given; posenc data fashion-mnist downloads it",
+        "cifar-10-batches-py": "CIFAR-10, in addition",
+    },
     presets=PRESETS,
     panels=PANELS,
     condition=condition,

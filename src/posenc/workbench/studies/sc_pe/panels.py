@@ -52,9 +52,16 @@ def no_needs(request: Request, preset: SCPEPreset) -> Needs:
     return {}
 
 
-def _lenet_panel(about: str, shows: str, needs: NeedsOf, draw: Draw) -> PanelSpec:
+def _lenet_panel(about: str, shows: str, needs: NeedsOf, draw: Draw, varies: Sequence[str] = ()) -> PanelSpec:
     """A panel of the LeNets, also of stored conditions whose data is not in the folder of data."""
-    return PanelSpec(about=about, shows=shows, needs=needs, draw=draw, shows_condition=LENETS.__contains__)
+    return PanelSpec(
+        about=about,
+        shows=shows,
+        needs=needs,
+        draw=draw,
+        shows_condition=LENETS.__contains__,
+        varies=lambda request, preset: varies,
+    )
 
 
 PANELS: Mapping[str, PanelSpec] = {
@@ -87,6 +94,7 @@ PANELS: Mapping[str, PanelSpec] = {
         "Figs. 2 and 3 of the note on CIFAR-10",
         needs_rates,
         plots.learning_rates,
+        varies=("training.lr",),
     ),
     "tokens": PanelSpec(
         about="accuracy of spherical and sinusoidal encodings in a vision transformer",

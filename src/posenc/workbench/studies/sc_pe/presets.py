@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+
+from typing_extensions import override
 
 from posenc.workbench.studies.sc_pe import variants
 from posenc.workbench.studies.shared.declarations import Preset
+from posenc.workbench.training.loop import TrainingConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,18 +17,38 @@ class SCPEPreset(Preset):
     """A scale of the spherical study.
 
     Attributes:
-        epochs: Epochs of a LeNet.
-        transformer_epochs: Epochs of a vision transformer.
+        training: Training of a LeNet.
+        transformer_training: Training of a vision transformer.
         train_images: Largest number of training images; None for all.
         feature_variants: Variants of the panel on concatenated encodings.
         limits: Sentences on the limitations of the results.
     """
 
-    epochs: int
-    transformer_epochs: int
+    training: TrainingConfig
+    transformer_training: TrainingConfig
     train_images: int | None = None
     feature_variants: Sequence[str] = variants.FEATURE_VARIANTS
     limits: Sequence[str] = ()
+
+    @property
+    @override
+    def computed(self) -> Collection[str]:
+        """The evaluations of a LeNet, and the steps of a transformer's cosine decay, from the number of images."""
+        return (
+            "training.evaluate_every",
+            "transformer_training.warmup_steps",
+            "transformer_training.decay_steps",
+        )
+
+
+def lenet_training(epochs: int) -> TrainingConfig:
+    """The author's training: Adam at 0.001, batches of 256 images."""
+    return TrainingConfig(epochs=epochs, batch=256, lr=1e-3, optimizer="adam")
+
+
+def transformer_training(epochs: int) -> TrainingConfig:
+    """AdamW with weight decay 0.05, batches of 64 images."""
+    return TrainingConfig(epochs=epochs, batch=64, lr=1e-3, weight_decay=0.05, evaluate_every=1)
 
 
 PRESETS: Mapping[str, SCPEPreset] = {
@@ -35,8 +58,8 @@ PRESETS: Mapping[str, SCPEPreset] = {
         seeds=(0, 1, 2),
         panels=("similarity", "beside", "starts", "over", "variants"),
         asks=False,
-        epochs=10,
-        transformer_epochs=4,
+        training=lenet_training(10),
+        transformer_training=transformer_training(4),
         train_images=10_000,
         limits=("Training stops after 10 epochs, while the accuracy still rises.",),
     ),
@@ -45,8 +68,8 @@ PRESETS: Mapping[str, SCPEPreset] = {
         scale="30 epochs",
         seeds=tuple(range(10)),
         panels=("similarity", "beside", "variants"),
-        epochs=30,
-        transformer_epochs=12,
+        training=lenet_training(30),
+        transformer_training=transformer_training(12),
         feature_variants=("plain", "plain-padded", "as-published", "constant", "constant-padded"),
     ),
     "paper": SCPEPreset(
@@ -54,7 +77,7 @@ PRESETS: Mapping[str, SCPEPreset] = {
         scale="100 epochs",
         seeds=tuple(range(10)),
         panels=("similarity", "beside", "starts", "over", "rates", "tokens", "variants"),
-        epochs=100,
-        transformer_epochs=100,
+        training=lenet_training(100),
+        transformer_training=transformer_training(100),
     ),
 }

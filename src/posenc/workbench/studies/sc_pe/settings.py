@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.sc_pe.conditions import CIFAR, TRANSFORMER
-from posenc.workbench.studies.sc_pe.presets import PRESETS, SCPEPreset
+from posenc.workbench.studies.sc_pe.presets import PRESETS
 from posenc.workbench.studies.sc_pe.variants import lenet, transformer
+from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
 from posenc.workbench.studies.shared.classification import LeNetSpec, classification_settings, with_cosine_decay
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.image_data import ImageRecord, record_images, store_samples
@@ -38,31 +41,33 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     Raises:
         ValueError: The images are missing, or the variant is unknown or does not fit them.
     """
-    preset = PRESETS[request.preset]
+    preset = changed_preset(PRESETS, request)
     source = CIFAR if label == CIFAR else request.source or FASHION_MNIST
     size = FOLDER_SIDE if request.source is not None and label != CIFAR else None
     images = record_images(store.root, source, request.data, size=size, images=preset.train_images)
     if label == TRANSFORMER:
-        training = with_cosine_decay(_transformer_training(preset), images)
+        training = _transformer_training(request, images)
         model = transformer(variant_label, images)
         return classification_settings(model, images, training, Augmentation(), request.device)
     model, lr = lenet(variant_label, images)
-    settings = classification_settings(model, images, _lenet_training(preset, lr), Augmentation(), request.device)
+    settings = classification_settings(model, images, _lenet_training(request, lr), Augmentation(), request.device)
     if label == MAIN and _shows_images(model, images):
         store_samples(store.root, images, SAMPLES)
     return settings
 
 
-def _lenet_training(preset: SCPEPreset, lr: float | None) -> TrainingConfig:
-    """The author's training: Adam at 0.001, batches of 256 images."""
-    evaluate_every = max(1, preset.epochs // MAX_EVALUATIONS)
-    return TrainingConfig(
-        epochs=preset.epochs, batch=256, lr=lr or 1e-3, optimizer="adam", evaluate_every=evaluate_every
-    )
+def _lenet_training(request: Request, lr: float | None) -> TrainingConfig:
+    """Training of a LeNet, at the learning rate of its variant if it has one."""
+    training = changed_preset(PRESETS, request).training
+    computed = max(1, training.epochs // MAX_EVALUATIONS)
+    every = explicit_fields(PRESETS, request, "training").get("evaluate_every", computed)
+    return replace(training, lr=lr or training.lr, evaluate_every=every)
 
 
-def _transformer_training(preset: SCPEPreset) -> TrainingConfig:
-    return TrainingConfig(epochs=preset.transformer_epochs, batch=64, lr=1e-3, weight_decay=0.05, evaluate_every=1)
+def _transformer_training(request: Request, images: ImageRecord) -> TrainingConfig:
+    """Training of a transformer with a cosine decay that ends at its last step."""
+    training = with_cosine_decay(changed_preset(PRESETS, request).transformer_training, images)
+    return replace(training, **explicit_fields(PRESETS, request, "transformer_training"))
 
 
 def _shows_images(model: LeNetSpec, images: ImageRecord) -> bool:

@@ -29,6 +29,7 @@ STUDY = Study(
     lead="A field of density and color learns a scene from images with known cameras, and renders views from other "
     "places. All encodings have the same training time and, except those called small, a matched parameter count.",
     takes="a folder with transforms.json and its images",
+    data={"mesh/spot.npz": "the mesh Spot; without it a torus"},
     presets=PRESETS,
     panels=PANELS,
     condition=condition,

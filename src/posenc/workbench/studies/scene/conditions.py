@@ -6,9 +6,11 @@ The stored label of a condition is the name of its scene, followed by the ending
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import msgspec
+from typing_extensions import override
 
 from posenc.models.radiance import RadianceConfig
 from posenc.workbench.studies.shared.declarations import Condition
@@ -37,6 +39,11 @@ class SceneCondition(Condition):
     directions: bool = True
     importance: bool = False
     occupancy: bool = True
+
+    @override
+    def varies(self, preset: str) -> Collection[str]:
+        """The cells of the occupancy grid, for a condition without it."""
+        return () if self.occupancy else ("cells",)
 
     def for_scene(self, scene: str) -> SceneCondition:
         """The condition of a scene with this change."""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import ClassVar
+
+from typing_extensions import override
 
 from posenc.workbench.studies.scene.variants import MORE_VARIANTS, VARIANTS
 from posenc.workbench.studies.shared.declarations import Preset
+from posenc.workbench.studies.shared.field_variants import FIELD_TRAINING
+from posenc.workbench.training.loop import TrainingConfig
 
 RENDERED: Mapping[str, int] = {"train": 40, "held": 8, "side": 100, "fine": 3}
 """A rendered scene: training views, held-out views, pixels per side, and rendered pixels per pixel and axis."""
@@ -30,6 +36,7 @@ class ScenePreset(Preset):
         levels: Number of levels of a grid encoding.
         longest_side: Largest side of a user's images in pixels.
         held_out: Number of held-out views of a user's folder.
+        training: Fields of the training that a request can change for all variants.
     """
 
     variants: Sequence[str]
@@ -45,6 +52,21 @@ class ScenePreset(Preset):
     levels: int
     longest_side: int
     held_out: int
+    training: TrainingConfig = FIELD_TRAINING
+    aliases: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"training.epochs": "steps", "training.batch": "rays", "training.seconds": "seconds"}
+    )
+
+    @property
+    @override
+    def computed(self) -> Collection[str]:
+        """The learning rate, which is lower for wide networks, and the evaluations."""
+        return ("training.lr", "training.evaluate_every")
+
+    @override
+    def with_dependent_values(self, changed: Collection[str]) -> ScenePreset:
+        """The preset without a number of steps if a request changes the time limit alone."""
+        return replace(self, steps=None) if "seconds" in changed and "steps" not in changed else self
 
 
 PRESETS: Mapping[str, ScenePreset] = {

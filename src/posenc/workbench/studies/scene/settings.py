@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from posenc.models.field import FieldConfig
 from posenc.models.radiance import RadianceConfig, parameters_outside_field
@@ -17,6 +18,7 @@ from posenc.workbench.studies.scene.conditions import SPOT, TORUS, SceneConditio
 from posenc.workbench.studies.scene.execute import store_scene
 from posenc.workbench.studies.scene.presets import PRESETS, ScenePreset
 from posenc.workbench.studies.scene.variants import variant
+from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
 from posenc.workbench.studies.shared.field_variants import INSTANT_NGP, Budget, FieldVariant
 from posenc.workbench.tasks import scenes
 from posenc.workbench.training.loop import TrainingConfig
@@ -29,8 +31,8 @@ UNLIMITED = 1_000_000
 
 def run_settings(request: Request, store: Store, label: str, variant_label: str) -> dict[str, Any]:
     """Settings of a run, with its scene in the store. Raises ValueError for a missing scene or an unknown encoding."""
-    preset, changed = PRESETS[request.preset], condition(label)
-    arguments, make = _scene(request, changed)
+    preset, changed = changed_preset(PRESETS, request), condition(label)
+    arguments, make = _scene(request, changed, preset)
     scene = store_scene(store.root, arguments, make)
     config = RadianceConfig(background=scene.background, samples=preset.samples, cells=preset.cells)
     config = changed.radiance(config)
@@ -48,7 +50,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
         "row": msgspec.to_builtins(encoding),
         "radiance": msgspec.to_builtins(config),
         "points": preset.points,
-        "training": training_config(encoding, preset).plain,
+        "training": replace(training_config(encoding, preset), **explicit_fields(PRESETS, request, "training")).plain,
         "device": request.device,
     }
 
@@ -74,10 +76,12 @@ def subject(request: Request) -> str:
     return SPOT if _mesh(request) else TORUS
 
 
-def _scene(request: Request, changed: SceneCondition) -> tuple[dict[str, Any], Callable[[], scenes.Scene]]:
+def _scene(
+    request: Request, changed: SceneCondition, preset: ScenePreset
+) -> tuple[dict[str, Any], Callable[[], scenes.Scene]]:
     """Arguments that determine a scene, as plain JSON, and the function that renders or reads it."""
     if request.source is not None and changed.scene != TORUS:
-        return _folder(request.source, PRESETS[request.preset])
+        return _folder(request.source, preset)
     mesh = _mesh(request) if changed.scene != TORUS else None
     if changed.scene not in (SPOT, TORUS) or (changed.scene == SPOT and mesh is None):
         raise ValueError(

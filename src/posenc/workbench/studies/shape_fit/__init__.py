@@ -30,6 +30,7 @@ STUDY = Study(
     question="Which encoding fits a shape best?",
     lead="A field predicts the signed distance of a point from the surface of a shape, or whether the point is inside.",
     takes="a mesh",
+    data={"mesh/spot.npz": "the mesh Spot, needed unless FILE is given"},
     presets=PRESETS,
     panels=PANELS,
     condition=CONDITIONS.__getitem__,

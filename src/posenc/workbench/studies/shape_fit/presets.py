@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
+
+import msgspec
+from typing_extensions import override
 
 from posenc.workbench.studies.shared.declarations import Preset
+from posenc.workbench.studies.shared.field_variants import FIELD_TRAINING
 from posenc.workbench.tasks.shapes import PoolSizes
+from posenc.workbench.training.loop import TrainingConfig
+
+SHAPE_TRAINING = msgspec.structs.replace(FIELD_TRAINING, ema=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +31,7 @@ class ShapePreset(Preset):
         batch: Sample points per step.
         resolution: Lattice points per axis of the final marching cubes.
         pools: Numbers of sample points of each kind.
+        training: Fields of the training that a request can change for all variants.
     """
 
     parameters: int
@@ -31,6 +42,14 @@ class ShapePreset(Preset):
     batch: int
     resolution: int
     pools: PoolSizes
+    training: TrainingConfig = SHAPE_TRAINING
+    aliases: ClassVar[Mapping[str, str]] = MappingProxyType({"training.epochs": "steps", "training.batch": "batch"})
+
+    @property
+    @override
+    def computed(self) -> Collection[str]:
+        """The learning rate, which each variant has, its decay, and the evaluations."""
+        return ("training.lr", "training.decay_steps", "training.evaluate_every")
 
 
 PRESETS = {

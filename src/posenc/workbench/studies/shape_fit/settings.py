@@ -7,6 +7,7 @@ from shlex import quote
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
@@ -15,6 +16,7 @@ from posenc.workbench.studies.shape_fit.conditions import CONDITIONS
 from posenc.workbench.studies.shape_fit.execute import SCORED_POINTS
 from posenc.workbench.studies.shape_fit.presets import PRESETS
 from posenc.workbench.studies.shape_fit.stored_shape import store_points
+from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
 from posenc.workbench.studies.shared.field_variants import Budget
 
 SPOT = Path("mesh") / "spot.npz"
@@ -27,7 +29,7 @@ def run_settings(request: Request, store: Store, condition: str, variant: str) -
         ValueError: The file is not a mesh, the variant cannot be built, or the mesh of a signed distance is not
             watertight.
     """
-    preset, terms = PRESETS[request.preset], CONDITIONS[condition].terms
+    preset, terms = changed_preset(PRESETS, request), CONDITIONS[condition].terms
     source = _mesh(request)
 
     def refuse(open_edges: int) -> None:
@@ -42,13 +44,14 @@ def run_settings(request: Request, store: Store, condition: str, variant: str) -
     points = store_points(store.root, source, preset.pools, refuse)
     budget = Budget(3, 1, preset.parameters, preset.finest, coarsest=preset.coarsest, levels=preset.levels)
     field = variants.field_variant(variant, budget)
+    training = variants.training(field, preset.steps, preset.batch)
     return {
         "points": points["file"],
         "loss": msgspec.to_builtins(terms),
         "resolution": preset.resolution,
         "asked": SCORED_POINTS,
         "row": msgspec.to_builtins(field),
-        "training": variants.training(field, preset.steps, preset.batch).plain,
+        "training": replace(training, **explicit_fields(PRESETS, request, "training")).plain,
         "device": request.device,
     }
 

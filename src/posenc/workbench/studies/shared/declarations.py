@@ -6,9 +6,10 @@ panel is a table or figure of the page, with the variants that it needs in each 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from posenc.workbench.report.page import Panel
 from posenc.workbench.runs import RunSpec
@@ -35,6 +36,7 @@ class Preset:
         seeds: Seeds of every variant.
         panels: Names of the panels that it draws by default.
         asks: True to ask for confirmation before it starts, because it is long.
+        aliases: Dotted path of a field that another setting decides, to the name of that setting.
 
     Example:
         >>> from posenc.workbench import Preset
@@ -50,6 +52,23 @@ class Preset:
     seeds: Sequence[int]
     panels: Sequence[str]
     asks: bool = True
+    aliases: ClassVar[Mapping[str, str]] = MappingProxyType({})
+
+    @property
+    def computed(self) -> Collection[str]:
+        """Dotted paths of the settings that the study computes, unless a request changes them."""
+        return ()
+
+    def with_dependent_values(self, changed: Collection[str]) -> Self:
+        """Return the preset with the values that follow from changed ones. A subclass with such values overrides it.
+
+        Args:
+            changed: Dotted paths of the settings that a request changes, without keys of mappings.
+
+        Returns:
+            The preset.
+        """
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +104,23 @@ class Condition:
         """
         return self.changes
 
+    def varies(self, preset: str) -> Collection[str]:
+        """Return the settings of the preset that this condition fixes itself. A subclass overrides it.
+
+        Args:
+            preset: Name of the preset.
+
+        Returns:
+            Dotted paths of the settings, which a request for this condition cannot change.
+        """
+        return ()
+
 
 def _nothing(request: Request, preset: Any, store: Store, specs: Sequence[RunSpec]) -> Sequence[RunSpec]:
+    return ()
+
+
+def _varies_nothing(request: Request, preset: Any) -> Collection[str]:
     return ()
 
 
@@ -102,6 +136,8 @@ class PanelSpec:
         measured: Maps the request, the preset, the store and the finished runs to the runs that measure them.
         shows_condition: Returns True for the label of a stored condition that the panel shows, if its conditions depend
             on data that a report does not read; None if ``needs`` decides.
+        varies: Maps the request and the preset to the dotted paths of settings that the panel varies in addition to its
+            conditions, such as the sizes of a sweep. A request for the panel cannot change them.
 
     Example:
         >>> from posenc.workbench import MAIN, Panel, PanelSpec, Table
@@ -124,6 +160,7 @@ class PanelSpec:
     draw: Callable[[PageData], list[Panel]]
     measured: Callable[[Request, Any, Store, Sequence[RunSpec]], Sequence[RunSpec]] = _nothing
     shows_condition: Callable[[str], bool] | None = None
+    varies: Callable[[Request, Any], Collection[str]] = _varies_nothing
 
     @property
     def description(self) -> str:

@@ -27,12 +27,15 @@ import torch
 from posenc import scheme_text
 from posenc.kernels.grid_levels import growth, lay_out
 from posenc.models.field import Field, FieldConfig, TooSmallError, largest_size_within, network_size
+from posenc.workbench.training.config import TrainingConfig
 
 LEVELS, COARSEST, FEATURES = 16, 16, 2
 FREQUENCIES = 128
 """Directions of Fourier features: 256 features, a sine and a cosine each."""
 INSTANT_NGP: Mapping[str, Any] = MappingProxyType({"lr": 1e-2, "betas": (0.9, 0.99), "eps": 1e-15, "optimizer": "adam"})
 """Arguments of a ``TrainingConfig``: Adam as configured in arXiv 2201.05989 for grids and the networks behind them."""
+FIELD_TRAINING = TrainingConfig(**INSTANT_NGP, epochs=1, batch=2**14, ema=0.95)
+"""Training of a field. Its steps, batch and learning rate are those of a preset and a variant."""
 COPIES = 8
 """Copies of each parameter that a training holds."""
 GRIDS = {"dense", "hash", "multires", "multires-nearest", "multires-smoothstep"}

@@ -13,7 +13,7 @@ from posenc.workbench.progress import CostEstimate
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request, refuse_preset
-from posenc.workbench.studies.shared import sources
+from posenc.workbench.studies.shared import changes, sources
 
 if TYPE_CHECKING:
     from posenc.workbench.studies.shared.study import Study
@@ -38,7 +38,9 @@ def plan(study: Study, request: Request, store: Store) -> list[RunSpec]:
         ValueError: The request cannot be run, or a run does not fit into memory.
     """
     refuse_preset(study, request.preset)
-    preset = study.presets[request.preset]
+    preset = changes.changed_preset(study.presets, request)
+    changes.refuse_varied(study, request, panels_of(study, request))
+    label = changes.preset_label(study.presets, request)
     planned: dict[tuple[str, str, str], RunSpec] = {}
     for condition, variants in needed(study, request).items():
         for variant in variants:
@@ -50,7 +52,7 @@ def plan(study: Study, request: Request, store: Store) -> list[RunSpec]:
             specs = [
                 study.procedure.spec(
                     study=study.name,
-                    preset=request.preset,
+                    preset=label,
                     condition=condition,
                     variant=variant,
                     seed=seed,
@@ -76,7 +78,7 @@ def needed(study: Study, request: Request) -> dict[str, list[str]]:
     Returns:
         Condition -> variants.
     """
-    preset, wanted = study.presets[request.preset], dict[str, list[str]]()
+    preset, wanted = changes.changed_preset(study.presets, request), dict[str, list[str]]()
     for name in panels_of(study, request):
         for condition, variants in study.panels[name].needs(request, preset).items():
             known = wanted.setdefault(condition, [])
@@ -137,7 +139,7 @@ def measurements(study: Study, request: Request, store: Store, specs: Sequence[R
     Returns:
         Measuring runs that are finished, or whose parents have stored weights.
     """
-    preset = study.presets[request.preset]
+    preset = changes.changed_preset(study.presets, request)
     asked = [study.panels[name].measured(request, preset, store, specs) for name in panels_of(study, request)]
     distinct = {(spec.identity, spec.condition, spec.variant): spec for some in asked for spec in some}
     return [spec for spec in distinct.values() if store.finished(spec.identity) or _readable(spec, store)]
@@ -160,7 +162,7 @@ def without_weights(study: Study, request: Request, store: Store, specs: Sequenc
     Returns:
         Names of the panels.
     """
-    preset, missing = study.presets[request.preset], []
+    preset, missing = changes.changed_preset(study.presets, request), []
     for name in panels_of(study, request):
         wanted = study.panels[name].measured(request, preset, store, specs)
         if any(not store.finished(spec.identity) and not _readable(spec, store) for spec in wanted):

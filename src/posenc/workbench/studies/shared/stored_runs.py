@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request, refuse_preset
-from posenc.workbench.studies.shared import planning, sources
+from posenc.workbench.studies.shared import changes, planning, sources
 from posenc.workbench.studies.shared.declarations import Needs, PanelSpec, Preset
 
 if TYPE_CHECKING:
@@ -32,13 +32,14 @@ def find(study: Study, request: Request, store: Store) -> list[RunSpec]:
         ValueError: The store lacks runs of the request, or has several results of the same run.
     """
     refuse_preset(study, request.preset)
-    preset = study.presets[request.preset]
-    every = [spec for spec in store.specs() if (spec.study, spec.preset) == (study.name, request.preset)]
+    preset, label = changes.changed_preset(study.presets, request), changes.preset_label(study.presets, request)
+    every = [spec for spec in store.specs() if (spec.study, spec.preset) == (study.name, label)]
     every = [spec for spec in every if spec.procedure == study.procedure.id]
     if not every:
         raise ValueError(
-            f"{store.root} holds no results of {study.name} --preset {request.preset}. "
-            f"Make them: {_command(study, request)} --out {store.root}"
+            f"{store.root} holds no results of {study.name} {_options(study, request)}. "
+            f"{_other_changes(study, request, store)}"
+            f"Make them: posenc run {study.name} {_options(study, request)} --out {store.root}"
         )
     runs = _about(study, request, store, every)
     _refuse_repeated(study, store, runs)
@@ -65,7 +66,7 @@ def _about(study: Study, request: Request, store: Store, runs: Sequence[RunSpec]
 
     Raises ValueError if the store has no runs about the file, or if it has several files and none was named.
     """
-    names = sources.names(store)
+    names, options = sources.names(store), _options(study, request)
     by_name: dict[str, list[RunSpec]] = {}
     anywhere = [spec for spec in runs if not study.data_key(spec.settings)]
     for spec in runs:
@@ -75,8 +76,8 @@ def _about(study: Study, request: Request, store: Store, runs: Sequence[RunSpec]
         about = by_name.get(request.source.name)
         if about is None:
             raise ValueError(
-                f"{store.root} holds no results of {study.name} --preset {request.preset} about {request.source.name}. "
-                f"Make them: posenc run {study.name} {request.source} --preset {request.preset} --out {store.root}"
+                f"{store.root} holds no results of {study.name} {options} about {request.source.name}. "
+                f"Make them: posenc run {study.name} {request.source} {options} --out {store.root}"
             )
         return [*anywhere, *about]
     if len(by_name) > 1:
@@ -100,7 +101,7 @@ def _refuse_repeated(study: Study, store: Store, runs: Sequence[RunSpec]) -> Non
 
 
 def _refuse_missing_panels(study: Study, request: Request, store: Store, runs: Sequence[RunSpec]) -> None:
-    preset = study.presets[request.preset]
+    preset = changes.changed_preset(study.presets, request)
     for name in (each for each in request.panels or () if each != planning.ALL):
         panel = study.panels[name]
         needs = _stored_needs(panel, request, preset, runs)
@@ -108,9 +109,16 @@ def _refuse_missing_panels(study: Study, request: Request, store: Store, runs: S
         if needed and not any(spec.variant in needs.get(spec.condition, ()) for spec in runs):
             raise ValueError(
                 f"the panel {name} needs runs that {store.root} lacks. "
-                f"Make them: {_command(study, request)} --panels {name} --out {store.root}"
+                f"Make them: posenc run {study.name} {_options(study, request)} --panels {name} --out {store.root}"
             )
 
 
-def _command(study: Study, request: Request) -> str:
-    return f"posenc run {study.name} --preset {request.preset}"
+def _options(study: Study, request: Request) -> str:
+    return " ".join((f"--preset {request.preset}", *changes.options(study.presets, request)))
+
+
+def _other_changes(study: Study, request: Request, store: Store) -> str:
+    """Sentence on the stored runs of the same preset with other changes; empty without such runs."""
+    stored = {spec.preset for spec in store.specs() if spec.study == study.name}
+    others = sorted(label for label in stored if label.split(" ")[0] == request.preset)
+    return f"It holds results of {'; '.join(others)}. " if others else ""

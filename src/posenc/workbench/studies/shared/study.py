@@ -15,7 +15,7 @@ import msgspec
 
 from posenc.workbench.progress import CostEstimate
 from posenc.workbench.report.claims_table import Claim
-from posenc.workbench.report.live_page import snapshot_path, write_live_page
+from posenc.workbench.report.live_page import LivePage
 from posenc.workbench.report.page import Table
 from posenc.workbench.report.preregistered import Prediction, judge_predictions
 from posenc.workbench.report.result_rows import Row
@@ -23,6 +23,7 @@ from posenc.workbench.runs import Procedure, RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import planning, stored_runs, study_page
+from posenc.workbench.studies.shared.changes import changed_preset, differences
 from posenc.workbench.studies.shared.declarations import Condition, PanelSpec, Preset
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -88,13 +89,14 @@ class Study:
         condition: Maps a label to its condition.
         data_key: Maps the settings of a run to the key of the user's data; "" without such data.
         takes: File of the user that the study reads, such as "an image"; empty without one.
+        data: File or folder in the folder of real data (--data) -> its use, and the replacement without it.
         scope: Data and models that the verdicts hold for; may be empty.
         predictions: Maps the data of the page to the differences that were predicted before the run.
         claims: Published claims, each with a control that could refute it.
         published: Maps a preset and its rows to tables of published results of the same models.
         limits: Preset to sentences on the limits of its results.
         remarks: Maps a store and runs to sentences on their data, printed at the start and on the page.
-        live: True if runs write their newest image, which a live page shows.
+        live: True if runs write their newest image, which the live page shows.
 
     Example:
         >>> from posenc.workbench import find_study
@@ -115,6 +117,7 @@ class Study:
     condition: Callable[[str], Condition] = plain_condition
     data_key: Callable[[Mapping[str, Any]], str] = lambda settings: ""
     takes: str = ""
+    data: Mapping[str, str] = field(default_factory=dict)
     scope: str = ""
     predictions: Callable[[PageData], Sequence[Prediction]] = _no_predictions
     claims: Sequence[Claim] = ()
@@ -215,7 +218,7 @@ class Study:
         return stored_runs.find(self, request, store)
 
     def announce(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:
-        """Return the lines to print before runs start, and write the live page if the study has one.
+        """Return the lines to print before runs start.
 
         Args:
             request: The request.
@@ -223,19 +226,26 @@ class Study:
             specs: The runs.
 
         Returns:
-            Remarks on the data, then the path of the live page.
+            Changed settings, then remarks on the data.
         """
-        todo = [spec for spec in specs if not store.finished(spec.identity)]
-        remarks = tuple(self.remarks(store, specs))
-        if not self.live or not todo:
-            return remarks
-        path, shown = store.root / "pages" / f"{self.name}-live.html", {}
-        for spec in sorted(specs, key=lambda spec: store.finished(spec.identity)):
-            file = snapshot_path(store.root, spec.identity)
-            if not store.finished(spec.identity) or file.exists():
-                shown.setdefault(study_page.display_label(spec), file.relative_to(path.parent).as_posix())
-        write_live_page(path, self.question, shown)
-        return (*remarks, f"Watch it: {path}")
+        changed = differences(self.presets, request)
+        return (
+            *([f"Changed from the preset: {', '.join(changed)}."] if changed else []),
+            *self.remarks(store, specs),
+        )
+
+    def live_page(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> LivePage:
+        """Make the live page of runs, for ``runner.run``. It has the address of the final page.
+
+        Args:
+            request: The request.
+            store: The store.
+            specs: The runs.
+
+        Returns:
+            The live page, a context manager. It is written when runs start.
+        """
+        return study_page.live(self, request, store, specs)
 
     def page_data(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> PageData:
         """Collect the data of a page.
@@ -250,7 +260,7 @@ class Study:
         """
         return PageData(
             request=request,
-            preset=self.presets[request.preset],
+            preset=changed_preset(self.presets, request),
             store=store,
             specs=specs,
             measured=self.measurements(request, store, specs),

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from posenc.workbench.report.claims_table import claims_table
-from posenc.workbench.report.page import Panel, Table, write_page
+from posenc.workbench.report.live_page import LivePage, snapshot_path
+from posenc.workbench.report.page import Panel, Table, Text, render_page, write_text
 from posenc.workbench.report.preregistered import summary_panel
 from posenc.workbench.report.provenance_panel import provenance_panel
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.shared import planning, sources
+from posenc.workbench.studies.shared import changes, planning, sources
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -36,9 +37,53 @@ def write(study: Study, request: Request, store: Store, specs: Sequence[RunSpec]
     Returns:
         The HTML file.
     """
+    path = store.root / "pages" / f"{file_name(study, request, store, specs)}.html"
+    return write_text(path, html(study, request, store, specs, failures))
+
+
+def live(study: Study, request: Request, store: Store, specs: Sequence[RunSpec]) -> LivePage:
+    """Make the live page of runs; see ``Study.live_page``.
+
+    Args:
+        study: The study.
+        request: The request.
+        store: The store.
+        specs: The runs.
+
+    Returns:
+        The live page.
+    """
+
+    def draw() -> str | None:
+        done = any(store.finished(spec.identity) for spec in specs)
+        return html(study, request, store, specs, {}) if done else None
+
+    waiting = Panel("Results", (Text(("No run has finished yet.",)),))
+    blank = render_page(title=study.question, lead=study.lead, panels=[waiting], footer=f"posenc run {study.name}.")
+    snapshots = dict[str, Path]()
+    for spec in sorted(specs, key=lambda spec: store.finished(spec.identity)) if study.live else ():
+        snapshots.setdefault(display_label(spec), snapshot_path(store.root, spec.identity))
+    name = file_name(study, request, store, specs)
+    return LivePage(store.root / "pages" / f"{name}.html", blank, draw, snapshots)
+
+
+def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec], failures: Mapping[str, str]) -> str:
+    """Draw the page from the finished runs.
+
+    Args:
+        study: The study.
+        request: The request.
+        store: The store.
+        specs: The trained runs.
+        failures: Identity to error message, for runs that failed.
+
+    Returns:
+        The HTML.
+    """
     data, names = study.page_data(request, store, specs), planning.panels_of(study, request)
     data.folder.mkdir(parents=True, exist_ok=True)
-    limits = (*study.limits.get(request.preset, ()), *study.remarks(store, specs), *_single_seeds(data))
+    changed = changes.differences(study.presets, request)
+    limits = (*_limits(study, request, changed), *study.remarks(store, specs), *_single_seeds(data))
     panels = [summary_panel(data.rows, study.headline(data), study.predictions(data), limits)]
     titles = dict[str, str]()
     for name in names:
@@ -47,19 +92,19 @@ def write(study: Study, request: Request, store: Store, specs: Sequence[RunSpec]
         panels += drawn
     if varied := _conditions(study, data):
         panels.append(varied)
-    if beside := tuple(study.published(request.preset, data.rows)):
+    if beside := () if changed else tuple(study.published(request.preset, data.rows)):
         panels.append(Panel("Published results of the same models", beside))
     if study.claims:
         shown = {name: titles.get(name, f"panel {name}, not on this page") for name in study.panels}
         claims = [dataclasses.replace(each, panel=shown.get(each.panel, each.panel)) for each in study.claims]
         panels.append(claims_table(claims, data.rows, title="Published claims at this scale"))
     panels.append(_provenance(study, data, names, failures))
-    asked = f" --panels {' '.join(names)}" if request.panels else ""
+    asked = "".join(f" {option}" for option in changes.options(study.presets, request))
+    asked += f" --panels {' '.join(names)}" if request.panels else ""
     subject = subject_of(study, store, specs)
-    return write_page(
-        data.folder / f"{data.page}.html",
+    return render_page(
         title=study.question,
-        lead=f"{study.lead}{f' Data: {subject}.' if subject else ''} Scale: {data.preset.scale}.",
+        lead=f"{study.lead}{f' Data: {subject}.' if subject else ''} {_scale(data, changed)}",
         panels=panels,
         footer=(
             f"posenc run {study.name}{f' {subject}' if subject else ''} --preset {request.preset}{asked}. Every number "
@@ -92,10 +137,11 @@ def file_name(study: Study, request: Request, store: Store, specs: Sequence[RunS
         specs: The trained runs.
 
     Returns:
-        STUDY-PRESET, followed by the user's file and by the panels if they were chosen.
+        STUDY-PRESET, followed by the changed settings, by the user's file, and by the panels if they were chosen.
     """
     names, subject = planning.panels_of(study, request), subject_of(study, store, specs)
-    parts = [study.name, request.preset, *([Path(subject).stem] if subject else [])]
+    suffix = changes.file_suffix(study.presets, request)
+    parts = [study.name, request.preset, *([suffix] if suffix else []), *([Path(subject).stem] if subject else [])]
     if request.panels:
         parts += [planning.ALL] if set(names) == set(study.panels) else list(names)
     return "-".join(parts)
@@ -111,6 +157,25 @@ def display_label(spec: RunSpec) -> str:
         Text such as "rope, decay".
     """
     return spec.variant if spec.condition == MAIN else f"{spec.variant}, {spec.condition}"
+
+
+def _scale(data: PageData, changed: Sequence[str]) -> str:
+    """Sentences on the scale of the runs."""
+    if not changed:
+        return f"Scale: {data.preset.scale}."
+    return f"Scale of the preset: {data.preset.scale}. Changed from the preset: {', '.join(changed)}."
+
+
+def _limits(study: Study, request: Request, changed: Sequence[str]) -> tuple[str, ...]:
+    """Sentences on the limits of a preset's results."""
+    limits = tuple(study.limits.get(request.preset, ()))
+    if not changed:
+        return limits
+    return (
+        f"Settings are changed: {', '.join(changed)}. Limits, predictions and claims on this page were written for the "
+        f"preset {request.preset} without changes.",
+        *limits,
+    )
 
 
 def _single_seeds(data: PageData) -> tuple[str, ...]:

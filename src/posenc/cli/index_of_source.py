@@ -1,0 +1,141 @@
+"""Building of the index of schemes and studies from the source. This loads torch."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from posenc.cli.index import PACKAGE, Index, source_digest
+
+if TYPE_CHECKING:
+    from posenc.workbench.studies.shared.study import Study
+
+LABEL = re.compile(r"[\w@.,+ -]{2,40}")
+"""A string constant that may be the label of a variant, or its beginning or end."""
+
+
+def build() -> Index:
+    """Build the index from the source.
+
+    Returns:
+        The index.
+    """
+    from posenc.cli.schemes import claims_of_all
+    from posenc.workbench import studies
+
+    entries = {name: study_entry(study) for name, study in studies.studies().items()}
+    plain = json.loads(json.dumps({"schemes": claims_of_all(), "studies": entries}))
+    return Index(**plain)
+
+
+def text(index: Index) -> str:
+    """Return the text of ``index.json``: one line per scheme and study, so that changes of the source stay readable.
+
+    Args:
+        index: The index.
+
+    Returns:
+        JSON.
+    """
+    schemes = ",\n".join(json.dumps(row, ensure_ascii=False) for row in index.schemes)
+    entries = ",\n".join(
+        f"{json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}" for name, entry in index.studies.items()
+    )
+    return f'{{"digest": "{source_digest()}",\n"schemes": [\n{schemes}\n],\n"studies": {{\n{entries}\n}}}}\n'
+
+
+def study_entry(study: Study) -> dict[str, Any]:
+    """Collect what help, lists and checks of names need about a study.
+
+    Args:
+        study: The study.
+
+    Returns:
+        "question", "takes", "data" (file -> use), "examples", "presets", "panels", "variants" (panel -> preset ->
+        condition -> labels), "labels" (string constants of the code of the variants) and "settings" (by preset).
+    """
+    module = _module(study)
+    return {
+        "question": study.question,
+        "takes": study.takes,
+        "data": dict(study.data),
+        "examples": _examples(module.__doc__ or ""),
+        "presets": {
+            name: {
+                "about": preset.about,
+                "time": preset.about.rpartition(": ")[2],
+                "seeds": len(preset.seeds),
+                "panels": list(preset.panels),
+                "asks": preset.asks,
+            }
+            for name, preset in study.presets.items()
+        },
+        "panels": {name: {"about": panel.about, "shows": panel.shows} for name, panel in study.panels.items()},
+        "variants": {name: {preset: _needs(study, name, preset) for preset in study.presets} for name in study.panels},
+        "labels": _labels(Path(module.__file__ or "").parent),
+        "settings": {preset: _settings(study, preset) for preset in study.presets},
+    }
+
+
+def _module(study: Study) -> Any:
+    """The package whose ``STUDY`` is a study."""
+    from posenc.workbench import studies
+
+    return next(
+        module
+        for name, module in sys.modules.items()
+        if name.startswith(f"{studies.__name__}.") and getattr(module, "STUDY", None) is study
+    )
+
+
+def _examples(docstring: str) -> list[list[str]]:
+    """Command lines of a study's docstring, each with its remark."""
+    lines = [line.strip() for line in docstring.splitlines() if line.startswith("    posenc run ")]
+    return [[part.strip() for part in (*re.split(r" {2,}", line, maxsplit=1), "")[:2]] for line in lines]
+
+
+def _needs(study: Study, panel: str, preset: str) -> dict[str, list[str]]:
+    """Variants of a panel by condition, without data; empty for a panel that a preset does not have."""
+    from posenc.workbench.studies import Request
+    from posenc.workbench.studies.shared.planning import ALL
+
+    needs = study.panels[panel].needs(Request(preset=preset, panels=(ALL,)), study.presets[preset])
+    return {condition: list(labels) for condition, labels in needs.items()}
+
+
+def _labels(folder: Path) -> list[str]:
+    """String constants of the code that reads the labels of a study.
+
+    A label that the study accepts is one of them, is made of them, or names a scheme.
+    """
+    shared = PACKAGE / "workbench" / "studies" / "shared"
+    constants = set[str]()
+    for path in sorted((folder / "variants.py", *folder.glob("conditions.py"), *shared.glob("*variants.py"))):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and LABEL.fullmatch(node.value):
+                constants.add(node.value)
+    return sorted(constants)
+
+
+def _settings(study: Study, preset: str) -> list[dict[str, Any]]:
+    """Settings of a study that --set changes, with the default of a preset."""
+    from posenc.workbench.studies.shared.changes import settings_of
+
+    aliases: dict[str, list[str]] = {}
+    for path, name in study.presets[preset].aliases.items():
+        aliases.setdefault(name, []).append(path)
+    return [
+        {
+            "name": setting.name,
+            "paths": list(setting.paths),
+            "type": setting.type,
+            "default": setting.default,
+            "choices": list(setting.choices),
+            "aliases": aliases.get(setting.name, []),
+        }
+        for setting in settings_of(study, preset)
+    ]

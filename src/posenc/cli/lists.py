@@ -1,0 +1,174 @@
+"""``posenc list``: schemes, studies, panels, variants and data, from the index."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from posenc.cli import index as index_file
+from posenc.cli import name_checks
+from posenc.cli.grammar import Positional, arg
+from posenc.cli.index import Index
+from posenc.cli.text_table import entries, paragraph, table
+
+Subject = Literal["schemes", "studies", "panels", "variants", "data"]
+Site = Literal["embed", "q", "k", "v", "o", "qk", "bias", "value_bias", "mask", "mix"]
+
+
+def list_names(
+    subject: Positional[Subject] = "schemes",
+    study: Annotated[Positional[str | None], arg(names="study")] = None,
+    site: Site | None = None,
+    axes: int | None = None,
+    unbounded: bool = False,
+    format: Literal["table", "json"] = "table",
+) -> int:
+    """List schemes with their claims, studies, panels, variants or data.
+
+    Panels and variants of all studies are listed, or those of one study.
+
+    For example:
+
+    posenc list schemes --site bias --axes 2 --unbounded
+
+    posenc list studies
+
+    posenc list panels latin-squares
+
+    posenc list variants latin-squares --format json
+
+    Args:
+        subject: Subject of the list. Default: schemes.
+        study: Only panels, variants or data of this study.
+        site: Only schemes that act at this site of a network; qk for q and k.
+        axes: Only schemes that take positions with this number of axes.
+        unbounded: Only schemes that take any position.
+        format: table for a person, json for a program.
+    """
+    if subject != "schemes" and (site is not None or axes is not None or unbounded):
+        raise ValueError(f"--site, --axes and --unbounded are for schemes, not for {subject}. See posenc list --help.")
+    if subject in ("schemes", "studies") and study is not None:
+        raise ValueError(f"posenc list {subject} takes no study; got {study!r}. Leave it out.")
+    index = index_file.load()
+    if study is not None:
+        name_checks.refuse_study(index, study)
+    if subject == "schemes":
+        content: Any = _schemes(index, site, axes, unbounded)
+    elif subject == "studies":
+        content = {name: _study(entry) for name, entry in index.studies.items()}
+    else:
+        chosen = {study: index.studies[study]} if study is not None else index.studies
+        content = {name: entry[subject] for name, entry in chosen.items()}
+    print(json.dumps(content, indent=2) if format == "json" else _text(subject, content))
+    return 0
+
+
+def print_studies() -> None:
+    """Print every study with its question, its data and the time of its quick preset."""
+    index = index_file.load()
+    print(_text("studies", {name: _study(entry) for name, entry in index.studies.items()}))
+    print("\nposenc run STUDY --help lists its presets, panels, variants and settings.")
+
+
+def needs_data(entry: Mapping[str, Any]) -> str:
+    """Describe the data that a study reads.
+
+    Args:
+        entry: Entry of the study in the index.
+
+    Returns:
+        One or two sentences.
+    """
+    own = f"FILE: {entry['takes']}." if entry["takes"] else ""
+    files = "; ".join(f"{file}: {use}" for file, use in entry["data"].items())
+    return " ".join(filter(None, (own, f"In --data DIR, {files}." if files else ""))) or "No data needed."
+
+
+def _study(entry: Mapping[str, Any]) -> dict[str, Any]:
+    times = {name: preset["time"] for name, preset in entry["presets"].items()}
+    return {"question": entry["question"], "takes": entry["takes"], "data": entry["data"], "time": times}
+
+
+def _schemes(index: Index, site: str | None, axes: int | None, unbounded: bool) -> list[dict[str, Any]]:
+    sites = {"q", "k"} if site == "qk" else {site} - {None}
+    return [
+        row
+        for row in index.schemes
+        if (not unbounded or row["range"] is None)
+        and (axes is None or axes in row["axes"] or "any" in row["axes"])
+        and sites <= set(row["sites"])
+    ]
+
+
+def _text(subject: str, content: Any) -> str:
+    return {
+        "schemes": _scheme_table, "studies": _study_lines, "panels": _panel_lines, "variants": _variant_lines,
+        "data": _data_lines,
+    }[subject](content)  # fmt: skip
+
+
+def _scheme_table(rows: list[dict[str, Any]]) -> str:
+    header = ("name", "sites", "axes", "translation", "learned", "range", "sharing")
+    widths = (19, 10, 7, 11, 7, 7, 7)
+    lines = [table(header, [], widths)]
+    for row in rows:
+        limits = _range(row["range"])
+        cells = (row["name"], ", ".join(row["sites"]) or "none", ", ".join(map(str, row["axes"])), row["translation"],
+                 "yes" if row["learned"] else "no", limits, row["sharing"])  # fmt: skip
+        lines += [*table(cells, [], widths).splitlines(), paragraph(row["summary"], 4)]
+    return "\n".join(lines)
+
+
+def _range(limits: Any) -> str:
+    """A range such as "0 to 23", or "0 to 13 x 0 to 6" if axes differ."""
+    if limits is None:
+        return "any"
+    if isinstance(limits[0], int | float):
+        return "{:g} to {:g}".format(*limits)
+    return " x ".join(map(_range, limits))
+
+
+def _study_lines(content: Mapping[str, Any]) -> str:
+    parts = []
+    for name, study in content.items():
+        about = f"{needs_data(study)} Time at --preset quick: {study['time']['quick']}."
+        parts.append(f"{name}\n{paragraph(study['question'], 4)}\n{paragraph(about, 4)}")
+    return "\n".join(parts)
+
+
+def _panel_lines(content: Mapping[str, Any]) -> str:
+    parts = []
+    for study, panels in content.items():
+        rows = ((name, f"{panel['about']} ({panel['shows']})") for name, panel in panels.items())
+        parts.append(f"{study}\n{entries(rows)}")
+    return "\n".join(parts)
+
+
+def _variant_lines(content: Mapping[str, Any]) -> str:
+    parts = []
+    for study, panels in content.items():
+        parts.append(study)
+        for preset in next(iter(panels.values())):
+            conditions: dict[str, dict[str, None]] = {}
+            for by_preset in panels.values():
+                for condition, labels in by_preset[preset].items():
+                    conditions.setdefault(condition, {}).update(dict.fromkeys(labels))
+            rows = ((condition, ", ".join(labels)) for condition, labels in conditions.items())
+            parts.append(f"  --preset {preset}, by condition\n{entries(rows, indent=4)}")
+    return "\n".join(parts)
+
+
+def _data_lines(content: Mapping[str, Any]) -> str:
+    folder = os.environ.get("POSENC_DATA", "")
+    lines = [paragraph(f"Folder of real data: {folder or 'none. Name it: --data DIR, or $POSENC_DATA.'}")]
+    files: dict[str, dict[str, str]] = {}
+    for study, uses in content.items():
+        for file, use in uses.items():
+            files.setdefault(file, {})[study] = use
+    for file, uses in files.items():
+        state = "present" if folder and (Path(folder) / file).exists() else "absent" if folder else ""
+        lines += [f"{file}  {state}".rstrip(), entries(uses.items())]
+    return "\n".join([*lines, "posenc data --help makes, downloads and checks data."])

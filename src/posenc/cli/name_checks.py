@@ -1,0 +1,150 @@
+"""Checks of names on the command line against the index, before torch is loaded.
+
+A name is refused only if the study would refuse it too; every other name is left to the study.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from posenc.cli.grammar import Command
+from posenc.cli.index import Index
+from posenc.name_suggestion import plain_name, unknown
+
+ALL = "all"
+NUMBERS: Mapping[str, type] = {"whole number": int, "number": float}
+"""Description of a type of a setting -> the type."""
+
+
+def refuse_unknown(index: Index, command: Command, values: Mapping[str, Any]) -> None:
+    """Check the names of a command.
+
+    Args:
+        index: The index.
+        command: The command.
+        values: Parameter -> value.
+
+    Raises:
+        ValueError: A name is unknown; the message has the nearest names.
+    """
+    given = {option.names: values[option.name] for option in command.options if option.names}
+    schemes = given.get("scheme") or ()
+    for name in (schemes,) if isinstance(schemes, str) else schemes:
+        if not name.endswith(".py"):
+            _refuse_scheme(index, name)
+    study = given.get("study")
+    if study is None:
+        return
+    refuse_study(index, study)
+    entry, preset = index.studies[study], given.get("preset", "quick")
+    if preset not in entry["presets"]:
+        listed = ", ".join(entry["presets"])
+        raise ValueError(f"{unknown('preset', preset, entry['presets'])} The presets of {study} are {listed}.")
+    panels = [*entry["panels"], ALL]
+    for panel in given.get("panel") or ():
+        if panel not in panels:
+            raise ValueError(f"{unknown('panel', panel, panels)} The panels are {', '.join(panels)}.")
+    for label in given.get("variant") or ():
+        if not _may_be_variant(index, entry, label):
+            raise ValueError(unknown("encoding", label, [*variants_of(entry), *scheme_names(index)]))
+    for word in given.get("setting") or ():
+        _refuse_setting(entry["settings"][preset], preset, word)
+
+
+def refuse_study(index: Index, study: str) -> None:
+    """Raise ValueError with the nearest names for an unknown study.
+
+    Args:
+        index: The index.
+        study: The name.
+
+    Raises:
+        ValueError: There is no such study.
+    """
+    if study not in index.studies:
+        raise ValueError(f"{unknown('study', study, index.studies)} The studies are {', '.join(index.studies)}.")
+
+
+def scheme_names(index: Index) -> list[str]:
+    """Names of all schemes.
+
+    Args:
+        index: The index.
+
+    Returns:
+        The names.
+    """
+    return [row["name"] for row in index.schemes]
+
+
+def variants_of(entry: Mapping[str, Any], presets: Iterable[str] | None = None) -> list[str]:
+    """Labels of the variants of a study, each once.
+
+    Args:
+        entry: Entry of the study in the index.
+        presets: Presets whose variants are listed; None for all.
+
+    Returns:
+        The labels, in the order of the panels.
+    """
+    wanted = set(entry["presets"] if presets is None else presets)
+    needs = (by_preset[preset] for by_preset in entry["variants"].values() for preset in by_preset if preset in wanted)
+    return list(dict.fromkeys(label for conditions in needs for labels in conditions.values() for label in labels))
+
+
+def _refuse_scheme(index: Index, text: str) -> None:
+    name = text.partition("(")[0].strip()
+    if plain_name(name) not in map(plain_name, scheme_names(index)):
+        raise ValueError(unknown("encoding", name, scheme_names(index)))
+
+
+def _refuse_setting(settings: Sequence[Mapping[str, Any]], preset: str, word: str) -> None:
+    """Raise ValueError if no setting has the name of NAME=VALUE, or if the value is of another type."""
+    name, equals, value = word.partition("=")
+    if not (name and equals and value):
+        raise ValueError(f"--set takes NAME=VALUE, such as --set epochs=4; got {word!r}.")
+    known = [setting["name"] for setting in settings]
+    paths = (path for setting in settings for path in (setting["name"], *setting["paths"], *setting["aliases"]))
+    if name.rpartition(".")[2] not in {path.rpartition(".")[2] for path in paths}:
+        raise ValueError(
+            f"{unknown('setting', name, known)} The settings of the preset {preset} are {', '.join(known)}."
+        )
+    for setting in (setting for setting in settings if setting["name"] == name):
+        if setting["choices"] and value not in setting["choices"]:
+            raise ValueError(
+                f"{unknown(name, value, setting['choices'])} Choose one of {', '.join(setting['choices'])}."
+            )
+        kind = NUMBERS.get(setting["type"].removesuffix(" or none"))
+        optional = setting["type"].endswith(" or none") and value.lower() in ("none", "null")
+        number = None if kind is None or optional else _number(kind, value)
+        example = f"The preset has {name}={setting['default']}."
+        if kind and not optional and number is None:
+            raise ValueError(f"{name} must be a {setting['type']}; got {value!r}. {example}")
+        if number is not None and not 0 <= number < float("inf"):
+            raise ValueError(f"{name} must be finite and not negative; got {value}. {example}")
+
+
+def _number(kind: type, text: str) -> Any:
+    """The number of a text; None if it is none of this kind."""
+    try:
+        return kind(text)
+    except ValueError:
+        return None
+
+
+def _may_be_variant(index: Index, entry: Mapping[str, Any], label: str) -> bool:
+    """False for a label that the study refuses: it is no scheme, and no constant of the study's code is part of it."""
+    name = label.partition("(")[0].strip()
+    plain = plain_name(name)
+    if plain in map(plain_name, (*scheme_names(index), *variants_of(entry))):
+        return True
+    return any(_is_part(constant.lower(), name.lower()) for constant in (*entry["labels"], *variants_of(entry)))
+
+
+def _is_part(constant: str, label: str) -> bool:
+    """True if a label is a constant, or begins or ends with it at a boundary of words."""
+    if label.startswith(constant):
+        rest = label[len(constant) :]
+        return not rest or not constant[-1].isalnum() or not rest[0].isalnum()
+    return not constant[0].isalnum() and label.endswith(constant)

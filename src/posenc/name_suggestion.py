@@ -1,0 +1,38 @@
+"""Nearest known names for a misspelled one. Imports the standard library alone, so the command line starts fast."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+FARTHER = 0.25
+"""A name is suggested beside the nearest one if its similarity is less than this below it."""
+
+
+def plain_name(name: str) -> str:
+    """Return a name in lower case without hyphens and underscores, as names are compared."""
+    return name.lower().replace("-", "").replace("_", "")
+
+
+def nearest_names(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names that are most similar to a name, the nearest first; none if no name is similar."""
+    plain = {plain_name(other): other for other in known}
+    matches = difflib.get_close_matches(plain_name(name), plain, 3, 0.5)
+    alike = [difflib.SequenceMatcher(None, match, plain_name(name)).ratio() for match in matches]
+    return [plain[match] for match, ratio in zip(matches, alike, strict=True) if ratio > max(alike) - FARTHER]
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """Return the error message for an unknown name, with the nearest known names.
+
+    Args:
+        kind: Kind of the name, such as "study".
+        name: The unknown name.
+        known: Known names.
+
+    Returns:
+        One or two sentences.
+    """
+    near = nearest_names(name, known)
+    hint = f" Did you mean {' or '.join(near)}?" if near else " posenc list shows all." if kind == "encoding" else ""
+    return f"there is no {kind} {name!r}.{hint}"

@@ -1,0 +1,116 @@
+"""Figures of a page as files for papers: PDF, PNG or SVG, with embedded fonts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Literal, cast
+
+from posenc.workbench.report.page import Figure, FigureGroup, Panel, anchor
+from posenc.workbench.report.svg_drawing import draw_svg, view_box
+
+FigureFormat = Literal["pdf", "svg", "png"]
+COLUMN, PAGE = 3.25, 6.75
+"""Width of one column and of both columns of a paper, in inches."""
+SMALL, TINY = 1.6, 1.05
+"""Width in inches of a figure that a page shows in a row of small or tiny ones."""
+SMALLEST_TEXT = 6.0
+"""Smallest text in points. A figure whose text would be smaller in one column is as wide as both."""
+DOTS_PER_INCH = 300
+LONGEST_NAME = 60
+STYLE = {"pdf.fonttype": 42, "svg.fonttype": "path", "svg.hashsalt": "posenc", "font.family": "DejaVu Sans"}
+
+
+def named_figures(panels: Mapping[str, Iterable[Panel]]) -> dict[str, tuple[Figure, float]]:
+    """Name the figures of panels.
+
+    Args:
+        panels: Name of a panel specification to its panels.
+
+    Returns:
+        Name to (figure, width in inches). The name is that of the panel specification and the title of the figure.
+    """
+    named: dict[str, tuple[Figure, float]] = {}
+    for name, drawn in panels.items():
+        groups = (block for panel in drawn for block in panel.blocks if isinstance(block, FigureGroup))
+        for group in groups:
+            legend = [(f"{name}-legend", group.legend)] if group.legend else []
+            for base, figure in [*legend, *((f"{name}-{anchor(each.title)}", each) for each in group.figures)]:
+                base = base[:LONGEST_NAME].rstrip("-")
+                number = next(i for i in range(1, 10_000) if (base if i == 1 else f"{base}-{i}") not in named)
+                named[base if number == 1 else f"{base}-{number}"] = (figure, paper_width(figure.svg, group.size))
+    return named
+
+
+def paper_width(svg: str, size: str) -> float:
+    """Width of a figure in a paper, in inches.
+
+    Args:
+        svg: The figure.
+        size: Size of its group on the page: "wide", "small" or "tiny".
+
+    Returns:
+        One column or both for a wide figure, less for a small one.
+    """
+    if size != "wide":
+        return SMALL if size == "small" else TINY
+    sizes = [float(each) for each in re.findall(r"font-size: ([\d.]+)px", svg)]
+    points = 72 * COLUMN / view_box(svg)[2]
+    return PAGE if sizes and min(sizes) * points < SMALLEST_TEXT else COLUMN
+
+
+def light_colors() -> dict[str, str]:
+    """Colors of the light theme of pages: CSS value to hexadecimal color."""
+    sheet = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
+    light = sheet[sheet.index(":root") : sheet.index("}")]
+    colors = {f"var(--{name})": color for name, color in re.findall(r"--(\w+): (#\w+)", light)}
+    return {**colors, "currentColor": colors["var(--foreground)"]}
+
+
+def standalone_svg(svg: str) -> str:
+    """Complete the ``<svg>`` element of a page to an SVG file: colors of the light theme, size and font.
+
+    Args:
+        svg: The element as text.
+
+    Returns:
+        The content of an SVG file.
+    """
+    for name, color in light_colors().items():
+        svg = svg.replace(name, color)
+    width, height = view_box(svg)[2:]
+    size = f'xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" overflow="visible"'
+    return svg.replace("<svg ", f'<svg {size} font-family="DejaVu Sans, sans-serif" stroke-linejoin="round" ', 1)
+
+
+def export_figures(
+    figures: Mapping[str, tuple[Figure, float]], folder: Path, format: FigureFormat = "pdf"
+) -> list[Path]:
+    """Write each figure to a file of its own, in the colors of the light theme and with embedded fonts.
+
+    Args:
+        figures: Name to (figure, width in inches), as from ``named_figures``.
+        folder: Folder of the files; it is created if it does not exist.
+        format: "pdf", "svg" (text as outlines) or "png" (300 dots per inch).
+
+    Returns:
+        The files.
+
+    Raises:
+        ValueError: The format is unknown.
+    """
+    from matplotlib import rc_context
+
+    if format not in ("pdf", "svg", "png"):
+        raise ValueError(f"Figures are written as pdf, svg or png; got {format!r}. Use format='pdf'.")
+    folder.mkdir(parents=True, exist_ok=True)
+    colors, files = light_colors(), []
+    metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}[format]
+    for name, (figure, width) in figures.items():
+        files.append(folder / f"{name}.{format}")
+        with rc_context(cast(dict, STYLE)):
+            save = partial(draw_svg(figure.svg, width, colors).savefig, files[-1], format=format, metadata=metadata)
+            save(dpi=DOTS_PER_INCH, bbox_inches="tight", pad_inches=0.02)
+    return files

@@ -1,0 +1,395 @@
+"""Changes of a preset's settings: names, types and values of its settings, and the preset with changed values.
+
+A setting is a field of a typed preset, or of a configuration in it, such as ``training.epochs``. Its name is the end of
+its path that no other setting has: ``epochs``. Fields of the same class in several configurations are one setting, and
+a change of it changes all of them; the path names a single one, such as ``recipes.pvt.training.epochs``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
+
+import msgspec
+
+from posenc.scheme_text import unknown
+from posenc.workbench.studies import Request
+from posenc.workbench.studies.shared import setting_values
+from posenc.workbench.studies.shared.declarations import Preset
+
+if TYPE_CHECKING:
+    from posenc.workbench.studies.shared.study import Study
+
+Path = tuple[str, ...]
+P = TypeVar("P", bound=Preset)
+
+DECLARATIONS = frozenset({*(field.name for field in dataclasses.fields(Preset)), "limits"})
+"""Fields of a preset that are no settings."""
+DECIDED_BY_DATA = frozenset({"channels", "classes"})
+"""Sizes of a model that its data decides."""
+COMPUTED = "computed"
+"""Default of a setting that a study computes from other settings or from the data."""
+LONGEST_SUFFIX = 80
+"""Number of characters of a file name's suffix beyond which it is shortened."""
+
+
+class _Leaf(NamedTuple):
+    """A field: its path, the path without keys of mappings, its class, its type, and its value."""
+
+    path: Path
+    fields: Path
+    owner: str
+    annotation: Any
+    value: Any
+
+    @property
+    def group(self) -> tuple[str, str]:
+        return self.owner, self.fields[-1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A setting of a preset that a request can change.
+
+    Attributes:
+        name: Its name.
+        paths: Dotted paths of the fields that it changes.
+        type: Description of its values.
+        default: Value of the preset as text; "computed" if the study computes it. Different values of several fields
+            are separated by semicolons.
+        choices: Its values, if only some texts are possible.
+    """
+
+    name: str
+    paths: Sequence[str]
+    type: str
+    default: str
+    choices: Sequence[str] = ()
+
+
+def settings_of(study: Study, preset: str) -> list[Setting]:
+    """List the settings of a preset that a request can change.
+
+    Args:
+        study: The study.
+        preset: Name of the preset.
+
+    Returns:
+        The settings, in the order of the preset's fields.
+    """
+    return _settings(study.presets[preset])
+
+
+def changed_preset(presets: Mapping[str, P], request: Request) -> P:
+    """Return the preset of a request with its changes.
+
+    Args:
+        presets: Presets by name.
+        request: The request.
+
+    Returns:
+        The changed preset; the preset itself if the request changes nothing.
+
+    Raises:
+        ValueError: There is no setting of a name, or a value is not possible.
+    """
+    preset = presets[request.preset]
+    values = _values(preset, request)
+    if not values:
+        return preset
+    try:
+        changed: P = _replaced(preset, values)
+    except ValueError as error:
+        raise ValueError(f"{' '.join(options(presets, request))} is not possible: {error}") from None
+    fields = {".".join(leaf.fields) for leaf in _leaves(preset) if leaf.path in values}
+    return changed.with_dependent_values(fields)
+
+
+def explicit_fields(presets: Mapping[str, Preset], request: Request, *path: str) -> dict[str, Any]:
+    """Return the fields of a configuration that a request changes.
+
+    They have the last word over values that a study computes, such as the steps of a cosine decay.
+
+    Args:
+        presets: Presets by name.
+        request: The request.
+        *path: Path of the configuration in the preset, such as "training".
+
+    Returns:
+        Field to value.
+    """
+    values = _values(presets[request.preset], request)
+    return {at[-1]: value for at, value in values.items() if at[:-1] == path}
+
+
+def preset_label(presets: Mapping[str, Preset], request: Request) -> str:
+    """Return the label of the preset of a request, under which its runs are stored.
+
+    Args:
+        presets: Presets by name.
+        request: The request.
+
+    Returns:
+        Name of the preset, followed by its changes, such as "quick epochs=4".
+    """
+    return " ".join((request.preset, *map(quote, _texts(presets[request.preset], request))))
+
+
+def request_of(label: str) -> Request:
+    """Return the request whose label this is.
+
+    Args:
+        label: Label of a preset, as of a stored run.
+
+    Returns:
+        A request for the preset with its changes.
+    """
+    preset, *texts = shlex.split(label)
+    return Request(preset=preset, changes=dict(text.split("=", 1) for text in texts))
+
+
+def options(presets: Mapping[str, Preset], request: Request) -> list[str]:
+    """Return the options of the command that makes the changes of a request.
+
+    Args:
+        presets: Presets by name.
+        request: The request.
+
+    Returns:
+        Options such as "--set epochs=4".
+    """
+    return [f"--set {quote(text)}" for text in _texts(presets[request.preset], request)]
+
+
+def file_suffix(presets: Mapping[str, Preset], request: Request) -> str:
+    """Return the suffix of file names of a request with changes.
+
+    Args:
+        presets: Presets by name.
+        request: The request.
+
+    Returns:
+        Text such as "epochs=4"; "" without changes.
+    """
+    text = "-".join(_texts(presets[request.preset], request))
+    plain = re.sub(r"[^\w.=,+-]", "_", text, flags=re.ASCII)[:LONGEST_SUFFIX]
+    return plain if plain == text else f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def differences(presets: Mapping[str, Preset], request: Request) -> list[str]:
+    """Describe how the preset of a request differs from the preset of its name.
+
+    Values that follow a change, such as the steps of a cosine decay, are described too.
+
+    Args:
+        presets: Presets by name.
+        request: The request.
+
+    Returns:
+        Phrases such as "epochs 60 → 4000".
+    """
+    preset = presets[request.preset]
+    before, after = _leaves(preset), {leaf.path: leaf.value for leaf in _leaves(changed_preset(presets, request))}
+    explicit = _values(preset, request)
+    changed = [leaf for leaf in before if leaf.path in explicit or leaf.value != after[leaf.path]]
+    names = _names(preset, before, {leaf.path: after[leaf.path] for leaf in changed})
+    phrases = dict[str, list[str]]()
+    for leaf in changed:
+        old = COMPUTED if _is_computed(preset, leaf) else setting_values.text(leaf.value)
+        phrases.setdefault(names[leaf.path], []).append(f"{old} → {setting_values.text(after[leaf.path])}")
+    return [f"{name} {' and '.join(dict.fromkeys(texts))}" for name, texts in phrases.items()]
+
+
+def refuse_varied(study: Study, request: Request, panels: Iterable[str]) -> None:
+    """Raise ValueError if a request changes a setting that one of its panels varies itself.
+
+    Args:
+        study: The study.
+        request: The request.
+        panels: Names of its panels.
+
+    Raises:
+        ValueError: The message names the panel, the setting, and the panels that are possible.
+    """
+    if not request.changes:
+        return
+    preset, names = changed_preset(study.presets, request), tuple(panels)
+    values = _values(study.presets[request.preset], request)
+    fields = {".".join(leaf.fields) for leaf in _leaves(preset) if leaf.path in values}
+    varied = {name: sorted(fields & varied_settings(study, request, name)) for name in names}
+    for name, settings in varied.items():
+        if settings:
+            others = [each for each in names if not varied[each]]
+            instead = f"Choose others: --panels {' '.join(others)}." if others else "Choose another panel, or leave"
+            raise ValueError(
+                f"the panel {name} varies {' and '.join(each.rpartition('.')[2] for each in settings)} itself. "
+                + (instead if others else f"{instead} the change out.")
+            )
+
+
+def varied_settings(study: Study, request: Request, panel: str) -> set[str]:
+    """Return the settings that a panel varies: in its conditions, in its variants, or as the sizes of a sweep.
+
+    Args:
+        study: The study.
+        request: The request.
+        panel: Name of the panel.
+
+    Returns:
+        Dotted paths in the preset, without keys of mappings.
+    """
+    preset, spec = changed_preset(study.presets, request), study.panels[panel]
+    needs = spec.needs(request, preset)
+    by_condition = (study.condition(label).varies(request.preset) for label in needs)
+    return {*spec.varies(request, preset), *(name for names in by_condition for name in names)}
+
+
+def _texts(preset: Preset, request: Request) -> list[str]:
+    """Changes of a request as NAME=VALUE, each once, in one order for equal changes."""
+    values = _values(preset, request)
+    names = _names(preset, _leaves(preset), values) if values else {}
+    return sorted({f"{names[path]}={setting_values.text(value)}" for path, value in values.items()})
+
+
+def _names(preset: Preset, leaves: Sequence[_Leaf], values: Mapping[Path, Any]) -> dict[Path, str]:
+    """Name of each changed field: that of its setting if all fields of the setting have the same new value."""
+    names = dict[Path, str]()
+    for group in _groups(leaves):
+        paths = [leaf.path for leaf in group]
+        new = [values[path] for path in paths if path in values]
+        whole = len(new) == len(paths) and all(value == new[0] for value in new)
+        name = _name(preset, group) if whole else ""
+        names |= {path: name or ".".join(path) for path in paths}
+    return names
+
+
+def _settings(preset: Preset) -> list[Setting]:
+    settings = []
+    for group in _groups(_leaves(preset)):
+        first = group[0]
+        texts = dict.fromkeys(
+            COMPUTED if _is_computed(preset, leaf) else setting_values.text(leaf.value) for leaf in group
+        )
+        setting = Setting(
+            name=_name(preset, group),
+            paths=tuple(".".join(leaf.path) for leaf in group),
+            type=setting_values.describe(first.annotation),
+            default="; ".join(texts),
+            choices=setting_values.choices(first.annotation),
+        )
+        settings.append(setting)
+    return settings
+
+
+def _is_computed(preset: Preset, leaf: _Leaf) -> bool:
+    return ".".join(leaf.fields) in preset.computed
+
+
+def _groups(leaves: Iterable[_Leaf]) -> list[list[_Leaf]]:
+    groups = dict[tuple[str, str], list[_Leaf]]()
+    for leaf in leaves:
+        groups.setdefault(leaf.group, []).append(leaf)
+    return list(groups.values())
+
+
+def _name(preset: Preset, group: Sequence[_Leaf]) -> str:
+    """Shortest end of the path of some fields that names these fields and no others."""
+    shortest = min((leaf.fields for leaf in group), key=len)
+    ends = (shortest[-count:] for count in range(1, len(shortest) + 1))
+    return next(".".join(end) for end in ends if _matches(_leaves(preset), end) == list(group))
+
+
+def _matches(leaves: Sequence[_Leaf], query: Path) -> list[_Leaf]:
+    """Fields with this path; without one, fields whose path ends so."""
+    exact = [leaf for leaf in leaves if query in (leaf.path, leaf.fields)]
+    size = len(query)
+    return exact or [leaf for leaf in leaves if query in (leaf.path[-size:], leaf.fields[-size:])]
+
+
+def _find(preset: Preset, request: Request, name: str) -> list[_Leaf]:
+    """Fields that a name stands for. Raises ValueError if there are none, or if they are different settings."""
+    leaves, query = _leaves(preset), tuple(name.split("."))
+    matches = _matches(leaves, query)
+    if not matches:
+        alias = next((to for at, to in preset.aliases.items() if tuple(at.split("."))[-len(query) :] == query), None)
+        matches = _matches(leaves, (alias,)) if alias else []
+    if not matches:
+        known = [setting.name for setting in _settings(preset)]
+        raise ValueError(
+            f"{unknown('setting', name, known)} The settings of the preset {request.preset} are {', '.join(known)}."
+        )
+    if len(groups := _groups(matches)) > 1:
+        raise ValueError(f"several settings are named {name!r}: {', '.join(_name(preset, each) for each in groups)}.")
+    return matches
+
+
+def _values(preset: Preset, request: Request) -> dict[Path, Any]:
+    """Changed fields with their new values. A value that equals the preset's own is no change."""
+    if not request.changes:
+        return {}
+    matched = [(name, value, _find(preset, request, name)) for name, value in request.changes.items()]
+    changed = dict[Path, tuple[str, int, Any]]()
+    for name, value, leaves in sorted(matched, key=lambda each: -len(each[2])):  # a single field has the last word
+        for leaf in leaves:
+            new = setting_values.convert(name, leaf.annotation, leaf.value, value)
+            other, count, before = changed.get(leaf.path, (name, 0, new))
+            if count == len(leaves) and before != new:
+                raise ValueError(f"{other} and {name} are the same setting. Give one value.")
+            changed[leaf.path] = (name, len(leaves), new)
+    own = {leaf.path: leaf for leaf in _leaves(preset)}
+    return {
+        path: new for path, (_, _, new) in changed.items() if new != own[path].value or _is_computed(preset, own[path])
+    }
+
+
+def _leaves(preset: Preset) -> list[_Leaf]:
+    every = _walk(preset, type(preset), (), (), "")
+    return [leaf for leaf in every if leaf.path[0] not in DECLARATIONS and ".".join(leaf.fields) not in preset.aliases]
+
+
+def _walk(value: Any, annotation: Any, path: Path, fields: Path, owner: str) -> Iterator[_Leaf]:
+    if names := _field_names(value):
+        hints = get_type_hints(type(value))
+        for name in names:
+            yield from _walk(getattr(value, name), hints[name], (*path, name), (*fields, name), type(value).__name__)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            if _field_names(item):
+                yield from _walk(item, type(item), (*path, key), fields, owner)
+            elif isinstance(item, (int, float)) and not isinstance(item, bool):
+                yield _Leaf((*path, key), (*fields, key), ".".join(path), type(item), item)
+    elif setting_values.is_supported(annotation) and fields[-1] not in DECIDED_BY_DATA:
+        yield _Leaf(path, fields, owner, annotation, value)
+
+
+def _field_names(value: Any) -> tuple[str, ...]:
+    """Names of the fields of a dataclass, a struct or a named tuple; empty for other values."""
+    if dataclasses.is_dataclass(value):
+        return tuple(field.name for field in dataclasses.fields(value))
+    if isinstance(value, msgspec.Struct):
+        return value.__struct_fields__
+    return tuple(getattr(value, "_fields", ()))
+
+
+def _replaced(value: Any, changes: Mapping[Path, Any]) -> Any:
+    """A configuration with changed fields. They change at once, because a configuration checks them together."""
+    by_field = dict[str, dict[Path, Any]]()
+    for path, new in changes.items():
+        by_field.setdefault(path[0], {})[path[1:]] = new
+    is_mapping = isinstance(value, Mapping)
+    new = {
+        name: inner[()] if () in inner else _replaced(value[name] if is_mapping else getattr(value, name), inner)
+        for name, inner in by_field.items()
+    }
+    if is_mapping:
+        return {**value, **new}
+    if isinstance(value, msgspec.Struct):
+        return msgspec.structs.replace(value, **new)
+    is_dataclass = dataclasses.is_dataclass(value) and not isinstance(value, type)
+    return dataclasses.replace(value, **new) if is_dataclass else value._replace(**new)

@@ -1,0 +1,57 @@
+"""Preview of a request: its runs, those that are finished, and the estimated cost of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.store import Store
+from posenc.workbench.studies import Request
+from posenc.workbench.studies.shared import changes
+from posenc.workbench.studies.shared.declarations import MAIN
+
+if TYPE_CHECKING:
+    from posenc.workbench.studies.shared.study import Study
+
+
+def dry_run(study: Study, request: Request, store: Store, processes: int) -> list[str]:
+    """Describe what a request would execute. No model is trained; the data of the runs is written into the store.
+
+    Args:
+        study: The study.
+        request: The request.
+        store: The store.
+        processes: Number of processes that run at the same time.
+
+    Returns:
+        Lines of text: changed settings, number of runs and of finished runs, estimate of the others, and each variant.
+
+    Raises:
+        ValueError: The request cannot be run.
+    """
+    specs = study.plan(request, store)
+    by_identity = {spec.identity: spec for spec in specs}
+    todo = [spec for identity, spec in by_identity.items() if not store.finished(identity)]
+    runs = f"{len(by_identity)} run{'' if len(by_identity) == 1 else 's'}"
+    lines = [f"{runs} of {study.name}, {len(by_identity) - len(todo)} finished, results in {store.root}."]
+    if changed := changes.differences(study.presets, request):
+        lines.append(f"Changed from the preset: {', '.join(changed)}.")
+    if todo:
+        together = study.processes_that_fit(todo, min(processes, len(todo))) if request.device == "cpu" else 1
+        lines.append(f"To execute: {study.estimate(todo, store, together)}, {together} at a time.")
+    return lines + _variant_lines(specs, store)
+
+
+def _variant_lines(specs: Sequence[RunSpec], store: Store) -> list[str]:
+    """A line for each variant of a condition with its seeds, and with those that are finished."""
+    seeds = dict[tuple[str, str], list[RunSpec]]()
+    for spec in specs:
+        seeds.setdefault((spec.condition, spec.variant), []).append(spec)
+    lines = []
+    for (condition, variant), runs in seeds.items():
+        label = variant if condition == MAIN else f"{variant}, {condition}"
+        finished = [str(spec.seed) for spec in runs if store.finished(spec.identity)]
+        listed = f"seed{'' if len(runs) == 1 else 's'} {' '.join(str(spec.seed) for spec in runs)}"
+        lines.append(f"  {label}: {listed}" + (f" (finished: {' '.join(finished)})" if finished else ""))
+    return lines

@@ -1,0 +1,93 @@
+"""Completion: candidates from the index, and the script of bash in a real bash."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from posenc import cli
+from posenc.cli import completion, index
+from posenc.cli.grammar import command_of
+from posenc.schemes import catalogue
+from posenc.workbench import studies
+
+COMMANDS = {name: command_of(name, function) for name, function in cli.COMMANDS.items()}
+
+
+@pytest.fixture(scope="module")
+def known() -> index.Index:
+    return index.load()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("r", ["run", "report", "results"]),
+        ("--h", ["--help"]),
+        ("store ", ["pack", "merge"]),
+        ("store p", ["pack"]),
+        ("run lat", ["latin-squares"]),
+        ("run latin-squares --pre", ["--preset"]),
+        ("run latin-squares --preset ", ["quick", "standard", "paper"]),
+        ("run latin-squares --panels a", ["accuracy", "attention", "as-run", "all"]),
+        ("run latin-squares --panels accuracy po", ["positions"]),
+        ("run latin-squares --schemes 2d", ["2d-fixed", "2d-fixed-literal"]),
+        ("run --preset quick lat", ["latin-squares"]),
+        ("run latin-squares --seeds ", []),
+        ("run image-fit ", []),
+        ("report globe --panels ma", ["maps"]),
+        ("check RoP", ["RoPE"]),
+        ("cite RoPE SI", ["SIREN"]),
+        ("list v", ["variants"]),
+        ("list panels nm", ["nmar"]),
+        ("list schemes --site b", ["bias"]),
+        ("completion ", ["bash", "zsh", "fish"]),
+    ],
+)
+def test_candidates(known: index.Index, line: str, expected: list[str]) -> None:
+    assert completion.candidates(line.split(" "), COMMANDS, known) == expected
+
+
+def test_all_studies_and_schemes_are_candidates(known: index.Index) -> None:
+    assert completion.candidates(["run", ""], COMMANDS, known) == list(studies.studies())
+    assert completion.candidates(["show", ""], COMMANDS, known) == list(catalogue())
+
+
+def test_the_script_completes_in_bash(tmp_path: Path) -> None:
+    program = tmp_path / "posenc"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m posenc.cli "$@"\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    bash = shutil.which("bash")
+    assert bash is not None
+
+    def complete(line: str, current: str) -> list[str]:
+        script = completion.SCRIPTS["bash"] + (
+            f"COMP_LINE={line!r}; COMP_POINT={len(line)}; COMP_WORDS=({line} {current!r}); "
+            "COMP_CWORD=$(( ${#COMP_WORDS[@]} - 1 )); compopt() { echo nospace; }; _posenc; "
+            'printf "%s\\n" "${COMPREPLY[@]}"'
+        )
+        done = subprocess.run([bash, "-c", script], capture_output=True, text=True, check=True, env=environment)
+        return done.stdout.split()
+
+    assert complete("posenc run ", "") == list(studies.studies())
+    assert complete("posenc run latin-squares --preset ", "") == ["quick", "standard", "paper"]
+    registered = subprocess.run(
+        [bash, "-c", completion.SCRIPTS["bash"] + "complete -p posenc"], capture_output=True, text=True, check=True
+    )
+    assert registered.stdout == "complete -o default -F _posenc posenc\n"
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_the_scripts_of_other_shells_can_be_parsed(shell: str) -> None:
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not installed")
+    done = subprocess.run([program, "-n"], input=completion.SCRIPTS[shell], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

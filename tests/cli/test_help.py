@@ -1,0 +1,162 @@
+"""Help and lists: their content, and their width of at most 80 columns."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from posenc import cli
+from posenc.cli import index, name_checks
+from posenc.cli.grammar import arg, command_of
+from posenc.cli.parser import UsageError, parse
+from posenc.cli.text_table import command_lines, entries, table
+from posenc.workbench import studies
+
+WIDE = 80
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "200")  # a wide terminal gets 80 columns too
+
+    def call(*words: str) -> str:
+        with pytest.raises(SystemExit) as leaving:
+            cli.main(words)
+        out, err = capsys.readouterr()
+        assert leaving.value.code == 0, err
+        return out
+
+    return call
+
+
+def test_every_help_and_list_fits_80_columns(printed) -> None:
+    texts = [printed("--help"), printed("store", "--help"), printed("run")]
+    texts += [printed(*name.split(), "--help") for name in cli.COMMANDS]
+    texts += [printed("run", study, "--help") for study in studies.studies()]
+    texts += [printed("list", subject) for subject in ("schemes", "studies", "panels", "variants", "data")]
+    wide = [line for text in texts for line in text.splitlines() if len(line) > WIDE]
+    assert wide == []
+    examples = [text.partition("\nexamples\n")[2] for text in texts if "\nexamples\n" in text]
+    assert len(examples) > len(cli.COMMANDS)
+    assert not any("\n\n" in lines for lines in examples)  # single-spaced
+
+
+def test_help_of_a_study_has_its_presets_panels_variants_and_an_example(printed) -> None:
+    for name, study in studies.studies().items():
+        text = " ".join(printed("run", name, "--help").split())
+        assert study.question in text
+        for preset in study.presets.values():
+            assert preset.about in text
+        for label, panel in study.panels.items():
+            assert f"{label} {panel.about} ({panel.shows})" in text
+        assert f" posenc run {name}" in text.partition("examples")[2]
+    assert "learned-0.2" in printed("run", "latin-squares", "--help")
+    assert "learned-0.3" in printed("run", "latin-squares", "--preset", "standard", "--help")
+
+
+def test_exit_codes_are_in_the_help(printed) -> None:
+    codes = printed("--help").partition("exit codes\n")[2]
+    assert [line.split()[0] for line in codes.splitlines()[:4]] == ["0", "1", "2", "130"]
+
+
+def test_run_without_a_study_lists_all_with_their_data_and_time(printed) -> None:
+    text = " ".join(printed("run").split())
+    for name, study in studies.studies().items():
+        assert f"{name} {study.question}" in text
+        assert study.presets["quick"].about.rpartition(": ")[2] in text
+    assert "photographs, needed unless FILE is given" in text
+
+
+def test_lists_as_json(printed) -> None:
+    panels = json.loads(printed("list", "panels", "latin-squares", "--format", "json"))
+    assert list(panels["latin-squares"]) == list(studies.find("latin-squares").panels)
+    variants = json.loads(printed("list", "variants", "latin-squares", "--format", "json"))
+    assert variants["latin-squares"]["gap-closes"]["quick"]["main"] == ["learned-0.2", "learned-2"]
+    data = json.loads(printed("list", "data", "--format", "json"))
+    assert list(data["shape-fit"]) == ["mesh/spot.npz"]
+    assert list(json.loads(printed("list", "studies", "--format", "json"))) == list(studies.studies())
+
+
+@pytest.mark.parametrize("name", studies.studies())
+def test_a_label_that_a_panel_needs_is_never_refused(name: str) -> None:
+    known = index.load()
+    command = command_of("run", cli.COMMANDS["run"])
+    empty = {option.name: None for option in command.options} | {"preset": "quick", "study": name}
+    labels = name_checks.variants_of(known.studies[name])
+    assert labels
+    name_checks.refuse_unknown(known, command, {**empty, "schemes": [*labels, "RoPE", "rope", "Shaw(values=False)"]})
+    with pytest.raises(ValueError, match="there is no encoding 'qzxwv'"):
+        name_checks.refuse_unknown(known, command, {**empty, "schemes": ["qzxwv"]})
+
+
+@pytest.mark.parametrize(
+    ("study", "labels"),
+    [
+        ("latin-squares", ["learned-0.123", "learned-big", "2D_fixed"]),
+        ("image-fit", ["gaussian-3", "dense@60000", "multires-coarse-to-fine"]),
+        ("language", ["rope, randomised", "alibi, randomised"]),
+    ],
+)
+def test_a_label_that_only_the_study_can_read_is_left_to_it(study: str, labels: list[str]) -> None:
+    known = index.load()
+    command = command_of("run", cli.COMMANDS["run"])
+    empty = {option.name: None for option in command.options} | {"preset": "quick", "study": study}
+    name_checks.refuse_unknown(known, command, {**empty, "schemes": labels})
+
+
+# parser ------------------------------------------------------------------------------------------------------------
+
+
+def example(
+    what: cli.grammar.Positional[str], names: tuple[str, ...] | None = None, count: int = 3, all: bool = False
+) -> int:
+    """Summary of the command.
+
+    For example:
+
+    posenc example what
+
+    Args:
+        what: First.
+        names: Several.
+        count: Number of things.
+        all: Switch.
+    """
+    return 0
+
+
+def test_values_are_read_from_words() -> None:
+    command = command_of("example", example)
+    assert command.summary == "Summary of the command."
+    assert command.examples == ("posenc example what",)
+    nothing = {"what": "x", "names": None, "count": 3, "all": False}
+    assert parse(command, ["x"]) == nothing
+    assert parse(command, ["--names", "a", "b", "--all", "x"]) == {**nothing, "names": ("a", "b"), "all": True}
+    assert parse(command, ["x", "--count=-5"]) == parse(command, ["x", "--count", "-5"]) == {**nothing, "count": -5}
+    with pytest.raises(UsageError, match="--count takes a whole number; got 'a'"):
+        parse(command, ["x", "--count", "a"])
+
+
+def test_a_flag_that_is_repeated_gathers_its_values() -> None:
+    command = command_of("run", cli.COMMANDS["run"])
+    values = parse(command, ["nmar", "--set", "epochs=4", "--set", "lr=0.1", "--yes"])
+    assert values["changes"] == ("epochs=4", "lr=0.1")
+    assert values["yes"] is True
+    assert cli.workbench.changes_by_name(values["changes"]) == {"epochs": "4", "lr": "0.1"}
+    for words, sentence in ((("epochs",), "takes NAME=VALUE"), (("a=1", "a=2"), "--set a is given twice")):
+        with pytest.raises(ValueError, match=sentence):
+            cli.workbench.changes_by_name(words)
+    assert arg(flag="--set").flag == "--set"
+
+
+def test_tables_wrap_their_cells() -> None:
+    assert command_lines("posenc list") == "  posenc list"
+    long = "posenc run " + "word " * 30
+    assert " ".join(command_lines(long).replace("\\\n", "").split()) == long.strip()
+    assert table(("a", "b"), [("one two", "x")], (4, 2)).splitlines() == ["a     b", "one   x", "two"]
+    lines = entries([("name", "text " * 40), ("a name that is too wide", "about")]).splitlines()
+    assert max(map(len, lines)) <= WIDE
+    assert re.match(r"  name  text", lines[0])
+    assert lines[-2:] == ["  a name that is too wide", "        about"]

@@ -1,0 +1,160 @@
+"""run, report and results in Python: the result of a study, in a script and in a real Jupyter kernel."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+import warnings
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from posenc.workbench import ConsentError, ResultTable, StudyResult, commands, report, results, run, study_result
+from posenc.workbench.report.page import Figure
+from posenc.workbench.studies.image_fit import presets
+
+SMALL = """
+import dataclasses
+from posenc.workbench.studies.image_fit import presets
+presets.PRESETS["quick"] = dataclasses.replace(
+    presets.PRESETS["quick"], limit=presets.Limit(steps=2), parameters=6000
+)
+"""
+"""Python code that makes the quick preset of image-fit a matter of seconds."""
+
+
+@pytest.fixture(scope="module")
+def photo(tmp_path_factory):
+    pixels = np.random.default_rng(0).integers(0, 255, (8, 8, 3), dtype=np.uint8)
+    path = tmp_path_factory.mktemp("image") / "photo.png"
+    Image.fromarray(pixels).save(path)
+    return path
+
+
+@pytest.fixture
+def small(monkeypatch):
+    quick = dataclasses.replace(presets.PRESETS["quick"], limit=presets.Limit(steps=2), parameters=6000)
+    monkeypatch.setitem(presets.PRESETS, "quick", quick)
+
+
+def test_the_function_is_not_hidden_by_the_package_report():
+    import posenc.workbench.report.page
+
+    assert posenc.workbench.report is report is commands.report
+    assert sys.modules["posenc.workbench.report.page"].Figure is Figure
+
+
+def test_a_result_has_table_figures_verdict_and_page(tmp_path, photo, small, capsys):
+    result = run("image-fit", str(photo), schemes=["none", "positional"], seeds=2, panels="fit", out=tmp_path / "runs")
+    assert result.exit_code == 0
+    assert result.path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert {(row["scheme"], row["seed"]) for row in result.table} == {
+        (scheme, seed) for scheme in ("none", "positional") for seed in (0, 1)
+    }
+    assert list(result.table.to_pandas().columns) == list(result.table.rows[0])
+    assert result.verdict[0] in capsys.readouterr().out
+    assert result.figures
+    assert all(ElementTree.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg" for svg in result.figures.values())
+    assert not any("var(" in svg or "currentColor" in svg for svg in result.figures.values())
+    html = result._repr_html_()
+    assert "positional" in html
+    assert next(iter(result.figures.values())) in html
+
+    again = run("image-fit", photo, schemes=["none", "positional"], seeds=2, panels="fit", out=tmp_path / "runs")
+    assert "runs to execute" not in capsys.readouterr().out
+    assert again.table.rows == result.table.rows
+
+    one = report("image-fit", photo, schemes=["none"], panels=["fit"], out=tmp_path / "runs")
+    assert {row["scheme"] for row in one.table} == {"none"}
+    with pytest.raises(ValueError, match=r"holds no results of 'hash' in these panels. It holds none, positional"):
+        report("image-fit", photo, schemes=["hash"], panels=["fit"], out=tmp_path / "runs")
+    stored = results("image-fit", out=tmp_path / "runs")
+    assert isinstance(stored, ResultTable)
+    assert len(stored) == len(result.table)
+    check_saved_figures(result, tmp_path)
+
+
+def check_saved_figures(result: StudyResult, folder):
+    files = {format: result.save_figures(folder / format, format) for format in ("pdf", "svg", "png")}
+    for format, written in files.items():
+        assert [path.stem for path in written] == list(result.figures), format
+    pdf = files["pdf"][0].read_bytes()
+    assert pdf.startswith(b"%PDF")
+    texts = [path for path in files["svg"] if path.read_text(encoding="utf-8").count("<text")]
+    assert texts == []  # the letters are outlines
+    with Image.open(files["png"][0]) as image:
+        width = image.width / 300
+    assert 0.9 < width < 7.2  # inches: up to both columns of a paper
+    with pytest.raises(ValueError, match="pdf, svg or png; got 'jpg'"):
+        result.save_figures(folder, "jpg")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"study": "image-fitt"}, "Did you mean image-fit"),
+        ({"study": "image-fit", "preset": "fast"}, "The presets of image-fit are"),
+        ({"study": "latin-squares", "source": "photo.png"}, "takes no file or folder"),
+        ({"study": "image-fit", "source": "absent.png"}, "absent.png does not exist"),
+        ({"study": "image-fit", "seeds": 0}, "At least one seed is needed; got seeds=0"),
+        ({"study": "image-fit", "jobs": 0}, "got jobs=0"),
+        ({"study": "image-fit", "schemes": [object()]}, "takes names as text; got object"),
+        ({"study": "image-fit", "data": "absent"}, "is not a folder"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_starts(tmp_path, arguments, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        run(**arguments, out=tmp_path / "runs")
+
+
+def test_a_long_preset_needs_yes(tmp_path, photo):
+    with pytest.raises(ConsentError, match="Start it with yes=True"):
+        run("image-fit", photo, preset="standard", schemes=["none"], seeds=1, panels=["fit"], out=tmp_path / "runs")
+
+
+def test_an_absent_package_is_named():
+    with pytest.raises(ImportError, match="pip install posenc_absent"):
+        study_result._import("posenc_absent")
+
+
+def test_a_script_needs_no_guard_of_its_main_part(tmp_path, photo):
+    script = tmp_path / "script.py"
+    call = f"result = run('image-fit', {str(photo)!r}, schemes=['none'], seeds=2, panels=['fit'], out='runs')"
+    script.write_text(f"from posenc.workbench import run\n{SMALL}\nprint('begin')\n{call}\nprint(len(result.table))")
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("begin") == 1  # the worker processes do not execute the script
+    assert done.stdout.splitlines()[-1].isdigit()
+
+
+def test_a_notebook_shows_progress_and_continues_after_a_restart(tmp_path, photo):
+    """A real Jupyter kernel executes two runs in worker processes; a second kernel finds them finished."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the notebook packages
+        nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+        pytest.importorskip("ipykernel")
+    call = f"run('image-fit', {str(photo)!r}, schemes=['none'], seeds=2, panels=['fit'], out='runs')"
+    cells = [f"from posenc.workbench import run\n{SMALL}", call, "from posenc import RoPE, check\nRoPE(8)"]
+    cells.append("check('NoPE', family='definition')")
+    outputs = []
+    for _ in range(2):
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            client = nbclient.NotebookClient(
+                notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+            )
+            client.execute()
+        outputs.append([cell["outputs"] for cell in notebook.cells])
+    first, second = outputs
+    displayed = [output["data"]["text/html"] for output in first[1] if "data" in output]
+    assert "2 of 2 done" in displayed[0]  # the progress, in its last state
+    assert "none" in displayed[-1]
+    assert "<svg" in displayed[-1]
+    printed = "".join(output["text"] for output in second[1] if output["output_type"] == "stream")
+    assert "runs to execute" not in printed  # the second kernel reads the results of the first
+    assert "RoPE" in first[2][0]["data"]["text/html"]
+    assert "checks passed" in first[3][0]["data"]["text/html"]
