@@ -126,12 +126,11 @@ def report(
         ValueError: A name is unknown, or the store has no results of the request.
 
     Example:
-        >>> import tempfile
         >>> from posenc.workbench import report
-        >>> report("latin-squares", out=tempfile.mkdtemp())
+        >>> report("latin-squares", preset="fast")
         Traceback (most recent call last):
             ...
-        posenc.workbench.stored.StoreError: There are no results in ...
+        ValueError: there is no preset 'fast'. The presets of latin-squares are quick, standard, paper.
     """
     definition = studies.find(study)
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}

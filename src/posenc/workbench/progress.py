@@ -320,7 +320,13 @@ class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConsentError(ValueError):
-    """A long preset was started without --yes where no terminal can confirm it."""
+    """Raised if a long preset is started without --yes (``yes=True``) where no terminal can confirm it.
+
+    Example:
+        >>> from posenc.workbench import ConsentError
+        >>> issubclass(ConsentError, ValueError)
+        True
+    """
 
 
 def confirm(
