@@ -24,7 +24,7 @@ def layer() -> tuple[Tensor, Tensor]:
 @pytest.fixture(params=[1, HIDDEN * 3, HIDDEN * Q * K - 1])
 def parts(request, monkeypatch) -> None:
     """One number at a time, three, or all of a sample but for a rounding: the second leaves a remainder."""
-    monkeypatch.setattr(relu_network, "PART", request.param)
+    monkeypatch.setattr(relu_network, "CHUNK_CPU", request.param)
 
 
 NUMBERS = {
@@ -53,7 +53,7 @@ def test_parts_make_the_whole(what):
 
 def test_by_hand(monkeypatch):
     """3 max(2 s - 1, 0) - max(1 - s, 0) + 10 at 0, 1/2, 1 and 2."""
-    monkeypatch.setattr(relu_network, "PART", 2)
+    monkeypatch.setattr(relu_network, "CHUNK_CPU", 2)
     inner, outer = torch.tensor([[2.0, -1.0], [-1.0, 1.0]]), torch.tensor([[3.0], [-1.0], [10.0]])
     found = relu_network.relu_network(torch.tensor([[0.0, 0.5], [1.0, 2.0]]), inner, outer)
     assert found.tolist() == [[[9.0, 9.5], [13.0, 19.0]]]
@@ -61,9 +61,9 @@ def test_by_hand(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own, on the way to jvp
 def test_every_derivative(monkeypatch):
-    monkeypatch.setattr(relu_network, "PART", 3 * HIDDEN)
+    monkeypatch.setattr(relu_network, "CHUNK_CPU", 3 * HIDDEN)
     given = (NUMBERS["samples"].clone().requires_grad_(), *layer())
-    assert relu_network.relu_network(*given).grad_fn.name() == "_RelusBackward"
+    assert relu_network.relu_network(*given).grad_fn.name() == "_ReluNetworkBackward"
     assert torch.autograd.gradcheck(relu_network.relu_network, given, check_batched_grad=True, check_forward_ad=True)
     assert torch.autograd.gradgradcheck(relu_network.relu_network, given, check_batched_grad=True)
     s, inner, outer = given

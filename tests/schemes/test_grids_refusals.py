@@ -16,9 +16,12 @@ def at(scheme, *coords):
 
 
 SENTENCES = [
-    (lambda: growth(16, 8, 4), r"4 levels cannot grow from 16 to 8 cells"),
-    (lambda: growth(16, 32, 1), r"one level alone has both\. As growth\(16, 512, 16\)"),
-    (lambda: growth(0, 8, 2), r"the coarsest has at least 1 cell"),
+    (lambda: growth(16, 8, 4), r"1 <= coarsest <= finest.*; got growth\(16, 8, 4\)"),
+    (
+        lambda: growth(16, 32, 1),
+        r"coarsest == finest for one level; got growth\(16, 32, 1\)\. Write growth\(16, 512, 16\)",
+    ),
+    (lambda: growth(0, 8, 2), r"needs levels >= 1, 1 <= coarsest"),
     (lambda: tcnn_growth(16, 0.5, 4), r"per_level_scale >= 1; got levels=4, base_resolution=16, per_level_scale=0\.5"),
     (lambda: DenseGrid(0, 4), r"at least one axis and one feature; got axes=0, features=2"),
     (lambda: DenseGrid(2, (4, 4, 4)), r"one number, or one for each of 2 axes; got \(4, 4, 4\)"),
@@ -27,7 +30,7 @@ SENTENCES = [
     (lambda: DenseGrid(3, 2048), r"a dense level of resolution 2048, 2048, 2048 has 8602523649 rows\. Use a coarser"),
     (lambda: HashGrid(2, 4, table_size=1000), r"T = 2\^k rows; got table_size=1000\. Use 1024\."),
     (lambda: HashGrid(8, 2, table_size=16), r"the hash has a prime for each of 7 axes; got 8|axes=8"),
-    (lambda: MultiResolutionGrid(2, ()), r"at least one resolution; got none\. As resolutions=growth"),
+    (lambda: MultiResolutionGrid(2, ()), r"at least one resolution; got none\. Write resolutions=growth"),
     (
         lambda: HashGrid(2, 4, table_size=19),
         r"Use 16\. \(tiny-cuda-nn's log2_hashmap_size is the k of table_size=2\*\*k",
@@ -35,9 +38,9 @@ SENTENCES = [
     (lambda: tcnn_growth(16, 1e30, 16), r"16 levels from 16 on, each 1e\+30 times as fine .* more than 2\^31 vertices"),
     (
         lambda: MultiResolutionGrid(2, (4,), convention="tcnn", domain=Box(outside="wrap")),
-        r"no whole number of cells wide, so they cannot end where they began\. Use convention='paper'",
+        r"not a whole number of cells wide, so they cannot be periodic\. Use convention='paper'",
     ),
-    (lambda: DenseGrid(2, 4, domain=Box(1, -1)), r"reaches from `low` up to `high`; got 1 and -1"),
+    (lambda: DenseGrid(2, 4, domain=Box(1, -1)), r"needs finite numbers low < high; got 1 and -1"),
     (lambda: DenseGrid(2, 4, domain=Box((0, 0, 0))), r"a box on 2 axes has .* or 2 of each; got 3, 2 and 2"),
     (
         lambda: at(DenseGrid(2, 4), [0.5, 1.2]),
@@ -45,11 +48,11 @@ SENTENCES = [
     ),
     (
         lambda: DenseGrid(2, 4, domain=Box((-1, 1), (-1, 1))),
-        r"all lows before all highs: Box\(\(0, -180\), ",
+        r"all lows, then all highs: Box\(\(0, -180\), ",
     ),
     (
         lambda: DenseGrid(2, 4, domain=(0, 1, "clamp", 3)),
-        r"is a Box\(low, high, outside\), or those as a tuple",
+        r"is a Box\(low, high, outside\), or a tuple of these values",
     ),
     (
         lambda: DenseGrid(1, 4).prepare(Positions(torch.full((1, 1), 1.5, requires_grad=True))),  # and warns of nothing
@@ -77,7 +80,7 @@ SENTENCES = [
     ),
     (
         lambda: weight_levels(DenseGrid(2, 4).prepare(Positions(torch.zeros(5, 2))), torch.ones(3, 1)),
-        r"one per level and point, \(\.\., N, L\); got shape \(3, 1\) for points \(5,\)\. As coarse_to_fine",
+        r"one per level and point, \(\.\., N, L\); got shape \(3, 1\) for points \(5,\)\. Write coarse_to_fine",
     ),
     (
         lambda: weight_levels(DenseGrid(2, 4).prepare(Positions(torch.zeros(5, 2))), torch.tensor(0.5)),
@@ -97,12 +100,15 @@ def test_bad_input(make, sentence):
     ("make", "sentence"),
     [
         (lambda: DenseGrid(2, 4, interpolation="cubic"), r"'nearest', 'linear' or 'smoothstep'; got 'cubic'"),
-        (lambda: MultiResolutionGrid(2, (4,), convention="ngp"), r"as in the 'paper' or as in 'tcnn' .*; got 'ngp'"),
+        (lambda: MultiResolutionGrid(2, (4,), convention="ngp"), r"convention is 'paper' or 'tcnn' .*; got 'ngp'"),
         (lambda: DenseGrid(2, 4, domain=(0, 1, "mirror")), r"'error', 'clamp', 'wrap', 'zero'; got 'mirror'"),
-        (lambda: DenseGrid(2, 4, domain="clamp"), r"or those as a tuple; got 'clamp'\. As \(0, 1, 'clamp'\)\."),
-        (lambda: DenseGrid(2, 4, domain=Box("clamp")), r"reaches from `low` up to `high`; got clamp and 1\.0"),
+        (
+            lambda: DenseGrid(2, 4, domain="clamp"),
+            r"or a tuple of these values; got 'clamp'\. For example: \(0, 1, 'clamp'\)\.",
+        ),
+        (lambda: DenseGrid(2, 4, domain=Box("clamp")), r"needs finite numbers low < high; got clamp and 1\.0"),
         (lambda: HashGrid(2, 4, table_size=1e6), r"T = 2\^k rows; got table_size=1000000\.0\. Use 1048576\."),
-        (lambda: MultiResolutionGrid(2, 16), r"a resolution each; got 16 alone\. As \(16,\) or growth"),
+        (lambda: MultiResolutionGrid(2, 16), r"one entry per level; got the number 16\. Write \(16,\) or growth"),
         (
             lambda: MultiResolutionGrid(2, (4.0,), convention="tcnn").load_tcnn([0.0] * 32),
             r"params is a flat tensor, encoding\.params; got list",

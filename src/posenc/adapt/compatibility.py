@@ -6,12 +6,12 @@ from posenc.scheme import Scheme
 
 
 def refuse_sites(scheme: Scheme, can: set[str], what: str) -> None:
-    """Refuses a scheme that acts at sites outside ``can``; ``what`` is the first clause of the error.
+    """Raise ValueError if a scheme acts at a site that a third-party model does not support.
 
     Args:
         scheme: The scheme to put into the model.
         can: Sites that the model supports.
-        what: Description of the model's use of positions.
+        what: First clause of the error, which describes how the model uses positions.
 
     Raises:
         ValueError: If the scheme acts at another site.

@@ -55,7 +55,7 @@ def _print(kind: Any) -> None:
     screen.print(inspect.cleandoc(kind.__doc__ or ""), markup=False, highlight=False)
     table = Table("claim", "value", "check", box=None, title="Claims", title_justify="left")
     for claim in claims_measured(kind):
-        table.add_row(claim.name, claim.says, "holds" if not claim.trouble else f"FAILS: {claim.trouble}")
+        table.add_row(claim.name, claim.claimed, "holds" if not claim.trouble else f"FAILS: {claim.trouble}")
     screen.print()
     screen.print(table)
     screen.print()

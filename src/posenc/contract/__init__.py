@@ -1,4 +1,4 @@
-"""Contract: the checks that every scheme must pass, posenc's own and any other.
+"""Contract: the checks that every scheme must pass, those of posenc and yours.
 
     report = check(RoPE)              # every declared example
     report = check(my_scheme)         # one instance
@@ -27,7 +27,7 @@ from posenc.scheme_text import build, find, parse
 
 __all__ = ["Report", "Result", "check"]
 
-LONGEST = 300  # characters that are kept of an error that the contract did not raise itself
+LONGEST = 300  # Longer messages of unexpected errors are cut to this number of characters.
 
 Check = Callable[[Case], None]
 
@@ -41,7 +41,7 @@ class Result:
         case: The example as text, ``RoPE(head_dim=12)``; ``RoPE(..)`` for an instance.
         trouble: Description of the failure, empty if the check passed.
         unwritten: True if the check failed because a method of the scheme is not written yet.
-        known: Reason why the check fails, if the scheme lists it in ``Scheme.faults``; else empty.
+        known: Reason of an expected failure, which the scheme lists in ``Scheme.faults``; else empty.
 
     Example:
         >>> from posenc import NoPE, check
@@ -177,12 +177,12 @@ class Measured:
 
     Attributes:
         name: Name of the claim, a field of ``Claims``.
-        says: The claimed values of the examples, in words.
+        claimed: The claimed values of the examples, as text.
         trouble: Description of the disagreement, empty if the measurement agrees.
     """
 
     name: str
-    says: str
+    claimed: str
     trouble: str = ""
 
 
@@ -200,14 +200,14 @@ def claims_measured(kind: type[Scheme]) -> list[Measured]:
     cases = [Case(kind, options) for options in kind.examples]
     found = []
     for field in dataclasses.fields(Claims):
-        says = list(dict.fromkeys(_words(getattr(case.claims, field.name)) for case in cases))
+        claimed = list(dict.fromkeys(_words(getattr(case.claims, field.name)) for case in cases))
         measure = next(
             value
             for name, value in vars(claims).items()
             if name.startswith(field.name[:4]) and name.endswith("_as_claimed")
         )
         troubles = [result.trouble for result in (run(measure, case) for case in cases) if result.trouble]
-        found.append(Measured(field.name, ", or ".join(says), troubles[0] if troubles else ""))
+        found.append(Measured(field.name, ", or ".join(claimed), troubles[0] if troubles else ""))
     return found
 
 
@@ -224,7 +224,8 @@ def _words(value: object) -> str:
 def run(one: Check, case: Case) -> Result:
     """Run one check on one case.
 
-    An error that the scheme raises is a failure. A check that passes although ``Scheme.faults`` lists it is one too.
+    An error that the scheme raises is a failure. So is a check that passes although
+    ``Scheme.faults`` lists it.
 
     Args:
         one: The check.
@@ -260,7 +261,7 @@ def _cut_short(error: Exception) -> str:
 
 
 def _unwritten(error: NotImplementedError, case: Case) -> str:
-    """Message and place of an error that a scheme or ``Scheme`` raised for an unwritten method; else empty."""
+    """Message and line of a NotImplementedError of an unwritten method; empty for any other cause."""
     *_, (frame, line) = traceback.walk_tb(error.__traceback__)
     path, module = frame.f_code.co_filename, frame.f_globals.get("__name__")
     if module == Scheme.__module__:

@@ -23,8 +23,8 @@ class Points(NamedTuple):
 
     Attributes:
         unit: coordinates ``(.., N, P)`` in [0, 1], float64.
-        inside: ``(.., N)``, False for points whose row is zero; None if there are none.
-        weights: factors of the grid's levels ``(.., L)``, broadcast to ``(.., N, L)``; None for 1.
+        inside: ``(.., N)``, False for points that get a row of zeros; None if no point does.
+        weights: factors of the grid's levels, ``(L,)`` or ``(.., N, L)``; None for factors of 1.
     """
 
     unit: Float[Tensor, "*B N P"]
@@ -35,8 +35,8 @@ class Points(NamedTuple):
 class Box(NamedTuple):
     """Box ``low <= x <= high`` of coordinates, which is mapped to [0, 1] on every axis.
 
-    A plain tuple ``(low, high, outside)`` can be used instead. The ends are inside the box, as the dtype of the
-    coordinates rounds them.
+    A plain tuple ``(low, high, outside)`` can be used instead. The ends are inside the box. They are
+    compared in the dtype of the coordinates.
 
     Attributes:
         low: lower end, one number or one per axis.
@@ -51,7 +51,7 @@ class Box(NamedTuple):
 
 
 UNIT = Box()
-"""The box [0, 1] on every axis, which refuses points outside."""
+"""The box [0, 1] on every axis; points outside are an error."""
 
 
 class Domain(NamedTuple):
@@ -91,9 +91,9 @@ class Domain(NamedTuple):
         return Points(torch.stack(columns, -1), inside)
 
     def _beyond(self, pos: Positions, axis: int) -> Tensor:
-        """Return True for points beyond the box on an axis, compared in the dtype of the coordinates.
+        """Return True for points outside the box on an axis, compared in the dtype of the coordinates.
 
-        In float32, 1.2 is greater than 1.2 in float64, and still means the end of a box up to 1.2.
+        The float32 value of 1.2 is greater than its float64 value. It must still be inside a box that ends at 1.2.
         """
         return (pos.coords[..., axis] < self.low[axis]) | (pos.coords[..., axis] > self.high[axis])
 
@@ -106,8 +106,8 @@ class Domain(NamedTuple):
                 worst = float(pos.coords.detach()[..., axis].expand(out.shape)[out][0])
                 raise ValueError(
                     f"{name} is defined from {self.low[axis]:g} to {self.high[axis]:g} on axis {axis}; position "
-                    f"{worst:.9g} was asked for. Give it a box that holds your positions, domain=Box(low, high), or a "
-                    "rule for those outside: Box(low, high, 'clamp'), 'wrap' or 'zero'."
+                    f"{worst:.9g} was asked for. Give it a box that contains your positions, domain=Box(low, high), or "
+                    "a rule for positions outside: Box(low, high, 'clamp'), 'wrap' or 'zero'."
                 )
 
 
@@ -118,7 +118,8 @@ def make_domain(box: Sequence[Any], axes: int) -> Domain:
     """
     if isinstance(box, str) or not isinstance(box, Sequence) or len(box) > 3:
         raise ValueError(
-            f"a domain is a Box(low, high, outside), or those as a tuple; got {box!r}. As (0, 1, 'clamp')."
+            f"a domain is a Box(low, high, outside), or a tuple of these values; got {box!r}. For example: "
+            "(0, 1, 'clamp')."
         )
     low, high, outside = (_each_axis(given, axes) for given in Box(*box))
     if {len(low), len(high), len(outside)} != {axes}:
@@ -129,8 +130,8 @@ def make_domain(box: Sequence[Any], axes: int) -> Domain:
     for a, b in zip(low, high, strict=True):
         if not (_is_finite(a) and _is_finite(b) and a < b):
             raise ValueError(
-                f"a box reaches from `low` up to `high`; got {a} and {b}. As Box(-1, 1), or all lows before all highs: "
-                "Box((0, -180), (1, 180))."
+                f"a box needs finite numbers low < high; got {a} and {b}. Write Box(-1, 1), or all lows, then all "
+                "highs: Box((0, -180), (1, 180))."
             )
     unknown = [rule for rule in outside if rule not in get_args(Outside)]
     if unknown:
@@ -167,8 +168,8 @@ def weight_levels(where: Weighed, weights: Tensor | Sequence[float]) -> Weighed:
     """
     if not isinstance(where, Points | Waves):
         raise ValueError(
-            "weights are for the levels of a grid and the directions of Fourier features, as their prepare(pos) gives "
-            f"them; got {type(where).__name__}. Leave them out, or take a MultiResolutionGrid."
+            "weights are for the levels of a grid and the directions of Fourier features: pass the result of their "
+            f"prepare(pos); got {type(where).__name__}. Leave the weights out, or use a MultiResolutionGrid."
         )
     points = where[0].shape[:-1]
     weights = torch.as_tensor(weights, device=where[0].device)
@@ -176,7 +177,7 @@ def weight_levels(where: Weighed, weights: Tensor | Sequence[float]) -> Weighed:
     if not weights.dim() or any(own not in (1, count) and count != 1 for own, count in aligned):
         raise ValueError(
             "weights are one per level, shape (L,), or one per level and point, (.., N, L); got shape "
-            f"{tuple(weights.shape)} for points {tuple(points)}. As coarse_to_fine(progress, L)."
+            f"{tuple(weights.shape)} for points {tuple(points)}. Write coarse_to_fine(progress, L)."
         )
     return where._replace(weights=weights)
 

@@ -19,7 +19,7 @@ MOST_KEYS = 32
 """Largest number of keys for which this kernel is used."""
 
 MOST_KEYS_OF_OTHER_WIDTH = 256
-"""The same if values and keys differ in width: SDPA has no fused kernel for them on a CPU."""
+"""The same limit if values and keys differ in width: SDPA has no fused kernel for them on a CPU."""
 
 
 def is_faster(q: Tensor, k: Tensor, v: Tensor) -> bool:
@@ -28,7 +28,7 @@ def is_faster(q: Tensor, k: Tensor, v: Tensor) -> bool:
     Measured on one thread, forward and backward, with values half as wide as keys and 50 to 256 keys: 0.76 to 0.82 of
     the time of SDPA.
     """
-    if not eager_float32(q, k, v):  # first: under export, reading a size would fix that size
+    if not eager_float32(q, k, v):  # Checked first: under torch.export, reading a size makes it static.
         return False
     limit = MOST_KEYS if v.shape[-1] == k.shape[-1] else MOST_KEYS_OF_OTHER_WIDTH
     few = q.dim() == 4 and 0 < k.shape[-2] <= limit and q.shape[:2] == k.shape[:2] == v.shape[:2]
@@ -66,11 +66,11 @@ class _Attention(torch.autograd.Function):
         if torch.is_grad_enabled():
             plain = functools.partial(_plain, scale=ctx.scale)
             return (*differentiable_gradients(plain, (q, k, v), g), None)
-        of_weights = torch.bmm(g, v.transpose(1, 2))
-        of_logits = torch.ops.aten._softmax_backward_data(of_weights, weights, -1, weights.dtype)
+        grad_weights = torch.bmm(g, v.transpose(1, 2))
+        grad_logits = torch.ops.aten._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
         return (
-            _scaled(of_logits, k, ctx.scale),
-            _scaled(of_logits.transpose(1, 2), q, ctx.scale),
+            _scaled(grad_logits, k, ctx.scale),
+            _scaled(grad_logits.transpose(1, 2), q, ctx.scale),
             torch.bmm(weights.transpose(1, 2), g),
             None,
         )

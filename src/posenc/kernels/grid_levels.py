@@ -47,7 +47,7 @@ class Level(NamedTuple):
         offset: offset of grid coordinates, 0 or 1/2.
         vertices: number of vertices per axis.
         periodic: whether the last cell ends at vertex 0, per axis.
-        hashed: whether rows are found by the hash.
+        hashed: whether the hash computes the row of a vertex.
         first: first row of the level in the table.
         rows: number of rows of the level.
     """
@@ -76,7 +76,7 @@ class Level(NamedTuple):
         return tuple(v if p else MOST_ROWS for v, p in zip(self.vertices, self.periodic, strict=True))
 
     @property
-    def runs_on(self) -> bool:
+    def reads_other_rows(self) -> bool:
         """True for a dense level in which points beyond the last vertices read rows of other vertices."""
         return bool(self.offset) and not self.hashed
 
@@ -108,8 +108,8 @@ def growth(coarsest: int, finest: int, levels: int) -> tuple[int, ...]:
     """
     if levels < 1 or not 1 <= coarsest <= finest or (levels == 1 and coarsest != finest):
         raise ValueError(
-            f"{levels} levels cannot grow from {coarsest} to {finest} cells: there is at least one level, the coarsest "
-            "has at least 1 cell and at most the finest's, and one level alone has both. As growth(16, 512, 16)."
+            "growth(coarsest, finest, levels) needs levels >= 1, 1 <= coarsest <= finest, and coarsest == finest for "
+            f"one level; got growth({coarsest}, {finest}, {levels}). Write growth(16, 512, 16)."
         )
     b = math.exp((math.log(finest) - math.log(coarsest)) / max(levels - 1, 1))
     below = (coarsest * b**level for level in range(levels - 1))
@@ -183,18 +183,19 @@ def lay_out(
             "(tiny-cuda-nn's log2_hashmap_size is the k of table_size=2**k.)"
         )
     if convention not in ("paper", "tcnn"):
-        raise ValueError(f"vertices lie as in the 'paper' or as in 'tcnn' (tiny-cuda-nn); got {convention!r}.")
+        raise ValueError(f"convention is 'paper' or 'tcnn' (tiny-cuda-nn); got {convention!r}.")
     if convention == "tcnn" and any(periodic):
         raise ValueError(
-            "tiny-cuda-nn's levels are no whole number of cells wide, so they cannot end where they began. Use "
+            "tiny-cuda-nn's levels are not a whole number of cells wide, so they cannot be periodic. Use "
             "convention='paper' with outside='wrap', or another rule for points outside."
         )
     if isinstance(resolutions, int | float):
         raise ValueError(
-            f"levels have a resolution each; got {resolutions} alone. As ({resolutions},) or growth(16, 512, 16)."
+            f"resolutions has one entry per level; got the number {resolutions}. Write ({resolutions},) or "
+            "growth(16, 512, 16)."
         )
     if not len(resolutions):
-        raise ValueError("a grid needs at least one resolution; got none. As resolutions=growth(16, 512, 16).")
+        raise ValueError("a grid needs at least one resolution; got none. Write resolutions=growth(16, 512, 16).")
     levels: list[Level] = []
     for resolution in resolutions:
         first = levels[-1].first + levels[-1].rows if levels else 0

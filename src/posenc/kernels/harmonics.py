@@ -20,7 +20,7 @@ from posenc.positions import Positions, readable
 
 Unit = Literal["radians", "degrees"]
 TURN = {"radians": 6.2832, "degrees": 360.0}
-"""One full turn, rounded up, so that 360 degrees in float32 radians are within it."""
+"""One full turn, rounded up, because 2 pi in float32 is greater than 2 pi in float64."""
 
 
 def check_unit(name: str, unit: str) -> None:
@@ -42,7 +42,7 @@ def refuse_degrees(name: str, pos: Positions, unit: Unit) -> None:
     if size > TURN[unit]:
         raise ValueError(
             f"{name} reads (longitude, latitude) in {unit}, within one turn; got {size:g}. "
-            + ("Make positions by posenc.sphere(lon, lat), or build it with unit='degrees'." if unit == "radians" else
+            + ("Make positions by posenc.sphere(lon, lat), or choose unit='degrees'." if unit == "radians" else
                "Reduce an accumulated longitude by lon % 360.")
         )  # fmt: skip
 
@@ -93,7 +93,7 @@ def harmonics(lon: Tensor, lat: Tensor, degree: int) -> Tensor:
 
 
 def check_scales(name: str, scales: int, r_min: float, r_max: float) -> None:
-    """Raise ValueError for an invalid number of scales or invalid limits of them."""
+    """Raise ValueError for an invalid number of scales or invalid limits r_min and r_max."""
     if scales < 1 or not 0 < r_min <= r_max < math.inf:
         raise ValueError(
             f"{name} has at least one scale, from r_min > 0 up to r_max >= r_min; got scales={scales}, "

@@ -220,7 +220,7 @@ def _cell(x: Tensor, level: Level, interpolation: Interpolation, table: Tensor, 
     for axis in range(1, len(x)):
         joined = scratch(f"index {axis}", whole, len(terms), *index.shape)
         index = join(terms[:, axis, None], index, out=joined).flatten(0, 1)
-    if level.runs_on:
+    if level.reads_other_rows:
         index.remainder_(level.rows)
     between = scratch("between", table.dtype, *x.shape).copy_(s.sub_(i))
     t = _weight(between, interpolation)[: 0 if nearest else None]

@@ -1,7 +1,7 @@
 """Matrix exponential of skew-symmetric matrices, which gives rotations; in closed form for sizes 2 to 4.
 
 2 x 2:  exp(A) = cos t I + sin t / t A                         t^2 = sum of the squares above the diagonal
-3 x 3:  exp(A) = I + sin t / t A + (1 - cos t) / t^2 A^2       Rodrigues
+3 x 3:  exp(A) = I + sin t / t A + (1 - cos t) / t^2 A^2       Rodrigues' formula
 4 x 4:  exp(A) = (cos r I + sin r / r S) (cos s I + sin s / s T)
         A = S + T, S T = T S, S^2 = -r^2 I, T^2 = -s^2 I       left and right isoclinic
 
@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 SMALL = 1e-3
-"""Squared angle below which a power series is used. Its next term is below 1e-16, so it is exact in float64."""
+"""Squared angle below which a power series is used. The first omitted term is below 1e-16, the precision of float64."""
 
 
 def exponential(upper: Float[Tensor, "*n entries"], size: int) -> Float[Tensor, "*n size size"]:
@@ -26,7 +26,7 @@ def exponential(upper: Float[Tensor, "*n entries"], size: int) -> Float[Tensor, 
     matrix = skew(upper, size)
     if size > 4:
         return matrix.matrix_exp()
-    cosine, sine, rest = _turn(upper.square().sum(-1)[..., None, None])
+    cosine, sine, rest = _cos_sinc(upper.square().sum(-1)[..., None, None])
     unit = torch.eye(size, dtype=upper.dtype, device=upper.device)
     return cosine * unit + sine * matrix if size == 2 else unit + sine * matrix + rest * (matrix @ matrix)
 
@@ -41,16 +41,16 @@ def skew(upper: Float[Tensor, "*n entries"], size: int) -> Float[Tensor, "*n siz
 
 def _isoclinic(upper: Tensor, side: int) -> Tensor:
     """Return the exponential of the self-dual (side 1) or anti-self-dual (side -1) part of a 4 x 4 skew matrix."""
-    a, b, c, d, e, f = upper.unbind(-1)  # of 01, 02, 03, 12, 13, 23
+    a, b, c, d, e, f = upper.unbind(-1)  # entries 01, 02, 03, 12, 13, 23
     x, y, z = (a + side * f) / 2, (b - side * e) / 2, (c + side * d) / 2
-    cosine, sine, _ = _turn(x * x + y * y + z * z)
+    cosine, sine, _ = _cos_sinc(x * x + y * y + z * z)
     x, y, z = sine * x, sine * y, sine * z
     p, q, r = side * z, -side * y, side * x
     rows = [cosine, x, y, z, -x, cosine, p, q, -y, -p, cosine, r, -z, -q, -r, cosine]
     return torch.stack(rows, -1).unflatten(-1, (4, 4))
 
 
-def _turn(square: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _cos_sinc(square: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return ``cos t``, ``sin t / t`` and ``(1 - cos t) / t^2`` as functions of ``t^2``, smooth at 0."""
     near = square < SMALL
     t2 = square.where(~near, 1.0)

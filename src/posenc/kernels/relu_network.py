@@ -1,7 +1,7 @@
 """Memory-efficient two-layer ReLU network of one scalar input: ``f_h(s) = sum_m v_mh max(w_m s + b_m, 0) + c_h``.
 
 FIRE evaluates it for every query-key pair. The hidden layer of N^2 pairs is about thirty times as large as the result.
-It is therefore computed for some pairs at a time, in memory that stays in the cache, and again for the gradient.
+It is therefore computed in chunks that fit into the CPU cache, and computed again in the backward pass.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from torch._C._functorch import is_legacy_batchedtensor
 
 from posenc.kernels.linear import differentiable_gradients, eager
 
-PART, PART_ELSEWHERE = 2**17, 2**25
-"""Hidden values per chunk: on a CPU, so that they stay in the cache, and on other devices, where calls cost more."""
+CHUNK_CPU, CHUNK_OTHER = 2**17, 2**25
+"""Hidden values per chunk. On a CPU a chunk must fit into the cache. On a GPU larger chunks need fewer launches."""
 
 
 def relu_network(
@@ -25,12 +25,12 @@ def relu_network(
 ) -> Float[Tensor, "*B H Q K"]:
     """Compute ``f_h(s)``, with ``inner`` the rows w and b, and ``outer`` the rows of v followed by c.
 
-    Second derivatives use the plain formula.
+    Second derivatives are computed from ``plain``.
     """
-    few = s.numel() * inner.shape[1] <= _part(s)
+    few = s.numel() * inner.shape[1] <= _chunk_size(s)
     if not eager() or few or is_legacy_batchedtensor(s):
         return plain(s, inner, outer)
-    return _Relus.apply(s, inner, outer)
+    return _ReluNetwork.apply(s, inner, outer)
 
 
 def plain(s: Tensor, inner: Tensor, outer: Tensor) -> Tensor:
@@ -38,13 +38,13 @@ def plain(s: Tensor, inner: Tensor, outer: Tensor) -> Tensor:
     return (torch.relu(s[..., None] * inner[0] + inner[1]) @ outer[:-1] + outer[-1]).movedim(-1, -3)
 
 
-class _Relus(torch.autograd.Function):
+class _ReluNetwork(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, s: Tensor, inner: Tensor, outer: Tensor) -> Tensor:
         ctx.save_for_backward(s, inner, outer)
         out = s.new_empty(*s.shape[:-2], outer.shape[1], *s.shape[-2:])
         v, c = outer[:-1].mT.contiguous(), outer[-1, :, None]
-        for given, hidden, to in _runs(s, inner, out):
+        for given, hidden, to in _chunks(s, inner, out):
             torch.addmm(c, v, _hidden(given, inner, hidden), out=to)
         return out
 
@@ -55,7 +55,7 @@ class _Relus(torch.autograd.Function):
             with torch.enable_grad():
                 return differentiable_gradients(plain, (s, inner, outer), g)
         by_s, by_inner, by_outer, back = torch.empty_like(s, memory_format=torch.contiguous_format), [], [], None
-        for given, hidden, from_out, to in _runs(s, inner, g, by_s):
+        for given, hidden, from_out, to in _chunks(s, inner, g, by_s):
             h = _hidden(given, inner, hidden)
             by_outer.append(torch.cat([h @ from_out.mT, from_out.sum(-1)[None]]))
             back = torch.empty_like(h) if back is None or back.shape != h.shape else back
@@ -65,8 +65,8 @@ class _Relus(torch.autograd.Function):
         return by_s, torch.stack(by_inner).sum(0), torch.stack(by_outer).sum(0)
 
 
-def _part(s: Tensor) -> int:
-    return PART if s.device.type == "cpu" else PART_ELSEWHERE
+def _chunk_size(s: Tensor) -> int:
+    return CHUNK_CPU if s.device.type == "cpu" else CHUNK_OTHER
 
 
 def _hidden(s: Tensor, inner: Tensor, out: Tensor) -> Tensor:
@@ -74,13 +74,13 @@ def _hidden(s: Tensor, inner: Tensor, out: Tensor) -> Tensor:
     return torch.addcmul(inner[1, :, None], inner[0, :, None], s, out=out).relu_()
 
 
-def _runs(s: Tensor, inner: Tensor, *more: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Divide the inputs into chunks of one sample.
+def _chunks(s: Tensor, inner: Tensor, *more: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Divide the inputs into chunks; a chunk belongs to one sample.
 
     Each item is a chunk ``(n,)``, memory for its hidden layer ``(hidden, n)``, and the matching views of ``more``:
     ``(n,)``, or ``(H, n)`` for tensors with heads.
     """
-    hidden, step = inner.shape[1], max(1, _part(s) // inner.shape[1])
+    hidden, step = inner.shape[1], max(1, _chunk_size(s) // inner.shape[1])
     heads = [t.dim() > s.dim() for t in more]
     rows = [t.reshape(-1, t.shape[-3], t.shape[-2] * t.shape[-1]) if many else t.reshape(-1, t.shape[-2] * t.shape[-1])
             for t, many in zip(more, heads, strict=True)]  # fmt: skip

@@ -370,9 +370,9 @@ def test_the_answer_is_the_paired_difference_of_the_best_planar_and_spherical_en
     assert "within 10° of a pole +0.400 SD [" in answer(apart, apart)
     assert "(fourier − harmonics)" in answer(apart, apart)
     assert answer(apart, alike).startswith("Only within 10° of a pole. ")
-    assert answer(alike, alike).startswith("Cannot be said. ")
+    assert answer(alike, alike).startswith("Inconclusive. ")
     assert answer(reversed_, reversed_).startswith("No. ")
-    assert answer({"fourier": [0.5]}, {}).startswith("Cannot be said: this needs a planar and a spherical encoding")
+    assert answer({"fourier": [0.5]}, {}).startswith("No answer yet: this needs a planar and a spherical encoding")
 
 
 def test_a_report_shows_what_is_stored_whatever_data_is_named(

@@ -73,7 +73,7 @@ def test_the_answer_is_that_of_the_simplex_form_against_the_model_s_own_encoding
     yes = answer(gridpe=simplex, grid_deep=(0.5, 0.5, 0.5), learned=own, nope=(0.9, 0.9, 0.9))
     assert yes == "Yes for the ViT: gridpe against learned, accuracy +0.040 [0.040, 0.040] (3 seeds)."
     assert answer(gridpe=own, learned=simplex).startswith("No for the ViT: gridpe against learned, accuracy −0.040 [")
-    assert answer(gridpe=(0.8, 0.9, 0.8), learned=simplex).startswith("Cannot be said for the ViT: gridpe against")
+    assert answer(gridpe=(0.8, 0.9, 0.8), learned=simplex).startswith("Inconclusive for the ViT: gridpe against")
     assert answer(grid_merge=simplex, nope=own).startswith("Yes for the ViT: grid-merge against nope")
-    assert answer(gridpe=(0.9,), learned=(0.8,)).startswith("Cannot be said for the ViT: gridpe against learned")
-    assert answer(gridpe=simplex).startswith("Cannot be said for the ViT: this needs a grid-cell encoding and one of")
+    assert answer(gridpe=(0.9,), learned=(0.8,)).startswith("Inconclusive for the ViT: gridpe against learned")
+    assert answer(gridpe=simplex).startswith("No answer yet for the ViT: this needs a grid-cell encoding and one of")

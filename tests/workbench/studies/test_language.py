@@ -280,7 +280,7 @@ def test_recall_stops_at_the_longest_length_that_an_encoding_reads(
         assert "accuracy_at_x1" in metrics
         assert "accuracy_at_x2" not in metrics
     assert "Copying" in STUDY.page(request, store, specs, {}).read_text()
-    assert STUDY.verdict(request, store, specs)[0].startswith("Cannot be said yet")
+    assert STUDY.verdict(request, store, specs)[0].startswith("No answer yet")
 
 
 def test_recall_with_scaled_frequencies_has_the_weights_of_rope(

@@ -52,7 +52,7 @@ def test_the_best_is_said_against_the_second_by_their_paired_difference() -> Non
 def test_one_seed_has_no_interval() -> None:
     single = judged(a=(0.9,), b=(0.4,))
     assert single.single == ["a", "b"]
-    assert answer(single).startswith("Cannot be said of 2 encodings")
+    assert answer(single).startswith("Inconclusive for 2 encodings")
     assert "One seed, so no interval: a and b." in answer(single)
 
 
@@ -61,7 +61,7 @@ def test_a_seed_without_a_number_is_left_out() -> None:
 
 
 def test_without_a_finished_run_nothing_is_said() -> None:
-    assert answer(judged()) == "Cannot be said yet: no run of the main condition has finished."
+    assert answer(judged()) == "No answer yet: no run of the main condition has finished."
 
 
 def test_many_encodings_are_counted() -> None:

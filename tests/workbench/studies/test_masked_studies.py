@@ -64,12 +64,13 @@ def test_the_simulated_network_from_plan_to_page(tmp_path, monkeypatch):
     assert metrics["mean", 0]["mse_over_linear"] > 1
     assert metrics["ridge", 0]["mse_50"] != metrics["ridge", 1]["mse_50"], "every seed draws a network of its own"
     html = page(study, request, store, specs)
-    for text in ("Agreement of learned tables with the modules", "F-test over 3 encodings", "diverge", "node 15",
+    for text in ("Agreement of learned tables with the modules", "F-test that compares 3 encodings", "diverge",
+                 "node 15",
                  "Maps of learned positions", "module 3", "Learning curves: AUC of the modules",
                  "Dendrogram of nodes: ", "Published claims at this scale"):  # fmt: skip
         assert text in html
     answer = study.verdict(request, store, specs)[0]
-    assert answer.startswith(("Yes: ", "No: ", "Cannot be said: "))
+    assert answer.startswith(("Yes: ", "No: ", "Inconclusive: "))
     assert answer.endswith("best linear prediction.")
 
 
@@ -77,10 +78,10 @@ def test_the_simulated_network_from_plan_to_page(tmp_path, monkeypatch):
     ("aucs", "answer"),
     [
         ((0.9, 0.92, 0.94), "Yes: learned-0.1 separates the modules, AUC 0.92 "),
-        ((0.5, 0.52, 0.54), "No: no table separates the modules beyond chance. Highest: learned-0.1, AUC 0.52 "),
-        ((0.5, 0.7, 0.9), "Cannot be said: learned-0.1 has the highest AUC 0.70 "),
-        ((0.9,), "Cannot be said: learned-0.1 has the highest AUC 0.90 "),
-        ((), "Cannot be said: no encoding with a learned table has finished."),
+        ((0.5, 0.52, 0.54), "No: no table separates the modules beyond chance. Highest AUC: learned-0.1, 0.52 "),
+        ((0.5, 0.7, 0.9), "Inconclusive: learned-0.1 has the highest AUC, 0.70 "),
+        ((0.9,), "Inconclusive: learned-0.1 has the highest AUC, 0.90 "),
+        ((), "No answer yet: no encoding with a learned table has finished."),
     ],
 )
 def test_the_verdict_answers_the_question_by_the_interval(aucs, answer):

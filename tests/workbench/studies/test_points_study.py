@@ -295,4 +295,4 @@ def test_the_answer_names_one_encoding_only_if_its_difference_from_the_second_ex
     assert answer.endswith("Highest after a translation by one radius, solids: nope, accuracy 0.710 [0.685,\xa00.735].")
     alike = headline({"xyz": [0.92, 0.90, 0.91], "gridpe": gridpe}, {})
     assert alike.startswith("Best for solids: gridpe or xyz, cannot be told apart. gridpe: accuracy 0.910;")
-    assert headline({}, {}) == "Cannot be said yet: no run has finished."
+    assert headline({}, {}) == "No answer yet: no run has finished."

@@ -275,7 +275,7 @@ def test_a_page_before_anything_has_finished(tmp_path, tiny):
     store, request = Store(tmp_path), studies.Request(preset="quick")
     specs = STUDY.plan(request, store)
     page = STUDY.page(request, store, specs, {specs[0].identity: "the disk is full"})
-    assert "Cannot be said yet" in page.read_text()
+    assert "No answer yet" in page.read_text()
 
 
 @pytest.mark.parametrize("side", [100, 400])

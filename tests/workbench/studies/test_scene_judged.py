@@ -70,7 +70,7 @@ def test_the_answer_is_the_best_encoding_against_the_second():
     assert headline([*made_up("multires", [24.0, 27.2, 25.1]), *second]).startswith(
         "Best on held-out views of spot: multires or gaussian-2, cannot be told apart."
     )
-    assert headline([]) == "Cannot be said yet: no run has finished."
+    assert headline([]) == "No answer yet: no run has finished."
 
 
 def test_a_stored_label_is_a_scene_and_a_change():

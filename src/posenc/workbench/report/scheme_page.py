@@ -66,7 +66,7 @@ def write_scheme_page(path: Path, kind: type[Scheme]) -> Path:
 
 def _claims(kind: type[Scheme]) -> Panel:
     body = tuple(
-        (claim.name, claim.says, "holds" if not claim.trouble else f"fails: {claim.trouble}")
+        (claim.name, claim.claimed, "holds" if not claim.trouble else f"fails: {claim.trouble}")
         for claim in claims_measured(kind)
     )
     note = "Measured on every declared example when this page was written. A claim that is too weak fails too."

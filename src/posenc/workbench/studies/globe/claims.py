@@ -91,7 +91,7 @@ class RegionGap(NamedTuple):
 def headline(data: PageData) -> str:
     """The answer, by the best planar and the best spherical encoding; then the best encoding of each target."""
     if not data.rows:
-        return "Cannot be said yet: no run has finished."
+        return "No answer yet: no run has finished."
     best = []
     for each in conditions_of(data):
         scores = scores_of(data, each, each.metric)
@@ -108,12 +108,12 @@ def answer(data: PageData) -> str:
     """Answer of the study: the RMSE gap between planar and spherical encodings in both regions, random field."""
     gaps = [gap for region, words in REGIONS.items() if (gap := _gap(data, region, words)) is not None]
     if not gaps:
-        return "Cannot be said: this needs a planar and a spherical encoding of the random field with a common seed."
+        return "No answer yet: this needs a planar and a spherical encoding of the random field with a common seed."
     above, below = [each for each in gaps if each.gap.above(0)], [each for each in gaps if each.gap.below(0)]
     if above and len(above) < len(gaps):
         word = f"Only {join_words([each.words for each in above])}"
     else:
-        word = "Yes" if above else "No" if len(below) == len(gaps) else "Cannot be said"
+        word = "Yes" if above else "No" if len(below) == len(gaps) else "Inconclusive"
     sizes = [f"{each.words} {_size(each.gap)} ({each.planar} − {each.spherical})" for each in gaps]
     compared = "RMSE of the best planar encoding minus RMSE of the best spherical encoding, on random fields"
     return f"{word}. {compared}: {'; '.join(sizes)}."

@@ -35,7 +35,7 @@ def headline(data: PageData) -> str:
             title = CONDITIONS[condition].title
             answers.append(_answer(compared, title))
             best.append(best_variant(compared, metric="accuracy", unit="", where=f"for the {title}", digits=3))
-    return " ".join([*answers, *best]) if answers else "Cannot be said yet: no run has finished."
+    return " ".join([*answers, *best]) if answers else "No answer yet: no run has finished."
 
 
 def _answer(by_label: dict[str, BySeed], title: str) -> str:
@@ -44,9 +44,9 @@ def _answer(by_label: dict[str, BySeed], title: str) -> str:
     baseline = next((label for label in BASELINES if label in by_label), None)
     if form is None or baseline is None or not by_label[form].keys() & by_label[baseline].keys():
         needs = f"this needs a grid-cell encoding and one of {', '.join(BASELINES)} with a common seed"
-        return f"Cannot be said for the {title}: {needs}."
+        return f"No answer yet for the {title}: {needs}."
     gap = paired_difference(by_label[form], by_label[baseline])
-    word = "Yes" if gap.above(0) else "No" if gap.below(0) else "Cannot be said"
+    word = "Yes" if gap.above(0) else "No" if gap.below(0) else "Inconclusive"
     seeds = f" ({count(gap.n, 'seed')})" if gap.known else ""
     size = f"{signed_number(gap.mean, 3)} {interval(gap, 3)}{seeds}"
     return f"{word} for the {title}: {form} against {baseline}, accuracy {size}."

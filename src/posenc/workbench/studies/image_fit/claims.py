@@ -47,7 +47,7 @@ def headline(data: PageData) -> str:
     fits, held_out = conditions_of(data, FIT), select_scales(data.rows).reported
     conditions = [name for name in fits or held_out or data.conditions[:1] if mean_psnr(data, name)]
     if not conditions:
-        return "Cannot be said yet: no run has finished."
+        return "No answer yet: no run has finished."
     if len(conditions) == 1:
         values, over = values_by_scheme(data.rows, PSNR, conditions[0]), "seed"
     else:

@@ -55,7 +55,7 @@ def headline(data: PageData) -> str:
         sentences.append(_best_loss(data, LOSS, 1))
         sentences += [_best_loss(data, f"loss_at_x{longest}", longest)] if longest > 1 else []
     sentences += [_best_recall(data, task) for task in RECALL_TASKS]
-    return " ".join(filter(None, sentences)) or "Cannot be said yet: no run of an encoding has finished."
+    return " ".join(filter(None, sentences)) or "No answer yet: no run of an encoding has finished."
 
 
 def _best_loss(data: PageData, metric: str, multiple: int) -> str:

@@ -26,8 +26,8 @@ from posenc.workbench.studies.shared.page_data import PageData
 MAX_NAMES = 12
 """Largest number of encodings that a sentence lists; further ones are counted."""
 RULES = {
-    RAREST: "of answering the rarest symbol of the clues, the best rule that ignores positions",
-    COMMONEST: "of answering the commonest symbol of the cell, the best rule that ignores positions",
+    RAREST: "of answering the rarest symbol of the clues (the best rule that ignores positions)",
+    COMMONEST: "of answering the commonest symbol of the cell (the best rule that ignores positions)",
 }
 UNSCORED = " (the store lacks the puzzles, so rules that ignore positions were not scored)"
 
@@ -85,14 +85,14 @@ def headline(data: PageData) -> str:
 def answer(judged: Generalization) -> str:
     """Answer of the study: encodings that generalize, encodings that do not, and the best against the second."""
     if not judged.estimates:
-        return "Cannot be said yet: no run of the main condition has finished."
+        return "No answer yet: no run of the main condition has finished."
     total = count(len(judged.estimates), "encoding")
     if judged.above:
         sentences = [f"{len(judged.above)} of {total}: {_names(judged.above)}."]
     elif judged.below:
         sentences = [f"None of {total}."]
     else:
-        sentences = [f"Cannot be said of {total}."]
+        sentences = [f"Inconclusive for {total}."]
     sentences.append(
         f"An encoding generalizes if its accuracy out of distribution is above {number(judged.threshold)}, the "
         f"accuracy {judged.rule}."

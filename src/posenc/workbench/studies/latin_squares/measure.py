@@ -1,7 +1,7 @@
 """Measurements of a trained model: attention compared with a reference, positions with the true grid, and noise.
 
-A measurement is a run of its own, whose parents are the trained run and the reference. It is therefore executed once,
-in parallel, and ``posenc results`` lists its metrics with the accuracies.
+Each measurement is a separate run. Its parents are the trained run and the reference. Measurements are therefore stored
+and executed in parallel like training, and ``posenc results`` lists their metrics.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ SHAPE = (4, 4)
 
 
 def measurements(specs: Sequence[RunSpec], store: Store) -> list[RunSpec]:
-    """Runs that measure the finished runs of the main condition among these.
+    """Plan the measurements of all finished runs of the main condition in ``specs``.
 
-    The reference of a model is 2d-fixed with the same seed. The reference of 2d-fixed is itself with the next seed: two
-    models that differ in their seed alone.
+    A model is compared with 2d-fixed of the same seed. 2d-fixed is compared with 2d-fixed of the next seed.
     """
     trained = {(s.variant, s.seed): s for s in specs if s.condition == MAIN and store.finished(s.identity)}
     runs = []
@@ -49,7 +48,7 @@ def measurements(specs: Sequence[RunSpec], store: Store) -> list[RunSpec]:
 
 
 def _reference(variant: str, seed: int, trained: Mapping[tuple[str, int], RunSpec]) -> str:
-    """Identity of the reference; "" where none was trained."""
+    """Identity of the reference; "" if none was trained."""
     for label in REFERENCES:
         seeds = sorted(other for name, other in trained if name == label)
         if variant == label:
@@ -97,7 +96,7 @@ def _agreement(after: Tensor, before: Tensor, reference: Tensor) -> dict[str, fl
 
 
 def _tables(trained: EncoderOnPuzzles) -> list[Tensor]:
-    """The encodings that each layer's scheme adds, ``(N, dim)`` per layer; none for schemes that act elsewhere."""
+    """The encodings that each layer's scheme adds, ``(N, dim)`` per layer; empty if the schemes add none."""
     schemes: list[Any] = list(trained.model.schemes)
     with torch.no_grad():
         return [s.embed(s.prepare(trained.pos)).double() for s in schemes if "embed" in s.claims.sites]
@@ -110,7 +109,7 @@ def true_positions(dim: int) -> Tensor:
 
 
 def _positions(before: list[Tensor], after: list[Tensor]) -> dict[str, float]:
-    """The paper's distance and its controls, for the first layer's table (_layer_0) and as the mean over layers."""
+    """Procrustes distance from 2d-fixed and its controls: mean over layers, and for the first layer (_layer_0)."""
     truth = true_positions(after[0].shape[-1])
     layers = []
     for start, end in zip(before, after, strict=True):

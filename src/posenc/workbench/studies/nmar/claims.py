@@ -28,7 +28,7 @@ def headline(data: PageData) -> str:
     answer = module_answer(data, "the modules")
     errors = {label: each for label, each in estimates(data, RELATIVE_ERROR).items() if label not in BASELINES}
     if not answer or not errors:
-        return "Cannot be said: no encoding with a learned table has finished."
+        return "No answer yet: no encoding with a learned table has finished."
     low, *_, high = errors if len(errors) > 1 else [*errors, *errors]
     smallest, largest = (f"{_percent(errors[label].mean)} ({label})" for label in (low, high))
     return f"{answer} Prediction errors are {smallest} to {largest} above that of the best linear prediction."

@@ -60,7 +60,7 @@ def prediction_error(data: PageData) -> list[Panel]:
 
 def _baseline_note(data: PageData) -> str:
     mean = plots.estimates(data, RELATIVE_ERROR).get("mean")
-    ridge = "ridge: the best linear prediction from the training covariance, practically without a penalty."
+    ridge = "ridge: the best linear prediction from the training covariance, with a negligible penalty."
     if mean is None:
         return ridge
     return f"{ridge} Predicting the mean has {number(mean.mean)} times this error and is not shown."
@@ -76,9 +76,10 @@ def _f_test(data: PageData) -> str:
         return "An F-test needs at least two encodings with two seeds."
     test = f_test(groups)
     return (
-        f"F-test over {len(groups)} encodings, of errors relative to the best linear prediction: F({test.between}, "
-        f"{test.within}) = {number(test.f)}, {p_value(test.p)}. The paper reports F = 0.24, p = 0.97 over six. An "
-        "F-test cannot show that errors are equal; the claims table below has a test of equivalence."
+        f"F-test that compares {len(groups)} encodings by errors relative to the best linear prediction: "
+        f"F({test.between}, {test.within}) = {number(test.f)}, {p_value(test.p)}. The paper reports F = 0.24, p = 0.97 "
+        "for six encodings. An F-test cannot show that errors are equal; the claims table below has a test of "
+        "equivalence."
     )
 
 

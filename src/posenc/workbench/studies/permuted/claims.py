@@ -32,7 +32,7 @@ def headline(data: PageData) -> str:
     recalls = {label: each for label, each in estimates(data, RECALL, higher=True).items() if label != TRUE_GRID}
     errors = {label: seeds for label, seeds in values_by_scheme(data.rows, ERROR).items() if label not in BASELINES}
     if not recalls or not errors:
-        return "Cannot be said: no encoding with a table of positions has finished."
+        return "No answer yet: no encoding with a table of positions has finished."
     chance = next(iter(estimates(data, "neighbours_chance").values())).mean
     above = [label for label in recalls if recalls[label].above(chance)]
     if above:
@@ -40,7 +40,7 @@ def headline(data: PageData) -> str:
         answer = f"{encodings}: neighbor recall above chance, which is {number(chance)}."
     elif any(each.mean > chance and not each.known for each in recalls.values()):
         best = next(iter(recalls))
-        answer = f"Cannot be said: the highest neighbor recall is {with_interval(recalls[best])} ({best})"
+        answer = f"Inconclusive: the highest neighbor recall is {with_interval(recalls[best])} ({best})"
         answer += f", chance {number(chance)}."
     else:
         answer = f"None: no encoding has a neighbor recall above chance ({number(chance)})."

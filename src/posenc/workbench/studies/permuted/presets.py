@@ -34,7 +34,7 @@ PANELS = ("neighbours", "maps", "errors", "curves")
 PRESETS: Mapping[str, PermutedPreset] = {
     "quick": PermutedPreset(
         about="one layer of width 32 on 20,000 images, 2,000 steps, 9 encodings, 3 permutations: about five minutes",
-        scale="one layer of width 32, 2,000 steps of 64 images",
+        scale="one layer of width 32, 2,000 steps with batches of 64 images",
         seeds=(0, 1, 2),
         panels=PANELS,
         asks=False,

@@ -45,7 +45,7 @@ def headline(data: PageData) -> str:
             first = max(translated, key=lambda label: mean(list(translated[label].values())))
             highest = f"Highest after a translation by one radius, {each.title}: {first}"
             others.append(f"{highest}, accuracy {_mean(translated[first])}.")
-    return " ".join([*best, *others]) or "Cannot be said yet: no run has finished."
+    return " ".join([*best, *others]) or "No answer yet: no run has finished."
 
 
 def _mean(seeds: BySeed) -> str:

@@ -28,9 +28,9 @@ def headline(data: PageData) -> str:
     """Answer of the study: separation of the given modules by learned tables, and the lowest prediction error."""
     models = {label: seeds for label, seeds in values_by_scheme(data.rows, ERROR).items() if label not in BASELINES}
     if not models:
-        return "Cannot be said: no model has finished."
+        return "No answer yet: no model has finished."
     answer = module_answer(data, "the given modules") if has_modules(data) else ""
-    answer = answer or "Cannot be said for modules: the recordings have none, or no encoding has a table."
+    answer = answer or "Modules not measured: the recordings have no module labels, or no encoding has a table."
     hidden = f"in predicting {TEST_RATE:.0%} of the channels from the others"
     lowest = best_variant(models, metric="mean squared error", unit="", where=hidden, higher=False, digits=3)
     return f"{answer} {lowest}{_against_ridge(data, next(iter(_models(data))))}"

@@ -36,14 +36,14 @@ def headline(data: PageData) -> str:
     for condition in finished_conditions(data, LENETS):
         by_label = seeds_by_label(data, ACCURACY, condition)
         sentences.append(_answer(by_label, CONDITIONS[condition].title))
-    return " ".join(sentences) or "Cannot be said yet: no run of a LeNet has finished."
+    return " ".join(sentences) or "No answer yet: no run of a LeNet has finished."
 
 
 def _answer(by_label: dict[str, BySeed], title: str) -> str:
     """Answer for one data set: difference of accuracy due to the encoding, with equal padding and learning rate."""
     pair = next(((a, b) for a, b in PAIRS if _shared(by_label, a, b)), None)
     if pair is None:
-        return f"Cannot be said for the {title}: this needs two variants that differ in the encoding alone."
+        return f"No answer yet for the {title}: this needs two variants that differ in the encoding alone."
     a, b = pair
     gap = paired_difference(by_label[a], by_label[b])
     seeds = f" ({count(gap.n, 'seed')})" if gap.known else ""
@@ -67,7 +67,7 @@ def _word(gap: Estimate, a: BySeed, b: BySeed) -> tuple[str, str]:
         equivalent = paired_difference(a, b, 0.9)  # two one-sided tests at 5%
         if equivalent.above(-MARGIN) and equivalent.below(MARGIN):
             return "No", f", equivalent within {MARGIN}"
-    return "Cannot be said", ""
+    return "Inconclusive", ""
 
 
 def _shared(by_label: dict[str, BySeed], a: str, b: str) -> bool:

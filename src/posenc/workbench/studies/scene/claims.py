@@ -56,7 +56,7 @@ def headline(data: PageData) -> str:
         if sentence and FOURIER in scores and len(scores) > 1:
             sentence += f" Fourier features ({FOURIER}): {number(mean(list(scores[FOURIER].values())))} dB."
         sentences += [sentence] if sentence else []
-    return " ".join(sentences) or "Cannot be said yet: no run has finished."
+    return " ".join(sentences) or "No answer yet: no run has finished."
 
 
 def predictions(data: PageData) -> Sequence[Prediction]:

@@ -42,7 +42,7 @@ def headline(data: PageData) -> str:
         )
         empty = [label for label in variants if label not in values and data.first(condition, label)]
         return f"{answer} No surface: {', '.join(empty)}." if empty else answer
-    return "Cannot be said yet: no run has finished."
+    return "No answer yet: no run has finished."
 
 
 def predictions(data: PageData) -> Sequence[Prediction]:

@@ -47,7 +47,7 @@ def best_variant(
     ending = f" {unit}" if unit else ""
     first = f"{metric} {number(means[best], digits)}{ending}"
     if not others:
-        return f"{heading}: cannot be said, {best} is the only variant with results ({first})."
+        return f"{heading}: inconclusive, {best} is the only variant with results ({first})."
     second = others[0]
     shared = values[best].keys() & values[second].keys()
     difference = paired_difference(values[best], values[second]) if shared else None

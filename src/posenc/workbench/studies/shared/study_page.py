@@ -144,8 +144,8 @@ def _single_seeds(data: PageData) -> tuple[str, ...]:
     where = "" if len(data.conditions) == 1 else f" ({', '.join(alone)})"
     count = sum(count == 1 for count in seeds.values())
     return (
-        f"{count} of {len(seeds)} variants{where} have one seed: they have no interval, and nothing can be said of "
-        "them. Run the same with --seeds 0 1 2.",
+        f"{count} of {len(seeds)} variants{where} have one seed, so they have no interval and allow no conclusion. "
+        "Run at least three seeds, for example --seeds 0 1 2.",
     )
 
 

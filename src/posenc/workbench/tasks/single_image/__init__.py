@@ -79,8 +79,8 @@ def eval_pixels(shape: Shape, protocol: Protocol, every: int = 1) -> np.ndarray:
 
     Args:
         shape: Shape of the image, height and width first.
-        protocol: The protocol.
-        every: Step between the rows and columns that are taken; 1 takes all.
+        protocol: "all" or "held-out", as defined at the top of this file.
+        every: Take every n-th row and column of the grid; 1 takes all.
     """
     first, step = (0, every) if protocol == "all" else (1, 2 * every)
     rows, columns = (np.arange(first, side, step) for side in shape[:2])
@@ -88,7 +88,7 @@ def eval_pixels(shape: Shape, protocol: Protocol, every: int = 1) -> np.ndarray:
 
 
 def eval_batches(shape: Shape, protocol: Protocol, most: int) -> Iterator[np.ndarray]:
-    """Yield the evaluation pixels in batches ``(n,)`` of row-major numbers, n <= `most`, for images of any size."""
+    """Yield the evaluation pixels in batches of at most `most` row-major pixel numbers ``(n,)``."""
     first, step = (0, 1) if protocol == "all" else (1, 2)
     columns = np.arange(first, shape[1], step)
     band = max(1, most // max(len(columns), 1))
@@ -99,7 +99,7 @@ def eval_batches(shape: Shape, protocol: Protocol, most: int) -> Iterator[np.nda
 
 
 def stratified_batch(shape: Shape, protocol: Protocol, batch: int, seed: int, step: int) -> np.ndarray:
-    """Draw a training batch with one random pixel in each of about `batch` equal cells of the image.
+    """Draw a stratified training batch: one random pixel in each of at most `batch` equal cells of the image.
 
     The batch is a function of (seed, step) alone.
 
@@ -113,7 +113,7 @@ def stratified_batch(shape: Shape, protocol: Protocol, batch: int, seed: int, st
 
 
 def stratified_sample(shape: Shape, protocol: Protocol, most: int) -> np.ndarray:
-    """Draw one evaluation pixel in each of about `most` equal cells of the image; the same pixels in every call."""
+    """Draw one evaluation pixel in each of at most `most` equal cells; every call draws the same pixels."""
     row, column = _one_per_cell(eval_shape(shape, protocol), most, np.random.Philox(key=most))
     if protocol == "held-out":
         row, column = 2 * row + 1, 2 * column + 1
@@ -136,16 +136,16 @@ def psnr(values: Tensor, truth: Tensor) -> float:
     return psnr_from_mse((values.clamp(0, 1) - truth).double().square().mean().item())
 
 
-def psnr_from_mse(squared: float) -> float:
-    """PSNR in decibels of a mean squared error, ``-10 log10 mse``; infinite for 0."""
-    return math.inf if squared == 0 else -10 * math.log10(squared)
+def psnr_from_mse(mse: float) -> float:
+    """PSNR in decibels from the mean squared error: ``-10 log10 mse``, infinite for 0."""
+    return math.inf if mse == 0 else -10 * math.log10(mse)
 
 
 def radial_spectrum(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean power by radial frequency.
 
     Args:
-        image: ``(H, W)`` or ``(H, W, C)``, values from 0 to 1. The mean over channels is used, minus its own mean.
+        image: ``(H, W)`` or ``(H, W, C)``, values from 0 to 1. Channels are averaged, then the mean is subtracted.
 
     Returns:
         Frequencies in cycles per image (whole numbers up to half the shorter side), and the mean power at each.

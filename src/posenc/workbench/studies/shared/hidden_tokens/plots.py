@@ -27,7 +27,7 @@ from posenc.workbench.studies.shared.hidden_tokens.variants import TABLES_SHOWN
 from posenc.workbench.studies.shared.page_data import PageData
 
 NO_TABLE = "None of the encodings that were run has a table of positions, so no map can be drawn."
-LAYER = "Of models with several layers, maps show the first layer's table; scores are means over layers."
+LAYER = "For models with several layers, maps show the first layer's table; scores are means over layers."
 MODULE_SCORES = {
     "auc": Score("AUC of the modules from distances in the table", "AUC", True, (0.0, 1.0)),
     "ari": Score("Agreement with modules detected in the table", "adjusted Rand index", True, (-1.0, 1.0)),
@@ -332,14 +332,15 @@ def module_answer(data: PageData, modules: str) -> str:
     if not aucs:
         return ""
     best = next(iter(aucs))
-    measured = f"AUC {with_interval(aucs[best])}, at most {number(chance)} by chance"
+    highest, null = with_interval(aucs[best]), f"{number(chance)}, the 97.5th percentile with permuted modules"
     if aucs[best].mean <= chance:
-        return f"No: no table separates {modules} beyond chance. Highest: {best}, {measured}."
+        return f"No: no table separates {modules} beyond chance. Highest AUC: {best}, {highest}; chance: {null}."
     if not aucs[best].above(chance):
-        return f"Cannot be said: {best} has the highest {measured}; the interval includes chance."
+        reason = "The interval includes chance" if aucs[best].known else "One seed gives no interval; chance"
+        return f"Inconclusive: {best} has the highest AUC, {highest}. {reason}: {null}."
     beyond = [label for label in aucs if aucs[label].above(chance)]
     others = [label for label in aucs if label not in beyond]
-    answer = f"Yes: {best} separates {modules}, {measured}."
+    answer = f"Yes: {best} separates {modules}, AUC {highest}; chance: {null}."
     if others:
         answer += f" Tables with an AUC above chance: {len(beyond)} of {len(aucs)}; {others[0]} is not among them"
         answer += f" ({with_interval(aucs[others[0]])})."
