@@ -29,7 +29,9 @@ print(float((out - 1).abs().max()))
 
 
 def main() -> int:
-    chosen = begin(options("Time of the first use of posenc, next to the import of torch alone.", 9, of="the comparison"))
+    chosen = begin(
+        options("Time of the first use of posenc, next to the import of torch alone.", 9, of="the comparison")
+    )
     gate()
     found = compare(chosen.rounds)
     verdict = met(found["ratio"] <= AIM)

@@ -158,7 +158,7 @@ def test_claims_are_measured_and_a_wrong_one_is_named() -> None:
             self.claims = replace(self.claims, learned=True)
 
     found = {claim.name: claim for claim in claims_measured(Boast)}
-    assert found["learned"].says == "yes"
+    assert found["learned"].claimed == "yes"
     assert "claims learned=True" in found["learned"].trouble
     assert not found["translation"].trouble
 
