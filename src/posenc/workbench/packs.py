@@ -225,7 +225,8 @@ def _write(store: Store, folder: Path, study: str, preset: str, runs: Sequence[S
         while not data or (len(data) > FILE_BYTES and take > 1):
             take = take if not data else max(1, int(take * 0.9 * FILE_BYTES / len(data)))
             data = lzma.compress(b"\n".join([head, *left[:take]]) + b"\n", preset=9)
-        path = folder / (f"{study}-{preset}{'' if number == 1 else f'-{number}'}{ENDING}")
+        label = preset.replace("/", "_")
+        path = folder / (f"{study}-{label}{'' if number == 1 else f'-{number}'}{ENDING}")
         write_whole(path, data)
         yield path
         left, number = left[take:], number + 1

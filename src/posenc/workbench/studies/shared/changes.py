@@ -391,5 +391,4 @@ def _replaced(value: Any, changes: Mapping[Path, Any]) -> Any:
         return {**value, **new}
     if isinstance(value, msgspec.Struct):
         return msgspec.structs.replace(value, **new)
-    is_dataclass = dataclasses.is_dataclass(value) and not isinstance(value, type)
-    return dataclasses.replace(value, **new) if is_dataclass else value._replace(**new)
+    return value._replace(**new) if hasattr(value, "_replace") else dataclasses.replace(value, **new)
