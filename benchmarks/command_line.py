@@ -73,8 +73,9 @@ def compare(rounds: int) -> dict[str, dict[str, Any]]:
 def check(command: str, code: int, part: str) -> None:
     """Raise ValueError unless a command exits with a code, prints a part, and loads no torch."""
     done = subprocess.run(words_of(command), capture_output=True, text=True, check=False)
-    if done.returncode != code or part not in done.stdout + done.stderr:
-        raise ValueError(f"{command} exited with {done.returncode} and printed {(done.stdout + done.stderr)[-300:]!r}")
+    text = " ".join((done.stdout + done.stderr).split())  # Lines may be wrapped anywhere.
+    if done.returncode != code or part not in text:
+        raise ValueError(f"{command} exited with {done.returncode} and printed {text[-300:]!r}")
     words = command.split()[1:]
     program = (
         "import sys; from posenc.cli import main\ntry: main(sys.argv[1:])\nfinally: assert 'torch' not in sys.modules"
