@@ -79,14 +79,15 @@ def test_a_public_name_of_the_workbench_is_defined_in_the_module_of_the_table():
                 assert (value.__module__, value.__name__) == (f"posenc.workbench.{module}", name)
 
 
-def test_a_name_of_the_workbench_is_no_module_of_the_same_name():
-    """Importing a submodule would replace the public name by the module."""
+def test_report_alone_is_a_name_and_a_module_of_the_workbench():
     modules = {module.name for module in pkgutil.iter_modules(workbench.__path__)}
-    assert modules & set(workbench.__all__) == set(workbench.MODULES)
+    assert modules & set(workbench.__all__) == {*workbench.MODULES, "report"}
 
 
-def test_the_names_of_later_functions_are_free():
-    assert {"run", "results", "report"} & set(workbench.__all__) == set()
+@pytest.mark.parametrize("first", ["import posenc.workbench.report.page", "from posenc.workbench.report import page"])
+def test_importing_the_module_report_does_not_hide_the_function(first):
+    run(f"{first}; from posenc.workbench import report; assert report.__module__ == 'posenc.workbench.commands'")
+    run(f"from posenc.workbench import report; {first}; import posenc.workbench as w; assert w.report is report")
 
 
 def test_the_workbench_loads_torch_at_the_first_use():
@@ -129,3 +130,8 @@ def test_every_form_of_import_names_the_new_place(monkeypatch, statement):
 def test_a_moved_module_as_an_attribute_names_its_new_place():
     with pytest.raises(AttributeError, match=r"^posenc\.store is now posenc\.workbench\.store$"):
         _ = posenc.store
+
+
+def test_the_first_use_of_the_catalogue_may_be_on_the_meta_device():
+    meta = "import torch; from posenc.schemes import catalogue\nwith torch.device('meta'): found = catalogue()\n"
+    run(meta + "for scheme in found.values():\n  for options in scheme.examples: scheme(**options)")

@@ -9,6 +9,8 @@ import importlib
 import inspect
 import pkgutil
 
+import torch
+
 from posenc.scheme import Scheme
 
 
@@ -16,7 +18,8 @@ def catalogue() -> dict[str, type[Scheme]]:
     """All schemes of the package by class name, in alphabetical order."""
     found: dict[str, type[Scheme]] = {}
     for file in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{file.name}")
+        with torch.device("cpu"):  # a caller may build on the meta device, and modules hold tensors of their examples
+            module = importlib.import_module(f"{__name__}.{file.name}")
         found.update(schemes_in(module))
     return dict(sorted(found.items()))
 
