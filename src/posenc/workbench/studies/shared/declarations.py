@@ -30,13 +30,15 @@ Needs = Mapping[str, Sequence[str]]
 class Preset:
     """Scale of a study. A study may subclass it with sizes of its own.
 
+    The class attribute ``aliases`` maps the dotted path of a field that another setting decides to the name of that
+    setting.
+
     Attributes:
         about: The models that it trains, and the time that they take.
         scale: The same as a phrase for the page.
         seeds: Seeds of every variant.
         panels: Names of the panels that it draws by default.
         asks: True to ask for confirmation before it starts, because it is long.
-        aliases: Dotted path of a field that another setting decides, to the name of that setting.
 
     Example:
         >>> from posenc.workbench import Preset
