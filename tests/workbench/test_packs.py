@@ -144,6 +144,16 @@ def test_a_pack_merged_into_its_own_store_changes_nothing(tmp_path: Path) -> Non
     assert store.weights(spec(1).identity)["w"].tolist() == [1.0, 1.0]
 
 
+def test_a_pack_holds_no_path_of_a_machine(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    command = "posenc run toy photos/cat.jpg --data /home/me/data --out='/tmp/my runs/' --set lr=1/3"
+    store.finish(spec(), result(), TIMING, ORIGIN | {"command": command})
+    (file,) = pack(store, tmp_path / "packs")
+    (packed,) = read(file)[1]
+    expected = "posenc run toy photos/cat.jpg --data data '--out=my runs' --set lr=1/3"
+    assert packed.provenance == ORIGIN | {"command": expected}
+
+
 def test_one_study_or_preset_is_packed_alone(tmp_path: Path) -> None:
     store = stored(tmp_path / "a", spec(0), spec(0, study="other"), spec(1, preset="standard"))
     assert [path.name for path in pack(store, tmp_path, study="other")] == ["other-quick.pack"]

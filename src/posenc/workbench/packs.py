@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import lzma
 import math
+import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
@@ -55,7 +56,7 @@ class PackedRun(msgspec.Struct, frozen=True, kw_only=True):
         spec: Specification of the run.
         labels: Labels under which it is stored.
         timing: Seconds, device and the like.
-        provenance: Command, commit, versions and machine.
+        provenance: Command, commit, versions and machine. An absolute path in the command keeps its last part.
         metrics: Metrics by name; None for nan.
         curves: Tables of columns; each holds consecutive points of a curve that have the same columns.
         arrays: Name to dtype, shape and content in base64.
@@ -187,6 +188,26 @@ def merge(store: Store, source: Path) -> MergeCounts:
     return merged
 
 
+def _portable(provenance: Row) -> Row:
+    """Provenance without the paths of one machine: an absolute path in the command keeps its last part."""
+    command = provenance.get("command")
+    if not isinstance(command, str):
+        return provenance
+    try:
+        words = shlex.split(command)
+    except ValueError:  # quotes that do not match
+        words = command.split()
+    return {**provenance, "command": shlex.join(map(_last_part, words))}
+
+
+def _last_part(word: str) -> str:
+    """A word of a command, with ``/a/b/c`` replaced by ``c``, also after ``=``."""
+    flag, equals, value = word.partition("=")
+    if word.startswith("/"):
+        return Path(word).name
+    return f"{flag}={Path(value).name}" if equals and value.startswith("/") else word
+
+
 def read(path: Path) -> tuple[Header, list[PackedRun]]:
     """Read a pack.
 
@@ -245,7 +266,7 @@ def _packed(store: Store, stored: Stored) -> PackedRun:
         spec=stored.spec,
         labels=msgspec.convert(store.labels_of(stored), list[Labels]),
         timing=stored.timing,
-        provenance=stored.provenance,
+        provenance=_portable(stored.provenance),
         metrics={name: _json(value) for name, value in stored.metrics.items()},
         curves=[{name: [_json(point[name]) for point in some] for name in names} for names, some in tables],
         arrays=small,

@@ -1,6 +1,7 @@
 """Changes of settings by a request: names, types, choices, values that follow, refusals, pages and stored runs."""
 
 import dataclasses
+import sys
 from pathlib import Path
 
 import msgspec
@@ -229,6 +230,21 @@ def test_a_report_of_other_changes_names_those_of_the_store(study, tmp_path):
     assert "It holds results of quick epochs=2." in str(error.value)
     with pytest.raises(ValueError, match="posenc run nmar --preset quick --set epochs=3 --out"):
         study.stored(Request(preset="quick", changes={"epochs": 3}), store)
+
+
+def test_a_report_of_another_preset_names_that_of_the_store(study, tmp_path):
+    store = Store(tmp_path)
+    executed(study, store)
+    with pytest.raises(ValueError, match=r"It holds results of --preset quick\. Make them: posenc run nmar"):
+        study.stored(Request(preset="standard"), store)
+
+
+def test_the_footer_names_the_data_that_the_stored_command_named(study, tmp_path, monkeypatch):
+    _, _, without = executed(study, Store(tmp_path / "a"))
+    assert "--data" not in without.read_text()
+    monkeypatch.setattr(sys, "argv", ["posenc", "run", "nmar", "--data", "somewhere"])
+    _, _, page = executed(study, Store(tmp_path / "b"))
+    assert "posenc run nmar --preset quick --data DIR." in page.read_text()
 
 
 def test_a_dry_run_lists_runs_finished_runs_and_the_estimate(study, tmp_path):

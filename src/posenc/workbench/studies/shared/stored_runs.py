@@ -38,7 +38,7 @@ def find(study: Study, request: Request, store: Store) -> list[RunSpec]:
     if not every:
         raise ValueError(
             f"{store.root} holds no results of {study.name} {_options(study, request)}. "
-            f"{_other_changes(study, request, store)}"
+            f"{_other_results(study, request, store)}"
             f"Make them: posenc run {study.name} {_options(study, request)} --out {store.root}"
         )
     runs = _about(study, request, store, every)
@@ -117,8 +117,14 @@ def _options(study: Study, request: Request) -> str:
     return " ".join((f"--preset {request.preset}", *changes.options(study.presets, request)))
 
 
-def _other_changes(study: Study, request: Request, store: Store) -> str:
-    """Sentence on the stored runs of the same preset with other changes; empty without such runs."""
-    stored = {spec.preset for spec in store.specs() if spec.study == study.name}
-    others = sorted(label for label in stored if label.split(" ")[0] == request.preset)
-    return f"It holds results of {'; '.join(others)}. " if others else ""
+def _other_results(study: Study, request: Request, store: Store) -> str:
+    """Sentence on what the store holds of the study instead; empty if it holds nothing.
+
+    The results of the same preset with other changes come first, then those of other presets.
+    """
+    stored = sorted({spec.preset for spec in store.specs() if spec.study == study.name})
+    same = [label for label in stored if label.split(" ")[0] == request.preset]
+    if same:
+        return f"It holds results of {'; '.join(same)}. "
+    plain = [label for label in stored if label in study.presets]
+    return f"It holds results of --preset {' and --preset '.join(plain)}. " if plain else ""

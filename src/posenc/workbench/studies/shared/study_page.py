@@ -100,6 +100,7 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
         panels.append(claims_table(claims, data.rows, title="Published claims at this scale"))
     panels.append(_provenance(study, data, names, failures))
     asked = "".join(f" {option}" for option in changes.options(study.presets, request))
+    asked += " --data DIR" if _read_real_data(data) else ""
     asked += f" --panels {' '.join(names)}" if request.panels else ""
     subject = subject_of(study, store, specs)
     return render_page(
@@ -111,6 +112,12 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
             "is in the store beside this page: posenc results."
         ),
     )
+
+
+def _read_real_data(data: PageData) -> bool:
+    """True if a run of the page was started with ``--data``, as its stored command says."""
+    identities = dict.fromkeys(spec.identity for spec in data.done)
+    return any("--data" in str(data.store.read(each).provenance.get("command")).split() for each in identities)
 
 
 def subject_of(study: Study, store: Store, specs: Sequence[RunSpec]) -> str:
