@@ -1,4 +1,4 @@
-# `make run` sets everything up and does the main job; `make test` sets everything up and passes the tests.
+# `make run` sets everything up and does the main job; `make test` sets everything up and passes the default tests.
 PYTHON ?= python3
 VENV ?= .venv
 TORCH_INDEX ?=
@@ -7,27 +7,46 @@ PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 SHAPED = posenc.positions,posenc.frequencies,posenc.scheme,posenc.schemes,posenc.kernels,posenc.attention,posenc.models,posenc.workbench.training,posenc.measure,posenc.contract
 CPU_TORCH = $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX),)
 
-.PHONY: help run test bench dist clean
+PYTEST = $(VENV)/bin/pytest -n 2 --dist worksteal
+HOOK = --jaxtyping-packages=$(SHAPED),typechecker.beartype
+SINCE ?= HEAD
+
+.PHONY: help run quick test test-all test-coverage test-shapes test-rest checks bench dist clean
 
 .DEFAULT_GOAL := run
 
 help:  ## list these targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | sort
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | sort | expand -t 16
 
 # Six of the eleven encodings of the preset quick, which show its large differences in three minutes on two cores.
 run: $(VENV)/.run  ## set up, train six encodings on Latin squares, print the address of a live page
 	$(VENV)/bin/posenc run latin-squares --panels accuracy --schemes 2d-fixed 1d-fixed learned-0.2 learned-2 rope nope
 
-# The shape hook and torch.compile do not go together, so the tests marked `compile` run in a second process.
-test: $(VENV)/.test  ## set up, pass the tests
+quick: $(VENV)/.test  ## check what a change touches: make quick, or make quick SINCE=main
+	$(VENV)/bin/python tools/quick.py --since $(SINCE)
+
+test: checks  ## set up, pass the default tests: at most 6 minutes on two cores
+	$(PYTEST) -m "not full"
+
+test-all: checks test-coverage test-shapes test-rest  ## set up, pass every test: at most 25 minutes on two cores
+
+# The shape hook and torch.compile do not go together; the tests marked `bare` gain nothing from it.
+test-coverage: $(VENV)/.test  ## the default tests; they must cover 90 % of the lines of src
+	$(PYTEST) -m "not full" --cov --cov-report=term:skip-covered --cov-fail-under=90
+
+test-shapes: $(VENV)/.test  ## every test that the run-time check of shapes and types reaches, with that check
+	$(PYTEST) -m "not compile and not bare" $(HOOK)
+
+test-rest: $(VENV)/.test  ## the tests that neither of the two ran
+	$(PYTEST) -m "full and (compile or bare)"
+
+checks: $(VENV)/.test  ## lint, types, generated files
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/pydoclint --quiet src/posenc
 	$(VENV)/bin/pyright --pythonpath $(VENV)/bin/python
 	$(VENV)/bin/python tools/stub.py --check
 	$(VENV)/bin/python tools/index.py --check
-	$(VENV)/bin/pytest -n 2 -m "not compile" --jaxtyping-packages=$(SHAPED),typechecker.beartype
-	$(VENV)/bin/pytest -n 2 -m compile
 
 bench: $(VENV)/.test  ## time the encoder against torch's layers
 	$(VENV)/bin/python benchmarks/encoder.py

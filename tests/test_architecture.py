@@ -17,6 +17,8 @@ import pytest
 
 from posenc.schemes import catalogue
 
+pytestmark = pytest.mark.bare
+
 ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
 MODULES = {

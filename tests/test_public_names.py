@@ -13,6 +13,8 @@ import posenc
 from posenc import moved, workbench
 from posenc.schemes import catalogue
 
+pytestmark = pytest.mark.bare
+
 
 def run(code: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -8,6 +8,8 @@ from types import ModuleType
 
 import pytest
 
+pytestmark = pytest.mark.bare
+
 TOOL = Path(__file__).parents[1] / "tools" / "stub.py"
 
 

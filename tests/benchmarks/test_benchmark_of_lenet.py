@@ -16,6 +16,7 @@ def lenet(monkeypatch):
     return importlib.import_module("lenet")
 
 
+@pytest.mark.full
 def test_figures_are_printed_and_written_with_where_they_come_from(lenet, monkeypatch, tmp_path, capsys):
     out = tmp_path / "lenet.json"
     monkeypatch.setattr("command.refusal", lambda force: "")

@@ -59,6 +59,7 @@ def test_figures_are_printed_and_written(presets, monkeypatch, tmp_path, capsys)
     assert written["nmar"]["aim_minutes"] == 2
 
 
+@pytest.mark.full
 def test_what_fails_is_not_timed_and_what_was_done_is_not_either(presets, tmp_path):
     with pytest.raises(ValueError, match=r"posenc run nmarr failed: .*nmar"):
         presets.posenc("run", "nmarr")

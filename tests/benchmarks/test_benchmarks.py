@@ -137,6 +137,7 @@ def test_an_import_is_timed_in_a_fresh_process_and_not_if_it_does_not_work(monke
 # on a GPU; here on the CPU, with a small model ---------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_the_population_benchmark_checks_times_and_writes(tmp_path, capsys):
     population = load("gpu/population")
     out = tmp_path / "results" / "population.json"

@@ -326,7 +326,7 @@ def trained(tmp_path_factory) -> tuple[Path, str]:
     return out, printed.read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.bare
 def test_a_run_prints_the_page_last_and_does_nothing_twice(said, trained):
     out, printed = trained
     page = out / "pages" / "latin-squares-quick.html"
@@ -340,7 +340,7 @@ def test_a_run_prints_the_page_last_and_does_nothing_twice(said, trained):
     assert {path: path.stat().st_mtime_ns for path in (out / "units").rglob("*")} == before
 
 
-@pytest.mark.slow
+@pytest.mark.bare
 def test_report_writes_the_page_again(said, trained):
     out, _ = trained
     page = out / "pages" / "latin-squares-quick.html"
@@ -352,7 +352,7 @@ def test_report_writes_the_page_again(said, trained):
     assert "holds no results of latin-squares --preset paper. Make them: posenc run latin-squares --preset paper" in err
 
 
-@pytest.mark.slow
+@pytest.mark.bare
 def test_results_in_every_format(said, trained, tmp_path):
     out, _ = trained
     status, text, _ = said("results", "--format", "csv", "--out", out)
@@ -383,7 +383,7 @@ def test_results_in_every_format(said, trained, tmp_path):
     assert count == [(len(rows), "nope")]
 
 
-@pytest.mark.slow
+@pytest.mark.bare
 def test_results_of_another_study_are_none(said, trained):
     out, _ = trained
     assert said("results", "--preset", "paper", "--out", out)[:2] == (

@@ -14,6 +14,8 @@ from posenc.cli import index, index_of_source
 from posenc.schemes import catalogue
 from posenc.workbench import studies
 
+pytestmark = pytest.mark.bare
+
 ROOT = Path(__file__).parents[2]
 COMMANDS = [
     (0, "--help"),

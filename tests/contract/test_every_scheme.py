@@ -1,4 +1,7 @@
-"""The contract on every example of every scheme that the package has; both are found by walking."""
+"""The contract on every example of every scheme that the package has; both are found by walking.
+
+`make test` checks the first example of each scheme, `make test-all` every one.
+"""
 
 import pytest
 
@@ -7,19 +10,21 @@ from posenc.contract.case import Case
 from posenc.schemes import catalogue
 
 CASES = [Case(kind, options) for kind in catalogue().values() for options in kind.examples]
+FIRST = [next(case for case in CASES if case.kind is kind) for kind in catalogue().values()]
+TIERS = [pytest.param(case, id=str(case), marks=() if case in FIRST else pytest.mark.full) for case in CASES]
 QUICK = checks()
 COMPILING = [check for check in checks(compiling=True) if check not in QUICK]
 
 
 @pytest.mark.parametrize("check", QUICK, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", TIERS)
 def test_contract(case, check):
     assert run(check, case).trouble == ""
 
 
 @pytest.mark.compile
 @pytest.mark.parametrize("check", COMPILING, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", TIERS)
 def test_contract_compiled(case, check):
     assert run(check, case).trouble == ""
 

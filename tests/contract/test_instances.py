@@ -77,6 +77,8 @@ OTHERS = {
 INSTANCES = [pytest.param(name, options, id=f"{name}-{n}") for name in OTHERS for n, options in enumerate(OTHERS[name])]
 
 
+@pytest.mark.bare
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "options"), INSTANCES)
 def test_an_instance_of_other_heads_widths_and_axes_passes(name, options):
     report = check(catalogue()[name](**options))

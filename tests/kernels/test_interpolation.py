@@ -208,6 +208,7 @@ def test_half_precision_rounds_rows_and_not_weights():
 # derivatives -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("interp", ["linear", "smoothstep"])
 @pytest.mark.parametrize("features", [1, 2])
 def test_first_and_second_derivatives_by_finite_differences(features, interp):

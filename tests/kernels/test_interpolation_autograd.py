@@ -84,6 +84,7 @@ def test_half_precision_keeps_nothing_but_its_inputs_either(dtype):
     assert float(close) < 0.02
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("interp", ["linear", "smoothstep"])
 def test_the_backward_pass_is_the_same_over_runs_of_points_and_threads(interp, monkeypatch):
     monkeypatch.setattr(interpolation, "RUN", 1 << 12)

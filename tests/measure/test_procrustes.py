@@ -93,6 +93,7 @@ def test_an_alignment_s_other_columns() -> None:
     assert set(alignment(p, q)) == set(found) - {"distance_initial", "disparity_initial", "relative"}
 
 
+@pytest.mark.full
 def test_the_null_is_what_random_tables_of_that_norm_give() -> None:
     q = sin2d()
     p = 0.5 * normal(16, DIM, seed=99)

@@ -87,6 +87,7 @@ def fitting(case: Case, heads: int) -> EncoderConfig | None:
     return config
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", list(catalogue()))
 def test_the_maps_of_every_scheme_give_its_logits(name) -> None:
     kind, tried = catalogue()[name], 0

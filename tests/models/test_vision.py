@@ -287,6 +287,7 @@ def test_half_precision():
     torch.testing.assert_close(model.bfloat16()(x.bfloat16()).float(), near.float(), atol=0.05, rtol=0.1)
 
 
+@pytest.mark.full
 @pytest.mark.compile
 @pytest.mark.parametrize(("config", "text"), [(small(), "GridPE"), (micro(), "AxialRoPE")])
 def test_it_compiles_whole(config, text):

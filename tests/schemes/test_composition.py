@@ -103,6 +103,7 @@ def test_maps_follow_one_another_and_heads_come_back_in_reverse():
     assert log == ["q1", "q2", "k1", "k2", "v1", "v2", "o2", "o1"]
 
 
+@pytest.mark.full
 def test_other_sums_pass_the_contract():
     for scheme in (
         Sum([PEG(12, axes=1), RoPE(12)]),
@@ -118,6 +119,7 @@ def test_other_sums_pass_the_contract():
         assert report.ok, report
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "scheme",
     [

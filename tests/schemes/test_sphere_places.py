@@ -210,6 +210,8 @@ def test_bad_scales_are_refused(kind):
             kind(**options)
 
 
+@pytest.mark.bare
+@pytest.mark.full
 def test_the_contract_holds_at_degree_50():
     """The explicit sum of Legendre's functions would lose all its digits there."""
     report = check(SphericalHarmonics(50, condon_shortley=True), family="definition")

@@ -69,12 +69,14 @@ def test_todays_plan_holds_the_stored_run(study: str, tmp_path: Path) -> None:
     assert_planned(study, tmp_path, data=None)
 
 
-@pytest.mark.slow
+@pytest.mark.bare
+@pytest.mark.full
 def test_todays_plan_of_a_scene_holds_the_stored_run(tmp_path: Path) -> None:
     assert_planned("scene", tmp_path, data=None)  # renders its images
 
 
-@pytest.mark.slow
+@pytest.mark.bare
+@pytest.mark.full
 @pytest.mark.parametrize("study", ["gridpe", "image-fit", "language", "permuted", "sc-pe", "shape-fit"])
 def test_todays_plan_holds_the_stored_run_of_real_data(study: str, tmp_path: Path, data_folder: Path) -> None:
     assert_planned(study, tmp_path, data=data_folder)

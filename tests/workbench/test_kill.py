@@ -85,7 +85,8 @@ def test_execute_waits_for_the_owner_and_takes_over_when_it_is_gone(tmp_path: Pa
     assert store.finished(spec.identity)
 
 
-@pytest.mark.slow
+@pytest.mark.bare
+@pytest.mark.full
 def test_two_runs_share_a_store(tmp_path: Path, undisturbed: Store) -> None:
     with (
         toy_process(tmp_path, "--runs", "4", "--pause", "0") as first,
@@ -97,7 +98,7 @@ def test_two_runs_share_a_store(tmp_path: Path, undisturbed: Store) -> None:
     assert_same(Store(tmp_path), undisturbed)
 
 
-@pytest.mark.slow
+@pytest.mark.bare
 def test_kill_nine_at_random_moments(tmp_path: Path) -> None:
     """Whatever is finished stays, nothing is done twice, the end is what an undisturbed run gives."""
     options = ("--runs", "5", "--pause", "0.003")
@@ -125,7 +126,8 @@ def test_kill_nine_at_random_moments(tmp_path: Path) -> None:
     assert_same(Store(root), reference)
 
 
-@pytest.mark.slow
+@pytest.mark.bare
+@pytest.mark.full
 def test_results_are_readable_while_a_run_writes_and_orphans_end(tmp_path: Path) -> None:
     with toy_process(tmp_path, "--runs", "30", "--pause", "0.001", "--steps", "40") as process:
         counts = set()
@@ -141,7 +143,8 @@ def test_results_are_readable_while_a_run_writes_and_orphans_end(tmp_path: Path)
     assert len(counts) == 4
 
 
-@pytest.mark.slow
+@pytest.mark.bare
+@pytest.mark.full
 def test_control_c_says_how_to_continue(tmp_path: Path) -> None:
     with toy_process(tmp_path, "--procedure", "hang", "--runs", "2") as process:
         wait_until(lambda: len(begun(tmp_path)) == 2, "both runs have begun")

@@ -68,6 +68,7 @@ def test_as_many_run_beside_each_other_as_fit(tmp_path, monkeypatch, photo):
     assert image_fit.STUDY.processes_that_fit([], 6) == 6
 
 
+@pytest.mark.full
 @pytest.mark.skipif(cores() < 2, reason="one core executes one run anyway")
 def test_a_run_says_where_memory_leaves_a_core_idle(tmp_path, monkeypatch, photo, capsys):
     small = dataclasses.replace(presets.PRESETS["quick"], limit=presets.Limit(steps=2), parameters=6000)

@@ -41,6 +41,8 @@ def test_runs_are_done_once_and_then_skipped(tmp_path: Path, undisturbed: Store)
     assert_same(store, undisturbed)
 
 
+@pytest.mark.bare
+@pytest.mark.full
 def test_fresh_processes_give_the_same_bytes(tmp_path: Path, undisturbed: Store) -> None:
     store, out = Store(tmp_path), io.StringIO()
     report = run(toys(4), store, Local(2), stream=out)
@@ -95,6 +97,7 @@ def test_a_failing_run_says_why_and_does_not_stop_the_others(tmp_path: Path) -> 
     assert sentences[0] in out.getvalue().splitlines()[-3]
 
 
+@pytest.mark.bare
 def test_a_process_that_dies_costs_its_run_alone(tmp_path: Path) -> None:
     report = run([*toys(1, "die"), *toys(2)], Store(tmp_path), Local(1), emit=lambda event: None)
     assert [(spec.entry, sentence[:33]) for spec, sentence in report.failed] == [

@@ -15,7 +15,7 @@ from posenc.workbench.report.live_status import LiveStatus, insert_status
 from posenc.workbench.report.page import Panel, Table, Text, render_page, write_text
 
 playwright = pytest.importorskip("playwright.sync_api")
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.bare]
 
 PATIENCE = 60_000  # milliseconds until a test gives up on the browser; no result depends on it
 COMMAND = """

@@ -125,6 +125,7 @@ def test_an_image_is_fitted_and_shown(quick, photo, tmp_path):
     assert all(live_page.snapshot_path(store.root, spec.identity).exists() for spec in specs)  # also when all are done
 
 
+@pytest.mark.full
 def test_of_several_photographs_the_first_is_shown_in_full(quick, tmp_path, monkeypatch):
     several = dataclasses.replace(quick, photographs=3, held_out_photographs=6, seeds=(0,))
     monkeypatch.setitem(presets.PRESETS, "quick", several)
@@ -204,6 +205,7 @@ def test_rows_that_cannot_open_their_levels_are_refused(quick, photo, tmp_path):
         STUDY.plan(request, store)
 
 
+@pytest.mark.full
 def test_of_a_large_picture_a_part_is_scored_and_waves_stay_small(tmp_path, monkeypatch):
     y, x = np.mgrid[0:4000, 0:5000]
     path = tmp_path / "large.png"

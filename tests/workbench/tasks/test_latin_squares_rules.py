@@ -120,6 +120,7 @@ def test_authors_classes_agree_with_their_definition(fewest, most):
     assert min(np.bincount(expected, minlength=4)) > 50
 
 
+@pytest.mark.full
 def test_entailment_classes_agree_with_filling_the_lines():
     cells = random_cells(2000, seed=2, fewest=3, most=10)
     expected = [entailment_by_enumeration(row) for row in cells]

@@ -232,7 +232,8 @@ def run_long(folder):
     train(own, LONG, seed=3, workdir=folder, checkpoint_seconds=1e6, checkpoint_steps=5)
 
 
-@pytest.mark.slow
+@pytest.mark.bare
+@pytest.mark.full
 def test_kill_nine_costs_at_most_the_steps_between_two_checkpoints(tmp_path):
     here = Path(__file__)
     (tmp_path / "begun").write_text("0")

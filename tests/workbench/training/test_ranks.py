@@ -45,7 +45,7 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, str]:
     return Store(folder), said
 
 
-@pytest.mark.slow
+@pytest.mark.bare
 def test_two_processes_have_the_losses_of_one(together: tuple[Store, str], tmp_path: Path) -> None:
     alone, store = Store(tmp_path), together[0]
     run([spec("train")], alone, InProcess(), emit=lambda event: None)
@@ -58,7 +58,7 @@ def test_two_processes_have_the_losses_of_one(together: tuple[Store, str], tmp_p
     assert "processes" not in theirs.timing
 
 
-@pytest.mark.slow
+@pytest.mark.bare
 def test_a_failure_in_one_process_is_reported_and_the_next_run_starts(together: tuple[Store, str]) -> None:
     store, said = together
     assert "2 done, 0 done before, 1 FAILED." in said
@@ -66,7 +66,8 @@ def test_a_failure_in_one_process_is_reported_and_the_next_run_starts(together: 
     assert {each.variant for each in store.specs()} == {"train", "dropout"}
 
 
-@pytest.mark.slow
+@pytest.mark.bare
+@pytest.mark.full
 def test_a_process_that_dies_ends_the_run_and_costs_a_few_steps(together: tuple[Store, str], tmp_path: Path) -> None:
     status, said = two_processes(tmp_path, "dies")
     assert status != 0
