@@ -25,7 +25,8 @@ def blocks(language: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("code", [pytest.param(code, id=where) for where, code in blocks("python")])
-def test_a_block_runs(code: str, tmp_path: Path) -> None:
+def test_a_block_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # a block may write files
     if "from transformers import" in code:  # what posenc adapts it does not need
         pytest.importorskip("transformers")
     path = tmp_path / "readme_block.py"

@@ -37,6 +37,7 @@ def document() -> str:
             for row in _rows_of_pack(path):
                 if _cell(row) not in cells:  # A model that was trained twice counts once, as on the stored page.
                     rows[row["preset"]].append(row)
+                    cells.add(_cell(row))
         scales = {preset: _distinct(rows[preset]) for preset in study.presets if preset in rows}
         if study.claims and scales:  # Otherwise nothing is claimed or nothing is stored.
             scope = f": {study.scope}" if study.scope else "."
@@ -47,7 +48,7 @@ def document() -> str:
 
 
 def _cell(row: Row) -> tuple[object, ...]:
-    return tuple(row[name] for name in ("preset", "setting", "scheme", "seed"))
+    return tuple(row[name] for name in ("preset", "setting", "scheme", "seed", "metric"))
 
 
 def _rows_of_pack(path: Path) -> list[Row]:
