@@ -349,7 +349,8 @@ def test_report_writes_the_page_again(said, trained):
     assert page.is_file()
     status, _, err = said("report", "latin-squares", "--preset", "paper", "--out", out)
     assert status == 2
-    assert "holds no results of latin-squares --preset paper. Make them: posenc run latin-squares --preset paper" in err
+    assert "holds no results of latin-squares --preset paper. It holds results of --preset quick. " in err
+    assert f"Make them: posenc run latin-squares --preset paper --out {out}" in err
 
 
 @pytest.mark.bare
