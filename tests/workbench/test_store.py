@@ -142,7 +142,8 @@ def test_tables(tmp_path: Path) -> None:
         spec(0, study="other"),
     )
     rows = store.results()
-    assert list(rows[0]) == ["study", "preset", "setting", "scheme", "seed", "metric", "value", "unit"]
+    columns = ["study", "preset", "setting", "scheme", "seed", "metric", "value", "unit", "data", "digest"]
+    assert list(rows[0]) == columns
     assert rows == sorted(rows, key=lambda row: [row[n] for n in ("study", "preset", "scheme", "seed", "metric")])
     assert len(rows) == 8
     assert {row["study"] for row in store.results(study="latin")} == {"latin"}
@@ -320,7 +321,8 @@ def test_parquet_and_duckdb_read_the_same_rows(tmp_path: Path) -> None:
     names = "study, preset, setting, scheme, seed, metric, value, unit"
     exported = duckdb.sql(f"select {names} from '{tmp_path}/table.parquet'").fetchall()
     queried = duckdb.sql(f"select {names} from '{store.root}/units/*/metrics.jsonl' order by seed, metric").fetchall()
-    expected = [tuple(None if v != v else v for v in row.values()) for row in store.results()]
+    rows = ([row[name] for name in names.split(", ")] for row in store.results())
+    expected = [tuple(None if v != v else v for v in values) for values in rows]
     assert exported == queried == expected
 
 

@@ -108,7 +108,7 @@ def run(
 
 def report(
     study: StudyName,
-    source: Annotated[Positional[Path | None], arg(metavar="FILE")] = None,
+    file: Annotated[Positional[Path | None], arg(metavar="FILE")] = None,
     preset: PresetName = "quick",
     panels: Panels = None,
     schemes: Variants = None,
@@ -116,6 +116,7 @@ def report(
     figures: Annotated[Path | None, arg(metavar="DIR")] = None,
     format: Literal["pdf", "svg", "png"] = "pdf",
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
+    source: Annotated[str | None, arg(metavar="NAME|PATH")] = None,
     out: Path = Path("runs"),
 ) -> int:
     """Write the page of a study from stored results, without training.
@@ -128,9 +129,11 @@ def report(
 
     posenc report latin-squares --figures figures --format pdf
 
+    posenc report language --source docs-1f00c4
+
     Args:
         study: Name of the study, such as latin-squares.
-        source: The file or folder that the study was run on, if it takes one.
+        file: The file or folder that the study was run on, as --source.
         preset: Preset of the results.
         panels: Figures and tables of the page by name, or all. Default: those of the preset.
         schemes: Variants to show. Default: all stored ones.
@@ -138,6 +141,7 @@ def report(
         figures: Also write each figure to a file of its own in this folder, in the width of a paper's column.
         format: File format of the figures: pdf, svg or png. Fonts are embedded.
         data: Folder of real data. Default: $POSENC_DATA.
+        source: Data of the page, where the store has several: name, NAME-DIGEST, or path of the file or folder.
         out: The store.
     """
     from posenc.workbench import commands, studies
@@ -146,8 +150,9 @@ def report(
     commands.refuse_missing_packages(*commands.PAGE_PACKAGES)
     definition, store = studies.find(study), Store(out, create=False)
     selection: dict[str, Any] = {"panels": panels, "schemes": schemes, "changes": changes_by_name(changes)}
-    request = studies.Request(preset=preset, data=_data(data), source=source, **selection)
-    commands.refuse_source(definition, source)
+    if file is not None and source is not None:
+        raise ValueError(f"the data of the page are named twice, {file} and --source {source}. Name them once.")
+    request = studies.Request(preset=preset, data=_data(data), about=source or str(file or ""), **selection)
     result = commands.report_request(definition, request, store)
     if figures is not None:
         print(f"{len(result.save_figures(figures, format))} figures in {figures}.")
@@ -188,13 +193,14 @@ def results(
     study: str | None = None,
     preset: str | None = None,
     format: Literal["table", "csv", "parquet", "latex"] = "table",  # The flag is --format.
+    source: Annotated[str | None, arg(metavar="NAME|PATH")] = None,
     out: Path = Path("runs"),
     to: Path | None = None,
 ) -> int:
     """Print or export the results of a store, one row per run and metric.
 
     Columns: study, preset, setting (the condition), scheme (the variant), seed, metric, value, unit (identity of the
-    run).
+    run), data (their name), digest (of their contents). Runs on different data are never averaged.
 
     For example:
 
@@ -208,27 +214,40 @@ def results(
         study: Only results of this study.
         preset: Only results of this preset.
         format: table for the terminal; csv, parquet or latex for programs and papers.
+        source: Only results about these data: name, NAME-DIGEST, or path of the file or folder.
         out: The store.
         to: File to write instead of printing.
     """
+    from posenc.workbench import commands
     from posenc.workbench.store import Store
 
     if to is not None and format == "table":
         raise ValueError(f"a table is for the terminal. Name the format of {to}: --format csv, parquet or latex.")
     store = Store(out, create=False)
+    rows = commands.result_rows(store, study, preset, source or "")
     if format == "table":
-        _table(store.results(study, preset))
+        _table(rows)
+        _print_records(store)
         return 0
+    if format == "parquet" and to is None:
+        raise ValueError("parquet is a binary file. Name it: posenc results --format parquet --to results.parquet")
     if to is not None:
-        store.export(to, format, study, preset)
+        store.write_rows(rows, to, format)
         print(to)
         return 0
-    if format == "parquet":
-        raise ValueError("parquet is a binary file. Name it: posenc results --format parquet --to results.parquet")
     from posenc.workbench.export import encode
 
-    sys.stdout.write(encode(store.results(study, preset), format).decode())
+    sys.stdout.write(encode(rows, format).decode())
     return 0
+
+
+def _print_records(store: Any) -> None:
+    """List the data of a store's runs."""
+    from posenc.workbench.report.data_panel import describe
+    from posenc.workbench.studies.shared import page_records
+
+    for record in page_records.records_of(store, store.specs()):
+        print(f"--source {record.label}   {describe(record)}")
 
 
 def _data(folder_option: Path | None) -> Path | None:
@@ -246,17 +265,21 @@ def _table(rows: list[dict[str, Any]]) -> None:
 
     from rich.table import Column, Table
 
+    from posenc.workbench.dataset_record import label_of
+
     if not rows:
         print("The store has no finished run of that study and preset.")
         return
     groups: dict[tuple[str, ...], dict[str, list[float]]] = {}
     for row in rows:
         copy = row["unit"].partition(".")[2]
-        labels = (row["study"], row["preset"], row["setting"], row["scheme"] + (f" (copy {copy})" if copy else ""))
+        scheme = row["scheme"] + (f" (copy {copy})" if copy else "")
+        labels = (row["study"], row["preset"], label_of(row), row["setting"], scheme)
         groups.setdefault(labels, {}).setdefault(row["metric"], []).append(row["value"])
     metrics = [m for m in ("accuracy_ood", "accuracy_iid", "accuracy_train") if any(m in g for g in groups.values())]
     metrics = metrics or sorted({m for g in groups.values() for m in g})[:4]
-    titles = ("study", "preset", "condition", "scheme", "seeds", *(f"{metric} ± SD" for metric in metrics))
+    titles = ("study", "preset", "data", "condition", "scheme", "seeds", *(f"{metric} ± SD" for metric in metrics))
+    groups = dict(sorted(groups.items(), key=lambda group: group[0][:3]))  # variants of one data set stand together
     table = Table(*(Column(title, overflow="fold") for title in titles), box=None)
     for labels, by_metric in groups.items():
         cells = []

@@ -17,6 +17,7 @@ from typing import Any
 
 EXPORTS = {
     "commands": ("report", "results", "run"),
+    "dataset_record": ("DatasetRecord", "Part"),
     "executors.batched": ("BatchedExecutor",),
     "executors.processes": ("InProcess", "Local"),
     "identity": ("SettingsError",),

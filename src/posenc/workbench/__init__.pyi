@@ -7,6 +7,8 @@ from posenc.workbench import training as training
 from posenc.workbench.commands import report as report
 from posenc.workbench.commands import results as results
 from posenc.workbench.commands import run as run
+from posenc.workbench.dataset_record import DatasetRecord as DatasetRecord
+from posenc.workbench.dataset_record import Part as Part
 from posenc.workbench.executors.batched import BatchedExecutor as BatchedExecutor
 from posenc.workbench.executors.processes import InProcess as InProcess
 from posenc.workbench.executors.processes import Local as Local
@@ -68,6 +70,7 @@ __all__ = [
     "ConsentError",
     "Cost",
     "CostEstimate",
+    "DatasetRecord",
     "Event",
     "ExecutionReport",
     "Executor",
@@ -81,6 +84,7 @@ __all__ = [
     "PageData",
     "Panel",
     "PanelSpec",
+    "Part",
     "Plateau",
     "Prediction",
     "Preset",

@@ -20,6 +20,7 @@ from posenc.workbench.report.live_page import LivePage
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
+from posenc.workbench.studies.shared import page_records, stored_runs
 from posenc.workbench.studies.shared.study import Study
 from posenc.workbench.study_result import ResultTable, StudyResult
 from posenc.workbench.training.distributed import ProcessGroup
@@ -111,7 +112,8 @@ def report(
 
     Args:
         study: Name of the study, such as "latin-squares".
-        source: The file or folder that the study was run on, if it takes one.
+        source: The data that the page is about: the file or folder that the study was run on, or its name in the
+            store, such as "docs" or "docs-1f00c4". Default: the only data of the store.
         preset: Preset of the results.
         panels: Names of figures and tables of the page. Default: those of the preset.
         schemes: Variants to show, by name. Default: all stored ones.
@@ -133,17 +135,25 @@ def report(
         ValueError: there is no preset 'fast'. The presets of latin-squares are quick, standard, paper.
     """
     definition = studies.find(study)
-    names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
-    request = _request(definition, preset, **names, changes=dict(changes or {}))
+    names: dict[str, Any] = {"source": None, "panels": panels, "schemes": schemes, "data": data}
+    about = "" if source is None else str(source)
+    request = _request(definition, preset, **names, about=about, changes=dict(changes or {}))
     return report_request(definition, request, Store(out, create=False))
 
 
-def results(study: str | None = None, preset: str | None = None, *, out: str | Path = "runs") -> ResultTable:
+def results(
+    study: str | None = None,
+    preset: str | None = None,
+    *,
+    source: str | Path | None = None,
+    out: str | Path = "runs",
+) -> ResultTable:
     """Read the results of a store, as ``posenc results`` does.
 
     Args:
         study: Only results of this study. Default: all.
         preset: Only results of this preset. Default: all.
+        source: Only results about these data: name, NAME-DIGEST6 or path. Default: all.
         out: The store.
 
     Returns:
@@ -151,6 +161,7 @@ def results(study: str | None = None, preset: str | None = None, *, out: str | P
 
     Raises:
         StoreError: The folder is not a store.
+        ValueError: The store has no results about the data.
 
     Example:
         >>> import tempfile
@@ -161,7 +172,34 @@ def results(study: str | None = None, preset: str | None = None, *, out: str | P
         >>> [(row["scheme"], row["value"]) for row in results(out=store.root)]
         [('rope', 0.5)]
     """
-    return ResultTable(Store(out, create=False).results(study, preset))
+    store = Store(out, create=False)
+    return ResultTable(result_rows(store, study, preset, "" if source is None else str(source)))
+
+
+def result_rows(store: Store, study: str | None, preset: str | None, source: str) -> list[dict[str, Any]]:
+    """Rows of the results of a store.
+
+    Args:
+        store: The store.
+        study: Only this study; None for all.
+        preset: Only this preset; None for all.
+        source: Only results about these data: name, NAME-DIGEST6 or path; "" for all.
+
+    Returns:
+        The rows.
+
+    Raises:
+        ValueError: The store has no results about the data, or several data sets have the name.
+    """
+    rows = store.results(study, preset)
+    if not source:
+        return rows
+    records = page_records.records_of(store, store.specs())
+    digest = page_records.named_by(store, records, source)
+    if not digest:
+        known = ", ".join(dict.fromkeys(record.label for record in records))
+        raise ValueError(f"{store.root} holds no results about {source}. It holds results about {known or 'no data'}.")
+    return [row for row in rows if row["digest"] == digest]
 
 
 def _request(
@@ -338,6 +376,7 @@ def report_request(study: Study, request: Request, store: Store) -> StudyResult:
     Raises:
         ValueError: The store has no run of the request; the message names the command that makes them.
     """
+    request = stored_runs.subject(study, request, store)
     specs = _shown(study.stored(request, store), request, store)
     status = measure(study, request, store, specs)
     verdict, path = study.verdict(request, store, specs), study.page(request, store, specs, {})

@@ -12,6 +12,8 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from posenc.workbench.dataset_record import label_of
+
 Row = dict[str, Any]
 Format = Literal["csv", "parquet", "latex"]
 COLUMNS = {
@@ -23,6 +25,8 @@ COLUMNS = {
     "metric": "VARCHAR",
     "value": "DOUBLE",
     "unit": "VARCHAR",
+    "data": "VARCHAR",
+    "digest": "VARCHAR",
 }
 
 
@@ -76,25 +80,28 @@ def as_parquet(rows: Sequence[Row]) -> bytes:
 def as_latex(rows: Sequence[Row]) -> str:
     r"""Encode rows as a LaTeX table (booktabs): one line per scheme, one column per metric, mean \pm SD over seeds.
 
-    Rows of several studies, presets or conditions become one block each.
+    Rows of several studies, presets, conditions or data sets become one block each.
     """
     metrics = sorted({row["metric"] for row in rows})
-    names = ("study", "preset", "setting")
-    blocks = list(dict.fromkeys(tuple(row[name] for name in names) for row in rows))
+    blocks = list(dict.fromkeys(map(_block, rows)))
     width = len(metrics) + 2
     lines = [rf"\begin{{tabular}}{{l{'r' * (width - 1)}}}", r"\toprule"]
     lines += [" & ".join(["scheme", *map(_escape, metrics), "seeds"]) + r" \\"]
     for block in blocks:
         lines.append(r"\midrule")
         if len(blocks) > 1:
-            title = ", ".join(dict.fromkeys(map(_escape, block)))
+            title = ", ".join(dict.fromkeys(map(_escape, filter(None, block))))
             lines.append(rf"\multicolumn{{{width}}}{{l}}{{\emph{{{title}}}}} \\")
-        inside = [row for row in rows if tuple(row[name] for name in names) == block]
+        inside = [row for row in rows if _block(row) == block]
         for scheme in dict.fromkeys(row["scheme"] for row in inside):
             own = [row for row in inside if row["scheme"] == scheme]
             cells = [_mean([row["value"] for row in own if row["metric"] == metric]) for metric in metrics]
             lines.append(" & ".join([_escape(scheme), *cells, str(len({row["seed"] for row in own}))]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def _block(row: Row) -> tuple[str, ...]:
+    return (row["study"], row["preset"], row["setting"], label_of(row))
 
 
 def _mean(values: Sequence[float]) -> str:

@@ -121,5 +121,5 @@ FROZEN_DEFAULTS: Mapping[str, Any] = {
 ALWAYS_WRITTEN = frozenset({"row.config.channels", "row.config.placement"})
 """Paths whose default differs between two model classes. Their value always counts."""
 
-OUTSIDE = frozenset({"device", "trained_as", "pictures.name", "data.pictures.name"})
-"""Settings for the device or for names of data. They do not decide a result."""
+OUTSIDE = frozenset({"dataset", "device", "trained_as", "pictures.name", "data.pictures.name"})
+"""Settings for the device, for names of data, or for the record of data. They do not decide a result."""

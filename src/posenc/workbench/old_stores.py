@@ -16,6 +16,7 @@ import msgspec
 
 from posenc.workbench.identity import canonical
 from posenc.workbench.runs import RunSpec
+from posenc.workbench.stored_records import SETTING
 from posenc.workbench.training.checkpoint import write_whole
 
 FORMAT = 1
@@ -82,7 +83,8 @@ def old_key(spec: RunSpec) -> str | None:
     if entry is None or spec.version != 1 or spec.parents:
         return None
     label = spec.variant if spec.condition == "main" else f"{spec.variant}, {spec.condition}"
-    decides = [spec.study, label, spec.seed, entry, canonical(spec.settings, "settings")]
+    settings = {name: value for name, value in spec.settings.items() if name != SETTING}
+    decides = [spec.study, label, spec.seed, entry, canonical(settings, "settings")]
     return hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()[:OLD_DIGITS]
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from posenc.version import __version__
+from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.runs import Row, RunResult, RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.stored import LABELS, WEIGHTS, Labels, Stored, StoreError
@@ -61,6 +62,7 @@ class PackedRun(msgspec.Struct, frozen=True, kw_only=True):
         curves: Tables of columns; each holds consecutive points of a curve that have the same columns.
         arrays: Name to dtype, shape and content in base64.
         left_out: Name of each array or file that is not in the pack, and the reason.
+        record: Record of the data of the run; None for a run without one, and in packs of earlier versions.
     """
 
     spec: RunSpec
@@ -71,6 +73,7 @@ class PackedRun(msgspec.Struct, frozen=True, kw_only=True):
     curves: list[dict[str, list[Any]]]
     arrays: dict[str, tuple[str, list[int], str]]
     left_out: dict[str, str]
+    record: DatasetRecord | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for a run that could not be merged."""
@@ -183,7 +186,11 @@ def merge(store: Store, source: Path) -> MergeCounts:
         read(file)  # so that a damaged pack is refused before any pack is merged
     merged = MergeCounts()
     for file in files:
-        more = _merge(store, [(_Unpacked(run), run.labels) for run in read(file)[1]])
+        runs = read(file)[1]
+        for record in {run.record.key: run.record for run in runs if run.record is not None}.values():
+            if store.records.get(record.key) is None:
+                store.records.add(record)
+        more = _merge(store, [(_Unpacked(run), run.labels) for run in runs])
         merged = MergeCounts(merged.new + more.new, merged.same + more.same, merged.different + more.different)
     return merged
 
@@ -271,6 +278,7 @@ def _packed(store: Store, stored: Stored) -> PackedRun:
         curves=[{name: [_json(point[name]) for point in some] for name in names} for names, some in tables],
         arrays=small,
         left_out=left_out,
+        record=store.record_of(stored.spec),
     )
 
 

@@ -7,6 +7,7 @@
     units/ID/arrays.safetensors     e.g. right or wrong for every puzzle
     units/ID/weights.safetensors    the trained model; absent in runs that came from a pack
     labels/ID.jsonl                 further labels (preset, condition, variant) of the run
+    data/record-KEY.json            record of the data of runs (``posenc.workbench.stored_records``)
     aliases.json                    keys of the first layout and their identities (``posenc.workbench.old_stores``)
     work/ID/  locks/  journal/  partial/     unfinished runs; may be deleted while nothing runs
 
@@ -32,9 +33,11 @@ import msgspec
 
 from posenc.version import __version__
 from posenc.workbench import provenance
+from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.old_stores import identities_of, old_key, old_keys, read_aliases, upgraded, write_aliases
 from posenc.workbench.runs import Row, RunResult, RunSpec
 from posenc.workbench.stored import ARRAYS, WEIGHTS, Labels, Record, Stored, StoreError
+from posenc.workbench.stored_records import StoredRecords
 from posenc.workbench.training.checkpoint import sync_folder, write_whole
 
 if TYPE_CHECKING:
@@ -382,9 +385,9 @@ class Store:
             specs: The runs; unfinished ones are left out.
 
         Returns:
-            Rows with the labels and the columns "metric", "value" and "unit" (the identity), sorted by the labels.
+            Rows with the columns of ``results``, sorted by the labels.
         """
-        return [row for stored, labels in self._stored_of(specs) for row in stored.rows(labels)]
+        return [row | self._data(stored) for stored, labels in self._stored_of(specs) for row in stored.rows(labels)]
 
     def curve_rows_of(self, specs: Iterable[RunSpec]) -> list[Row]:
         """Return one row per run and point of a learning curve, under the labels of the specifications.
@@ -408,10 +411,29 @@ class Store:
             keys: Only the runs with these identities; None for all.
 
         Returns:
-            Rows with the columns "study", "preset", "setting", "scheme", "seed", "metric", "value" and "unit" (the
-            identity), sorted by the labels, the identity and the metric. The order of execution has no influence.
+            Rows with the columns "study", "preset", "setting", "scheme", "seed", "metric", "value", "unit" (the
+            identity), "data" (the name of the data) and "digest" (of their contents), sorted by the labels, the
+            identity and the metric. The order of execution has no influence.
         """
-        return [row for stored, labels in self._stored(study, preset, keys) for row in stored.rows(labels)]
+        chosen = self._stored(study, preset, keys)
+        return [row | self._data(stored) for stored, labels in chosen for row in stored.rows(labels)]
+
+    @cached_property
+    def records(self) -> StoredRecords:
+        """Records of the data of the runs."""
+        return StoredRecords(self.root)
+
+    def record_of(self, spec: RunSpec) -> DatasetRecord | None:
+        """Return the record of the data of a run; of a measuring run, that of the runs that it measures.
+
+        Args:
+            spec: The run. The stored run of its identity comes first: it names the data that it was trained on.
+
+        Returns:
+            The record; None for a run without one.
+        """
+        stored = next(self._copies(spec.identity), None)
+        return (stored and self._record_named_by(stored.spec)) or self._record_named_by(spec)
 
     def curves(
         self, study: str | None = None, preset: str | None = None, keys: Collection[str] | None = None
@@ -470,9 +492,21 @@ class Store:
             StoreError: No such run is finished, or the file cannot be written.
             ValueError: The format is unknown, or DuckDB is not installed.
         """
+        self.write_rows(self.results(study, preset, keys), path, format)
+
+    def write_rows(self, rows: list[Row], path: Path | str, format: Literal["csv", "parquet", "latex"]) -> None:
+        """Write some rows of ``results`` to a file atomically.
+
+        Args:
+            rows: The rows.
+            path: The file.
+            format: "csv"; "parquet", which needs DuckDB; or "latex", a table of means and standard deviations.
+
+        Raises:
+            StoreError: There are no rows, or the file cannot be written.
+        """
         from posenc.workbench.export import encode
 
-        rows = self.results(study, preset, keys)
         if not rows:
             raise StoreError(f"There is nothing to export: {self.root} has no finished run of that study and preset.")
         data = encode(rows, format)
@@ -575,6 +609,16 @@ class Store:
         except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
             return None
         return record if whole else None
+
+    def _data(self, stored: Stored) -> Row:
+        """Columns of a row on the data of its run; empty for a run without a record."""
+        record = self._record_named_by(stored.spec)
+        return {"data": record.name, "digest": record.digest} if record else {"data": "", "digest": ""}
+
+    def _record_named_by(self, spec: RunSpec) -> DatasetRecord | None:
+        """Record that a run names, or that a run names whose result it reads."""
+        parents = (parent.spec for key in spec.parents.values() for parent in self._copies(key))
+        return self.records.of(spec.settings) or next(filter(None, map(self._record_named_by, parents)), None)
 
     def _folder(self, *names: str) -> Path:
         folder = self.root.joinpath(*names)

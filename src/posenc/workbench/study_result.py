@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from posenc.workbench.dataset_record import label_of
 from posenc.workbench.report.figure_export import FigureFormat, export_figures, named_figures, standalone_svg
 from posenc.workbench.report.page import Figure
 from posenc.workbench.runs import RunSpec
@@ -29,7 +30,8 @@ class ResultTable:
 
     Attributes:
         rows: Rows with the columns "study", "preset", "setting" (the condition), "scheme" (the variant), "seed",
-            "metric", "value" and "unit" (the identity of the run).
+            "metric", "value", "unit" (the identity of the run), "data" (the name of the data) and "digest" (of their
+            contents).
 
     Example:
         >>> from posenc.workbench import ResultTable
@@ -81,12 +83,13 @@ class ResultTable:
         return _import("pyarrow").Table.from_pylist(list(self.rows))
 
     def _repr_html_(self) -> str:
-        """HTML table of mean and standard deviation over seeds: one row per variant, the first metrics as columns."""
+        """HTML table of mean and standard deviation over seeds: one row per data set, condition and variant."""
         metrics = list(dict.fromkeys(row["metric"] for row in self.rows))[:SHOWN_METRICS]
-        cells: dict[tuple[str, str], dict[str, list[float]]] = {}
+        cells: dict[tuple[str, ...], dict[str, list[float]]] = {}
         for row in self.rows:
-            cells.setdefault((row["setting"], row["scheme"]), {}).setdefault(row["metric"], []).append(row["value"])
-        head = "".join(f"<th>{escape(name)}</th>" for name in ("condition", "scheme", *metrics))
+            labels = (label_of(row), row["setting"], row["scheme"])
+            cells.setdefault(labels, {}).setdefault(row["metric"], []).append(row["value"])
+        head = "".join(f"<th>{escape(name)}</th>" for name in ("data", "condition", "scheme", *metrics))
         body = "".join(
             "<tr>"
             + "".join(f"<td>{escape(label)}</td>" for label in labels)

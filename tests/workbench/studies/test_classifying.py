@@ -16,7 +16,7 @@ from posenc.models.vit import LITERAL
 from posenc.scheme_text import parse
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
-from posenc.workbench.studies.shared import classification, image_data
+from posenc.workbench.studies.shared import classification, image_data, page_records
 from posenc.workbench.studies.shared.classification import Classifier, LeNetSpec, TransformerSpec
 from posenc.workbench.studies.shared.image_sizes import accuracy_at
 from posenc.workbench.tasks.images import Augmentation, score
@@ -80,15 +80,19 @@ def test_what_could_not_be_read_is_said_again_by_the_store(tmp_path, class_folde
     (class_folders / "class 0" / "torn.png").write_bytes(b"")
     with pytest.warns(UserWarning, match="does not decode"):
         torn = image_data.record_images(tmp_path, class_folders, None, size=32, images=None)
-    whole = msgspec.structs.replace(torn, digest="unknown")
+    settings = {"pictures": msgspec.to_builtins(torn), "dataset": image_data.dataset_key(tmp_path, torn)}
     specs = [
-        classification.TRAIN.spec(
-            study="x", preset="quick", variant="row", seed=seed, settings=msgspec.to_builtins({"pictures": p})
-        )
-        for seed, p in enumerate((torn, torn, whole))
+        classification.TRAIN.spec(study="x", preset="quick", variant="row", seed=seed, settings=settings)
+        for seed in range(2)
     ]
     sentence = "1 image of own does not decode and was left out: class 0/torn.png."
-    assert image_data.data_remarks(Store(tmp_path), specs)[-1:] == (sentence,)
+    described, *lacking = page_records.sentences(Store(tmp_path), specs)
+    assert lacking == [sentence]
+    assert described.startswith("Data: own (images, digest ")
+    assert described.endswith(
+        "Training: 36 images. Test: 9 images. 3 classes. Size: 32 x 32 pixels. Channels: 3. "
+        "Shape: the middle square, without the ends of the longer side. Transparency: laid on white."
+    )
 
 
 # a unit --------------------------------------------------------------------------------------------------------------

@@ -281,7 +281,8 @@ def test_a_report_without_a_folder_is_about_the_folder_of_the_runs(tmp_path, cla
     stored = STUDY.stored(unnamed, store)
     assert {each.identity for each in stored} == {each.identity for each in specs}
     assert STUDY.page(unnamed, store, stored, {}) == page
-    assert page.name == "gridpe-quick-own.html"
+    (record,) = {store.record_of(each).digest for each in specs}
+    assert page.name == f"gridpe-quick-own-{record[:6]}.html"
     assert page.read_text() == text
     assert "posenc run gridpe own --preset quick" in text
 

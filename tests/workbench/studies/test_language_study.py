@@ -110,7 +110,9 @@ def test_a_page_shows_the_only_text_and_refuses_to_mix_two(
     alone = STUDY.stored(studies.Request(preset="quick"), store)
     assert {spec.identity for spec in alone} == {spec.identity for spec in specs}, "runs of recall tasks have no text"
     run(studies.Request(**options, source=other), store)
-    with pytest.raises(ValueError, match=r"several data sets: .* posenc report language FILE"):
+    with pytest.raises(
+        ValueError, match=r"several data sets. Name the one .*: --source my_text-\w{6}, --source other-"
+    ):
         STUDY.stored(studies.Request(preset="quick"), store)
     assert {spec.identity for spec in STUDY.stored(studies.Request(**options, source=own_text), store)} == {
         spec.identity for spec in specs
@@ -313,7 +315,7 @@ def test_a_short_text_has_a_shorter_longest_context_and_a_shorter_one_is_refused
     multiples = {}
     for size in (20 * 17, 20 * 24, 20 * 40, 20 * 400):
         path.write_text("ab" * (size // 2))
-        multiples[size // 20] = store_text(tmp_path / "runs", path, window=8, max_multiple=16).max_multiple
+        multiples[size // 20] = store_text(tmp_path / "runs", path, window=8, max_multiple=16)[0].max_multiple
     assert multiples == {17: 1, 24: 2, 40: 4, 400: 16}
     path.write_text("ab" * 160)
     with pytest.raises(ValueError, match=r"16 are held out for testing; at least 17 are needed"):

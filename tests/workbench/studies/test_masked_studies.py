@@ -134,7 +134,7 @@ def test_permuted_images_from_plan_to_page(tmp_path, monkeypatch, fashion):
         "chance",
         "Prediction error on held-out images",
         "Learning curves: neighbor recall",
-        f"Data: {images.description}.",
+        f"training: {images.train} images; test: {images.test} images",
     ):
         assert text in html
     with pytest.raises(ValueError, match="relative"):
@@ -169,7 +169,7 @@ def test_recordings_from_a_file_to_page_and_places(tmp_path, monkeypatch, file):
                  "Agreement of learned tables with the given modules", "valley 2", "positions.csv",
                  "Modules detected in learned tables", "Dendrogram of channels: "):  # fmt: skip
         assert text in html
-    (beside,) = (tmp_path / "runs" / "pages").glob(f"masked-quick-{file.stem}-positions.csv")
+    (beside,) = (tmp_path / "runs" / "pages").glob(f"masked-quick-{file.stem}-*-positions.csv")
     with beside.open() as places:
         lines = list(csv.DictReader(places))
     assert list(lines[0]) == ["scheme", "seed", "channel", "module", "x", "y", "z"]
@@ -208,7 +208,8 @@ def test_a_report_without_the_file_is_about_the_users_recordings_and_makes_no_da
     specs = run(study, request, store)
     file.unlink()
     before = files_of(store.root / "data")
-    assert (store.root / "data" / "sources.jsonl") in before
+    record = store.record_of(specs[0])
+    assert (store.root / "data" / f"record-{record.key}.json") in before
     refused()
     for panels in ([], ["--panels", "errors"]):
         with pytest.raises(SystemExit) as ended:
@@ -218,10 +219,11 @@ def test_a_report_without_the_file_is_about_the_users_recordings_and_makes_no_da
     assert {spec.identity for spec in study.stored(studies.Request(preset="quick"), store)} == {
         spec.identity for spec in specs
     }
-    for name in ("masked-quick-own.html", "masked-quick-own-errors.html"):
+    for name in (f"masked-quick-{record.label}.html", f"masked-quick-{record.label}-errors.html"):
         html = (store.root / "pages" / name).read_text()
         assert "imulated" not in html
-        assert "Data: own.npz. 12 channels, 3 training recordings with 360 time points, 2 test recordings" in html
+        assert "training: 3 recordings, 360 time points; test: 2 recordings" in html
+        assert "channels: 12; given: modules and coordinates; split: by subject" in html
         assert "posenc run masked own.npz --preset quick" in html
         assert "if these are known. Data: own.npz. Scale: " in html
 
@@ -234,14 +236,17 @@ def test_a_report_of_simulated_recordings_says_so_and_simulates_nothing(tmp_path
     refused()
     again = studies.Request(preset="quick")
     html = page(study, again, store, study.stored(again, store))
-    assert "Data: simulated recordings (no file was given). 12 channels" in html
+    assert "The recordings are simulated, because no file was given." in html
+    assert "networks.A: 5; networks.B: 4" in html
     assert "posenc run masked --preset quick" in html
     # A record of an earlier version does not say so itself, but the store has noted what was simulated.
     (record,) = (store.root / "data").glob("recordings-*/about.json")
     plain = msgspec.json.decode(record.read_bytes())
     del plain["simulated"]
     record.write_bytes(msgspec.json.encode(plain))
-    assert "Data: simulated recordings" in page(study, again, store, study.stored(again, store))
+    for described in (store.root / "data").glob("record-*.json"):
+        described.unlink()
+    assert "The recordings are simulated" in page(study, again, Store(store.root), study.stored(again, store))
 
 
 def test_a_page_without_the_record_of_its_recordings_says_what_is_missing(tmp_path, monkeypatch, file):
@@ -251,7 +256,7 @@ def test_a_page_without_the_record_of_its_recordings_says_what_is_missing(tmp_pa
     specs = run(study, request, store)
     shutil.rmtree(stored_recordings.folder_of(store.root, specs[0].settings["data"]["recordings"]))
     html = page(study, request, store, specs)
-    assert "The store lacks their record, so channels are numbered and modules are unknown." in html
+    assert "The store lacks the recordings, so channels are numbered and modules are unknown." in html
     assert "channel 12" in html
 
 

@@ -26,7 +26,7 @@ from posenc.workbench.studies.sc_pe import (
     variants,
 )
 from posenc.workbench.studies.sc_pe.claims import CLAIMS
-from posenc.workbench.studies.shared import planning
+from posenc.workbench.studies.shared import page_records, planning
 from posenc.workbench.studies.shared.classification import Classifier
 from posenc.workbench.studies.shared.image_data import ImageRecord
 
@@ -229,7 +229,8 @@ def test_a_folder_of_ones_own(tmp_path, class_folders, small):
     path = STUDY.page(request, store, STUDY.stored(studies.Request(preset="quick"), store), {})
     report = STUDY.page(studies.Request(preset="quick"), store, specs, {})
     assert report == path  # a report without FOLDER is about the folder of the runs
-    assert report.name == "sc-pe-quick-own.html"
+    (digest,) = {record.digest for record in page_records.records_of(store, specs)}
+    assert report.name == f"sc-pe-quick-own-{digest[:6]}.html"
     assert report.read_text() == page
     assert "posenc run sc-pe own --preset quick" in page
 

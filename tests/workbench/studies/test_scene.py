@@ -52,7 +52,7 @@ def test_the_quick_plan_is_seven_variants_by_three_seeds_of_about_equal_size(tmp
     assert {spec.variant for spec in specs} == set(variants.VARIANTS)
     assert len({spec.identity for spec in specs}) == len(specs) == 21
     assert [spec.identity for spec in planned(tmp_path)] == [spec.identity for spec in specs]
-    assert len(list((tmp_path / "data").iterdir())) == 1
+    assert len(list((tmp_path / "data").glob("scene-*"))) == 1
     sizes = {}
     for spec in specs[::3]:
         with torch.device("meta"):
@@ -86,7 +86,7 @@ def test_the_standard_plan_has_sigma_on_the_torus_runs_without_directions_or_hig
     assert variants.FOURIER in variants.BY_SIGMA
     matte = {spec.condition for spec in specs if spec.settings["scene"].get("shine") == 0}
     assert matte == {"torus without highlights", "torus without highlights or directions"}
-    assert len(list((tmp_path / "data").iterdir())) == 2
+    assert len(list((tmp_path / "data").glob("scene-*"))) == 2
 
 
 @pytest.mark.parametrize(("finest", "highest"), [(128, 32), (8, 8)])
@@ -110,8 +110,11 @@ def test_a_page_is_drawn_again_without_what_it_is_of(tmp_path, tiny):
     spot = STUDY.plan(studies.Request(preset="quick", data=data, **wanted), store)
     assert runner.run(spot, store, runner.InProcess(), stream=io.StringIO()).exit_code == 0
     for elsewhere in (data, None):  # A page knows what the store holds, not what data is at hand.
-        stored = STUDY.stored(studies.Request(preset="quick", data=elsewhere), store)
-        assert {spec.condition for spec in stored} == {"ring", "spot", "torus"}
+        with pytest.raises(ValueError, match=r"several data sets. .*: --source ring-\w{6}, --source spot-\w{6}"):
+            STUDY.stored(studies.Request(preset="quick", data=elsewhere), store)
+        for name in ("ring", "spot"):
+            stored = STUDY.stored(studies.Request(preset="quick", data=elsewhere, about=name), store)
+            assert {spec.condition for spec in stored} == {name, "torus"}
 
 
 def test_a_report_about_panels_shows_the_stored_scene_whatever_is_named(tmp_path, tiny):
@@ -125,9 +128,12 @@ def test_a_report_about_panels_shows_the_stored_scene_whatever_is_named(tmp_path
     stored = STUDY.stored(request, store)
     assert {spec.condition for spec in stored} - {"torus"} == {"ring", "ring without directions"}
     page = STUDY.page(request, store, stored, {})
-    assert page.name == "scene-quick-ring-directions.html"
+    record = store.record_of(specs[0])
+    assert record is not None
+    assert page.name == f"scene-quick-ring-{record.digest[:6]}-directions.html"
     assert "posenc run scene ring --preset quick --panels directions" in page.read_text()
-    assert {STUDY.data_key(spec.settings) for spec in specs if spec.condition == "torus"} == {""}
+    records = [store.record_of(spec) for spec in specs if spec.condition == "torus"]
+    assert all(record and record.kind == "generated" for record in records)
 
 
 def test_views_that_cannot_be_drawn_are_named(tmp_path, tiny):

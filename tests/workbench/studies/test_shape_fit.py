@@ -421,5 +421,5 @@ def test_a_page_shows_the_mesh_that_it_is_asked_about(quick, tmp_path):
     _, more = ran(asked(other, **wanted), tmp_path)
     for path, (spec,) in ((one, specs), (other, more)):
         assert [found.identity for found in STUDY.stored(asked(path), store)] == [spec.identity]
-    with pytest.raises(ValueError, match=r"several data sets: .*b\.ply.* posenc report shape-fit FILE"):
+    with pytest.raises(ValueError, match=r"several data sets. .*: --source b-\w{6}, --source one-\w{6}"):
         STUDY.stored(studies.Request(preset="quick"), store)

@@ -27,6 +27,7 @@ class Request:
         device: PyTorch device of the runs.
         data: Folder of real data.
         source: File or folder of the user that the study reads, if it takes one.
+        about: Name, NAME-DIGEST6, digest or path of the data that a report is about; "" for the only data of the store.
         changes: Name to value, for settings of the preset that differ, such as ``{"epochs": 4}``. A value may be text.
 
     Raises:
@@ -46,6 +47,7 @@ class Request:
     device: str = "cpu"
     data: Path | None = None
     source: Path | None = None
+    about: str = ""
     changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:

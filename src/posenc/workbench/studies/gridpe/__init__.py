@@ -21,7 +21,7 @@ from posenc.workbench.studies.gridpe.presets import PRESETS
 from posenc.workbench.studies.gridpe.remarks import remarks
 from posenc.workbench.studies.gridpe.settings import run_settings
 from posenc.workbench.studies.shared.classification import TRAIN, cost_key, memory_bytes, run_seconds
-from posenc.workbench.studies.shared.study import Cost, Study, settings_key
+from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
     name="gridpe",
@@ -40,7 +40,6 @@ STUDY = Study(
     condition=condition,
     procedure=TRAIN,
     run_settings=run_settings,
-    data_key=settings_key("pictures", "digest"),
     cost=Cost(seconds=run_seconds, memory=memory_bytes, alike=cost_key),
     headline=headline,
     predictions=predictions,

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
-from posenc.workbench.studies.shared.image_data import data_remarks
+from posenc.workbench.studies.shared import page_records
 
 CENTERED_DATA = "fashion-mnist"
 
 
 def remarks(store: Store, specs: Sequence[RunSpec]) -> tuple[str, ...]:
-    """Sentences on the data sets of these runs."""
-    names = {spec.settings["pictures"]["name"] for spec in specs}
-    centered = (
-        "Every image of Fashion-MNIST shows one centered piece of clothing; on photographs the order of the "
-        "variants may differ.",
+    """Sentence on the images of Fashion-MNIST, if runs were trained on them."""
+    if not any(record.name == CENTERED_DATA and not record.own for record in page_records.records_of(store, specs)):
+        return ()
+    return (
+        "Every image of Fashion-MNIST shows one centered piece of clothing; on photographs the order of the variants "
+        "may differ.",
     )
-    return (*data_remarks(store, specs), *(centered if CENTERED_DATA in names else ()))

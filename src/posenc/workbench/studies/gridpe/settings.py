@@ -14,7 +14,7 @@ from posenc.workbench.studies.gridpe.presets import PRESETS, GridPEPreset
 from posenc.workbench.studies.gridpe.variants import variant
 from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
 from posenc.workbench.studies.shared.classification import classification_settings, with_cosine_decay
-from posenc.workbench.studies.shared.image_data import record_images
+from posenc.workbench.studies.shared.image_data import dataset_key, record_images
 
 PHOTOGRAPHS_NAME, PHOTOGRAPHS_FOLDER = "caltech-100", "caltech100"
 FOLDER_SIDE = 32
@@ -40,7 +40,8 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     training = training if training.plateau is not None else with_cosine_decay(training, images)
     training = replace(training, **explicit_fields(PRESETS, request, "recipes", label, "training"))
     model = variant(condition.architecture, variant_label, images, recipe.size, recipe.patch)
-    return classification_settings(model, images, training, recipe.augmentation, request.device)
+    settings = classification_settings(model, images, training, recipe.augmentation, request.device)
+    return settings | {"dataset": dataset_key(store.root, images)}
 
 
 def _source(request: Request, condition: VisionCondition, preset: GridPEPreset) -> str | Path:

@@ -21,7 +21,7 @@ from posenc.workbench.studies.image_fit.execute import TRAIN, cost_group, memory
 from posenc.workbench.studies.image_fit.panels import PANELS
 from posenc.workbench.studies.image_fit.presets import LIMITS, PRESETS
 from posenc.workbench.studies.image_fit.settings import remarks, run_settings
-from posenc.workbench.studies.shared.study import Cost, Study, settings_key
+from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
     name="image-fit",
@@ -38,7 +38,6 @@ STUDY = Study(
     cost=Cost(
         seconds=run_seconds, memory=memory_bytes, alike=cost_group, smaller="Ask for a smaller table or network."
     ),
-    data_key=settings_key("picture"),
     headline=headline,
     predictions=predictions,
     claims=CLAIMS,

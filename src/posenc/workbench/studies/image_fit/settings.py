@@ -18,7 +18,7 @@ from posenc.workbench.studies.image_fit.conditions import HELD_OUT, SHIFT, SHIFT
 from posenc.workbench.studies.image_fit.execute import LARGE
 from posenc.workbench.studies.image_fit.presets import PRESETS, ImagePreset, Limit
 from posenc.workbench.studies.image_fit.scale_selection import SELECTION_PHOTOGRAPHS
-from posenc.workbench.studies.image_fit.stored_image import store_file, store_pixels
+from posenc.workbench.studies.image_fit.stored_image import StoredImage, store_file, store_photograph
 from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
 from posenc.workbench.studies.shared.field_variants import Budget
 from posenc.workbench.tasks import single_image
@@ -34,7 +34,7 @@ def run_settings(request: Request, store: Store, condition: str, variant: str) -
         ValueError: The file is not an image, the image is too small, or the variant cannot be built.
     """
     preset, protocol = changed_preset(PRESETS, request), conditions.protocol_of(condition)
-    image, shape = _stored_image(request, store, condition, preset)
+    image, shape, record = _stored_image(request, store, condition, preset)
     if protocol == HELD_OUT and min(shape[:2]) < 2:
         raise ValueError(
             f"an image of {shape[1]} x {shape[0]} has no odd pixels to hold out. Give a larger one, or leave out the "
@@ -59,6 +59,7 @@ def run_settings(request: Request, store: Store, condition: str, variant: str) -
         "row": msgspec.to_builtins(field),
         "training": replace(training, **explicit_fields(PRESETS, request, "training")).plain,
         "device": request.device,
+        "dataset": record,
     }
 
 
@@ -76,8 +77,8 @@ def _parameters(preset: ImagePreset, protocol: str, variant: str, area: int) -> 
     return round(preset.parameters * max(1.0, area / 512**2))
 
 
-def _stored_image(request: Request, store: Store, condition: str, preset: ImagePreset) -> tuple[str, tuple[int, ...]]:
-    """File name and shape in the store of the user's image or of a photograph."""
+def _stored_image(request: Request, store: Store, condition: str, preset: ImagePreset) -> StoredImage:
+    """The user's image or a photograph, in the store."""
     held_out = conditions.protocol_of(condition) == HELD_OUT
     longest_side = preset.held_out_side if held_out else preset.longest_side
     if request.source is not None:
@@ -87,9 +88,9 @@ def _stored_image(request: Request, store: Store, condition: str, preset: ImageP
             "this study needs an image: posenc run image-fit photo.jpg. Without one it takes the photographs of a "
             "data folder, --data DIR."
         )
-    pixels = single_image.load_photos(request.data, 256 if held_out else 512)[conditions.image_of(condition)]
-    pixels = single_image.downscale(pixels, longest_side) if longest_side else pixels
-    return store_pixels(store.root, pixels), pixels.shape
+    name = conditions.image_of(condition)
+    pixels = single_image.load_photos(request.data, 256 if held_out else 512)[name]
+    return store_photograph(store.root, name, pixels, longest_side)
 
 
 def remarks(store: Store, specs: Sequence[RunSpec]) -> tuple[str, ...]:

@@ -5,17 +5,39 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import NamedTuple
 from uuid import uuid4
 
 import numpy as np
 
+from posenc.workbench.stored_records import StoredRecords
 from posenc.workbench.tasks import single_image
 from posenc.workbench.training.checkpoint import write_whole
 
 
+class StoredImage(NamedTuple):
+    """File name of an image in a store, its shape, and the key of its record."""
+
+    name: str
+    shape: tuple[int, ...]
+    record: str
+
+
+def digest_of_pixels(pixels: np.ndarray) -> str:
+    """Digest of the shape and the pixels of an image."""
+    return hashlib.sha256(str(pixels.shape).encode() + pixels.tobytes()).hexdigest()[:16]
+
+
+def store_photograph(root: Path, name: str, pixels: np.ndarray, longest_side: int | None) -> StoredImage:
+    """Write a photograph of the data folder into a store, downscaled to a longest side if one is given."""
+    smaller = single_image.downscale(pixels, longest_side) if longest_side else pixels
+    described = single_image.image_record(name, digest_of_pixels(pixels), pixels.shape, smaller.shape, own=False)
+    return StoredImage(store_pixels(root, smaller), smaller.shape, StoredRecords(root).add(described))
+
+
 def store_pixels(root: Path, pixels: np.ndarray) -> str:
     """Write an image into a store under the digest of its pixels; return its file name."""
-    digest = hashlib.sha256(str(pixels.shape).encode() + pixels.tobytes()).hexdigest()[:16]
+    digest = digest_of_pixels(pixels)
     path = root / "data" / f"picture-{digest}.npy"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -26,7 +48,7 @@ def store_pixels(root: Path, pixels: np.ndarray) -> str:
     return path.name
 
 
-def store_file(root: Path, source: Path, longest_side: int | None) -> tuple[str, tuple[int, ...]]:
+def store_file(root: Path, source: Path, longest_side: int | None) -> StoredImage:
     """Write the image of a file into a store. A file is decoded once in each size, for all variants.
 
     Args:
@@ -35,7 +57,7 @@ def store_file(root: Path, source: Path, longest_side: int | None) -> tuple[str,
         longest_side: Limit of the longest side in pixels; a larger image is downscaled.
 
     Returns:
-        File name in the store and shape.
+        The stored image.
 
     Raises:
         ValueError: The file is not an image.
@@ -52,15 +74,18 @@ def store_file(root: Path, source: Path, longest_side: int | None) -> tuple[str,
         raise
     record_path = root / "data" / f"source-{digest.hexdigest()[:16]}.json"
     record = json.loads(record_path.read_bytes()) if record_path.exists() else None
-    if record is None or not (root / "data" / record["picture"]).exists():
+    if record is None or "digest" not in record or not (root / "data" / record["picture"]).exists():
         pixels = single_image.read_image(source)
         smaller = single_image.downscale(pixels, longest_side) if longest_side else pixels
         if smaller.shape != pixels.shape:
             (height, width), (low, narrow) = pixels.shape[:2], smaller.shape[:2]
             print(f"{source.name} has {width:,} x {height:,} pixels and is fitted with {narrow:,} x {low:,}.")
         record = {"picture": store_pixels(root, smaller), "shape": smaller.shape}
+        record |= {"digest": digest_of_pixels(pixels), "before": pixels.shape}
         write_whole(record_path, json.dumps(record).encode())
-    return record["picture"], tuple(record["shape"])
+    shape, before = tuple(record["shape"]), tuple(record["before"])
+    described = single_image.image_record(source.name, record["digest"], before, shape, own=True)
+    return StoredImage(record["picture"], shape, StoredRecords(root).add(described, source))
 
 
 def load_pixels(root: Path, name: str) -> np.ndarray:

@@ -21,7 +21,7 @@ from posenc.workbench.studies.language.execute import TRAIN, equal_cost, memory,
 from posenc.workbench.studies.language.panels import PANELS
 from posenc.workbench.studies.language.presets import LIMITS, PRESETS
 from posenc.workbench.studies.language.settings import remarks, run_settings
-from posenc.workbench.studies.shared.study import Cost, Study, settings_key
+from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
     name="language",
@@ -38,7 +38,6 @@ STUDY = Study(
     procedure=TRAIN,
     run_settings=run_settings,
     cost=Cost(seconds=seconds, memory=memory, alike=equal_cost),
-    data_key=settings_key("text", "digest"),
     headline=headline,
     predictions=predictions,
     claims=CLAIMS,

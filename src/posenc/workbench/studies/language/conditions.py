@@ -30,6 +30,7 @@ class RecallCondition(Condition):
     kinds: int
     needles: bool = False
     about: str
+    takes_file: bool = False
 
     def vocabulary(self, scale: RecallScale) -> int:
         """Number of different tokens."""

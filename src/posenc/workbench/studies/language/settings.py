@@ -40,8 +40,10 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
         return _recall_settings(task, preset.recall, variant_label, request.device)
     window = preset.window
     path = text_path(request.source, request.data)
-    text = store_text(store.root, path, window=window, max_multiple=preset.max_multiple)
+    own = request.source is not None
+    text, key = store_text(store.root, path, window=window, max_multiple=preset.max_multiple, own=own)
     settings: dict[str, Any] = {"text": msgspec.to_builtins(text), "window": window, "targets": preset.targets}
+    settings |= {"dataset": key}
     if variant_label in NGRAMS:
         return {**settings, "order": NGRAMS[variant_label]}
     config, longest = preset.model.config(text.vocabulary), text.max_multiple * window

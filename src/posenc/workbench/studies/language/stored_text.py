@@ -9,15 +9,16 @@ import msgspec
 import numpy as np
 import torch
 
+from posenc.workbench.stored_records import StoredRecords
 from posenc.workbench.tasks import text
 from posenc.workbench.training.checkpoint import write_whole
 
 
 class StoredText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Record of a stored text.
+    """Entry "text" of the settings of a run. Field names are stored.
 
     Attributes:
-        digest: Digest of its tokens.
+        digest: Digest of all tokens and of their unit.
         unit: Kind of its tokens: characters or bytes.
         vocabulary: Number of different tokens.
         max_multiple: Longest context that its test split allows, in multiples of the training length.
@@ -46,8 +47,8 @@ def text_path(source: Path | None, data: Path | None) -> Path:
     return text.tinyshakespeare_path(data)
 
 
-def store_text(root: Path, path: Path, *, window: int, max_multiple: int) -> StoredText:
-    """Write a text into the folder of data of a store.
+def store_text(root: Path, path: Path, *, window: int, max_multiple: int, own: bool = True) -> tuple[StoredText, str]:
+    """Write a text and its record into the folder of data of a store.
 
     Args:
         root: Root of the store.
@@ -55,9 +56,10 @@ def store_text(root: Path, path: Path, *, window: int, max_multiple: int) -> Sto
         window: Training length in tokens.
         max_multiple: Longest context in testing, in multiples of the training length. It is halved until the test
             split of the text is long enough.
+        own: True for a file of the user.
 
     Returns:
-        The record of the text.
+        Entry "text" of the settings of the runs, and the key of the record.
 
     Raises:
         ValueError: The file is not a text, or its test split does not hold two windows.
@@ -72,9 +74,12 @@ def store_text(root: Path, path: Path, *, window: int, max_multiple: int) -> Sto
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, msgspec.msgpack.encode([tokenized.unit, "".join(tokenized.vocabulary), tokens]))
-    return StoredText(
+    record = text.text_record(tokenized, digest, name=path.name if own else "tiny-shakespeare", own=own)
+    key = StoredRecords(root).add(record, path)
+    stored = StoredText(
         digest=digest, unit=tokenized.unit, vocabulary=len(tokenized.vocabulary), max_multiple=max_multiple
     )
+    return stored, key
 
 
 def load_text(root: Path, stored: StoredText) -> text.Text:

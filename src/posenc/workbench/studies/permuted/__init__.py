@@ -16,7 +16,7 @@ from posenc.workbench.studies.permuted.claims import CLAIMS, headline, predictio
 from posenc.workbench.studies.permuted.execute import TRAIN, memory_bytes, run_seconds
 from posenc.workbench.studies.permuted.panels import PANELS
 from posenc.workbench.studies.permuted.presets import PRESETS
-from posenc.workbench.studies.permuted.settings import remarks, run_settings
+from posenc.workbench.studies.permuted.settings import run_settings
 from posenc.workbench.studies.shared.hidden_tokens.execute import equal_cost
 from posenc.workbench.studies.shared.study import Cost, Study
 
@@ -36,7 +36,6 @@ STUDY = Study(
     headline=headline,
     predictions=predictions,
     claims=CLAIMS,
-    remarks=remarks,
     limits={
         "quick": (
             "One layer at a high learning rate and a short training, with the values of the study of simulated "

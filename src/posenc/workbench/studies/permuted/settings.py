@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -15,7 +14,7 @@ from posenc.workbench.studies.permuted.presets import PRESETS
 from posenc.workbench.studies.shared.changes import changed_preset
 from posenc.workbench.studies.shared.hidden_tokens.settings import MaskedTask, error_metric, settings_of
 from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, require_fit, variant
-from posenc.workbench.studies.shared.image_data import ImageRecord, record_images
+from posenc.workbench.studies.shared.image_data import ImageRecord, dataset_key, record_images
 from posenc.workbench.tasks.patches import Patches, permute_patches
 
 DATA_SET = "fashion-mnist"
@@ -36,7 +35,8 @@ def run_settings(request: Request, store: Store, condition: str, variant_label: 
         "test": preset.test_images,
         "tokens": patches.values.shape[1],
     }
-    return settings_of(chosen, TASK, preset.model, preset.training, data, request.device)
+    settings = settings_of(chosen, TASK, preset.model, preset.training, data, request.device)
+    return settings | {"dataset": dataset_key(store.root, images)}
 
 
 def images_of(spec: RunSpec) -> ImageRecord:
@@ -48,8 +48,3 @@ def permuted_grid(images: ImageRecord, seed: int) -> Patches:
     """The grid of patches of such images and the permutation of a seed, for one blank image."""
     _, height, width = images.shape
     return permute_patches(torch.zeros(1, height, width, dtype=torch.uint8), seed=seed)
-
-
-def remarks(store: Store, specs: Sequence[RunSpec]) -> tuple[str, ...]:
-    """A sentence on the images of these runs."""
-    return tuple(f"Data: {record.description}." for record in dict.fromkeys(map(images_of, specs)))

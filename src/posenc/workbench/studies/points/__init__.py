@@ -22,7 +22,7 @@ from posenc.workbench.studies.points.execute import TRAIN, memory_bytes, run_sec
 from posenc.workbench.studies.points.panels import PANELS
 from posenc.workbench.studies.points.presets import LIMITS, PRESETS
 from posenc.workbench.studies.points.settings import run_settings
-from posenc.workbench.studies.shared.study import Cost, Study, settings_key
+from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
     name="points",
@@ -40,7 +40,6 @@ STUDY = Study(
     procedure=TRAIN,
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, smaller="Ask for fewer points or a smaller batch."),
-    data_key=settings_key("data"),
     headline=headline,
     predictions=predictions,
     claims=CLAIMS,

@@ -36,6 +36,7 @@ def condition(label: str) -> PointsCondition:
         label=label,
         title=TITLES.get(clouds, clouds) + (" rotated in 3-D" if rotated else ""),
         changes=changes,
+        takes_file=clouds != SPOT,
         clouds=clouds,
         rotation="any" if rotated else "z",
     )

@@ -29,12 +29,16 @@ WARMUP_DIVISOR, EVALUATIONS = 20, 4
 
 
 class CloudData(NamedTuple):
-    """Entry "data" of the settings, number of classes, and number of training and held-out clouds."""
+    """Entry "data" of the settings, number of classes, and number of training and held-out clouds.
+
+    record: Setting with the key of the record of a user's folder; empty for generated clouds.
+    """
 
     settings: dict[str, Any]
     classes: int
     train: int
     test: int
+    record: dict[str, str] = {}  # noqa: RUF012 - never changed
 
 
 def mesh_of_spot(request: Request) -> Path | None:
@@ -64,6 +68,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
         "model": msgspec.to_builtins(config),
         "training": replace(_with_schedule(preset.training, data.train), **explicit).plain,
         "device": request.device,
+        **data.record,
     }
 
 
@@ -88,9 +93,12 @@ def _refuse_variants(request: Request, preset: PointsPreset) -> None:
 def _cloud_data(request: Request, store: Store, chosen: PointsCondition, preset: PointsPreset) -> CloudData:
     points = round(max(POINT_RATIOS) * preset.points)
     if request.source is not None and chosen.clouds != SPOT:
-        data: dict[str, Any] = {"folder": task.folder_digest(request.source), "points": points, "most": preset.meshes}
+        digest = task.folder_digest(request.source, store.root / "data" / "file-digests.json")
+        data: dict[str, Any] = {"folder": digest, "points": points, "most": preset.meshes}
         splits = store_folder(store.root, request.source, data)
-        return CloudData(data, len(splits.train.classes), len(splits.train), len(splits.test))
+        record = task.clouds_record(splits, digest, request.source, per_class=preset.meshes)
+        key = store.records.add(record, request.source)
+        return CloudData(data, len(splits.train.classes), len(splits.train), len(splits.test), {"dataset": key})
     data, classes = {"train": preset.train, "test": preset.test, "points": points}, len(task.SOLIDS)
     if chosen.clouds == SPOT:
         mesh = mesh_of_spot(request)

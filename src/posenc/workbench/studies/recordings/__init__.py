@@ -22,7 +22,7 @@ from posenc.workbench.studies.recordings.panels import PANELS
 from posenc.workbench.studies.recordings.presets import PRESETS
 from posenc.workbench.studies.recordings.settings import remarks, run_settings
 from posenc.workbench.studies.shared.hidden_tokens.execute import equal_cost, memory_bytes
-from posenc.workbench.studies.shared.study import Cost, Study, settings_key
+from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
     name="masked",
@@ -39,7 +39,6 @@ STUDY = Study(
     procedure=TRAIN,
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, alike=equal_cost),
-    data_key=settings_key("data", "recordings"),
     headline=headline,
     predictions=predictions,
     claims=CLAIMS,

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from posenc.workbench.report.number_format import count
+from posenc.workbench.dataset_record import GENERATED, generated
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
@@ -15,12 +15,11 @@ from posenc.workbench.studies.recordings import stored_recordings
 from posenc.workbench.studies.recordings.conditions import condition
 from posenc.workbench.studies.recordings.presets import PRESETS, Simulation
 from posenc.workbench.studies.recordings.stored_recordings import Protocol
-from posenc.workbench.studies.shared import sources
 from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
 from posenc.workbench.studies.shared.hidden_tokens.settings import MaskedTask, settings_of
 from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, require_fit, variant
 from posenc.workbench.tasks import simulated_brain
-from posenc.workbench.tasks.recordings import Recordings, read_recordings
+from posenc.workbench.tasks.recordings import Recordings, contents_of, read_recordings
 
 HELD_OUT, SPLIT_SEED, SIMULATION_SEED = 0.3, 0, 0
 SMALLEST_BATCH = 8
@@ -37,7 +36,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
         ValueError: The recordings cannot be read, or the variant cannot be run.
     """
     preset, rates = changed_preset(PRESETS, request), condition(label)
-    digest = _store_recordings(request, store)
+    digest, key = _store_recordings(request, store)
     tokens = stored_recordings.read_tokens(store.root, digest)
     axes = 1 if tokens.coordinates is None else tokens.coordinates.shape[1]
     chosen = variant_label if variant_label in BASELINES else variant(variant_label, preset.model.dim, axes)
@@ -51,11 +50,11 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
         batch = max(SMALLEST_BATCH, min(batch, preset.tokens_per_step // tokens.count))
     training = msgspec.structs.replace(preset.training, batch=batch)
     data = {"recordings": digest, "tokens": tokens.count}
-    return settings_of(chosen, task, preset.model, training, data, request.device)
+    return settings_of(chosen, task, preset.model, training, data, request.device) | {"dataset": key}
 
 
-def _store_recordings(request: Request, store: Store) -> str:
-    """Put the user's recordings, or the simulated ones, into the store; return their digest."""
+def _store_recordings(request: Request, store: Store) -> tuple[str, str]:
+    """Put the user's recordings, or the simulated ones, into the store with their record. Returns digest and key."""
     preset, source = changed_preset(PRESETS, request), request.source
     protocol = Protocol(HELD_OUT, preset.test_frames, SPLIT_SEED)
     if source is None:
@@ -64,55 +63,51 @@ def _store_recordings(request: Request, store: Store) -> str:
         def simulate() -> Recordings:
             return simulated_brain.simulate(**simulation._asdict(), seed=SIMULATION_SEED)
 
-        return stored_recordings.store(store.root, _simulation_text(simulation), simulate, protocol, simulated=True)
+        text = _simulation_text(simulation)
+        digest = stored_recordings.store(store.root, text, simulate, protocol, simulated=True)
+        parts = stored_recordings.parts_of(stored_recordings.record_of(store.root, digest))
+        settings = {**simulation._asdict(), "seed": SIMULATION_SEED}
+        return digest, store.records.add(generated("simulated recordings", settings, parts))
 
     def read() -> Recordings:
         return read_recordings(source, folder=store.root / "data")
 
-    signature = stored_recordings.file_signature(source)
-    return stored_recordings.store(store.root, signature, read, protocol, simulated=False)
+    contents = contents_of(source, store.root / "data" / "file-digests.json")
+    digest = stored_recordings.store(store.root, contents, read, protocol, simulated=False)
+    record = stored_recordings.dataset_record(stored_recordings.record_of(store.root, digest), contents, source.name)
+    return digest, store.records.add(record, source)
 
 
 def _simulation_text(simulation: Simulation) -> str:
     return repr((simulation._asdict(), SIMULATION_SEED))
 
 
-def is_simulated(store: Store, digest: str) -> bool | None:
-    """Return True if recordings of a store are simulated; None if the store has no record of it."""
+def is_simulated(store: Store, spec: RunSpec) -> bool:
+    """Return True if the recordings of a run are simulated."""
+    described, digest = store.record_of(spec), spec.settings["data"]["recordings"]
+    if described is not None and (described.own or described.kind == GENERATED):
+        return described.kind == GENERATED
     record = stored_recordings.stored_record(store.root, digest)
     if record is not None and record.simulated is not None:
         return record.simulated
-    if digest in sources.names(store):
-        return False
     # In older stores the record lacks this field; there the digest is listed under the parameters of the simulation.
-    for preset in PRESETS.values():
-        protocol = Protocol(HELD_OUT, preset.test_frames, SPLIT_SEED)
-        if digest == stored_recordings.listed_digest(store.root, _simulation_text(preset.simulation), protocol):
-            return True
-    return None
+    protocols = ((preset, Protocol(HELD_OUT, preset.test_frames, SPLIT_SEED)) for preset in PRESETS.values())
+    return digest in (
+        stored_recordings.listed_digest(store.root, _simulation_text(preset.simulation), protocol)
+        for preset, protocol in protocols
+    )
 
 
 def remarks(store: Store, specs: Sequence[RunSpec]) -> tuple[str, ...]:
-    """Sentences on the recordings of these runs: their origin and sizes, and channels that were left out."""
-    digests = dict.fromkeys(spec.settings["data"]["recordings"] for spec in specs)
-    return tuple(sentence for digest in digests for sentence in _describe(store, digest))
-
-
-def _describe(store: Store, digest: str) -> tuple[str, ...]:
-    record, name = stored_recordings.stored_record(store.root, digest), sources.names(store).get(digest, "")
-    simulated = is_simulated(store, digest)
-    subject = name or ("simulated recordings (no file was given)" if simulated else "recordings")
-    if record is None:
-        return (f"Data: {subject}. The store lacks their record, so channels are numbered and modules are unknown.",)
-    given = [word for word, value in (("modules", record.modules), ("coordinates", record.coordinates)) if value]
-    sizes = (
-        f"{len(record.channels)} channels, {count(len(record.train), 'training recording')} with "
-        f"{sum(record.train_lengths):,} time points, {count(len(record.test), 'test recording')}"
-    )
-    sentences = [f"Data: {subject}. {sizes}; {' and '.join(given) or 'neither modules nor coordinates'} given."]
-    if simulated:
-        sentences.append(
-            "Each simulated channel is a linear function of one of the networks plus noise, so ridge regression is "
-            "nearly the best possible predictor."
-        )
-    return (*sentences, record.note) if record.note else tuple(sentences)
+    """Sentences on simulated recordings, and on recordings that the store lacks."""
+    first = {spec.settings["data"]["recordings"]: spec for spec in specs}
+    sentences = []
+    for digest, spec in first.items():
+        if stored_recordings.stored_record(store.root, digest) is None:
+            sentences.append("The store lacks the recordings, so channels are numbered and modules are unknown.")
+        if is_simulated(store, spec):
+            sentences.append(
+                "The recordings are simulated, because no file was given. Each channel is a linear function of one of "
+                "the networks plus noise, so ridge regression is nearly the best possible predictor."
+            )
+    return tuple(sentences)

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from posenc.positions import Positions, graph, sequence
+from posenc.workbench.dataset_record import DatasetRecord, Part
 from posenc.workbench.studies.shared.hidden_tokens.tokens import Tokens
 from posenc.workbench.studies.shared.hidden_tokens.variants import EIGENVECTORS
 from posenc.workbench.tasks.recordings import Frames, Recordings, split, standardized_frames
@@ -98,14 +99,6 @@ def _listing_path(root: Path, source: str, protocol: Protocol) -> Path:
     return root / "data" / f"recordings-of-{identifier}"
 
 
-def file_signature(path: Path) -> str:
-    """Names, sizes and times of a file, or of all files of a folder; reads none of them."""
-    files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
-    if not path.exists():
-        return str(path)
-    return repr([(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files])
-
-
 def _write_recordings(
     root: Path, folder: Path, recordings: Recordings, protocol: Protocol, simulated: bool | None
 ) -> None:
@@ -151,6 +144,37 @@ def stored_record(root: Path, digest: str) -> RecordingsRecord | None:
         return msgspec.json.decode((folder_of(root, digest) / "about.json").read_bytes(), type=RecordingsRecord)
     except OSError:
         return None
+
+
+def parts_of(record: RecordingsRecord) -> tuple[Part, ...]:
+    """Training and test recordings with their counts."""
+    training = {"recordings": len(record.train), "time points": sum(record.train_lengths)}
+    return (Part(name="training", counts=training), Part(name="test", counts={"recordings": len(record.test)}))
+
+
+def dataset_record(record: RecordingsRecord, digest: str, name: str) -> DatasetRecord:
+    """Record of a user's recordings, for pages and tables.
+
+    Args:
+        record: Record of the stored recordings.
+        digest: Digest of the contents of the user's files.
+        name: Name of the file or folder.
+    """
+    given = [word for word, value in (("modules", record.modules), ("coordinates", record.coordinates)) if value]
+    return DatasetRecord(
+        kind="recordings",
+        name=name,
+        digest=digest,
+        parts=parts_of(record),
+        options={
+            "channels": len(record.channels),
+            "given": " and ".join(given) or "neither modules nor coordinates",
+            "split": "by subject",
+            "values": "each channel of a recording has mean 0 and standard deviation 1",
+        },
+        left_out=(record.note,) if record.note else (),
+        own=True,
+    )
 
 
 def read_tokens(root: Path, digest: str) -> Tokens:

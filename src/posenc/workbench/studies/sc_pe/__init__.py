@@ -20,8 +20,7 @@ from posenc.workbench.studies.sc_pe.panels import PANELS
 from posenc.workbench.studies.sc_pe.presets import PRESETS
 from posenc.workbench.studies.sc_pe.settings import run_settings
 from posenc.workbench.studies.shared.classification import TRAIN, cost_key, memory_bytes, run_seconds
-from posenc.workbench.studies.shared.image_data import data_remarks
-from posenc.workbench.studies.shared.study import Cost, Study, settings_key
+from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
     name="sc-pe",
@@ -41,11 +40,9 @@ STUDY = Study(
     condition=condition,
     procedure=TRAIN,
     run_settings=run_settings,
-    data_key=settings_key("pictures", "digest"),
     cost=Cost(seconds=run_seconds, memory=memory_bytes, alike=cost_key),
     headline=headline,
     predictions=predictions,
     claims=CLAIMS,
-    remarks=data_remarks,
     limits={name: preset.limits for name, preset in PRESETS.items()},
 )

@@ -13,7 +13,9 @@ CONDITIONS: Mapping[str, Condition] = {
     each.label: each
     for each in (
         Condition(label=MAIN, title="LeNet", has_variant=is_lenet),
-        Condition(label=CIFAR, title="LeNet, CIFAR-10", changes={"data": "CIFAR-10"}, has_variant=is_lenet),
+        Condition(
+            label=CIFAR, title="LeNet, CIFAR-10", changes={"data": "CIFAR-10"}, has_variant=is_lenet, takes_file=False
+        ),
         Condition(
             label=TRANSFORMER,
             title="vision transformer",

@@ -14,7 +14,7 @@ from posenc.workbench.studies.sc_pe.variants import lenet, transformer
 from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
 from posenc.workbench.studies.shared.classification import LeNetSpec, classification_settings, with_cosine_decay
 from posenc.workbench.studies.shared.declarations import MAIN
-from posenc.workbench.studies.shared.image_data import ImageRecord, record_images, store_samples
+from posenc.workbench.studies.shared.image_data import ImageRecord, dataset_key, record_images, store_samples
 from posenc.workbench.tasks.images import LOCATIONS, Augmentation
 from posenc.workbench.training.loop import TrainingConfig
 
@@ -48,12 +48,13 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     if label == TRANSFORMER:
         training = _transformer_training(request, images)
         model = transformer(variant_label, images)
-        return classification_settings(model, images, training, Augmentation(), request.device)
-    model, lr = lenet(variant_label, images)
-    settings = classification_settings(model, images, _lenet_training(request, lr), Augmentation(), request.device)
-    if label == MAIN and _shows_images(model, images):
+    else:
+        model, lr = lenet(variant_label, images)
+        training = _lenet_training(request, lr)
+    settings = classification_settings(model, images, training, Augmentation(), request.device)
+    if label == MAIN and isinstance(model, LeNetSpec) and _shows_images(model, images):
         store_samples(store.root, images, SAMPLES)
-    return settings
+    return settings | {"dataset": dataset_key(store.root, images)}
 
 
 def _lenet_training(request: Request, lr: float | None) -> TrainingConfig:

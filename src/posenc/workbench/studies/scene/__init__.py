@@ -21,7 +21,7 @@ from posenc.workbench.studies.scene.execute import TRAIN, memory_bytes, run_seco
 from posenc.workbench.studies.scene.panels import PANELS
 from posenc.workbench.studies.scene.presets import LIMITS, PRESETS
 from posenc.workbench.studies.scene.settings import run_settings
-from posenc.workbench.studies.shared.study import Cost, Study, settings_key
+from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
     name="scene",
@@ -36,7 +36,6 @@ STUDY = Study(
     procedure=TRAIN,
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, smaller="Ask for a smaller table or network."),
-    data_key=settings_key("scene", "files"),
     headline=headline,
     predictions=predictions,
     claims=CLAIMS,

@@ -47,7 +47,8 @@ class SceneCondition(Condition):
 
     def for_scene(self, scene: str) -> SceneCondition:
         """The condition of a scene with this change."""
-        return dataclasses.replace(self, scene=scene, label=scene + self.ending, title=scene + self.ending)
+        label = scene + self.ending
+        return dataclasses.replace(self, scene=scene, label=label, title=label, takes_file=scene != TORUS)
 
     def radiance(self, config: RadianceConfig) -> RadianceConfig:
         """The configuration of a radiance field with this change; the number of samples per ray stays."""

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from posenc.models.field import FieldConfig
 from posenc.models.radiance import RadianceConfig, parameters_outside_field
+from posenc.workbench.file_digests import contents_digest
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.scene import presets
@@ -45,6 +46,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
         levels=preset.levels,
     )
     encoding = variant(variant_label, budget)
+    record = _record(request, changed, preset, scene, store)
     return {
         "scene": arguments,
         "row": msgspec.to_builtins(encoding),
@@ -52,6 +54,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
         "points": preset.points,
         "training": replace(training_config(encoding, preset), **explicit_fields(PRESETS, request, "training")).plain,
         "device": request.device,
+        **({"dataset": record} if record else {}),
     }
 
 
@@ -104,6 +107,16 @@ def _folder(folder: Path, preset: ScenePreset) -> tuple[dict[str, Any], Callable
     """A user's folder: the digest of its files with the sizes, and the function that reads it."""
     sizes = {"side": preset.longest_side, "held": preset.held_out}
     return {"files": scenes.scene_digest(folder, **sizes), **sizes}, lambda: scenes.read_scene(folder, **sizes)
+
+
+def _record(request: Request, changed: SceneCondition, preset: ScenePreset, scene: scenes.Scene, store: Store) -> str:
+    """Key of the record of a user's folder; "" for a rendered scene, whose settings are its record."""
+    folder = request.source
+    if folder is None or changed.scene == TORUS:
+        return ""
+    digest = contents_digest(scenes.scene_files(folder), folder, store.root / "data" / "file-digests.json")
+    record = scenes.scene_record(scene, digest, folder, side=preset.longest_side, held=preset.held_out)
+    return store.records.add(record, folder)
 
 
 def _mesh(request: Request) -> Path | None:

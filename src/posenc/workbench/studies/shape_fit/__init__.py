@@ -23,7 +23,7 @@ from posenc.workbench.studies.shape_fit.execute import TRAIN, memory_bytes, run_
 from posenc.workbench.studies.shape_fit.panels import PANELS
 from posenc.workbench.studies.shape_fit.presets import LIMITS, PRESETS
 from posenc.workbench.studies.shape_fit.settings import run_settings
-from posenc.workbench.studies.shared.study import Cost, Study, settings_key
+from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
     name="shape-fit",
@@ -37,7 +37,6 @@ STUDY = Study(
     procedure=TRAIN,
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, smaller="Ask for a smaller table or network."),
-    data_key=settings_key("points"),
     headline=headline,
     predictions=predictions,
     claims=CLAIMS,

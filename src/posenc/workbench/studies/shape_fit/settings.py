@@ -41,7 +41,7 @@ def run_settings(request: Request, store: Store, condition: str, variant: str) -
                 f"shape-fit {quote(str(source))}{preset_option} --panels occupancy --out {quote(str(store.root))}"
             )
 
-    points = store_points(store.root, source, preset.pools, refuse)
+    points = store_points(store.root, source, preset.pools, refuse, own=request.source is not None)
     budget = Budget(3, 1, preset.parameters, preset.finest, coarsest=preset.coarsest, levels=preset.levels)
     field = variants.field_variant(variant, budget)
     training = variants.training(field, preset.steps, preset.batch)
@@ -53,6 +53,7 @@ def run_settings(request: Request, store: Store, condition: str, variant: str) -
         "row": msgspec.to_builtins(field),
         "training": replace(training, **explicit_fields(PRESETS, request, "training")).plain,
         "device": request.device,
+        "dataset": points["dataset"],
     }
 
 

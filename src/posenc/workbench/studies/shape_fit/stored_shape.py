@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from posenc.workbench.file_digests import contents_digest
+from posenc.workbench.stored_records import StoredRecords
 from posenc.workbench.tasks import shapes
 from posenc.workbench.tasks.shapes.samples import FORMAT
 from posenc.workbench.training.checkpoint import write_whole
@@ -20,7 +22,9 @@ SURFACE_POINTS = 10_000
 """Number of points on each of two surfaces for their distance."""
 
 
-def store_points(root: Path, source: Path, sizes: shapes.PoolSizes, refuse: Callable[[int], None]) -> dict[str, Any]:
+def store_points(
+    root: Path, source: Path, sizes: shapes.PoolSizes, refuse: Callable[[int], None], *, own: bool = True
+) -> dict[str, Any]:
     """Write the sample points of a mesh into a store, unless the store has them.
 
     Args:
@@ -28,9 +32,10 @@ def store_points(root: Path, source: Path, sizes: shapes.PoolSizes, refuse: Call
         source: File of the mesh.
         sizes: Numbers of sample points.
         refuse: Called with the number of open edges before distances are computed; raises ValueError for too many.
+        own: True for a file of the user.
 
     Returns:
-        File name of the points, "watertight" and number of open edges of the mesh.
+        File name of the points, "watertight" and number of open edges of the mesh, and the key of its record.
 
     Raises:
         ValueError: The file is not a mesh.
@@ -51,7 +56,9 @@ def store_points(root: Path, source: Path, sizes: shapes.PoolSizes, refuse: Call
         write_whole(record_path, json.dumps(record).encode())
     record = json.loads(record_path.read_bytes())
     refuse(record["open_edges"])
-    return record
+    contents = contents_digest((source,), source, root / "data" / "file-digests.json")
+    described = shapes.shape_record(source, contents, sizes, open_edges=record["open_edges"], own=own)
+    return record | {"dataset": StoredRecords(root).add(described, source)}
 
 
 def load_points(root: Path, name: str) -> shapes.SamplePool:

@@ -3,35 +3,36 @@
 data/images-DIGEST.json     where the images are, their names, counts and shapes, and which could not be read
 data/samples-DIGEST.npy     a few held-out images, where a page shows them
 
-A worker reads the images from their place and compares the digest of labels and pixels with the record.
+A worker reads the images from their place, if the contents of the files are still those of the record.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import torch
 
-from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
-from posenc.workbench.tasks.images import Splits, load_images, split
+from posenc.workbench.dataset_record import digest_of
+from posenc.workbench.file_digests import contents_digest
+from posenc.workbench.old_records import SAMPLE_DIGESTS
+from posenc.workbench.stored_records import StoredRecords
+from posenc.workbench.tasks.images import LOCATIONS, Splits, image_record, load_images, source_files, split
 from posenc.workbench.training.checkpoint import write_whole
 
-DIGESTED = 1000
-"""Images of each split whose pixels are in the digest, evenly spaced: enough to tell sets apart, and quick."""
+SAMPLED, CHUNK = 1000, 2048
+"""Images of each split whose pixels were in the digests of earlier versions, and images that are digested at once."""
 
 
 class ImageRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Record of a data set in the settings of a run. Field names are stored.
+    """Entry "pictures" of the settings of a run. Field names are stored.
 
     Attributes:
         name: Name of the data set.
-        digest: Digest of labels and pixels.
+        digest: Digest of labels and pixels; of a user's data set, digest of its files and of the reader's options.
         classes: Number of classes.
         shape: Shape ``(C, H, W)`` of an image.
         train: Number of training images.
@@ -78,11 +79,21 @@ class Location(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class StoredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Location and record of a data set in a store, and a sentence on images that could not be read."""
+    """Location of a data set in a store.
+
+    Attributes:
+        location: Location of the images, and the options of their reader.
+        images: Entry of the settings of its runs.
+        left_out: Sentence on images that could not be read.
+        contents: Digest of the contents of all files; empty in stores of earlier versions.
+        dataset: Key of its record in the store; empty in stores of earlier versions.
+    """
 
     location: Location = msgspec.field(name="place")
     images: ImageRecord = msgspec.field(name="pictures")
     left_out: str = ""
+    contents: str = ""
+    dataset: str = ""
 
 
 def record_images(
@@ -110,23 +121,47 @@ def record_images(
         size=size,
         images=images,
     )
+    contents = _contents(root, location)
     for file in sorted((root / "data").glob("images-*.json")):
         stored = _stored(file)
-        if stored is not None and stored.location == location:
+        if stored is not None and (stored.location, stored.contents) == (location, contents):
             return stored.images
-    splits = _read(location)
+    splits, limited = _read(location)
+    own = _is_own(location)
+    values = "" if own else _digest(splits, root)
     record = ImageRecord(
         name=splits.train.name,
-        digest=_digest(splits),
+        digest=digest_of([contents, size, images if limited else None]) if own else values,
         classes=len(splits.train.classes),
         shape=splits.train.shape,
         train=len(splits.train),
         test=len(splits.test),
     )
-    file = _record_path(root, record.digest)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(file, msgspec.json.encode(StoredRecord(location=location, images=record, left_out=splits.note)))
+    place, _ = source_files(location.source, data)
+    described = image_record(splits, contents if own else values, source=source, size=size, limited=limited)
+    stored = StoredRecord(
+        location=location,
+        images=record,
+        left_out=splits.note,
+        contents=contents,
+        dataset=StoredRecords(root).add(described, place),
+    )
+    write_whole(_record_path(root, record.digest), msgspec.json.encode(stored))
     return record
+
+
+def dataset_key(root: Path, record: ImageRecord) -> str:
+    """Key of the record of a data set in a store, for the setting "dataset" of its runs.
+
+    Args:
+        root: Root of the store.
+        record: Entry of the settings of the runs.
+
+    Returns:
+        The key; "" for a data set of an earlier version.
+    """
+    stored = _stored(_record_path(root, record.digest))
+    return "" if stored is None else stored.dataset
 
 
 def read_images(root: Path, record: ImageRecord) -> Splits:
@@ -146,8 +181,9 @@ def read_images(root: Path, record: ImageRecord) -> Splits:
     stored = _stored(path)
     if stored is None:
         raise ValueError(f"{path} cannot be read, which says where {record.name} is. Run the same command again.")
-    splits = _read(stored.location)
-    if _digest(splits) != record.digest:
+    same = _contents(root, stored.location) == stored.contents
+    splits, _ = _read(stored.location)
+    if not same and (_is_own(stored.location) or _digest(splits, root) != record.digest):
         raise ValueError(
             f"the images of {stored.location.source} have changed since this store was begun. Put the former ones "
             "back, or choose another --out."
@@ -187,23 +223,6 @@ def stored_samples(root: Path, record: ImageRecord) -> np.ndarray | None:
         return None
 
 
-def data_remarks(store: Store, specs: Iterable[RunSpec]) -> tuple[str, ...]:
-    """Sentences on the data sets of runs, and on images that could not be read.
-
-    Args:
-        store: The store.
-        specs: The runs.
-
-    Returns:
-        The sentences, each once.
-    """
-    records = [msgspec.convert(spec.settings["pictures"], ImageRecord) for spec in specs]
-    described = (f"Data: {record.description}." for record in dict.fromkeys(records))
-    files = (_stored(_record_path(store.root, record.digest)) for record in dict.fromkeys(records))
-    unread = dict.fromkeys(stored.left_out for stored in files if stored is not None and stored.left_out)
-    return (*described, *unread)
-
-
 def _stored(path: Path) -> StoredRecord | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=StoredRecord)
@@ -219,19 +238,43 @@ def _sample_path(root: Path, record: ImageRecord) -> Path:
     return root / "data" / f"samples-{record.digest}.npy"
 
 
-def _read(location: Location) -> Splits:
+def _read(location: Location) -> tuple[Splits, bool]:
+    """The images of a location, and True if the training images are a part of those that it has."""
     data = None if location.data is None else Path(location.data)
     splits = load_images(location.source, data, size=location.size, validation=0.0)
     if location.images is None or location.images >= len(splits.train):
-        return splits
-    return split(splits.train, splits.test, validation=0.0, count=location.images)
+        return splits, False
+    return split(splits.train, splits.test, validation=0.0, count=location.images), True
 
 
-def _digest(splits: Splits) -> str:
-    digest = hashlib.sha256()
+def _is_own(location: Location) -> bool:
+    return location.source not in LOCATIONS
+
+
+def _contents(root: Path, location: Location) -> str:
+    """Digest of the contents of all files of a data set. Files that did not change are not read again."""
+    data = None if location.data is None else Path(location.data)
+    place, files = source_files(location.source, data)
+    return contents_digest(files, place, root / "data" / "file-digests.json")
+
+
+def _digest(splits: Splits, root: Path) -> str:
+    """Digest of the labels and pixels of a named data set, as it stands in the settings of runs.
+
+    Earlier versions had the pixels of a sample in it. Their digest is kept for contents that are known to have it.
+    """
+    every, sample = hashlib.sha256(), hashlib.sha256()
     for part in (splits.train, splits.test):
-        digest.update(repr((part.shape, part.classes)).encode())
-        digest.update(part.labels.numpy().tobytes())
-        sample = np.unique(np.linspace(0, len(part) - 1, min(DIGESTED, len(part))).round().astype(int))
-        digest.update(part.read(sample).contiguous().numpy().tobytes())
-    return digest.hexdigest()[:16]
+        some = np.unique(np.linspace(0, len(part) - 1, min(SAMPLED, len(part))).round().astype(int))
+        for digest in (every, sample):
+            digest.update(repr((part.shape, part.classes)).encode())
+            digest.update(part.labels.numpy().tobytes())
+        sample.update(part.read(some).contiguous().numpy().tobytes())
+        for start in range(0, len(part), CHUNK):
+            rows = range(start, min(start + CHUNK, len(part)))
+            every.update(part.read(rows).contiguous().numpy().tobytes())
+    whole, before = every.hexdigest()[:16], sample.hexdigest()[:16]
+    stored = _stored(_record_path(root, before))
+    if SAMPLE_DIGESTS.get(whole) == before or (stored is not None and not stored.contents):
+        return before
+    return whole

@@ -12,8 +12,9 @@ from posenc.workbench.memory import free_memory, require_memory
 from posenc.workbench.progress import CostEstimate
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
+from posenc.workbench.stored_records import SETTING
 from posenc.workbench.studies import Request, refuse_preset
-from posenc.workbench.studies.shared import changes, sources
+from posenc.workbench.studies.shared import changes
 
 if TYPE_CHECKING:
     from posenc.workbench.studies.shared.study import Study
@@ -47,8 +48,7 @@ def plan(study: Study, request: Request, store: Store) -> list[RunSpec]:
             settings = study.run_settings(request, store, condition, variant)
             if settings is None:
                 continue
-            if request.source is not None:
-                sources.note(store, study.data_key(settings), request.source.name)
+            settings = _with_record(settings, store)
             specs = [
                 study.procedure.spec(
                     study=study.name,
@@ -66,6 +66,12 @@ def plan(study: Study, request: Request, store: Store) -> list[RunSpec]:
             for spec in specs:
                 planned.setdefault((spec.identity, condition, variant), spec)
     return list(planned.values())
+
+
+def _with_record(settings: dict[str, Any], store: Store) -> dict[str, Any]:
+    """Settings with the key of the record of their data. A reader names the record; that of generated data follows."""
+    record = None if SETTING in settings else store.records.of(settings)
+    return settings if record is None else settings | {SETTING: store.records.add(record)}
 
 
 def needed(study: Study, request: Request) -> dict[str, list[str]]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request, refuse_preset
-from posenc.workbench.studies.shared import changes, planning, sources
+from posenc.workbench.studies.shared import changes, page_records, planning
 from posenc.workbench.studies.shared.declarations import Needs, PanelSpec, Preset
 
 if TYPE_CHECKING:
@@ -62,41 +64,79 @@ def _stored_needs(panel: PanelSpec, request: Request, preset: Preset, runs: Sequ
 
 
 def _about(study: Study, request: Request, store: Store, runs: Sequence[RunSpec]) -> list[RunSpec]:
-    """Runs about the user's file; without a name, about the only file of the store or the built-in data.
+    """Runs about the data that a request names; without a name, about the only file of the store or the built-in data.
 
-    Raises ValueError if the store has no runs about the file, or if it has several files and none was named.
+    Runs of conditions that take no file stand on every page.
+
+    Raises ValueError if the store has no runs about the data, or if it has several data sets and none was named.
     """
-    names, options = sources.names(store), _options(study, request)
-    by_name: dict[str, list[RunSpec]] = {}
-    anywhere = [spec for spec in runs if not study.data_key(spec.settings)]
-    for spec in runs:
-        if key := study.data_key(spec.settings):
-            by_name.setdefault(names.get(key, ""), []).append(spec)
-    if request.source is not None:
-        about = by_name.get(request.source.name)
-        if about is None:
+    records = [store.record_of(spec) for spec in runs]
+    if wanted := request.about or (str(request.source) if request.source else ""):
+        digest = page_records.named_by(store, list(filter(None, records)), wanted)
+        if not digest:
             raise ValueError(
-                f"{store.root} holds no results of {study.name} {options} about {request.source.name}. "
-                f"Make them: posenc run {study.name} {request.source} {options} --out {store.root}"
+                f"{store.root} holds no results of {study.name} {_options(study, request)} about {wanted}. "
+                f"It holds: {_data_sets(records)}. Make them: posenc run {study.name} {wanted} "
+                f"{_options(study, request)} --out {store.root}"
             )
-        return [*anywhere, *about]
-    if len(by_name) > 1:
-        listed = ", ".join(name or "built-in data" for name in by_name)
+        chosen = [spec for spec, record in zip(runs, records, strict=True) if record and record.digest == digest]
+        if any(record.own for record in records if record and record.digest == digest):
+            beside = [spec for spec in _others(runs, records) if not study.condition(spec.condition).takes_file]
+        else:
+            shown = {spec.condition for spec in chosen}
+            beside = [spec for spec in _others(runs, records) if spec.condition not in shown]
+        return [*chosen, *beside]
+    reading = [study.condition(spec.condition).takes_file for spec in runs]
+    subjects = [record for record, reads in zip(records, reading, strict=True) if record and (record.own or reads)]
+    if len({record.digest if record.own else "" for record in subjects}) > 1:
         raise ValueError(
-            f"{store.root} holds results about several data sets: {listed}. Name the one that the page is about: "
-            f"posenc report {study.name} FILE --out {store.root}"
+            f"{store.root} holds results of {study.name} {_options(study, request)} about several data sets. Name the "
+            f"one that the page is about: {page_records.options(subjects)}"
         )
     return list(runs)
+
+
+def _others(runs: Sequence[RunSpec], records: Sequence[DatasetRecord | None]) -> list[RunSpec]:
+    """Runs on built-in or generated data."""
+    return [spec for spec, record in zip(runs, records, strict=True) if record is None or not record.own]
+
+
+def _data_sets(records: Sequence[DatasetRecord | None]) -> str:
+    return ", ".join(dict.fromkeys(record.label if record else "generated data" for record in records))
+
+
+def subject(study: Study, request: Request, store: Store) -> Request:
+    """Name the data of stored runs in a request: the file as its source, so that panels find its conditions.
+
+    Args:
+        study: The study.
+        request: The request.
+        store: The store.
+
+    Returns:
+        The request, with the digest of the data.
+
+    Raises:
+        ValueError: The store lacks the runs, or has several data sets and none was named.
+    """
+    record = page_records.own(store, find(study, replace(request, panels=None), store))
+    if record is None:
+        return replace(request, source=None)
+    return replace(request, source=Path(record.name), about=record.digest)
 
 
 def _refuse_repeated(study: Study, store: Store, runs: Sequence[RunSpec]) -> None:
     """Raise ValueError if a variant, condition and seed has several runs: of other data, devices or versions."""
     cells = Counter((spec.condition, spec.variant, spec.seed) for spec in runs)
-    (_, variant, seed), times = cells.most_common(1)[0]
+    cell, times = cells.most_common(1)[0]
     if times > 1:
+        same = [spec for spec in runs if (spec.condition, spec.variant, spec.seed) == cell]
+        records = page_records.records_of(store, same)
+        apart = len({record.digest for record in records}) > 1
+        choose = f"Name the data of the page: {page_records.options(records)}" if apart else "Keep them apart: --out"
         raise ValueError(
-            f"{store.root} holds {times} results of {variant}, seed {seed}: of other data, devices or versions. Name "
-            f"what the page is about, posenc report {study.name} PATH, or keep them apart: --out"
+            f"{store.root} holds {times} results of {cell[1]}, seed {cell[2]}: of other data, devices or versions. "
+            f"{choose}"
         )
 
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from posenc.workbench.progress import CostEstimate
 from posenc.workbench.report.claims_table import Claim
 from posenc.workbench.report.live_page import LivePage
@@ -22,7 +20,7 @@ from posenc.workbench.report.result_rows import Row
 from posenc.workbench.runs import Procedure, RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.shared import planning, stored_runs, study_page
+from posenc.workbench.studies.shared import page_records, planning, stored_runs, study_page
 from posenc.workbench.studies.shared.changes import changed_preset, differences
 from posenc.workbench.studies.shared.declarations import Condition, PanelSpec, Preset
 from posenc.workbench.studies.shared.page_data import PageData
@@ -82,12 +80,11 @@ class Study:
         panels: Tables and figures by name, in the order of the page.
         procedure: Procedure that trains one run.
         run_settings: Maps (request, store, condition, variant) to the settings of a run, plain JSON. It also writes the
-            data that the run needs into the store. None for a variant that cannot represent the data. It raises
-            ValueError for a request that cannot be run.
+            data that the run needs into the store, and names their record there ("dataset"). None for a variant that
+            cannot represent the data. It raises ValueError for a request that cannot be run.
         cost: Time and memory of a run.
         headline: Maps the data of the page to its first sentence, the answer to the question.
         condition: Maps a label to its condition.
-        data_key: Maps the settings of a run to the key of the user's data; "" without such data.
         takes: File of the user that the study reads, such as "an image"; empty without one.
         data: File or folder in the folder of real data (--data) -> its use, and the replacement without it.
         scope: Data and models that the verdicts hold for; may be empty.
@@ -115,7 +112,6 @@ class Study:
     cost: Cost
     headline: Callable[[PageData], str]
     condition: Callable[[str], Condition] = plain_condition
-    data_key: Callable[[Mapping[str, Any]], str] = lambda settings: ""
     takes: str = ""
     data: Mapping[str, str] = field(default_factory=dict)
     scope: str = ""
@@ -226,11 +222,12 @@ class Study:
             specs: The runs.
 
         Returns:
-            Changed settings, then remarks on the data.
+            Changed settings, the data, then remarks on them.
         """
         changed = differences(self.presets, request)
         return (
             *([f"Changed from the preset: {', '.join(changed)}."] if changed else []),
+            *page_records.sentences(store, specs),
             *self.remarks(store, specs),
         )
 
@@ -295,22 +292,3 @@ class Study:
         data = self.page_data(request, store, specs)
         findings = judge_predictions(data.rows, self.predictions(data))
         return [self.headline(data), *(f"{each.word}: {each.text}" for each in findings)]
-
-
-def settings_key(*path: str) -> Callable[[Mapping[str, Any]], str]:
-    """Make a ``data_key`` that reads one entry of the settings.
-
-    Args:
-        *path: Names of the nested settings, from the outermost.
-
-    Returns:
-        Function from settings to the entry as text; "" if it is absent.
-    """
-
-    def key(settings: Mapping[str, Any]) -> str:
-        value: Any = settings
-        for name in path:
-            value = value.get(name) if isinstance(value, Mapping) else None
-        return "" if value is None else value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-    return key

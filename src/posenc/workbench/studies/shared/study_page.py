@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from posenc.workbench.report.claims_table import claims_table
+from posenc.workbench.report.data_panel import data_panel, notes
 from posenc.workbench.report.live_page import LivePage, snapshot_path
 from posenc.workbench.report.page import Panel, Table, Text, render_page, write_text
 from posenc.workbench.report.preregistered import summary_panel
@@ -16,7 +17,7 @@ from posenc.workbench.report.provenance_panel import provenance_panel
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.shared import changes, planning, sources
+from posenc.workbench.studies.shared import changes, page_records, planning
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -83,7 +84,8 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     data, names = study.page_data(request, store, specs), planning.panels_of(study, request)
     data.folder.mkdir(parents=True, exist_ok=True)
     changed = changes.differences(study.presets, request)
-    limits = (*_limits(study, request, changed), *study.remarks(store, specs), *_single_seeds(data))
+    lacking = notes(page_records.records_of(store, specs))
+    limits = (*_limits(study, request, changed), *study.remarks(store, specs), *lacking, *_single_seeds(data))
     panels = [summary_panel(data.rows, study.headline(data), study.predictions(data), limits)]
     titles = dict[str, str]()
     for name in names:
@@ -98,17 +100,19 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
         shown = {name: titles.get(name, f"panel {name}, not on this page") for name in study.panels}
         claims = [dataclasses.replace(each, panel=shown.get(each.panel, each.panel)) for each in study.claims]
         panels.append(claims_table(claims, data.rows, title="Published claims at this scale"))
+    if described := data_panel(page_records.records_of(store, specs)):
+        panels.append(described)
     panels.append(_provenance(study, data, names, failures))
     asked = "".join(f" {option}" for option in changes.options(study.presets, request))
     asked += " --data DIR" if _read_real_data(data) else ""
     asked += f" --panels {' '.join(names)}" if request.panels else ""
-    subject = subject_of(study, store, specs)
+    own = page_records.own(store, specs)
     return render_page(
         title=study.question,
-        lead=f"{study.lead}{f' Data: {subject}.' if subject else ''} {_scale(data, changed)}",
+        lead=f"{study.lead}{f' Data: {own.name}.' if own else ''} {_scale(data, changed)}",
         panels=panels,
         footer=(
-            f"posenc run {study.name}{f' {subject}' if subject else ''} --preset {request.preset}{asked}. Every number "
+            f"posenc run {study.name}{f' {own.name}' if own else ''} --preset {request.preset}{asked}. Every number "
             "is in the store beside this page: posenc results."
         ),
     )
@@ -118,20 +122,6 @@ def _read_real_data(data: PageData) -> bool:
     """True if a run of the page was started with ``--data``, as its stored command says."""
     identities = dict.fromkeys(spec.identity for spec in data.done)
     return any("--data" in str(data.store.read(each).provenance.get("command")).split() for each in identities)
-
-
-def subject_of(study: Study, store: Store, specs: Sequence[RunSpec]) -> str:
-    """Name of the user's file that runs are about.
-
-    Args:
-        study: The study.
-        store: The store.
-        specs: The runs.
-
-    Returns:
-        The name; "" for built-in data.
-    """
-    return sources.name_of(store, (study.data_key(spec.settings) for spec in specs))
 
 
 def file_name(study: Study, request: Request, store: Store, specs: Sequence[RunSpec]) -> str:
@@ -144,11 +134,12 @@ def file_name(study: Study, request: Request, store: Store, specs: Sequence[RunS
         specs: The trained runs.
 
     Returns:
-        STUDY-PRESET, followed by the changed settings, by the user's file, and by the panels if they were chosen.
+        STUDY-PRESET, followed by the changed settings, by NAME-DIGEST6 of the user's file, and by the panels if they
+        were chosen.
     """
-    names, subject = planning.panels_of(study, request), subject_of(study, store, specs)
+    names, own = planning.panels_of(study, request), page_records.own(store, specs)
     suffix = changes.file_suffix(study.presets, request)
-    parts = [study.name, request.preset, *([suffix] if suffix else []), *([Path(subject).stem] if subject else [])]
+    parts = [study.name, request.preset, *([suffix] if suffix else []), *([own.label] if own else [])]
     if request.panels:
         parts += [planning.ALL] if set(names) == set(study.panels) else list(names)
     return "-".join(parts)

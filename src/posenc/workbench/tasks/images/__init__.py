@@ -28,7 +28,7 @@ References:
 from __future__ import annotations
 
 from posenc.workbench.tasks.images.augmentation import IMAGENET, Augment, Augmentation
-from posenc.workbench.tasks.images.data_sets import LOCATIONS, load_images
+from posenc.workbench.tasks.images.data_sets import LOCATIONS, image_record, load_images, source_files
 from posenc.workbench.tasks.images.download import FASHION_MNIST, cache_folder, download_files
 from posenc.workbench.tasks.images.image_set import ImageSet, Splits
 from posenc.workbench.tasks.images.scores import balanced_accuracy, score
@@ -45,8 +45,10 @@ __all__ = [
     "balanced_accuracy",
     "cache_folder",
     "download_files",
+    "image_record",
     "load_images",
     "score",
+    "source_files",
     "split",
     "stratified_order",
 ]  # fmt: skip

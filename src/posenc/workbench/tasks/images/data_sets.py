@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from posenc.workbench.dataset_record import DatasetRecord, Part
 from posenc.workbench.tasks.images import cifar, idx
 from posenc.workbench.tasks.images.download import FASHION_MNIST, cache_folder, download_files
 from posenc.workbench.tasks.images.image_cache import Progress, cached_images
 from posenc.workbench.tasks.images.image_decoder import SquareFit, image_size
-from posenc.workbench.tasks.images.image_files import ImageFiles, class_folders, packed_images
+from posenc.workbench.tasks.images.image_files import ImageFiles, class_folders, image_files, packed_images
 from posenc.workbench.tasks.images.image_set import ImageSet, Splits
 from posenc.workbench.tasks.images.splits import split
 
@@ -86,6 +87,63 @@ def load_images(
         parts = split(sets["train"], sets["test"], validation=0.0, count=images, seed=seed)
         return Splits(parts.train, sets["validation"], sets["test"])
     return split(sets["train"], sets.get("test"), validation=validation, share=share, count=images, seed=seed)
+
+
+def source_files(source: str | Path, data: Path | None = None) -> tuple[Path, list[Path]]:
+    """Find the files of a data set, for a digest of their contents.
+
+    Args:
+        source: Name of a data set, or path of the user's file or folder, as in ``load_images``.
+        data: The data folder, searched before the cache.
+
+    Returns:
+        The file or folder of the data set, and its files.
+
+    Raises:
+        ValueError: The data set is missing.
+    """
+    place = _locate(source, data, None, download=False)
+    if place.is_file():
+        return place, [place]
+    if cifar.cifar_kind(place) or idx.has_idx_files(place):
+        return place, sorted(path for path in place.iterdir() if path.is_file() and not path.name.startswith("."))
+    return place, image_files(place)
+
+
+def image_record(splits: Splits, digest: str, *, source: str | Path, size: int | None, limited: bool) -> DatasetRecord:
+    """Record of the training and held-out images of a data set.
+
+    Args:
+        splits: The images.
+        digest: Digest of their contents.
+        source: Name of the data set, or path of the user's file or folder.
+        size: Side in pixels at which they were read; None for their own size.
+        limited: True if the training images are a part of those that the data set has.
+
+    Returns:
+        The record.
+    """
+    named = {"training": splits.train, "validation": splits.validation, "test": splits.test}
+    decoded, (channels, height, width) = str(source) not in LOCATIONS, splits.train.shape
+    options: dict[str, object] = {"size": f"{height} x {width} pixels", "channels": channels}
+    if decoded and Path(source).is_dir() and channels == len("RGB"):
+        options |= {"shape": "the middle square, without the ends of the longer side", "transparency": "laid on white"}
+    if limited:
+        options |= {"training images": f"{len(splits.train)} of more, each class in proportion"}
+    return DatasetRecord(
+        kind="images",
+        name=splits.train.name if not decoded else Path(source).resolve().name,
+        digest=digest,
+        parts=tuple(
+            Part(name=name, counts={"images": len(part)}, by_class=tuple(part.counts.tolist()))
+            for name, part in named.items()
+            if len(part)
+        ),
+        classes=splits.train.classes,
+        options=options,
+        left_out=(splits.note,) if splits.note else (),
+        own=decoded,
+    )
 
 
 def _split_arrays(

@@ -1,10 +1,10 @@
 """Cache of decoded images on disk: each file is decoded once per size, and later processes memory-map the pixels.
 
 ``CACHE/pictures/NAME-SIZE-DIGEST/`` holds ``pixels.u8``, all images ``(N, S, S, 3)`` end to end, and ``state.json``:
-the number of decoded files and the files that do not decode. The digest covers the files' names, sizes and dates. One
-process fills the cache while the others wait. Its lock is released when the process ends, and the images decoded by
-then are not decoded again. The state file is written after the pixels are flushed to the disk, so it never counts
-images that a loss of power has destroyed.
+the number of decoded files and the files that do not decode. The digest covers the files' names, sizes, inodes and
+times. One process fills the cache while the others wait. Its lock is released when the process ends, and the images
+decoded by then are not decoded again. The state file is written after the pixels are flushed to the disk, so it never
+counts images that a loss of power has destroyed.
 """
 
 from __future__ import annotations

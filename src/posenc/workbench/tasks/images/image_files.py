@@ -92,7 +92,8 @@ def packed_images(path: Path, name: str) -> dict[str, ImageFiles]:
         if len(ends) != len(labels) or not len(ends) or ends[-1] != len(blob) or (ends < starts).any():
             raise ValueError(f"{path} is damaged: {part} has {len(labels)} labels, and its files do not end to end.")
         check_labels(f"y_{part} of {path}", labels, len(classes))
-        stamp = f"{path.name} {stat.st_size} {stat.st_mtime_ns} {part}"
+        state = (stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)
+        stamp = f"{path.name} {' '.join(map(str, state))} {part}"
         names = tuple(f"{part} {number}" for number in range(len(labels)))
         parts[part] = ImageFiles(
             name, classes, labels.astype(np.int64), names, _stream_reader(blob, starts, ends), stamp
@@ -129,7 +130,8 @@ def _labeled_files(root: Path, name: str, classes: tuple[str, ...]) -> ImageFile
         for entry in sorted(_image_entries(root / class_name), key=lambda entry: entry.path):
             stat = entry.stat()
             paths.append(entry.path)
-            digest.update(f"{entry.path[skip:]} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+            state = (stat.st_size, entry.inode(), stat.st_mtime_ns, stat.st_ctime_ns)
+            digest.update(f"{entry.path[skip:]} {' '.join(map(str, state))}\n".encode(errors="surrogateescape"))
         labels += [label] * (len(paths) - before)
         if len(paths) == before:
             raise ValueError(
@@ -138,6 +140,11 @@ def _labeled_files(root: Path, name: str, classes: tuple[str, ...]) -> ImageFile
             )
     names = tuple(path[skip:] for path in paths)
     return ImageFiles(name, classes, np.array(labels, np.int64), names, paths.__getitem__, digest.hexdigest())
+
+
+def image_files(folder: Path) -> list[Path]:
+    """List all image files below a folder, sorted."""
+    return sorted(Path(entry.path) for entry in _image_entries(folder))
 
 
 def _image_entries(folder: Path | str) -> list[os.DirEntry[str]]:

@@ -58,6 +58,11 @@ class Clouds:
         return len(self.labels)
 
     @property
+    def counts(self) -> Int64[Tensor, "C"]:
+        """Number of clouds of each class, ``(classes,)``."""
+        return torch.bincount(self.labels, minlength=len(self.classes))
+
+    @property
     def points_per_cloud(self) -> int:
         """Number of points of each cloud."""
         return self.points.shape[1]

@@ -9,11 +9,12 @@ References:
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from pathlib import Path
 
 import numpy as np
 
+from posenc.workbench.dataset_record import DatasetRecord, Part
+from posenc.workbench.file_digests import contents_digest
 from posenc.workbench.tasks.points.clouds import Clouds, Splits, sample_cloud, stack_clouds
 from posenc.workbench.tasks.shapes import FORMATS, read_shape
 
@@ -36,14 +37,44 @@ def mesh_classes(folder: str | Path) -> tuple[str, ...]:
     return classes
 
 
-def folder_digest(folder: str | Path) -> str:
-    """Digest of the names and sizes of all meshes: it identifies a folder without reading the meshes."""
-    digest = hashlib.sha256()
-    for name in mesh_classes(folder):
-        for part in (TRAIN, TEST):
-            for path in _mesh_files(Path(folder) / name, part):
-                digest.update(f"{name}/{part}/{path.name} {path.stat().st_size}\n".encode())
-    return digest.hexdigest()[:16]
+def folder_digest(folder: str | Path, notes: Path | None = None) -> str:
+    """Digest of the contents of all meshes.
+
+    Args:
+        folder: The folder.
+        notes: File with the digests of unchanged files, as in ``contents_digest``.
+    """
+    folder = Path(folder)
+    parts = [folder / name for name in mesh_classes(folder)]
+    return contents_digest(
+        (path for each in parts for part in (TRAIN, TEST) for path in _mesh_files(each, part)), folder, notes
+    )
+
+
+def clouds_record(clouds: Splits, digest: str, folder: Path, *, per_class: int | None) -> DatasetRecord:
+    """Record of the clouds of the meshes of a folder.
+
+    Args:
+        clouds: Training and test clouds.
+        digest: Digest of the contents of the meshes.
+        folder: The folder.
+        per_class: Largest number of meshes of each class and part that were read; None for all.
+    """
+    most = {} if per_class is None else {"meshes of each class and part": f"the first {per_class}"}
+    points = f"{clouds.train.points_per_cloud} on each mesh, uniform by area, scaled to the unit ball"
+    return DatasetRecord(
+        kind="clouds",
+        name=folder.resolve().name,
+        digest=digest,
+        parts=tuple(
+            Part(name=name, counts={"clouds": len(part)}, by_class=tuple(part.counts.tolist()))
+            for name, part in (("training", clouds.train), ("test", clouds.test))
+        ),
+        classes=clouds.train.classes,
+        options={"points": points, **most},
+        left_out=tuple(dict.fromkeys((*clouds.train.notes, *clouds.test.notes))),
+        own=True,
+    )
 
 
 def read_mesh_folder(folder: str | Path, points: int, *, per_class: int | None = None, seed: int = 0) -> Splits:

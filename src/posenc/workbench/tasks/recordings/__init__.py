@@ -26,7 +26,7 @@ References:
 from __future__ import annotations
 
 from posenc.workbench.tasks.recordings.baselines import NEAREST, baselines, choose_penalty, ridge
-from posenc.workbench.tasks.recordings.reader import read_recordings
+from posenc.workbench.tasks.recordings.reader import contents_of, read_recordings
 from posenc.workbench.tasks.recordings.samples import Frames, random_masks, standardized_frames
 from posenc.workbench.tasks.recordings.series import Recordings, subject_from_name
 from posenc.workbench.tasks.recordings.splits import Split, cut_into_blocks, split
@@ -39,6 +39,7 @@ __all__ = [
     "Split",
     "baselines",
     "choose_penalty",
+    "contents_of",
     "cut_into_blocks",
     "random_masks",
     "read_recordings",

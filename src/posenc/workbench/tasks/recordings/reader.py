@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from posenc.workbench.file_digests import contents_digest
 from posenc.workbench.tasks.recordings import npz_file, tables
 from posenc.workbench.tasks.recordings.series import Recordings
 
@@ -36,3 +37,19 @@ def read_recordings(path: Path, *, drop: bool = False, folder: Path | None = Non
     if path.suffix == ".npz":
         return npz_file.read_npz(path).validated(drop=drop)
     raise ValueError(f"{path} is no recording. Recordings are {ACCEPTED_FORMATS}.")
+
+
+def contents_of(path: Path, notes: Path | None = None) -> str:
+    """Digest of the contents of a file or folder of recordings.
+
+    Args:
+        path: File or folder.
+        notes: File with the digests of unchanged files, as in ``contents_digest``.
+
+    Raises:
+        ValueError: The path is missing.
+    """
+    if not path.exists():
+        raise ValueError(f"there is no {path}. Recordings are {ACCEPTED_FORMATS}.")
+    inside = (each for each in path.rglob("*") if each.is_file() and not each.name.startswith("."))
+    return contents_digest(inside if path.is_dir() else (path,), path, notes)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from posenc.workbench.tasks.scenes.rendering import MIN_ANGLE, render_scene, smallest_angle
 from posenc.workbench.tasks.scenes.scores import psnr, ssim
 from posenc.workbench.tasks.scenes.solids import Solid, bumpy_torus, load_spot
-from posenc.workbench.tasks.scenes.transforms_json import read_scene, scene_digest
+from posenc.workbench.tasks.scenes.transforms_json import read_scene, scene_digest, scene_files, scene_record
 from posenc.workbench.tasks.scenes.views import Background, Scene, Views, load_scene, look_at, save_scene, turntable
 
 __all__ = [
@@ -37,6 +37,8 @@ __all__ = [
     "render_scene",
     "save_scene",
     "scene_digest",
+    "scene_files",
+    "scene_record",
     "smallest_angle",
     "ssim",
     "turntable",

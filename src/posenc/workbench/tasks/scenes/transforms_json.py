@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from posenc.workbench.dataset_record import DatasetRecord, Part
 from posenc.workbench.memory import require_memory
 from posenc.workbench.tasks import single_image
 from posenc.workbench.tasks.scenes.views import LENS_PARAMETERS, Background, Scene, Views, nearest_point_to_lines
@@ -99,6 +100,41 @@ def scene_digest(folder: str | Path, *, side: int | None = None, held: int | Non
         for frame in _frames(path, content):
             digest.update(frame.file_path.encode() + hashlib.sha256(frame.path.read_bytes()).digest())
     return digest.hexdigest()[:16]
+
+
+def scene_files(folder: str | Path) -> list[Path]:
+    """List every file that ``read_scene`` reads, each once."""
+    files = _split_files(Path(folder)).values()
+    return sorted({each for path, content in files for each in (path, *(f.path for f in _frames(path, content)))})
+
+
+def scene_record(scene: Scene, digest: str, folder: Path, *, side: int | None, held: int | None) -> DatasetRecord:
+    """Record of the scene in a folder.
+
+    Args:
+        scene: The scene.
+        digest: Digest of the contents of its files.
+        folder: The folder.
+        side: Largest side of the images in pixels, as in ``read_scene``.
+        held: Largest number of held-out views.
+
+    Returns:
+        The record.
+    """
+    height, width = scene.train.shape
+    limits = {"longest side at most": side, "held-out views at most": held}
+    return DatasetRecord(
+        kind="scene",
+        name=folder.resolve().name,
+        digest=digest,
+        parts=tuple(
+            Part(name=name, counts={"views": len(views)})
+            for name, views in (("training", scene.train), ("test", scene.held))
+        ),
+        options={"size": f"{height} x {width} pixels", "background": scene.background}
+        | {name: value for name, value in limits.items() if value is not None},
+        own=True,
+    )
 
 
 def _split_files(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:

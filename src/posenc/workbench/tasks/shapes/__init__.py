@@ -45,6 +45,7 @@ from posenc.workbench.tasks.shapes.samples import (
     load_pool,
     make_pool,
     save_pool,
+    shape_record,
 )
 from posenc.workbench.tasks.shapes.surfaces import (
     NOISE_FACES,
@@ -90,6 +91,7 @@ __all__ = [
     "render_mesh",
     "save_pool",
     "shape_loss",
+    "shape_record",
     "signed_distance",
     "slice_points",
     "surface_error",

@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from posenc.workbench.dataset_record import DatasetRecord, Part
 from posenc.workbench.tasks.shapes.distance import MeshTree
 from posenc.workbench.tasks.shapes.meshes import Index, Mesh, Placement, Points, Shape
 
@@ -58,6 +59,31 @@ class PoolSizes:
                 f"a pool has at least one point of each kind and one spread above 0; got "
                 f"{f'{small[0]}={getattr(self, small[0])}' if small else f'sigmas={self.sigmas}'}."
             )
+
+
+def shape_record(source: Path, digest: str, sizes: PoolSizes, *, open_edges: int, own: bool) -> DatasetRecord:
+    """Record of a mesh and of the sample points that a field learns and is tested on.
+
+    Args:
+        source: The file.
+        digest: Digest of its contents.
+        sizes: Numbers of sample points.
+        open_edges: Number of edges that do not join two faces.
+        own: True for a file of the user.
+
+    Returns:
+        The record.
+    """
+    counts = {"training": sizes.uniform + sizes.near, "test": 2 * sizes.held}
+    surface = "watertight" if not open_edges else f"{open_edges:,} open edges"
+    return DatasetRecord(
+        kind="shape",
+        name=source.name if own else source.stem,
+        digest=digest,
+        parts=tuple(Part(name=name, counts={"sample points": count}) for name, count in counts.items()),
+        options={"format": source.suffix.lower(), "surface": surface, "place": "centered in the unit cube"},
+        own=own,
+    )
 
 
 class LabeledPoints(NamedTuple):

@@ -10,12 +10,14 @@ import os
 import struct
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from posenc.workbench.dataset_record import DatasetRecord
 
 FORMAT = 1
 """Version of the reader. Raise it when the same file is read as other pixels."""
@@ -91,6 +93,25 @@ def load_photos(folder: Path, size: int) -> dict[str, np.ndarray]:
     names = next(array for array in arrays.values() if array.dtype.kind in "US")
     pixels = next(array for array in arrays.values() if array.dtype == np.uint8)
     return {str(name): image for name, image in zip(names, pixels, strict=True)}
+
+
+def image_record(name: str, digest: str, before: Sequence[int], after: Sequence[int], *, own: bool) -> DatasetRecord:
+    """Record of one image.
+
+    Args:
+        name: Name of the file or photograph.
+        digest: Digest of its pixels before downscaling.
+        before: Shape ``(H, W, C)`` as it was read.
+        after: Shape in which it is fitted.
+        own: True for a file of the user.
+
+    Returns:
+        The record.
+    """
+    size = f"{after[0]:,} x {after[1]:,} pixels"
+    smaller = {"downscaled from": f"{before[0]:,} x {before[1]:,} pixels"} if tuple(before) != tuple(after) else {}
+    options = {"size": size, **smaller, "channels": after[2]}
+    return DatasetRecord(kind="image", name=name, digest=digest, options=options, own=own)
 
 
 def downscale(pixels: np.ndarray, longest: int) -> np.ndarray:

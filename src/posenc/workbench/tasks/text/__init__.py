@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from posenc.measure.loss_by_context import windows
 from posenc.workbench.tasks.text.ngrams import NgramModel, fit_ngram
-from posenc.workbench.tasks.text.splits import Splits, split, window_starts
+from posenc.workbench.tasks.text.splits import Splits, split, text_record, window_starts
 from posenc.workbench.tasks.text.text_file import FILE, Text, Unit, read_text, tinyshakespeare_path, tokenize
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "fit_ngram",
     "read_text",
     "split",
+    "text_record",
     "tinyshakespeare_path",
     "tokenize",
     "window_starts",

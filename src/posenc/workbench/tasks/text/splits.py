@@ -8,6 +8,9 @@ import torch
 from jaxtyping import Int32, Int64
 from torch import Tensor
 
+from posenc.workbench.dataset_record import DatasetRecord, Part
+from posenc.workbench.tasks.text.text_file import Text
+
 HELD_OUT_PARTS = 20
 """1 / 20 of the text is the validation split, and as much is the test split."""
 
@@ -38,6 +41,29 @@ def split(tokens: Int32[Tensor, "N"], *, longest: int) -> Splits:
         )
     first, second = len(tokens) - 2 * held, len(tokens) - held
     return Splits(tokens[:first], tokens[first:second], tokens[second:])
+
+
+def text_record(text: Text, digest: str, *, name: str, own: bool) -> DatasetRecord:
+    """Record of a text with the tokens of its splits.
+
+    Args:
+        text: The text.
+        digest: Digest of its tokens and vocabulary.
+        name: Name of the file.
+        own: True for a file of the user.
+
+    Returns:
+        The record.
+    """
+    named = zip(("training", "validation", "test"), split(text.tokens, longest=1), strict=True)
+    return DatasetRecord(
+        kind="text",
+        name=name,
+        digest=digest,
+        parts=tuple(Part(name=part, counts={text.unit: len(some), "tokens": len(some)}) for part, some in named),
+        options={"tokens": text.unit, "vocabulary": len(text.vocabulary), "split": "beginning, middle, end"},
+        own=own,
+    )
 
 
 def window_starts(tokens: int, length: int) -> Int64[Tensor, "B"]:

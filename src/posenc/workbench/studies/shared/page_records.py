@@ -1,0 +1,92 @@
+"""Records of the data of a page's runs, and the choice of one among those of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePath
+from shlex import quote
+
+from posenc.workbench.dataset_record import DatasetRecord
+from posenc.workbench.report.data_panel import describe, notes
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.store import Store
+
+
+def records_of(store: Store, specs: Iterable[RunSpec]) -> list[DatasetRecord]:
+    """Records of the data of runs, each once, in the order of the runs.
+
+    Args:
+        store: The store.
+        specs: The runs.
+
+    Returns:
+        The records.
+    """
+    found = (store.record_of(spec) for spec in specs)
+    return list({record.key: record for record in found if record is not None}.values())
+
+
+def own(store: Store, specs: Iterable[RunSpec]) -> DatasetRecord | None:
+    """Record of the user's file that runs are about.
+
+    Args:
+        store: The store.
+        specs: The runs.
+
+    Returns:
+        The record; None for built-in or generated data.
+    """
+    return next((record for record in records_of(store, specs) if record.own), None)
+
+
+def sentences(store: Store, specs: Iterable[RunSpec]) -> tuple[str, ...]:
+    """Sentences on the data of runs, to print before they start.
+
+    Args:
+        store: The store.
+        specs: The runs.
+
+    Returns:
+        One sentence for each record, then sentences on what the data lack.
+    """
+    records = records_of(store, specs)
+    return (*dict.fromkeys(map(describe, records)), *notes(records))
+
+
+def named_by(store: Store, records: Sequence[DatasetRecord], source: str) -> str:
+    """Digest of the data that a user names.
+
+    Args:
+        store: The store.
+        records: The records to choose from.
+        source: Name of the data, NAME-DIGEST6, a digest, or the path of the file or folder.
+
+    Returns:
+        The digest; "" if no record fits.
+
+    Raises:
+        ValueError: Records of different contents fit; the message lists them.
+    """
+    fitting = _fitting(store, records, source)
+    digests = list(dict.fromkeys(record.digest for record in fitting))
+    if len(digests) > 1:
+        raise ValueError(f"{source} stands for several data sets of {store.root}. Name one: {options(fitting)}.")
+    return digests[0] if digests else ""
+
+
+def options(records: Iterable[DatasetRecord]) -> str:
+    """List the options that choose data sets, each once, such as "--source docs-1f00c4"."""
+    return ", ".join(dict.fromkeys(f"--source {quote(record.label)}" for record in records))
+
+
+def _fitting(store: Store, records: Sequence[DatasetRecord], source: str) -> list[DatasetRecord]:
+    """Records that a text names: by their path, otherwise by label or digest, otherwise by name."""
+    path = Path(source).resolve()
+    paths = {record.key: store.records.paths(record.key) for record in records}
+    if at_path := [record for record in records if str(path) in paths[record.key]]:
+        return at_path
+    if labeled := [record for record in records if source in (record.label, record.digest)]:
+        return labeled
+    by_name = [record for record in records if PurePath(source).name in (record.name, PurePath(record.name).stem)]
+    # A file at a path where nothing was read is another file than one of its name that was read elsewhere.
+    return [record for record in by_name if not (path.exists() and paths[record.key])]
