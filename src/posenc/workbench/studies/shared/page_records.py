@@ -76,7 +76,7 @@ def named_by(store: Store, records: Sequence[DatasetRecord], source: str) -> str
 
 def options(records: Iterable[DatasetRecord]) -> str:
     """List the options that choose data sets, each once, such as "--source docs-1f00c4"."""
-    return ", ".join(dict.fromkeys(f"--source {quote(record.label)}" for record in records))
+    return ", ".join(sorted({f"--source {quote(record.label)}" for record in records}))
 
 
 def _fitting(store: Store, records: Sequence[DatasetRecord], source: str) -> list[DatasetRecord]:
