@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 MAIN = "main"
 """Label of the main condition of every study."""
 
+HALF = "half budget"
+"""Label of the condition that trains each variant again with half its steps (a whole schedule, not a run cut short)."""
+
 Needs = Mapping[str, Sequence[str]]
 """Label of a condition to the labels of its variants."""
 
