@@ -22,7 +22,8 @@ from posenc.workbench.store import Store
 from posenc.workbench.studies.shared import image_data, study_page
 
 LANGUAGE = studies.find("language")
-LABELS = ["rope", "nope"]
+LABELS, CONDITIONS = ["rope", "nope"], 2
+"""Variants, and conditions on own data: the whole budget and half of it."""
 PARTS = (
     Part(name="training", counts={"images": 5}, by_class=(3, 2)),
     Part(name="test", counts={"images": 1}, by_class=(1, 0)),
@@ -213,7 +214,7 @@ def test_two_texts_of_one_name_are_two_rows_and_two_pages(
     assert ended.value.code == 0
     shown = capsys.readouterr().out
     assert "1.500" not in shown  # their mean
-    assert shown.count("2.000") == shown.count("1.000") == len(LABELS)
+    assert shown.count("2.000") == shown.count("1.000") == CONDITIONS * len(LABELS)
     assert shown.count("--source docs-") == 2
     names = set()
     for name, path in files.items():
@@ -248,7 +249,7 @@ def test_csv_python_and_packs_hold_the_record(two_texts: tuple[Store, dict[str, 
     lines = list(csv.DictReader(io.StringIO((tmp_path / "rows.csv").read_text())))
     assert {(line["data"], line["digest"]) for line in lines} == {(r["data"], r["digest"]) for r in store.results()}
     html = commands.results(out=store.root)._repr_html_()
-    assert html.count("docs-") == 2 * len(LABELS)
+    assert html.count("docs-") == 2 * CONDITIONS * len(LABELS)
     packed = packs.pack(store, tmp_path / "packs")
     merged = Store(tmp_path / "merged")
     packs.merge(merged, packed[0])

@@ -15,6 +15,11 @@ import msgspec
 
 DIGITS, SHORT = 16, 6
 """Hexadecimal digits of a digest and of a key, and those that stand in a label."""
+SPLITS = {
+    "given": "the test part as given, validation drawn from the others by the seed of a run",
+    "seed": "training, validation and test drawn by the seed of a run",
+}
+"""Ways to divide the items of each class."""
 GENERATED = "generated"
 """Kind of data that a generator draws. Its digest is that of the generator's settings; the draw belongs to the seed."""
 

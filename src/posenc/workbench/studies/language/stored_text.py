@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import torch
+from torch import Tensor
 
 from posenc.workbench.stored_records import StoredRecords
 from posenc.workbench.tasks import text
@@ -47,7 +48,9 @@ def text_path(source: Path | None, data: Path | None) -> Path:
     return text.tinyshakespeare_path(data)
 
 
-def store_text(root: Path, path: Path, *, window: int, max_multiple: int, own: bool = True) -> tuple[StoredText, str]:
+def store_text(
+    root: Path, path: Path, *, window: int, max_multiple: int, by_seed: bool = False, own: bool = True
+) -> tuple[StoredText, dict[str, int], str]:
     """Write a text and its record into the folder of data of a store.
 
     Args:
@@ -56,17 +59,18 @@ def store_text(root: Path, path: Path, *, window: int, max_multiple: int, own: b
         window: Training length in tokens.
         max_multiple: Longest context in testing, in multiples of the training length. It is halved until the test
             split of the text is long enough.
+        by_seed: True if the splits depend on the seed of a run; their sizes do not.
         own: True for a file of the user.
 
     Returns:
-        Entry "text" of the settings of the runs, and the key of the record.
+        Entry "text" of the settings of the runs, the number of tokens of each split, and the key of the record.
 
     Raises:
         ValueError: The file is not a text, or its test split does not hold two windows.
     """
     tokenized = text.read_text(path)
-    test = text.split(tokenized.tokens, longest=2 * window).test
-    while (max_multiple + 1) * window > len(test):
+    splits = split_text(tokenized.tokens, window, 0 if by_seed else None)
+    while (max_multiple + 1) * window > len(splits.test):
         max_multiple //= 2
     tokens = tokenized.tokens.numpy().tobytes()
     digest = hashlib.sha256(tokenized.unit.encode() + tokens).hexdigest()[:16]
@@ -74,12 +78,20 @@ def store_text(root: Path, path: Path, *, window: int, max_multiple: int, own: b
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, msgspec.msgpack.encode([tokenized.unit, "".join(tokenized.vocabulary), tokens]))
-    record = text.text_record(tokenized, digest, name=path.name if own else "tiny-shakespeare", own=own)
-    key = StoredRecords(root).add(record, path)
     stored = StoredText(
         digest=digest, unit=tokenized.unit, vocabulary=len(tokenized.vocabulary), max_multiple=max_multiple
     )
-    return stored, key
+    name = path.name if own else "tiny-shakespeare"
+    described = text.text_record(tokenized, splits, digest, name=name, own=own, by_seed=by_seed)
+    counts = {name: len(getattr(splits, name)) for name in ("train", "validation", "test")}
+    return stored, counts, StoredRecords(root).add(described, path)
+
+
+def split_text(tokens: Tensor, window: int, seed: int | None) -> text.Splits:
+    """Splits of a text that hold two windows each. seed: of splits that depend on it; None for the fixed ones."""
+    if seed is None:
+        return text.split(tokens, longest=2 * window)
+    return text.split_by_seed(tokens, longest=2 * window, seed=seed)
 
 
 def load_text(root: Path, stored: StoredText) -> text.Text:

@@ -55,11 +55,13 @@ class ImageRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def description(self) -> str:
         """A phrase such as "fashion-mnist: 60,000 training images, 10,000 held-out images, 28 x 28 pixels, ..."."""
+        return f"{self.name}: {self.train:,} training images, {self.test:,} held-out images, {self.size}"
+
+    @property
+    def size(self) -> str:
+        """A phrase such as "28 x 28 pixels, 1 channel, 10 classes"."""
         channels, height, width = self.shape
-        return (
-            f"{self.name}: {self.train:,} training images, {self.test:,} held-out images, {height} x {width} pixels, "
-            f"{channels} channel{'s' if channels > 1 else ''}, {self.classes} classes"
-        )
+        return f"{height} x {width} pixels, {channels} channel{'s' if channels > 1 else ''}, {self.classes} classes"
 
 
 class Location(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -14,6 +14,7 @@ from posenc.workbench.store import Store
 from posenc.workbench.studies import Request, refuse_preset
 from posenc.workbench.studies.shared import changes, page_records, planning
 from posenc.workbench.studies.shared.declarations import Needs, PanelSpec, Preset
+from posenc.workbench.studies.shared.lr_sweep import study_condition
 
 if TYPE_CHECKING:
     from posenc.workbench.studies.shared.study import Study
@@ -51,7 +52,7 @@ def find(study: Study, request: Request, store: Store) -> list[RunSpec]:
     for name in planning.panels_of(study, request):
         needed |= {*_stored_needs(study.panels[name], request, preset, runs)}
     _refuse_missing_panels(study, request, store, runs)
-    return [spec for spec in runs if spec.condition in needed]
+    return [spec for spec in runs if study_condition(spec.condition) in needed]
 
 
 def _stored_needs(panel: PanelSpec, request: Request, preset: Preset, runs: Sequence[RunSpec]) -> Needs:
@@ -81,12 +82,16 @@ def _about(study: Study, request: Request, store: Store, runs: Sequence[RunSpec]
             )
         chosen = [spec for spec, record in zip(runs, records, strict=True) if record and record.digest == digest]
         if any(record.own for record in records if record and record.digest == digest):
-            beside = [spec for spec in _others(runs, records) if not study.condition(spec.condition).takes_file]
+            beside = [
+                spec
+                for spec in _others(runs, records)
+                if not study.condition(study_condition(spec.condition)).takes_file
+            ]
         else:
             shown = {spec.condition for spec in chosen}
             beside = [spec for spec in _others(runs, records) if spec.condition not in shown]
         return [*chosen, *beside]
-    reading = [study.condition(spec.condition).takes_file for spec in runs]
+    reading = [study.condition(study_condition(spec.condition)).takes_file for spec in runs]
     subjects = [record for record, reads in zip(records, reading, strict=True) if record and (record.own or reads)]
     if len({record.digest if record.own else "" for record in subjects}) > 1:
         raise ValueError(

@@ -28,7 +28,7 @@ References:
 from __future__ import annotations
 
 from posenc.workbench.tasks.images.augmentation import IMAGENET, Augment, Augmentation
-from posenc.workbench.tasks.images.data_sets import LOCATIONS, image_record, load_images, source_files
+from posenc.workbench.tasks.images.data_sets import LOCATIONS, image_record, load_images, source_files, with_parts
 from posenc.workbench.tasks.images.download import FASHION_MNIST, cache_folder, download_files
 from posenc.workbench.tasks.images.image_set import ImageSet, Splits
 from posenc.workbench.tasks.images.scores import balanced_accuracy, score
@@ -51,4 +51,5 @@ __all__ = [
     "source_files",
     "split",
     "stratified_order",
+    "with_parts",
 ]  # fmt: skip

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
-from posenc.workbench.dataset_record import DatasetRecord, Part
+import msgspec
+
+from posenc.workbench.dataset_record import SPLITS, DatasetRecord, Part
 from posenc.workbench.tasks.images import cifar, idx
 from posenc.workbench.tasks.images.download import FASHION_MNIST, cache_folder, download_files
 from posenc.workbench.tasks.images.image_cache import Progress, cached_images
@@ -123,7 +126,6 @@ def image_record(splits: Splits, digest: str, *, source: str | Path, size: int |
     Returns:
         The record.
     """
-    named = {"training": splits.train, "validation": splits.validation, "test": splits.test}
     decoded, (channels, height, width) = str(source) not in LOCATIONS, splits.train.shape
     options: dict[str, object] = {"size": f"{height} x {width} pixels", "channels": channels}
     if decoded and Path(source).is_dir() and channels == len("RGB"):
@@ -134,15 +136,34 @@ def image_record(splits: Splits, digest: str, *, source: str | Path, size: int |
         kind="images",
         name=splits.train.name if not decoded else Path(source).resolve().name,
         digest=digest,
-        parts=tuple(
-            Part(name=name, counts={"images": len(part)}, by_class=tuple(part.counts.tolist()))
-            for name, part in named.items()
-            if len(part)
-        ),
+        parts=_parts(splits),
         classes=splits.train.classes,
         options=options,
         left_out=(splits.note,) if splits.note else (),
         own=decoded,
+    )
+
+
+def with_parts(record: DatasetRecord, splits: Splits, split: Literal["given", "seed"]) -> DatasetRecord:
+    """Return a record with the counts of other splits.
+
+    Args:
+        record: The record.
+        splits: The splits of a seed.
+        split: "seed" if the seed of a run draws the parts, "given" for the user's test part.
+
+    Returns:
+        The record.
+    """
+    return msgspec.structs.replace(record, parts=_parts(splits), options={**record.options, "split": SPLITS[split]})
+
+
+def _parts(splits: Splits) -> tuple[Part, ...]:
+    named = {"training": splits.train, "validation": splits.validation, "test": splits.test}
+    return tuple(
+        Part(name=name, counts={"images": len(part)}, by_class=tuple(part.counts.tolist()))
+        for name, part in named.items()
+        if len(part)
     )
 
 
