@@ -19,7 +19,7 @@ from posenc.workbench.old_records import record_of_settings
 from posenc.workbench.report.data_panel import data_panel, describe, notes
 from posenc.workbench.runs import RunResult, RunSpec
 from posenc.workbench.store import Store
-from posenc.workbench.studies.shared import image_data, study_page
+from posenc.workbench.studies.shared import image_data, run_scale, study_page
 
 LANGUAGE = studies.find("language")
 LABELS, CONDITIONS = ["rope", "nope"], 2
@@ -269,3 +269,21 @@ def test_a_run_keeps_its_identity_under_any_record(tmp_path: Path) -> None:
         study="x", variant="a", seed=0, preset="quick", procedure="x.train", settings={"lr": 0.1, "dataset": PHOTOS.key}
     )
     assert named.identity == plain.identity
+
+
+def test_a_page_of_own_data_has_no_limits_of_built_in_data(two_texts: tuple[Store, dict[str, Path]]) -> None:
+    store, files = two_texts
+    request = studies.Request(preset="quick", source=files["first"])
+    data = LANGUAGE.page_data(request, store, LANGUAGE.stored(request, store))
+    assert run_scale.scale(LANGUAGE, data) == "width 64, 2 layers; 600 steps of batches of 32"  # from the settings
+    limits = LANGUAGE.limits["quick"]
+    assert limits[0] in study_page._limits(LANGUAGE, request, (), own=False)
+    assert limits[0] not in study_page._limits(LANGUAGE, request, (), own=True)
+
+
+@pytest.mark.parametrize("name", sorted(studies.studies()))
+def test_limits_of_a_study_that_takes_a_file_are_of_its_data_or_of_its_protocol(name: str) -> None:
+    study = studies.find(name)
+    named = ("Fashion-MNIST", "10,000", "olids are generated", "one text")
+    said = [sentence for some in study.protocol_limits.values() for sentence in some]
+    assert not [sentence for sentence in said if any(word in sentence for word in named)]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+import re
 import shutil
 
 import msgspec
@@ -277,6 +278,8 @@ def test_a_folder_of_ones_own(tmp_path, class_folders, small):
     assert "Training accuracy" in page  # balanced accuracy is accuracy where all classes have as many images
     assert "10,000" not in page
     assert "clothing" not in page
+    assert "Fashion-MNIST" not in page  # limits of built-in data
+    assert re.search(r"Scale: ViT: [\d,]+ parameters, width \d+, \d+ layers?; \d+ steps of batches of \d+", page)
 
 
 def test_a_report_without_a_folder_is_about_the_folder_of_the_runs(tmp_path, class_folders, small):

@@ -58,7 +58,6 @@ PANELS = ("scores", "latitude", "maps", "seam", "poles", "variants")
 PRESETS: Mapping[str, GlobePreset] = {
     "quick": GlobePreset(
         about="19 encodings on 10,000 places, three targets, 3 seeds: four to six minutes on two cores",
-        scale="16,384 parameters at most for each encoding with its network, 10,000 training places, 400 steps",
         seeds=(0, 1, 2),
         panels=PANELS,
         asks=False,
@@ -76,7 +75,6 @@ PRESETS: Mapping[str, GlobePreset] = {
     ),
     "standard": GlobePreset(
         about="19 encodings on 40,000 places, three targets, 5 seeds: about an hour on two cores",
-        scale="65,536 parameters at most for each encoding with its network, 40,000 training places, 2,400 steps",
         seeds=(0, 1, 2, 3, 4),
         panels=PANELS,
         parameters=2**16,

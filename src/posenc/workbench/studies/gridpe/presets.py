@@ -118,7 +118,6 @@ TUNING = (
 PRESETS: Mapping[str, GridPEPreset] = {
     "quick": GridPEPreset(
         about="a small ViT and a small PVT on at most 10,000 training images, 3 seeds: 15 minutes on two cores",
-        scale="a ViT of width 64 with four layers, 4 epochs; a PVT with one block per stage, 2 epochs",
         seeds=(0, 1, 2),
         panels=("accuracy", "pyramid", "curves", "variants"),
         asks=False,
@@ -140,8 +139,6 @@ PRESETS: Mapping[str, GridPEPreset] = {
     ),
     "standard": GridPEPreset(
         about="all variants on all of Fashion-MNIST and on Caltech-100 at 128 pixels, 5 seeds: days on two cores",
-        scale="a ViT of width 64 with four layers and a PVT with one block per stage, 10 epochs; 30 epochs on "
-        "Caltech-100",
         seeds=(0, 1, 2, 3, 4),
         panels=EVERY_PANEL,
         own=OwnDataPlan(),
@@ -158,7 +155,6 @@ PRESETS: Mapping[str, GridPEPreset] = {
     ),
     "paper": GridPEPreset(
         about="the paper's models on a folder of ImageNet-100, 224 and 384 pixels, 200 epochs, 5 seeds: several GPUs",
-        scale="the released ViT at 224 x 224 pixels and PVT-small at 384 x 384, 200 epochs",
         seeds=(0, 1, 2, 3, 4),
         panels=EVERY_PANEL,
         recipes={

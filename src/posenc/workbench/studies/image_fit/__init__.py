@@ -43,5 +43,5 @@ STUDY = Study(
     claims=CLAIMS,
     live=True,
     remarks=remarks,
-    limits=dict.fromkeys(PRESETS, LIMITS),
+    protocol_limits=dict.fromkeys(PRESETS, LIMITS),
 )

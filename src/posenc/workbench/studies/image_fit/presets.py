@@ -86,7 +86,6 @@ PRESETS = {
     "quick": ImagePreset(
         about="one image of up to 512 pixels per side, six encodings at three parameter counts x 3 seeds, up to 10 "
         "seconds each: three minutes",
-        scale="images of up to 512 pixels per side; 10 seconds of training on one core for each fit",
         seeds=(0, 1, 2),
         panels=("fit", "parameters"),
         asks=False,
@@ -103,7 +102,6 @@ PRESETS = {
     "standard": ImagePreset(
         about="seven photographs or your own at full size, 120 seconds per fit; held-out pixels: scales chosen on four "
         "photographs, results on six more: six hours on two cores",
-        scale="images at full size; 120 seconds of training on one core for each fit",
         seeds=(0, 1, 2),
         panels=("fit", "parameters", "held-out", "sigma", "sizes", "interpolation", "shifted"),
         longest_side=None,

@@ -111,7 +111,6 @@ PRESETS: Mapping[str, LanguagePreset] = {
     "quick": LanguagePreset(
         about="8 encodings in models of 2 layers, training length 64, contexts up to 512, 3 seeds: about four minutes "
         "on two cores",
-        scale="2 layers of width 64, windows of 64 tokens, 600 steps of 32 windows",
         seeds=(0, 1, 2),
         panels=("loss", "extrapolation", "generation", "curves", "variants"),
         asks=False,
@@ -127,7 +126,6 @@ PRESETS: Mapping[str, LanguagePreset] = {
     "standard": LanguagePreset(
         about="23 encodings in models of 2 layers, training length 256, contexts up to 4,096, recall tasks, 5 seeds: "
         "three hours on two cores",
-        scale="2 layers of width 64, windows of 256 tokens, 1,000 steps of 16 windows",
         seeds=tuple(range(5)),
         panels=PANELS,
         own=OwnDataPlan(),
@@ -141,7 +139,6 @@ PRESETS: Mapping[str, LanguagePreset] = {
     ),
     "paper": LanguagePreset(
         about="the same in models of 4 layers of width 128: about half a day on two cores",
-        scale="4 layers of width 128, windows of 256 tokens, 1,500 steps of 16 windows",
         seeds=tuple(range(5)),
         panels=PANELS,
         extrapolation=EXTRAPOLATION,

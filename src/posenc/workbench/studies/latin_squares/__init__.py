@@ -41,6 +41,7 @@ STUDY = Study(
     panels=PANELS,
     condition=condition,
     procedure=TRAIN,
+    passes=True,
     run_settings=run_settings,
     cost=Cost(seconds=seconds, memory=memory, alike=equal_cost),
     headline=headline,

@@ -70,7 +70,6 @@ def _paper(epochs: int) -> Protocol:
 PRESETS: dict[str, Preset] = {
     "quick": Preset(
         about="a small model on 3,000 puzzles, 60 epochs, 3 seeds: about six minutes on two cores",
-        scale="a two-layer model of width 32, 3,000 generated puzzles, 60 epochs",
         main=_quick(),
         seeds=(0, 1, 2),
         sigmas=(0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.7, 2.0),
@@ -79,7 +78,6 @@ PRESETS: dict[str, Preset] = {
     ),
     "standard": Preset(
         about="the paper's model on its 8,100 puzzles, 200 epochs, 3 seeds: hours on two cores",
-        scale="the paper's model (width 160, four layers), its 8,100 puzzles, 200 epochs",
         main=_paper(200),
         seeds=SEEDS[:3],
         sigmas=SIGMAS,
@@ -87,7 +85,6 @@ PRESETS: dict[str, Preset] = {
     ),
     "paper": Preset(
         about="the paper's model on its 8,100 puzzles, 600 epochs, 15 seeds: days on two cores",
-        scale="the paper's model (width 160, four layers), its 8,100 puzzles, 600 epochs",
         main=_paper(600),
         seeds=SEEDS,
         sigmas=SIGMAS,

@@ -38,7 +38,6 @@ PANELS = ("modules", "errors", "maps", "curves", "network")
 PRESETS: Mapping[str, NmarPreset] = {
     "quick": NmarPreset(
         about="one layer of width 32, 3,500 steps, 6 encodings, 3 networks: less than two minutes on two cores",
-        scale="one layer of width 32, 3,500 steps with batches of 64",
         seeds=(0, 1, 2),
         panels=PANELS,
         asks=False,
@@ -48,7 +47,6 @@ PRESETS: Mapping[str, NmarPreset] = {
     "standard": NmarPreset(
         about="the paper's four layers of width 64 at a learning rate of 1e-3, 5,000 steps, 5 networks: an hour on two "
         "cores",
-        scale="four layers of width 64, 5,000 steps with batches of 64",
         seeds=(0, 1, 2, 3, 4),
         panels=PANELS,
         model=PAPER_MODEL,
@@ -56,7 +54,6 @@ PRESETS: Mapping[str, NmarPreset] = {
     ),
     "paper": NmarPreset(
         about="the paper's model and length: four layers of width 64, 50,000 steps, 15 networks: days on two cores",
-        scale="four layers of width 64, 50,000 steps with batches of 128",
         seeds=tuple(range(15)),
         panels=PANELS,
         model=PAPER_MODEL,

@@ -34,7 +34,6 @@ PANELS = ("neighbours", "maps", "errors", "curves")
 PRESETS: Mapping[str, PermutedPreset] = {
     "quick": PermutedPreset(
         about="one layer of width 32 on 20,000 images, 2,000 steps, 9 encodings, 3 permutations: about five minutes",
-        scale="one layer of width 32, 2,000 steps with batches of 64 images",
         seeds=(0, 1, 2),
         panels=PANELS,
         asks=False,
@@ -46,7 +45,6 @@ PRESETS: Mapping[str, PermutedPreset] = {
     ),
     "standard": PermutedPreset(
         about="four layers of width 64 on all images, 20,000 steps, 10 encodings, 5 permutations: days on two cores",
-        scale="four layers of width 64, 20,000 steps of 128 images",
         seeds=(0, 1, 2, 3, 4),
         panels=PANELS,
         images=None,

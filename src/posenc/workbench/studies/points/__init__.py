@@ -20,7 +20,7 @@ from posenc.workbench.studies.points.claims import CLAIMS, headline, predictions
 from posenc.workbench.studies.points.conditions import condition
 from posenc.workbench.studies.points.execute import TRAIN, memory_bytes, run_seconds
 from posenc.workbench.studies.points.panels import PANELS
-from posenc.workbench.studies.points.presets import LIMITS, PRESETS
+from posenc.workbench.studies.points.presets import LIMITS, PRESETS, PROTOCOL_LIMITS
 from posenc.workbench.studies.points.settings import run_settings
 from posenc.workbench.studies.shared.study import Cost, Study
 
@@ -38,6 +38,7 @@ STUDY = Study(
     panels=PANELS,
     condition=condition,
     procedure=TRAIN,
+    passes=True,
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, smaller="Ask for fewer points or a smaller batch."),
     headline=headline,
@@ -45,4 +46,5 @@ STUDY = Study(
     claims=CLAIMS,
     scope="clouds are of solids that the project generates; ModelNet40 needs the user's own copy.",
     limits=dict.fromkeys(PRESETS, LIMITS),
+    protocol_limits=dict.fromkeys(PRESETS, PROTOCOL_LIMITS),
 )

@@ -54,7 +54,6 @@ ALL_PANELS = ("accuracy", "points", "moved", "any", "spot", "clouds", "variants"
 PRESETS: Mapping[str, PointsPreset] = {
     "quick": PointsPreset(
         about="12 variants on 1,400 clouds of 96 points, 3 seeds: about nine minutes on two cores",
-        scale="two layers of width 48, 350 steps, 96 points of each cloud in training, 48 to 384 in testing",
         seeds=(0, 1, 2),
         panels=QUICK_PANELS,
         asks=False,
@@ -68,7 +67,6 @@ PRESETS: Mapping[str, PointsPreset] = {
     "standard": PointsPreset(
         about="12 variants on 2,100 clouds of 192 points, upright and rotated in 3-D, parts of Spot, 3 seeds: two "
         "hours on two cores",
-        scale="two layers of width 48, 660 steps, 192 points of each cloud in training, 96 to 768 in testing",
         seeds=(0, 1, 2),
         panels=ALL_PANELS,
         own=OwnDataPlan(),
@@ -81,7 +79,6 @@ PRESETS: Mapping[str, PointsPreset] = {
     ),
     "paper": PointsPreset(
         about="the same on 7,000 clouds of 512 points, with four layers of width 96: days on two cores",
-        scale="four layers of width 96, 6,600 steps, 512 points of each cloud in training, 256 to 2,048 in testing",
         seeds=(0, 1, 2, 3, 4),
         panels=ALL_PANELS,
         train=500,
@@ -95,6 +92,9 @@ PRESETS: Mapping[str, PointsPreset] = {
 LIMITS = (
     "The solids are generated, and the differences between the classes were chosen. The results show what an encoding "
     "can represent, and not its accuracy on scanned objects.",
+)
+"""Sentences on the generated clouds."""
+PROTOCOL_LIMITS = (
     "A token has the shape of a neighborhood of an eighth of all points. This is coarser than the edge features of "
     "PCT, so the published accuracies are of another model.",
 )

@@ -44,7 +44,7 @@ STUDY = Study(
     claims=CLAIMS,
     remarks=remarks,
     scope="quick is a one-layer model of width 32; its verdicts apply to the given recordings only.",
-    limits={
+    protocol_limits={
         "quick": (
             "One layer, a high learning rate and a short training: enough for a few dozen channels. Recordings of "
             "hundreds of channels get smaller batches and need the standard preset.",

@@ -55,7 +55,6 @@ PANELS = ("errors", "modules", "maps", "curves")
 PRESETS: Mapping[str, RecordingsPreset] = {
     "quick": RecordingsPreset(
         about="one layer of width 32, 3,000 steps, 3 seeds: about four minutes on two cores for two dozen channels",
-        scale="one layer of width 32, 3,000 steps",
         seeds=(0, 1, 2),
         panels=PANELS,
         asks=False,
@@ -68,7 +67,6 @@ PRESETS: Mapping[str, RecordingsPreset] = {
     ),
     "standard": RecordingsPreset(
         about="the paper's four layers of width 64, 5,000 steps of 32, 3 seeds: half an hour per model of 360 channels",
-        scale="four layers of width 64, 5,000 steps of 32",
         seeds=(0, 1, 2),
         panels=PANELS,
         own=OwnDataPlan(),
@@ -80,7 +78,6 @@ PRESETS: Mapping[str, RecordingsPreset] = {
     "paper": RecordingsPreset(
         about="the paper's model and length: four layers, 50,000 steps of 128, 15 seeds: about a day per model of 360 "
         "channels",
-        scale="four layers of width 64, 50,000 steps of 128",
         seeds=tuple(range(15)),
         panels=(*PANELS, "rates"),
         simulation=Simulation(subjects=100, frames=4800, networks=dict(simulated_brain.NETWORKS)),

@@ -59,7 +59,6 @@ def transformer_training(epochs: int) -> TrainingConfig:
 PRESETS: Mapping[str, SCPEPreset] = {
     "quick": SCPEPreset(
         about="LeNet on at most 10,000 training images, 10 epochs, 3 seeds: about five minutes on two cores",
-        scale="10 epochs",
         seeds=(0, 1, 2),
         panels=("similarity", "beside", "starts", "over", "variants"),
         asks=False,
@@ -71,7 +70,6 @@ PRESETS: Mapping[str, SCPEPreset] = {
     ),
     "standard": SCPEPreset(
         about="LeNet on all of Fashion-MNIST, 30 epochs, 10 seeds: about five hours on one core",
-        scale="30 epochs",
         seeds=tuple(range(10)),
         panels=("similarity", "beside", "variants"),
         own=OwnDataPlan(),
@@ -82,7 +80,6 @@ PRESETS: Mapping[str, SCPEPreset] = {
     ),
     "paper": SCPEPreset(
         about="as the note: 100 epochs, every variant, 10 seeds: days on one core",
-        scale="100 epochs",
         seeds=tuple(range(10)),
         panels=("similarity", "beside", "starts", "over", "rates", "tokens", "variants"),
         training=lenet_training(100),

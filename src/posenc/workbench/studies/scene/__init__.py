@@ -42,5 +42,5 @@ STUDY = Study(
     scope="The views are of one scene. If one scene was run, pairs are formed by seed, so the interval is over seeds "
     "and not over scenes.",
     live=True,
-    limits=dict.fromkeys(PRESETS, LIMITS),
+    protocol_limits=dict.fromkeys(PRESETS, LIMITS),
 )

@@ -72,7 +72,6 @@ class ScenePreset(Preset):
 PRESETS: Mapping[str, ScenePreset] = {
     "quick": ScenePreset(
         about="one scene, seven encodings x 3 seeds, 36 seconds each: eight minutes on two cores",
-        scale="40 views of 100 x 100 pixels, or your own of up to 100 pixels per side; 36 s of training on one core",
         seeds=(0, 1, 2),
         panels=("encodings",),
         asks=False,
@@ -92,7 +91,6 @@ PRESETS: Mapping[str, ScenePreset] = {
     "standard": ScenePreset(
         about="one scene, nine encodings x 3 seeds, 150 seconds each; also view directions, sampling and sigma: an "
         "hour and a half on two cores",
-        scale="40 views of 100 x 100 pixels, or your own of up to 400 pixels per side; 150 s of training on one core",
         seeds=(0, 1, 2),
         panels=("encodings", "directions", "samples", "sigma"),
         variants=(*VARIANTS, *MORE_VARIANTS),

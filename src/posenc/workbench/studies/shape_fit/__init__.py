@@ -21,7 +21,7 @@ from posenc.workbench.studies.shape_fit.claims import CLAIMS, headline, predicti
 from posenc.workbench.studies.shape_fit.conditions import CONDITIONS
 from posenc.workbench.studies.shape_fit.execute import TRAIN, memory_bytes, run_seconds
 from posenc.workbench.studies.shape_fit.panels import PANELS
-from posenc.workbench.studies.shape_fit.presets import LIMITS, PRESETS
+from posenc.workbench.studies.shape_fit.presets import LIMITS, PRESETS, PROTOCOL_LIMITS
 from posenc.workbench.studies.shape_fit.settings import run_settings
 from posenc.workbench.studies.shared.study import Cost, Study
 
@@ -42,5 +42,6 @@ STUDY = Study(
     claims=CLAIMS,
     scope="these are fits of one shape, Spot, which is smooth and has few small parts.",
     live=True,
-    limits=LIMITS,
+    limits=dict.fromkeys(PRESETS, LIMITS),
+    protocol_limits=PROTOCOL_LIMITS,
 )

@@ -58,7 +58,6 @@ PRESETS = {
     "quick": ShapePreset(
         about="Spot or your mesh, eight encodings x 3 seeds and two with the eikonal term, 1,000 steps: "
         "four to six minutes on two cores",
-        scale="36,000 parameters, 1,000 steps of 2,048 points",
         seeds=(0, 1, 2),
         panels=("fit", "slopes"),
         asks=False,
@@ -75,7 +74,6 @@ PRESETS = {
     "standard": ShapePreset(
         about="the same and occupancy, normals and a sweep of sigma; 92,000 parameters, 2,000 steps: an hour and a "
         "quarter on two cores",
-        scale="92,000 parameters, 2,000 steps of 4,096 points",
         seeds=(0, 1, 2),
         panels=("fit", "slopes", "occupancy", "sigma"),
         own=OWN,
@@ -92,12 +90,14 @@ PRESETS = {
 
 SELECTED_ON_SPOT = (
     "The learning rates, the sigma of the Gaussian features and the weight of the eikonal term were selected on Spot "
-    "with one seed at the quick preset. Results on Spot are therefore results on the data of this selection."
+    "with one seed at the quick preset."
 )
+LIMITS = ("Results on Spot are results on the data that the learning rates and sigma were selected on.",)
+"""Sentences on results on Spot."""
 EQUAL_STEPS = (
     "Every variant takes the same number of steps. A step of a grid takes less time than one of a wide network."
 )
-LIMITS = {
+PROTOCOL_LIMITS = {
     "quick": (SELECTED_ON_SPOT, "The panel sigma tests the choice of sigma: add --panels sigma.", EQUAL_STEPS),
     "standard": (
         SELECTED_ON_SPOT,

@@ -64,7 +64,6 @@ class Preset:
 
     Attributes:
         about: The models that it trains, and the time that they take.
-        scale: The same as a phrase for the page.
         seeds: Seeds of every variant.
         panels: Names of the panels that it draws by default.
         asks: True to ask for confirmation before it starts, because it is long.
@@ -72,15 +71,12 @@ class Preset:
 
     Example:
         >>> from posenc.workbench import Preset
-        >>> quick = Preset(
-        ...     about="11 models, 3 minutes", scale="25 epochs", seeds=(0,), panels=("curves",), asks=False
-        ... )
+        >>> quick = Preset(about="11 models, 3 minutes", seeds=(0,), panels=("curves",), asks=False)
         >>> quick.seeds
         (0,)
     """
 
     about: str
-    scale: str
     seeds: Sequence[int]
     panels: Sequence[str]
     asks: bool = True

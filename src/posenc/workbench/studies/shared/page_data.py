@@ -40,7 +40,7 @@ class PageData:
         >>> spec = RunSpec(study="toy", variant="rope", seed=0, preset="quick", procedure="toy.train", settings={})
         >>> store = Store(tempfile.mkdtemp())
         >>> store.finish(spec, RunResult(metrics={"loss": 0.5}), {"seconds": 1.0})
-        >>> preset = Preset(about="one model", scale="one model", seeds=(0,), panels=())
+        >>> preset = Preset(about="one model", seeds=(0,), panels=())
         >>> data = PageData(request=Request(preset="quick"), preset=preset, store=store, specs=[spec])
         >>> [(row["scheme"], row["metric"], row["value"]) for row in data.rows]
         [('rope', 'loss', 0.5)]

@@ -92,7 +92,10 @@ class Study:
         predictions: Maps the data of the page to the differences that were predicted before the run.
         claims: Published claims, each with a control that could refute it.
         published: Maps a preset and its rows to tables of published results of the same models.
-        limits: Preset to sentences on the limits of its results.
+        limits: Preset to sentences on the limits of its results on built-in data; a page of own data lacks them.
+        protocol_limits: Preset to sentences on the limits of its protocol, which are true of any data.
+        passes: True if an epoch of the settings is a pass over the training data, False if it is a step. On own data
+            it is always a step.
         remarks: Maps a store and runs to sentences on their data, printed at the start and on the page.
         live: True if runs write their newest image, which the live page shows.
 
@@ -120,6 +123,8 @@ class Study:
     claims: Sequence[Claim] = ()
     published: Callable[[str, Sequence[Row]], Sequence[Table]] = _no_tables
     limits: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    protocol_limits: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    passes: bool = False
     remarks: Callable[[Store, Sequence[RunSpec]], Sequence[str]] = _no_remarks
     live: bool = False
 

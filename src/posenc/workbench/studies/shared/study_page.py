@@ -17,7 +17,7 @@ from posenc.workbench.report.provenance_panel import provenance_panel
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.shared import changes, page_records, planning
+from posenc.workbench.studies.shared import changes, page_records, planning, run_scale
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.lr_sweep import sweep_panel
 from posenc.workbench.studies.shared.page_data import PageData
@@ -85,8 +85,10 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     data, names = study.page_data(request, store, specs), planning.panels_of(study, request)
     data.folder.mkdir(parents=True, exist_ok=True)
     changed = changes.differences(study.presets, request)
+    own = page_records.own(store, specs)
     lacking = notes(page_records.records_of(store, specs))
-    limits = (*_limits(study, request, changed), *study.remarks(store, specs), *lacking, *_single_seeds(data))
+    limits = (*_limits(study, request, changed, own is not None), *study.remarks(store, specs))
+    limits = (*limits, *lacking, *_single_seeds(data))
     panels = [summary_panel(data.rows, study.headline(data), study.predictions(data), limits)]
     titles = dict[str, str]()
     for name in names:
@@ -106,10 +108,9 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     asked = "".join(f" {option}" for option in changes.options(study.presets, request))
     asked += " --data DIR" if _read_real_data(data) else ""
     asked += f" --panels {' '.join(names)}" if request.panels else ""
-    own = page_records.own(store, specs)
     return render_page(
         title=study.question,
-        lead=f"{study.lead}{f' Data: {own.name}.' if own else ''} {_scale(data, changed)}",
+        lead=f"{study.lead}{f' Data: {own.name}.' if own else ''} {_scale(study, data, changed)}",
         panels=panels,
         footer=(
             f"posenc run {study.name}{f' {own.name}' if own else ''} --preset {request.preset}{asked}. Every number "
@@ -157,16 +158,18 @@ def display_label(spec: RunSpec) -> str:
     return spec.variant if spec.condition == MAIN else f"{spec.variant}, {spec.condition}"
 
 
-def _scale(data: PageData, changed: Sequence[str]) -> str:
+def _scale(study: Study, data: PageData, changed: Sequence[str]) -> str:
     """Sentences on the scale of the runs."""
-    if not changed:
-        return f"Scale: {data.preset.scale}."
-    return f"Scale of the preset: {data.preset.scale}. Changed from the preset: {', '.join(changed)}."
+    scale = run_scale.scale(study, data)
+    sentences = [f"Scale: {scale}."] if scale else []
+    sentences += [f"Changed from the preset: {', '.join(changed)}."] if changed else []
+    return " ".join(sentences)
 
 
-def _limits(study: Study, request: Request, changed: Sequence[str]) -> tuple[str, ...]:
-    """Sentences on the limits of a preset's results."""
-    limits = tuple(study.limits.get(request.preset, ()))
+def _limits(study: Study, request: Request, changed: Sequence[str], own: bool) -> tuple[str, ...]:
+    """Sentences on the limits of a preset's results. Those on built-in data are not true of a user's data."""
+    of_data = () if own else study.limits.get(request.preset, ())
+    limits = (*of_data, *study.protocol_limits.get(request.preset, ()))
     if not changed:
         return limits
     return (
