@@ -5,7 +5,7 @@
 
 The claims follow from those of the parts, except ``translation`` in three cases, where the caller states it:
 - Two parts map q and k, or v and o: together they are relative only if the maps commute.
-- A part maps q and k, and another has a bias, which may read the mapped queries (Shaw's does, ALiBi's does not).
+- A part maps q and k, and another has a bias that reads the mapped queries (Shaw's does, ALiBi's does not).
 - Two parts embed: their sum has inner products across the parts.
 
 Source: Heo et al. 2024, arXiv 2403.13298, whose "RoPE + APE" is the first example.
@@ -37,16 +37,16 @@ class Sum(Scheme):
     Args:
         parts: Schemes that read the same positions.
         translation: Translation claim of the sum: "exact", "expected" or "none". Only where it does not follow from the
-            parts (see the module); None otherwise.
+            parts (see the module); None, the default, to derive it.
 
     Raises:
         ValueError: If there is no part, the parts differ in axes or widths or have no position in common, or
-            ``translation`` is missing or superfluous.
+            ``translation`` is missing or differs from the claim that follows from the parts.
 
     Example:
         >>> import torch
         >>> from posenc import ALiBi, RoPE, Sum, attention, sequence
-        >>> scheme = Sum([RoPE(12), ALiBi(4)], translation="exact")
+        >>> scheme = Sum([RoPE(12), ALiBi(4)])
         >>> q, k, v = torch.randn(3, 1, 4, 6, 12).unbind()  # each (B, H, N, D)
         >>> attention(q, k, v, scheme=scheme, q_pos=sequence(6)).shape
         torch.Size([1, 4, 6, 12])

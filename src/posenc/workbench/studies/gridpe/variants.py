@@ -119,7 +119,9 @@ def encoding(architecture: Architecture, label: str) -> Encoding:
         return encodings[label]
     try:
         parse(label)
-    except ValueError:
+    except ValueError as error:
+        if "there is no encoding" not in str(error):
+            raise
         raise ValueError(
             f"{unknown('variant', label, encodings)} The variants are {', '.join(encodings)}. A scheme is also "
             "possible, such as GridPE(shortest=2.0)."

@@ -157,7 +157,9 @@ def lenet_variant(label: str) -> LeNetVariant:
         return VARIANTS[label]
     try:
         specification = parse(label)
-    except ValueError:
+    except ValueError as error:
+        if "there is no encoding" not in str(error):
+            raise
         raise ValueError(
             f"{unknown('variant', label, VARIANTS)} The variants are {', '.join(VARIANTS)}. A scheme with an embedding "
             "is also possible, such as SCTorus(hidden=(64,))."

@@ -18,7 +18,7 @@ from posenc.models.encoder import EncoderConfig
 from posenc.models.masked_encoder import MaskedEncoder
 from posenc.positions import Positions
 from posenc.scheme import Scheme
-from posenc.scheme_text import Specification, build, parse, unknown
+from posenc.scheme_text import Specification, build, parse, specifications, unknown
 from posenc.schemes.concat import Concat
 from posenc.schemes.fourier_features import FourierFeatures
 from posenc.workbench.studies.latin_squares import variants as latin_squares
@@ -88,7 +88,9 @@ def variant(label: str, dim: int, axes: int) -> MaskedVariant:
 
 def _axes(label: str) -> int | None:
     """Number of axes in a label such as ``FourierFeatures(dim=64, axes=3)``; None without one."""
-    return None if label.startswith("learned-") else parse(label).options.get("axes")
+    if label.startswith("learned-"):
+        return None
+    return next((each.options["axes"] for each in specifications(parse(label)) if "axes" in each.options), None)
 
 
 def make_model(
