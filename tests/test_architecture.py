@@ -40,7 +40,14 @@ LAYERS = (
     # the library ends here: it never imports the workbench
     ("workbench.memory", "workbench.frozen_defaults", "workbench.identity", "workbench.provenance"),
     ("workbench.training",),
-    ("workbench.runs", "workbench.progress", "workbench.notebook_display", "workbench.tensorboard", "workbench.export"),
+    (
+        "workbench.runs",
+        "workbench.progress",
+        "workbench.notebook_display",
+        "workbench.tensorboard",
+        "workbench.export",
+        "workbench.variant_labels",
+    ),
     ("workbench.stored", "workbench.old_stores"),
     ("workbench.store",),
     ("workbench.packs", "workbench.worker", "workbench.executors", "workbench.runner"),

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, get_type_hints
 
 import msgspec
 
 from posenc import frequencies
-from posenc.name_suggestion import plain_name
+from posenc.name_suggestion import plain_name, unknown_variant
 from posenc.name_suggestion import unknown as unknown
 from posenc.scheme import Scheme
 from posenc.schemes import catalogue
@@ -103,6 +103,25 @@ def _value(node: ast.expr, text: str) -> Any:
         ) from None
 
 
+def parse_variant(text: str, label: str, variants: Iterable[str]) -> Specification:
+    """Parse the text of a variant that a study does not name itself.
+
+    Args:
+        text: the text.
+        label: the label in which it stands, for the error message.
+        variants: labels of the study's variants.
+
+    Returns:
+        Class name and arguments.
+
+    Raises:
+        ValueError: an unknown name, with the nearest names and all variants and encodings; or text of another form.
+    """
+    if "(" not in text and plain_name(text) not in map(plain_name, catalogue()):
+        raise ValueError(unknown_variant(label, variants, catalogue()))
+    return parse(text)
+
+
 def find(name: str) -> type[Scheme]:
     """Return the scheme class of a name. Raises ValueError with the nearest names if there is none."""
     schemes = catalogue()
@@ -131,6 +150,11 @@ def specifications(specification: Specification) -> Iterator[Specification]:
         for part in value if isinstance(value, list | tuple) else (value,):
             if isinstance(part, Mapping) and "scheme" in part:
                 yield from specifications(Specification(part["scheme"], part["options"]))
+
+
+def axes_of(specification: Specification) -> int | None:
+    """Return the number of axes that a specification names, in its options or in those of a part; None without one."""
+    return next((each.options["axes"] for each in specifications(specification) if "axes" in each.options), None)
 
 
 def build(specification: Specification, known: Known) -> Scheme:

@@ -10,7 +10,7 @@ from typing import Any
 
 from posenc.cli.grammar import Command
 from posenc.cli.index import Index
-from posenc.name_suggestion import plain_name, unknown
+from posenc.name_suggestion import plain_name, unknown, unknown_variant
 
 ALL = "all"
 NUMBERS: Mapping[str, type] = {"whole number": int, "number": float}
@@ -47,7 +47,7 @@ def refuse_unknown(index: Index, command: Command, values: Mapping[str, Any]) ->
             raise ValueError(f"{unknown('panel', panel, panels)} The panels are {', '.join(panels)}.")
     for label in given.get("variant") or ():
         if not _may_be_variant(index, entry, label):
-            raise ValueError(unknown("encoding", label, [*variants_of(entry), *scheme_names(index)]))
+            raise ValueError(unknown_variant(label, variants_of(entry), scheme_names(index)))
     for word in given.get("setting") or ():
         _refuse_setting(entry["settings"][preset], preset, word)
 
