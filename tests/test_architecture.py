@@ -34,7 +34,7 @@ LAYERS = (
     ("scheme",),
     ("kernels",),
     ("schemes",),
-    ("attention", "scheme_text"),
+    ("attention", "scheme_text", "cited_functions"),
     ("models",),
     ("contract", "adapt", "measure"),
     # the library ends here: it never imports the workbench

@@ -152,6 +152,12 @@ def specifications(specification: Specification) -> Iterator[Specification]:
                 yield from specifications(Specification(part["scheme"], part["options"]))
 
 
+def schedules_in(specification: Specification) -> list[Callable[..., Any]]:
+    """Return the frequency schedules among the options of a specification, without those of its parts."""
+    options = (value for value in specification.options.values() if isinstance(value, Mapping) and "schedule" in value)
+    return [schedules()[plain_name(value["schedule"])] for value in options]
+
+
 def axes_of(specification: Specification) -> int | None:
     """Return the number of axes that a specification names, in its options or in those of a part; None without one."""
     return next((each.options["axes"] for each in specifications(specification) if "axes" in each.options), None)
@@ -251,7 +257,8 @@ def _word(value: Any) -> str:
         return _call(find(value["scheme"]), value["options"])
     if isinstance(value, Mapping) and "schedule" in value:
         return _call(schedules()[plain_name(value["schedule"])], value["options"])
-    return repr(value)
+    shape = getattr(value, "shape", None)  # of a tensor, which text does not hold
+    return repr(value) if shape is None else f"<tensor {tuple(shape)}>"
 
 
 def _of_another_type(kind: type[Scheme], options: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from posenc.models.embedding_scale import embedding_scale, initial_rows
 from posenc.models.sites import Keys, PreparedScheme, Site, View, patch_positions, refuse_width, without_repetition
 from posenc.models.vision_block import Block, BlockConfig
 from posenc.positions import Positions
@@ -191,6 +192,27 @@ class Stage(nn.Module):
         maps: list[Tensor] = []
         self._through(image, pixels, lambda block, *given: maps.append(block.weights(*given)))
         return torch.stack(maps)
+
+    @torch.no_grad()
+    def embedding_scale(self, image: Float[Tensor, "B C h w"], pixels: int) -> float | None:
+        """Measure the size of the table and of the scheme's rows beside that of the patches to which they are added.
+
+        Args:
+            image: the stage's input ``(B, channels, h, w)``.
+            pixels: width of the model's image in pixels.
+
+        Returns:
+            Root mean square of the rows over that of the tokens; None if no rows are added.
+        """
+        shape, z, parts = self.grid(image), self._tokens(image), []
+        scheme = self._schemes[self.scheme_of[0]]
+        if self.table is not None:
+            parts.append(initial_rows(self.table, self.positions(self.table, shape, pixels, z.device)))
+        rows = initial_rows(scheme, self.positions(scheme, shape, pixels, z.device))
+        if rows is not None:
+            key = str(self.scheme_of[0])
+            parts.append(self.projections[key](rows.to(z.dtype)) if key in self.projections else rows)
+        return embedding_scale(sum(parts)[..., self.before :, :], z[:, self.before :]) if parts else None
 
     def grid(self, image: Tensor) -> tuple[int, int]:
         """Return the number of patches of an image along its height and its width."""

@@ -56,6 +56,7 @@ class Sum(Scheme):
     """
 
     cite = mixed_rope.MixedRoPE.cite
+    shown = "Sum([RoPE(64), ALiBi(4)])"
     examples = (
         FreshArguments({"parts": lambda: [learned.Learned(12, 24), rope.RoPE(12)]}),
         FreshArguments({"parts": lambda: [causal_nope.CausalNoPE(0.5), rope.RoPE(12)]}),

@@ -306,6 +306,14 @@ def test_a_single_recording_is_refused_with_a_way_out(tmp_path, monkeypatch):
         recordings.STUDY.plan(request, Store(tmp_path / "runs"))
 
 
+def test_too_few_channels_are_refused_before_anything_starts(tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "few.npz", recordings=rng.normal(size=(4, 3, 60)))
+    request = studies.Request(preset="quick", source=tmp_path / "few.npz")
+    with pytest.raises(ValueError, match=r"have 3 channels, .* 50% and 90% of them hidden.* Record 5 channels or more"):
+        recordings.STUDY.plan(request, Store(tmp_path / "runs"))
+
+
 def test_a_simulated_brain_takes_the_place_of_a_file_and_other_masks_are_conditions(tmp_path, monkeypatch):
     tiny(monkeypatch, recordings, test_frames=20, simulation=Simulation(3, 60, {"A": 5, "B": 4, "C": 3}))
     store, study = Store(tmp_path / "runs"), recordings.STUDY

@@ -115,7 +115,8 @@ def with_present_labels(study: Study, request: Request) -> Request:
         for variants in panel.needs(replace(every, preset=name), preset).values()
         for label in variants
     }
-    former = {plain_name(old): new for old, new in variant_labels.OLD_LABELS.get(study.name, {}).items()}
+    renamed = variant_labels.OLD_LABELS.get(study.name, {})
+    former = {plain_name(old): renamed[old] for old in reversed(list(renamed))}  # of equal names the first one counts
     present = [variant_labels.current_label(study.name, former.get(plain_name(each), each)) for each in request.schemes]
     return replace(request, schemes=tuple(dict.fromkeys(named.get(plain_name(label), label) for label in present)))
 

@@ -1,0 +1,74 @@
+"""Table of the size of added positions beside that of the tokens at the start of training, for every page."""
+
+from __future__ import annotations
+
+from posenc.measure.statistics import mean
+from posenc.workbench.report.number_format import join_words, number
+from posenc.workbench.report.page import Panel, Table
+from posenc.workbench.studies.shared.declarations import MAIN
+from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.studies.shared.training_run import EMBEDDING_SCALE
+
+LARGE = 2.0
+"""Ratio above which positions may hide the tokens."""
+DIGITS = 2
+
+
+def embedding_scale_panel(data: PageData) -> Panel | None:
+    """Table of the ratio of positions to tokens before training, by variant.
+
+    Args:
+        data: The data of the page.
+
+    Returns:
+        The panel; None if no model of the page adds positions to its tokens, or all were trained before the ratio was
+        stored.
+    """
+    scales = _scales(data)
+    if not scales:
+        return None
+    several = len(data.conditions) > 1
+    rows = []
+    for condition in data.conditions:
+        for label in data.labels(condition):
+            cell = number(scales[condition, label], DIGITS) if (condition, label) in scales else "–"
+            rows.append((label, *([condition] if several else []), cell))
+    columns = ("variant", *(["condition"] if several else []), "RMS of positions / RMS of tokens")
+    note = (
+        "Root mean squares before the first step, where positions are first added to tokens; mean over seeds. –: no "
+        "positions are added, or the run was stored before this ratio was measured."
+    )
+    return Panel("Size of positions at the start", (Table("Variants and their positions", columns, tuple(rows), note),))
+
+
+def large_positions(data: PageData) -> tuple[str, ...]:
+    """Sentence on the variants whose positions are more than ``LARGE`` times as large as the tokens.
+
+    Args:
+        data: The data of the page.
+
+    Returns:
+        One sentence, or none.
+    """
+    large = [
+        f"{label}{'' if condition == MAIN else f' ({condition})'} {number(scale, 1)}"
+        for (condition, label), scale in _scales(data).items()
+        if scale > LARGE
+    ]
+    if not large:
+        return ()
+    return (
+        f"Before training, positions are more than {LARGE:g} times as large as tokens (ratio of root mean squares): "
+        f"{join_words(large)}. They may hide the tokens in a short training. Compare a smaller size, such as "
+        '"Scaled(Sinusoid, 0.02)" or learned-0.02.',
+    )
+
+
+def _scales(data: PageData) -> dict[tuple[str, str], float]:
+    """Condition and variant to the mean ratio over seeds."""
+    by_cell: dict[tuple[str, str], list[float]] = {}
+    for spec in data.done:
+        arrays = data.store.arrays(spec.identity)
+        if EMBEDDING_SCALE in arrays:
+            by_cell.setdefault((spec.condition, spec.variant), []).append(float(arrays[EMBEDDING_SCALE][0]))
+    return {cell: mean(scales) for cell, scales in by_cell.items()}
