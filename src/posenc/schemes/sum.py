@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any, Literal
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor, add, logical_and, nn, stack, zeros
 from typing_extensions import override
 
 from posenc.kernels import composition
@@ -113,7 +112,7 @@ class Sum(Scheme):
     @override
     def embed(self, where: Any) -> Tensor:
         rows = [part.embed(w) for part, w in self._at("embed", where)]
-        return reduce(torch.add, rows) if rows else super().embed(where)
+        return reduce(add, rows) if rows else super().embed(where)
 
     @override
     def transform(self, x: Tensor, where: Any, site: Literal["q", "k", "v", "o"]) -> Tensor:
@@ -132,15 +131,15 @@ class Sum(Scheme):
 
     @override
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Any, attn_mask: Tensor | None) -> Tensor | None:
-        return combined_effect(torch.add, [part.bias(q, k, kept, p, attn_mask) for part, p in self._at("bias", pair)])
+        return combined_effect(add, [part.bias(q, k, kept, p, attn_mask) for part, p in self._at("bias", pair)])
 
     @override
     def value_bias(self, weights: Tensor, pair: Any) -> Tensor | None:
-        return combined_effect(torch.add, [part.value_bias(weights, p) for part, p in self._at("value_bias", pair)])
+        return combined_effect(add, [part.value_bias(weights, p) for part, p in self._at("value_bias", pair)])
 
     @override
     def mask(self, pair: Any) -> Tensor | None:
-        return combined_effect(torch.logical_and, [part.mask(p) for part, p in self._at("mask", pair)])
+        return combined_effect(logical_and, [part.mask(p) for part, p in self._at("mask", pair)])
 
     @override
     def mix(self, x: Tensor, where: Any) -> Tensor:
@@ -156,7 +155,7 @@ class Sum(Scheme):
 
     @override
     def define_rows(self, p: Tensor) -> Tensor:
-        return sum((part.define_rows(p) for part, _ in self._at("embed", self.parts)), torch.zeros(()))
+        return sum((part.define_rows(p) for part, _ in self._at("embed", self.parts)), zeros(()))
 
     @override
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: Head) -> Tensor:
@@ -164,11 +163,11 @@ class Sum(Scheme):
 
     @override
     def define_bias(self, at: At) -> Tensor:
-        return sum((part.define_bias(at) for part, _ in self._at("bias", self.parts)), torch.zeros(()))
+        return sum((part.define_bias(at) for part, _ in self._at("bias", self.parts)), zeros(()))
 
     @override
     def define_value_bias(self, at: At) -> Tensor:
-        return sum((part.define_value_bias(at) for part, _ in self._at("value_bias", self.parts)), torch.zeros(()))
+        return sum((part.define_value_bias(at) for part, _ in self._at("value_bias", self.parts)), zeros(()))
 
     @override
     def define_mask(self, at: At) -> bool:
@@ -177,5 +176,5 @@ class Sum(Scheme):
     @override
     def define_mix(self, x: Tensor, pos: Positions, n: int) -> Tensor:
         for part, _ in self._at("mix", self.parts):
-            x = torch.stack([part.define_mix(x, pos, m) for m in range(len(x))])
+            x = stack([part.define_mix(x, pos, m) for m in range(len(x))])
         return x[n]

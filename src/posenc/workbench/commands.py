@@ -75,10 +75,10 @@ def run(
         >>> import tempfile
         >>> from posenc.workbench import run
         >>> try:
-        ...     run("latin-squares", schemes=["rope2d"], out=tempfile.mkdtemp())
+        ...     run("latin-squares", schemes=["shaww"], out=tempfile.mkdtemp())
         ... except ValueError as error:
         ...     print(str(error).partition(" The variants")[0])
-        there is no variant 'rope2d'. Did you mean rope?
+        there is no variant 'shaww'. Did you mean Shaw?
     """
 
     def confirm(estimate: CostEstimate) -> bool:
