@@ -266,14 +266,14 @@ def test_one_family_of_checks_can_be_run() -> None:
 
 @pytest.mark.parametrize("kind", catalogue().values(), ids=catalogue())
 def test_every_scheme_can_be_looked_at(kind) -> None:
-    scheme = example_scheme(kind)
+    scheme, heads = example_scheme(kind), heads_of(shown_call(kind))
     far = reachable_distance(scheme, 4)
-    rows = logit_by_distance(scheme, far)
+    rows = logit_by_distance(scheme, far, heads=heads)
     step = rows[far + 1]["distance"]
     assert [row["distance"] for row in rows] == pytest.approx([(d - far) * step for d in range(2 * far + 1)])
     assert all(row["logit"] is None or abs(row["logit"]) < 1e3 for row in rows)
     if scheme.claims.axes != 1:
-        plane = logit_on_plane(scheme, 1)
+        plane = logit_on_plane(scheme, 1, heads=heads)
         assert [len(row) for row in plane] == [3] * 3
 
 

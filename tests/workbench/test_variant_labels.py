@@ -59,6 +59,12 @@ def test_the_name_of_a_learned_table_tells_its_size() -> None:
         gridpe.encoding("vit", "learned-big")
 
 
+def test_the_sign_of_a_number_is_no_hyphen() -> None:
+    for label in ("learned--0.2", "learned_-0.2"):
+        request = Request(preset="quick", schemes=[label])
+        assert with_present_labels(studies.find("latin-squares"), request).schemes == (label,)
+
+
 def test_a_store_a_pack_and_a_file_with_old_labels_are_read_under_the_present_ones(tmp_path: Path) -> None:
     old, label = Store(tmp_path / "old"), "learned, 4 heads"
     old.finish(spec("gridpe", label), RunResult(metrics={"accuracy": 0.5}), {"seconds": 1.0})

@@ -8,6 +8,7 @@ The class token, the layer norm, the table and the rows are optional.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from itertools import pairwise
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -204,7 +205,8 @@ class Stage(nn.Module):
         Returns:
             Root mean square of the rows over that of the tokens; None if no rows are added.
         """
-        shape, z, parts = self.grid(image), self._tokens(image), []
+        shape, z = self.grid(image), self._tokens(image)
+        parts: list[Tensor] = []
         scheme = self._schemes[self.scheme_of[0]]
         if self.table is not None:
             parts.append(initial_rows(self.table, self.positions(self.table, shape, pixels, z.device)))
@@ -212,7 +214,9 @@ class Stage(nn.Module):
         if rows is not None:
             key = str(self.scheme_of[0])
             parts.append(self.projections[key](rows.to(z.dtype)) if key in self.projections else rows)
-        return embedding_scale(sum(parts)[..., self.before :, :], z[:, self.before :]) if parts else None
+        if not parts:
+            return None
+        return embedding_scale(reduce(torch.add, parts)[..., self.before :, :], z[:, self.before :])
 
     def grid(self, image: Tensor) -> tuple[int, int]:
         """Return the number of patches of an image along its height and its width."""

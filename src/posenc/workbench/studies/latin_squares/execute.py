@@ -232,7 +232,7 @@ def train_jobs(jobs: Sequence[Job]) -> list[RunResult | Exception]:
         ]
         scales = [initial_embedding_scale(one) for one in trained]
         curves = batched.train_batched(members, precision=first.settings.get("precision", "float32"))
-        return [_result(one, *each) for one, *each in zip(trained, curves, scales, strict=True)]
+        return [_result(one, curve, scale) for one, curve, scale in zip(trained, curves, scales, strict=True)]
 
 
 def _result(

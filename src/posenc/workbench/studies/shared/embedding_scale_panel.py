@@ -27,10 +27,10 @@ def embedding_scale_panel(data: PageData) -> Panel | None:
     scales = _scales(data)
     if not scales:
         return None
-    several = len(data.conditions) > 1
-    rows = []
-    for condition in data.conditions:
-        for label in data.labels(condition):
+    conditions = sorted({condition for condition, _ in scales}, key=lambda label: (label != MAIN, label))
+    several, rows = len(conditions) > 1, []
+    for condition in conditions:
+        for label in sorted(data.labels(condition), key=lambda each: (-scales.get((condition, each), 0.0), each)):
             cell = number(scales[condition, label], DIGITS) if (condition, label) in scales else "–"
             rows.append((label, *([condition] if several else []), cell))
     columns = ("variant", *(["condition"] if several else []), "RMS of positions / RMS of tokens")
@@ -71,4 +71,4 @@ def _scales(data: PageData) -> dict[tuple[str, str], float]:
         arrays = data.store.arrays(spec.identity)
         if EMBEDDING_SCALE in arrays:
             by_cell.setdefault((spec.condition, spec.variant), []).append(float(arrays[EMBEDDING_SCALE][0]))
-    return {cell: mean(scales) for cell, scales in by_cell.items()}
+    return {cell: mean(by_cell[cell]) for cell in sorted(by_cell)}

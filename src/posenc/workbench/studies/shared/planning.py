@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from posenc.workbench.studies.shared.study import Study
 
 ALL = "all"
+SIGN = re.compile("[-_]-")
+"""A hyphen after another one, as in "learned--0.2"."""
 WORKER_BYTES = 0.5 * 2**30
 """Memory of torch and its libraries in one process."""
 
@@ -96,7 +99,8 @@ def with_present_labels(study: Study, request: Request) -> Request:
     """Replace the names of variants in a request by their present labels.
 
     A former label stands for the present one. A name that differs from a label in case, hyphens or underscores alone
-    stands for that variant, so that a variant and an encoding of one name are the same model.
+    stands for that variant, so that a variant and an encoding of one name are the same model. Two hyphens in a row are
+    left alone, because the second one may be a sign.
 
     Args:
         study: The study.
@@ -118,7 +122,8 @@ def with_present_labels(study: Study, request: Request) -> Request:
     renamed = variant_labels.OLD_LABELS.get(study.name, {})
     former = {plain_name(old): renamed[old] for old in reversed(list(renamed))}  # of equal names the first one counts
     present = [variant_labels.current_label(study.name, former.get(plain_name(each), each)) for each in request.schemes]
-    return replace(request, schemes=tuple(dict.fromkeys(named.get(plain_name(label), label) for label in present)))
+    meant = (label if SIGN.search(label) else named.get(plain_name(label), label) for label in present)
+    return replace(request, schemes=tuple(dict.fromkeys(meant)))
 
 
 def _meant(study: Study, label: str, wanted: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
