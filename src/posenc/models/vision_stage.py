@@ -207,12 +207,12 @@ class Stage(nn.Module):
         """
         shape, z = self.grid(image), self._tokens(image)
         parts: list[Tensor] = []
-        scheme = self._schemes[self.scheme_of[0]]
         if self.table is not None:
-            parts.append(initial_rows(self.table, self.positions(self.table, shape, pixels, z.device)))
+            table = initial_rows(self.table, self.positions(self.table, shape, pixels, z.device))
+            parts += [] if table is None else [table]
+        scheme, key = self._schemes[self.scheme_of[0]], str(self.scheme_of[0])
         rows = initial_rows(scheme, self.positions(scheme, shape, pixels, z.device))
         if rows is not None:
-            key = str(self.scheme_of[0])
             parts.append(self.projections[key](rows.to(z.dtype)) if key in self.projections else rows)
         if not parts:
             return None

@@ -50,17 +50,20 @@ def large_positions(data: PageData) -> tuple[str, ...]:
     Returns:
         One sentence, or none.
     """
+    scales = {cell: scale for cell, scale in _scales(data).items() if scale > LARGE}
+    if not scales:
+        return ()
     large = [
         f"{label}{'' if condition == MAIN else f' ({condition})'} {number(scale, 1)}"
-        for (condition, label), scale in _scales(data).items()
-        if scale > LARGE
+        for (condition, label), scale in scales.items()
     ]
-    if not large:
-        return ()
+    (_, largest), scale = max(scales.items(), key=lambda each: each[1])
+    factor = f"{1 / scale:.1g}"
     return (
         f"Before training, positions are more than {LARGE:g} times as large as tokens (ratio of root mean squares): "
-        f"{join_words(large)}. They may hide the tokens in a short training. Compare a smaller size, such as "
-        '"Scaled(Sinusoid, 0.02)" or learned-0.02.',
+        f"{join_words(large)}. They may hide the tokens in a short training. Compare positions as large as the tokens, "
+        f'for {largest} a factor of {factor}, as "Scaled(Sinusoid, {factor})" has it, or learned-SIGMA with a smaller '
+        "SIGMA.",
     )
 
 
