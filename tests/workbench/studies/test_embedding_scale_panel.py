@@ -38,7 +38,7 @@ def test_each_variant_has_its_ratio_and_a_large_one_a_sentence(tmp_path: Path) -
     (sentence,) = large_positions(data)
     assert "more than 2 times as large as tokens" in sentence
     assert "sinusoid 4.0." in sentence
-    assert 'for sinusoid a factor of 0.2, as "Scaled(Sinusoid, 0.2)" has it' in sentence
+    assert '"Scaled(ENCODING, FACTOR)"' in sentence
     assert "learned-0.02 0" not in sentence
 
 

@@ -57,13 +57,10 @@ def large_positions(data: PageData) -> tuple[str, ...]:
         f"{label}{'' if condition == MAIN else f' ({condition})'} {number(scale, 1)}"
         for (condition, label), scale in scales.items()
     ]
-    (_, largest), scale = max(scales.items(), key=lambda each: each[1])
-    factor = f"{1 / scale:.1g}"
     return (
         f"Before training, positions are more than {LARGE:g} times as large as tokens (ratio of root mean squares): "
-        f"{join_words(large)}. They may hide the tokens in a short training. Compare positions as large as the tokens, "
-        f'for {largest} a factor of {factor}, as "Scaled(Sinusoid, {factor})" has it, or learned-SIGMA with a smaller '
-        "SIGMA.",
+        f"{join_words(large)}. They may hide the tokens in a short training. A factor of 1 / ratio makes both equal: "
+        '"Scaled(ENCODING, FACTOR)", or learned-SIGMA with a smaller SIGMA.',
     )
 
 
