@@ -67,8 +67,12 @@ def test_the_simulated_network_from_plan_to_page(tmp_path, monkeypatch):
     for text in ("Agreement of learned tables with the modules", "F-test that compares 3 encodings", "diverge",
                  "node 15",
                  "Maps of learned positions", "module 3", "Learning curves: AUC of the modules",
-                 "Dendrogram of nodes: ", "Published claims at this scale"):  # fmt: skip
+                 "Dendrogram of nodes: ", "Published claims at this scale", "Size of positions at the start",
+                 "RMS of positions / RMS of tokens"):  # fmt: skip
         assert text in html
+    scales = {spec.variant: store.arrays(spec.identity).get("embedding_scale") for spec in specs}
+    assert scales["ridge"] is None
+    assert scales["learned-1"][0] > 5 * scales["learned-0.1"][0] > 0
     answer = study.verdict(request, store, specs)[0]
     assert answer.startswith(("Yes: ", "No: ", "Inconclusive: "))
     assert answer.endswith("best linear prediction.")
