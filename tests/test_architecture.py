@@ -34,7 +34,7 @@ LAYERS = (
     ("scheme",),
     ("kernels",),
     ("schemes",),
-    ("attention", "scheme_text"),
+    ("attention", "scheme_text", "cited_functions"),
     ("models",),
     ("contract", "adapt", "measure"),
     # the library ends here: it never imports the workbench
@@ -48,6 +48,7 @@ LAYERS = (
         "workbench.notebook_display",
         "workbench.tensorboard",
         "workbench.export",
+        "workbench.variant_labels",
     ),
     ("workbench.stored", "workbench.old_records", "workbench.stored_records", "workbench.old_stores"),
     ("workbench.store",),

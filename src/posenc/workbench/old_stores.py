@@ -18,6 +18,7 @@ from posenc.workbench.identity import canonical
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.stored_records import SETTING
 from posenc.workbench.training.checkpoint import write_whole
+from posenc.workbench.variant_labels import first_label
 
 FORMAT = 1
 OLD_DIGITS = 16
@@ -82,7 +83,8 @@ def old_key(spec: RunSpec) -> str | None:
     entry = next((old for old, procedure in PROCEDURES.items() if procedure == spec.procedure), None)
     if entry is None or spec.version != 1 or spec.parents:
         return None
-    label = spec.variant if spec.condition == "main" else f"{spec.variant}, {spec.condition}"
+    first = first_label(spec.study, spec.variant)
+    label = first if spec.condition == "main" else f"{first}, {spec.condition}"
     settings = {name: value for name, value in spec.settings.items() if name != SETTING}
     decides = [spec.study, label, spec.seed, entry, canonical(settings, "settings")]
     return hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()[:OLD_DIGITS]

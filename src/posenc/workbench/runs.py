@@ -131,6 +131,7 @@ class RunResult(msgspec.Struct, kw_only=True):
         weights: ``state_dict`` of the trained model; empty to store no weights.
         trained: What was trained: "steps", "examples", "training_seconds", and "chosen_step", the step of the weights;
             empty for a run without a training. It is stored beside the timing of the run.
+        calls: Calls of the encodings of the model with every argument, each once; stored beside the timing too.
 
     Example:
         >>> import numpy as np
@@ -145,6 +146,7 @@ class RunResult(msgspec.Struct, kw_only=True):
     arrays: dict[str, np.ndarray] = {}
     weights: dict[str, torch.Tensor] = {}
     trained: dict[str, float] = {}
+    calls: tuple[str, ...] = ()
 
 
 Execute = Callable[[RunSpec, Path, Reporter], RunResult]

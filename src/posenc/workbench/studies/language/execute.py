@@ -22,7 +22,7 @@ from posenc.workbench.studies.language.text_model import (
     losses_at_multiples,
     read_splits,
 )
-from posenc.workbench.studies.shared.training_run import execute_training, store_root
+from posenc.workbench.studies.shared.training_run import calls_of, execute_training, store_root
 from posenc.workbench.studies.shared.training_time import training_seconds
 from posenc.workbench.tasks import text
 from posenc.workbench.training.loop import Report
@@ -52,7 +52,7 @@ def train(spec: RunSpec, workdir: Path, report: Report) -> RunResult:
         head_dim, factor = trained.variant.config.head_dim, trained.length_factor
         scale_frequencies(spec, trained.model, head_dim, factor=factor, trained=trained.window)
         result = trained.result(curve)
-        result.trained = amount
+        result.trained, result.calls = amount, calls_of(trained.model)
         return result
 
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from posenc import frequencies
 from posenc.adapt.swap import swap
 from posenc.frequencies import Frequencies
+from posenc.scheme_text import Specification, call_text
 from posenc.schemes.rope import RoPE
 from posenc.workbench.runs import TRAINED, RunSpec
 from posenc.workbench.store import Store
@@ -49,7 +50,12 @@ def scale_frequencies(spec: RunSpec, model: nn.Module, head_dim: int, *, factor:
     """Replace the RoPE of a trained model by one with the scaled frequencies of a run; see ``scaled_rope``."""
     scaling: Scaling = spec.settings["schedule"]
     assert scaling in get_args(Scaling)
-    swap(model, scaled_rope(scaling, head_dim, factor=factor, trained=trained))
+    scheme, lengths = scaled_rope(scaling, head_dim, factor=factor, trained=trained), {"factor": factor}
+    if scaling not in ("linear", "ntk"):
+        lengths |= {"trained": trained}
+    schedule = {"schedule": scaling.partition("-")[0], "options": lengths}
+    scheme.built_as = call_text(Specification("RoPE", {"head_dim": head_dim, "frequencies": schedule}))
+    swap(model, scheme)
 
 
 def scaled_rope(scaling: Scaling, head_dim: int, *, factor: float, trained: int) -> RoPE:

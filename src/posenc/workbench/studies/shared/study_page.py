@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from posenc.workbench.report.calls_panel import calls_panel
 from posenc.workbench.report.claims_table import claims_table
 from posenc.workbench.report.data_panel import data_panel, notes
 from posenc.workbench.report.live_page import LivePage, snapshot_path
@@ -19,6 +20,7 @@ from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import changes, page_records, planning, run_scale
 from posenc.workbench.studies.shared.declarations import MAIN
+from posenc.workbench.studies.shared.embedding_scale_panel import embedding_scale_panel, large_positions
 from posenc.workbench.studies.shared.lr_sweep import sweep_panel
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -88,14 +90,20 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     own = page_records.own(store, specs)
     lacking = notes(page_records.records_of(store, specs))
     limits = (*_limits(study, request, changed, own is not None), *study.remarks(store, specs))
-    limits = (*limits, *lacking, *_single_seeds(data))
+    limits = (*limits, *lacking, *_single_seeds(data), *large_positions(data))
     panels = [summary_panel(data.rows, study.headline(data), study.predictions(data), limits)]
     titles = dict[str, str]()
     for name in names:
         drawn = study.panels[name].draw(data)
         titles |= {name: drawn[0].title} if drawn else {}
         panels += drawn
-    panels += [each for each in (_conditions(study, data), sweep_panel(store, data.repeated)) if each]
+    settings = (
+        _conditions(study, data),
+        sweep_panel(store, data.repeated),
+        embedding_scale_panel(data),
+        calls_panel(_calls(data)),
+    )
+    panels += [each for each in settings if each]
     if beside := () if changed else tuple(study.published(request.preset, data.rows)):
         panels.append(Panel("Published results of the same models", beside))
     if study.claims:
@@ -191,6 +199,13 @@ def _single_seeds(data: PageData) -> tuple[str, ...]:
         f"{count} of {len(seeds)} variants{where} have one seed, so they have no interval and allow no conclusion. "
         "Run at least three seeds, for example --seeds 0 1 2.",
     )
+
+
+def _calls(data: PageData) -> dict[tuple[str, str], Sequence[str]]:
+    """Variant and condition to the calls of the encodings, from the run of the lowest seed."""
+    first = {(spec.variant, spec.condition): spec for spec in sorted(data.done, key=lambda spec: -spec.seed)}
+    order = dict.fromkeys((spec.variant, spec.condition) for spec in data.done)
+    return {labels: data.store.read(first[labels].identity).timing.get("calls", ()) for labels in order}
 
 
 def _conditions(study: Study, data: PageData) -> Panel | None:

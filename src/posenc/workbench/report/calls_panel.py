@@ -1,0 +1,24 @@
+"""Calls of the encodings of a page: each variant with every argument, to copy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from posenc.workbench.report.page import Panel, Table
+
+
+def calls_panel(calls: Mapping[tuple[str, str], Sequence[str]]) -> Panel | None:
+    """Show the calls that built the encodings of trained models.
+
+    Args:
+        calls: (variant, condition) to the distinct calls of its model, in the order of the layers.
+
+    Returns:
+        The panel; None without calls, as for runs of earlier versions.
+    """
+    rows = tuple((*labels, "; ".join(texts)) for labels, texts in calls.items() if texts)
+    if not rows:
+        return None
+    caption = "Every argument, those that the study filled in included. Runs of earlier versions have no stored call."
+    table = Table("Calls of the encodings", ("variant", "condition", "call"), rows, prose=True, folded=True)
+    return Panel("Encodings with their arguments", (table,), caption)

@@ -1,0 +1,44 @@
+"""Calls of encodings with the arguments that a study filled in: stored, outside the identity, to copy from the page."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from posenc.models.encoder import Encoder, EncoderConfig
+from posenc.scheme_text import build, parse
+from posenc.workbench.report.calls_panel import calls_panel
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.studies.language.rope_scaling import scale_frequencies
+from posenc.workbench.studies.shared.training_run import calls_of
+
+
+def test_a_call_has_the_arguments_that_the_study_filled_in() -> None:
+    scheme = build(parse("FoX"), {"dim": 64, "heads": 4, "axes": 2})
+    assert scheme.built_as == "FoX(dim=64, heads=4)"
+    model = nn.ModuleList([nn.Linear(2, 2), nn.ModuleList([scheme]), build(parse("FoX"), {"dim": 64, "heads": 4})])
+    assert calls_of(model) == ("FoX(dim=64, heads=4)",)  # each once
+    again = build(parse(scheme.built_as), {})
+    assert again.built_as == scheme.built_as  # the text of a page can be read again
+
+
+def test_a_scheme_of_others_is_one_call() -> None:
+    call = calls_of(nn.ModuleList([build(parse("Sum([RoPE, ALiBi])"), {"head_dim": 16, "heads": 4})]))
+    assert len(call) == 1
+    assert call[0].startswith("Sum(")
+
+
+def test_scaled_frequencies_say_their_factor() -> None:
+    config = EncoderConfig(channels=3, classes=2, dim=32, depth=1, hidden=32, heads=2)
+    model = Encoder(config, lambda layer: build(parse("RoPE"), {"head_dim": 16}))
+    spec = RunSpec(study="x", variant="a", seed=0, preset="quick", procedure="x", settings={"schedule": "yarn"})
+    scale_frequencies(spec, model, 16, factor=8.0, trained=64)
+    (call,) = calls_of(model)
+    assert call == "RoPE(head_dim=16, frequencies=yarn(factor=8.0, trained=64))"
+    assert build(parse(call), {}).built_as
+
+
+def test_runs_without_calls_have_no_panel() -> None:
+    assert calls_panel({("rope", "main"): ()}) is None
+    panel = calls_panel({("rope", "main"): ("RoPE(head_dim=16)",), ("old", "main"): ()})
+    assert panel is not None
+    assert panel.blocks[0].rows == (("rope", "main", "RoPE(head_dim=16)"),)  # type: ignore[union-attr]
