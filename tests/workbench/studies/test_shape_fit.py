@@ -298,8 +298,8 @@ def test_the_reference_is_stored_and_its_marching_cubes_error_is_small(quick, tm
 
 
 def test_every_scale_says_what_was_chosen_on_what_is_reported():
-    assert set(STUDY.limits) == set(presets.PRESETS)
-    assert all("selected on Spot" in " ".join(sentences) for sentences in STUDY.limits.values())
+    assert set(STUDY.limits) == set(STUDY.protocol_limits) == set(presets.PRESETS)
+    assert all("selected on Spot" in " ".join(sentences) for sentences in STUDY.protocol_limits.values())
     assert set(variants.COMPARED) < set(variants.FIT)
 
 
