@@ -1,6 +1,6 @@
 """Position augmentation: random positions, shifts, scales and signs for each training step.
 
-    new = randomised(sequence(40), 2048, batch=128, generator=g)     # equal order, random distances
+    new = randomized(sequence(40), 2048, batch=128, generator=g)     # equal order, random distances
     new = augmented(pos, shift=1, jitter=1.2, rescale=2, generator=g)
     new = flipped(graph(edges), generator=g)                         # eigenvectors have no sign
 
@@ -20,7 +20,7 @@ from torch import Tensor
 from posenc.positions import Positions, readable
 
 
-def randomised(
+def randomized(
     pos: Positions, max_len: int, *, batch: int | None = None, generator: torch.Generator | None = None
 ) -> Positions:
     """Randomized positions: replace coordinates by random integers in the same order, ``p -> s_r(p)``.
