@@ -70,7 +70,7 @@ def cite(names: Annotated[Positional[tuple[str, ...]], arg(names="cited")], all:
 
     Args:
         names: Encodings by their name in posenc list, calls of them, schedules such as yarn, ntk and longrope, and
-            randomised for randomized positions.
+            randomized for randomized positions.
         all: Print every entry.
     """
     from posenc.cited_functions import functions

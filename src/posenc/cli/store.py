@@ -59,7 +59,6 @@ def merge(
     from posenc.workbench import packs
     from posenc.workbench.store import Store
 
-    if not source.exists():
-        raise ValueError(f"{source} is not there. Name a pack, a folder of packs or a store.")
+    packs.refuse_absent(source)
     print(packs.merge(Store(out), source))
     return 0

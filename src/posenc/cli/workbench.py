@@ -116,6 +116,7 @@ def report(
     figures: Annotated[Path | None, arg(metavar="DIR")] = None,
     format: Literal["pdf", "svg", "png"] = "pdf",
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
+    pack: Annotated[Path | None, arg(metavar="FILE")] = None,
     out: Path = Path("runs"),
 ) -> int:
     """Write the page of a study from stored results, without training.
@@ -128,6 +129,8 @@ def report(
 
     posenc report latin-squares --figures figures --format pdf
 
+    posenc report nmar --preset standard --pack results/nmar-standard.pack
+
     Args:
         study: Name of the study, such as latin-squares.
         source: The file or folder that the study was run on, if it takes one.
@@ -138,13 +141,13 @@ def report(
         figures: Also write each figure to a file of its own in this folder, in the width of a paper's column.
         format: File format of the figures: pdf, svg or png. Fonts are embedded.
         data: Folder of real data. Default: $POSENC_DATA.
+        pack: A pack, or a folder of packs, that is merged into the store first.
         out: The store.
     """
     from posenc.workbench import commands, studies
-    from posenc.workbench.store import Store
 
     commands.refuse_missing_packages(*commands.PAGE_PACKAGES)
-    definition, store = studies.find(study), Store(out, create=False)
+    definition, store = studies.find(study), commands.store_of_report(out, pack)
     selection: dict[str, Any] = {"panels": panels, "schemes": schemes, "changes": changes_by_name(changes)}
     request = studies.Request(preset=preset, data=_data(data), source=source, **selection)
     commands.refuse_source(definition, source)

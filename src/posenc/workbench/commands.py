@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from posenc.workbench import runner, studies
+from posenc.workbench import packs, runner, studies
 from posenc.workbench.progress import ConsentError, CostEstimate
 from posenc.workbench.provenance import cores
 from posenc.workbench.report.live_page import LivePage
@@ -107,6 +107,7 @@ def report(
     schemes: Sequence[str] | None = None,
     changes: Mapping[str, Any] | None = None,
     data: str | Path | None = None,
+    pack: str | Path | None = None,
     out: str | Path = "runs",
 ) -> StudyResult:
     """Write the page of a study from stored results, without training, as ``posenc report`` does.
@@ -119,13 +120,14 @@ def report(
         schemes: Variants to show, by name. Default: all stored ones.
         changes: Settings with the values that the results were made with. Default: none.
         data: Folder of real data. Default: none; the environment variable POSENC_DATA is not read.
+        pack: A pack or a folder of packs, which is merged into the store first. Default: none.
         out: The store.
 
     Returns:
         The result, with its table, figures, verdict and page.
 
     Raises:
-        ValueError: A name is unknown, or the store has no results of the request.
+        ValueError: A name is unknown, the pack cannot be read, or the store has no results of the request.
 
     Example:
         >>> from posenc.workbench import report
@@ -137,7 +139,28 @@ def report(
     definition = studies.find(study)
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
     request = _request(definition, preset, **names, changes=dict(changes or {}))
-    return report_request(definition, request, Store(out, create=False))
+    return report_request(definition, request, store_of_report(out, pack))
+
+
+def store_of_report(out: str | Path, pack: str | Path | None) -> Store:
+    """Open the store of a report, and merge a pack into it if one is given.
+
+    Args:
+        out: The store. It is made if a pack is given.
+        pack: A pack, a folder of packs or another store; None for none.
+
+    Returns:
+        The store.
+
+    Raises:
+        StoreError: There is no store and no pack, or the pack cannot be read.
+    """
+    if pack is None:
+        return Store(out, create=False)
+    packs.refuse_absent(Path(pack))
+    store = Store(out)
+    packs.merge(store, Path(pack))
+    return store
 
 
 def results(study: str | None = None, preset: str | None = None, *, out: str | Path = "runs") -> ResultTable:

@@ -189,6 +189,19 @@ def merge(store: Store, source: Path) -> MergeCounts:
     return merged
 
 
+def refuse_absent(source: Path) -> None:
+    """Raise an error for a source of a merge that does not exist, before a store is made.
+
+    Args:
+        source: A pack, a folder of packs or a store.
+
+    Raises:
+        StoreError: It does not exist.
+    """
+    if not source.exists():
+        raise StoreError(f"{source} is not there. Name a pack, a folder of packs or a store.")
+
+
 def _portable(provenance: Row) -> Row:
     """Provenance without the paths of one machine: an absolute path in the command keeps its last part."""
     command = provenance.get("command")

@@ -24,9 +24,8 @@ from posenc.workbench.report.score_plot import Score, score_plots
 
 
 def rows(metric, table, setting="main"):
-    end = "" if setting == "main" else f", {setting}"
     return [
-        {"setting": setting, "scheme": f"{label}{end}", "seed": seed, "metric": metric, "value": value}
+        {"setting": setting, "scheme": label, "seed": seed, "metric": metric, "value": value}
         for label, each in table.items()
         for seed, value in enumerate(each)
     ]

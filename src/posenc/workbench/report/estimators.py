@@ -89,7 +89,7 @@ class RankCorrelation:
         return [len(column[scheme]) for scheme in self._shared(columns) for column in columns]
 
     def _columns(self, rows: Sequence[Row]) -> list[dict[str, BySeed]]:
-        return [_by_label(rows, metric, self.condition) for metric in self.metrics]
+        return [values_by_scheme(rows, metric, self.condition) for metric in self.metrics]
 
     def _shared(self, columns: Sequence[Mapping[str, BySeed]]) -> list[str]:
         return [scheme for scheme in self.schemes if all(scheme in column for column in columns)]
@@ -108,7 +108,7 @@ def mean_over_seeds(metric: str, scheme: str, condition: str = "main") -> Callab
     """
 
     def estimate(rows: Sequence[Row]) -> Estimate | None:
-        seeds = _by_label(rows, metric, condition).get(scheme)
+        seeds = values_by_scheme(rows, metric, condition).get(scheme)
         return t_interval(list(seeds.values())) if seeds else None
 
     return estimate
@@ -276,7 +276,7 @@ def rank_correlation_by_seed(
     def estimate(rows: Sequence[Row]) -> Estimate | None:
         from posenc.measure.inference import partial_spearman, spearman
 
-        columns = [_by_label(rows, name, condition) for name in (metric, control_metric) if name is not None]
+        columns = [values_by_scheme(rows, name, condition) for name in (metric, control_metric) if name is not None]
         if any(scheme not in column for column in columns for scheme in parameter):
             return None
         shared = set.intersection(*({*column[scheme]} for column in columns for scheme in parameter))
@@ -290,20 +290,12 @@ def rank_correlation_by_seed(
     return estimate
 
 
-def _by_label(rows: Sequence[Row], metric: str, condition: str) -> dict[str, BySeed]:
-    """Map label -> seed -> value in a condition, with labels as in the main condition."""
-    return {
-        scheme.removesuffix(f", {condition}"): seeds
-        for scheme, seeds in values_by_scheme(rows, metric, condition).items()
-    }
-
-
 def _pair_of_schemes(
     metric: str, pair: tuple[str, str], condition: str, condition_b: str
 ) -> Callable[[Sequence[Row]], PairedValues | None]:
     def sides(rows: Sequence[Row]) -> PairedValues | None:
-        a = _by_label(rows, metric, condition).get(pair[0], {})
-        b = _by_label(rows, metric, condition_b).get(pair[1], {})
+        a = values_by_scheme(rows, metric, condition).get(pair[0], {})
+        b = values_by_scheme(rows, metric, condition_b).get(pair[1], {})
         return (a, b) if a.keys() & b.keys() else None
 
     return sides

@@ -147,7 +147,7 @@ def _missing(rows: Sequence[Row], prediction: Prediction) -> str:
     inside = [row for row in rows if row.get("setting", "main") in conditions]
 
     def labels(rows: Sequence[Row]) -> set[str]:
-        return {str(row["scheme"]).removesuffix(f", {row.get('setting', 'main')}") for row in rows}
+        return {str(row["scheme"]) for row in rows}
 
     pair = (prediction.better, prediction.worse)
     absent = [scheme for scheme in pair if scheme not in labels(inside)]

@@ -65,7 +65,7 @@ def score_plots(
     Returns:
         The panel.
     """
-    columns = {metric: _by_label(values_by_scheme(rows, metric, condition), condition) for metric in metrics}
+    columns = {metric: values_by_scheme(rows, metric, condition) for metric in metrics}
     columns = {metric: by_scheme for metric, by_scheme in columns.items() if by_scheme}
     if not columns:
         return Panel(title, (Text(("No run in this condition has finished.",)),), caption)
@@ -96,11 +96,6 @@ def score_plots(
         figures.append(Figure(svg, score.title, f"{score.title} ({score.unit}) by encoding. Means: {means}."))
     numbers = _value_table(f"{title}: values", columns, metrics, order, level, over)
     return Panel(title, (FigureGroup(tuple(figures), KEY.format(level=level, over=over), numbers),), caption)
-
-
-def _by_label(by_scheme: Mapping[str, BySeed], condition: str) -> dict[str, BySeed]:
-    """Use labels as in the main condition: in other conditions the stored scheme is "LABEL, CONDITION"."""
-    return {scheme.removesuffix(f", {condition}"): seeds for scheme, seeds in by_scheme.items()}
 
 
 def _order_schemes(columns: Mapping[str, Mapping[str, BySeed]], *, higher: bool) -> list[str]:

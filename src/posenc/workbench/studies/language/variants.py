@@ -10,7 +10,7 @@ import torch
 
 from posenc.models import layers
 from posenc.models.language import LanguageConfig, LanguageModel
-from posenc.position_augmentation import randomised
+from posenc.position_augmentation import randomized
 from posenc.positions import Positions, sequence
 from posenc.scheme_text import Specification, build, parse_variant, per_layer
 from posenc.workbench.studies.shared.learned_tables import PREFIX, learned, sigma_of
@@ -130,7 +130,7 @@ class LanguageVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         """
         if self.position_range is None:
             return None
-        return randomised(sequence(length), self.position_range, batch=samples, generator=generator).to(device)
+        return randomized(sequence(length), self.position_range, batch=samples, generator=generator).to(device)
 
     def length_error(self, window: int, longest: int) -> str:
         """Error of a scheme that cannot read long contexts.

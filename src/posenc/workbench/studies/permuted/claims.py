@@ -80,7 +80,7 @@ CLAIMS = (
                 high=NEAR_CHANCE,
             ),
         ),
-        panel="neighbours",
+        panel="neighbors",
         command=COMMAND,
     ),
     Claim(

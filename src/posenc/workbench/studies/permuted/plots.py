@@ -14,7 +14,7 @@ from posenc.workbench.studies.permuted.variants import TRUE_GRID
 from posenc.workbench.studies.shared.hidden_tokens import plots
 from posenc.workbench.studies.shared.page_data import PageData
 
-RECALL = "neighbours"
+RECALL = "neighbours"  # a stored name
 """Stored name of the neighbor recall."""
 
 

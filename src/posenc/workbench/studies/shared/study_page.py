@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from posenc.version import __version__
+from posenc.workbench.provenance import git_state, now
 from posenc.workbench.report.claims_table import claims_table
 from posenc.workbench.report.live_page import LivePage, snapshot_path
 from posenc.workbench.report.page import Panel, Table, Text, render_page, write_text
@@ -113,9 +115,16 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
         panels=panels,
         footer=(
             f"posenc run {study.name}{f' {subject}' if subject else ''} --preset {request.preset}{asked}. Every number "
-            "is in the store beside this page: posenc results."
+            f"is in the store beside this page: posenc results. {_drawn_by()}"
         ),
     )
+
+
+def _drawn_by() -> str:
+    """The version that draws a page, which may be later than the versions of its runs."""
+    commit, dirty = git_state(Path(__file__).parent)
+    code = f" as of commit {commit[:7]}{', with uncommitted changes' if dirty else ''}" if commit else ""
+    return f"Drawn by posenc {__version__}{code}, {now()[:10]}."
 
 
 def _read_real_data(data: PageData) -> bool:
