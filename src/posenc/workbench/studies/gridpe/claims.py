@@ -15,7 +15,7 @@ from posenc.workbench.studies.gridpe.conditions import CONDITIONS, PVT
 from posenc.workbench.studies.gridpe.plots import commonly_plotted
 from posenc.workbench.studies.gridpe.presets import SCALES
 from posenc.workbench.studies.gridpe.variants import GRID_FORMS
-from posenc.workbench.studies.shared.best_variant import best_variant
+from posenc.workbench.studies.shared.best_variant import best_variant, no_answer
 from posenc.workbench.studies.shared.classification_panels import ACCURACY, finished_conditions, seeds_by_label
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
@@ -35,8 +35,10 @@ def headline(data: PageData) -> str:
         if compared:
             title = CONDITIONS[condition].title
             answers.append(_answer(compared, title))
-            best.append(best_variant(compared, metric="accuracy", unit="", where=f"for the {title}", digits=3))
-    return " ".join([*answers, *best]) if answers else "No answer yet: no run has finished."
+            best.append(
+                best_variant(compared, metric="accuracy", unit="", where=f"for the {title}", digits=3, bounds=SHARE)
+            )
+    return " ".join([*answers, *best]) if answers else no_answer(bool(data.done))
 
 
 def _answer(by_label: dict[str, BySeed], title: str) -> str:
