@@ -74,8 +74,8 @@ def _above(a: str, b: str, condition: str = MAIN, metric: str = ACCURACY) -> Qua
 
 
 METRIC_NAMES = {
-    f"accuracy_at_{LARGEST}": f"accuracy at {LARGEST[1:]} times the trained size",
-    f"kept_at_{LARGEST}": f"relative accuracy at {LARGEST[1:]} times the trained size",
+    f"accuracy_at_{LARGEST}": "accuracy at the largest image size",
+    f"kept_at_{LARGEST}": "relative accuracy at the largest image size",
 }
 
 CLAIMS = (
@@ -140,7 +140,8 @@ CLAIMS = (
         name="grid-cell encodings generalize to larger images",
         source=f"{PAPER}, version 3",
         quote="GridPE 58.72, RoPE-axial 57.32, RoPE-mixed 54.44, learned 57.24 at 512 pixels after training at 224",
-        about="On images 2.29 times as large as the training images, gridpe is more accurate than the other variants.",
+        about="On images of 16/7 (2.29) times the trained side, rounded to whole patches, gridpe is more accurate than "
+        "the other variants.",
         quantities=tuple(
             _above("gridpe", other, metric=f"accuracy_at_{LARGEST}")
             for other in ("rope-axial", "rope-mixed", "learned")

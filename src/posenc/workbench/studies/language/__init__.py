@@ -3,7 +3,7 @@
     posenc run language my_text.txt                     your own text: about four minutes
     posenc run language --data DIR                      tiny-shakespeare
     posenc run language --data DIR --panels rotary --seeds 0 1 2 3 4        nine rotary encodings, as published
-    posenc run language --data DIR --panels extrapolation                   sixteen encodings in longer contexts
+    posenc run language --data DIR --panels extrapolation                   seventeen encodings in longer contexts
     posenc run language --data DIR --panels recall                          copying and needle retrieval
     posenc run language --data DIR --preset standard --yes                  all panels, contexts up to 4,096: hours
 
