@@ -143,7 +143,8 @@ def _answer(scores: Scores, order: Sequence[str], heading: str) -> str:
     differences = {other: scores.difference(best, other) for other in others}
     if not any(each is not None and each.known for each in differences.values()):
         why = f"from one {scores.over}" if any(differences.values()) else f"without a {scores.over} in common"
-        means = f"First mean: {best}, {scores.size(best)}; second: {second}, {scores.size(second)}"
+        which = "Highest" if scores.higher else "Lowest"
+        means = f"{which} mean: {best}, {scores.size(best)}; second: {second}, {scores.size(second)}"
         return f"{heading}: cannot be told {why}. {means}."
     close = [other for other in others if not scores.better(best, other)]
     if not close:
