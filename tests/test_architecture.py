@@ -34,7 +34,7 @@ LAYERS = (
     ("scheme",),
     ("kernels",),
     ("schemes",),
-    ("attention", "scheme_text"),
+    ("attention", "scheme_text", "cited_functions"),
     ("models",),
     ("contract", "adapt", "measure"),
     # the library ends here: it never imports the workbench
@@ -46,7 +46,13 @@ LAYERS = (
         "workbench.metric_bounds",
     ),
     ("workbench.training",),
-    ("workbench.runs", "workbench.progress", "workbench.notebook_display", "workbench.tensorboard"),
+    (
+        "workbench.runs",
+        "workbench.progress",
+        "workbench.notebook_display",
+        "workbench.tensorboard",
+        "workbench.variant_labels",
+    ),
     ("workbench.metric_table", "workbench.export"),
     ("workbench.stored", "workbench.old_stores"),
     ("workbench.store",),
