@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from posenc.workbench.curve_table import ArrayAxis
 from posenc.workbench.progress import CostEstimate
 from posenc.workbench.report.claims_table import Claim
 from posenc.workbench.report.live_page import LivePage
@@ -86,6 +87,9 @@ class Study:
             ValueError for a request that cannot be run.
         cost: Time and memory of a run.
         headline: Maps the data of the page to its first sentence, the answer to the question.
+        metrics: Stored names of the metrics that the answer is about, the main one first: the columns of `posenc
+            results`. "loss_at_x*" stands for the stored metric of this form with the largest number.
+        arrays: Stored arrays with one value per position, and their axes; `posenc results --curves` writes them.
         condition: Maps a label to its condition.
         data_key: Maps the settings of a run to the key of the user's data; "" without such data.
         takes: File of the user that the study reads, such as "an image"; empty without one.
@@ -114,6 +118,8 @@ class Study:
     run_settings: Callable[[Request, Store, str, str], dict[str, Any] | None]
     cost: Cost
     headline: Callable[[PageData], str]
+    metrics: Sequence[str] = ()
+    arrays: Mapping[str, ArrayAxis] = field(default_factory=dict)
     condition: Callable[[str], Condition] = plain_condition
     data_key: Callable[[Mapping[str, Any]], str] = lambda settings: ""
     takes: str = ""
@@ -216,6 +222,19 @@ class Study:
             ValueError: There are none; the message names the command that makes them.
         """
         return stored_runs.find(self, request, store)
+
+    def joined(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> list[RunSpec]:
+        """Add the finished runs of earlier commands that the page of a request shows too.
+
+        Args:
+            request: The request.
+            store: The store.
+            specs: The planned runs.
+
+        Returns:
+            The planned runs, then the stored runs of other variants and seeds with the same preset and data.
+        """
+        return stored_runs.joined(self, request, store, specs)
 
     def announce(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:
         """Return the lines to print before runs start.
