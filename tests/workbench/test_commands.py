@@ -12,8 +12,22 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from posenc.workbench import ConsentError, ResultTable, StudyResult, commands, report, results, run, study_result
+from posenc.workbench import (
+    ConsentError,
+    ResultTable,
+    RunResult,
+    RunSpec,
+    Store,
+    StudyResult,
+    commands,
+    pack,
+    report,
+    results,
+    run,
+    study_result,
+)  # fmt: skip
 from posenc.workbench.report.page import Figure
+from posenc.workbench.stored import StoreError
 from posenc.workbench.studies.image_fit import presets
 
 SMALL = """
@@ -176,3 +190,15 @@ def test_a_notebook_shows_progress_and_continues_after_a_restart(tmp_path, photo
     assert "runs to execute" not in printed  # the second kernel reads the results of the first
     assert "RoPE" in first[2][0]["data"]["text/html"]
     assert "checks passed" in first[3][0]["data"]["text/html"]
+
+
+def test_a_report_merges_its_pack_first(tmp_path):
+    spec = RunSpec(study="toy", variant="rope", seed=0, preset="quick", procedure="toy.train", settings={})
+    source = Store(tmp_path / "a")
+    source.finish(spec, RunResult(metrics={"loss": 0.5}), {"seconds": 1.0})
+    (file,) = pack(source, tmp_path / "packs")
+    assert commands.store_of_report(tmp_path / "b", file).finished(spec.identity)
+    assert commands.store_of_report(tmp_path / "b", None).specs() == [spec]
+    with pytest.raises(StoreError, match=r"absent\.pack is not there\. Name a pack, a folder of packs or a store"):
+        commands.store_of_report(tmp_path / "c", tmp_path / "absent.pack")
+    assert not (tmp_path / "c").exists()
