@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from posenc.measure.held_out_interval import HeldOut, held_out_interval, proportion_variance, smallest_difference
+from posenc.measure.held_out_interval import (
+    HeldOut,
+    held_out_interval,
+    proportion_variance,
+    smallest_difference,
+    widest_undecided,
+)
 from posenc.measure.statistics import t_interval
 
 VALUES = [0.61, 0.70, 0.58, 0.66, 0.72]
@@ -89,6 +95,15 @@ def test_fewer_items_have_a_larger_smallest_difference() -> None:
     few, many = (smallest_difference([0.1, 0.12, 0.08], HeldOut(n, 100, False), item_variance=0.25) for n in (15, 1500))
     assert few > 3 * many
     assert math.isnan(smallest_difference([0.1]))
+
+
+def test_more_seeds_narrow_the_interval_to_the_width_that_the_items_leave() -> None:
+    values = [0.05 + 0.1 * (-1) ** seed for seed in range(4000)]
+    for held_out in (BY_SEED, FIXED):
+        found = held_out_interval(values, held_out, item_variance=0.3)
+        left = widest_undecided(values, held_out, item_variance=0.3)
+        assert left == pytest.approx((found.high - found.low) / 2, rel=0.02)
+    assert widest_undecided(values) == 0
 
 
 def test_a_proportion_of_all_items_keeps_a_variance() -> None:

@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from posenc.measure.held_out_interval import UNBOUNDED, HeldOut, held_out_interval, smallest_difference
-from posenc.measure.statistics import Estimate, mean
+from posenc.measure.held_out_interval import HeldOut, held_out_interval, smallest_difference, widest_undecided
+from posenc.measure.statistics import UNBOUNDED, Bounds, Estimate, mean
 
 Reason = Literal["no interval", "at chance", "interval contains 0", "no half budget", "still changing"]
 """Reason for not stating a difference. "at chance": rule 3 fails; "still changing": rule 2 fails."""
@@ -58,7 +58,7 @@ class ScoreScale:
 
     higher: bool = True
     chance: float | None = None
-    bounds: tuple[float, float] = UNBOUNDED
+    bounds: Bounds = UNBOUNDED
     held_out: HeldOut | None = None
     item_variance: ItemVariance | None = None
     level: float = 0.95
@@ -105,7 +105,7 @@ class ScoreScale:
         return None if first is None or second is None else first + second
 
     @property
-    def difference_bounds(self) -> tuple[float, float]:
+    def difference_bounds(self) -> Bounds:
         """Range of a difference of two scores."""
         low, high = self.bounds
         return low - high, high - low
@@ -125,6 +125,7 @@ class BudgetComparison:
         half: paired difference at B/2 with its interval; None without such runs.
         projected: mean of 2 d(B) - d(B/2); nan without runs at B/2.
         smallest: smallest true difference that the interval would show in 80% of repetitions; nan without an interval.
+        undecided: half-width that the interval keeps with any number of seeds.
         reason: why the difference is not stated; None if it is.
     """
 
@@ -132,6 +133,7 @@ class BudgetComparison:
     half: Estimate | None
     projected: float
     smallest: float
+    undecided: float
     reason: Reason | None
 
     @property
@@ -162,28 +164,36 @@ def compare_budgets(a: Scores, b: Scores, scale: ScoreScale | None = None) -> Bu
         ('still changing', -0.08)
     """
     scale = ScoreScale() if scale is None else scale
-    difference, smallest = _at_budget(a.full, b.full, scale)
+    difference, variance = _at_budget(a.full, b.full, scale)
     half, projected = None, math.nan
     if seeds := sorted(set.intersection(*({*each} for each in (a.full, b.full, a.half, b.half)))):
         half, _ = _at_budget(a.half, b.half, scale)
         projected = difference.mean + _change(a, seeds, scale) - _change(b, seeds, scale)
-    reason = _reason(a, b, scale, difference, projected)
-    return BudgetComparison(difference, half, projected, smallest, reason)
+    reason, values = _reason(a, b, scale, difference, projected), _paired(a.full, b.full)
+    smallest = smallest_difference(values, scale.held_out, item_variance=variance, level=scale.level)
+    undecided = widest_undecided(values, scale.held_out, item_variance=variance, level=scale.level)
+    return BudgetComparison(difference, half, projected, smallest, undecided, reason)
 
 
-def _at_budget(a: Mapping[int, float], b: Mapping[int, float], scale: ScoreScale) -> tuple[Estimate, float]:
+def _at_budget(a: Mapping[int, float], b: Mapping[int, float], scale: ScoreScale) -> tuple[Estimate, float | None]:
+    """Paired difference at one budget, and the variance of the difference of one held-out item."""
+    values = _paired(a, b)
+    shared = a.keys() & b.keys()
+    variance = scale.variance_of_difference(mean([a[seed] for seed in shared]), mean([b[seed] for seed in shared]))
+    estimate = held_out_interval(
+        values, scale.held_out, item_variance=variance, level=scale.level, bounds=scale.difference_bounds
+    )
+    return estimate, variance
+
+
+def _paired(a: Mapping[int, float], b: Mapping[int, float]) -> list[float]:
     shared = sorted(a.keys() & b.keys())
     if not shared:
         raise ValueError(
             f"A paired difference needs seeds that both models have; got {sorted(a)} and {sorted(b)}. "
             "Run both with the same seeds."
         )
-    values = [a[seed] - b[seed] for seed in shared]
-    variance = scale.variance_of_difference(mean([a[s] for s in shared]), mean([b[s] for s in shared]))
-    estimate = held_out_interval(
-        values, scale.held_out, item_variance=variance, level=scale.level, bounds=scale.difference_bounds
-    )
-    return estimate, smallest_difference(values, scale.held_out, item_variance=variance, level=scale.level)
+    return [a[seed] - b[seed] for seed in shared]
 
 
 def _change(model: Scores, seeds: Sequence[int], scale: ScoreScale) -> float:

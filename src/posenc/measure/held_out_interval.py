@@ -22,11 +22,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from posenc.measure.statistics import Estimate, mean, sd
+from posenc.measure.statistics import UNBOUNDED, Bounds, Estimate, mean, sd, within_bounds
 
 POWER = 0.8
 """Probability with which the smallest detectable difference is found."""
-UNBOUNDED = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def held_out_interval(
     *,
     item_variance: float | None = None,
     level: float = 0.95,
-    bounds: tuple[float, float] = UNBOUNDED,
+    bounds: Bounds = UNBOUNDED,
 ) -> Estimate:
     """Compute the t-interval of a mean held-out score, or of a mean paired difference of such scores.
 
@@ -125,8 +124,7 @@ def held_out_interval(
     if not variance > 0:
         return Estimate(center, spread, math.nan, math.nan, n, level)
     half = _quantile((1 + level) / 2, freedom) * math.sqrt(variance)
-    low, high = max(center - half, bounds[0]), min(center + half, bounds[1])
-    return Estimate(center, spread, low, high, n, level)
+    return within_bounds(Estimate(center, spread, center - half, center + half, n, level), values, bounds)
 
 
 def smallest_difference(
@@ -160,6 +158,44 @@ def smallest_difference(
     if not variance > 0:
         return math.nan
     return (_quantile((1 + level) / 2, freedom) + _quantile(POWER, freedom)) * math.sqrt(variance)
+
+
+def widest_undecided(
+    values: Sequence[float],
+    held_out: HeldOut | None = None,
+    *,
+    item_variance: float | None = None,
+    level: float = 0.95,
+) -> float:
+    """Compute the half-width that the interval keeps with any number of seeds, because the held-out items are few.
+
+    A mean difference below it cannot be told from 0 by more seeds, only with more data.
+
+    Args:
+        values: one paired difference per seed.
+        held_out: the held-out items; None for seeds alone.
+        item_variance: variance of the difference of one held-out item; None if it is not known.
+        level: coverage of the interval, strictly between 0 and 1.
+
+    Returns:
+        The half-width, in the unit of the values; 0 for seeds alone, nan for a single seed.
+
+    Raises:
+        ValueError: no values, or a value that is not finite.
+
+    Example:
+        >>> widest_undecided([0.1, 0.2, 0.3])
+        0.0
+        >>> round(widest_undecided([0.1, 0.2, 0.3], HeldOut(25, 100, split_by_seed=True)), 2)
+        0.1
+    """
+    spread = sd(values)
+    if held_out is None or math.isnan(spread):
+        return 0.0 * spread
+    if held_out.split_by_seed:
+        return _quantile((1 + level) / 2, math.inf) * spread * math.sqrt(held_out.items / held_out.trained)
+    items = 0.0 if item_variance is None else item_variance / held_out.items
+    return _quantile((1 + level) / 2, max(held_out.items - 1, 1)) * math.sqrt(items)
 
 
 def _variance(values: Sequence[float], held_out: HeldOut | None, item_variance: float | None) -> tuple[float, float]:
