@@ -48,7 +48,7 @@ class Pair(NamedTuple):
 
     def difference(self, budget: float) -> float:
         a, b = self.losses(budget)
-        return a - b
+        return float(a - b)
 
 
 @dataclass(frozen=True)

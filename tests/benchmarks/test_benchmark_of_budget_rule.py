@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import json
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -37,3 +39,13 @@ def test_a_control_at_chance_is_found(rule) -> None:
     found = rule.measured(rule.Case("control", "fixed", 5), pairs=150, seed=3)
     assert found["rule"]["gaps_found"] >= rule.LEAST_FOUND
     assert found["rule"]["wrong_of_stated"] <= rule.MOST_WRONG
+
+
+def test_the_figures_are_written_with_where_they_come_from(rule, monkeypatch, tmp_path, capsys) -> None:
+    monkeypatch.setattr(sys, "argv", ["budget_rule.py", "--pairs", "4", "--out", str(tmp_path / "rule.json")])
+    status = rule.main()
+    written = json.loads((tmp_path / "rule.json").read_text())
+    assert written["passed"] is (status == 0)
+    assert len(written["cases"]) == 12
+    assert {"command", "versions", "date"} <= written["provenance"].keys()
+    assert "gaps found" in capsys.readouterr().out
