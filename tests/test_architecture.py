@@ -38,7 +38,13 @@ LAYERS = (
     ("models",),
     ("contract", "adapt", "measure"),
     # the library ends here: it never imports the workbench
-    ("workbench.memory", "workbench.frozen_defaults", "workbench.identity", "workbench.provenance"),
+    (
+        "workbench.memory",
+        "workbench.frozen_defaults",
+        "workbench.identity",
+        "workbench.provenance",
+        "workbench.metric_bounds",
+    ),
     ("workbench.training",),
     ("workbench.runs", "workbench.progress", "workbench.notebook_display", "workbench.tensorboard", "workbench.export"),
     ("workbench.stored", "workbench.old_stores"),

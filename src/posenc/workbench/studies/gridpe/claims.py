@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from posenc.measure.statistics import paired_difference
+from posenc.workbench.metric_bounds import SHARE
 from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import difference, mean_over_seeds
 from posenc.workbench.report.number_format import count, interval, signed_number
@@ -45,7 +46,7 @@ def _answer(by_label: dict[str, BySeed], title: str) -> str:
     if form is None or baseline is None or not by_label[form].keys() & by_label[baseline].keys():
         needs = f"this needs a grid-cell encoding and one of {', '.join(BASELINES)} with a common seed"
         return f"No answer yet for the {title}: {needs}."
-    gap = paired_difference(by_label[form], by_label[baseline])
+    gap = paired_difference(by_label[form], by_label[baseline], bounds=SHARE)
     word = "Yes" if gap.above(0) else "No" if gap.below(0) else "Inconclusive"
     seeds = f" ({count(gap.n, 'seed')})" if gap.known else ""
     size = f"{signed_number(gap.mean, 3)} {interval(gap, 3)}{seeds}"

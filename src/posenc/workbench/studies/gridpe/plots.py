@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from posenc.measure.statistics import mean, t_interval
+from posenc.workbench.metric_bounds import SHARE
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.number_format import interval, number
 from posenc.workbench.report.page import Panel, Table
@@ -165,7 +166,7 @@ def accuracy_by_heads(data: PageData) -> list[Panel]:
                 title=panel_title("Accuracy by number of attention heads", condition),
                 x_label="attention heads (equal model width)",
                 y_label="held-out accuracy",
-                bounds=None,
+                limits="values",
                 log_x=True,
                 note=f"Published for GridPE ({published.VERSION_3}): highest with {best} of 1 to 64 heads.",
             )
@@ -237,7 +238,7 @@ def _published_table(data: PageData) -> Panel:
         cells = []
         for name in (label, f"{label}-literal"):
             seeds = measured[condition].get(name)
-            estimate = t_interval(list(seeds.values())) if seeds else None
+            estimate = t_interval(list(seeds.values()), bounds=SHARE) if seeds else None
             cells.append(f"{number(estimate.mean, 3)} {interval(estimate, 3)}" if estimate else "not run")
         architecture = "PVT" if condition == PVT else "ViT"
         body.append((f"{label}, {architecture}", *cells, f"{top1:.1f}", f"{top5:.1f}", f"{loss:g}"))

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from posenc.measure.statistics import Estimate, paired_difference, t_interval
+from posenc.workbench.metric_bounds import SHARE
 from posenc.workbench.report.number_format import (
     count,
     interval,
@@ -73,7 +74,7 @@ def judge(rows: Sequence[Row], scores: Mapping[str, float]) -> Generalization:
     threshold, rule = CHANCE, "of guessing" + ("" if scores else UNSCORED)
     if best and scores[best] > CHANCE:
         threshold, rule = scores[best], RULES[best]
-    estimates = {label: t_interval(list(by_scheme[label].values())) for label in order_by_mean(by_scheme)}
+    estimates = {label: t_interval(list(by_scheme[label].values()), bounds=SHARE) for label in order_by_mean(by_scheme)}
     return Generalization(threshold, rule, by_scheme, estimates)
 
 
@@ -139,7 +140,7 @@ def _entries(judged: Generalization, labels: Sequence[str]) -> tuple[tuple[str, 
 
 
 def _size(estimate: Estimate) -> str:
-    return f"{number(estimate.mean)} {interval(estimate, within=(0.0, 1.0))}"
+    return f"{number(estimate.mean)} {interval(estimate)}"
 
 
 def _names(labels: Sequence[str]) -> str:

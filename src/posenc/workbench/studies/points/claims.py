@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from posenc.measure.statistics import mean, t_interval
+from posenc.workbench.metric_bounds import SHARE
 from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import difference, mean_over_seeds
 from posenc.workbench.report.number_format import interval, number
@@ -49,8 +50,8 @@ def headline(data: PageData) -> str:
 
 
 def _mean(seeds: BySeed) -> str:
-    estimate = t_interval(list(seeds.values()))
-    return f"{number(estimate.mean, 3)} {interval(estimate, 3, within=(0.0, 1.0))}"
+    estimate = t_interval(list(seeds.values()), bounds=SHARE)
+    return f"{number(estimate.mean, 3)} {interval(estimate, 3)}"
 
 
 def predictions(data: PageData) -> Sequence[Prediction]:

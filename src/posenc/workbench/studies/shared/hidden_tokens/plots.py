@@ -13,6 +13,7 @@ import torch
 
 from posenc.measure.distances import token_distances
 from posenc.measure.statistics import Estimate, mean, t_interval
+from posenc.workbench.metric_bounds import SHARE, metric_bounds
 from posenc.workbench.report import token_map
 from posenc.workbench.report.heat_map import heat_maps
 from posenc.workbench.report.line_plot import line_plot
@@ -29,11 +30,11 @@ from posenc.workbench.studies.shared.page_data import PageData
 NO_TABLE = "None of the encodings that were run has a table of positions, so no map can be drawn."
 LAYER = "For models with several layers, maps show the first layer's table; scores are means over layers."
 MODULE_SCORES = {
-    "auc": Score("AUC of the modules from distances in the table", "AUC", True, (0.0, 1.0)),
-    "ari": Score("Agreement with modules detected in the table", "adjusted Rand index", True, (-1.0, 1.0)),
-    "modularity": Score("Modularity without the diagonal", "modularity Q", True),
-    "modularity_literal": Score("Modularity with the diagonal, as published", "modularity Q", True),
-    "segregation": Score("Segregation of the modules", "segregation", True, (None, 1.0)),
+    "auc": Score("AUC of the modules from distances in the table", "AUC"),
+    "ari": Score("Agreement with modules detected in the table", "adjusted Rand index"),
+    "modularity": Score("Modularity without the diagonal", "modularity Q"),
+    "modularity_literal": Score("Modularity with the diagonal, as published", "modularity Q"),
+    "segregation": Score("Segregation of the modules", "segregation"),
 }
 
 
@@ -65,9 +66,7 @@ def error_plots(
     Returns:
         The panel.
     """
-    scores = {
-        error_metric(rate): Score(f"{rate:.0%} of the {tokens} hidden", unit, False, (0.0, None)) for rate in rates
-    }
+    scores = {error_metric(rate): Score(f"{rate:.0%} of the {tokens} hidden", unit, False) for rate in rates}
     return score_plots(data.rows, metrics=scores, title=title, caption=caption)
 
 
@@ -100,7 +99,7 @@ def error_by_recording(data: PageData, rate: int, recordings: Sequence[str], *, 
     more = f" and {len(recordings) - 40} more" if len(recordings) > 40 else ""
     return score_plots(
         rows,
-        metrics={"error": Score("Test recordings", unit, False, (0.0, None))},
+        metrics={"error": Score("Test recordings", unit, False)},
         title=title,
         caption=f"Recordings by number: {names}{more}.",
         over="recording",
@@ -138,38 +137,40 @@ def learning_curves(
     *,
     title: str,
     y_label: str,
-    bounds: tuple[float, float] | None = None,
     chance: float | None = None,
     caption: str = "",
 ) -> Panel:
     """A metric by training step, one line per variant.
+
+    The axis of an error spans its values after step 0, where it is largest.
 
     Args:
         data: Data of the page.
         metric: Stored name of the metric.
         title: Title of the panel.
         y_label: Name and unit of the metric.
-        bounds: Range of the metric. None for an error: the axis then spans its values after step 0, where it is
-            largest.
         chance: Value at chance level, or None.
         caption: Text below the title.
 
     Returns:
         The panel.
     """
+    bounds = metric_bounds(metric)
+    share, limits = bounds == SHARE, None
     series: dict[str, dict[float, BySeed]] = {}
     for row in data.curves:
         wanted = row["metric"] == metric and row["setting"] == MAIN and is_finite(row["value"])
-        if wanted and (bounds is not None or row["epoch"] > 0):
+        if wanted and (share or row["epoch"] > 0):
             points = series.setdefault(str(row["scheme"]), {})
             points.setdefault(row["epoch"], {})[row["seed"]] = float(row["value"])
     values = [value for points in series.values() for seeds in points.values() for value in seeds.values()]
-    if bounds is None and values:
+    if not share and values:
         margin = 0.05 * (max(values) - min(values)) or 0.1
-        bounds = (round(min(values) - margin, 3), round(max(values) + margin, 3))
+        limits = (round(min(values) - margin, 3), round(max(values) + margin, 3))
     return line_plot(
-        series, title=title, x_label="training step", y_label=y_label, bounds=bounds, chance=chance, caption=caption
-    )
+        series, title=title, x_label="training step", y_label=y_label, bounds=bounds, limits=limits, chance=chance,
+        caption=caption,
+    )  # fmt: skip
 
 
 def stored_tables(data: PageData) -> list[StoredTable]:
@@ -292,7 +293,7 @@ def estimates(data: PageData, metric: str, *, higher: bool = False) -> dict[str,
     """
     values = values_by_scheme(data.rows, metric)
     order = sorted(values, key=lambda label: ((-1 if higher else 1) * mean(list(values[label].values())), label))
-    return {label: t_interval(list(values[label].values())) for label in order}
+    return {label: t_interval(list(values[label].values()), bounds=metric_bounds(metric)) for label in order}
 
 
 def with_interval(estimate: Estimate, digits: int = 2) -> str:
