@@ -39,6 +39,7 @@ def run(
     schemes: Sequence[str] | None = None,
     seeds: int | Sequence[int] | None = None,
     changes: Mapping[str, Any] | None = None,
+    lr_sweep: Sequence[float] | None = None,
     device: str = "cpu",
     jobs: int | None = None,
     data: str | Path | None = None,
@@ -58,6 +59,8 @@ def run(
         schemes: Variants to train, by name or as text such as "Shaw(values=False)". Default: those of the preset.
         seeds: Number of seeds, counted from 0, or a list of seeds. Default: those of the preset.
         changes: Settings of the preset with new values, such as {"epochs": 4}. Default: none.
+        lr_sweep: Learning rates. The best on validation data, with one seed and half of the steps, is chosen for each
+            variant. For your own data. Default: the rates of the preset.
         device: PyTorch device of the runs.
         jobs: Largest number of runs at the same time on the CPU. Default: one per core.
         data: Folder of real data. Default: none; the environment variable POSENC_DATA is not read.
@@ -91,7 +94,7 @@ def run(
         raise ValueError(f"At least one run at a time is needed; got jobs={jobs}. Leave it out for one per core.")
     definition = studies.find(study)
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
-    others = {"seeds": _seeds(seeds), "device": device, "changes": dict(changes or {})}
+    others = {"seeds": _seeds(seeds), "device": device, "changes": dict(changes or {}), "lr_sweep": _rates(lr_sweep)}
     request = _request(definition, preset, **names, **others)
     board = None if tensorboard is None else Path(tensorboard)
     result = execute_request(definition, request, Store(out), confirm=confirm, jobs=jobs, tensorboard=board)
@@ -107,6 +110,7 @@ def report(
     panels: Sequence[str] | None = None,
     schemes: Sequence[str] | None = None,
     changes: Mapping[str, Any] | None = None,
+    lr_sweep: Sequence[float] | None = None,
     data: str | Path | None = None,
     pack: str | Path | None = None,
     out: str | Path = "runs",
@@ -120,6 +124,7 @@ def report(
         panels: Names of figures and tables of the page. Default: those of the preset.
         schemes: Variants to show, by name. Default: all stored ones.
         changes: Settings with the values that the results were made with. Default: none.
+        lr_sweep: Learning rates that the results were made with, if each variant has a chosen one. Default: none.
         data: Folder of real data. Default: none; the environment variable POSENC_DATA is not read.
         pack: A pack or a folder of packs, which is merged into the store first. Default: none.
         out: The store.
@@ -139,7 +144,7 @@ def report(
     """
     definition = studies.find(study)
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
-    request = _request(definition, preset, **names, changes=dict(changes or {}))
+    request = _request(definition, preset, **names, changes=dict(changes or {}), lr_sweep=_rates(lr_sweep))
     return report_request(definition, request, store_of_report(out, pack))
 
 
@@ -231,6 +236,12 @@ def _seeds(seeds: int | Sequence[int] | None) -> tuple[int, ...] | None:
     return None if seeds is None else tuple(seeds)
 
 
+def _rates(rates: Sequence[float] | None) -> tuple[float, ...] | None:
+    if isinstance(rates, (int, float, str)):
+        raise ValueError(f"lr_sweep takes a list of learning rates; got {rates!r}. Write lr_sweep=[0.001, 0.003].")
+    return None if rates is None else tuple(rates)
+
+
 def _names(option: str, values: Sequence[str] | None) -> tuple[str, ...] | None:
     if values is None:
         return None
@@ -299,7 +310,7 @@ def execute_request(
     """
     team = team or ProcessGroup()
     request = with_present_labels(study, request)
-    specs = study.plan(request, store)
+    swept, specs = study.sweep(request, store), study.plan(request, store)
     todo = [spec for spec in specs if not store.finished(spec.identity)]
     alone = request.device != "cpu" or team.size > 1  # One run after the other.
     processes = 1 if alone else study.processes_that_fit(todo, jobs or cores())
@@ -314,11 +325,12 @@ def execute_request(
     if study.asks(request.preset) and todo and not confirm(study.estimate(todo, store, processes)):
         print("Nothing was started.")
         return None
-    shown = study.joined(request, store, specs)
-    if len(shown) > len(specs):
-        earlier, names = shown[len(specs) :], dict.fromkeys(spec.variant for spec in shown[len(specs) :])
-        number = f"{len(earlier)} finished run{'' if len(earlier) == 1 else 's'}"
-        print(f"The page also shows {number} of earlier commands: {', '.join(names)}.")
+    if request.source is not None and todo and not study.asks(request.preset):
+        print(f"Estimate: {study.estimate(todo, store, processes)}.")
+    if swept:  # The other runs have the learning rates that these choose.
+        runner.run(swept, store, executor, cost=study.order, tensorboard=tensorboard)
+        specs = [spec for spec in study.plan(request, store) if spec not in swept or store.finished(spec.identity)]
+    shown = _with_earlier_runs(study, request, store, specs)
     with study.live_page(request, store, shown) as live:
         report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard, live=live)
         team.leave()  # Releases the other processes if no run was left to execute.
@@ -337,6 +349,17 @@ def execute_request(
         verdict=verdict,
         exit_code=report.exit_code or status,
     )
+
+
+def _with_earlier_runs(study: Study, request: Request, store: Store, specs: list[RunSpec]) -> list[RunSpec]:
+    """Runs of a page: those of a request, and finished ones of earlier commands, which it prints."""
+    shown = study.joined(request, store, specs)
+    earlier = shown[len(specs) :]
+    if earlier:
+        number = f"{len(earlier)} finished run{'' if len(earlier) == 1 else 's'}"
+        names = ", ".join(dict.fromkeys(spec.variant for spec in earlier))
+        print(f"The page also shows {number} of earlier commands: {names}.")
+    return shown
 
 
 def measure(
