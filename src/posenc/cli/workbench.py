@@ -17,6 +17,7 @@ PresetName = Annotated[str, arg(names="preset")]
 Panels = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..", names="panel")]
 Variants = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..", names="variant")]
 Numbers = Annotated[tuple[int, ...] | None, arg(metavar="N ..")]
+Rates = Annotated[tuple[float, ...] | None, arg(metavar="RATE ..")]
 Changes = Annotated[tuple[str, ...], arg(metavar="NAME=VALUE", flag="--set", repeated=True, names="setting")]
 
 
@@ -28,6 +29,7 @@ def run(
     schemes: Variants = None,
     seeds: Numbers = None,
     changes: Changes = (),
+    lr_sweep: Rates = None,
     jobs: int | None = None,
     dry_run: bool = False,
     device: str = "cpu",
@@ -53,6 +55,8 @@ def run(
 
     posenc run image-fit photo.jpg
 
+    posenc run gridpe photographs/ --lr-sweep 0.0005 0.001 0.002
+
     torchrun --nproc-per-node 2 -m posenc.cli run latin-squares
 
     Args:
@@ -63,6 +67,8 @@ def run(
         schemes: Variants to train: labels of the study, or encodings. Default: those of the panels.
         seeds: Seeds of each variant. Default: those of the preset.
         changes: A setting of the study and its new value, such as epochs=4; repeat the flag for more settings.
+        lr_sweep: Learning rates, for your own data: the best on validation data, with one seed and half of the steps,
+            is chosen for each variant. Default: the rates of the preset.
         jobs: Runs at the same time. Default: one per core, fewer if memory does not suffice.
         dry_run: Print the runs, what is done already and an estimate of the time; train nothing.
         device: cpu, cuda or cuda:N.
@@ -92,6 +98,7 @@ def run(
         studies.refuse_preset(definition, preset)
         commands.refuse_source(definition, source)
         selection: dict[str, Any] = {"panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
+        selection |= {"lr_sweep": lr_sweep}
         selection |= {"changes": changes_by_name(changes), "data": _data(data), "source": source}
         request = studies.Request(preset=preset, **selection)
         if dry_run:
@@ -113,6 +120,7 @@ def report(
     panels: Panels = None,
     schemes: Variants = None,
     changes: Changes = (),
+    lr_sweep: Rates = None,
     figures: Annotated[Path | None, arg(metavar="DIR")] = None,
     format: Literal["pdf", "svg", "png"] = "pdf",
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
@@ -135,6 +143,7 @@ def report(
         panels: Figures and tables of the page by name, or all. Default: those of the preset.
         schemes: Variants to show. Default: all stored ones.
         changes: A setting and its value, as the results were made with.
+        lr_sweep: Learning rates, as the results were made with.
         figures: Also write each figure to a file of its own in this folder, in the width of a paper's column.
         format: File format of the figures: pdf, svg or png. Fonts are embedded.
         data: Folder of real data. Default: $POSENC_DATA.
@@ -146,6 +155,7 @@ def report(
     commands.refuse_missing_packages(*commands.PAGE_PACKAGES)
     definition, store = studies.find(study), Store(out, create=False)
     selection: dict[str, Any] = {"panels": panels, "schemes": schemes, "changes": changes_by_name(changes)}
+    selection |= {"lr_sweep": lr_sweep}
     request = studies.Request(preset=preset, data=_data(data), source=source, **selection)
     commands.refuse_source(definition, source)
     result = commands.report_request(definition, request, store)

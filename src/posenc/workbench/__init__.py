@@ -36,7 +36,7 @@ EXPORTS = {
     "study_result": ("ResultTable", "StudyResult"),
     "training.batched": ("Member", "train_batched"),
     "training.checkpoint": ("CheckpointError",),
-    "training.config": ("Plateau", "TrainingConfig"),
+    "training.config": ("Best", "Plateau", "TrainingConfig"),
     "training.fit": ("Fit", "TrainingPosition", "seeded_generator"),
     "training.loop": ("train",),
     "worker": ("execute as execute_run",),

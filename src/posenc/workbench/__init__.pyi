@@ -50,6 +50,7 @@ from posenc.workbench.study_result import StudyResult as StudyResult
 from posenc.workbench.training.batched import Member as Member
 from posenc.workbench.training.batched import train_batched as train_batched
 from posenc.workbench.training.checkpoint import CheckpointError as CheckpointError
+from posenc.workbench.training.config import Best as Best
 from posenc.workbench.training.config import Plateau as Plateau
 from posenc.workbench.training.config import TrainingConfig as TrainingConfig
 from posenc.workbench.training.fit import Fit as Fit
@@ -62,6 +63,7 @@ __all__ = [
     "MAIN",
     "Batched",
     "BatchedExecutor",
+    "Best",
     "CheckpointError",
     "Claim",
     "Condition",

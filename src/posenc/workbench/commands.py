@@ -37,6 +37,7 @@ def run(
     schemes: Sequence[str] | None = None,
     seeds: int | Sequence[int] | None = None,
     changes: Mapping[str, Any] | None = None,
+    lr_sweep: Sequence[float] | None = None,
     device: str = "cpu",
     jobs: int | None = None,
     data: str | Path | None = None,
@@ -56,6 +57,8 @@ def run(
         schemes: Variants to train, by name or as text such as "Shaw(values=False)". Default: those of the preset.
         seeds: Number of seeds, counted from 0, or a list of seeds. Default: those of the preset.
         changes: Settings of the preset with new values, such as {"epochs": 4}. Default: none.
+        lr_sweep: Learning rates. The best on validation data, with one seed and half of the steps, is chosen for each
+            variant. For your own data. Default: the rates of the preset.
         device: PyTorch device of the runs.
         jobs: Largest number of runs at the same time on the CPU. Default: one per core.
         data: Folder of real data. Default: none; the environment variable POSENC_DATA is not read.
@@ -88,7 +91,7 @@ def run(
         raise ValueError(f"At least one run at a time is needed; got jobs={jobs}. Leave it out for one per core.")
     definition = studies.find(study)
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
-    others = {"seeds": _seeds(seeds), "device": device, "changes": dict(changes or {})}
+    others = {"seeds": _seeds(seeds), "device": device, "changes": dict(changes or {}), "lr_sweep": _rates(lr_sweep)}
     request = _request(definition, preset, **names, **others)
     board = None if tensorboard is None else Path(tensorboard)
     result = execute_request(definition, request, Store(out), confirm=confirm, jobs=jobs, tensorboard=board)
@@ -104,6 +107,7 @@ def report(
     panels: Sequence[str] | None = None,
     schemes: Sequence[str] | None = None,
     changes: Mapping[str, Any] | None = None,
+    lr_sweep: Sequence[float] | None = None,
     data: str | Path | None = None,
     out: str | Path = "runs",
 ) -> StudyResult:
@@ -116,6 +120,7 @@ def report(
         panels: Names of figures and tables of the page. Default: those of the preset.
         schemes: Variants to show, by name. Default: all stored ones.
         changes: Settings with the values that the results were made with. Default: none.
+        lr_sweep: Learning rates that the results were made with, if each variant has a chosen one. Default: none.
         data: Folder of real data. Default: none; the environment variable POSENC_DATA is not read.
         out: The store.
 
@@ -134,7 +139,7 @@ def report(
     """
     definition = studies.find(study)
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
-    request = _request(definition, preset, **names, changes=dict(changes or {}))
+    request = _request(definition, preset, **names, changes=dict(changes or {}), lr_sweep=_rates(lr_sweep))
     return report_request(definition, request, Store(out, create=False))
 
 
@@ -191,6 +196,12 @@ def _seeds(seeds: int | Sequence[int] | None) -> tuple[int, ...] | None:
             raise ValueError(f"At least one seed is needed; got seeds={seeds}. Use seeds=3, or a list: seeds=[0, 1].")
         return tuple(range(seeds))
     return None if seeds is None else tuple(seeds)
+
+
+def _rates(rates: Sequence[float] | None) -> tuple[float, ...] | None:
+    if isinstance(rates, (int, float, str)):
+        raise ValueError(f"lr_sweep takes a list of learning rates; got {rates!r}. Write lr_sweep=[0.001, 0.003].")
+    return None if rates is None else tuple(rates)
 
 
 def _names(option: str, values: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -260,7 +271,7 @@ def execute_request(
         The result; None if it was not confirmed.
     """
     team = team or ProcessGroup()
-    specs = study.plan(request, store)
+    swept, specs = study.sweep(request, store), study.plan(request, store)
     todo = [spec for spec in specs if not store.finished(spec.identity)]
     alone = request.device != "cpu" or team.size > 1  # One run after the other.
     processes = 1 if alone else study.processes_that_fit(todo, jobs or cores())
@@ -275,6 +286,11 @@ def execute_request(
     if study.asks(request.preset) and todo and not confirm(study.estimate(todo, store, processes)):
         print("Nothing was started.")
         return None
+    if request.source is not None and todo and not study.asks(request.preset):
+        print(f"Estimate: {study.estimate(todo, store, processes)}.")
+    if swept:  # The other runs have the learning rates that these choose.
+        runner.run(swept, store, executor, cost=study.order, tensorboard=tensorboard)
+        specs = [spec for spec in study.plan(request, store) if spec not in swept or store.finished(spec.identity)]
     with study.live_page(request, store, specs) as live:
         report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard, live=live)
         team.leave()  # Releases the other processes if no run was left to execute.

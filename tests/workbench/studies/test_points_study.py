@@ -42,6 +42,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> presets.PointsPreset:
         train=2,
         test=2,
         points=16,
+        own_steps=4,
         model=presets.ModelSizes(dim=24, depth=1, heads=1, hidden=24),
         training=TrainingConfig(epochs=1, batch=8, lr=1e-3, optimizer="adam", clip=1.0),
     )
@@ -226,7 +227,7 @@ def test_a_folder_of_meshes_is_a_condition(tmp_path: Path, folder: Path, small: 
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", schemes=["gridpe"], seeds=[0], source=folder)
     specs = run(request, store)
-    assert [spec.condition for spec in specs] == ["my shapes"]
+    assert [spec.condition for spec in specs] == ["my shapes", "my shapes, half budget"]
     metrics = store.read(specs[0].identity).metrics
     assert math.isfinite(metrics["accuracy_x4"])
     assert "accuracy_arranged" not in metrics

@@ -100,10 +100,36 @@ def test_a_folder_and_a_missing_file_are_no_text(tmp_path: Path) -> None:
 def test_parts_follow_each_other_and_share_nothing() -> None:
     tokens = torch.arange(1000, dtype=torch.int32)
     parts = text.split(tokens, longest=49)
-    assert torch.equal(torch.cat(tuple(parts)), tokens)
-    assert [len(part) for part in parts] == [900, 50, 50]
+    assert torch.equal(torch.cat(parts[:3]), tokens)
+    assert [len(part) for part in parts[:3]] == [900, 50, 50]
     with pytest.raises(ValueError, match=r"50 are held out for testing; at least 51 are needed. Give a text of 1,02"):
         text.split(tokens, longest=50)
+
+
+def test_ten_seeds_test_on_ten_blocks_and_train_on_the_others() -> None:
+    tokens = torch.arange(1009, dtype=torch.int32)
+    tested = []
+    for seed in range(10):
+        parts = text.split_by_seed(tokens, longest=99, seed=seed)
+        assert [len(part) for part in parts[:3]] == [800, 100, 100]
+        assert sorted(torch.cat(parts[:3]).tolist()) == list(range(1000))
+        assert sum(parts.pieces) == 800
+        tested.append(int(parts.test[0]))
+    assert sorted(tested) == list(range(0, 1000, 100))
+    with pytest.raises(ValueError, match=r"100 are held out for testing; at least 101 are needed. Give a text of 1,01"):
+        text.split_by_seed(tokens, longest=100, seed=0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_training_windows_lie_in_one_piece_of_the_text(seed: int) -> None:
+    parts = text.split_by_seed(torch.arange(200, dtype=torch.int32), longest=7, seed=seed)
+    count = parts.count_windows(7)
+    windows = text.windows(parts.train, 7, parts.starts_of(torch.arange(count), 7))
+    assert bool((windows.diff(dim=1) == 1).all()), "tokens that follow each other in the text"
+    assert len(windows[:, 0].unique()) == count == sum(piece - 7 for piece in parts.pieces)
+    whole = text.split(torch.arange(200, dtype=torch.int32), longest=7)
+    assert whole.starts_of(torch.arange(10), 7).tolist() == list(range(10))
+    assert whole.count_windows(7) == len(whole.train) - 7
 
 
 def test_windows_are_tokens_in_a_row_with_the_one_after() -> None:

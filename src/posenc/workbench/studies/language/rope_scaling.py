@@ -16,11 +16,11 @@ from posenc import frequencies
 from posenc.adapt.swap import swap
 from posenc.frequencies import Frequencies
 from posenc.schemes.rope import RoPE
-from posenc.workbench.runs import RunSpec
+from posenc.workbench.runs import TRAINED, RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies.language.variants import Scaling
 from posenc.workbench.studies.shared.training_run import ModelOnData, store_root
-from posenc.workbench.training.loop import Report, train
+from posenc.workbench.training.loop import Report, amount, train_to_state
 
 
 def unscaled_run(spec: RunSpec) -> RunSpec | None:
@@ -31,14 +31,18 @@ def unscaled_run(spec: RunSpec) -> RunSpec | None:
     return msgspec.structs.replace(spec, variant=settings.pop("trained_as"), settings=settings)
 
 
-def unscaled_training(spec: RunSpec, model: ModelOnData, workdir: Path, report: Report) -> list[dict[str, Any]]:
-    """Load the weights of the unscaled run into a model, or train it; return the curves of the training."""
+def unscaled_training(
+    spec: RunSpec, model: ModelOnData, workdir: Path, report: Report
+) -> tuple[list[dict[str, Any]], dict[str, float]]:
+    """Load the weights of the unscaled run into a model, or train it; return the curves, and what was trained."""
     unscaled, store = unscaled_run(spec), Store(store_root(workdir), create=False)
     if unscaled is not None and store.finished(unscaled.identity):
         stored = store.read(unscaled.identity)
         model.model.load_state_dict(stored.weights)
-        return stored.curves
-    return train(model.fit(), model.training, seed=spec.seed, workdir=workdir, report=report)
+        return stored.curves, {name: stored.timing[name] for name in TRAINED if name in stored.timing}
+    fit = model.fit()
+    state = train_to_state(fit, model.training, spec.seed, workdir, report)
+    return state.curve, amount(fit, model.training, state)
 
 
 def scale_frequencies(spec: RunSpec, model: nn.Module, head_dim: int, *, factor: float, trained: int) -> None:

@@ -59,9 +59,8 @@ def prediction_error(data: PageData) -> list[Panel]:
     ]  # fmt: skip
     stored = record(data, runs[0])
     if stored is not None:
-        panels.append(
-            plots.error_by_recording(data, 0, stored.test, title="Prediction error by test recording", unit=UNIT)
-        )
+        names = stored.test if stored.subjects is None else stored.train
+        panels.append(plots.error_by_recording(data, 0, names, title="Prediction error by test recording", unit=UNIT))
     return panels
 
 

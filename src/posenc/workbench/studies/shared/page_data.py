@@ -14,7 +14,7 @@ import numpy as np
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.shared.declarations import Preset
+from posenc.workbench.studies.shared.declarations import Preset, full_budget_of
 from posenc.workbench.training.loop import EVALUATION_FRACTIONS
 
 Row = dict[str, Any]
@@ -31,6 +31,8 @@ class PageData:
         specs: The trained runs.
         measured: The runs that measure them.
         page: File name of the page without its ending.
+        repeated: Runs on the user's data that repeat the trained ones with half the budget or with other learning
+            rates. No panel draws them as a condition of its own.
 
     Example:
         >>> import tempfile
@@ -52,6 +54,7 @@ class PageData:
     specs: Sequence[RunSpec]
     measured: Sequence[RunSpec] = ()
     page: str = "page"
+    repeated: Sequence[RunSpec] = ()
 
     @cached_property
     def done(self) -> list[RunSpec]:
@@ -67,6 +70,21 @@ class PageData:
     def curves(self) -> list[Row]:
         """One row per point of the learning curves of the trained runs."""
         return self.store.curve_rows_of(self.specs)
+
+    @cached_property
+    def half_specs(self) -> list[RunSpec]:
+        """Runs with half the budget, on the user's data. Their conditions are those of ``half_budget_of``."""
+        return [spec for spec in self.repeated if full_budget_of(spec.condition) is not None]
+
+    @cached_property
+    def half_rows(self) -> list[Row]:
+        """One row per metric of the runs with half the budget."""
+        return self.store.rows_of(self.half_specs)
+
+    @cached_property
+    def half_curves(self) -> list[Row]:
+        """One row per point of the learning curves of the runs with half the budget."""
+        return self.store.curve_rows_of(self.half_specs)
 
     @property
     def conditions(self) -> list[str]:

@@ -12,6 +12,7 @@ from posenc.workbench.store import Store
 from posenc.workbench.studies import Request, refuse_preset
 from posenc.workbench.studies.shared import changes, planning, sources
 from posenc.workbench.studies.shared.declarations import Needs, PanelSpec, Preset
+from posenc.workbench.studies.shared.lr_sweep import study_condition
 
 if TYPE_CHECKING:
     from posenc.workbench.studies.shared.study import Study
@@ -49,7 +50,7 @@ def find(study: Study, request: Request, store: Store) -> list[RunSpec]:
     for name in planning.panels_of(study, request):
         needed |= {*_stored_needs(study.panels[name], request, preset, runs)}
     _refuse_missing_panels(study, request, store, runs)
-    return [spec for spec in runs if spec.condition in needed]
+    return [spec for spec in runs if study_condition(spec.condition) in needed]
 
 
 def _stored_needs(panel: PanelSpec, request: Request, preset: Preset, runs: Sequence[RunSpec]) -> Needs:

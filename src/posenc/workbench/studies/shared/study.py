@@ -25,6 +25,7 @@ from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import planning, stored_runs, study_page
 from posenc.workbench.studies.shared.changes import changed_preset, differences
 from posenc.workbench.studies.shared.declarations import Condition, PanelSpec, Preset
+from posenc.workbench.studies.shared.lr_sweep import study_condition
 from posenc.workbench.studies.shared.page_data import PageData
 
 
@@ -152,6 +153,18 @@ class Study:
         """
         return planning.plan(self, request, store)
 
+    def sweep(self, request: Request, store: Store) -> list[RunSpec]:
+        """List the runs that compare the learning rates of a request. They are executed before the others.
+
+        Args:
+            request: The request.
+            store: Receives the data.
+
+        Returns:
+            The runs, finished ones included; none without learning rates.
+        """
+        return planning.sweep(self, request, store)
+
     def measurements(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> list[RunSpec]:
         """List the runs that measure trained models for the panels of a request.
 
@@ -258,13 +271,15 @@ class Study:
         Returns:
             The data that panels are drawn from.
         """
+        full = [spec for spec in specs if study_condition(spec.condition) == spec.condition]
         return PageData(
             request=request,
             preset=changed_preset(self.presets, request),
             store=store,
-            specs=specs,
+            specs=full,
             measured=self.measurements(request, store, specs),
             page=study_page.file_name(self, request, store, specs),
+            repeated=[spec for spec in specs if study_condition(spec.condition) != spec.condition],
         )
 
     def page(self, request: Request, store: Store, specs: Sequence[RunSpec], failures: Mapping[str, str]) -> Path:

@@ -18,6 +18,7 @@ from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import changes, planning, sources
 from posenc.workbench.studies.shared.declarations import MAIN
+from posenc.workbench.studies.shared.lr_sweep import sweep_panel
 from posenc.workbench.studies.shared.page_data import PageData
 
 if TYPE_CHECKING:
@@ -90,8 +91,7 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
         drawn = study.panels[name].draw(data)
         titles |= {name: drawn[0].title} if drawn else {}
         panels += drawn
-    if varied := _conditions(study, data):
-        panels.append(varied)
+    panels += [each for each in (_conditions(study, data), sweep_panel(store, data.repeated)) if each]
     if beside := () if changed else tuple(study.published(request.preset, data.rows)):
         panels.append(Panel("Published results of the same models", beside))
     if study.claims:
@@ -226,7 +226,9 @@ def _variants_without_runs(study: Study, data: PageData, names: Sequence[str]) -
 
 
 def _provenance(study: Study, data: PageData, names: Sequence[str], failures: Mapping[str, str]) -> Panel:
-    stored = [data.store.read(identity) for identity in dict.fromkeys(spec.identity for spec in data.done)]
+    every = (*data.specs, *data.repeated)
+    done = [identity for identity in dict.fromkeys(s.identity for s in every) if data.store.finished(identity)]
+    stored = [data.store.read(identity) for identity in done]
     others = [f"{key} ({panel.shows})" for key, panel in study.panels.items() if key not in names]
     lacking = planning.without_weights(study, data.request, data.store, data.specs)
     not_run = ["Panels " + "; ".join(others) + "."] if others else []
@@ -241,10 +243,10 @@ def _provenance(study: Study, data: PageData, names: Sequence[str], failures: Ma
         not_run.append(f"The store holds another result too of {', '.join(sorted(copies))}: posenc results lists both.")
     return provenance_panel(
         [{**each.provenance, **each.timing, "unit": each.name} for each in stored],
-        planned=len({spec.identity for spec in data.specs}),
+        planned=len({spec.identity for spec in every}),
         missing=[
-            {"unit": f"{spec.variant}, seed {spec.seed}", "reason": failures[spec.identity]}
-            for spec in data.specs
+            {"unit": f"{display_label(spec)}, seed {spec.seed}", "reason": failures[spec.identity]}
+            for spec in every
             if spec.identity in failures
         ],
         not_run=tuple(not_run),

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from posenc.workbench.runs import RunResult, RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.training.fit import Fit
-from posenc.workbench.training.loop import Report, TrainingConfig, train
+from posenc.workbench.training.loop import Report, TrainingConfig, amount, train_to_state
 from posenc.workbench.training.precision import Precision
 
 
@@ -73,11 +73,12 @@ def execute_training(spec: RunSpec, workdir: Path, report: Report, build: Build[
     with torch.random.fork_rng():
         trained = build(spec, store_root(workdir), workdir)
         precision: Precision = spec.settings.get("precision", "float32")
-        curve = train(
-            trained.fit(), trained.training, seed=spec.seed, workdir=workdir, report=report, precision=precision
-        )
+        fit = trained.fit()
+        state = train_to_state(fit, trained.training, spec.seed, workdir, report, precision=precision)
         trained.model.eval()
-        return trained.result(curve)
+        result: RunResult = trained.result(state.curve)
+        result.trained = amount(fit, trained.training, state)
+        return result
 
 
 def restored(store: Store, identity: str, build: Build[M], *, weights: bool = True) -> M:

@@ -62,13 +62,22 @@ class Clouds:
         """Number of points of each cloud."""
         return self.points.shape[1]
 
+    def take(self, index: Sequence[int] | np.ndarray) -> Clouds:
+        """Select clouds by number, in this order."""
+        rows = torch.as_tensor(np.asarray(index, dtype=np.int64))
+        return dataclasses.replace(self, points=self.points[rows], labels=self.labels[rows])
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Splits:
-    """Training and test clouds."""
+    """Training and test clouds, and validation clouds where the step of the training is chosen with some.
+
+    A folder of meshes without a test part has training clouds alone, before it is divided.
+    """
 
     train: Clouds
     test: Clouds
+    validation: Clouds | None = None
 
 
 def sample_cloud(mesh: Mesh, points: int, rng: np.random.Generator) -> Points:
@@ -109,7 +118,10 @@ def save_clouds(parts: Splits, path: str | Path) -> None:
     """Write both splits to one ``.npz``, first under a temporary name, so that no process reads half a file."""
     path = Path(path)
     arrays: dict[str, Any] = {"format": np.array(FORMAT), "classes": np.array(parts.train.classes)}
-    arrays |= {"name": np.array(parts.train.name), "notes": np.array([*parts.train.notes, *parts.test.notes], str)}
+    arrays |= {
+        "name": np.array(parts.train.name),
+        "notes": np.array([*dict.fromkeys((*parts.train.notes, *parts.test.notes))], str),
+    }
     for name, part in (("train", parts.train), ("test", parts.test)):
         arrays |= {f"{name}_points": part.points.numpy(), f"{name}_labels": part.labels.numpy()}
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -71,7 +71,7 @@ def error_plots(
 
 
 def error_by_recording(data: PageData, rate: int, recordings: Sequence[str], *, title: str, unit: str) -> Panel:
-    """Prediction error on every test recording, as the mean over seeds.
+    """Prediction error on every test recording, as the mean over the seeds that hold it out.
 
     Args:
         data: Data of the page.
@@ -86,12 +86,15 @@ def error_by_recording(data: PageData, rate: int, recordings: Sequence[str], *, 
     rows: list[Row] = []
     for label in data.labels(MAIN):
         runs = [spec for spec in data.done if spec.condition == MAIN and spec.variant == label]
-        if runs:
-            errors = np.mean([data.store.arrays(spec.identity)["errors"][rate] for spec in runs], 0)
-            rows += [
-                {"setting": MAIN, "scheme": label, "seed": index, "metric": "error", "value": float(error)}
-                for index, error in enumerate(errors)
-            ]
+        by_recording: dict[int, list[float]] = {}
+        for arrays in (data.store.arrays(spec.identity) for spec in runs):
+            errors = arrays["errors"][rate]
+            for index, error in zip(arrays.get("tested", np.arange(len(errors))), errors, strict=True):
+                by_recording.setdefault(int(index), []).append(float(error))
+        rows += [
+            {"setting": MAIN, "scheme": label, "seed": index, "metric": "error", "value": float(np.mean(errors))}
+            for index, errors in sorted(by_recording.items())
+        ]
     names = "; ".join(f"{index}: {name}" for index, name in enumerate(recordings[:40]))
     more = f" and {len(recordings) - 40} more" if len(recordings) > 40 else ""
     return score_plots(
