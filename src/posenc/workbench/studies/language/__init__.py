@@ -15,7 +15,7 @@ sinusoids and RoPE rises.
 
 from __future__ import annotations
 
-from posenc.workbench.studies.language.claims import CLAIMS, headline, predictions
+from posenc.workbench.studies.language.claims import CLAIMS, compared, headline, predictions
 from posenc.workbench.studies.language.conditions import condition
 from posenc.workbench.studies.language.execute import TRAIN, equal_cost, memory, seconds
 from posenc.workbench.studies.language.panels import PANELS
@@ -40,6 +40,7 @@ STUDY = Study(
     cost=Cost(seconds=seconds, memory=memory, alike=equal_cost),
     data_key=settings_key("text", "digest"),
     headline=headline,
+    compared=compared,
     predictions=predictions,
     claims=CLAIMS,
     scope="models of 10^5 to 10^6 parameters on one text, with characters or bytes as tokens.",

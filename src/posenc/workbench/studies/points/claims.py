@@ -13,10 +13,11 @@ from posenc.workbench.report.number_format import interval, number
 from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.report.result_rows import BySeed
 from posenc.workbench.studies.points.conditions import SOLIDS, condition
-from posenc.workbench.studies.points.plots import conditions_of
+from posenc.workbench.studies.points.plots import class_count, conditions_of
 from posenc.workbench.studies.points.variants import FIXED_PLACES, ROTARY, WITH_XYZ
 from posenc.workbench.studies.shared.best_variant import best_variant
 from posenc.workbench.studies.shared.classification_panels import ACCURACY, finished_conditions, seeds_by_label
+from posenc.workbench.studies.shared.compared_score import ComparedScore
 from posenc.workbench.studies.shared.page_data import PageData
 
 ARRANGED, TRANSLATED, TWICE, RELATIVE = "accuracy_arranged", "accuracy_moved_1", "accuracy_x2", "kept_x2"
@@ -52,6 +53,24 @@ def headline(data: PageData) -> str:
 def _mean(seeds: BySeed) -> str:
     estimate = t_interval(list(seeds.values()), bounds=SHARE)
     return f"{number(estimate.mean, 3)} {interval(estimate, 3)}"
+
+
+def compared(data: PageData) -> list[ComparedScore]:
+    """The accuracy in each condition, compared with that of no encoding and of coordinates as features."""
+    conditions = [condition(label) for label in finished_conditions(data, data.conditions)]
+    return [
+        ComparedScore(
+            metric=ACCURACY,
+            name="accuracy",
+            condition=each.label,
+            where=f"for {each.title}",
+            chance=1 / class_count(data, each.label),
+            proportion=True,
+            references=(NO_ENCODING, "xyz"),
+            controls=("blind", NO_ENCODING, FIXED_PLACES),
+        )
+        for each in conditions
+    ]
 
 
 def predictions(data: PageData) -> Sequence[Prediction]:

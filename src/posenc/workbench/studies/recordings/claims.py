@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from posenc.measure.statistics import paired_difference
+from posenc.measure.statistics import mean, paired_difference
 from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import difference, mean_over_seeds
 from posenc.workbench.report.number_format import interval, number, signed_number
@@ -13,7 +13,8 @@ from posenc.workbench.report.result_rows import values_by_scheme
 from posenc.workbench.studies.recordings.conditions import OTHER_RATES, TEST_RATE, MaskCondition
 from posenc.workbench.studies.recordings.plots import ERROR, has_modules
 from posenc.workbench.studies.shared.best_variant import best_variant
-from posenc.workbench.studies.shared.hidden_tokens.plots import estimates, module_answer
+from posenc.workbench.studies.shared.compared_score import ComparedScore
+from posenc.workbench.studies.shared.hidden_tokens.plots import chance_auc, estimates, module_answer
 from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -34,6 +35,32 @@ def headline(data: PageData) -> str:
     hidden = f"in predicting {TEST_RATE:.0%} of the channels from the others"
     lowest = best_variant(models, metric="mean squared error", unit="", where=hidden, higher=False, digits=3)
     return f"{answer} {lowest}{_against_ridge(data, next(iter(_models(data))))}"
+
+
+def compared(data: PageData) -> list[ComparedScore]:
+    """The prediction error, and the AUC of the given modules if there are any."""
+    constant = list(values_by_scheme(data.rows, ERROR).get("mean", {}).values())
+    error = ComparedScore(
+        metric=ERROR,
+        name="mean squared error",
+        where=f"in predicting {TEST_RATE:.0%} of the channels from the others",
+        higher=False,
+        chance=mean(constant) if constant else None,
+        references=("nope", "ridge"),
+        controls=("nope",),
+    )
+    if not has_modules(data) or not values_by_scheme(data.rows, "auc"):
+        return [error]
+    auc = ComparedScore(
+        metric="auc",
+        name="AUC of the given modules",
+        where="from distances in the table",
+        chance=chance_auc(data),
+        references=(LARGE,),
+        controls=(LARGE, "learned-2", "random", "1d-fixed"),
+        held_out=False,
+    )
+    return [error, auc]
 
 
 def _models(data: PageData) -> list[str]:
