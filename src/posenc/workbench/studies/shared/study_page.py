@@ -19,6 +19,7 @@ from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import changes, own_data_page, planning, sources
 from posenc.workbench.studies.shared.compared_score import on_own_data
 from posenc.workbench.studies.shared.declarations import MAIN
+from posenc.workbench.studies.shared.embedding_scale_panel import embedding_scale_panel, large_positions
 from posenc.workbench.studies.shared.lr_sweep import sweep_panel
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -86,6 +87,7 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     data.folder.mkdir(parents=True, exist_ok=True)
     changed = changes.differences(study.presets, request)
     limits = (*_limits(study, request, changed), *study.remarks(store, specs), *_single_seeds(data))
+    limits += large_positions(data)
     own = on_own_data(data) and bool(study.compared(data))
     panels = [summary_panel(study.answer(data), own_data_page.judged_predictions(study, data), limits)]
     panels += own_data_page.own_data_panels(study, data, names) if own else []
@@ -94,7 +96,8 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
         drawn = study.panels[name].draw(data)
         titles |= {name: drawn[0].title} if drawn else {}
         panels += drawn
-    panels += [each for each in (_conditions(study, data), sweep_panel(store, data.repeated)) if each]
+    further = (_conditions(study, data), sweep_panel(store, data.repeated), embedding_scale_panel(data))
+    panels += [each for each in further if each]
     if beside := () if changed else tuple(study.published(request.preset, data.rows)):
         panels.append(Panel("Published results of the same models", beside))
     if study.claims and own:
