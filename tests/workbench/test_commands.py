@@ -47,6 +47,24 @@ def test_the_function_is_not_hidden_by_the_package_report():
     assert sys.modules["posenc.workbench.report.page"].Figure is Figure
 
 
+def test_variants_and_seeds_added_later_join_the_page_of_the_store(tmp_path, photo, small, capsys):
+    store, options = tmp_path / "runs", {"panels": "fit", "out": tmp_path / "runs"}
+    first = run("image-fit", photo, schemes=["none"], seeds=[0], **options)
+    other = run("image-fit", photo, schemes=["gaussian-10"], seeds=[0], changes={"limit.steps": 3}, **options)
+    later = run("image-fit", photo, schemes=["positional"], seeds=[0, 1], **options)
+    assert later.path == first.path
+    assert [(spec.variant, spec.seed) for spec in later.specs] == [("positional", 0), ("positional", 1), ("none", 0)]
+    assert "The page also shows 1 finished run of earlier commands: none." in capsys.readouterr().out
+    page = later.path.read_text(encoding="utf-8")
+    assert "positional" in page
+    assert "none" in later.verdict[0]
+    assert {spec.variant for spec in other.specs} == {"gaussian-10"}
+    assert {spec.variant for spec in report("image-fit", photo, panels="fit", out=store).specs} == {
+        "none",
+        "positional",
+    }
+
+
 def test_a_result_has_table_figures_verdict_and_page(tmp_path, photo, small, capsys):
     result = run("image-fit", str(photo), schemes=["none", "positional"], seeds=2, panels="fit", out=tmp_path / "runs")
     assert result.exit_code == 0

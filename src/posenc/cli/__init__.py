@@ -18,6 +18,7 @@ from posenc.cli import (
     help_text,
     index,
     lists,
+    results,
     schemes,
     show,
     store,
@@ -32,7 +33,7 @@ from posenc.name_suggestion import nearest_names, unknown
 COMMANDS: Mapping[str, Callable[..., int | None]] = {
     "run": workbench.run,
     "report": workbench.report,
-    "results": workbench.results,
+    "results": results.results,
     "list": lists.list_names,
     "show": show.show,
     "check": schemes.check,

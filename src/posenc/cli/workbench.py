@@ -1,4 +1,4 @@
-"""Commands about studies: ``posenc run``, ``report`` and ``results``."""
+"""Commands about studies: ``posenc run`` and ``posenc report``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from posenc.cli.grammar import Positional, arg
-from posenc.cli.terminal import console, refuse_device
+from posenc.cli.terminal import refuse_device
 from posenc.cli.torchrun import team_of
 
 StudyName = Annotated[Positional[str], arg(names="study")]
@@ -194,85 +194,9 @@ def _confirmed(estimate: Any, yes: bool) -> bool:
     return runner.confirm(estimate, yes, sys.stdin.isatty() and sys.stdout.isatty())
 
 
-def results(
-    study: str | None = None,
-    preset: str | None = None,
-    format: Literal["table", "csv", "parquet", "latex"] = "table",  # The flag is --format.
-    out: Path = Path("runs"),
-    to: Path | None = None,
-) -> int:
-    """Print or export the results of a store, one row per run and metric.
-
-    Columns: study, preset, setting (the condition), scheme (the variant), seed, metric, value, unit (identity of the
-    run).
-
-    For example:
-
-    posenc results
-
-    posenc results --format csv --out runs > results.csv
-
-    posenc results --format parquet --to results.parquet
-
-    Args:
-        study: Only results of this study.
-        preset: Only results of this preset.
-        format: table for the terminal; csv, parquet or latex for programs and papers.
-        out: The store.
-        to: File to write instead of printing.
-    """
-    from posenc.workbench.store import Store
-
-    if to is not None and format == "table":
-        raise ValueError(f"a table is for the terminal. Name the format of {to}: --format csv, parquet or latex.")
-    store = Store(out, create=False)
-    if format == "table":
-        _table(store.results(study, preset))
-        return 0
-    if to is not None:
-        store.export(to, format, study, preset)
-        print(to)
-        return 0
-    if format == "parquet":
-        raise ValueError("parquet is a binary file. Name it: posenc results --format parquet --to results.parquet")
-    from posenc.workbench.export import encode
-
-    sys.stdout.write(encode(store.results(study, preset), format).decode())
-    return 0
-
-
 def _data(folder_option: Path | None) -> Path | None:
     """Folder of real data: --data, otherwise $POSENC_DATA."""
     folder = folder_option or (Path(os.environ["POSENC_DATA"]) if os.environ.get("POSENC_DATA") else None)
     if folder_option is not None and not folder_option.is_dir():
         raise ValueError(f"--data {folder_option} is not a folder. Give the one that holds lst/, or leave --data out.")
     return folder
-
-
-def _table(rows: list[dict[str, Any]]) -> None:
-    """Print mean and SD over seeds of the main metrics of each scheme; a line of its own for each further copy."""
-    from math import isfinite
-    from statistics import mean, stdev
-
-    from rich.table import Column, Table
-
-    if not rows:
-        print("The store has no finished run of that study and preset.")
-        return
-    groups: dict[tuple[str, ...], dict[str, list[float]]] = {}
-    for row in rows:
-        copy = row["unit"].partition(".")[2]
-        labels = (row["study"], row["preset"], row["setting"], row["scheme"] + (f" (copy {copy})" if copy else ""))
-        groups.setdefault(labels, {}).setdefault(row["metric"], []).append(row["value"])
-    metrics = [m for m in ("accuracy_ood", "accuracy_iid", "accuracy_train") if any(m in g for g in groups.values())]
-    metrics = metrics or sorted({m for g in groups.values() for m in g})[:4]
-    titles = ("study", "preset", "condition", "scheme", "seeds", *(f"{metric} ± SD" for metric in metrics))
-    table = Table(*(Column(title, overflow="fold") for title in titles), box=None)
-    for labels, by_metric in groups.items():
-        cells = []
-        for metric in metrics:
-            numbers = by_metric.get(metric, [])
-            spread = f" ± {stdev(numbers):.3f}" if len(numbers) > 1 and all(map(isfinite, numbers)) else ""
-            cells.append(f"{mean(numbers):.3f}{spread}" if numbers else "")
-        table.add_row(*labels, str(max(map(len, by_metric.values()))), *cells)
-    console().print(table)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from posenc.workbench import runner, studies
+from posenc.workbench.metric_table import metric_tables
 from posenc.workbench.progress import ConsentError, CostEstimate
 from posenc.workbench.provenance import cores
 from posenc.workbench.report.live_page import LivePage
@@ -145,12 +146,19 @@ def report(
     return report_request(definition, request, Store(out, create=False))
 
 
-def results(study: str | None = None, preset: str | None = None, *, out: str | Path = "runs") -> ResultTable:
+def results(
+    study: str | None = None,
+    preset: str | None = None,
+    *,
+    metrics: Sequence[str] | None = None,
+    out: str | Path = "runs",
+) -> ResultTable:
     """Read the results of a store, as ``posenc results`` does.
 
     Args:
         study: Only results of this study. Default: all.
         preset: Only results of this preset. Default: all.
+        metrics: Only these metrics, by their stored names. Default: all.
         out: The store.
 
     Returns:
@@ -168,7 +176,12 @@ def results(study: str | None = None, preset: str | None = None, *, out: str | P
         >>> [(row["scheme"], row["value"]) for row in results(out=store.root)]
         [('rope', 0.5)]
     """
-    return ResultTable(Store(out, create=False).results(study, preset))
+    rows = Store(out, create=False).results(study, preset)
+    if metrics is None:
+        return ResultTable(rows)
+    chosen = _names("metrics", metrics) or ()
+    metric_tables(rows, metrics=chosen)  # This refuses an unknown name.
+    return ResultTable([row for row in rows if row["metric"] in chosen])
 
 
 def _request(
@@ -294,20 +307,25 @@ def execute_request(
     if swept:  # The other runs have the learning rates that these choose.
         runner.run(swept, store, executor, cost=study.order, tensorboard=tensorboard)
         specs = [spec for spec in study.plan(request, store) if spec not in swept or store.finished(spec.identity)]
-    with study.live_page(request, store, specs) as live:
+    shown = study.joined(request, store, specs)
+    if len(shown) > len(specs):
+        earlier, names = shown[len(specs) :], dict.fromkeys(spec.variant for spec in shown[len(specs) :])
+        number = f"{len(earlier)} finished run{'' if len(earlier) == 1 else 's'}"
+        print(f"The page also shows {number} of earlier commands: {', '.join(names)}.")
+    with study.live_page(request, store, shown) as live:
         report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard, live=live)
         team.leave()  # Releases the other processes if no run was left to execute.
-        status = measure(study, request, store, specs, jobs, live)
-    verdict = study.verdict(request, store, specs)
+        status = measure(study, request, store, shown, jobs, live)
+    verdict = study.verdict(request, store, shown)
     for line in verdict:
         print(line)
-    path = study.page(request, store, specs, {spec.identity: sentence for spec, sentence in report.failed})
+    path = study.page(request, store, shown, {spec.identity: sentence for spec, sentence in report.failed})
     print(path)
     return StudyResult(
         study=study,
         request=request,
         store=store,
-        specs=specs,
+        specs=shown,
         path=path,
         verdict=verdict,
         exit_code=report.exit_code or status,

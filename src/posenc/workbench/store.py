@@ -458,15 +458,17 @@ class Store:
         study: str | None = None,
         preset: str | None = None,
         keys: Collection[str] | None = None,
+        metrics: Collection[str] = (),
     ) -> None:
         """Write the rows of ``results`` to a file atomically.
 
         Args:
             path: The file.
-            format: "csv"; "parquet", which needs DuckDB; or "latex", a table of means and standard deviations.
+            format: "csv"; "parquet", which needs DuckDB; or "latex", a table of means and intervals.
             study: Only this study; None for all.
             preset: Only this preset; None for all.
             keys: Only the runs with these identities; None for all.
+            metrics: Only these metrics; empty for all.
 
         Raises:
             StoreError: No such run is finished, or the file cannot be written.
@@ -477,7 +479,7 @@ class Store:
         rows = self.results(study, preset, keys)
         if not rows:
             raise StoreError(f"There is nothing to export: {self.root} has no finished run of that study and preset.")
-        data = encode(rows, format)
+        data = encode(rows, format, metrics)
         try:
             write_whole(Path(path), data)
         except OSError as error:

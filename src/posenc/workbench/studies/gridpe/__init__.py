@@ -42,6 +42,7 @@ STUDY = Study(
     run_settings=run_settings,
     data_key=settings_key("pictures", "digest"),
     cost=Cost(seconds=run_seconds, memory=memory_bytes, alike=cost_key),
+    metrics=("accuracy", "accuracy_train"),
     headline=headline,
     compared=compared,
     predictions=predictions,

@@ -15,7 +15,7 @@ from posenc.workbench.studies.gridpe.conditions import CONDITIONS, PVT
 from posenc.workbench.studies.gridpe.plots import commonly_plotted
 from posenc.workbench.studies.gridpe.presets import SCALES
 from posenc.workbench.studies.gridpe.variants import GRID_FORMS, LEARNED
-from posenc.workbench.studies.shared.best_variant import best_variant
+from posenc.workbench.studies.shared.best_variant import best_variant, no_answer
 from posenc.workbench.studies.shared.classification_panels import (
     ACCURACY,
     finished_conditions,
@@ -41,8 +41,10 @@ def headline(data: PageData) -> str:
         if compared:
             title = CONDITIONS[condition].title
             answers.append(_answer(compared, title))
-            best.append(best_variant(compared, metric="accuracy", unit="", where=f"for the {title}", digits=3))
-    return " ".join([*answers, *best]) if answers else "No answer yet: no run has finished."
+            best.append(
+                best_variant(compared, metric="accuracy", unit="", where=f"for the {title}", digits=3, bounds=SHARE)
+            )
+    return " ".join([*answers, *best]) if answers else no_answer(bool(data.done))
 
 
 def _answer(by_label: dict[str, BySeed], title: str) -> str:
@@ -95,8 +97,8 @@ def _above(a: str, b: str, condition: str = MAIN, metric: str = ACCURACY) -> Qua
 
 
 METRIC_NAMES = {
-    f"accuracy_at_{LARGEST}": f"accuracy at {LARGEST[1:]} times the trained size",
-    f"kept_at_{LARGEST}": f"relative accuracy at {LARGEST[1:]} times the trained size",
+    f"accuracy_at_{LARGEST}": "accuracy at the largest image size",
+    f"kept_at_{LARGEST}": "relative accuracy at the largest image size",
 }
 
 CLAIMS = (
@@ -161,7 +163,8 @@ CLAIMS = (
         name="grid-cell encodings generalize to larger images",
         source=f"{PAPER}, version 3",
         quote="GridPE 58.72, RoPE-axial 57.32, RoPE-mixed 54.44, learned 57.24 at 512 pixels after training at 224",
-        about="On images 2.29 times as large as the training images, gridpe is more accurate than the other variants.",
+        about="On images of 16/7 (2.29) times the trained side, rounded to whole patches, gridpe is more accurate than "
+        "the other variants.",
         quantities=tuple(
             _above("gridpe", other, metric=f"accuracy_at_{LARGEST}") for other in ("rope-axial", "rope-mixed", LEARNED)
         ),

@@ -125,7 +125,7 @@ PRESETS: Mapping[str, LanguagePreset] = {
         recall=RECALL,
     ),
     "standard": LanguagePreset(
-        about="23 encodings in models of 2 layers, training length 256, contexts up to 4,096, recall tasks, 5 seeds: "
+        about="24 encodings in models of 2 layers, training length 256, contexts up to 4,096, recall tasks, 5 seeds: "
         "three hours on two cores",
         scale="2 layers of width 64, windows of 256 tokens, 1,000 steps of 16 windows",
         seeds=tuple(range(5)),

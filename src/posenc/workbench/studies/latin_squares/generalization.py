@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from posenc.measure.statistics import Estimate, paired_difference, t_interval
+from posenc.measure.statistics import Estimate, t_interval
 from posenc.workbench.metric_bounds import SHARE
 from posenc.workbench.report.number_format import (
     count,
     interval,
     join_words,
     number,
-    signed_number,
 )
 from posenc.workbench.report.page import Finding, Findings, Panel, Text
 from posenc.workbench.report.result_rows import BySeed, Row, nonfinite_values, order_by_mean, values_by_scheme
 from posenc.workbench.studies.latin_squares.execute import CHANCE, OOD
 from posenc.workbench.studies.latin_squares.results import COMMONEST, RAREST, baselines
+from posenc.workbench.studies.shared.best_variant import best_variant
 from posenc.workbench.studies.shared.page_data import PageData
 
 MAX_NAMES = 12
@@ -104,7 +104,10 @@ def answer(judged: Generalization) -> str:
         sentences.append(f"Inconclusive (the 95% interval contains the threshold): {_names(judged.inconclusive)}.")
     if judged.single:
         sentences.append(f"One seed, so no interval: {_names(judged.single)}.")
-    return " ".join([*sentences, _best(judged)]).strip()
+    best = best_variant(
+        judged.by_scheme, metric="accuracy", unit="", where="out of distribution", digits=3, bounds=SHARE
+    )
+    return " ".join([*sentences, best])
 
 
 def generalization_panel(data: PageData) -> Panel:
@@ -147,19 +150,3 @@ def _names(labels: Sequence[str]) -> str:
     if len(labels) <= MAX_NAMES:
         return join_words(labels)
     return f"{', '.join(labels[:MAX_NAMES])} and {len(labels) - MAX_NAMES} more"
-
-
-def _best(judged: Generalization) -> str:
-    """Sentence that compares the encoding of the highest mean with the second, paired by seed."""
-    first, *others = judged.estimates
-    if not others:
-        return ""
-    second, means = others[0], f"{first} {_size(judged.estimates[first])}"
-    left, right = judged.by_scheme[first], judged.by_scheme[others[0]]
-    if not left.keys() & right.keys():
-        return f"Highest mean: {means}; {second} has no seed in common with it."
-    difference = paired_difference(left, right)
-    size = f"{signed_number(difference.mean, 3)} {interval(difference, 3)}"
-    if difference.above(0):
-        return f"Best: {means}; {size} against {second}, paired by seed."
-    return f"Best: {first} or {second}; {size} between them, paired by seed."

@@ -41,6 +41,7 @@ STUDY = Study(
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, smaller="Ask for fewer points or a smaller batch."),
     data_key=settings_key("data"),
+    metrics=("accuracy", "accuracy_moved_1"),
     headline=headline,
     compared=compared,
     predictions=predictions,

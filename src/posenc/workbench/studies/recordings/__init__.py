@@ -40,6 +40,7 @@ STUDY = Study(
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, alike=equal_cost),
     data_key=settings_key("data", "recordings"),
+    metrics=("auc", "mse_90"),
     headline=headline,
     compared=compared,
     predictions=predictions,

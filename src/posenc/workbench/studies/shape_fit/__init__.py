@@ -38,6 +38,7 @@ STUDY = Study(
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, smaller="Ask for a smaller table or network."),
     data_key=settings_key("points"),
+    metrics=("chamfer", "iou"),
     headline=headline,
     compared=compared,
     predictions=predictions,

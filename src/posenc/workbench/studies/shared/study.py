@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from posenc.workbench.curve_table import ArrayAxis
 from posenc.workbench.progress import CostEstimate
 from posenc.workbench.report.claims_table import Claim
 from posenc.workbench.report.live_page import LivePage
@@ -94,6 +95,9 @@ class Study:
         headline: Maps the data of the page to its first sentence, the answer to the question.
         compared: Maps the data of a page on the user's own data to the scores by which variants are compared. With such
             scores, the page states only differences that models which still learn will keep.
+        metrics: Stored names of the metrics that the answer is about, the main one first: the columns of `posenc
+            results`. "loss_at_x*" stands for the stored metric of this form with the largest number.
+        arrays: Stored arrays with one value per position, and their axes; `posenc results --curves` writes them.
         condition: Maps a label to its condition.
         data_key: Maps the settings of a run to the key of the user's data; "" without such data.
         takes: File of the user that the study reads, such as "an image"; empty without one.
@@ -123,6 +127,8 @@ class Study:
     cost: Cost
     headline: Callable[[PageData], str]
     compared: Callable[[PageData], Sequence[ComparedScore]] = _nothing_compared
+    metrics: Sequence[str] = ()
+    arrays: Mapping[str, ArrayAxis] = field(default_factory=dict)
     condition: Callable[[str], Condition] = plain_condition
     data_key: Callable[[Mapping[str, Any]], str] = lambda settings: ""
     takes: str = ""
@@ -237,6 +243,19 @@ class Study:
             ValueError: There are none; the message names the command that makes them.
         """
         return stored_runs.find(self, request, store)
+
+    def joined(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> list[RunSpec]:
+        """Add the finished runs of earlier commands that the page of a request shows too.
+
+        Args:
+            request: The request.
+            store: The store.
+            specs: The planned runs.
+
+        Returns:
+            The planned runs, then the stored runs of other variants and seeds with the same preset and data.
+        """
+        return stored_runs.joined(self, request, store, specs)
 
     def announce(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:
         """Return the lines to print before runs start.

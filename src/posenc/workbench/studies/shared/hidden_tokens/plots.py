@@ -22,9 +22,10 @@ from posenc.workbench.report.page import Panel, Text, write_text
 from posenc.workbench.report.result_rows import BySeed, Row, is_finite, values_by_scheme
 from posenc.workbench.report.score_plot import Score, score_plots
 from posenc.workbench.runs import RunSpec
+from posenc.workbench.studies.shared.best_variant import best_variant
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.hidden_tokens.settings import error_metric
-from posenc.workbench.studies.shared.hidden_tokens.variants import TABLES_SHOWN
+from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, TABLES_SHOWN
 from posenc.workbench.studies.shared.page_data import PageData
 
 NO_TABLE = "None of the encodings that were run has a table of positions, so no map can be drawn."
@@ -296,6 +297,34 @@ def estimates(data: PageData, metric: str, *, higher: bool = False) -> dict[str,
     return {label: t_interval(list(values[label].values()), bounds=metric_bounds(metric)) for label in order}
 
 
+def best_prediction(data: PageData, metric: str, where: str) -> str:
+    """Sentence on the encoding with the lowest prediction error, also against ridge regression.
+
+    Args:
+        data: Data of the page.
+        metric: Stored name of the error.
+        where: Phrase for the task, such as "in predicting hidden patches".
+
+    Returns:
+        The sentence. If baselines alone have finished, it lists them; "" if nothing has finished.
+    """
+    values = values_by_scheme(data.rows, metric)
+    encodings = {label: seeds for label, seeds in values.items() if label not in BASELINES}
+    baselines = {label: values[label] for label in BASELINES if label in values}
+    if encodings and "ridge" in baselines:
+        baselines = {"ridge": baselines["ridge"]}
+    return best_variant(
+        encodings,
+        metric="mean squared error",
+        unit="",
+        where=where,
+        higher=False,
+        digits=3,
+        bounds=metric_bounds(metric),
+        references={"ridge regression" if label == "ridge" else label: seeds for label, seeds in baselines.items()},
+    )
+
+
 def with_interval(estimate: Estimate, digits: int = 2) -> str:
     """Format an estimate as "0.95 [0.91, 0.99]".
 
@@ -338,10 +367,12 @@ def module_answer(data: PageData, modules: str) -> str:
     best = next(iter(aucs))
     highest, null = with_interval(aucs[best]), f"{number(chance)}, the 97.5th percentile with permuted modules"
     if aucs[best].mean <= chance:
-        return f"No: no table separates {modules} beyond chance. Highest AUC: {best}, {highest}; chance: {null}."
+        of = f"AUC of {best}" if len(aucs) == 1 else f"Highest AUC: {best},"
+        return f"No: no table separates {modules} beyond chance. {of} {highest}; chance: {null}."
     if not aucs[best].above(chance):
         reason = "The interval includes chance" if aucs[best].known else "One seed gives no interval; chance"
-        return f"Inconclusive: {best} has the highest AUC, {highest}. {reason}: {null}."
+        of = "has an AUC of" if len(aucs) == 1 else "has the highest AUC,"
+        return f"Inconclusive: {best} {of} {highest}. {reason}: {null}."
     beyond = [label for label in aucs if aucs[label].above(chance)]
     others = [label for label in aucs if label not in beyond]
     answer = f"Yes: {best} separates {modules}, AUC {highest}; chance: {null}."
