@@ -322,3 +322,29 @@ def test_half_of_twice_the_budget_is_the_budget() -> None:
     schedule = {"epochs": 350, "warmup_steps": 17, "decay_steps": 350, "evaluate_every": 35}
     twice = {"training": {"epochs": 700, "warmup_steps": 35, "decay_steps": 700, "evaluate_every": 70}}
     assert with_half_budget(twice) == {"training": schedule}
+
+
+def test_a_text_is_judged_at_the_training_length_and_at_the_longest_context(store) -> None:
+    """The bigram has no training, so its loss is the same at both budgets, and it is not ranked."""
+    study, specs = studies()["language"], []
+    text = {"digest": "digest", "vocabulary": 40, "multiple": 8, "unit": "characters"}
+    for label, loss in {"nope": 2.60, "rope": 2.20, "bigram": 2.50, "unigram": 3.10}.items():
+        for condition, steps in ((MAIN, 600), (HALF, 300)):
+            trained = {"training": {"epochs": steps}} if label in ("nope", "rope") else {}
+            for seed in (0, 1, 2) if trained or condition == MAIN else ():
+                spec = study.procedure.spec(
+                    study="language", preset="quick", condition=condition, variant=label, seed=seed,
+                    settings=settings(steps, test=400) | {"text": text, "window": 64, "row": label} | trained
+                    if trained else {"text": text, "window": 64, "row": label, "split": "seed"},
+                )  # fmt: skip
+                value = loss + 0.01 * SHIFTS["" if label == "rope" else "nope"][seed]
+                metrics = {"loss": value, "loss_at_x8": value + 0.1}
+                store.finish(spec, RunResult(metrics=metrics), {"seconds": 1.0, "steps": steps}, ORIGIN)
+                specs.append(spec)
+    headline, *details = study.answer(page_data(study, store, specs))
+    assert headline.startswith("Best at the training length: rope, loss 2.200 nats after 600 steps; difference from")
+    assert "Best at 8 times the training length: rope, loss 2.300 nats" in headline
+    assert "bigram" not in headline
+    assert any(
+        each.startswith("Better than bigram in loss at the training length: rope −0.300 nats") for each in details
+    )
