@@ -49,3 +49,12 @@ def test_the_figures_are_written_with_where_they_come_from(rule, monkeypatch, tm
     assert len(written["cases"]) == 12
     assert {"command", "versions", "date"} <= written["provenance"].keys()
     assert "gaps found" in capsys.readouterr().out
+
+
+def test_the_stored_figures_meet_the_aims(rule) -> None:
+    stored = json.loads((ROOT / "results" / "budget-rule.json").read_text())
+    assert stored["passed"]
+    assert stored["pairs"] >= 10_000
+    for case in stored["cases"]:
+        assert rule.passed(rule.Case(case["curves"], case["split"], case["seeds"]), case["rules"]["rule"])
+    assert {"command", "versions", "date"} <= stored["provenance"].keys()

@@ -16,7 +16,13 @@ from posenc.workbench.studies.gridpe.plots import commonly_plotted
 from posenc.workbench.studies.gridpe.presets import SCALES
 from posenc.workbench.studies.gridpe.variants import GRID_FORMS, LEARNED
 from posenc.workbench.studies.shared.best_variant import best_variant, no_answer
-from posenc.workbench.studies.shared.classification_panels import ACCURACY, finished_conditions, seeds_by_label
+from posenc.workbench.studies.shared.classification_panels import (
+    ACCURACY,
+    finished_conditions,
+    images_of,
+    seeds_by_label,
+)
+from posenc.workbench.studies.shared.compared_score import ComparedScore
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -53,6 +59,23 @@ def _answer(by_label: dict[str, BySeed], title: str) -> str:
     seeds = f" ({count(gap.n, 'seed')})" if gap.known else ""
     size = f"{signed_number(gap.mean, 3)} {interval(gap, 3)}{seeds}"
     return f"{word} for the {title}: {form} against {baseline}, accuracy {size}."
+
+
+def compared(data: PageData) -> list[ComparedScore]:
+    """The accuracy of each architecture, compared with that of the model's own encoding and of none."""
+    return [
+        ComparedScore(
+            metric=ACCURACY,
+            name="accuracy",
+            condition=label,
+            where=f"for the {CONDITIONS[label].title}",
+            chance=1 / images_of(data, label).classes,
+            proportion=True,
+            references=BASELINES,
+            controls=("nope",),
+        )
+        for label in finished_conditions(data, list(CONDITIONS))
+    ]
 
 
 def predictions(data: PageData) -> Sequence[Prediction]:

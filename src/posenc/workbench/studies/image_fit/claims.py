@@ -53,7 +53,7 @@ def headline(data: PageData) -> str:
     else:
         means = means_over_images(data, conditions)
         values, over = {label: dict(enumerate(each.values())) for label, each in means.items()}, "image"
-    where = "on held-out pixels" if held_out and not fits else ""
+    where = f"{'on held-out pixels' if held_out and not fits else ''} {data.budget(conditions[0])}".strip()
     return best_variant(one_sigma(data, values), metric="PSNR", unit="dB", where=where, over=over)
 
 

@@ -16,7 +16,7 @@ sinusoids and RoPE rises.
 from __future__ import annotations
 
 from posenc.workbench.curve_table import ArrayAxis
-from posenc.workbench.studies.language.claims import CLAIMS, headline, predictions
+from posenc.workbench.studies.language.claims import CLAIMS, compared, headline, predictions
 from posenc.workbench.studies.language.conditions import condition
 from posenc.workbench.studies.language.execute import TRAIN, equal_cost, memory, seconds
 from posenc.workbench.studies.language.panels import PANELS
@@ -43,6 +43,7 @@ STUDY = Study(
     arrays={"loss_by_context": ArrayAxis("loss", "context length (tokens)", 1, 1)},
     metrics=("loss", "loss_at_x*", "accuracy_at_x2"),
     headline=headline,
+    compared=compared,
     predictions=predictions,
     claims=CLAIMS,
     scope="models of 10^5 to 10^6 parameters on one text, with characters or bytes as tokens.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -24,6 +25,7 @@ from posenc.workbench.studies.language.conditions import COPY, RECALL_TASKS, Rec
 from posenc.workbench.studies.language.results import (
     LOSS_DIGITS,
     context_multiples,
+    text_settings,
     times_training_length,
     trained_variants,
 )
@@ -31,6 +33,7 @@ from posenc.workbench.studies.language.text_model import SHIFT_TOLERANCE
 from posenc.workbench.studies.language.variants import COMPARED, NGRAMS
 from posenc.workbench.studies.shared.best_variant import best_variant, no_answer
 from posenc.workbench.studies.shared.classification_panels import finished_conditions, seeds_by_label
+from posenc.workbench.studies.shared.compared_score import ComparedScore
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -55,6 +58,28 @@ def headline(data: PageData) -> str:
         sentences += [_best_loss(data, f"loss_at_x{longest}", longest)] if longest > 1 else []
     sentences += [_best_recall(data, task) for task in RECALL_TASKS]
     return " ".join(filter(None, sentences)) or no_answer(bool(data.done))
+
+
+def compared(data: PageData) -> list[ComparedScore]:
+    """The loss at the training length and at the longest context, compared with that of no encoding."""
+    if not finished_conditions(data, [MAIN]):
+        return []
+    by_label, longest = seeds_by_label(data, LOSS, MAIN), context_multiples(data)[-1]
+    unigram = list(by_label.get("unigram", {}).values())
+    first = ComparedScore(
+        metric=LOSS,
+        name="loss",
+        where=f"at {times_training_length(1)}",
+        unit="nats",
+        higher=False,
+        digits=LOSS_DIGITS,
+        chance=mean(unigram) if unigram else math.log(text_settings(data)["text"]["vocabulary"]),
+        references=("nope", "bigram"),
+        controls=("nope",),
+    )
+    where = f"at {times_training_length(longest)}"
+    last = dataclasses.replace(first, metric=f"{LOSS}_at_x{longest}", where=where, chance=None, curve=LOSS)
+    return [first, last] if longest > 1 else [first]
 
 
 def _best_loss(data: PageData, metric: str, multiple: int) -> str:

@@ -16,7 +16,7 @@ Sources: Li et al. 2024, arXiv 2406.07049, version 3; Guo et al. 2021, arXiv 201
 
 from __future__ import annotations
 
-from posenc.workbench.studies.points.claims import CLAIMS, headline, predictions
+from posenc.workbench.studies.points.claims import CLAIMS, compared, headline, predictions
 from posenc.workbench.studies.points.conditions import condition
 from posenc.workbench.studies.points.execute import TRAIN, memory_bytes, run_seconds
 from posenc.workbench.studies.points.panels import PANELS
@@ -43,6 +43,7 @@ STUDY = Study(
     data_key=settings_key("data"),
     metrics=("accuracy", "accuracy_moved_1"),
     headline=headline,
+    compared=compared,
     predictions=predictions,
     claims=CLAIMS,
     scope="clouds are of solids that the project generates; ModelNet40 needs the user's own copy.",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from posenc.measure.statistics import mean
 from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import difference, mean_over_seeds
 from posenc.workbench.report.preregistered import Prediction
+from posenc.workbench.report.result_rows import values_by_scheme
 from posenc.workbench.studies.recordings.conditions import OTHER_RATES, TEST_RATE, MaskCondition
 from posenc.workbench.studies.recordings.plots import ERROR, has_modules
 from posenc.workbench.studies.shared.best_variant import no_answer
-from posenc.workbench.studies.shared.hidden_tokens.plots import best_prediction, module_answer
+from posenc.workbench.studies.shared.compared_score import ComparedScore
+from posenc.workbench.studies.shared.hidden_tokens.plots import best_prediction, chance_auc, module_answer
 from posenc.workbench.studies.shared.page_data import PageData
 
 PAPER = "arXiv 2406.08272, section 3.4"
@@ -28,6 +31,32 @@ def headline(data: PageData) -> str:
     answer = module_answer(data, "the given modules") if has_modules(data) else ""
     answer = answer or "Modules not measured: the recordings have no module labels, or no encoding has a table."
     return f"{answer} {predicted}"
+
+
+def compared(data: PageData) -> list[ComparedScore]:
+    """The prediction error, and the AUC of the given modules if there are any."""
+    constant = list(values_by_scheme(data.rows, ERROR).get("mean", {}).values())
+    error = ComparedScore(
+        metric=ERROR,
+        name="mean squared error",
+        where=f"in predicting {TEST_RATE:.0%} of the channels from the others",
+        higher=False,
+        chance=mean(constant) if constant else None,
+        references=("nope", "ridge"),
+        controls=("nope",),
+    )
+    if not has_modules(data) or not values_by_scheme(data.rows, "auc"):
+        return [error]
+    auc = ComparedScore(
+        metric="auc",
+        name="AUC of the given modules",
+        where="from distances in the table",
+        chance=chance_auc(data),
+        references=(LARGE,),
+        controls=(LARGE, "learned-2", "random", "1d-fixed"),
+        held_out=False,
+    )
+    return [error, auc]
 
 
 def predictions(data: PageData) -> Sequence[Prediction]:

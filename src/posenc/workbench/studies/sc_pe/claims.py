@@ -16,8 +16,10 @@ from posenc.workbench.studies.shared.classification_panels import (
     ACCURACY,
     TRAINING,
     finished_conditions,
+    images_of,
     seeds_by_label,
 )
+from posenc.workbench.studies.shared.compared_score import ComparedScore
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -77,6 +79,22 @@ def _shared(by_label: dict[str, BySeed], a: str, b: str) -> bool:
 
 def _size(gap: Estimate) -> str:
     return f"{signed_number(gap.mean, 3)} {interval(gap, 3)}"
+
+
+def compared(data: PageData) -> list[ComparedScore]:
+    """The accuracy of the LeNets, compared with that of the LeNets without an encoding."""
+    return [
+        ComparedScore(
+            metric=ACCURACY,
+            name="accuracy",
+            condition=label,
+            where=f"for the {CONDITIONS[label].title}",
+            chance=1 / images_of(data, label).classes,
+            proportion=True,
+            references=tuple(dict.fromkeys(without for _, without in PAIRS)),
+        )
+        for label in finished_conditions(data, LENETS)
+    ]
 
 
 def predictions(data: PageData) -> Sequence[Prediction]:

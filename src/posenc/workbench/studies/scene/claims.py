@@ -51,7 +51,7 @@ def headline(data: PageData) -> str:
     for scene in compared_scenes(data.rows):
         metric = main_metric(data.rows, scene)
         scores = values_by_scheme(data.rows, metric, scene)
-        where = f"on held-out views of the {scene}" if scene == TORUS else f"on held-out views of {scene}"
+        where = f"on held-out views of {'the ' if scene == TORUS else ''}{scene} {data.budget(scene)}".rstrip()
         sentence = best_variant(scores, metric=SCORE_NAMES[metric], unit="dB", where=where)
         if sentence and FOURIER in scores and len(scores) > 1:
             sentence += f" Fourier features ({FOURIER}): {number(mean(list(scores[FOURIER].values())))} dB."

@@ -33,6 +33,8 @@ DECLARATIONS = frozenset({*(field.name for field in dataclasses.fields(Preset)),
 """Fields of a preset that are no settings."""
 DECIDED_BY_DATA = frozenset({"channels", "classes"})
 """Sizes of a model that its data decides."""
+OWN_STEPS, EPOCHS = "own_steps", "epochs"
+"""Names of the fields with the steps on a user's own data, and with the epochs of a training."""
 COMPUTED = "computed"
 """Default of a setting that a study computes from other settings or from the data."""
 SWEEP = "lr_sweep"
@@ -128,6 +130,30 @@ def explicit_fields(presets: Mapping[str, Preset], request: Request, *path: str)
     """
     values = _values(presets[request.preset], request)
     return {at[-1]: value for at, value in values.items() if at[:-1] == path}
+
+
+def with_twice_the_budget(presets: Mapping[str, P], request: Request) -> Request:
+    """Return a request for runs on a user's own data with twice the steps.
+
+    The steps are the number of epochs where the request changes it, and otherwise the steps for own data or those of
+    the training.
+
+    Args:
+        presets: Presets by name.
+        request: The request.
+
+    Returns:
+        The request with changed settings.
+    """
+    explicit = _values(presets[request.preset], request)
+    values = {leaf.path: leaf.value for leaf in _leaves(changed_preset(presets, request))}
+    own = [path for path in values if path[-1] == OWN_STEPS]
+    epochs = [path for path in explicit if path[-1] == EPOCHS]
+    others = [path for path in (("steps",), ("training", EPOCHS)) if path in values][:1]
+    counted = {path[:-2] for path in epochs}
+    paths = epochs + ([path for path in own if path[:-1] not in counted] if own else others if not epochs else [])
+    doubled = {path: 2 * values[path] for path in paths}
+    return dataclasses.replace(request, changes={".".join(path): value for path, value in (explicit | doubled).items()})
 
 
 def preset_label(presets: Mapping[str, Preset], request: Request) -> str:

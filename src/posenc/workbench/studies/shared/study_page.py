@@ -18,7 +18,8 @@ from posenc.workbench.report.provenance_panel import provenance_panel
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.shared import changes, planning, sources
+from posenc.workbench.studies.shared import changes, own_data_page, planning, sources
+from posenc.workbench.studies.shared.compared_score import on_own_data
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.embedding_scale_panel import embedding_scale_panel, large_positions
 from posenc.workbench.studies.shared.lr_sweep import sweep_panel
@@ -89,18 +90,21 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     changed = changes.differences(study.presets, request)
     limits = (*_limits(study, request, changed), *study.remarks(store, specs), *_single_seeds(data))
     limits += large_positions(data)
-    panels = [summary_panel(data.rows, study.headline(data), study.predictions(data), limits)]
+    own = on_own_data(data) and bool(study.compared(data))
+    panels = [summary_panel(study.answer(data), own_data_page.judged_predictions(study, data), limits)]
+    panels += own_data_page.own_data_panels(study, data, names) if own else []
     titles = dict[str, str]()
     for name in names:
         drawn = study.panels[name].draw(data)
         titles |= {name: drawn[0].title} if drawn else {}
         panels += drawn
-    panels += [each for each in (_conditions(study, data), sweep_panel(store, data.repeated)) if each]
-    if sizes := embedding_scale_panel(data):
-        panels.append(sizes)
+    further = (_conditions(study, data), sweep_panel(store, data.repeated), embedding_scale_panel(data))
+    panels += [each for each in further if each]
     if beside := () if changed else tuple(study.published(request.preset, data.rows)):
         panels.append(Panel("Published results of the same models", beside))
-    if study.claims:
+    if study.claims and own:
+        panels.append(own_data_page.unjudged_claims(study))
+    elif study.claims:
         shown = {name: titles.get(name, f"panel {name}, not on this page") for name in study.panels}
         claims = [dataclasses.replace(each, panel=shown.get(each.panel, each.panel)) for each in study.claims]
         panels.append(claims_table(claims, data.rows, title="Published claims at this scale"))
