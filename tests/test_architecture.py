@@ -39,6 +39,8 @@ LAYERS = (
     ("contract", "adapt", "measure"),
     # the library ends here: it never imports the workbench
     ("workbench.memory", "workbench.frozen_defaults", "workbench.identity", "workbench.provenance"),
+    ("workbench.user_files", "workbench.output_files"),
+    ("workbench.array_files",),
     ("workbench.training",),
     ("workbench.runs", "workbench.progress", "workbench.notebook_display", "workbench.tensorboard", "workbench.export"),
     ("workbench.stored", "workbench.old_stores"),

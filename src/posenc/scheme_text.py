@@ -8,15 +8,22 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, get_type_hints
 
 import msgspec
+import torch
 
 from posenc.name_suggestion import plain_name
 from posenc.name_suggestion import unknown as unknown
 from posenc.scheme import Scheme
 from posenc.schemes import catalogue
+
+LONGEST = 1000
+"""Largest number of characters of a scheme as text."""
+LARGE = 1 << 13
+"""A constructor with a larger whole number is tried without memory first."""
 
 
 class Specification(msgspec.Struct, frozen=True):
@@ -38,16 +45,21 @@ def parse(text: str) -> Specification:
     Raises:
         ValueError: an unknown name, with the nearest known names; or text of another form.
     """
+    if len(text) > LONGEST:
+        raise ValueError(f"an encoding is written in up to {LONGEST:,} characters; got {len(text):,}.")
     try:
         node = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
+    except (SyntaxError, ValueError, MemoryError, RecursionError):  # such as hundreds of brackets
         node = None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if node.args or any(word.arg is None for word in node.keywords):
             raise ValueError(f"the options of {text!r} are named, as {node.func.id}(option=value).")
+        names = [str(word.arg) for word in node.keywords]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"{text!r} gives the option {twice[0]} twice. Give it once.")
         try:
             options = {str(word.arg): ast.literal_eval(word.value) for word in node.keywords}
-        except ValueError:
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):  # TypeError: a list as a key
             raise ValueError(
                 f"the options of {text!r} must be plain values, as {node.func.id}(option=0.5, other='half')."
             ) from None
@@ -99,13 +111,37 @@ def build(specification: Specification, known: Mapping[str, Any]) -> Scheme:
     if missing:
         raise ValueError(f"{kind.__name__} needs {missing[0]}=..; write {kind.__name__}({missing[0]}=value).")
     try:
+        _refuse_size(kind, {**needed, **specification.options})
         return kind(**{**needed, **specification.options})
-    except (TypeError, AttributeError) as error:
+    except (TypeError, AttributeError, OverflowError, RuntimeError) as error:
         words = ", ".join(f"{name}={value!r}" for name, value in specification.options.items())
+        reason = _of_another_type(kind, specification.options) or str(error).partition("\n")[0]
         raise ValueError(
-            f"{kind.__name__}({words}) cannot be built: {_of_another_type(kind, specification.options) or error}. Give "
-            "each option a value of its type."
+            f"{kind.__name__}({words}) cannot be built: {reason}. Give each option a value of its type."
         ) from error
+
+
+def _refuse_size(kind: type[Scheme], options: Mapping[str, Any]) -> None:
+    """Raise ValueError for a scheme with more parameters than the machine has memory, without making them."""
+    if max((value for value in options.values() if isinstance(value, int)), default=0) < LARGE:
+        return
+    try:
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):  # tensors of that device have no values
+            scheme = kind(**options)
+        needed = sum(tensor.numel() * tensor.element_size() for tensor in (*scheme.parameters(), *scheme.buffers()))
+    except ValueError:
+        raise
+    except Exception as error:
+        if "overflow" not in str(error).lower():
+            return  # the constructor reads the values of a tensor
+        needed = 2**63
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 2**40
+    if needed > memory:
+        words = ", ".join(f"{name}={value!r}" for name, value in options.items())
+        raise ValueError(
+            f"{kind.__name__}({words}) has {needed / 2**30:,.0f} GiB of parameters, and this machine has "
+            f"{memory / 2**30:,.0f} GiB of memory. Use smaller sizes."
+        )
 
 
 def _of_another_type(kind: type[Scheme], options: Mapping[str, Any]) -> str:

@@ -15,7 +15,9 @@ DISTANCES = 24
 
 
 def show(
-    what: Annotated[Positional[str], arg(names="scheme")], out: Annotated[Path | None, arg(metavar="FILE.html")] = None
+    what: Annotated[Positional[str], arg(names="scheme")],
+    out: Annotated[Path | None, arg(metavar="FILE.html")] = None,
+    force: bool = False,
 ) -> int:
     """Show an encoding: its formula, its claims with their checks, its logit by distance and its paper.
 
@@ -27,7 +29,8 @@ def show(
 
     Args:
         what: Encoding by its name in posenc list.
-        out: Write an HTML page with plots to this file instead.
+        out: Write an HTML page with plots to this new file instead.
+        force: Replace the file if it exists. A link or a device is never replaced.
     """
     from posenc import scheme_text
 
@@ -35,9 +38,12 @@ def show(
     if out is None:
         _print(kind)
         return 0
+    from posenc.workbench.output_files import refuse_output, write_outputs
     from posenc.workbench.report.scheme_page import write_scheme_page
 
-    print(write_scheme_page(out, kind))
+    refuse_output(out, force, "--out")
+    write_outputs([(out, lambda partial: write_scheme_page(partial, kind))], force=force, option="--out")
+    print(out)
     return 0
 
 

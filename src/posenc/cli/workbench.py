@@ -115,6 +115,7 @@ def report(
     changes: Changes = (),
     figures: Annotated[Path | None, arg(metavar="DIR")] = None,
     format: Literal["pdf", "svg", "png"] = "pdf",
+    force: bool = False,
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
     out: Path = Path("runs"),
 ) -> int:
@@ -137,6 +138,7 @@ def report(
         changes: A setting and its value, as the results were made with.
         figures: Also write each figure to a file of its own in this folder, in the width of a paper's column.
         format: File format of the figures: pdf, svg or png. Fonts are embedded.
+        force: Replace figures that exist.
         data: Folder of real data. Default: $POSENC_DATA.
         out: The store.
     """
@@ -150,7 +152,7 @@ def report(
     commands.refuse_source(definition, source)
     result = commands.report_request(definition, request, store)
     if figures is not None:
-        print(f"{len(result.save_figures(figures, format))} figures in {figures}.")
+        print(f"{len(result.save_figures(figures, format, force=force))} figures in {figures}.")
     return result.exit_code
 
 
@@ -190,6 +192,7 @@ def results(
     format: Literal["table", "csv", "parquet", "latex"] = "table",  # The flag is --format.
     out: Path = Path("runs"),
     to: Path | None = None,
+    force: bool = False,
 ) -> int:
     """Print or export the results of a store, one row per run and metric.
 
@@ -209,9 +212,14 @@ def results(
         preset: Only results of this preset.
         format: table for the terminal; csv, parquet or latex for programs and papers.
         out: The store.
-        to: File to write instead of printing.
+        to: New file to write instead of printing.
+        force: Replace the file if it exists. A link or a device is never replaced.
     """
+    from posenc.workbench.output_files import refuse_output
     from posenc.workbench.store import Store
+
+    if to is not None:
+        refuse_output(to, force)
 
     if to is not None and format == "table":
         raise ValueError(f"a table is for the terminal. Name the format of {to}: --format csv, parquet or latex.")
@@ -220,7 +228,7 @@ def results(
         _table(store.results(study, preset))
         return 0
     if to is not None:
-        store.export(to, format, study, preset)
+        store.export(to, format, study, preset, force=force)
         print(to)
         return 0
     if format == "parquet":

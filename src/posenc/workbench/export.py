@@ -25,6 +25,11 @@ COLUMNS = {
     "unit": "VARCHAR",
 }
 
+ESCAPES = {letter: f"\\{letter}" for letter in "_&%#${}"} | {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
+}  # fmt: skip
+
 
 def encode(rows: Sequence[Row], format: Format) -> bytes:
     """Encode result rows as the content of a file. Equal rows give equal bytes.
@@ -105,4 +110,7 @@ def _mean(values: Sequence[float]) -> str:
 
 
 def _escape(text: str) -> str:
-    return "".join(f"\\{letter}" if letter in "_&%#$" else letter for letter in text)
+    """Text as LaTeX prints it: no letter begins a command, a group or a comment, or ends the line."""
+    return "".join(
+        ESCAPES.get(letter, " " if letter.isspace() or not letter.isprintable() else letter) for letter in text
+    )

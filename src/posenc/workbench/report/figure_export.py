@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, cast
 
+from posenc.workbench.output_files import write_outputs
 from posenc.workbench.report.page import Figure, FigureGroup, Panel, anchor
 from posenc.workbench.report.svg_drawing import draw_svg, view_box
 
@@ -86,7 +87,7 @@ def standalone_svg(svg: str) -> str:
 
 
 def export_figures(
-    figures: Mapping[str, tuple[Figure, float]], folder: Path, format: FigureFormat = "pdf"
+    figures: Mapping[str, tuple[Figure, float]], folder: Path, format: FigureFormat = "pdf", force: bool = False
 ) -> list[Path]:
     """Write each figure to a file of its own, in the colors of the light theme and with embedded fonts.
 
@@ -94,23 +95,25 @@ def export_figures(
         figures: Name to (figure, width in inches), as from ``named_figures``.
         folder: Folder of the files; it is created if it does not exist.
         format: "pdf", "svg" (text as outlines) or "png" (300 dots per inch).
+        force: True to replace files that exist.
 
     Returns:
         The files.
 
     Raises:
-        ValueError: The format is unknown.
+        ValueError: The format is unknown, or a file exists, without ``force``.
     """
     from matplotlib import rc_context
 
     if format not in ("pdf", "svg", "png"):
         raise ValueError(f"Figures are written as pdf, svg or png; got {format!r}. Use format='pdf'.")
-    folder.mkdir(parents=True, exist_ok=True)
-    colors, files = light_colors(), []
+    colors = light_colors()
     metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}[format]
-    for name, (figure, width) in figures.items():
-        files.append(folder / f"{name}.{format}")
+
+    def save(figure: Figure, width: float, path: Path) -> None:
         with rc_context(cast(dict, STYLE)):
-            save = partial(draw_svg(figure.svg, width, colors).savefig, files[-1], format=format, metadata=metadata)
-            save(dpi=DOTS_PER_INCH, bbox_inches="tight", pad_inches=0.02)
-    return files
+            write = partial(draw_svg(figure.svg, width, colors).savefig, path, format=format, metadata=metadata)
+            write(dpi=DOTS_PER_INCH, bbox_inches="tight", pad_inches=0.02)
+
+    files = ((folder / f"{name}.{format}", partial(save, figure, width)) for name, (figure, width) in figures.items())
+    return write_outputs(files, force=force, option="--figures")
