@@ -59,7 +59,7 @@ def test_the_terminal_is_no_file(name: str) -> None:
     ],
 )
 def test_every_command_leaves_a_file_of_the_user(tmp_path: Path, words: list[str], capsys, monkeypatch) -> None:
-    path = tmp_path / "mine.npz"
+    path = tmp_path / ("mine.html" if words[0] == "show" else "mine.npz")
     path.write_text("mine")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as leaving:
