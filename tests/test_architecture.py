@@ -45,6 +45,8 @@ LAYERS = (
         "workbench.provenance",
         "workbench.metric_bounds",
     ),
+    ("workbench.user_files", "workbench.output_files"),
+    ("workbench.array_files",),
     ("workbench.training",),
     (
         "workbench.runs",

@@ -341,7 +341,7 @@ def test_latex_means_and_intervals(tmp_path: Path) -> None:
     assert INTERVAL_NOTE.startswith("Mean over seeds [95% t-interval].")
     assert r"\multicolumn" not in text
     finish(store, spec(0, condition="closed", settings={"sigma": 9}))
-    store.export(tmp_path / "table.tex", "latex", study="latin")
+    store.export(tmp_path / "table.tex", "latex", study="latin", force=True)
     assert (tmp_path / "table.tex").read_text().count(r"\multicolumn") == 2
     store.export(tmp_path / "table.tex", "latex", metrics=["accuracy_ood"])
     chosen = (tmp_path / "table.tex").read_text()
@@ -355,12 +355,14 @@ def test_an_export_replaces_the_old_one_or_leaves_it(tmp_path: Path, monkeypatch
     store = Store(tmp_path / "runs")
     (tmp_path / "table.csv").write_text("old")
     with pytest.raises(StoreError, match="nothing to export"):
-        store.export(tmp_path / "table.csv", "csv")
+        store.export(tmp_path / "table.csv", "csv", force=True)
     finish(store, spec())
-    with pytest.raises(ValueError, match="csv, parquet, latex; got 'xlsx'"):
-        store.export(tmp_path / "table.csv", "xlsx")  # pyright: ignore[reportArgumentType]
-    full_disk(monkeypatch)
-    with pytest.raises(StoreError, match="is full"):
+    with pytest.raises(ValueError, match=r"table\.csv exists and is left unchanged.* --force"):
         store.export(tmp_path / "table.csv", "csv")
+    with pytest.raises(ValueError, match="csv, parquet, latex; got 'xlsx'"):
+        store.export(tmp_path / "table.csv", "xlsx", force=True)  # pyright: ignore[reportArgumentType]
+    full_disk(monkeypatch)
+    with pytest.raises(ValueError, match=r"table\.csv cannot be written \(No space left"):
+        store.export(tmp_path / "table.csv", "csv", force=True)
     assert (tmp_path / "table.csv").read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs", "table.csv"]

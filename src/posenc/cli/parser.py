@@ -7,6 +7,8 @@ from typing import Any
 from posenc.cli.grammar import Command, Option
 from posenc.name_suggestion import nearest_names
 
+LONGEST_NUMBER = 25
+"""Largest number of characters of a number."""
 HELP = ("-h", "--help")
 
 
@@ -115,10 +117,12 @@ def _convert(option: Option, text: str) -> Any:
             f"{option.shown} is one of {', '.join(option.choices)}; got {text!r}.{hint} See posenc COMMAND --help."
         )
     try:
+        if option.kind in (int, float) and ("_" in text or len(text) > LONGEST_NUMBER):
+            raise ValueError("no program but Python reads 1_000 as a number")
         return option.kind(text)
     except ValueError:
         wanted = {int: "a whole number", float: "a number"}[option.kind]
-        raise UsageError(f"{option.shown} takes {wanted}; got {text!r}. See posenc COMMAND --help.") from None
+        raise UsageError(f"{option.shown} takes {wanted}; got {text[:60]!r}. See posenc COMMAND --help.") from None
 
 
 def _help(command: Command) -> str:

@@ -25,6 +25,7 @@ def results(
     format: Literal["table", "csv", "parquet", "latex"] = "table",  # The flag is --format.
     out: Path = Path("runs"),
     to: Path | None = None,
+    force: bool = False,
 ) -> int:
     """Print or export the results of a store.
 
@@ -52,14 +53,18 @@ def results(
         curves: Learning curves, and losses or errors by position, as CSV with one row per point.
         format: table for the terminal; csv, parquet or latex for programs and papers.
         out: The store.
-        to: File to write instead of printing.
+        to: New file to write instead of printing.
+        force: Replace the file if it exists. A link or a device is never replaced.
     """
+    from posenc.workbench.output_files import refuse_output
     from posenc.workbench.store import Store
 
     _refuse_mixed(metrics, every, curves, format, to)
+    if to is not None:
+        refuse_output(to, force)
     store = Store(out, create=False)
     if curves:
-        return _curves(store, study, preset, to)
+        return _curves(store, study, preset, to, force)
     rows = store.results(study, preset)
     if not rows and to is None:
         print(NONE_FINISHED)
@@ -73,7 +78,7 @@ def results(
         return 0
     chosen = _chosen(rows, metrics or (), every or format != "latex")
     if to is not None:
-        store.export(to, format, study, preset, metrics=chosen)
+        store.export(to, format, study, preset, metrics=chosen, force=force)
         print(to)
         return 0
     from posenc.workbench.export import encode
@@ -141,9 +146,10 @@ def _print_tables(rows: list[dict[str, Any]], metrics: tuple[str, ...], every: b
         print(paragraph("Other metrics: --metrics NAME .. or --all. Curves: --curves. Every seed: --format csv."))
 
 
-def _curves(store: Any, study: str | None, preset: str | None, to: Path | None) -> int:
+def _curves(store: Any, study: str | None, preset: str | None, to: Path | None, force: bool) -> int:
     """Print or write the curves of a store."""
     from posenc.workbench.curve_table import ArrayAxis, as_csv, curve_rows
+    from posenc.workbench.output_files import write_output
 
     arrays = {
         name: {array: ArrayAxis(*about) for array, about in entry["arrays"].items()}
@@ -156,6 +162,5 @@ def _curves(store: Any, study: str | None, preset: str | None, to: Path | None) 
     if to is None:
         sys.stdout.write(as_csv(rows))
     else:
-        to.write_text(as_csv(rows), encoding="utf-8")
-        print(to)
+        print(write_output(to, as_csv(rows).encode(), force=force))
     return 0

@@ -123,6 +123,7 @@ def report(
     lr_sweep: Rates = None,
     figures: Annotated[Path | None, arg(metavar="DIR")] = None,
     format: Literal["pdf", "svg", "png"] = "pdf",
+    force: bool = False,
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
     pack: Annotated[Path | None, arg(metavar="FILE")] = None,
     out: Path = Path("runs"),
@@ -149,6 +150,7 @@ def report(
         lr_sweep: Learning rates, as the results were made with.
         figures: Also write each figure to a file of its own in this folder, in the width of a paper's column.
         format: File format of the figures: pdf, svg or png. Fonts are embedded.
+        force: Replace figures that exist.
         data: Folder of real data. Default: $POSENC_DATA.
         pack: A pack, or a folder of packs, that is merged into the store first.
         out: The store.
@@ -163,7 +165,7 @@ def report(
     commands.refuse_source(definition, source)
     result = commands.report_request(definition, request, store)
     if figures is not None:
-        print(f"{len(result.save_figures(figures, format))} figures in {figures}.")
+        print(f"{len(result.save_figures(figures, format, force=force))} figures in {figures}.")
     return result.exit_code
 
 

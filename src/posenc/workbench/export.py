@@ -26,6 +26,11 @@ COLUMNS = {
     "unit": "VARCHAR",
 }
 
+ESCAPES = {letter: f"\\{letter}" for letter in "_&%#${}"} | {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
+}  # fmt: skip
+
 
 def encode(rows: Sequence[Row], format: Format, metrics: Collection[str] = ()) -> bytes:
     """Encode result rows as the content of a file. Equal rows give equal bytes.
@@ -119,4 +124,7 @@ def _math(cell: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return "".join(f"\\{letter}" if letter in "_&%#$" else letter for letter in text)
+    """Text as LaTeX prints it: no letter begins a command, a group or a comment, or ends the line."""
+    return "".join(
+        ESCAPES.get(letter, " " if letter.isspace() or not letter.isprintable() else letter) for letter in text
+    )

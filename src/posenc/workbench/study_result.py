@@ -143,17 +143,21 @@ class StudyResult:
         """Figures of the page: name to a complete SVG file as text."""
         return {name: standalone_svg(figure.svg) for name, (figure, _) in self._figures.items()}
 
-    def save_figures(self, folder: str | Path, format: FigureFormat = "pdf") -> list[Path]:
+    def save_figures(self, folder: str | Path, format: FigureFormat = "pdf", *, force: bool = False) -> list[Path]:
         """Write each figure to a file of its own, in the width of a paper's column and with embedded fonts.
 
         Args:
             folder: Folder of the files; it is created if it does not exist.
             format: "pdf", "svg" (text as outlines) or "png" (300 dots per inch).
+            force: True to replace files that exist. A link or a device is never replaced.
 
         Returns:
             The files.
+
+        Raises:
+            ValueError: A file exists, without ``force``, or cannot be written.
         """
-        return export_figures(self._figures, Path(folder), format)
+        return export_figures(self._figures, Path(folder), format, force)
 
     @cached_property
     def _figures(self) -> dict[str, tuple[Figure, float]]:

@@ -19,6 +19,7 @@ from posenc.workbench.studies.latin_squares.variants import variant as variant_o
 from posenc.workbench.studies.shared.changes import changed_preset
 from posenc.workbench.tasks import latin_squares as task
 from posenc.workbench.training.checkpoint import write_whole
+from posenc.workbench.user_files import read_bytes
 
 Config = TypeVar("Config", bound=msgspec.Struct)
 GENERATED_PUZZLES: dict[str, Any] = {
@@ -87,7 +88,7 @@ def _authors(folder: Path, root: Path) -> dict[str, Any]:
     published.copy_summary(folder, root)
     raw = hashlib.sha256()
     for path in sorted(folder.glob("*.csv")):
-        raw.update(path.read_bytes())
+        raw.update(read_bytes(path))
     record_path = root / "data" / f"latin-squares-authors-{raw.hexdigest()[:16]}.json"
     if record_path.exists():
         data: dict[str, Any] = msgspec.json.decode(record_path.read_bytes())
