@@ -34,11 +34,13 @@ LAYERS = (
     ("scheme",),
     ("kernels",),
     ("schemes",),
+    ("own_scheme",),
     ("attention", "scheme_text"),
     ("models",),
     ("contract", "adapt", "measure"),
     # the library ends here: it never imports the workbench
     ("workbench.memory", "workbench.frozen_defaults", "workbench.identity", "workbench.provenance"),
+    ("workbench.setting_errors",),
     ("workbench.training",),
     ("workbench.runs", "workbench.progress", "workbench.notebook_display", "workbench.tensorboard", "workbench.export"),
     ("workbench.stored", "workbench.old_stores"),

@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from posenc import own_scheme
 from posenc.name_suggestion import plain_name
 from posenc.name_suggestion import unknown as unknown
 from posenc.scheme import Scheme
@@ -61,6 +62,8 @@ def parse(text: str) -> Specification:
 
 def find(name: str) -> type[Scheme]:
     """Return the scheme class of a name. Raises ValueError with the nearest names if there is none."""
+    if (own := own_scheme.find(name)) is not None:
+        return own
     schemes = catalogue()
     plain = {plain_name(known): scheme for known, scheme in schemes.items()}
     if plain_name(name) in plain:

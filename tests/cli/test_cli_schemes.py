@@ -11,6 +11,7 @@ from posenc import cli
 from posenc.contract import check, claims_measured
 from posenc.measure.distance_decay import example_scheme, logit_by_distance, logit_on_plane, reachable_distance
 from posenc.measure.run_time import consecutive_positions, cost
+from posenc.own_scheme import schemes_of_file
 from posenc.schemes import catalogue
 from posenc.schemes.rope import RoPE
 from posenc.schemes.shaw import Shaw
@@ -197,7 +198,7 @@ def test_a_skeleton_of_a_site_passes_the_contract_as_written(
     monkeypatch.chdir(tmp_path)
     assert run("new", "my_scheme", "--site", site, "--axes", axes) == 0
     assert run("check", "my_scheme.py") == 0
-    (scheme,) = cli.schemes._schemes_in(Path("my_scheme.py"))
+    (scheme,) = schemes_of_file(Path("my_scheme.py"))
     sites = {"bias": {"bias"}, "qk": {"q", "k"}, "embed": {"embed"}}[site]
     assert all((case.claims.axes, case.claims.sites) == (int(axes), sites) for case in _examples(scheme))
     assert re.search(r"MyScheme: (\d+) of \1 checks passed on 2 examples", capsys.readouterr().out)

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from posenc import own_scheme
+from posenc.scheme import Scheme
 from posenc.workbench import runner, studies
 from posenc.workbench.progress import ConsentError, CostEstimate
 from posenc.workbench.provenance import cores
@@ -34,7 +36,7 @@ def run(
     *,
     preset: str = "quick",
     panels: Sequence[str] | None = None,
-    schemes: Sequence[str] | None = None,
+    schemes: Sequence[str | Scheme | type[Scheme]] | None = None,
     seeds: int | Sequence[int] | None = None,
     changes: Mapping[str, Any] | None = None,
     device: str = "cpu",
@@ -53,7 +55,8 @@ def run(
         source: Your own file or folder, for a study that takes one: an image, a mesh, a scene.
         preset: Scale: "quick" (minutes), "standard" (hours) or "paper" (days).
         panels: Names of figures and tables of the page. Default: those of the preset.
-        schemes: Variants to train, by name or as text such as "Shaw(values=False)". Default: those of the preset.
+        schemes: Variants to train: names, text such as "Shaw(values=False)", a Python file, or schemes of your own:
+            a class, or an object, which every run makes anew. Default: those of the preset.
         seeds: Number of seeds, counted from 0, or a list of seeds. Default: those of the preset.
         changes: Settings of the preset with new values, such as {"epochs": 4}. Default: none.
         device: PyTorch device of the runs.
@@ -102,7 +105,7 @@ def report(
     *,
     preset: str = "quick",
     panels: Sequence[str] | None = None,
-    schemes: Sequence[str] | None = None,
+    schemes: Sequence[str | Scheme | type[Scheme]] | None = None,
     changes: Mapping[str, Any] | None = None,
     data: str | Path | None = None,
     out: str | Path = "runs",
@@ -114,7 +117,7 @@ def report(
         source: The file or folder that the study was run on, if it takes one.
         preset: Preset of the results.
         panels: Names of figures and tables of the page. Default: those of the preset.
-        schemes: Variants to show, by name. Default: all stored ones.
+        schemes: Variants to show, as ``run`` takes them. Default: all stored ones.
         changes: Settings with the values that the results were made with. Default: none.
         data: Folder of real data. Default: none; the environment variable POSENC_DATA is not read.
         out: The store.
@@ -170,7 +173,7 @@ def _request(
     *,
     source: str | Path | None,
     panels: Sequence[str] | None,
-    schemes: Sequence[str] | None,
+    schemes: Sequence[str | Scheme | type[Scheme]] | None,
     data: str | Path | None,
     **others: Any,
 ) -> Request:
@@ -181,7 +184,7 @@ def _request(
     refuse_source(definition, source)
     if data is not None and not data.is_dir():
         raise ValueError(f"data={str(data)!r} is not a folder. Give the folder of the data, or leave data out.")
-    others |= {"panels": _names("panels", panels), "schemes": _names("schemes", schemes)}
+    others |= {"panels": _names("panels", panels), "schemes": scheme_names(schemes)}
     return Request(preset=preset, data=data, source=source, **others)
 
 
@@ -191,6 +194,30 @@ def _seeds(seeds: int | Sequence[int] | None) -> tuple[int, ...] | None:
             raise ValueError(f"At least one seed is needed; got seeds={seeds}. Use seeds=3, or a list: seeds=[0, 1].")
         return tuple(range(seeds))
     return None if seeds is None else tuple(seeds)
+
+
+def scheme_names(schemes: Sequence[str | Scheme | type[Scheme]] | None) -> tuple[str, ...] | None:
+    """Names of the schemes of a request.
+
+    Args:
+        schemes: Names, texts, Python files, and schemes of your own as classes or objects; None for none.
+
+    Returns:
+        Names and texts. A file stands for each of its schemes.
+
+    Raises:
+        ValueError: A scheme of your own cannot be read.
+    """
+    if schemes is None or isinstance(schemes, str | Scheme | type):
+        schemes = None if schemes is None else (schemes,)
+    expanded: list[Any] = []
+    for scheme in schemes or ():
+        if isinstance(scheme, str) and scheme.endswith(".py"):
+            expanded += own_scheme.schemes_of_file(Path(scheme))
+        else:
+            expanded.append(scheme)
+    texts = [own_scheme.text_of(each) if isinstance(each, Scheme | type) else each for each in expanded]
+    return None if schemes is None else _names("schemes", texts)
 
 
 def _names(option: str, values: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -275,6 +302,7 @@ def execute_request(
     if study.asks(request.preset) and todo and not confirm(study.estimate(todo, store, processes)):
         print("Nothing was started.")
         return None
+    _note_own_schemes(request, store)
     with study.live_page(request, store, specs) as live:
         report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard, live=live)
         team.leave()  # Releases the other processes if no run was left to execute.
@@ -293,6 +321,16 @@ def execute_request(
         verdict=verdict,
         exit_code=report.exit_code or status,
     )
+
+
+def _note_own_schemes(request: Request, store: Store) -> None:
+    """Write the code of the user's schemes to the store as a record. Nothing reads it."""
+    for name, code in own_scheme.codes().items():
+        if any(label.partition("(")[0] == name for label in request.schemes or ()):
+            store.ensure_writable()
+            folder = store.root / "schemes"
+            folder.mkdir(exist_ok=True)
+            (folder / f"{name}.py").write_text(code, encoding="utf-8")
 
 
 def measure(
