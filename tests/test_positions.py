@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -212,6 +213,21 @@ def test_values_are_looked_at_only_where_there_are_some():
     assert found == [False]
     assert bool(moved[0].isnan().all())
     assert moved[1].tolist() == [[1]]
+
+
+def test_float32_that_cannot_tell_neighbors_apart_is_warned_of_once():
+    times = 1.7e9 + torch.arange(3.0, dtype=torch.float64)[:, None]
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("default")
+        for first in range(3):
+            Positions((times + 1e3 * first).float())
+        Positions(times)
+        Positions(times.long())
+        Positions((times - times[0]).float())
+        sequence(times[:, 0]) + 0.5
+    assert [str(each.message).partition(",")[0] for each in heard] == [
+        "positions beyond 2^24 in float32 are rounded to steps of 2 or more (128 for Unix times)"
+    ]
 
 
 # what is refused ---------------------------------------------------------------------------------------------------

@@ -20,12 +20,51 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal
 
 import torch
 from jaxtyping import Float64
 from torch import Tensor
+
+CITATIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "geometric": """@inproceedings{vaswani2017attention,
+  title={Attention Is All You Need},
+  author={Vaswani, Ashish and Shazeer, Noam and Parmar, Niki and Uszkoreit, Jakob and Jones, Llion and Gomez, Aidan N
+          and Kaiser, Lukasz and Polosukhin, Illia},
+  booktitle={NeurIPS}, year={2017}, note={arXiv:1706.03762}}""",
+        "linear": """@misc{chen2023extending,
+  title={Extending Context Window of Large Language Models via Positional Interpolation},
+  author={Chen, Shouyuan and Wong, Sherman and Chen, Liangjian and Tian, Yuandong},
+  year={2023}, note={arXiv:2306.15595}}""",
+        "ntk": """@misc{bloc972023ntk,
+  title={{NTK}-Aware Scaled {RoPE} allows {LLaMA} models to have extended (8k+) context size without any fine-tuning and
+         minimal perplexity degradation},
+  author={{bloc97}}, year={2023}, howpublished={Reddit, r/LocalLLaMA},
+  url={https://www.reddit.com/r/LocalLLaMA/comments/14lz7j5/ntkaware_scaled_rope_allows_llama_models_to_have/}}""",
+        "dynamic_ntk": """@misc{emozilla2023dynamic,
+  title={Dynamically Scaled {RoPE} further increases performance of long context {LLaMA} with zero fine-tuning},
+  author={{emozilla}}, year={2023}, howpublished={Reddit, r/LocalLLaMA},
+  url={https://www.reddit.com/r/LocalLLaMA/comments/14mrgpr/dynamically_scaled_rope_further_increases/}}""",
+        "yarn": """@inproceedings{peng2024yarn,
+  title={{YaRN}: Efficient Context Window Extension of Large Language Models},
+  author={Peng, Bowen and Quesnelle, Jeffrey and Fan, Honglu and Shippole, Enrico},
+  booktitle={ICLR}, year={2024}, note={arXiv:2309.00071}}""",
+        "llama3": """@misc{grattafiori2024llama3,
+  title={The {Llama} 3 Herd of Models},
+  author={Grattafiori, Aaron and Dubey, Abhimanyu and Jauhri, Abhinav and Pandey, Abhinav and Kadian, Abhishek and
+          others},
+  year={2024}, note={arXiv:2407.21783}}""",
+        "longrope": """@inproceedings{ding2024longrope,
+  title={{LongRoPE}: Extending {LLM} Context Window Beyond 2 Million Tokens},
+  author={Ding, Yiran and Zhang, Li Lyna and Zhang, Chengruidong and Xu, Yuanyuan and Shang, Ning and Xu, Jiahang and
+          Yang, Fan and Yang, Mao},
+  booktitle={ICML}, year={2024}, note={arXiv:2402.13753}}""",
+    }
+)
+"""BibTeX entry of the paper or post of each schedule, by the name of its function."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

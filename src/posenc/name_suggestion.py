@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+ENCODING = "encoding"
+"""Kind of the names in ``posenc list``."""
 FARTHER = 0.25
 """A name is suggested beside the nearest one if its similarity is less than this below it."""
 
@@ -26,13 +28,33 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     """Return the error message for an unknown name, with the nearest known names.
 
     Args:
-        kind: Kind of the name, such as "study".
+        kind: Kind of the name, such as "study". For an "encoding" the message lists all known names.
         name: The unknown name.
         known: Known names.
 
     Returns:
-        One or two sentences.
+        One to three sentences.
     """
+    known = list(known)
     near = nearest_names(name, known)
-    hint = f" Did you mean {' or '.join(near)}?" if near else " posenc list shows all." if kind == "encoding" else ""
-    return f"there is no {kind} {name!r}.{hint}"
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    listed = f" The encodings are {', '.join(known)}." if kind == ENCODING else ""
+    return f"there is no {kind} {name!r}.{hint}{listed}"
+
+
+def unknown_variant(name: str, variants: Iterable[str], encodings: Iterable[str]) -> str:
+    """Return the error message for the unknown name of a variant: the nearest names, then all possible ones.
+
+    Args:
+        name: The unknown name.
+        variants: Labels of the study's variants.
+        encodings: Names of all encodings, which are possible too.
+
+    Returns:
+        Three or four sentences.
+    """
+    variants, encodings = list(variants), list(encodings)
+    return (
+        f"{unknown('variant', name, [*encodings, *variants])} The variants are {', '.join(variants)}. An encoding with "
+        f'its options is possible too, such as "Shaw(values=False)"; the encodings are {", ".join(encodings)}.'
+    )

@@ -13,11 +13,33 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
 
 from posenc.positions import Positions, readable
+
+CITATIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "randomised": """@inproceedings{ruoss2023randomized,
+  title={Randomized Positional Encodings Boost Length Generalization of Transformers},
+  author={Ruoss, Anian and Del{\\'e}tang, Gr{\\'e}goire and Genewein, Tim and Grau-Moya, Jordi and
+          Csord{\\'a}s, R{\\'o}bert and Bennani, Mehdi and Legg, Shane and Veness, Joel},
+  booktitle={ACL}, year={2023}, note={arXiv:2305.16843}}""",
+        "augmented": """@misc{simeoni2025dinov3,
+  title={{DINOv3}},
+  author={Sim{\\'e}oni, Oriane and Vo, Huy V. and Seitzer, Maximilian and Baldassarre, Federico and others},
+  year={2025}, note={arXiv:2508.10104}}""",
+        "flipped": """@article{dwivedi2023benchmarking,
+  title={Benchmarking Graph Neural Networks},
+  author={Dwivedi, Vijay Prakash and Joshi, Chaitanya K. and Luu, Anh Tuan and Laurent, Thomas and Bengio, Yoshua and
+          Bresson, Xavier},
+  journal={JMLR}, year={2023}, note={arXiv:2003.00982}}""",
+    }
+)
+"""BibTeX entry of the paper of each function, by its name."""
 
 
 def randomised(

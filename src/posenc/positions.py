@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -26,6 +27,12 @@ SMALL_FLOATS = (torch.float16, torch.bfloat16)
 WITHOUT_FLOAT64 = ("mps",)
 """Device types that have no float64."""
 MOST_IN_FLOAT32 = 2**23  # float32 cannot represent halves from here on
+COARSE_IN_FLOAT32 = 2**24
+COARSE = (
+    "positions beyond 2^24 in float32 are rounded to steps of 2 or more (128 for Unix times), so neighboring positions "
+    "coincide. Pass float64, or subtract the first position in float64 and pass the difference."
+)
+"""Warning of positions from ``COARSE_IN_FLOAT32`` on. It names no position, so that Python prints it once."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -93,8 +100,8 @@ class Positions:
                 f"a lattice of shape {self.lattice} has {math.prod(self.lattice)} points; "
                 f"there are {shape[-2]} positions. Use grid{self.lattice}, or lattice=None."
             )
-        if self.coords.is_floating_point() and readable(self.coords):
-            _refuse_not_finite(self.coords)
+        if self.coords.is_floating_point() and readable(self.coords) and self.coords.numel():
+            _check_values(self.coords)
 
     @property
     def axes(self) -> int:
@@ -234,8 +241,12 @@ def _fits(placed: Tensor, shape: tuple[int, ...]) -> bool:
     return placed.dim() in (1, 2) and placed.shape[-1] == shape[-2] and alone
 
 
-def _refuse_not_finite(coords: Tensor) -> None:
-    if bool(torch.isfinite(coords).all()):
+def _check_values(coords: Tensor) -> None:
+    """Raise ValueError for coordinates that are not finite; warn where float32 cannot tell neighbors apart."""
+    farthest = float(coords.detach().abs().amax())
+    if math.isfinite(farthest):
+        if coords.dtype == torch.float32 and farthest >= COARSE_IN_FLOAT32:
+            warnings.warn(COARSE, UserWarning, stacklevel=2)
         return
     bad = int((~torch.isfinite(coords)).sum())
     raise ValueError(

@@ -110,6 +110,7 @@ class Scheme(nn.Module, abc.ABC):
         examples: Constructor arguments of instances that the contract checks. Every option is in at least one.
         wide: Names of parameters that no cast makes narrower than float32, such as trained frequencies. In bfloat16
             a rounded frequency would be wrong by whole turns at large positions.
+        shown: Call that ``posenc show`` draws, as text, for a scheme made of others. Empty for the defaults.
         conventions: Names of attributes that decide how the same weights are read. Loading a state_dict that was saved
             with other values raises ValueError.
         bias_reads: Inputs of ``bias`` that decide its values besides the pair. If empty, the layers that share the
@@ -151,6 +152,7 @@ class Scheme(nn.Module, abc.ABC):
 
     cite: ClassVar[str] = ""
     examples: ClassVar[tuple[Mapping[str, Any], ...]] = ()
+    shown: ClassVar[str] = ""
     wide: ClassVar[frozenset[str]] = frozenset()
     conventions: ClassVar[tuple[str, ...]] = ()
     bias_reads: frozenset[Read] = frozenset({"q", "k", "kept"})

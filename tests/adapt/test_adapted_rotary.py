@@ -11,6 +11,7 @@ from speaker import Speaker, TheirRotary, config, theta
 from torch import nn
 
 from posenc.adapt import llama
+from posenc.schemes.pope import PoPE
 from posenc.schemes.rope import RoPE
 from posenc.schemes.shaw import Shaw
 
@@ -183,6 +184,10 @@ def test_a_model_that_remembers_long_texts_is_asked_without_leaving_a_trace():
             r"rotates channels i and i \+ 4 of 8 by one angle .* this RoPE maps them otherwise\. For RoPE write",
         ),
         (lambda: llama(Speaker(TheirRotary(theta(9.0, 4))), RoPE(8, pairing="half")), r"channels i and i \+ 2 of 4"),
+        (
+            lambda: llama(Speaker(TheirRotary(theta(9.0))), PoPE(8, 4)),
+            r"channels i and i \+ 4 .* this PoPE maps",
+        ),
         (lambda: llama(Speaker(TheirRotary(theta(9.0))), Shaw(8, 2)), r"Shaw acts at bias, value_bias too"),
     ],
 )

@@ -11,6 +11,7 @@ from torch import nn
 
 from posenc.adapt import vision_transformer
 from posenc.positions import Positions, grid, sequence
+from posenc.schemes.grid_pe import GridPE
 from posenc.schemes.learned import Learned
 from posenc.schemes.rope import RoPE
 from posenc.schemes.sinusoid import Sinusoid
@@ -79,6 +80,10 @@ def test_patches_without_a_place_have_none_beside_a_class_token():
         (
             lambda: vision_transformer(Viewer(dynamic_img_size=True), Sinusoid(8)),
             r"build it with dynamic_img_size=False",
+        ),
+        (
+            lambda: vision_transformer(Viewer(), GridPE(12, extent=6.0)),
+            r"GridPE acts at k, q too, .* load_weights\(VisionTransformer\(config, lambda layer: GridPE",
         ),
         (lambda: vision_transformer(Viewer(), RoPE(8)), r"table is added to its tokens .* RoPE acts at k, q too"),
         (

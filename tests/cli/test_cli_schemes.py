@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
-from posenc import cli
+from posenc import cli, frequencies
+from posenc.cited_functions import functions
 from posenc.contract import check, claims_measured
-from posenc.measure.distance_decay import example_scheme, logit_by_distance, logit_on_plane, reachable_distance
+from posenc.measure.distance_decay import (
+    example_scheme,
+    heads_of,
+    logit_by_distance,
+    logit_on_plane,
+    logits_by_head,
+    make_shown,
+    reachable_distance,
+    shown_call,
+)
 from posenc.measure.run_time import consecutive_positions, cost
 from posenc.own_scheme import schemes_of_file
+from posenc.scheme_text import parse
 from posenc.schemes import catalogue
+from posenc.schemes.alibi import ALiBi
+from posenc.schemes.pope import PoPE
 from posenc.schemes.rope import RoPE
 from posenc.schemes.shaw import Shaw
+from posenc.schemes.t5_bias import T5Bias
+from posenc.workbench.report.page import FigureGroup
+from posenc.workbench.report.scheme_page import logit_plot
 
 
 def run(*words: str) -> int:
@@ -39,6 +56,85 @@ def test_show_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     for words in ("theta_i = base", "Logit by distance", "class RoPE(Scheme)", "su2021roformer", "<pre"):
         assert words in html
     assert capsys.readouterr().out.strip() == str(page)
+
+
+def test_show_draws_the_call_with_its_distances(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("show", "RoPE(128, base=500000)", "--distances", "4096") == 0
+    told = capsys.readouterr().out
+    assert "RoPE(head_dim=128, base=500000)\nLogit of two equal tokens" in told
+    assert re.search(r"-4096 [▁▂▃▄▅▆▇█]{65} 4096", told)
+    assert run("show", "rope", "--distances", "0") == 2
+    assert "--distances is a number of at least 1; got 0" in capsys.readouterr().err
+
+
+def test_defaults_are_drawn_and_every_head_with_its_slope(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown_call(T5Bias) == parse("T5Bias(heads=4)")
+    assert reachable_distance(example_scheme(T5Bias)) == 128
+    alibi = shown_call(ALiBi)
+    by_head = logits_by_head(make_shown(alibi), 24, heads=heads_of(alibi))
+    assert list(by_head) == [f"head {n + 1}, slope 1/{4 ** (n + 1)}" for n in range(4)]
+    for number, rows in enumerate(by_head.values()):
+        assert rows[0] == {"distance": -24, "logit": pytest.approx(1 - 24 / 4 ** (number + 1))}
+    assert list(logits_by_head(make_shown(shown_call(PoPE)), 4, heads=4)) == ["every head"]
+
+
+def test_captions_are_calls_and_values_have_no_columns_of_seeds() -> None:
+    panel = logit_plot({"ALiBi": parse("ALiBi(heads=4)")})
+    assert panel.caption == "ALiBi(heads=4)"
+    (group,) = panel.blocks
+    assert isinstance(group, FigureGroup)
+    assert group.table.columns == ("Curve", "Distance, key position − query position", "Value")
+    assert len(logit_plot({"RoPE": parse("RoPE(8)")}, 4096).blocks[0].table.rows) <= 200
+    flat = logit_plot({"CausalNoPE": parse("CausalNoPE()")}).blocks[0].figures[0].svg
+    labels = re.findall(r">([−\d.]+)</text>", flat)
+    assert len(labels) == len(set(labels)) > 6
+
+
+def test_the_title_of_an_axis_with_long_labels_is_inside_the_figure() -> None:
+    svg = logit_plot({"GridPE": parse("GridPE(head_dim=64)")}).blocks[0].figures[0].svg
+    (place,) = re.findall(r'<text[^>]*transform="translate\(([\d.-]+) [^>]*>logit<|x="([\d.-]+)"[^>]*>logit<', svg)
+    assert float(place[0] or place[1]) > 12  # the height of its letters
+
+
+def test_show_writes_the_format_that_the_file_is_called(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for ending, first in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
+        file = tmp_path / f"alibi.{ending}"
+        assert run("show", "alibi", "--out", str(file)) == 0
+        assert file.read_bytes().startswith(first)
+        assert capsys.readouterr().out.strip() == str(file)
+    assert run("show", "alibi", "--out", str(tmp_path / "alibi.txt")) == 2
+    assert "--out writes a page (.html) or a figure (.png, .svg, .pdf); got" in capsys.readouterr().err
+
+
+def test_schedules_are_shown_and_cited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("show", "yarn") == 0
+    told = capsys.readouterr().out
+    assert "RoPE(head_dim=64, frequencies=yarn(count=32, factor=4.0, trained=64))" in told
+    assert "@inproceedings{peng2024yarn" in told
+    assert run("show", "Randomized", "--out", str(tmp_path / "page.html")) == 0
+    assert "ruoss2023randomized" in (tmp_path / "page.html").read_text()
+    for name in (*functions(), "Sum([RoPE(64, frequencies=ntk(32, factor=2)), ALiBi(8)])"):
+        assert run("cite", name) == 0
+    keys = re.findall(r"@\w+{(\w+),", capsys.readouterr().out)
+    assert {"peng2024yarn", "bloc972023ntk", "chen2023extending", "ding2024longrope", "grattafiori2024llama3",
+            "ruoss2023randomized", "press2022train", "su2021roformer"} <= set(keys)  # fmt: skip
+    assert run("cite", "--all") == 0
+    everything = re.findall(r"@\w+{(\w+),", capsys.readouterr().out)
+    assert len(everything) == len(set(everything))
+    assert set(keys) <= set(everything)
+    assert run("cite", "yarm") == 2
+    assert "Did you mean yarn" in capsys.readouterr().err
+
+
+def test_every_schedule_has_an_entry() -> None:
+    public = {name for name, value in vars(frequencies).items() if inspect.isfunction(value) and name[0] != "_"}
+    assert public == set(frequencies.CITATIONS)
+    assert frequencies.CITATIONS["geometric"] == catalogue()["Sinusoid"].cite
+
+
+def test_one_call_is_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("check", "Scaled(Sinusoid(12, axes=2), 0.02)") == 0
+    assert capsys.readouterr().out.startswith("Scaled(Sinusoid(12, axes=2), 0.02): ")
 
 
 def test_what_nobody_has_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,14 +267,14 @@ def test_one_family_of_checks_can_be_run() -> None:
 
 @pytest.mark.parametrize("kind", catalogue().values(), ids=catalogue())
 def test_every_scheme_can_be_looked_at(kind) -> None:
-    scheme = example_scheme(kind)
+    scheme, heads = example_scheme(kind), heads_of(shown_call(kind))
     far = reachable_distance(scheme, 4)
-    rows = logit_by_distance(scheme, far)
+    rows = logit_by_distance(scheme, far, heads=heads)
     step = rows[far + 1]["distance"]
     assert [row["distance"] for row in rows] == pytest.approx([(d - far) * step for d in range(2 * far + 1)])
     assert all(row["logit"] is None or abs(row["logit"]) < 1e3 for row in rows)
     if scheme.claims.axes != 1:
-        plane = logit_on_plane(scheme, 1)
+        plane = logit_on_plane(scheme, 1, heads=heads)
         assert [len(row) for row in plane] == [3] * 3
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from posenc import cli
+from posenc.cited_functions import functions
 from posenc.cli import completion, index
 from posenc.cli.grammar import command_of
 from posenc.schemes import catalogue
@@ -56,7 +57,8 @@ def test_candidates(known: index.Index, line: str, expected: list[str]) -> None:
 
 def test_all_studies_and_schemes_are_candidates(known: index.Index) -> None:
     assert completion.candidates(["run", ""], COMMANDS, known) == list(studies.studies())
-    assert completion.candidates(["show", ""], COMMANDS, known) == list(catalogue())
+    assert completion.candidates(["show", ""], COMMANDS, known) == [*catalogue(), *functions()]
+    assert completion.candidates(["check", ""], COMMANDS, known) == list(catalogue())
 
 
 def test_the_script_completes_in_bash(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from posenc import cli
 from posenc.cli import index, name_checks
 from posenc.cli.grammar import Positional, arg, command_of
 from posenc.cli.parser import UsageError, parse
-from posenc.cli.text_table import command_lines, entries, table
+from posenc.cli.text_table import command_lines, entries, labels, table
 from posenc.workbench import studies
 from posenc.workbench.studies.shared import changes
 from posenc.workbench.studies.shared.planning import panels_of
@@ -60,8 +60,9 @@ def test_help_of_a_study_has_its_presets_panels_variants_and_an_example(printed)
 
 
 def test_labels_that_a_shell_divides_are_quoted(printed) -> None:
-    for text in (printed("run", "gridpe", "--help"), printed("list", "variants", "gridpe")):
-        assert '"gridpe, 1 heads", "gridpe, 2 heads"' in " ".join(text.split())
+    assert labels(["rope", "Shaw(values=False)", "gridpe + xyz"]) == 'rope, "Shaw(values=False)", "gridpe + xyz"'
+    for text in (printed("run", "points", "--help"), printed("list", "variants", "points")):
+        assert '"rope-axial + xyz", "gridpe + xyz"' in " ".join(text.split())
 
 
 def test_several_defaults_are_explained_where_there_are_any(printed) -> None:
@@ -151,7 +152,7 @@ def test_a_label_that_a_panel_needs_is_never_refused(name: str) -> None:
     labels = name_checks.variants_of(known.studies[name])
     assert labels
     name_checks.refuse_unknown(known, command, {**empty, "schemes": [*labels, "RoPE", "rope", "Shaw(values=False)"]})
-    with pytest.raises(ValueError, match="there is no encoding 'qzxwv'"):
+    with pytest.raises(ValueError, match="there is no variant 'qzxwv'"):
         name_checks.refuse_unknown(known, command, {**empty, "schemes": ["qzxwv"]})
 
 
@@ -160,7 +161,7 @@ def test_a_label_that_a_panel_needs_is_never_refused(name: str) -> None:
     [
         ("latin-squares", ["learned-0.123", "learned-big", "2D_fixed"]),
         ("image-fit", ["gaussian-3", "dense@60000", "multires-coarse-to-fine", "my_scheme.py"]),
-        ("language", ["rope, randomised", "alibi, randomised"]),
+        ("language", ["rope-randomized", "alibi-randomized"]),
     ],
 )
 def test_a_label_that_only_the_study_can_read_is_left_to_it(study: str, labels: list[str]) -> None:

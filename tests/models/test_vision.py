@@ -15,6 +15,7 @@ from posenc.measure.attention_maps import attention_maps
 from posenc.measure.attention_reach import attention_reach
 from posenc.models import pvt as of_pvt
 from posenc.models import vit as of_vit
+from posenc.models.pretrained import load_weights
 from posenc.models.pvt import pvt
 from posenc.models.sites import at_sites
 from posenc.models.vision import VisionConfig, VisionTransformer
@@ -23,11 +24,13 @@ from posenc.models.vit import vit
 from posenc.scheme_text import parse
 from posenc.schemes.axial_rope import AxialRoPE
 from posenc.schemes.concat import Concat
+from posenc.schemes.grid_pe import GridPE
 from posenc.schemes.learned import Learned
 from posenc.schemes.nope import NoPE
 from posenc.schemes.scaled import Scaled
 from posenc.schemes.sinusoid import Sinusoid
 from posenc.schemes.sum import Sum
+from posenc.schemes.swin_bias import SwinBias
 
 TABLES = Options(patches="normed", tables=True)
 
@@ -377,3 +380,14 @@ def test_the_size_that_is_named_is_one_that_fits():
     with pytest.raises(ValueError, match=r"Resize or pad images to 48 x 72\."):
         config.shapes((30, 50))
     assert len(config.shapes((48, 72))) == 2
+
+
+def test_a_position_table_is_not_loaded_into_the_table_of_a_bias():
+    stage = StageConfig(dim=24, depth=2, heads=2, hidden=40, patch=16)
+    config = VisionConfig(image=(32, 48), classes=5, stages=(stage,))
+    weights = {"pos_embed": torch.ones(1, 7, 24), "cls_token": torch.ones(1, 1, 24)}
+    for scheme in (SwinBias(2, (2, 3)), GridPE(12, extent=6.0)):
+        model = VisionTransformer(config, lambda layer, scheme=scheme: scheme)
+        report = load_weights(model, weights)
+        assert report.loaded == ["stages.0.class_token"]
+        assert report.left == {"pos_embed": "this model has no learned table there: its positions are its scheme's"}

@@ -119,6 +119,13 @@ def test_other_sums_pass_the_contract():
         assert report.ok, report
 
 
+def test_a_bias_of_positions_alone_leaves_the_claim_of_a_rotation():
+    assert Sum([RoPE(12), ALiBi(4)]).claims.translation == "exact"
+    assert Sum([RoPE(12), ALiBi(4)], translation="exact").claims.translation == "exact"
+    report = check(Sum([RoPE(12), ALiBi(4)]), family="claims")
+    assert report.ok, report
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(
     "scheme",

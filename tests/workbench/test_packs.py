@@ -181,7 +181,9 @@ def test_labels_under_two_presets_survive(tmp_path: Path) -> None:
 
 
 def test_a_store_is_merged_with_its_weights_and_data(tmp_path: Path) -> None:
-    first, second = stored(tmp_path / "a", spec(0)), stored(tmp_path / "b", spec(0), spec(1))
+    first = stored(tmp_path / "a", spec(0))
+    shutil.copytree(first.root, tmp_path / "b")
+    second = stored(tmp_path / "b", spec(1))
     (second.root / "data" / "deep").mkdir(parents=True)
     (second.root / "data" / "deep" / "squares.npz").write_bytes(b"new")
     (first.root / "data").mkdir()

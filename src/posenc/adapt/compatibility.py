@@ -5,13 +5,14 @@ from __future__ import annotations
 from posenc.scheme import Scheme
 
 
-def refuse_sites(scheme: Scheme, can: set[str], what: str) -> None:
+def refuse_sites(scheme: Scheme, can: set[str], what: str, remedy: str = "Choose another scheme: posenc list") -> None:
     """Raise ValueError if a scheme acts at a site that a third-party model does not support.
 
     Args:
         scheme: The scheme to put into the model.
         can: Sites that the model supports.
         what: First clause of the error, which describes how the model uses positions.
+        remedy: Last sentence of the error, without its full stop.
 
     Raises:
         ValueError: If the scheme acts at another site.
@@ -20,5 +21,5 @@ def refuse_sites(scheme: Scheme, can: set[str], what: str) -> None:
     if beyond:
         raise ValueError(
             f"{what} and does nothing else with positions; {type(scheme).__name__} acts at {', '.join(beyond)} too, "
-            "which would be lost. Choose another scheme: posenc list"
+            f"which would be lost. {remedy}"
         )

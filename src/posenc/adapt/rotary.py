@@ -247,7 +247,8 @@ def _refuse_other_turns(rotary: Rotary) -> None:
             (cos, _), (sin, _) = (_pairs(t[:, None], numbers) for t in cos_sin)
             a, b = _pairs(x[..., :d], pairs)
             turned = torch.cat([_joined(a * cos - b * sin, b * cos + a * sin, pairs), x[..., d:]], -1)
-            same = [torch.allclose(scheme.transform(x, where, site), turned, atol=1e-5) for site in ("q", "k")]
+            maps = (scheme.transform(x, where, site) for site in ("q", "k"))
+            same = [y.shape == turned.shape and torch.allclose(y, turned, atol=1e-5) for y in maps]
     if not all(same):
         together = f"i and i + {d // 2}" if pairs == "half" else "2i and 2i + 1"
         raise ValueError(

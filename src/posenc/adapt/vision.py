@@ -14,6 +14,12 @@ from posenc.positions import Positions, grid, sequence
 from posenc.scheme import Scheme
 
 Model = TypeVar("Model", bound=nn.Module)
+OWN_VIT = (
+    "posenc's own ViT takes it in every block and loads this model's weights: "
+    "load_weights(VisionTransformer(config, lambda layer: {}(..)), model.state_dict()), with load_weights from "
+    "posenc.models.pretrained and VisionTransformer from posenc.models.vision"
+)
+"""Way to put a scheme of another site into a ViT of timm."""
 
 
 class Rows(nn.Module):
@@ -64,7 +70,7 @@ def vision_transformer(model: Model, scheme: Scheme, *, pos: Positions | None = 
         )
     if getattr(model, "dynamic_img_size", False):
         raise ValueError("this ViT interpolates its table to each image: build it with dynamic_img_size=False.")
-    refuse_sites(scheme, {"embed"}, "a ViT's table is added to its tokens")
+    refuse_sites(scheme, {"embed"}, "a ViT's table is added to its tokens", OWN_VIT.format(type(scheme).__name__))
     shape = tuple(int(side) for side in patches.grid_size)
     if pos is None:
         pos = sequence(math.prod(shape)) if scheme.claims.axes == 1 else grid(*shape)

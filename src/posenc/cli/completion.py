@@ -127,6 +127,8 @@ def _values(option: Option, words: Sequence[str], loose: Sequence[str], index: I
         return list(index.studies)
     if option.names == "scheme":
         return name_checks.scheme_names(index)
+    if option.names == "cited":
+        return name_checks.cited_names(index)
     study = next((word for word in loose if word in index.studies), None)
     if study is None:
         return name_checks.scheme_names(index) if option.names == "variant" else []

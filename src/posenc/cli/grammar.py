@@ -28,7 +28,8 @@ class arg:  # noqa: N801 - reads as a word in a signature
         metavar: Placeholder of the value in the help.
         flag: Flag, if it differs from the name of the parameter.
         repeated: True for a flag that is given once per value.
-        names: Kind of the names that it takes: "study", "preset", "panel", "variant", "scheme" or "setting".
+        names: Kind of the names that it takes: "study", "preset", "panel", "variant", "scheme", "cited" (schemes, and
+            functions with a paper) or "setting".
     """
 
     metavar: str = ""

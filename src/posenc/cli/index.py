@@ -23,10 +23,12 @@ class Index:
 
     Attributes:
         schemes: Rows of ``posenc list schemes --format json``.
+        functions: Names of the frequency schedules and of the functions that change positions.
         studies: Study -> its entry; the keys are those of ``index_of_source.study_entry``.
     """
 
     schemes: list[dict[str, Any]]
+    functions: list[str]
     studies: Mapping[str, dict[str, Any]]
 
 
@@ -43,7 +45,7 @@ def load(file: Path = FILE, package: Path = PACKAGE) -> Index:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         if content["digest"] == source_digest(package):
-            return Index(content["schemes"], content["studies"])
+            return Index(content["schemes"], content["functions"], content["studies"])
     except (OSError, ValueError, KeyError, TypeError):
         pass  # A missing or damaged index is built anew, as an outdated one.
     from posenc.cli.index_of_source import build

@@ -24,11 +24,12 @@ def build() -> Index:
     Returns:
         The index.
     """
+    from posenc.cited_functions import functions
     from posenc.cli.schemes import claims_of_all
     from posenc.workbench import studies
 
     entries = {name: study_entry(study) for name, study in studies.studies().items()}
-    plain = json.loads(json.dumps({"schemes": claims_of_all(), "studies": entries}))
+    plain = json.loads(json.dumps({"schemes": claims_of_all(), "functions": list(functions()), "studies": entries}))
     return Index(**plain)
 
 
@@ -45,7 +46,9 @@ def text(index: Index) -> str:
     entries = ",\n".join(
         f"{json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}" for name, entry in index.studies.items()
     )
-    return f'{{"digest": "{source_digest()}",\n"schemes": [\n{schemes}\n],\n"studies": {{\n{entries}\n}}}}\n'
+    functions = json.dumps(index.functions)
+    head = f'{{"digest": "{source_digest()}",\n"schemes": [\n{schemes}\n],\n"functions": {functions},\n'
+    return f'{head}"studies": {{\n{entries}\n}}}}\n'
 
 
 def study_entry(study: Study) -> dict[str, Any]:

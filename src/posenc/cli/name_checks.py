@@ -10,7 +10,7 @@ from typing import Any
 
 from posenc.cli.grammar import Command
 from posenc.cli.index import Index
-from posenc.name_suggestion import plain_name, unknown
+from posenc.name_suggestion import plain_name, unknown, unknown_variant
 from posenc.workbench import setting_errors
 
 ALL = "all"
@@ -30,10 +30,11 @@ def refuse_unknown(index: Index, command: Command, values: Mapping[str, Any]) ->
         ValueError: A name is unknown; the message has the nearest names.
     """
     given = {option.names: values[option.name] for option in command.options if option.names}
-    schemes = given.get("scheme") or ()
-    for name in (schemes,) if isinstance(schemes, str) else schemes:
-        if not name.endswith(".py"):
-            _refuse_scheme(index, name)
+    for kind, known in (("scheme", scheme_names(index)), ("cited", cited_names(index))):
+        names = given.get(kind) or ()
+        for name in (names,) if isinstance(names, str) else names:
+            if not name.endswith(".py"):
+                _refuse_scheme(known, name)
     study = given.get("study")
     if study is None:
         return
@@ -48,7 +49,7 @@ def refuse_unknown(index: Index, command: Command, values: Mapping[str, Any]) ->
             raise ValueError(f"{unknown('panel', panel, panels)} The panels are {', '.join(panels)}.")
     for label in given.get("variant") or ():
         if not label.endswith(".py") and not _may_be_variant(index, entry, label):
-            raise ValueError(unknown("encoding", label, [*variants_of(entry), *scheme_names(index)]))
+            raise ValueError(unknown_variant(label, variants_of(entry), scheme_names(index)))
     changes = changes_by_name(given.get("setting") or ())
     for name, value in changes.items():
         _refuse_setting(entry["settings"][preset], preset, name, value)
@@ -81,6 +82,18 @@ def scheme_names(index: Index) -> list[str]:
     return [row["name"] for row in index.schemes]
 
 
+def cited_names(index: Index) -> list[str]:
+    """Names of all schemes, frequency schedules and functions that change positions.
+
+    Args:
+        index: The index.
+
+    Returns:
+        The names.
+    """
+    return [*scheme_names(index), *index.functions]
+
+
 def variants_of(entry: Mapping[str, Any], presets: Iterable[str] | None = None) -> list[str]:
     """Labels of the variants of a study, each once.
 
@@ -96,10 +109,10 @@ def variants_of(entry: Mapping[str, Any], presets: Iterable[str] | None = None) 
     return list(dict.fromkeys(label for conditions in needs for labels in conditions.values() for label in labels))
 
 
-def _refuse_scheme(index: Index, text: str) -> None:
+def _refuse_scheme(known: Sequence[str], text: str) -> None:
     name = text.partition("(")[0].strip()
-    if plain_name(name) not in map(plain_name, scheme_names(index)):
-        raise ValueError(unknown("encoding", name, scheme_names(index)))
+    if plain_name(name).replace("randomized", "randomised") not in map(plain_name, known):
+        raise ValueError(unknown("encoding", name, known))
 
 
 def changes_by_name(words: Iterable[str]) -> dict[str, str]:

@@ -22,21 +22,25 @@ def check(what: Annotated[Positional[str], arg(names="scheme")], compiling: bool
 
     posenc check RoPE
 
+    posenc check "Sum([RoPE(12), ALiBi(4)])"
+
     posenc check my_scheme.py --all
 
     Args:
-        what: Encoding by its name in posenc list, or a Python file; all encodings of a file are checked.
+        what: Encoding by its name in posenc list, one call of it, or a Python file; all encodings of a file are
+            checked.
         compiling: Also run the slow checks that call torch.compile.
         all: Print every failure, not only the first.
     """
     from posenc import own_scheme, scheme_text
     from posenc.contract import check as run_contract
 
-    schemes = own_scheme.schemes_of_file(Path(what)) if what.endswith(".py") else [scheme_text.find(what)]
+    one = what if "(" in what else scheme_text.find(what) if not what.endswith(".py") else None
     failed = False
-    for scheme in schemes:
+    for scheme in own_scheme.schemes_of_file(Path(what)) if one is None else [one]:
         report = run_contract(scheme, compiling=compiling)
-        print(f"{scheme.__name__}: {report if all else _first_failure(report)}")
+        name = scheme if isinstance(scheme, str) else scheme.__name__
+        print(f"{name}: {report if all else _first_failure(report)}")
         failed = failed or not report.ok
     return int(failed)
 
@@ -52,26 +56,49 @@ def _first_failure(report: Report) -> str:
     return f"{report.counted}\n  fix next: {first.check}: {first.case}: {first.trouble}{more}"
 
 
-def cite(names: Annotated[Positional[tuple[str, ...]], arg(names="scheme")]) -> int:
-    """Print the BibTeX entries of encodings, each once.
+def cite(names: Annotated[Positional[tuple[str, ...]], arg(names="cited")], all: bool = False) -> int:
+    """Print the BibTeX entries of encodings and frequency schedules, each once.
 
     For example:
 
     posenc cite rope gridpe > encodings.bib
 
-    Args:
-        names: Encodings by their name in posenc list.
-    """
-    from posenc import scheme_text
+    posenc cite yarn "Sum([RoPE(64), ALiBi(8)])"
 
-    if not names:
-        raise ValueError("no encoding is named. Write posenc cite rope gridpe, or see posenc list.")
-    entries = {kind: kind.cite.strip() for kind in map(scheme_text.find, names)}
-    for kind, entry in entries.items():
-        if not entry:
-            print(f"{kind.__name__} has no paper of its own; cite posenc.", file=sys.stderr)
+    posenc cite --all
+
+    Args:
+        names: Encodings by their name in posenc list, calls of them, schedules such as yarn, ntk and longrope, and
+            randomised for randomized positions.
+        all: Print every entry.
+    """
+    from posenc.cited_functions import functions
+    from posenc.schemes import catalogue
+
+    if not names and not all:
+        raise ValueError("no encoding is named. Write posenc cite rope gridpe, or posenc cite --all; see posenc list.")
+    entries: dict[str, str] = {}
+    for name in (*names, *((*catalogue(), *functions()) if all else ())):
+        entries |= _citations(name)
+    for name in (name for name, entry in entries.items() if not entry and not all):
+        print(f"{name} has no paper of its own; cite posenc.", file=sys.stderr)
     print("\n\n".join(dict.fromkeys(filter(None, entries.values()))))
     return 0
+
+
+def _citations(text: str) -> dict[str, str]:
+    """BibTeX entry of a function, of a scheme, or of each scheme in a call; by name."""
+    from posenc import scheme_text
+    from posenc.cited_functions import citation, find_function
+
+    if function := find_function(text):
+        return {function.__name__: citation(function)}
+    call, found = scheme_text.parse(text), dict[str, str]()
+    for each in scheme_text.specifications(call):
+        found[each.scheme] = scheme_text.find(each.scheme).cite.strip()
+        for schedule in scheme_text.schedules_in(each):
+            found[schedule.__name__] = citation(schedule)
+    return found
 
 
 def new(

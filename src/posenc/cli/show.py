@@ -1,52 +1,129 @@
-"""``posenc show``: formula, claims, plot and paper of one encoding, in the terminal or as a page."""
+"""``posenc show``: formula, claims, plot and paper of one encoding, in the terminal, as a page or as a figure."""
 
 from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from posenc.cli.grammar import Positional, arg
 from posenc.cli.terminal import console
 
+if TYPE_CHECKING:
+    from posenc.scheme_text import Specification
+
 BLOCKS = "▁▂▃▄▅▆▇█"
-DISTANCES = 24
+COLUMNS = 64
+"""Most characters of a plot in the terminal."""
+PAGE_ENDINGS, FIGURE_ENDINGS = (".html", ".htm"), (".png", ".svg", ".pdf")
+SCHEDULE_ARGUMENTS: Mapping[str, Any] = {
+    "factor": 4.0, "trained": 64, "length": 256, "extended": 256, "rescale": [1 + pair / 8 for pair in range(32)],
+}  # fmt: skip
+"""Arguments of a frequency schedule that is shown by name: four times a training length of 64 tokens."""
 
 
 def show(
-    what: Annotated[Positional[str], arg(names="scheme")], out: Annotated[Path | None, arg(metavar="FILE.html")] = None
+    what: Annotated[Positional[str], arg(names="cited")],
+    distances: int | None = None,
+    out: Annotated[Path | None, arg(metavar="FILE")] = None,
 ) -> int:
     """Show an encoding: its formula, its claims with their checks, its logit by distance and its paper.
+
+    The plot shows the call that is written above it. Frequency schedules such as yarn are shown too.
 
     For example:
 
     posenc show rope
 
+    posenc show "RoPE(128, base=500000)" --distances 4096
+
     posenc show gridpe --out gridpe.html
 
+    posenc show "Sum([RoPE(64), ALiBi(8)])" --out logits.pdf
+
     Args:
-        what: Encoding by its name in posenc list.
-        out: Write an HTML page with plots to this file instead.
+        what: Encoding by its name in posenc list, a call of it, or a frequency schedule such as yarn.
+        distances: Largest distance of the plot. Default: 24, or the encoding's max_distance if that is larger.
+        out: Write a file instead: an .html page with all plots, or the plot of logits as .png, .svg or .pdf.
     """
-    from posenc import scheme_text
+    from posenc.cited_functions import find_function
+    from posenc.measure.distance_decay import shown_call, with_sizes
+    from posenc.scheme_text import find, parse
 
-    kind = scheme_text.find(what)
+    if distances is not None and distances < 1:
+        raise ValueError(f"--distances is a number of at least 1; got {distances}. Leave it out for the default.")
+    if out is not None and out.suffix not in (*PAGE_ENDINGS, *FIGURE_ENDINGS):
+        raise ValueError(
+            f"--out writes a page (.html) or a figure ({', '.join(FIGURE_ENDINGS)}); got {out}. Use --out page.html."
+        )
+    function = find_function(what.partition("(")[0])
+    if function is not None:
+        return _show_function(function, what, distances, out)
+    call = with_sizes(parse(what)) if "(" in what else shown_call(find(what))
     if out is None:
-        _print(kind)
+        _print(call, distances)
         return 0
-    from posenc.workbench.report.scheme_page import write_scheme_page
+    from posenc.workbench.report.scheme_page import write_logit_figure, write_scheme_page
 
-    print(write_scheme_page(out, kind))
+    if out.suffix in FIGURE_ENDINGS:
+        print(write_logit_figure(out, {call.scheme: call}, distances))
+    else:
+        print(write_scheme_page(out, call, distances))
     return 0
 
 
-def _print(kind: Any) -> None:
+def _show_function(function: Callable[..., Any], what: str, distances: int | None, out: Path | None) -> int:
+    """Show a frequency schedule beside RoPE without it, or a function that changes positions."""
+    from posenc.cited_functions import citation, is_schedule
+
+    calls = _with_and_without(function, what) if is_schedule(function) else {}
+    if out is not None:
+        from posenc.workbench.report.scheme_page import write_function_page, write_logit_figure
+
+        if out.suffix in PAGE_ENDINGS:
+            print(write_function_page(out, function, calls, distances))
+        elif calls:
+            print(write_logit_figure(out, calls, distances))
+        else:
+            raise ValueError(f"{function.__name__} has no plot. Write a page: --out {out.stem}.html")
+        return 0
+    screen = console()
+    screen.print(f"[bold]{function.__name__}[/bold]{inspect.signature(function)}", highlight=False)
+    screen.print(f"Source: {inspect.getsourcefile(function)}\n", highlight=False)
+    screen.print(inspect.cleandoc(function.__doc__ or ""), markup=False, highlight=False)
+    for call in calls.values():
+        screen.print()
+        for line in _logit_lines(call, distances):
+            screen.print(line, markup=False, highlight=False)
+    screen.print()
+    screen.print(citation(function), markup=False, highlight=False)
+    return 0
+
+
+def _with_and_without(function: Callable[..., Any], what: str) -> dict[str, Specification]:
+    """RoPE with plain frequencies and with those of a schedule, whose arguments the text gives or are usual ones."""
+    from posenc.measure.distance_decay import WIDTH
+    from posenc.scheme_text import parse
+
+    if "(" not in what:
+        parameters = inspect.signature(function).parameters.values()
+        needed = [each.name for each in parameters if each.default is each.empty]
+        sizes = {**SCHEDULE_ARGUMENTS, "count": WIDTH // 2}
+        given = ", ".join(f"{name}={sizes[name]!r}" for name in needed)
+        what = f"{function.__name__}({given})"
+    plain, changed = parse(f"RoPE({WIDTH})"), parse(f"RoPE({WIDTH}, frequencies={what})")
+    return {"RoPE": plain, function.__name__: changed}
+
+
+def _print(call: Specification, distances: int | None) -> None:
     from rich.table import Table
 
     from posenc.contract import claims_measured
-    from posenc.scheme_text import signature
+    from posenc.scheme_text import find, signature
 
+    kind = find(call.scheme)
     screen = console()
     module = sys.modules[kind.__module__]
     screen.print(f"[bold]{kind.__name__}[/bold]{signature(kind)}", highlight=False)
@@ -60,29 +137,37 @@ def _print(kind: Any) -> None:
     screen.print()
     screen.print(table)
     screen.print()
-    for line in _logit_line(kind):
+    for line in _logit_lines(call, distances):
         screen.print(line, markup=False, highlight=False)
     screen.print()
     screen.print(kind.cite.strip() or "This encoding has no paper of its own.", markup=False, highlight=False)
 
 
-def _logit_line(kind: Any) -> list[str]:
-    """Logit by distance as one line of block characters."""
-    from posenc.measure.distance_decay import example_scheme, logit_by_distance, reachable_distance
+def _logit_lines(call: Specification, distances: int | None) -> list[str]:
+    """Logit by distance as lines of block characters, one per head."""
+    from posenc.measure.distance_decay import heads_of, logits_by_head, make_shown, reachable_distance
+    from posenc.scheme_text import call_text
 
+    written = call_text(call)
     try:
-        scheme = example_scheme(kind)
-        rows = logit_by_distance(scheme, reachable_distance(scheme, DISTANCES))
+        scheme = make_shown(call)
+        by_head = logits_by_head(scheme, reachable_distance(scheme, distances), heads=heads_of(call))
     except ValueError as error:
-        return [f"No plot: {error}"]
-    values = [row["logit"] for row in rows if row["logit"] is not None]
+        return [f"No plot of {written}: {error}"]
+    values = [row["logit"] for rows in by_head.values() for row in rows if row["logit"] is not None]
     low, high = min(values), max(values)
-    span = (high - low) or 1.0
-    blocks = "".join(
-        " " if row["logit"] is None else BLOCKS[round((row["logit"] - low) / span * (len(BLOCKS) - 1))] for row in rows
-    )
-    first, last = (f"{rows[end]['distance']:g}" for end in (0, -1))
-    return [
-        f"Logit of two equal tokens by distance, minimum {low:.2f}, maximum {high:.2f}:",
-        f"{first:>6} {blocks} {last}",
-    ]
+    lines = [written, f"Logit of two equal tokens by distance, minimum {low:.2f}, maximum {high:.2f}:"]
+    for head, rows in by_head.items():
+        few = [rows[round(place * (len(rows) - 1) / COLUMNS)] for place in range(COLUMNS + 1)]
+        few = few if len(rows) > COLUMNS else rows
+        first, last = (f"{few[end]['distance']:g}" for end in (0, -1))
+        name = "" if len(by_head) == 1 else f"  {head}"
+        lines.append(f"{first:>6} {''.join(_block(row['logit'], low, high) for row in few)} {last}{name}")
+    return lines
+
+
+def _block(logit: float | None, low: float, high: float) -> str:
+    """Character for a logit: its height between the lowest and the highest; a blank for a masked pair."""
+    if logit is None:
+        return " "
+    return BLOCKS[round((logit - low) / ((high - low) or 1.0) * (len(BLOCKS) - 1))]

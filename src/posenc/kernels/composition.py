@@ -108,12 +108,12 @@ def translation_of(parts: Sequence[Scheme], said: Translation | None) -> Transla
 
     The claim cannot be derived if two parts map the same vectors (the maps may not commute), if one part maps vectors
     that another part's bias may read, or if two parts make rows that are summed (their inner products have cross
-    terms). Raises ValueError for a statement that is missing or not needed.
+    terms). Raises ValueError for a statement that is missing, or that differs from the derived claim.
     """
     claimed = [part.claims.translation for part in parts]
     if "none" in claimed:
         follows = "none"
-    elif any(_interact(a.claims.sites, b.claims.sites) for a, b in itertools.permutations(parts, 2)):
+    elif any(_interact(a, b) for a, b in itertools.permutations(parts, 2)):
         follows = None
     else:
         follows = "expected" if "expected" in claimed else "exact"
@@ -123,15 +123,17 @@ def translation_of(parts: Sequence[Scheme], said: Translation | None) -> Transla
             "from their claims: they act on the same queries, values or rows. Pass translation='exact', 'expected' or "
             "'none', and let posenc.check measure it."
         )
-    if follows is not None and said is not None:
+    if follows is not None and said not in (None, follows):
         raise ValueError(f"the translation claim of these parts is derived, {follows!r}: leave `translation` out.")
     return follows or said or "none"
 
 
-def _interact(a: frozenset[Site], b: frozenset[Site]) -> bool:
-    """Return True if the sites of two parts affect each other, so that translation claims do not follow."""
-    turning = ({"q", "k"} <= a and (bool(b & {"bias"}) or {"q", "k"} <= b)) or "embed" in a & b
-    return turning or ({"v", "o"} <= a and (bool(b & {"value_bias"}) or {"v", "o"} <= b))
+def _interact(a: Scheme, b: Scheme) -> bool:
+    """Return True if two parts affect each other, so that translation claims do not follow."""
+    maps, other = a.claims.sites, b.claims.sites
+    reads_maps = "bias" in other and bool(b.bias_reads & {"q", "k"})
+    turning = ({"q", "k"} <= maps and (reads_maps or {"q", "k"} <= other)) or "embed" in maps & other
+    return turning or ({"v", "o"} <= maps and (bool(other & {"value_bias"}) or {"v", "o"} <= other))
 
 
 def refuse_unequal_widths(name: str, what: str, widths: Sequence[int | None]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from fractions import Fraction
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from posenc.positions import Positions
 from posenc.scheme import Scheme
+from posenc.scheme_text import Specification, build, find, parse, specifications
 
 UNIT = 2.0
 """Longest range that is taken for a domain of real coordinates, such as [0, 1] or [-1, 1].
@@ -20,12 +22,83 @@ tokens."""
 WIDTH = 64
 """Width of a head, for schemes that accept any."""
 
-REACH = {"dim": WIDTH, "head_dim": WIDTH, "heads": 1, "max_len": 64, "max_distance": 12}
-"""Constructor arguments with which ``example_scheme`` builds a scheme, if its class has them."""
+SIZES = {"dim": WIDTH, "head_dim": WIDTH, "heads": 4, "max_len": 64, "max_distance": 16, "npos_max": 64}
+"""Sizes for display, for constructor arguments without a default."""
+
+DISTANCES = 24
+"""Largest distance for display, if the scheme has no ``max_distance`` beyond it."""
+
+EQUAL = 1e-9
+"""Logits of heads that differ by at most this are drawn once."""
+
+
+def shown_call(kind: type[Scheme]) -> Specification:
+    """Return the call that is drawn for a scheme class: its ``shown``, or its defaults with sizes for display.
+
+    Args:
+        kind: the scheme's class.
+
+    Returns:
+        The class name and its arguments.
+    """
+    if kind.shown:
+        return with_sizes(parse(kind.shown))
+    call = with_sizes(Specification(kind.__name__), kind)
+    try:
+        make_shown(call, kind)
+    except ValueError:  # another option of the example does not allow these sizes
+        return Specification(kind.__name__, dict(kind.examples[0]))
+    return call
+
+
+def with_sizes(call: Specification, kind: type[Scheme] | None = None) -> Specification:
+    """Complete a call by sizes for display, for arguments that it does not give and that have no default.
+
+    Args:
+        call: a scheme and some of its arguments.
+        kind: the scheme's class, if it is none of the catalogue.
+
+    Returns:
+        The call with all arguments that the scheme needs.
+    """
+    kind = kind or find(call.scheme)
+    first = dict(kind.examples[0]) if kind.examples else {}
+    given = {name: _part_with_sizes(value) for name, value in call.options.items()}
+    for name, parameter in inspect.signature(kind).parameters.items():
+        if parameter.default is parameter.empty and name not in given and name in {**first, **SIZES}:
+            given[name] = {**first, **SIZES}[name]
+    return Specification(call.scheme, given)
+
+
+def _part_with_sizes(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)(map(_part_with_sizes, value))
+    if isinstance(value, dict) and "scheme" in value:
+        part = with_sizes(Specification(value["scheme"], value["options"]))
+        return {"scheme": part.scheme, "options": part.options}
+    return value
+
+
+def make_shown(call: Specification, kind: type[Scheme] | None = None) -> Scheme:
+    """Build the scheme of a call for display, in float64 and with seed 0.
+
+    Args:
+        call: the call, complete.
+        kind: the scheme's class, if it is none of the catalogue.
+
+    Returns:
+        The scheme.
+
+    Raises:
+        ValueError: the arguments do not fit the scheme.
+    """
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return (kind(**call.options) if kind is not None else build(call, {})).double()
 
 
 def example_scheme(kind: type[Scheme]) -> Scheme:
-    """Build a scheme for display: the first example of its class, enlarged if possible, in float64 with seed 0.
+    """Build the scheme that is drawn for a class, in float64 and with seed 0.
 
     Args:
         kind: the scheme's class.
@@ -33,28 +106,29 @@ def example_scheme(kind: type[Scheme]) -> Scheme:
     Returns:
         A scheme.
     """
-    first = dict(kind.examples[0])
-    wide = first | {name: value for name, value in REACH.items() if name in inspect.signature(kind).parameters}
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        try:
-            return kind(**wide).double()
-        except ValueError:  # another option of the example does not allow that width
-            return kind(**first).double()
+    return make_shown(shown_call(kind), None if kind.shown else kind)
 
 
-def logit_by_distance(scheme: Scheme, distances: int, *, head_dim: int | None = None) -> list[dict[str, Any]]:
+def heads_of(call: Specification) -> int:
+    """Return the number of heads that a call names, in its own arguments or in those of a part; 1 without one."""
+    return max(int(each.options.get("heads", 1)) for each in specifications(call))
+
+
+def logit_by_distance(
+    scheme: Scheme, distances: int, *, head_dim: int | None = None, heads: int = 1, head: int = 0
+) -> list[dict[str, Any]]:
     """Compute the logit ``s(d)`` of a query and an equal key at distance ``d``, for d = -distances .. distances.
 
     Query and key are the vector of ones divided by ``sqrt(head_dim)``, so that NoPE has ``s(d) = 1``. For a scheme that
     embeds they are its rows, divided by their norms. Keys stand along the first axis and the query in their middle. In
-    a domain such as [0, 1] the keys are spread over the domain, and distances are in its unit. If heads differ, the
-    logit is that of the first head.
+    a domain such as [0, 1] the keys are spread over the domain, and distances are in its unit.
 
     Args:
         scheme: the scheme.
         distances: largest distance, in steps between keys.
         head_dim: width of a head, for schemes that accept any; by default ``WIDTH``.
+        heads: number of heads, for schemes whose attribute ``heads`` does not give it.
+        head: the head, counted from 0.
 
     Returns:
         Rows ``{distance, logit}``; the logit of a masked pair is None.
@@ -62,25 +136,62 @@ def logit_by_distance(scheme: Scheme, distances: int, *, head_dim: int | None = 
     Raises:
         ValueError: the range of the scheme is too short.
     """
+    return _by_distance(scheme, distances, head_dim, heads)[head]
+
+
+def logits_by_head(scheme: Scheme, distances: int, *, heads: int = 1) -> dict[str, list[dict[str, Any]]]:
+    """Compute the logits of ``logit_by_distance`` for every head.
+
+    Args:
+        scheme: the scheme.
+        distances: largest distance, in steps between keys.
+        heads: number of heads, for schemes whose attribute ``heads`` does not give it.
+
+    Returns:
+        Name of the head, with its slope if the scheme has slopes, to its rows. One entry "every head" if all are equal.
+
+    Raises:
+        ValueError: the range of the scheme is too short.
+    """
+    rows = _by_distance(scheme, distances, None, heads)
+    values = torch.tensor([[torch.nan if row["logit"] is None else row["logit"] for row in each] for each in rows])
+    if float((values - values[:1]).nan_to_num().abs().max()) <= EQUAL:
+        return {"every head" if len(rows) > 1 else "logit": rows[0]}
+    slopes = getattr(scheme, "slopes", ())
+    slopes = slopes if isinstance(slopes, tuple) and len(slopes) == len(rows) else ()
+    endings = [f", slope {_fraction(slope)}" for slope in slopes] or [""] * len(rows)
+    return {f"head {number + 1}{ending}": each for number, (each, ending) in enumerate(zip(rows, endings, strict=True))}
+
+
+def _fraction(number: float) -> str:
+    """A number as a fraction of small whole numbers if it is one, such as 1/16."""
+    fraction = Fraction(number).limit_denominator(4096)
+    return str(fraction) if float(fraction) == number else f"{number:.3g}"
+
+
+def _by_distance(scheme: Scheme, distances: int, head_dim: int | None, heads: int) -> list[list[dict[str, Any]]]:
     count = 2 * distances + 1
     start, steps = _spread(scheme, count, scheme.claims.axes or 1)
     coords = (start + steps * distances).repeat(count, 1)  # the other axes in the middle
     coords[:, 0] = start[0] + steps[0] * torch.arange(count, dtype=torch.float64)
     step = float(steps[0])
-    logits = _logits(scheme, Positions(coords), distances, head_dim)
-    return [
-        {"distance": (key - distances) * step if step != 1 else key - distances, "logit": logits[key]}
-        for key in range(count)
-    ]
+    logits = _logits(scheme, Positions(coords), distances, head_dim, heads)
+    places = [(key - distances) * step if step != 1 else key - distances for key in range(count)]
+    return [[{"distance": place, "logit": logit} for place, logit in zip(places, each, strict=True)] for each in logits]
 
 
-def logit_on_plane(scheme: Scheme, distances: int, *, head_dim: int | None = None) -> list[list[float | None]]:
+def logit_on_plane(
+    scheme: Scheme, distances: int, *, head_dim: int | None = None, heads: int = 1
+) -> list[list[float | None]]:
     """Compute the logits of a query and equal keys on a square of the first two axes around the query.
+
+    If heads differ, the logits are those of the first head.
 
     Args:
         scheme: the scheme.
         distances: largest distance along each axis, in steps between keys.
         head_dim: width of a head, for schemes that accept any; by default ``WIDTH``.
+        heads: number of heads, for schemes whose attribute ``heads`` does not give it.
 
     Returns:
         Logits as a list of ``2 distances + 1`` rows along the first axis; the logit of a masked pair is None.
@@ -89,7 +200,7 @@ def logit_on_plane(scheme: Scheme, distances: int, *, head_dim: int | None = Non
         ValueError: a scheme of one axis, or one whose range is too short.
     """
     count = 2 * distances + 1
-    logits = _logits(scheme, plane_positions(scheme, distances), distances * (count + 1), head_dim)
+    logits = _logits(scheme, plane_positions(scheme, distances), distances * (count + 1), head_dim, heads)[0]
     return [logits[row * count : (row + 1) * count] for row in range(count)]
 
 
@@ -132,27 +243,34 @@ def _counts(low: float, high: float) -> bool:
     return high - low > UNIT and float(low).is_integer() and float(high).is_integer()
 
 
-def reachable_distance(scheme: Scheme, distances: int) -> int:
+def reachable_distance(scheme: Scheme, distances: int | None = None) -> int:
     """Return the largest distance that ``logit_by_distance`` can use for a scheme, at most ``distances``.
 
     Args:
         scheme: the scheme.
-        distances: upper bound.
+        distances: upper bound; by default ``DISTANCES``, or the scheme's ``max_distance`` if that is larger.
 
     Returns:
         The distance in steps between keys.
     """
+    if distances is None:
+        own = getattr(scheme, "max_distance", 0)
+        distances = max(DISTANCES, own if isinstance(own, int) else 0)
     ends = [each for each in scheme.claims.limits() if each is not None and _counts(*each)]
     return int(min([distances, *((high - low) // 2 for low, high in ends)]))
 
 
-def _logits(scheme: Scheme, everywhere: Positions, query: int, head_dim: int | None) -> list[float | None]:
+def _logits(
+    scheme: Scheme, everywhere: Positions, query: int, head_dim: int | None, heads: int
+) -> list[list[float | None]]:
+    """Logits of a query and all keys, one list per head."""
+    heads = max(heads, getattr(scheme, "heads", 1))
     if not scheme.claims.sites - {"mix", "v", "o", "value_bias"}:
-        return [1.0] * everywhere.count  # these sites do not change logits
+        return [[1.0] * everywhere.count]  # these sites do not change logits
     middle = slice(query, query + 1)
     with torch.no_grad():
         where_q, where_k = scheme.prepare(everywhere[middle]), scheme.prepare(everywhere)
-        q, k = _equal(scheme, where_k, middle, everywhere.count, head_dim)
+        q, k = _equal(scheme, where_k, middle, everywhere.count, head_dim, heads)
         q, k = scheme.transform(q, where_q, "q"), scheme.transform(k, where_k, "k")
         pair = scheme.relate(where_q, where_k)
         mask = scheme.mask(pair)
@@ -160,18 +278,22 @@ def _logits(scheme: Scheme, everywhere: Positions, query: int, head_dim: int | N
         x = torch.ones(1, everywhere.count, getattr(scheme, "dim", 1), dtype=torch.float64)
         gates = scheme.keep(x, where_k) if "bias" in scheme.claims.sites else None
         bias = scheme.bias(q, k, gates, pair, mask)
-        logits = logits if bias is None else logits + bias
-        logits = logits[0, 0, 0]
-        visible = torch.ones_like(logits, dtype=torch.bool) if mask is None else mask.expand(1, 1, 1, -1)[0, 0, 0]
-    return [float(value) if bool(here) else None for value, here in zip(logits, visible, strict=True)]
+        logits = (logits if bias is None else logits + bias)[0, :, 0]
+        visible = torch.ones_like(logits, dtype=torch.bool) if mask is None else mask.expand(1, heads, 1, -1)[0, :, 0]
+    return [
+        [float(value) if bool(here) else None for value, here in zip(*each, strict=True)]
+        for each in zip(logits, visible, strict=True)
+    ]
 
 
-def _equal(scheme: Scheme, where: Any, middle: slice, count: int, head_dim: int | None) -> tuple[Tensor, Tensor]:
+def _equal(
+    scheme: Scheme, where: Any, middle: slice, count: int, head_dim: int | None, heads: int
+) -> tuple[Tensor, Tensor]:
     """Return one query and all keys: equal vectors, or normalized embedding rows."""
     if "embed" in scheme.claims.sites:
         rows = scheme.embed(where)
-        rows = rows / rows.norm(dim=-1, keepdim=True).clamp(min=1e-12)
-        return rows[None, None, middle], rows[None, None]
-    width, heads = scheme.head_width or head_dim or WIDTH, getattr(scheme, "heads", 1)
+        rows = (rows / rows.norm(dim=-1, keepdim=True).clamp(min=1e-12)).expand(1, heads, -1, -1)
+        return rows[:, :, middle], rows
+    width = scheme.head_width or head_dim or WIDTH
     k = torch.full((1, heads, count, width), width**-0.5, dtype=torch.float64)
     return k[:, :, middle], k

@@ -28,6 +28,7 @@ from torch.nn import functional
 
 from posenc.attention import attend, attention_weights
 from posenc.kernels.linear import feed_forward, linear
+from posenc.models.embedding_scale import embedding_scale, initial_rows
 from posenc.models.sites import refuse_width, without_repetition
 from posenc.positions import Positions
 from posenc.scheme import Pair, Scheme, Where
@@ -133,6 +134,12 @@ class Blocks(nn.Module):
         prepared = [scheme.prepare(pos) for scheme in schemes]
         return schemes, prepared, [scheme.relate(w, w) for scheme, w in zip(schemes, prepared, strict=True)]
 
+    def _embedding_scale(self, y: Tensor, pos: Positions) -> float | None:
+        """Ratio of the rows that the first block adds to the token embeddings ``y``; None if it adds none."""
+        schemes: list[Any] = list(self.schemes)
+        rows = initial_rows(schemes[self.scheme_of[0]], pos)
+        return None if rows is None else embedding_scale(rows, y)
+
     def _embedded(self, y: Tensor, layer: int, scheme: Scheme, where: Where) -> Tensor:
         if "embed" in scheme.claims.sites and (layer == 0 or self.config.placement == "every_block"):
             y = y + scheme.embed(where).to(y.dtype)
@@ -172,6 +179,19 @@ class Encoder(Blocks):
                 return self.head(self.norm(block.read(y, scheme, pos, where, read)))
             y = block(y, scheme, where, pair)
         return self.head(self.norm(y[torch.arange(len(y), device=y.device), read]))
+
+    @torch.no_grad()
+    def embedding_scale(self, x: Float[Tensor, "B N channels"], pos: Positions) -> float | None:
+        """Measure the size of the embedding rows beside that of the tokens, where the first block adds them.
+
+        Args:
+            x: tokens ``(B, N, channels)``.
+            pos: positions of the N tokens.
+
+        Returns:
+            Root mean square of the rows over that of the tokens; None if no rows are added.
+        """
+        return self._embedding_scale(self.tokens(x), pos)
 
     def attention_maps(self, x: Float[Tensor, "B N channels"], pos: Positions) -> Float[Tensor, "layers B H N N"]:
         """Compute the attention maps ``softmax(q k^T / sqrt(D) + bias)`` of every layer, in the model's present mode.

@@ -31,6 +31,7 @@ from posenc.attention import attend
 from posenc.kernels.attention_mask import AttentionMask, document_starts
 from posenc.kernels.linear import feed_forward, linear
 from posenc.models.cache import LayerCache
+from posenc.models.embedding_scale import embedding_scale, initial_rows
 from posenc.models.sites import PreparedScheme, refuse_width, without_repetition
 from posenc.positions import Positions, readable, sequence
 from posenc.scheme import Scheme
@@ -185,6 +186,21 @@ class LanguageModel(nn.Module):
                 z = z + place.scheme.embed(place.queries).to(z.dtype)
             z = block(z, place, attn_mask, None if held is None else held[layer])
         return linear(self.norm(z), self.head.weight)
+
+    @torch.no_grad()
+    def embedding_scale(self, tokens: Int[Tensor, "B N"], pos: Positions | None = None) -> float | None:
+        """Measure the size of the embedding rows beside that of the tokens, where the first block adds them.
+
+        Args:
+            tokens: token ids ``(B, N)``.
+            pos: positions of the tokens; None for consecutive ones.
+
+        Returns:
+            Root mean square of the rows over that of the tokens; None if no rows are added.
+        """
+        pos = sequence(tokens.shape[-1], device=tokens.device) if pos is None else pos
+        rows = initial_rows(self.unique_schemes[self.scheme_of[0]], pos)
+        return None if rows is None else embedding_scale(rows, self.tokens(tokens) * math.sqrt(self.config.dim))
 
     @property
     def unique_schemes(self) -> list[Any]:

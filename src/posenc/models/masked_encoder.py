@@ -83,6 +83,22 @@ class MaskedEncoder(Blocks):
             y = block(y, scheme, where, pair)
         return self.head(self.norm(y.gather(1, hidden[..., None].expand(-1, -1, y.shape[-1]))))
 
+    @torch.no_grad()
+    def embedding_scale(
+        self, values: Float[Tensor, "B N F"], pos: Positions, hidden: Int[Tensor, "B M"]
+    ) -> float | None:
+        """Measure the size of the embedding rows beside that of the tokens, where the first block adds them.
+
+        Args:
+            values: values of all tokens, ``(B, N, F)``.
+            pos: positions of the N tokens.
+            hidden: indices of the hidden tokens, ``(B, M)``.
+
+        Returns:
+            Root mean square of the rows over that of the tokens; None if no rows are added.
+        """
+        return self._embedding_scale(self._masked_tokens(values, hidden), pos)
+
     def _masked_tokens(self, values: Tensor, hidden: Tensor) -> Tensor:
         """Return token embeddings ``(B, N, dim)`` in which the hidden tokens are replaced."""
         is_hidden = torch.zeros(values.shape[:2], dtype=torch.bool, device=values.device).scatter(1, hidden, True)

@@ -23,6 +23,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from posenc.models.embedding_scale import embedding_scale, initial_rows
 from posenc.models.sites import PreparedScheme, refuse_width, without_repetition
 from posenc.models.vision_block import Block, BlockConfig
 from posenc.models.vision_stage import SIGMA
@@ -134,6 +135,23 @@ class PointClassifier(nn.Module):
             z = block(z, at[self.scheme_of[layer]], (1, z.shape[1]))
         z = z[:, before:]
         return self.head(self.norm(torch.cat([z.mean(1), z.amax(1)], -1)))
+
+    @torch.no_grad()
+    def embedding_scale(self, x: Float[Tensor, "B N channels"], pos: Positions) -> float | None:
+        """Measure the size of the embedding rows beside that of the points' tokens.
+
+        Args:
+            x: features ``(B, N, channels)``.
+            pos: coordinates ``(B, N, P)``, or ``(N, P)``.
+
+        Returns:
+            Root mean square of the rows over that of the tokens; None if no rows are added.
+        """
+        schemes: list[Any] = list(self.schemes)
+        rows = initial_rows(schemes[self.scheme_of[0]], pos)
+        if rows is None or self.rows is None:
+            return None
+        return embedding_scale(self.rows(rows.to(self.rows.weight.dtype)), self.tokens(x))
 
 
 def _with_registers(registers: int, pos: Positions) -> Positions:

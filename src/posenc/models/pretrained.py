@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import torch
@@ -163,7 +164,9 @@ def _place_rows(
         table, original = given.pop(f"stages.{stage}.rows", None), source.pop(f"stages.{stage}.rows", "")
         if table is None:
             continue
-        candidates = (f"stages.{stage}.table.table", f"stages.{stage}.schemes.0.table")
+        first: Any = model.stages[stage]
+        embeds = "embed" in first.schemes[0].claims.sites  # the table of a bias holds no rows for positions
+        candidates = (f"stages.{stage}.table.table", *([f"stages.{stage}.schemes.0.table"] if embeds else []))
         name = next((name for name in candidates if name in own), None)
         if name is None:
             left[original] = "this model has no learned table there: its positions are its scheme's"

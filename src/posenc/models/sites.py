@@ -17,7 +17,7 @@ from torch import Tensor
 
 from posenc.positions import Positions
 from posenc.scheme import Pair, Scheme, Where
-from posenc.scheme_text import Specification, build, find
+from posenc.scheme_text import Specification, build
 from posenc.schemes.nope import NoPE
 
 View = Literal["grid", "unit", "line", "counted", "pixels"]
@@ -95,7 +95,7 @@ def at_sites(
     Returns:
         A function from the number of a layer to its scheme.
     """
-    kind, made, nothing = find(specification.scheme), {}, NoPE()
+    made, nothing = {}, NoPE()
 
     def schemes(layer: int) -> Scheme:
         site = sites[layer]
@@ -105,7 +105,7 @@ def at_sites(
             return nothing
         if before is not None and not before.claims.per_layer:
             return before
-        made[site.stage] = build(specification, site.known(kind))
+        made[site.stage] = build(specification, site.known)
         return made[site.stage]
 
     return schemes

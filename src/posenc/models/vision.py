@@ -197,6 +197,18 @@ class VisionTransformer(nn.Module):
         stages = self._stages[: range(len(self.stages))[stage] + 1]
         return stages[-1].attention_maps(_before_last(stages, x), x.shape[3])
 
+    def embedding_scale(self, x: Float[Tensor, "B channels height width"]) -> float | None:
+        """Measure the size of the embedding rows beside that of the patches, in the first stage.
+
+        Args:
+            x: images ``(B, channels, height, width)``.
+
+        Returns:
+            Root mean square of the rows over that of the tokens; None if no rows are added.
+        """
+        self._refuse(x)
+        return self._stages[0].embedding_scale(x, x.shape[3])
+
     def resized(self, image: tuple[int, int]) -> VisionTransformer:
         """Copy the model for images of another size, with its position tables interpolated.
 

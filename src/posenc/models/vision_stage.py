@@ -8,6 +8,7 @@ The class token, the layer norm, the table and the rows are optional.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from itertools import pairwise
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -17,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from posenc.models.embedding_scale import embedding_scale, initial_rows
 from posenc.models.sites import Keys, PreparedScheme, Site, View, patch_positions, refuse_width, without_repetition
 from posenc.models.vision_block import Block, BlockConfig
 from posenc.positions import Positions
@@ -191,6 +193,30 @@ class Stage(nn.Module):
         maps: list[Tensor] = []
         self._through(image, pixels, lambda block, *given: maps.append(block.weights(*given)))
         return torch.stack(maps)
+
+    @torch.no_grad()
+    def embedding_scale(self, image: Float[Tensor, "B C h w"], pixels: int) -> float | None:
+        """Measure the size of the table and of the scheme's rows beside that of the patches to which they are added.
+
+        Args:
+            image: the stage's input ``(B, channels, h, w)``.
+            pixels: width of the model's image in pixels.
+
+        Returns:
+            Root mean square of the rows over that of the tokens; None if no rows are added.
+        """
+        shape, z = self.grid(image), self._tokens(image)
+        parts: list[Tensor] = []
+        if self.table is not None:
+            table = initial_rows(self.table, self.positions(self.table, shape, pixels, z.device))
+            parts += [] if table is None else [table]
+        scheme, key = self._schemes[self.scheme_of[0]], str(self.scheme_of[0])
+        rows = initial_rows(scheme, self.positions(scheme, shape, pixels, z.device))
+        if rows is not None:
+            parts.append(self.projections[key](rows.to(z.dtype)) if key in self.projections else rows)
+        if not parts:
+            return None
+        return embedding_scale(reduce(torch.add, parts)[..., self.before :, :], z[:, self.before :])
 
     def grid(self, image: Tensor) -> tuple[int, int]:
         """Return the number of patches of an image along its height and its width."""

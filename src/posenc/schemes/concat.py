@@ -60,6 +60,7 @@ class Concat(Scheme):
   author={Vaswani, Ashish and Shazeer, Noam and Parmar, Niki and Uszkoreit, Jakob and Jones, Llion and Gomez, Aidan N
           and Kaiser, Lukasz and Polosukhin, Illia},
   booktitle={NeurIPS}, year={2017}, note={arXiv:1706.03762}}"""
+    shown = "Concat([Sinusoid(32), Sinusoid(32, base=100.0)])"
     examples = (
         FreshArguments({"parts": lambda: [Sinusoid(8), Sinusoid(4, base=30.0), Sinusoid(2, base=7.0)]}),
         FreshArguments({"parts": lambda: [Sinusoid(8), Random(4, 24)]}),

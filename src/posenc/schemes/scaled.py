@@ -56,6 +56,7 @@ class Scaled(Scheme):
   author={Vaswani, Ashish and Shazeer, Noam and Parmar, Niki and Uszkoreit, Jakob and Jones, Llion and Gomez, Aidan N
           and Kaiser, Lukasz and Polosukhin, Illia},
   booktitle={NeurIPS}, year={2017}, note={arXiv:1706.03762}}"""
+    shown = "Scaled(ALiBi(4), 0.5)"
     examples = (
         FreshArguments({"scheme": lambda: Sinusoid(12), "factor": lambda: 0.02}),
         FreshArguments({"scheme": lambda: Sinusoid(12), "factor": lambda: -3.0}),

@@ -5,7 +5,7 @@
 
 The claims follow from those of the parts, except ``translation`` in three cases, where the caller states it:
 - Two parts map q and k, or v and o: together they are relative only if the maps commute.
-- A part maps q and k, and another has a bias, which may read the mapped queries (Shaw's does, ALiBi's does not).
+- A part maps q and k, and another has a bias that reads the mapped queries (Shaw's does, ALiBi's does not).
 - Two parts embed: their sum has inner products across the parts.
 
 Source: Heo et al. 2024, arXiv 2403.13298, whose "RoPE + APE" is the first example.
@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any, Literal
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor, add, logical_and, nn, stack, zeros
 from typing_extensions import override
 
 from posenc.kernels import composition
@@ -37,16 +36,16 @@ class Sum(Scheme):
     Args:
         parts: Schemes that read the same positions.
         translation: Translation claim of the sum: "exact", "expected" or "none". Only where it does not follow from the
-            parts (see the module); None otherwise.
+            parts (see the module); None, the default, to derive it.
 
     Raises:
         ValueError: If there is no part, the parts differ in axes or widths or have no position in common, or
-            ``translation`` is missing or superfluous.
+            ``translation`` is missing or differs from the claim that follows from the parts.
 
     Example:
         >>> import torch
         >>> from posenc import ALiBi, RoPE, Sum, attention, sequence
-        >>> scheme = Sum([RoPE(12), ALiBi(4)], translation="exact")
+        >>> scheme = Sum([RoPE(12), ALiBi(4)])
         >>> q, k, v = torch.randn(3, 1, 4, 6, 12).unbind()  # each (B, H, N, D)
         >>> attention(q, k, v, scheme=scheme, q_pos=sequence(6)).shape
         torch.Size([1, 4, 6, 12])
@@ -56,6 +55,7 @@ class Sum(Scheme):
     """
 
     cite = mixed_rope.MixedRoPE.cite
+    shown = "Sum([RoPE(64), ALiBi(4)])"
     examples = (
         FreshArguments({"parts": lambda: [learned.Learned(12, 24), rope.RoPE(12)]}),
         FreshArguments({"parts": lambda: [causal_nope.CausalNoPE(0.5), rope.RoPE(12)]}),
@@ -112,7 +112,7 @@ class Sum(Scheme):
     @override
     def embed(self, where: Any) -> Tensor:
         rows = [part.embed(w) for part, w in self._at("embed", where)]
-        return reduce(torch.add, rows) if rows else super().embed(where)
+        return reduce(add, rows) if rows else super().embed(where)
 
     @override
     def transform(self, x: Tensor, where: Any, site: Literal["q", "k", "v", "o"]) -> Tensor:
@@ -131,15 +131,15 @@ class Sum(Scheme):
 
     @override
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Any, attn_mask: Tensor | None) -> Tensor | None:
-        return combined_effect(torch.add, [part.bias(q, k, kept, p, attn_mask) for part, p in self._at("bias", pair)])
+        return combined_effect(add, [part.bias(q, k, kept, p, attn_mask) for part, p in self._at("bias", pair)])
 
     @override
     def value_bias(self, weights: Tensor, pair: Any) -> Tensor | None:
-        return combined_effect(torch.add, [part.value_bias(weights, p) for part, p in self._at("value_bias", pair)])
+        return combined_effect(add, [part.value_bias(weights, p) for part, p in self._at("value_bias", pair)])
 
     @override
     def mask(self, pair: Any) -> Tensor | None:
-        return combined_effect(torch.logical_and, [part.mask(p) for part, p in self._at("mask", pair)])
+        return combined_effect(logical_and, [part.mask(p) for part, p in self._at("mask", pair)])
 
     @override
     def mix(self, x: Tensor, where: Any) -> Tensor:
@@ -155,7 +155,7 @@ class Sum(Scheme):
 
     @override
     def define_rows(self, p: Tensor) -> Tensor:
-        return sum((part.define_rows(p) for part, _ in self._at("embed", self.parts)), torch.zeros(()))
+        return sum((part.define_rows(p) for part, _ in self._at("embed", self.parts)), zeros(()))
 
     @override
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: Head) -> Tensor:
@@ -163,11 +163,11 @@ class Sum(Scheme):
 
     @override
     def define_bias(self, at: At) -> Tensor:
-        return sum((part.define_bias(at) for part, _ in self._at("bias", self.parts)), torch.zeros(()))
+        return sum((part.define_bias(at) for part, _ in self._at("bias", self.parts)), zeros(()))
 
     @override
     def define_value_bias(self, at: At) -> Tensor:
-        return sum((part.define_value_bias(at) for part, _ in self._at("value_bias", self.parts)), torch.zeros(()))
+        return sum((part.define_value_bias(at) for part, _ in self._at("value_bias", self.parts)), zeros(()))
 
     @override
     def define_mask(self, at: At) -> bool:
@@ -176,5 +176,5 @@ class Sum(Scheme):
     @override
     def define_mix(self, x: Tensor, pos: Positions, n: int) -> Tensor:
         for part, _ in self._at("mix", self.parts):
-            x = torch.stack([part.define_mix(x, pos, m) for m in range(len(x))])
+            x = stack([part.define_mix(x, pos, m) for m in range(len(x))])
         return x[n]

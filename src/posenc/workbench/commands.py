@@ -22,6 +22,7 @@ from posenc.workbench.report.live_page import LivePage
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
+from posenc.workbench.studies.shared.planning import with_present_labels
 from posenc.workbench.studies.shared.study import Study
 from posenc.workbench.study_result import ResultTable, StudyResult
 from posenc.workbench.training.distributed import ProcessGroup
@@ -76,10 +77,11 @@ def run(
     Example:
         >>> import tempfile
         >>> from posenc.workbench import run
-        >>> run("latin-squares", schemes=["no-such-scheme"], out=tempfile.mkdtemp())
-        Traceback (most recent call last):
-            ...
-        ValueError: there is no encoding 'no-such-scheme'. posenc list shows all.
+        >>> try:
+        ...     run("latin-squares", schemes=["shaww"], out=tempfile.mkdtemp())
+        ... except ValueError as error:
+        ...     print(str(error).partition(" The variants")[0])
+        there is no variant 'shaww'. Did you mean Shaw?
     """
 
     def confirm(estimate: CostEstimate) -> bool:
@@ -287,6 +289,7 @@ def execute_request(
         The result; None if it was not confirmed.
     """
     team = team or ProcessGroup()
+    request = with_present_labels(study, request)
     specs = study.plan(request, store)
     todo = [spec for spec in specs if not store.finished(spec.identity)]
     alone = request.device != "cpu" or team.size > 1  # One run after the other.
@@ -376,6 +379,7 @@ def report_request(study: Study, request: Request, store: Store) -> StudyResult:
     Raises:
         ValueError: The store has no run of the request; the message names the command that makes them.
     """
+    request = with_present_labels(study, request)
     specs = _shown(study.stored(request, store), request, store)
     status = measure(study, request, store, specs)
     verdict, path = study.verdict(request, store, specs), study.page(request, store, specs, {})

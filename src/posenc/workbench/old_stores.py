@@ -17,6 +17,7 @@ import msgspec
 from posenc.workbench.identity import canonical
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.training.checkpoint import write_whole
+from posenc.workbench.variant_labels import first_label
 
 FORMAT = 1
 OLD_DIGITS = 16
@@ -81,7 +82,8 @@ def old_key(spec: RunSpec) -> str | None:
     entry = next((old for old, procedure in PROCEDURES.items() if procedure == spec.procedure), None)
     if entry is None or spec.version != 1 or spec.parents:
         return None
-    label = spec.variant if spec.condition == "main" else f"{spec.variant}, {spec.condition}"
+    first = first_label(spec.study, spec.variant)
+    label = first if spec.condition == "main" else f"{first}, {spec.condition}"
     decides = [spec.study, label, spec.seed, entry, canonical(spec.settings, "settings")]
     return hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()[:OLD_DIGITS]
 

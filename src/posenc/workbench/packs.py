@@ -25,6 +25,7 @@ from posenc.workbench.runs import Row, RunResult, RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.stored import LABELS, WEIGHTS, Labels, Stored, StoreError
 from posenc.workbench.training.checkpoint import write_whole
+from posenc.workbench.variant_labels import relabeled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -316,12 +317,12 @@ def _merge(store: Store, runs: Iterable[tuple[Any, Sequence[Mapping[str, Any]]]]
             points = [{n: v for n, v in row.items() if n not in (*LABELS, "unit")} for row in run.curves]
             weights = run.weights if run.has_weights else {}
             result = RunResult(metrics=run.metrics, curves=points, arrays=run.arrays, weights=weights)
-            store.add(run.spec, result, run.timing, run.provenance, left_out=run.left_out, replaces=equal)
+            store.add(relabeled(run.spec), result, run.timing, run.provenance, left_out=run.left_out, replaces=equal)
         same += equal is not None
         new += not copies
         if copies and equal is None:
             different.append(f"{run.spec.study}, {run.spec.variant}, seed {run.spec.seed}")
-        store.note_labels(run.spec.labeled(each) for each in labels)
+        store.note_labels(relabeled(run.spec.labeled(each)) for each in labels)
     return MergeCounts(new, same, tuple(different))
 
 

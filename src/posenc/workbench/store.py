@@ -36,6 +36,7 @@ from posenc.workbench.old_stores import identities_of, old_key, old_keys, read_a
 from posenc.workbench.runs import Row, RunResult, RunSpec
 from posenc.workbench.stored import ARRAYS, WEIGHTS, Labels, Record, Stored, StoreError
 from posenc.workbench.training.checkpoint import sync_folder, write_whole
+from posenc.workbench.variant_labels import current_label, relabeled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -295,6 +296,7 @@ class Store:
         for line in path.read_bytes().splitlines() if path.exists() else ():
             with suppress(msgspec.DecodeError):
                 labels = Row(msgspec.json.decode(line, type=Labels))
+                labels["scheme"] = current_label(labels["study"], labels["scheme"])
                 every += [] if labels in every else [labels]
         return every
 
@@ -565,6 +567,8 @@ class Store:
         record = self._read(name)
         if record is not None and not record.spec.procedure:
             record.spec = upgraded(record.spec, self._identities)
+        if record is not None:
+            record.spec = relabeled(record.spec)
         return record
 
     def _read(self, name: str) -> Record | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from posenc.measure.distance_decay import shown_call
 from posenc.schemes.grid_rotate import GridRotate
 from posenc.schemes.rope import RoPE
 from posenc.workbench.report import papers, scheme_page
@@ -86,7 +87,7 @@ def test_profiles_are_1_at_the_core() -> None:
     ],
 )
 def test_the_page_of_a_scheme_has_its_maps(kind, shown, missing, tmp_path: Path) -> None:
-    text = scheme_page.write_scheme_page(tmp_path / "page.html", kind).read_text(encoding="utf-8")
+    text = scheme_page.write_scheme_page(tmp_path / "page.html", shown_call(kind)).read_text(encoding="utf-8")
     anchors = re.findall(r'id="([^"]+)"', text)
     assert set(shown) <= set(anchors)
     assert not set(missing) & set(anchors)

@@ -79,7 +79,7 @@ def numbers(block, label):
 
 def test_rows_differ_in_what_they_say_and_nothing_else():
     plain, tables = numbers("vit", "nope"), 64 * 49
-    assert numbers("vit", "learned") == plain + tables
+    assert numbers("vit", "learned-0.02") == plain + tables
     assert all(numbers("vit", label) == plain for label in ("sinusoid", "gridpe", "rope-axial", "grid-merge"))
     assert numbers("vit", "grid-deep") > plain
     assert numbers("vit", "learned-literal") == numbers("vit", "nope-literal") + 64 * 50  # the class token's row too
@@ -101,7 +101,7 @@ def test_the_twelve_rows_of_the_paper_are_there():
         "cpvt",
         "pvt-abs",
     ]
-    assert set(variants.AS_PUBLISHED) >= {"learned", "nope", "sinusoid", "rope-axial", "rope-mixed", "gridpe"}
+    assert set(variants.AS_PUBLISHED) >= {"learned-0.02", "nope", "sinusoid", "rope-axial", "rope-mixed", "gridpe"}
     assert all(
         name in variants.VIT
         for name in (*variants.AS_PUBLISHED, *variants.AS_RELEASED, *variants.BY_HEADS, *variants.SIZE_VARIANTS)
@@ -110,19 +110,19 @@ def test_the_twelve_rows_of_the_paper_are_there():
 
 
 def test_a_simplex_has_a_rotation_a_head_and_spans_the_grid():
-    for label, heads in (("gridpe", 2), *((f"gridpe, {n} heads", n) for n in variants.HEAD_COUNTS)):
+    for label, heads in (("gridpe", 2), *((f"gridpe-{n}-heads", n) for n in variants.HEAD_COUNTS)):
         scheme = variants.variant("vit", label, SMALL, "quick").model().stages[0].schemes[0]
         assert scheme.waves.shape[0] == heads
     longest = 2 * np.pi / float(scheme.waves.norm(dim=-1).min())
     assert longest == pytest.approx(4.0)  # eight heads have one scale each
-    four = variants.variant("vit", "gridpe, 4 heads", SMALL, "quick").model().stages[0].schemes[0]
+    four = variants.variant("vit", "gridpe-4-heads", SMALL, "quick").model().stages[0].schemes[0]
     assert 2 * np.pi / float(four.waves.norm(dim=-1).min()) == pytest.approx(7.0)
 
 
 def test_photographs_have_coarser_patches():
     photographs = msgspec.structs.replace(SMALL, shape=(3, 128, 128), classes=100)
     vit = variants.variant(
-        "vit", "learned", photographs, "quick", presets.PRESETS["standard"].recipes[conditions.PHOTOGRAPHS].patch
+        "vit", "learned-0.02", photographs, "quick", presets.PRESETS["standard"].recipes[conditions.PHOTOGRAPHS].patch
     )
     pvt = variants.variant(
         "pvt", "cpvt", photographs, "micro", presets.PRESETS["standard"].recipes[conditions.PVT_PHOTOGRAPHS].patch
@@ -134,9 +134,14 @@ def test_photographs_have_coarser_patches():
 @pytest.mark.parametrize(
     ("block", "label", "pictures", "sentence"),
     [
-        ("vit", "grid-rotat", SMALL, "Did you mean grid-rotate.* A scheme is also possible, such as GridPE"),
-        ("vit", "cpvt", SMALL, "'cpvt'.* The variants are learned, nope"),
-        ("vit", "learned", msgspec.structs.replace(SMALL, shape=(1, 30, 30)), "do not divide the 30 x 30 .* 32 x 32"),
+        ("vit", "grid-rotat", SMALL, "Did you mean .*grid-rotate.* the encodings are ALiBi"),
+        ("vit", "cpvt", SMALL, "'cpvt'.* The variants are learned-0.02, nope"),
+        (
+            "vit",
+            "learned-0.02",
+            msgspec.structs.replace(SMALL, shape=(1, 30, 30)),
+            "do not divide the 30 x 30 .* 32 x 32",
+        ),
         ("pvt", "pvt-o", SMALL, "Resize or pad images to 32 x 32"),
         ("vit", "SCPE", SMALL, "SCPE makes rows of width 3 and the model adds them to tokens of width 64"),
         ("vit", "GridPE(extent=1000.0)", SMALL, "GridPE has 5 groups of 6 channels"),
@@ -153,18 +158,18 @@ def test_what_does_not_fit_is_said_in_a_sentence(block, label, pictures, sentenc
 def test_quick_is_the_rows_that_it_names():
     request, quick = studies.Request(preset="quick"), presets.PRESETS["quick"]
     needed, grids = planning.needed(STUDY, request), [f"grid-{name}" for name in variants.GRID_FORMS]
-    assert needed["main"] == ["learned", "nope", "sinusoid", "rope-axial", "gridpe", *grids]
+    assert needed["main"] == ["learned-0.02", "nope", "sinusoid", "rope-axial", "gridpe", *grids]
     assert set(needed[conditions.PVT]) >= {"pvt-o", "cpvt", "gridpe"}
     assert list(quick.seeds) == [0, 1, 2]
 
 
 def test_from_plan_to_page_and_on_after_a_stop(tmp_path, fashion, small):
     store = Store(tmp_path / "runs")
-    request = studies.Request(preset="quick", schemes=["learned", "cpvt", "gridpe"], data=fashion)
+    request = studies.Request(preset="quick", schemes=["learned-0.02", "cpvt", "gridpe"], data=fashion)
     specs = STUDY.plan(request, store)
     # each row where there is one of that name
     assert [(u.condition, u.variant) for u in specs] == [
-        ("main", "learned"), ("main", "gridpe"), ("pvt", "learned"), ("pvt", "cpvt"), ("pvt", "gridpe"),
+        ("main", "learned-0.02"), ("main", "gridpe"), ("pvt", "learned-0.02"), ("pvt", "cpvt"), ("pvt", "gridpe"),
     ]  # fmt: skip
     runner.run(specs[:2], store, runner.InProcess(), emit=lambda event: None)
     before = {spec.identity: store.read(spec.identity) for spec in specs[:2]}
@@ -246,7 +251,7 @@ def test_other_sizes_are_asked_of_trained_models_once_and_for_the_panel_that_sho
 
 def test_at_its_own_size_a_model_says_what_it_said(tmp_path, fashion, small):
     store = Store(tmp_path / "runs")
-    request = studies.Request(preset="quick", panels=["accuracy"], schemes=["learned"], data=fashion)
+    request = studies.Request(preset="quick", panels=["accuracy"], schemes=["learned-0.02"], data=fashion)
     trained = run(request, store)
     (spec,) = image_sizes.size_measurements(trained, store, {"x1.00": 1.0, "x9.00": 9.0}, images=None)
     report = runner.run([spec], store, runner.InProcess(), emit=lambda event: None)
@@ -343,7 +348,7 @@ def test_photographs_stand_beside_in_the_standard_preset(tmp_path, small):
     [
         (studies.Request(preset="paper"), "ImageNet-100 as a folder of class folders, which may not be redistributed"),
         (studies.Request(preset="quick", panels=["accuracys"]), "Did you mean accuracy"),
-        (studies.Request(preset="quick", schemes=["lerned"]), "Did you mean learned"),
+        (studies.Request(preset="quick", schemes=["lerned"]), "Did you mean .*learned-0.02"),
     ],
 )
 def test_what_cannot_be_planned_is_said_in_a_sentence(tmp_path, fashion, request_, sentence):

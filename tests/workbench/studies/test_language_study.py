@@ -62,7 +62,7 @@ def test_from_a_users_text_to_a_page(tmp_path: Path, own_text: Path, small: pres
     all_variants = studies.Request(preset="quick", source=own_text, seeds=[0, 1])
     planned = {spec.variant for spec in STUDY.plan(all_variants, store)}
     assert planned == {*variants.COMPARED, *variants.NGRAMS}
-    request = dataclasses.replace(all_variants, schemes=["nope", "learned", "rope", "unigram", "bigram"])
+    request = dataclasses.replace(all_variants, schemes=["nope", "learned-0.5", "rope", "unigram", "bigram"])
     specs = run(request, store)
     own_text.unlink()  # the store holds what the page needs
     page = STUDY.page(request, store, specs, {}).read_text()
@@ -83,21 +83,21 @@ def test_a_run_has_the_metrics_and_arrays_of_its_variant(
     tmp_path: Path, own_text: Path, small: presets.LanguagePreset
 ) -> None:
     store = Store(tmp_path / "runs")
-    labels = ["rope", "learned", "v-rope", "rope, randomised", "bigram"]
+    labels = ["rope", "learned-0.5", "v-rope", "rope-randomized", "bigram"]
     request = studies.Request(preset="quick", source=own_text, schemes=labels)
     specs = {spec.variant: spec for spec in run(request, store)}
     metrics = {label: store.read(spec.identity).metrics for label, spec in specs.items()}
     names = {"loss", "loss_at_x1", "loss_at_x2", "loss_at_x4", "tokens_a_second", "parameters"}
     assert metrics["rope"].keys() >= names
-    assert "loss_at_x2" not in metrics["learned"], "a learned table has no positions beyond the training length"
-    assert store.arrays(specs["learned"].identity)["loss_by_context"].shape == (WINDOW,)
+    assert "loss_at_x2" not in metrics["learned-0.5"], "a learned table has no positions beyond the training length"
+    assert store.arrays(specs["learned-0.5"].identity)["loss_by_context"].shape == (WINDOW,)
     by_context = store.arrays(specs["rope"].identity)["loss_by_context"]
     assert by_context.shape == (MULTIPLE * WINDOW,)
     assert metrics["rope"]["loss_at_x4"] == pytest.approx(float(by_context[16:].mean()))
     assert metrics["rope"]["moved"] < 1e-5 < 1e-3 < metrics["v-rope"]["moved"]
     assert (metrics["rope"]["relative"], metrics["v-rope"]["relative"]) == (1, 0)
     assert metrics["bigram"]["loss_at_x1"] == metrics["bigram"]["loss_at_x4"]
-    assert "written" not in store.arrays(specs["rope, randomised"].identity)
+    assert "written" not in store.arrays(specs["rope-randomized"].identity)
 
 
 def test_a_page_shows_the_only_text_and_refuses_to_mix_two(
@@ -134,7 +134,7 @@ def test_a_stopped_run_continues_to_the_same_result(
     tmp_path: Path, own_text: Path, small: presets.LanguagePreset
 ) -> None:
     store = Store(tmp_path / "runs")
-    request = studies.Request(preset="quick", source=own_text, schemes=["rope, randomised"])
+    request = studies.Request(preset="quick", source=own_text, schemes=["rope-randomized"])
     (spec,) = STUDY.plan(request, store)
 
     def stop(step: int, *_: object) -> None:
@@ -200,7 +200,7 @@ def test_randomized_positions_of_an_octave_are_as_far_apart_as_those_of_a_text_o
     tmp_path: Path, own_text: Path, small: presets.LanguagePreset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, longest = Store(tmp_path / "runs"), MULTIPLE * WINDOW
-    request = studies.Request(preset="quick", source=own_text, schemes=["rope, randomised"])
+    request = studies.Request(preset="quick", source=own_text, schemes=["rope-randomized"])
     (spec,) = STUDY.plan(request, store)
     model = text_model.TextModel(spec, store.root)
     tokens, positions = model.splits.test[None, : longest + 1].long(), []
@@ -229,8 +229,8 @@ def test_a_run_with_scaled_frequencies_has_the_weights_of_the_unscaled_run(
     tmp_path: Path, own_text: Path, small: presets.LanguagePreset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, other_store = Store(tmp_path / "runs"), Store(tmp_path / "other")
-    request = studies.Request(preset="quick", source=own_text, schemes=["rope", "rope, yarn"])
-    alone = run(dataclasses.replace(request, schemes=["rope, yarn"]), other_store)
+    request = studies.Request(preset="quick", source=own_text, schemes=["rope", "rope-yarn"])
+    alone = run(dataclasses.replace(request, schemes=["rope-yarn"]), other_store)
     trainings = []
     for module in (training_run, rope_scaling):
         monkeypatch.setattr(
@@ -251,7 +251,7 @@ def test_a_run_with_scaled_frequencies_has_the_weights_of_the_unscaled_run(
 
 def test_recall_is_tested_at_greater_lengths_than_trained(tmp_path: Path, small: presets.LanguagePreset) -> None:
     store = Store(tmp_path / "runs")
-    request = studies.Request(preset="quick", panels=["recall"], schemes=["nope", "rope, randomised"])
+    request = studies.Request(preset="quick", panels=["recall"], schemes=["nope", "rope-randomized"])
     specs = run(request, store)
     assert {spec.condition for spec in specs} == {"copy", "needle"}
     for spec in specs:
@@ -273,7 +273,7 @@ def test_recall_stops_at_the_longest_length_that_an_encoding_reads(
     tmp_path: Path, small: presets.LanguagePreset
 ) -> None:
     store = Store(tmp_path / "runs")
-    request = studies.Request(preset="quick", panels=["recall"], schemes=["learned"])
+    request = studies.Request(preset="quick", panels=["recall"], schemes=["learned-0.5"])
     specs = run(request, store)
     for spec in specs:
         metrics = store.read(spec.identity).metrics
@@ -290,9 +290,9 @@ def test_recall_with_scaled_frequencies_has_the_weights_of_rope(
     monkeypatch.setattr(
         rope_scaling, "scaled_rope", lambda *args, **options: scaled.append(options) or real(*args, **options)
     )
-    request = studies.Request(preset="quick", panels=["recall"], schemes=["rope", "rope, linear"])
+    request = studies.Request(preset="quick", panels=["recall"], schemes=["rope", "rope-linear"])
     results = {(spec.condition, spec.variant): store.read(spec.identity) for spec in run(request, store)}
-    plain, linear = results["copy", "rope"], results["copy", "rope, linear"]
+    plain, linear = results["copy", "rope"], results["copy", "rope-linear"]
     assert all(torch.equal(plain.weights[name], value) for name, value in linear.weights.items())
     assert scaled == [{"factor": MULTIPLES[-1], "trained": small.recall.window}] * 2
 
@@ -337,7 +337,7 @@ def test_a_page_of_a_short_text_reports_its_longest_context(tmp_path: Path, smal
     [
         ("PEG", "'PEG' cannot be built: PEG mixes a token with those around it"),
         ("RoPE(head_dim=6)", r"'RoPE\(head_dim=6\)' cannot be built: .* heads of width 6"),
-        ("rpoe", "there is no encoding 'rpoe'. Did you mean rope"),
+        ("rpoe", "there is no variant 'rpoe'. Did you mean rope"),
     ],
 )
 def test_a_variant_that_cannot_be_built_is_refused_with_a_reason(

@@ -60,16 +60,16 @@ def test_layers_alternate_between_schemes_and_schemes_as_text_are_variants() -> 
     model = variants.variant("rope and nope", deep, longest=32).model(WINDOW)
     assert ["q" in model.unique_schemes[n].claims.sites for n in model.scheme_of] == [True, True, True, False] * 2
     assert variants.variant("KERPLEPower", CONFIG, longest=32).schemes[0].scheme == "KERPLEPower"
-    assert variants.variant("Sinusoid(base=100.0), randomised", CONFIG, longest=32).position_range == 64
-    with pytest.raises(ValueError, match=r"there is no encoding 'rop, yarn'. Did you mean rope, yarn"):
-        variants.variant("rop, yarn", CONFIG, longest=32)
+    assert variants.variant("Sinusoid(base=100.0)-randomized", CONFIG, longest=32).position_range == 64
+    with pytest.raises(ValueError, match=r"there is no variant 'rop-yarn'. Did you mean rope-yarn"):
+        variants.variant("rop-yarn", CONFIG, longest=32)
 
 
 def test_the_length_error_is_that_of_the_scheme() -> None:
-    error = variants.variant("learned", CONFIG, longest=32).length_error(WINDOW, 9)
+    error = variants.variant("learned-0.5", CONFIG, longest=32).length_error(WINDOW, 9)
     assert "Learned starts at 0 and stops at 7; position 8 was asked for" in error
     limited = [label for label in ALL if variants.variant(label, CONFIG, longest=32).length_error(WINDOW, 32)]
-    assert limited == ["learned"]
+    assert limited == ["learned-0.5"]
 
 
 def test_scaling_lowers_low_frequencies_and_keeps_high_ones() -> None:

@@ -67,8 +67,12 @@ def test_the_simulated_network_from_plan_to_page(tmp_path, monkeypatch):
     for text in ("Agreement of learned tables with the modules", "F-test that compares 3 encodings", "diverge",
                  "node 15",
                  "Maps of learned positions", "module 3", "Learning curves: AUC of the modules",
-                 "Dendrogram of nodes: ", "Published claims at this scale"):  # fmt: skip
+                 "Dendrogram of nodes: ", "Published claims at this scale", "Size of positions at the start",
+                 "RMS of positions / RMS of tokens"):  # fmt: skip
         assert text in html
+    scales = {spec.variant: store.arrays(spec.identity).get("embedding_scale") for spec in specs}
+    assert scales["ridge"] is None
+    assert scales["learned-1"][0] > 5 * scales["learned-0.1"][0] > 0
     answer = study.verdict(request, store, specs)[0]
     assert answer.startswith(("Yes: ", "No: ", "Inconclusive: "))
     assert answer.endswith("best linear prediction.")
@@ -303,6 +307,14 @@ def test_a_single_recording_is_refused_with_a_way_out(tmp_path, monkeypatch):
     with pytest.raises(
         ValueError, match=r"so that none is left to test with. Add recordings of other subjects, or cut it"
     ):
+        recordings.STUDY.plan(request, Store(tmp_path / "runs"))
+
+
+def test_too_few_channels_are_refused_before_anything_starts(tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "few.npz", recordings=rng.normal(size=(4, 3, 60)))
+    request = studies.Request(preset="quick", source=tmp_path / "few.npz")
+    with pytest.raises(ValueError, match=r"have 3 channels, .* 50% and 90% of them hidden.* Record 5 channels or more"):
         recordings.STUDY.plan(request, Store(tmp_path / "runs"))
 
 

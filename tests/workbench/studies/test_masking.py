@@ -99,7 +99,7 @@ def test_tables_are_one_a_layer_where_they_are_learned_and_one_where_they_are_fi
 def test_what_does_not_fit_is_refused_in_a_sentence(tokens):
     with pytest.raises(ValueError, match="needs coordinates of the channels, and these have none"):
         variants.require_fit(variants.variant("laplacian", 12, 3), CONFIG, tokens.views)
-    with pytest.raises(ValueError, match=r"there is no encoding 'learnd'. Did you mean"):
+    with pytest.raises(ValueError, match=r"there is no variant 'learnd'. Did you mean"):
         variants.variant("learnd", 12, 3)
 
 

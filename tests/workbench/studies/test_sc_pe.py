@@ -126,7 +126,7 @@ def test_rows_beside_the_features_are_a_bias():
 
 
 def test_in_line_the_sphere_is_a_quarter_circle():
-    made = variants.transformer("sphere, in line", SMALL).model()
+    made = variants.transformer("sphere-in-line", SMALL).model()
     scheme = made.stages[0].schemes[0]
     pos = made.stages[0].positions(scheme, (7, 7), 28, torch.device("cpu"))
     table = scheme.embed(scheme.prepare(pos))
@@ -247,7 +247,7 @@ def test_photographs_that_no_page_shows(tmp_path, fashion, small, monkeypatch):
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({"schemes": ["plane"]}, "Did you mean plain.* A scheme with an embedding is also possible, such as SCTorus"),
+        ({"schemes": ["plane"]}, "Did you mean plain.* The variants are plain, .* the encodings are ALiBi"),
         ({"schemes": ["RoPE"]}, "a LeNet has pixels and features and no attention, and RoPE acts at"),
         ({"schemes": ["SCPE(n=20)"]}, "SCPE starts at 0 and stops at 19; position 27"),
         ({"panels": ["tokens"], "schemes": ["sphare"]}, "Did you mean sphere.* The variants are sphere,"),
@@ -376,7 +376,7 @@ def test_pixels_times_rows_and_the_transformer():
     assert verdict(name, tested, made_up(learned, "accuracy_train")) == "supported"
     assert verdict(name, tested, made_up({**learned, "mask": 0.99}, "accuracy_train")) == "contradicted"
     name = "in a transformer the training loss of the sphere is smoother than that of the sinusoid"
-    bends = {"sphere, in line": 0.1, "sinusoid, in line": 0.2, "sphere": 0.1, "sinusoid": 0.2, "nope": 0.3}
+    bends = {"sphere-in-line": 0.1, "sinusoid-in-line": 0.2, "sphere": 0.1, "sinusoid": 0.2, "nope": 0.3}
     assert verdict(name, made_up(bends, "roughness", conditions.TRANSFORMER)) == "supported"
     assert verdict(name, made_up({**bends, "nope": 0.0}, "roughness", conditions.TRANSFORMER)) == "contradicted"
 

@@ -351,7 +351,7 @@ def test_what_does_not_fit_in_memory_is_refused_with_the_number(tmp_path, tiny, 
 @pytest.mark.parametrize(
     ("label", "message"),
     [
-        ("multiress", "there is no encoding 'multiress'.*multires"),
+        ("multiress", "there is no variant 'multiress'.*multires"),
         (
             "dense-small",
             "'dense-small' names neither Fourier features nor bare coordinates.* as gaussian-2-small or none-small",

@@ -225,11 +225,15 @@ def test_channels_csv_names_the_columns_of_tables_that_do_not(tmp_path: Path) ->
         ({"a.csv": "1,2\n3,4\n", "b.csv": "1,2,3\n3,4,5\n"}, "'a' has 2 and 'b' has 3"),
         (
             {"a.csv": ",x\n" + "".join(f"{n},{n % 3}\n" for n in range(20))},
-            r"column of a.csv, '', rises by the same step",
+            r"first column of a.csv, '', rises at every time.* put another column first",
         ),
         (
             {"a.csv": "".join(f"{n / 10},{n % 3}\n" for n in range(20))},
-            r"column of a.csv rises by the same step.* a clock",
+            r"first column of a.csv rises at every time, so it is a clock",
+        ),
+        (  # times of 256 Hz that were rounded to milliseconds: no equal steps
+            {"a.csv": "x,time (s)\n" + "".join(f"{n % 3},{n / 256:.3f}\n" for n in range(20))},
+            r"column 2 of a.csv, 'time \(s\)', rises at every time.* Leave it out",
         ),
         ({"a.csv": "1,2\n3,4\n", "a.parquet": "PAR1"}, "has 'a' as .csv and as .parquet"),
         ({"a.parquet": "not a table"}, r"a.parquet cannot be read \(.*\). Write it again"),

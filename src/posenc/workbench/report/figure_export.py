@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 from posenc.workbench.report.page import Figure, FigureGroup, Panel, anchor
 from posenc.workbench.report.svg_drawing import draw_svg, view_box
 
 FigureFormat = Literal["pdf", "svg", "png"]
+FORMATS: tuple[FigureFormat, ...] = get_args(FigureFormat)
 COLUMN, PAGE = 3.25, 6.75
 """Width of one column and of both columns of a paper, in inches."""
 SMALL, TINY = 1.6, 1.05
 """Width in inches of a figure that a page shows in a row of small or tiny ones."""
+CAPTION_SIZE, CAPTION_CHARACTERS = 7, 70
 SMALLEST_TEXT = 6.0
 """Smallest text in points. A figure whose text would be smaller in one column is as wide as both."""
 DOTS_PER_INCH = 300
@@ -101,16 +104,39 @@ def export_figures(
     Raises:
         ValueError: The format is unknown.
     """
-    from matplotlib import rc_context
-
-    if format not in ("pdf", "svg", "png"):
+    if format not in FORMATS:
         raise ValueError(f"Figures are written as pdf, svg or png; got {format!r}. Use format='pdf'.")
     folder.mkdir(parents=True, exist_ok=True)
-    colors, files = light_colors(), []
+    return [export_figure(folder / f"{name}.{format}", figure.svg, width) for name, (figure, width) in figures.items()]
+
+
+def export_figure(path: Path, svg: str, width: float, caption: str = "") -> Path:
+    """Write one figure to a file, in the colors of the light theme and with embedded fonts.
+
+    Args:
+        path: The file, which ends in .pdf, .svg or .png.
+        svg: The figure, an ``<svg>`` element of a page.
+        width: Width in inches.
+        caption: Text above the figure.
+
+    Returns:
+        The path.
+
+    Raises:
+        ValueError: The folder is not writable.
+    """
+    from matplotlib import rc_context
+
+    format = path.suffix.removeprefix(".")
     metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}[format]
-    for name, (figure, width) in figures.items():
-        files.append(folder / f"{name}.{format}")
-        with rc_context(cast(dict, STYLE)):
-            save = partial(draw_svg(figure.svg, width, colors).savefig, files[-1], format=format, metadata=metadata)
+    with rc_context(cast(dict, STYLE)):
+        figure = draw_svg(svg, width, light_colors())
+        if caption:
+            lines = [line for each in caption.splitlines() for line in textwrap.wrap(each, CAPTION_CHARACTERS)]
+            figure.text(0, 1.02, "\n".join(lines), fontsize=CAPTION_SIZE, va="bottom", parse_math=False)
+        save = partial(figure.savefig, path, format=format, metadata=metadata)
+        try:
             save(dpi=DOTS_PER_INCH, bbox_inches="tight", pad_inches=0.02)
-    return files
+        except OSError as error:
+            raise ValueError(f"{path} cannot be written: {error.strerror}. Choose another file: --out FILE") from error
+    return path

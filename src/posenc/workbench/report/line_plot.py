@@ -37,6 +37,15 @@ ReferenceCurve = Mapping[float, tuple[float, float]]
 MAX_LINES_PER_PLOT = 6
 MAX_SEED_MARKERS = 5
 LABEL_SIZE = 11.5
+TICK_SIZE = 12
+LEFT, TITLE = 54, 28
+"""Least left margin, and the part of it that the title of the axis needs, in CSS pixels."""
+FLAT = 1e-6
+"""Range of values, relative to their size, below which they are drawn as a constant."""
+MAX_MARKED_POINTS = 25
+"""Most points of a curve that are marked."""
+MAX_TABLE_POINTS = 200
+"""Most points of a curve that the table lists; of a longer curve it lists evenly spaced ones."""
 LineStyle = tuple[str, tuple[float, ...], str]
 LINE_STYLES: tuple[LineStyle, ...] = (
     (FIRST, (), "o"),
@@ -155,19 +164,30 @@ def _draw_together(
     longest = max(len(line) for text in texts.values() for line in text)
     right = round(min(150, 20 + CHARACTER_WIDTH * LABEL_SIZE * longest))
     with plot_style():
-        figure, axes = canvas(450, 280, 54, right, 10, 42)
+        left = _left_margin(frame)
+        figure, axes = canvas(450 + left - LEFT, 280, left, right, 10, 42)
         _draw_axes(axes, frame, labeled=True)
         ends: list[tuple[str, float, float, str]] = []
         for place, (name, points) in enumerate(reference.items()):
             _draw_reference(axes, points, place)
             x = max(points)
             ends.append((name, x, points[x][0], MUTED))
-        seed_markers = max(len(seeds) for points in series.values() for seeds in points.values()) <= MAX_SEED_MARKERS
+        seed_markers = 1 < _most_seeds(series) <= MAX_SEED_MARKERS
+        markers = len(series) > 1 and max(map(len, series.values())) <= MAX_MARKED_POINTS
         for style, (name, points) in zip(LINE_STYLES, series.items(), strict=False):
-            last_mean = _draw_series(axes, points, style, frame, seed_markers=seed_markers, markers=len(series) > 1)
+            last_mean = _draw_series(axes, points, style, frame, seed_markers=seed_markers, markers=markers)
             ends.append((name, max(points), last_mean, style[0]))
         _label_ends(axes, ends, texts, frame)
         return page_svg(figure, prefix)
+
+
+def _left_margin(frame: Frame) -> int:
+    """Margin that holds the tick labels of the vertical axis and its title."""
+    from matplotlib.ticker import MaxNLocator
+
+    ticks = (tick for tick in MaxNLocator(5).tick_values(*frame.bounds) if frame.bounds[0] <= tick <= frame.bounds[1])
+    longest = max((len(_tick(float(tick))) for tick in ticks), default=0)
+    return max(LEFT, round(TITLE + CHARACTER_WIDTH * TICK_SIZE * longest))
 
 
 def _draw_alone(points: Points, reference: Sequence[ReferenceCurve], frame: Frame, name: str) -> str:
@@ -176,7 +196,7 @@ def _draw_alone(points: Points, reference: Sequence[ReferenceCurve], frame: Fram
         _draw_axes(axes, frame, labeled=False)
         for place, curve in enumerate(reference):
             _draw_reference(axes, curve, place)
-        seed_markers = max(len(seeds) for seeds in points.values()) <= MAX_SEED_MARKERS
+        seed_markers = 1 < _most_seeds({name: points}) <= MAX_SEED_MARKERS
         _draw_series(axes, points, LINE_STYLES[0], frame, seed_markers=seed_markers, markers=False)
         return page_svg(figure, id_prefix(name))
 
@@ -284,7 +304,10 @@ def _round_limits(
         values += [end for estimate in estimates if estimate.known for end in (estimate.low, estimate.high)]
     values += [mean for points in reference.values() for mean, _ in points.values()]
     values += [] if chance is None else [chance]
-    ticks = MaxNLocator(5).tick_values(min(values), max(values))
+    low, high = min(values), max(values)
+    if high - low <= FLAT * max(abs(low), abs(high), 1.0):  # ticks of a constant would differ in digits not printed
+        return (math.floor(2 * low - 1) / 2, math.ceil(2 * high + 1) / 2)
+    ticks = MaxNLocator(5).tick_values(low, high)
     return (float(ticks[0]), float(ticks[-1]))
 
 
@@ -320,7 +343,7 @@ def _label_lines(series: Mapping[str, Points], reference: Mapping[str, Reference
 
 
 def _key(series: Mapping[str, Points], reference: Mapping[str, ReferenceCurve], frame: Frame, one_plot: bool) -> str:
-    most = max(len(seeds) for points in series.values() for seeds in points.values())
+    most = _most_seeds(series)
     if most == 1:
         key = "One value per point."
     else:
@@ -336,6 +359,10 @@ def _key(series: Mapping[str, Points], reference: Mapping[str, ReferenceCurve], 
     return key
 
 
+def _most_seeds(series: Mapping[str, Points]) -> int:
+    return max(len(seeds) for points in series.values() for seeds in points.values())
+
+
 def _table(
     caption: str,
     series: Mapping[str, Points],
@@ -346,9 +373,15 @@ def _table(
 ) -> Table:
     body = []
     digits = decimals((frame.bounds[1] - frame.bounds[0]) / 20)
+    single = _most_seeds(series) == 1 and not reference
+    longest = max(map(len, series.values()))
+    step = -(-longest // MAX_TABLE_POINTS)
     for name, points in series.items():
-        for x, seeds in points.items():
+        for x, seeds in list(points.items())[::step]:
             estimate = t_interval(list(seeds.values()), level)
+            if single:
+                body.append((name, f"{x:g}", number(estimate.mean, digits)))
+                continue
             reach = interval(estimate, digits, frame.bounds if frame.clip else (-math.inf, math.inf))
             each = ", ".join(f"{seed}: {number(seeds[seed], digits)}" for seed in sorted(seeds))
             cells = (number(estimate.mean, digits), number(estimate.sd, digits), reach if estimate.known else "–", each)
@@ -358,9 +391,9 @@ def _table(
         body += [
             (label, f"{x:g}", number(m, digits), number(sd, digits), "–", "reference") for x, (m, sd) in points.items()
         ]
-    return Table(
-        caption, ("Curve", capitalize(x_label), "Mean", "SD", f"{level:.0%} interval", "Seed: value"), tuple(body)
-    )
+    measured = ("Value",) if single else ("Mean", "SD", f"{level:.0%} interval", "Seed: value")
+    note = f"One of {step} points is listed." if step > 1 else ""
+    return Table(caption, ("Curve", capitalize(x_label), *measured), tuple(body), note)
 
 
 def _alt(series: Mapping[str, Points], frame: Frame) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from posenc.measure.statistics import mean
+from posenc.workbench.variant_labels import current_label
 
 Row = Mapping[str, Any]
 BySeed = dict[int, float]
@@ -49,6 +50,7 @@ def read_csv(path: str | Path) -> list[Row]:
         try:
             # in files of the first layout, labels outside the main condition end in the condition
             scheme = line["scheme"].removesuffix(f", {line['setting']}")
+            scheme = current_label(line.get("study", ""), scheme)
             rows.append({**line, "scheme": scheme, "seed": int(line["seed"]), "value": float(line["value"] or "nan")})
         except (TypeError, ValueError):
             cells = f"seed {line['seed']!r} and value {line['value']!r}"

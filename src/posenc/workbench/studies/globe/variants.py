@@ -81,14 +81,9 @@ def variant(label: str, *, outputs: int, parameters: int, detail: float) -> Glob
     if label.lower() in by_label:
         scheme, view, options = by_label[label.lower()]
     else:
-        try:
-            specification = scheme_text.parse(label)
-        except ValueError as error:
-            if "there is no encoding" in str(error):
-                raise ValueError(scheme_text.unknown("encoding", label, VARIANTS)) from None
-            raise
+        specification = scheme_text.parse_variant(label, label, VARIANTS)
         scheme, options = specification.scheme, specification.options
-        view = "xyz" if options.get("axes") == 3 else "lonlat"
+        view = "xyz" if scheme_text.axes_of(specification) == 3 else "lonlat"
     axes = 3 if view == "xyz" else 2
     try:
         network = _network(scheme_text.Specification(scheme, options), axes, outputs, parameters)

@@ -13,7 +13,7 @@ from posenc.workbench.report.result_rows import BySeed
 from posenc.workbench.studies.gridpe.conditions import CONDITIONS, PVT
 from posenc.workbench.studies.gridpe.plots import commonly_plotted
 from posenc.workbench.studies.gridpe.presets import SCALES
-from posenc.workbench.studies.gridpe.variants import GRID_FORMS
+from posenc.workbench.studies.gridpe.variants import GRID_FORMS, LEARNED
 from posenc.workbench.studies.shared.best_variant import best_variant
 from posenc.workbench.studies.shared.classification_panels import ACCURACY, finished_conditions, seeds_by_label
 from posenc.workbench.studies.shared.declarations import MAIN
@@ -21,7 +21,7 @@ from posenc.workbench.studies.shared.page_data import PageData
 
 GRID_CELL = ("gridpe", *(f"grid-{form}" for form in GRID_FORMS))
 """Grid-cell encodings as published. The answer uses the first of them that was run, not the best."""
-BASELINES = ("pvt-o", "learned", "nope")
+BASELINES = ("pvt-o", LEARNED, "nope")
 """Variants that the answer compares with, in this order: the model's own encoding, otherwise no encoding."""
 
 
@@ -54,7 +54,7 @@ def _answer(by_label: dict[str, BySeed], title: str) -> str:
 
 def predictions(data: PageData) -> Sequence[Prediction]:
     """Differences of the ViT that were predicted before the run, among the variants that were run."""
-    pairs = [("learned", "nope"), ("gridpe", "nope"), ("gridpe", "grid-merge")]
+    pairs = [(LEARNED, "nope"), ("gridpe", "nope"), ("gridpe", "grid-merge")]
     pairs += [(f"grid-{form}", f"grid-{form}-literal") for form in GRID_FORMS]
     run = set(data.labels(MAIN))
     return [Prediction(ACCURACY, better, worse) for better, worse in pairs if {better, worse} <= run]
@@ -82,10 +82,10 @@ CLAIMS = (
         quote="For the ViT architecture, the application of GridPE variants results in noticeable improvements in "
         "performance",
         about="Each of the four forms is more accurate than a learned table.",
-        quantities=tuple(_above(f"grid-{form}", "learned") for form in GRID_FORMS),
+        quantities=tuple(_above(f"grid-{form}", LEARNED) for form in GRID_FORMS),
         control="Axial rotary encoding has two axes and no grid cells; it has to be less accurate than grid-deep. A "
         "learned table has to be more accurate than no encoding, or the task does not depend on position.",
-        controls=(_above("grid-deep", "rope-axial"), _above("learned", "nope")),
+        controls=(_above("grid-deep", "rope-axial"), _above(LEARNED, "nope")),
         panel="accuracy",
         command=RUN.format("accuracy"),
     ),
@@ -139,8 +139,7 @@ CLAIMS = (
         quote="GridPE 58.72, RoPE-axial 57.32, RoPE-mixed 54.44, learned 57.24 at 512 pixels after training at 224",
         about="On images 2.29 times as large as the training images, gridpe is more accurate than the other variants.",
         quantities=tuple(
-            _above("gridpe", other, metric=f"accuracy_at_{LARGEST}")
-            for other in ("rope-axial", "rope-mixed", "learned")
+            _above("gridpe", other, metric=f"accuracy_at_{LARGEST}") for other in ("rope-axial", "rope-mixed", LEARNED)
         ),
         control="A difference that exists at the trained size already is no effect of image size. Accuracy relative to "
         "that at the trained size has to be above that of the other rotary encodings.",

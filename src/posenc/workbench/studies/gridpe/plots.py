@@ -17,6 +17,7 @@ from posenc.workbench.studies.gridpe import published
 from posenc.workbench.studies.gridpe import variants as encodings
 from posenc.workbench.studies.gridpe.conditions import CONDITIONS, PVT, labels_of
 from posenc.workbench.studies.gridpe.presets import SCALES, TRAINED_SIDE
+from posenc.workbench.studies.gridpe.variants import LEARNED, with_heads
 from posenc.workbench.studies.shared.classification import ATTENTION_IMAGES
 from posenc.workbench.studies.shared.classification_panels import (
     ACCURACY,
@@ -37,8 +38,8 @@ from posenc.workbench.studies.shared.classification_panels import (
 from posenc.workbench.studies.shared.page_data import PageData
 
 VITS, PVTS = labels_of("vit"), labels_of("pvt")
-LAYER_PLOT_VARIANTS = ("learned", "nope", "sinusoid", "rope-axial", "gridpe", "grid-deep")
-HEAD_COUNT_VARIANTS = ("learned", "gridpe")
+LAYER_PLOT_VARIANTS = (LEARNED, "nope", "sinusoid", "rope-axial", "gridpe", "grid-deep")
+HEAD_COUNT_VARIANTS = (LEARNED, "gridpe")
 """Variants that are trained with other numbers of attention heads."""
 AS_RELEASED_CAPTION = (
     "The variants with the ending -literal follow the released code: waves are drawn anew at each call and separately "
@@ -153,9 +154,9 @@ def accuracy_by_heads(data: PageData) -> list[Panel]:
         by_label = seeds_by_label(data, ACCURACY, condition)
         series = {
             base: {
-                float(heads): by_label[f"{base}, {heads} heads"]
+                float(heads): by_label[with_heads(base, heads)]
                 for heads in encodings.HEAD_COUNTS
-                if f"{base}, {heads} heads" in by_label
+                if with_heads(base, heads) in by_label
             }
             for base in HEAD_COUNT_VARIANTS
         }

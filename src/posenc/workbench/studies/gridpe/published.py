@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from posenc.workbench.studies.gridpe.conditions import PVT
+from posenc.workbench.studies.gridpe.variants import LEARNED
 from posenc.workbench.studies.shared.declarations import MAIN
 
 SOURCE = "arXiv 2406.07049, Table 1 (ImageNet-100, one run each)"
@@ -21,7 +22,7 @@ TABLE_1: Mapping[tuple[str, str], tuple[float, float, float]] = {
     (PVT, "grid-complex"): (83.0, 95.9, 1.507),
     (PVT, "grid-deep"): (84.6, 97.4, 1.445),
     (PVT, "grid-merge"): (82.9, 95.8, 1.514),
-    (MAIN, "learned"): (76.1, 93.0, 0.8234),
+    (MAIN, LEARNED): (76.1, 93.0, 0.8234),
     (MAIN, "grid-rotate"): (77.6, 91.5, 0.9832),
     (MAIN, "grid-complex"): (78.8, 93.7, 0.8691),
     (MAIN, "grid-deep"): (81.5, 94.2, 0.4676),
@@ -33,7 +34,7 @@ BY_SIDE: Mapping[str, tuple[float, ...]] = {
     "gridpe": (57.24, 63.42, 67.34, 68.54, 67.20, 64.82, 61.46, 58.72),
     "rope-mixed": (55.16, 61.78, 65.02, 65.76, 64.82, 61.44, 58.96, 54.44),
     "rope-axial": (55.68, 63.32, 66.90, 67.96, 66.04, 63.06, 60.06, 57.32),
-    "learned": (49.70, 56.06, 59.82, 60.54, 61.88, 61.12, 59.76, 57.24),
+    LEARNED: (49.70, 56.06, 59.82, 60.54, 61.88, 61.12, 59.76, 57.24),
 }
 """Variant to top-1 accuracy (percent) at each of SIDES, in pixels."""
 BY_HEADS: Mapping[int, float] = {1: 58.92, 2: 63.54, 4: 66.64, 8: 65.70, 16: 64.44, 32: 58.42, 64: 54.76}

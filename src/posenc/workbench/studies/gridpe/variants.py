@@ -12,12 +12,13 @@ import msgspec
 from posenc.models.pvt import LITERAL as PVT_LITERAL
 from posenc.models.pvt import pvt
 from posenc.models.vision import VisionConfig
-from posenc.models.vision_stage import Options
+from posenc.models.vision_stage import SIGMA, Options
 from posenc.models.vit import LITERAL as VIT_LITERAL
 from posenc.models.vit import vit
-from posenc.scheme_text import Specification, parse, unknown
+from posenc.scheme_text import Specification, parse, parse_variant
 from posenc.workbench.studies.shared.classification import TransformerSpec
 from posenc.workbench.studies.shared.image_data import ImageRecord
+from posenc.workbench.studies.shared.learned_tables import PREFIX, learned, sigma_of
 
 GRID_FORMS = ("rotate", "merge", "complex", "deep")
 """The four forms of grid-cell encoding in the paper."""
@@ -25,6 +26,13 @@ HEAD_COUNTS = (1, 2, 4, 8)
 GROUP, SHORTEST = 6, 4.0
 """Channels in a group of GridPE on two axes, and its default shortest wavelength in patches."""
 Architecture = Literal["vit", "pvt"]
+LEARNED = learned(SIGMA)
+"""Learned table of the model, whose initial standard deviation is that of the other weights."""
+
+
+def with_heads(label: str, heads: int) -> str:
+    """Label of a variant in a model with this number of attention heads."""
+    return f"{label}-{heads}-heads"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,7 +72,9 @@ _SHARED: Mapping[str, Encoding] = {
        for form in GRID_FORMS},
 }  # fmt: skip
 VIT: Mapping[str, Encoding] = {
-    "learned": Encoding(scheme="NoPE", about="learned table, as in the paper's plain ViT", tables=True),
+    LEARNED: Encoding(
+        scheme="NoPE", about="learned table, initial standard deviation 0.02, as in the paper's plain ViT", tables=True
+    ),
     **_SHARED,
     "nope-literal": Encoding(scheme="NoPE", about="released ViT (no norm before attention) without a table",
                              literal=True),
@@ -76,9 +86,9 @@ VIT: Mapping[str, Encoding] = {
         scheme=_grid(form, literal=True), literal=True,
         about=f"Grid{form.capitalize()} as released: waves drawn anew at each call, tokens numbered in one line",
        ) for form in GRID_FORMS},
-    **{f"{base}, {heads} heads": Encoding(scheme=scheme, about=f"{base} in a model with {heads} attention heads",
-                                          heads=heads, tables=base == "learned")
-       for base, scheme in (("learned", "NoPE"), ("gridpe", "GridPE")) for heads in HEAD_COUNTS},
+    **{with_heads(base, heads): Encoding(scheme=scheme, about=f"{base} in a model with {heads} attention heads",
+                                         heads=heads, tables=base == LEARNED)
+       for base, scheme in ((LEARNED, "NoPE"), ("gridpe", "GridPE")) for heads in HEAD_COUNTS},
 }  # fmt: skip
 PVT: Mapping[str, Encoding] = {
     "pvt-o": Encoding(scheme="NoPE", about="original PVT: a learned table in each stage", tables=True),
@@ -93,12 +103,12 @@ PVT: Mapping[str, Encoding] = {
        ) for form in GRID_FORMS},
 }  # fmt: skip
 
-AS_PUBLISHED = ("learned", *_SHARED)
+AS_PUBLISHED = (LEARNED, *_SHARED)
 AS_RELEASED = ("nope-literal", "learned-literal", *(f"grid-{form}-literal" for form in GRID_FORMS))
-RELEASED_AND_PUBLISHED = (*AS_RELEASED, "learned", "nope", *(f"grid-{form}" for form in GRID_FORMS))
+RELEASED_AND_PUBLISHED = (*AS_RELEASED, LEARNED, "nope", *(f"grid-{form}" for form in GRID_FORMS))
 """The paper's ViT encodings as released and as published."""
-SIZE_VARIANTS = ("gridpe", "rope-axial", "rope-mixed", "learned", "sinusoid", "nope")
-BY_HEADS = tuple(f"{base}, {heads} heads" for base in ("learned", "gridpe") for heads in HEAD_COUNTS)
+SIZE_VARIANTS = ("gridpe", "rope-axial", "rope-mixed", LEARNED, "sinusoid", "nope")
+BY_HEADS = tuple(with_heads(base, heads) for base in (LEARNED, "gridpe") for heads in HEAD_COUNTS)
 PVT_AS_PUBLISHED = ("pvt-o", "cpvt", "pvt-abs", *(label for label in _SHARED if label != "sinusoid"))
 PVT_AS_RELEASED = tuple(f"grid-{form}-literal" for form in GRID_FORMS)
 
@@ -117,13 +127,9 @@ def encoding(architecture: Architecture, label: str) -> Encoding:
     encodings = VIT if architecture == "vit" else PVT
     if label in encodings:
         return encodings[label]
-    try:
-        parse(label)
-    except ValueError:
-        raise ValueError(
-            f"{unknown('variant', label, encodings)} The variants are {', '.join(encodings)}. A scheme is also "
-            "possible, such as GridPE(shortest=2.0)."
-        ) from None
+    if label.startswith(PREFIX):
+        return Encoding(scheme=f"Learned(sigma={sigma_of(label)})", about=f"learned table, {label}")
+    parse_variant(label, label, encodings)
     return Encoding(scheme=label, about="scheme by name")
 
 

@@ -82,6 +82,13 @@ class RecallModel:
         """Logits of the next tokens ``(B, N, V)``. generator: of randomized positions."""
         return self.model(tokens, self.variant.positions(tokens.shape[1], len(tokens), generator, self.device))
 
+    def embedding_scale(self) -> float | None:
+        """Size of the positions beside that of the tokens of a batch."""
+        tokens = self.draw_batch(0)[:, 0].to(self.device)
+        generator = seeded_generator(self.seed, EVALUATION_STEP, 0)
+        pos = self.variant.positions(tokens.shape[1], len(tokens), generator, self.device)
+        return self.model.embedding_scale(tokens, pos)
+
     def evaluate(self) -> dict[str, float]:
         """Accuracies at the training length."""
         return recall.accuracy(*self.test(EVALUATION_SAMPLES, self.window))

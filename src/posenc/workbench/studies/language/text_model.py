@@ -100,6 +100,12 @@ class TextModel:
             octaves.append(self.losses_in_chunks(tokens[:, : length + 1], generator)[:, predicted:])
         return torch.cat(octaves, 1)
 
+    def embedding_scale(self) -> float | None:
+        """Size of the positions beside that of the tokens of a window."""
+        tokens = self.splits.train[None, : self.window].long().to(self.device)
+        pos = self.variant.positions(self.window, 1, seeded_generator(self.spec.seed, EVALUATION_STEP, 3), self.device)
+        return self.model.embedding_scale(tokens, pos)
+
     def evaluate(self) -> dict[str, float]:
         """Loss on the first tokens of the validation split."""
         tokens = self.splits.validation[: EVALUATION_TOKENS + 1]

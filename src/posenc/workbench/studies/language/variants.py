@@ -12,28 +12,32 @@ from posenc.models import layers
 from posenc.models.language import LanguageConfig, LanguageModel
 from posenc.position_augmentation import randomised
 from posenc.positions import Positions, sequence
-from posenc.scheme_text import Specification, build, parse, per_layer, unknown
-from posenc.schemes import catalogue
+from posenc.scheme_text import Specification, build, parse_variant, per_layer
+from posenc.workbench.studies.shared.learned_tables import PREFIX, learned, sigma_of
 
 Scaling = Literal["linear", "ntk", "yarn"]
 
+RANDOMIZED = "-randomized"
+"""Ending of the labels of encodings that read randomized positions."""
+SIGMA = 0.5
+"""Standard deviation of the initial learned table. Token vectors have a standard deviation of 1."""
+LEARNED = learned(SIGMA)
+
 NGRAMS = {"unigram": 1, "bigram": 2}
 """N-gram baseline to its order. Their probabilities are counted, not trained."""
-COMPARED = ("nope", "learned", "sinusoid", "rope", "vo-rope", "alibi", "t5", "fire")
+COMPARED = ("nope", LEARNED, "sinusoid", "rope", "vo-rope", "alibi", "t5", "fire")
 ROTARY = ("rope", "qkvo-rope", "k-rope", "vo-rope", "qkv-rope", "nope", "o-rope", "q-rope", "v-rope")
 """Rotation of all subsets of queries, keys, values and outputs that were published; "nope" rotates none."""
 RELATIVE = ("rope", "qkvo-rope", "vo-rope", "nope")
 """Encodings of ROTARY with which predictions depend on differences of positions alone."""
-SCALED: Mapping[str, Scaling] = {"rope, linear": "linear", "rope, ntk": "ntk", "rope, yarn": "yarn"}
+SCALED: Mapping[str, Scaling] = {"rope-linear": "linear", "rope-ntk": "ntk", "rope-yarn": "yarn"}
 """Variant whose frequencies are scaled after training to its scaling. It is trained as "rope"."""
 EXTRAPOLATION = (
-    "nope", "learned", "sinusoid", "rope", "xpos", "alibi", "t5", "kerple", "fire", "cope", "rope and nope",
-    "sinusoid, randomised", "rope, randomised", *SCALED,
+    "nope", LEARNED, "sinusoid", "rope", "xpos", "alibi", "t5", "kerple", "fire", "cope", "rope and nope",
+    f"sinusoid{RANDOMIZED}", f"rope{RANDOMIZED}", *SCALED,
 )  # fmt: skip
 RECALL = (*EXTRAPOLATION, "vo-rope")
 
-RANDOMIZED = ", randomised"
-"""Ending of the labels of encodings that read randomized positions."""
 RANGE_FACTOR = 2
 """Range of randomized positions in multiples of the longest context. With 1 the longest would have consecutive ones."""
 LEAST_MAX_DISTANCE = 32
@@ -46,7 +50,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "unigram": "frequency of each token (counted)",
     "bigram": "frequency of each token after each other token (counted)",
     "nope": "no encoding; the causal mask alone",
-    "learned": "a learned vector for each position of the training window, added at the input",
+    LEARNED: "a learned vector for each position of the training window, added at the input",
     "sinusoid": "sines and cosines of the position, added at the input",
     "rope": "rotation of queries and keys",
     "vo-rope": "rotation of values, inverse rotation of outputs",
@@ -63,11 +67,11 @@ DESCRIPTIONS: Mapping[str, str] = {
     "fire": "a bias from a small network that reads the distance as a fraction of the query's position",
     "cope": "positions that count the keys whose gate is open for a query",
     "rope and nope": "RoPE in three layers of four and no encoding in the fourth; in turn with fewer than four layers",
-    "sinusoid, randomised": f"sinusoid with {_RANDOMIZED_TEXT}",
-    "rope, randomised": f"RoPE with {_RANDOMIZED_TEXT}",
-    "rope, linear": "RoPE; after training all frequencies are divided by the factor of the context (linear scaling)",
-    "rope, ntk": "RoPE; after training the frequencies are lowered, low ones most (NTK-aware scaling)",
-    "rope, yarn": "RoPE; after training low frequencies are lowered and logits are scaled (YaRN)",
+    f"sinusoid{RANDOMIZED}": f"sinusoid with {_RANDOMIZED_TEXT}",
+    f"rope{RANDOMIZED}": f"RoPE with {_RANDOMIZED_TEXT}",
+    "rope-linear": "RoPE; after training all frequencies are divided by the factor of the context (linear scaling)",
+    "rope-ntk": "RoPE; after training the frequencies are lowered, low ones most (NTK-aware scaling)",
+    "rope-yarn": "RoPE; after training low frequencies are lowered and logits are scaled (YaRN)",
 }
 """Description of every encoding and baseline that the study names."""
 
@@ -154,7 +158,7 @@ def _schemes_by_label(config: LanguageConfig, longest: int) -> dict[str, tuple[S
     rotated = {label: label.removesuffix("-rope") for label in ROTARY if label not in ("rope", "nope")}
     return {
         "nope": (Specification("NoPE"),),
-        "learned": (Specification("Learned", {"sigma": 0.5}),),
+        LEARNED: (Specification("Learned", {"sigma": SIGMA}),),
         "sinusoid": (Specification("Sinusoid"),),
         "rope": (Specification("RoPE"),),
         "xpos": (Specification("XPos", {"extent": float(longest)}),),
@@ -172,7 +176,7 @@ def variant(label: str, config: LanguageConfig, *, longest: int) -> LanguageVari
     """The variant of a label: one of the study's names, or any scheme of the catalog as text.
 
     Args:
-        label: Label. The ending ", randomised" asks for randomized positions.
+        label: Label. The ending "-randomized" asks for randomized positions.
         config: Sizes of the model.
         longest: Longest context in testing, in tokens.
 
@@ -188,12 +192,11 @@ def variant(label: str, config: LanguageConfig, *, longest: int) -> LanguageVari
     known = _schemes_by_label(config, longest)
     if name in known:
         return LanguageVariant(config=config, schemes=known[name], position_range=position_range)
-    try:
-        return LanguageVariant(config=config, schemes=(parse(name),), position_range=position_range)
-    except ValueError as error:
-        if "there is no encoding" in str(error):
-            raise ValueError(unknown("encoding", label, [*catalogue(), *DESCRIPTIONS])) from None
-        raise
+    if name.startswith(PREFIX):
+        table = Specification("Learned", {"sigma": sigma_of(name)})
+        return LanguageVariant(config=config, schemes=(table,), position_range=position_range)
+    parsed = parse_variant(name, label, DESCRIPTIONS)
+    return LanguageVariant(config=config, schemes=(parsed,), position_range=position_range)
 
 
 def trained_as(label: str) -> str:

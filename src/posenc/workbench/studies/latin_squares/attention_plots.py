@@ -21,8 +21,9 @@ from posenc.workbench.studies.latin_squares.results import (
     table_name,
 )
 from posenc.workbench.studies.latin_squares.sigma_plots import OOD_ACCURACY, SIGMA
-from posenc.workbench.studies.latin_squares.variants import ACCURACY, ATTENTION_MAP_VARIANTS, TABLE_1, learned, sigma_of
+from posenc.workbench.studies.latin_squares.variants import ACCURACY, ATTENTION_MAP_VARIANTS, TABLE_1
 from posenc.workbench.studies.shared.declarations import MAIN
+from posenc.workbench.studies.shared.learned_tables import learned, sigma_of
 from posenc.workbench.studies.shared.page_data import PageData
 
 

@@ -22,7 +22,13 @@ from posenc.scheme_text import Specification, per_layer
 from posenc.workbench.runs import Batched, Job, Procedure, RunResult, RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies.latin_squares.variants import Variant
-from posenc.workbench.studies.shared.training_run import execute_training, store_root, weights_of
+from posenc.workbench.studies.shared.training_run import (
+    execute_training,
+    initial_embedding_scale,
+    store_root,
+    weights_of,
+    with_embedding_scale,
+)
 from posenc.workbench.studies.shared.training_time import training_seconds
 from posenc.workbench.tasks import latin_squares as task
 from posenc.workbench.training import batched
@@ -138,6 +144,10 @@ class EncoderOnPuzzles:
         parts = zip(split.x.split(CHUNK), split.probe.split(CHUNK), strict=True)
         return torch.cat([self.model(x, self.pos, probe) for x, probe in parts])
 
+    def embedding_scale(self) -> float | None:
+        """Size of the positions beside that of the cells of some puzzles."""
+        return self.model.embedding_scale(self.train.x[:CHUNK], self.pos)
+
     def evaluate(self) -> dict[str, float]:
         """Accuracies, and losses of the held-out puzzles."""
         metrics = {}
@@ -220,16 +230,19 @@ def train_jobs(jobs: Sequence[Job]) -> list[RunResult | Exception]:
             batched.Member(one.fit(), one.training, job.spec.seed, job.workdir, job.report)
             for one, job in zip(trained, jobs, strict=True)
         ]
+        scales = [initial_embedding_scale(one) for one in trained]
         curves = batched.train_batched(members, precision=first.settings.get("precision", "float32"))
-        return [_result(one, curve) for one, curve in zip(trained, curves, strict=True)]
+        return [_result(one, curve, scale) for one, curve, scale in zip(trained, curves, scales, strict=True)]
 
 
-def _result(trained: EncoderOnPuzzles, curve: list[dict[str, Any]] | Exception) -> RunResult | Exception:
+def _result(
+    trained: EncoderOnPuzzles, curve: list[dict[str, Any]] | Exception, scale: float | None
+) -> RunResult | Exception:
     """A member's result, or the error that ended that member alone."""
     if isinstance(curve, Exception):
         return curve
     try:
-        return trained.result(curve)
+        return with_embedding_scale(trained.result(curve), scale)
     except torch.OutOfMemoryError:
         raise
     except Exception as error:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from posenc import scheme_text
+from posenc.workbench.studies.shared.learned_tables import PREFIX, learned, sigma_of
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,11 +54,6 @@ AS_RELEASED: dict[str, Variant] = {
 """Encodings as the authors' code runs them, if the code differs from their text."""
 
 
-def learned(sigma: float) -> str:
-    """Label of a learned table whose initial values have that standard deviation."""
-    return f"learned-{sigma:g}"
-
-
 SIGMAS = tuple(tenth / 10 for tenth in range(1, 21))
 """Standard deviations of the paper's learned tables."""
 
@@ -80,10 +77,18 @@ ATTENTION_MAP_VARIANTS = (
 LAYOUT_VARIANTS = ("1d-fixed", "learned-0.1", "learned-0.2", "learned-1", "learned-2")
 
 
-def variant(label: str) -> Variant:
+def variant(label: str, others: Sequence[str] | None = None) -> Variant:
     """The variant of a label: one of the study's names, ``learned-SIGMA``, or any scheme of the catalog as text.
 
-    Raises ValueError with the nearest name for an unknown one.
+    Args:
+        label: The label.
+        others: Labels that the error message of another study lists; None for those of this study.
+
+    Returns:
+        The variant.
+
+    Raises:
+        ValueError: The label is unknown; the message has the nearest name.
     """
     known = {**VARIANTS, **AS_RELEASED}
     if label in known:
@@ -91,25 +96,7 @@ def variant(label: str) -> Variant:
     plain = {name.replace("-", ""): name for name in VARIANTS}
     if label.lower().replace("-", "").replace("_", "") in plain:  # RoPE is the variant rope, not another model
         return known[plain[label.lower().replace("-", "").replace("_", "")]]
-    if label.startswith("learned-"):
+    if label.startswith(PREFIX):
         return Variant(scheme="Learned", options={"sigma": sigma_of(label)})
-    try:
-        parsed = scheme_text.parse(label)
-    except ValueError as error:
-        if "there is no encoding" in str(error):
-            names = [*known, "learned-0.2", *scheme_text.catalogue()]
-            raise ValueError(scheme_text.unknown("encoding", label, names)) from None
-        raise
+    parsed = scheme_text.parse_variant(label, label, [*known, "learned-0.2"] if others is None else others)
     return Variant(scheme=parsed.scheme, options=parsed.options)
-
-
-def sigma_of(label: str) -> float:
-    """Standard deviation that a label ``learned-SIGMA`` names. Raises ValueError where it is no number."""
-    text = label.removeprefix("learned-")
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(
-            f"{label!r} should name a learned table by its standard deviation, such as learned-0.2; {text!r} is no "
-            "number."
-        ) from None

@@ -72,6 +72,12 @@ class PointsModel:
         features = task.token_features(points, self.variant.features)
         return self.model(features, task.token_positions(points, self.variant.view))
 
+    def embedding_scale(self) -> float | None:
+        """Size of the positions beside that of the points of some held-out clouds."""
+        points = self.held_out(self.sampling)[:CLOUDS_AT_ONCE].to(self.device)
+        features = task.token_features(points, self.variant.features)
+        return self.model.embedding_scale(features, task.token_positions(points, self.variant.view))
+
     def logits(self, points: Tensor) -> Tensor:
         """Logits ``(M, C)`` of any number of clouds ``(M, N, 3)``, on the CPU."""
         count = max(1, min(CLOUDS_AT_ONCE, PAIRS_AT_ONCE // points.shape[1] ** 2))

@@ -5,7 +5,7 @@
     fourier | rope-axial | rope-mixed | gridpe | liere | distance     that shape, and a scheme that reads coordinates
     xyz                                that shape and the coordinates as features, no scheme
     gridpe + xyz | rope-axial + xyz    that shape and the coordinates as features, and a scheme that reads coordinates
-    gridpe, fixed places               that shape, and GridPE at positions that are the same for all clouds
+    gridpe-fixed-places                that shape, and GridPE at positions that are the same for all clouds
 
 Any scheme of the catalogue as text is a variant too, such as ``LieRE(block=2)``; `` + xyz`` after it adds coordinates
 to the features. Rotary schemes read coordinates in cells: a cloud is 16 cells wide, as an image has 16 patches. Fourier
@@ -31,7 +31,7 @@ EXTENT = 2 * CELLS_PER_RADIUS
 """Longest wavelength of GridPE in cells: the width of a cloud."""
 GROUP, RATIO, SHORTEST = 8, math.exp(1 / 3), 4.0
 """GridPE on three axes: channels of a group of four waves, ratio of wavelengths, least shortest wavelength in cells."""
-FIXED_PLACES = "gridpe, fixed places"
+FIXED_PLACES = "gridpe-fixed-places"
 LIERE = "liere"
 """A step takes three times as long as with other variants, so only the upright condition has it. Its control is
 MixedRoPE, which has blocks of two channels."""
@@ -77,7 +77,7 @@ def variant(label: str, config: PointsConfig) -> tuple[PointsVariant, PointsConf
         chosen = by_name[name.lower()]
         chosen = msgspec.structs.replace(chosen, features="xyz") if features == "xyz" else chosen
     else:
-        parsed = _parsed(name, label)
+        parsed = scheme_text.parse_variant(name, label, VARIANTS)
         chosen = PointsVariant(scheme=parsed.scheme, options=parsed.options, features=features, view="cells")
     config = msgspec.structs.replace(config, channels=FEATURE_CHANNELS[chosen.features])
     try:
@@ -85,15 +85,6 @@ def variant(label: str, config: PointsConfig) -> tuple[PointsVariant, PointsConf
     except ValueError as error:
         raise ValueError(f"the variant {label!r} cannot be built: {error}") from None
     return chosen, config
-
-
-def _parsed(name: str, label: str) -> scheme_text.Specification:
-    try:
-        return scheme_text.parse(name)
-    except ValueError as error:
-        if "there is no encoding" in str(error):
-            raise ValueError(scheme_text.unknown("encoding", label, VARIANTS)) from None
-        raise
 
 
 def _refuse_unfit(model: PointClassifier) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,6 +41,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     digest = _store_recordings(request, store)
     tokens = stored_recordings.read_tokens(store.root, digest)
     axes = 1 if tokens.coordinates is None else tokens.coordinates.shape[1]
+    _refuse_few_channels(tokens.count, (rates.rate, *rates.test_rates))
     chosen = variant_label if variant_label in BASELINES else variant(variant_label, preset.model.dim, axes)
     if not isinstance(chosen, str):
         if chosen.view not in tokens.views and variant_label not in (request.schemes or ()):
@@ -52,6 +54,21 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     training = msgspec.structs.replace(preset.training, batch=batch)
     data = {"recordings": digest, "tokens": tokens.count}
     return settings_of(chosen, task, preset.model, training, data, request.device)
+
+
+def _refuse_few_channels(channels: int, shares: Sequence[float]) -> None:
+    """Raise ValueError if a share of the channels that is hidden is none of them, or all."""
+
+    def hides_some(number: int) -> bool:
+        return all(0 < round(share * number) < number for share in shares)
+
+    if not hides_some(channels):
+        least = next(number for number in itertools.count(channels) if hides_some(number))
+        listed = " and ".join(f"{share:.0%}" for share in dict.fromkeys(shares))
+        raise ValueError(
+            f"these recordings have {channels} channels, and models are trained and tested with {listed} of them "
+            f"hidden: each share has to hide at least one channel and leave one. Record {least} channels or more."
+        )
 
 
 def _store_recordings(request: Request, store: Store) -> str:

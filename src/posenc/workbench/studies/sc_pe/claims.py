@@ -213,9 +213,9 @@ CLAIMS = (
         lang="zh-Hans",
         about="Roughness (mean absolute second difference) of the training loss in a small vision transformer on the "
         "same images, with patches in one line as the tokens of the note. The note names neither model nor task.",
-        quantities=(_smoother("sphere, in line", "sinusoid, in line"),),
+        quantities=(_smoother("sphere-in-line", "sinusoid-in-line"),),
         control="The sphere must also be smoother on rows and columns, and smoother than no encoding.",
-        controls=(_smoother("sphere", "sinusoid"), _smoother("sphere, in line", "nope")),
+        controls=(_smoother("sphere", "sinusoid"), _smoother("sphere-in-line", "nope")),
         panel="tokens",
         command=RUN.format("tokens"),
     ),

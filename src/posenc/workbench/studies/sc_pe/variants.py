@@ -9,7 +9,7 @@ from typing import NamedTuple
 from posenc.models.lenet import LeNetConfig, Placement
 from posenc.models.vision_stage import Options
 from posenc.models.vit import vit
-from posenc.scheme_text import Specification, parse, unknown
+from posenc.scheme_text import Specification, parse, parse_variant, unknown
 from posenc.workbench.studies.shared.classification import LeNetSpec, TransformerSpec
 from posenc.workbench.studies.shared.image_data import ImageRecord
 
@@ -123,11 +123,11 @@ TRANSFORMERS: Mapping[str, TransformerVariant] = {
     "sphere": TransformerVariant(
         "SCPE", "spherical encoding of the note on rows and columns, 3 -> 128 -> dim", projected=True
     ),
-    "sphere, in line": TransformerVariant(
+    "sphere-in-line": TransformerVariant(
         "SCPE", "the same on the patch number, a quarter circle, 3 -> 128 -> dim", projected=True, in_line=True
     ),
     "sinusoid": TransformerVariant("Sinusoid", "sinusoid on rows and columns"),
-    "sinusoid, in line": TransformerVariant("Sinusoid", "sinusoid on the patch number", in_line=True),
+    "sinusoid-in-line": TransformerVariant("Sinusoid", "sinusoid on the patch number", in_line=True),
     "nope": TransformerVariant("NoPE", "no positional encoding"),
 }
 
@@ -155,13 +155,7 @@ def lenet_variant(label: str) -> LeNetVariant:
     """
     if label in VARIANTS:
         return VARIANTS[label]
-    try:
-        specification = parse(label)
-    except ValueError:
-        raise ValueError(
-            f"{unknown('variant', label, VARIANTS)} The variants are {', '.join(VARIANTS)}. A scheme with an embedding "
-            "is also possible, such as SCTorus(hidden=(64,))."
-        ) from None
+    specification = parse_variant(label, label, VARIANTS)
     about = f"concatenated with the features: {specification.scheme}"
     return LeNetVariant(about=about, placement="features", scheme=label)
 

@@ -218,6 +218,12 @@ class Classifier:
             metrics |= {f"attention_{name}": float(values.mean()) for name, values in arrays.items()}
         return RunResult(metrics=metrics, curves=curve, arrays=arrays, weights=weights_of(self.model))
 
+    def embedding_scale(self) -> float | None:
+        """Size of the positions beside that of the patches, on held-out images; None for a LeNet."""
+        images = self.held_out(ATTENTION_IMAGES)
+        x = self.augment.evaluate(images.read(range(len(images))).to(self.device))
+        return self.model.embedding_scale(x) if isinstance(self.model, VisionTransformer) else None
+
     def held_out(self, count: int | None) -> ImageSet:
         """Evenly spaced held-out images. count: their number, None for all."""
         test = self.splits.test

@@ -27,6 +27,7 @@ import torch
 from posenc import scheme_text
 from posenc.kernels.grid_levels import growth, lay_out
 from posenc.models.field import Field, FieldConfig, TooSmallError, largest_size_within, network_size
+from posenc.name_suggestion import plain_name
 from posenc.workbench.training.config import TrainingConfig
 
 LEVELS, COARSEST, FEATURES = 16, 16, 2
@@ -118,7 +119,8 @@ def field_variant(label: str, budget: Budget) -> FieldVariant:
         ValueError: The label is unknown (the message names the nearest one), or the smallest field of this kind has
             more parameters than the budget.
     """
-    name = label.lower()
+    by_plain_name = {plain_name(known): known for known in NAMES}
+    name = by_plain_name.get(plain_name(label), label.lower())
     try:
         if name in GRIDS:
             return _grid(name, budget)
@@ -126,12 +128,7 @@ def field_variant(label: str, budget: Budget) -> FieldVariant:
             return _gridless(name, SCHEMES.get(name, "FourierFeatures"), budget)
     except TooSmallError as error:
         raise ValueError(f"the variant {label!r} cannot be built: {error}") from None
-    try:
-        parsed = scheme_text.parse(label)
-    except ValueError as error:
-        if "there is no encoding" in str(error):
-            raise ValueError(scheme_text.unknown("encoding", label, [*NAMES, *scheme_text.catalogue()])) from None
-        raise
+    parsed = scheme_text.parse_variant(label, label, NAMES)
     return _built(_variant(parsed.scheme, budget, parsed.options), label)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from posenc.scheme_text import unknown
+from posenc.name_suggestion import plain_name, unknown
+from posenc.workbench import variant_labels
 from posenc.workbench.memory import free_memory, require_memory
 from posenc.workbench.progress import CostEstimate
 from posenc.workbench.runs import RunSpec
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from posenc.workbench.studies.shared.study import Study
 
 ALL = "all"
+SIGN = re.compile("[-_]-")
+"""A hyphen after another one, as in "learned--0.2"."""
 WORKER_BYTES = 0.5 * 2**30
 """Memory of torch and its libraries in one process."""
 
@@ -38,6 +43,7 @@ def plan(study: Study, request: Request, store: Store) -> list[RunSpec]:
         ValueError: The request cannot be run, or a run does not fit into memory.
     """
     refuse_preset(study, request.preset)
+    request = with_present_labels(study, request)
     preset = changes.changed_preset(study.presets, request)
     changes.refuse_varied(study, request, panels_of(study, request))
     label = changes.preset_label(study.presets, request)
@@ -87,6 +93,37 @@ def needed(study: Study, request: Request) -> dict[str, list[str]]:
         meant = [_meant(study, label, wanted) for label in request.schemes]
         wanted = {condition: [each for one in meant for each in one.get(condition, ())] for condition in wanted}
     return wanted
+
+
+def with_present_labels(study: Study, request: Request) -> Request:
+    """Replace the names of variants in a request by their present labels.
+
+    A former label stands for the present one. A name that differs from a label in case, hyphens or underscores alone
+    stands for that variant, so that a variant and an encoding of one name are the same model. Two hyphens in a row are
+    left alone, because the second one may be a sign.
+
+    Args:
+        study: The study.
+        request: The request, with the names that a user gave.
+
+    Returns:
+        The request with labels of variants, each once, or texts of encodings.
+    """
+    if not request.schemes:
+        return request
+    every = Request(preset="", panels=(ALL,))
+    named = {
+        plain_name(label): label
+        for name, preset in study.presets.items()
+        for panel in study.panels.values()
+        for variants in panel.needs(replace(every, preset=name), preset).values()
+        for label in variants
+    }
+    renamed = variant_labels.OLD_LABELS.get(study.name, {})
+    former = {plain_name(old): renamed[old] for old in reversed(list(renamed))}  # of equal names the first one counts
+    present = [variant_labels.current_label(study.name, former.get(plain_name(each), each)) for each in request.schemes]
+    meant = (label if SIGN.search(label) else named.get(plain_name(label), label) for label in present)
+    return replace(request, schemes=tuple(dict.fromkeys(meant)))
 
 
 def _meant(study: Study, label: str, wanted: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

@@ -18,6 +18,7 @@ from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import changes, planning, sources
 from posenc.workbench.studies.shared.declarations import MAIN
+from posenc.workbench.studies.shared.embedding_scale_panel import embedding_scale_panel, large_positions
 from posenc.workbench.studies.shared.page_data import PageData
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     data.folder.mkdir(parents=True, exist_ok=True)
     changed = changes.differences(study.presets, request)
     limits = (*_limits(study, request, changed), *study.remarks(store, specs), *_single_seeds(data))
+    limits += large_positions(data)
     panels = [summary_panel(data.rows, study.headline(data), study.predictions(data), limits)]
     titles = dict[str, str]()
     for name in names:
@@ -92,6 +94,8 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
         panels += drawn
     if varied := _conditions(study, data):
         panels.append(varied)
+    if sizes := embedding_scale_panel(data):
+        panels.append(sizes)
     if beside := () if changed else tuple(study.published(request.preset, data.rows)):
         panels.append(Panel("Published results of the same models", beside))
     if study.claims:

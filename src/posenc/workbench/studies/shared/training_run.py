@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -15,6 +16,9 @@ from posenc.workbench.store import Store
 from posenc.workbench.training.fit import Fit
 from posenc.workbench.training.loop import Report, TrainingConfig, train
 from posenc.workbench.training.precision import Precision
+
+EMBEDDING_SCALE = "embedding_scale"
+"""Name of the stored array with the ratio of positions to tokens before training."""
 
 
 class ModelOnData(Protocol):
@@ -36,6 +40,15 @@ class ModelOnData(Protocol):
 
     def result(self, curve: list[dict[str, Any]]) -> RunResult:
         """Final scores, arrays and weights; curve: the measurements of the training."""
+        ...
+
+
+@runtime_checkable
+class AddsRows(Protocol):
+    """A model on its data that may add embedding rows to its tokens."""
+
+    def embedding_scale(self) -> float | None:
+        """Root mean square of the rows over that of the tokens, on some of its data; None if no rows are added."""
         ...
 
 
@@ -73,11 +86,41 @@ def execute_training(spec: RunSpec, workdir: Path, report: Report, build: Build[
     with torch.random.fork_rng():
         trained = build(spec, store_root(workdir), workdir)
         precision: Precision = spec.settings.get("precision", "float32")
+        scale = initial_embedding_scale(trained)
         curve = train(
             trained.fit(), trained.training, seed=spec.seed, workdir=workdir, report=report, precision=precision
         )
         trained.model.eval()
-        return trained.result(curve)
+        return with_embedding_scale(trained.result(curve), scale)
+
+
+def initial_embedding_scale(untrained: Any) -> float | None:
+    """Ratio of the root mean squares of positions and tokens before training.
+
+    Args:
+        untrained: A model on its data.
+
+    Returns:
+        The ratio; None if the model adds no rows to its tokens.
+    """
+    return untrained.embedding_scale() if isinstance(untrained, AddsRows) else None
+
+
+def with_embedding_scale(result: RunResult, scale: float | None) -> RunResult:
+    """Add the ratio of positions to tokens before training to the arrays of a result.
+
+    It is an array, because results that differ in it alone are equal: runs of earlier versions have none.
+
+    Args:
+        result: The result.
+        scale: The ratio; None for a model that adds no rows.
+
+    Returns:
+        The result.
+    """
+    if scale is not None:
+        result.arrays = {**result.arrays, EMBEDDING_SCALE: np.array([scale])}
+    return result
 
 
 def restored(store: Store, identity: str, build: Build[M], *, weights: bool = True) -> M:

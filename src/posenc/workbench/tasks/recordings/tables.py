@@ -1,8 +1,9 @@
 """Recordings as a folder of tables: one ``.csv`` or ``.parquet`` per recording; rows are times, columns channels.
 
 A first line of a ``.csv`` that is not all numbers names the channels. The separator is a comma, a semicolon or a tab.
-An empty cell is a missing number. A first column that only counts the times is refused. Recordings are named after
-their files, which may differ in length; ``sub-LABEL`` at the beginning of a name is the subject. An optional file
+An empty cell is a missing number. A column that counts the times is refused: the first one if it rises at every time,
+and one that is called so, such as ``time (s)``. Recordings are named after their files, which may differ in length;
+``sub-LABEL`` at the beginning of a name is the subject. An optional file
 ``channels.csv`` describes the channels, with columns ``channel, module, x, y, z``, of which only the first is required.
 It names the columns, in its order, of tables without names.
 """
@@ -10,6 +11,7 @@ It names the columns, in its order, of tables without names.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,11 @@ from posenc.workbench.tasks.recordings.series import Recordings
 
 CHANNELS_FILE = "channels.csv"
 AXES = ("x", "y", "z")
-CLOCK_TOLERANCE = 1e-6
-"""A first column counts the times where its steps differ by at most this part of themselves."""
+TIMES = frozenset(("time", "times", "t", "timestamp", "timestamps", "seconds", "sec", "ms", "frame", "sample", "index"))
+"""First words of names of columns that count the times, in lower case."""
+WORD = re.compile(r"[^a-z]+")
+SHORTEST_CLOCK = 10
+"""A column of more numbers than this that rises at every time counts the times."""
 Table = tuple[tuple[str, ...], np.ndarray]
 """Names of the columns, empty where the file has none, and the numbers ``(channel, time)``."""
 
@@ -50,7 +55,7 @@ def read_tables(place: Path, folder: Path | None = None) -> Recordings:
     first, series = (), []
     for path in files:
         names, numbers = READERS[path.suffix](path)
-        _check_clock(path, names, numbers[0])
+        _check_clock(path, names, numbers)
         if not series:
             first = names
             if folder is None:
@@ -67,13 +72,20 @@ def read_tables(place: Path, folder: Path | None = None) -> Recordings:
     return Recordings(tuple(series), tuple(stems), channels, coordinates, modules)
 
 
-def _check_clock(path: Path, names: tuple[str, ...], first: np.ndarray) -> None:
-    """Raise ValueError where the first column counts the times instead of recording something."""
-    steps = np.diff(first)
-    if len(first) > 10 and (steps > 0).all() and np.ptp(steps) <= CLOCK_TOLERANCE * steps.max():
+def _check_clock(path: Path, names: tuple[str, ...], numbers: np.ndarray) -> None:
+    """Raise ValueError where a column counts the times instead of recording something."""
+    for place, column in enumerate(numbers):
+        named = bool(names) and WORD.split(names[place].strip().lower())[0] in TIMES
+        steps = np.diff(column)
+        rises = len(column) > SHORTEST_CLOCK and bool((steps >= 0 if named else steps > 0).all() and steps.any())
+        if not rises or not (named or place == 0):
+            continue
+        name = f" {names[place]!r}," if names else ""
+        where = "the first column" if place == 0 else f"column {place + 1}"
+        remedy = "Leave it out." if named else "Leave it out, or put another column first if it is a channel."
         raise ValueError(
-            f"the first column of {path.name}{f', {names[0]!r},' if names else ''} rises by the same step at every "
-            "time, so it is a clock and no channel. Leave it out."
+            f"{where} of {path.name}{',' if name else ''}{name} rises at every time, so it is a clock and no channel. "
+            f"{remedy}"
         )
 
 

@@ -85,6 +85,13 @@ class MaskedModel:
     def _test_masks(self) -> dict[float, Tensor]:
         return {rate: self.tokens.test_masks(rate) for rate in self.task.test_rates}
 
+    def embedding_scale(self) -> float | None:
+        """Size of the positions beside that of the tokens of some samples, with the masks of the first step."""
+        values = self.tokens.train[:CHUNK].to(self.device)
+        generator = TrainingPosition(0, 0, 0).generator()
+        hidden = draw_hidden(len(values), self.tokens.count, self.task.rate, generator).to(self.device)
+        return self.model.embedding_scale(values, self.pos, hidden)
+
     def tables(self) -> list[Tensor]:
         """The embedding table ``(N, dim)`` of each layer's scheme; empty for schemes that embed nothing."""
         schemes: list[Any] = list(self.model.schemes)

@@ -18,7 +18,7 @@ from posenc.models.encoder import EncoderConfig
 from posenc.models.masked_encoder import MaskedEncoder
 from posenc.positions import Positions
 from posenc.scheme import Scheme
-from posenc.scheme_text import Specification, build, parse, unknown
+from posenc.scheme_text import Specification, axes_of, build, parse
 from posenc.schemes.concat import Concat
 from posenc.schemes.fourier_features import FourierFeatures
 from posenc.workbench.studies.latin_squares import variants as latin_squares
@@ -75,20 +75,16 @@ def variant(label: str, dim: int, axes: int) -> MaskedVariant:
     }
     if label in with_coordinates:
         return with_coordinates[label]
-    try:
-        other = latin_squares.variant(label)
-    except ValueError as error:
-        if "there is no encoding" not in str(error):
-            raise
-        known = [*WITHOUT_COORDINATES, *WITH_COORDINATES, *BASELINES]
-        raise ValueError(unknown("encoding", label, known)) from None
+    other = latin_squares.variant(label, (*WITHOUT_COORDINATES, *WITH_COORDINATES, *BASELINES))
     view: View = "places" if label not in latin_squares.VARIANTS and _axes(label) not in (None, 1) else other.view
     return MaskedVariant(scheme=other.scheme, options=other.options, view=view, model=other.model)
 
 
 def _axes(label: str) -> int | None:
     """Number of axes in a label such as ``FourierFeatures(dim=64, axes=3)``; None without one."""
-    return None if label.startswith("learned-") else parse(label).options.get("axes")
+    if label.startswith("learned-"):
+        return None
+    return axes_of(parse(label))
 
 
 def make_model(
