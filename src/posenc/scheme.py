@@ -15,7 +15,7 @@ import html
 import itertools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -89,6 +89,13 @@ class At:
     head: Head
 
 
+def _with_arguments(cls: Any, *positional: Any, **named: Any) -> Any:
+    """A scheme before its constructor, which keeps the arguments of the constructor."""
+    scheme = nn.Module.__new__(cls)
+    vars(scheme)["_arguments"] = (positional, named)  # a module takes no attribute before its constructor
+    return scheme
+
+
 class Scheme(nn.Module, abc.ABC):
     """Base class of positional encodings: an ``nn.Module`` that reads positions and acts at named sites of a network.
 
@@ -149,6 +156,11 @@ class Scheme(nn.Module, abc.ABC):
     draws: tuple[str, ...] = ()
     faults: Mapping[str, str] = MappingProxyType({})
     claims: Claims
+    _arguments: tuple[tuple[Any, ...], dict[str, Any]]
+    """Arguments of the constructor, from which an equal scheme can be made with new initial values."""
+
+    if not TYPE_CHECKING:  # a type checker reads the signature of the constructor
+        __new__ = _with_arguments
 
     @override
     def register_parameter(self, name: str, param: nn.Parameter | None) -> None:

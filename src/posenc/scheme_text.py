@@ -20,7 +20,7 @@ from typing import Any, get_type_hints
 import msgspec
 import torch
 
-from posenc import frequencies
+from posenc import frequencies, own_scheme
 from posenc.name_suggestion import plain_name, unknown_variant
 from posenc.name_suggestion import unknown as unknown
 from posenc.scheme import Scheme
@@ -125,13 +125,16 @@ def parse_variant(text: str, label: str, variants: Iterable[str]) -> Specificati
     Raises:
         ValueError: an unknown name, with the nearest names and all variants and encodings; or text of another form.
     """
-    if "(" not in text and plain_name(text) not in map(plain_name, catalogue()):
+    known = own_scheme.find(text) is not None or plain_name(text) in map(plain_name, catalogue())
+    if "(" not in text and not known:
         raise ValueError(unknown_variant(label, variants, catalogue()))
     return parse(text)
 
 
 def find(name: str) -> type[Scheme]:
     """Return the scheme class of a name. Raises ValueError with the nearest names if there is none."""
+    if (own := own_scheme.find(name)) is not None:
+        return own
     schemes = catalogue()
     plain = {plain_name(known): scheme for known, scheme in schemes.items()}
     if plain_name(name) in plain:

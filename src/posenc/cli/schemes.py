@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import keyword
 import sys
 from pathlib import Path
@@ -33,12 +32,12 @@ def check(what: Annotated[Positional[str], arg(names="scheme")], compiling: bool
         compiling: Also run the slow checks that call torch.compile.
         all: Print every failure, not only the first.
     """
-    from posenc import scheme_text
+    from posenc import own_scheme, scheme_text
     from posenc.contract import check as run_contract
 
     one = what if "(" in what else scheme_text.find(what) if not what.endswith(".py") else None
     failed = False
-    for scheme in _schemes_in(Path(what)) if one is None else [one]:
+    for scheme in own_scheme.schemes_of_file(Path(what)) if one is None else [one]:
         report = run_contract(scheme, compiling=compiling)
         name = scheme if isinstance(scheme, str) else scheme.__name__
         print(f"{name}: {report if all else _first_failure(report)}")
@@ -166,22 +165,3 @@ def claims_of_all() -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def _schemes_in(path: Path) -> list[Any]:
-    from posenc.schemes import schemes_in
-
-    name = f"file:{path.stem}"  # The prefix keeps a file random.py from replacing the module random.
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise ValueError(f"there is no file {path}. Give a Python file with a class that subclasses posenc.Scheme.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # pickle looks up classes here.
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise ValueError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
-    schemes = list(schemes_in(module).values())
-    if not schemes:
-        raise ValueError(f"{path} defines no scheme. Subclass posenc.Scheme and write its abstract `prepare`.")
-    return schemes

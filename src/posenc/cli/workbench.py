@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from posenc.cli.grammar import Positional, arg
+from posenc.cli.name_checks import changes_by_name
 from posenc.cli.terminal import refuse_device
 from posenc.cli.torchrun import team_of
 
@@ -56,6 +57,7 @@ def run(
     posenc run image-fit photo.jpg
 
     posenc run gridpe photographs/ --lr-sweep 0.0005 0.001 0.002
+    posenc run latin-squares --schemes 2d-fixed my_scheme.py
 
     torchrun --nproc-per-node 2 -m posenc.cli run latin-squares
 
@@ -64,7 +66,8 @@ def run(
         source: Your own file or folder, for a study that takes one: an image, a mesh, a scene.
         preset: Scale: quick (minutes, starts at once), standard (hours) or paper (days).
         panels: Figures and tables of the page by name, or all. Default: those of the preset.
-        schemes: Variants to train: labels of the study, or encodings. Default: those of the panels.
+        schemes: Variants to train: labels of the study, encodings, or your own Python file. Default: those of the
+            panels.
         seeds: Seeds of each variant. Default: those of the preset.
         changes: A setting of the study and its new value, such as epochs=4; repeat the flag for more settings.
         lr_sweep: Learning rates, for your own data: the best on validation data, with one seed and half of the steps,
@@ -82,12 +85,13 @@ def run(
 
         print_studies()
         return 0
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs is a number of at least 1; got {jobs}. Leave it out for one run per core.")
+    folder = _data(data)
     from posenc.workbench import commands, studies
     from posenc.workbench.executors.processes import follow
     from posenc.workbench.store import Store
 
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"--jobs is a number of at least 1; got {jobs}. Leave it out for one run per core.")
     with team_of(device) as team:
         if not team.leads:
             follow(team)
@@ -97,9 +101,10 @@ def run(
         definition = studies.find(study)
         studies.refuse_preset(definition, preset)
         commands.refuse_source(definition, source)
-        selection: dict[str, Any] = {"panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
+        names = commands.scheme_names(schemes)
+        selection: dict[str, Any] = {"panels": panels, "schemes": names, "seeds": seeds, "device": device}
         selection |= {"lr_sweep": lr_sweep}
-        selection |= {"changes": changes_by_name(changes), "data": _data(data), "source": source}
+        selection |= {"changes": changes_by_name(changes), "data": folder, "source": source}
         request = studies.Request(preset=preset, **selection)
         if dry_run:
             from posenc.cli.dry_run import print_plan
@@ -159,37 +164,14 @@ def report(
 
     commands.refuse_missing_packages(*commands.PAGE_PACKAGES)
     definition, store = studies.find(study), commands.store_of_report(out, pack)
-    selection: dict[str, Any] = {"panels": panels, "schemes": schemes, "changes": changes_by_name(changes)}
-    selection |= {"lr_sweep": lr_sweep}
+    names, changed = commands.scheme_names(schemes), changes_by_name(changes)
+    selection: dict[str, Any] = {"panels": panels, "schemes": names, "changes": changed, "lr_sweep": lr_sweep}
     request = studies.Request(preset=preset, data=_data(data), source=source, **selection)
     commands.refuse_source(definition, source)
     result = commands.report_request(definition, request, store)
     if figures is not None:
         print(f"{len(result.save_figures(figures, format, force=force))} figures in {figures}.")
     return result.exit_code
-
-
-def changes_by_name(words: tuple[str, ...]) -> dict[str, str]:
-    """Read the values of --set.
-
-    Args:
-        words: Texts NAME=VALUE.
-
-    Returns:
-        Name of a setting -> its value as text.
-
-    Raises:
-        ValueError: A text has another form, or a name is given twice.
-    """
-    changes: dict[str, str] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not (name and equals and value):
-            raise ValueError(f"--set takes NAME=VALUE, such as --set epochs=4; got {word!r}.")
-        if name in changes:
-            raise ValueError(f"--set {name} is given twice. Give it once.")
-        changes[name] = value
-    return changes
 
 
 def _confirmed(estimate: Any, yes: bool) -> bool:

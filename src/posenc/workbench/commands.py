@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from posenc import own_scheme
+from posenc.scheme import Scheme
 from posenc.workbench import packs, runner, studies
 from posenc.workbench.metric_table import metric_tables
 from posenc.workbench.progress import ConsentError, CostEstimate
@@ -36,7 +38,7 @@ def run(
     *,
     preset: str = "quick",
     panels: Sequence[str] | None = None,
-    schemes: Sequence[str] | None = None,
+    schemes: Sequence[str | Scheme | type[Scheme]] | None = None,
     seeds: int | Sequence[int] | None = None,
     changes: Mapping[str, Any] | None = None,
     lr_sweep: Sequence[float] | None = None,
@@ -56,7 +58,8 @@ def run(
         source: Your own file or folder, for a study that takes one: an image, a mesh, a scene.
         preset: Scale: "quick" (minutes), "standard" (hours) or "paper" (days).
         panels: Names of figures and tables of the page. Default: those of the preset.
-        schemes: Variants to train, by name or as text such as "Shaw(values=False)". Default: those of the preset.
+        schemes: Variants to train: names, text such as "Shaw(values=False)", a Python file, or schemes of your own:
+            a class, or an object, which every run makes anew. Default: those of the preset.
         seeds: Number of seeds, counted from 0, or a list of seeds. Default: those of the preset.
         changes: Settings of the preset with new values, such as {"epochs": 4}. Default: none.
         lr_sweep: Learning rates. The best on validation data, with one seed and half of the steps, is chosen for each
@@ -108,7 +111,7 @@ def report(
     *,
     preset: str = "quick",
     panels: Sequence[str] | None = None,
-    schemes: Sequence[str] | None = None,
+    schemes: Sequence[str | Scheme | type[Scheme]] | None = None,
     changes: Mapping[str, Any] | None = None,
     lr_sweep: Sequence[float] | None = None,
     data: str | Path | None = None,
@@ -122,7 +125,7 @@ def report(
         source: The file or folder that the study was run on, if it takes one.
         preset: Preset of the results.
         panels: Names of figures and tables of the page. Default: those of the preset.
-        schemes: Variants to show, by name. Default: all stored ones.
+        schemes: Variants to show, as ``run`` takes them. Default: all stored ones.
         changes: Settings with the values that the results were made with. Default: none.
         lr_sweep: Learning rates that the results were made with, if each variant has a chosen one. Default: none.
         data: Folder of real data. Default: none; the environment variable POSENC_DATA is not read.
@@ -213,7 +216,7 @@ def _request(
     *,
     source: str | Path | None,
     panels: Sequence[str] | None,
-    schemes: Sequence[str] | None,
+    schemes: Sequence[str | Scheme | type[Scheme]] | None,
     data: str | Path | None,
     **others: Any,
 ) -> Request:
@@ -224,7 +227,7 @@ def _request(
     refuse_source(definition, source)
     if data is not None and not data.is_dir():
         raise ValueError(f"data={str(data)!r} is not a folder. Give the folder of the data, or leave data out.")
-    others |= {"panels": _names("panels", panels), "schemes": _names("schemes", schemes)}
+    others |= {"panels": _names("panels", panels), "schemes": scheme_names(schemes)}
     return Request(preset=preset, data=data, source=source, **others)
 
 
@@ -240,6 +243,30 @@ def _rates(rates: Sequence[float] | None) -> tuple[float, ...] | None:
     if isinstance(rates, (int, float, str)):
         raise ValueError(f"lr_sweep takes a list of learning rates; got {rates!r}. Write lr_sweep=[0.001, 0.003].")
     return None if rates is None else tuple(rates)
+
+
+def scheme_names(schemes: Sequence[str | Scheme | type[Scheme]] | None) -> tuple[str, ...] | None:
+    """Names of the schemes of a request.
+
+    Args:
+        schemes: Names, texts, Python files, and schemes of your own as classes or objects; None for none.
+
+    Returns:
+        Names and texts. A file stands for each of its schemes.
+
+    Raises:
+        ValueError: A scheme of your own cannot be read.
+    """
+    if schemes is None or isinstance(schemes, str | Scheme | type):
+        schemes = None if schemes is None else (schemes,)
+    expanded: list[Any] = []
+    for scheme in schemes or ():
+        if isinstance(scheme, str) and scheme.endswith(".py"):
+            expanded += own_scheme.schemes_of_file(Path(scheme))
+        else:
+            expanded.append(scheme)
+    texts = [own_scheme.text_of(each) if isinstance(each, Scheme | type) else each for each in expanded]
+    return None if schemes is None else _names("schemes", texts)
 
 
 def _names(option: str, values: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -327,6 +354,7 @@ def execute_request(
         return None
     if request.source is not None and todo and not study.asks(request.preset):
         print(f"Estimate: {study.estimate(todo, store, processes)}.")
+    _note_own_schemes(request, store)
     if swept:  # The other runs have the learning rates that these choose.
         runner.run(swept, store, executor, cost=study.order, tensorboard=tensorboard)
         specs = [spec for spec in study.plan(request, store) if spec not in swept or store.finished(spec.identity)]
@@ -360,6 +388,16 @@ def _with_earlier_runs(study: Study, request: Request, store: Store, specs: list
         names = ", ".join(dict.fromkeys(spec.variant for spec in earlier))
         print(f"The page also shows {number} of earlier commands: {names}.")
     return shown
+
+
+def _note_own_schemes(request: Request, store: Store) -> None:
+    """Write the code of the user's schemes to the store as a record. Nothing reads it."""
+    for name, code in own_scheme.codes().items():
+        if any(label.partition("(")[0] == name for label in request.schemes or ()):
+            store.ensure_writable()
+            folder = store.root / "schemes"
+            folder.mkdir(exist_ok=True)
+            (folder / f"{name}.py").write_text(code, encoding="utf-8")
 
 
 def measure(

@@ -32,7 +32,7 @@ STUDY = Study(
         "model does not know which channels form a module. Its learned positions are compared with the modules of the "
         "channels, if these are known."
     ),
-    takes="recordings (.npz, a folder of .csv or .parquet, or of brain images)",
+    takes="recordings (.npz, a folder of .csv or .parquet, or of brain images); a simulated brain without it",
     presets=PRESETS,
     panels=PANELS,
     condition=condition,

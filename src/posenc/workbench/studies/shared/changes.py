@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 import msgspec
 
 from posenc.scheme_text import unknown
+from posenc.workbench import setting_errors
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import setting_values
 from posenc.workbench.studies.shared.declarations import Preset
@@ -68,6 +69,8 @@ class Setting:
         default: Value of the preset as text; "computed" if the study computes it. Different values of several fields
             are separated by semicolons.
         choices: Its values, if only some texts are possible.
+        fields: The paths without keys of mappings.
+        least: Smallest number that is possible.
     """
 
     name: str
@@ -75,6 +78,8 @@ class Setting:
     type: str
     default: str
     choices: Sequence[str] = ()
+    fields: Sequence[str] = ()
+    least: int = 0
 
 
 def settings_of(study: Study, preset: str) -> list[Setting]:
@@ -252,20 +257,27 @@ def refuse_varied(study: Study, request: Request, panels: Iterable[str]) -> None
     Raises:
         ValueError: The message names the panel, the setting, and the panels that are possible.
     """
+    if message := setting_errors.varied(changed_and_varied(study, request, panels)):
+        raise ValueError(message)
+
+
+def changed_and_varied(study: Study, request: Request, panels: Iterable[str]) -> dict[str, list[str]]:
+    """Return the settings that a request changes and a panel varies itself, for each of some panels.
+
+    Args:
+        study: The study.
+        request: The request.
+        panels: Names of the panels.
+
+    Returns:
+        Panel to dotted paths of settings.
+    """
     if not request.changes:
-        return
-    preset, names = changed_preset(study.presets, request), tuple(panels)
+        return {panel: [] for panel in panels}
+    preset = changed_preset(study.presets, request)
     values = _values(study.presets[request.preset], request)
     fields = {".".join(leaf.fields) for leaf in _leaves(preset) if leaf.path in values}
-    varied = {name: sorted(fields & varied_settings(study, request, name)) for name in names}
-    for name, settings in varied.items():
-        if settings:
-            others = [each for each in names if not varied[each]]
-            instead = f"Choose others: --panels {' '.join(others)}." if others else "Choose another panel, or leave"
-            raise ValueError(
-                f"the panel {name} varies {' and '.join(each.rpartition('.')[2] for each in settings)} itself. "
-                + (instead if others else f"{instead} the change out.")
-            )
+    return {panel: sorted(fields & varied_settings(study, request, panel)) for panel in panels}
 
 
 def varied_settings(study: Study, request: Request, panel: str) -> set[str]:
@@ -322,6 +334,8 @@ def _settings(preset: Preset) -> list[Setting]:
             type=setting_values.describe(first.annotation),
             default="; ".join(texts),
             choices=setting_values.choices(first.annotation),
+            fields=tuple(dict.fromkeys(".".join(leaf.fields) for leaf in group)),
+            least=max(setting_values.least(leaf.path[-1], leaf.value) for leaf in group),
         )
         settings.append(setting)
     return settings

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from posenc.workbench.runs import RunSpec
@@ -40,7 +41,7 @@ def find(study: Study, request: Request, store: Store) -> list[RunSpec]:
         raise ValueError(
             f"{store.root} holds no results of {study.name} {_options(study, request)}. "
             f"{_other_results(study, request, store)}"
-            f"Make them: posenc run {study.name} {_options(study, request)} --out {store.root}"
+            f"Make them: posenc run {_subject(study, request)} {_options(study, request)} --out {store.root}"
         )
     runs = _about(study, request, store, every)
     _refuse_repeated(study, store, runs)
@@ -111,7 +112,7 @@ def _about(study: Study, request: Request, store: Store, runs: Sequence[RunSpec]
         if about is None:
             raise ValueError(
                 f"{store.root} holds no results of {study.name} {options} about {request.source.name}. "
-                f"Make them: posenc run {study.name} {request.source} {options} --out {store.root}"
+                f"Make them: posenc run {_subject(study, request)} {options} --out {store.root}"
             )
         return [*anywhere, *about]
     if len(by_name) > 1:
@@ -143,8 +144,14 @@ def _refuse_missing_panels(study: Study, request: Request, store: Store, runs: S
         if needed and not any(spec.variant in needs.get(spec.condition, ()) for spec in runs):
             raise ValueError(
                 f"the panel {name} needs runs that {store.root} lacks. "
-                f"Make them: posenc run {study.name} {_options(study, request)} --panels {name} --out {store.root}"
+                f"Make them: posenc run {_subject(study, request)} {_options(study, request)} --panels {name} "
+                f"--out {store.root}"
             )
+
+
+def _subject(study: Study, request: Request) -> str:
+    """Name of the study, and the user's file if the request names one."""
+    return study.name if request.source is None else f"{study.name} {quote(str(request.source))}"
 
 
 def _options(study: Study, request: Request) -> str:

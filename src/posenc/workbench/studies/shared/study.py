@@ -24,7 +24,7 @@ from posenc.workbench.runs import Procedure, RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import own_data_answer, own_data_page, planning, stored_runs, study_page
-from posenc.workbench.studies.shared.changes import changed_preset, differences
+from posenc.workbench.studies.shared.changes import changed_preset
 from posenc.workbench.studies.shared.compared_score import ComparedScore, on_own_data
 from posenc.workbench.studies.shared.declarations import Condition, PanelSpec, Preset
 from posenc.workbench.studies.shared.lr_sweep import study_condition
@@ -266,13 +266,9 @@ class Study:
             specs: The runs.
 
         Returns:
-            Changed settings, then remarks on the data.
+            Changed settings and panels left out, then remarks on the data.
         """
-        changed = differences(self.presets, request)
-        return (
-            *([f"Changed from the preset: {', '.join(changed)}."] if changed else []),
-            *self.remarks(store, specs),
-        )
+        return (*planning.changed_lines(self, request), *self.remarks(store, specs))
 
     def live_page(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> LivePage:
         """Make the live page of runs, for ``runner.run``. It has the address of the final page.
