@@ -15,7 +15,7 @@ import html
 import itertools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -89,6 +89,13 @@ class At:
     head: Head
 
 
+def _with_arguments(cls: Any, *positional: Any, **named: Any) -> Any:
+    """A scheme before its constructor, which keeps the arguments of the constructor."""
+    scheme = nn.Module.__new__(cls)
+    vars(scheme)["_arguments"] = (positional, named)  # a module takes no attribute before its constructor
+    return scheme
+
+
 class Scheme(nn.Module, abc.ABC):
     """Base class of positional encodings: an ``nn.Module`` that reads positions and acts at named sites of a network.
 
@@ -135,9 +142,6 @@ class Scheme(nn.Module, abc.ABC):
         ...         rows = self._take(pos).precise().to(pos.table_dtype).expand(*pos.coords.shape[:-1], self.dim)
         ...         return rows if pos.placed is None else rows * pos.placed[..., None]
         ...
-        ...     def embed(self, where):
-        ...         return where
-        ...
         ...     def define_embed(self, p):
         ...         return p[0].expand(self.dim)
         >>> check(Ramp, family="definition").ok
@@ -154,6 +158,11 @@ class Scheme(nn.Module, abc.ABC):
     draws: tuple[str, ...] = ()
     faults: Mapping[str, str] = MappingProxyType({})
     claims: Claims
+    _arguments: tuple[tuple[Any, ...], dict[str, Any]]
+    """Arguments of the constructor, from which an equal scheme can be made with new initial values."""
+
+    if not TYPE_CHECKING:  # a type checker reads the signature of the constructor
+        __new__ = _with_arguments
 
     @override
     def register_parameter(self, name: str, param: nn.Parameter | None) -> None:
@@ -262,8 +271,11 @@ class Scheme(nn.Module, abc.ABC):
 
     @property
     def head_width(self) -> int | None:
-        """Width D of the heads that the scheme acts on, in channels; None, the default, for any width."""
-        return None
+        """Width D of the heads that the scheme acts on, in channels; None for any width.
+
+        The default is the attribute ``head_dim``, and None for a scheme without it.
+        """
+        return getattr(self, "head_dim", None)
 
     # the sites; by default each hook changes nothing ---------------------------------------------------------------
     @property
@@ -279,7 +291,7 @@ class Scheme(nn.Module, abc.ABC):
         """Embedding rows of the positions (site "embed").
 
         A model calls it once per forward pass and adds, concatenates or multiplies the rows. The model owns the
-        placement and any projection. The default raises ValueError.
+        placement and any projection. The default returns ``where``, for a scheme whose ``prepare`` computes the rows.
 
         Args:
             where: Result of ``prepare`` for N tokens.
@@ -290,7 +302,9 @@ class Scheme(nn.Module, abc.ABC):
         Raises:
             ValueError: If the scheme does not act at "embed".
         """
-        raise ValueError(self._nothing_to_embed())
+        if "embed" not in self.claims.sites:
+            raise ValueError(self._nothing_to_embed())
+        return where
 
     def transform(self, x: Tensor, where: Where, site: Literal["q", "k", "v", "o"]) -> Tensor:
         """Map queries, keys, values or head outputs (sites "q", "k", "v", "o"), as rotary encodings do.

@@ -22,6 +22,7 @@ from posenc.measure.distance_decay import (
     shown_call,
 )
 from posenc.measure.run_time import consecutive_positions, cost
+from posenc.own_scheme import schemes_of_file
 from posenc.scheme_text import parse
 from posenc.schemes import catalogue
 from posenc.schemes.alibi import ALiBi
@@ -158,7 +159,7 @@ def test_new_makes_a_file_and_leaves_what_is_there(
     assert "class MyScheme(Scheme)" in (tmp_path / "my_scheme.py").read_text()
     assert "posenc check my_scheme.py" in capsys.readouterr().out
     assert run("new", "my_scheme") == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "exists and is left unchanged" in capsys.readouterr().err
     assert run("new", "my-scheme") == 2
     assert "cannot name a Python file" in capsys.readouterr().err
 
@@ -293,7 +294,7 @@ def test_a_skeleton_of_a_site_passes_the_contract_as_written(
     monkeypatch.chdir(tmp_path)
     assert run("new", "my_scheme", "--site", site, "--axes", axes) == 0
     assert run("check", "my_scheme.py") == 0
-    (scheme,) = cli.schemes._schemes_in(Path("my_scheme.py"))
+    (scheme,) = schemes_of_file(Path("my_scheme.py"))
     sites = {"bias": {"bias"}, "qk": {"q", "k"}, "embed": {"embed"}}[site]
     assert all((case.claims.axes, case.claims.sites) == (int(axes), sites) for case in _examples(scheme))
     assert re.search(r"MyScheme: (\d+) of \1 checks passed on 2 examples", capsys.readouterr().out)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 
 import pytest
 
 from posenc import cli
 from posenc.cli import index, name_checks
-from posenc.cli.grammar import arg, command_of
+from posenc.cli.grammar import Positional, arg, command_of
 from posenc.cli.parser import UsageError, parse
-from posenc.cli.text_table import command_lines, entries, table
+from posenc.cli.text_table import command_lines, entries, labels, table
 from posenc.workbench import studies
+from posenc.workbench.studies.shared import changes
+from posenc.workbench.studies.shared.planning import panels_of
 
 WIDE = 80
 
@@ -56,6 +59,68 @@ def test_help_of_a_study_has_its_presets_panels_variants_and_an_example(printed)
     assert "learned-0.3" in printed("run", "latin-squares", "--preset", "standard", "--help")
 
 
+def test_labels_that_a_shell_divides_are_quoted(printed) -> None:
+    assert labels(["rope", "Shaw(values=False)", "gridpe + xyz"]) == 'rope, "Shaw(values=False)", "gridpe + xyz"'
+    for text in (printed("run", "points", "--help"), printed("list", "variants", "points")):
+        assert '"rope-axial + xyz", "gridpe + xyz"' in " ".join(text.split())
+
+
+def test_several_defaults_are_explained_where_there_are_any(printed) -> None:
+    sentence = "separates the defaults of parts of the study"
+    assert sentence in printed("run", "gridpe", "--help")
+    assert sentence not in printed("run", "latin-squares", "--help")
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("latin-squares --panels heads --set heads=2", "the panel heads varies heads itself. Choose another panel"),
+        ("latin-squares --panels all --set epochs=4", "the panel gap-closes varies epochs itself. Choose others:"),
+        ("latin-squares --set epochs=0", "epochs must be at least 1; got 0. The preset has epochs=60."),
+        ("latin-squares --set lr=1 --set lr=2", "--set lr is given twice"),
+        ("latin-squares --jobs 0", "--jobs is a number of at least 1; got 0"),
+        ("latin-squares --data absent", "--data absent is not a folder"),
+        ("latin-squares --jobs two", "--jobs takes a whole number; got 'two'. See posenc run --help."),
+    ],
+)
+def test_values_that_the_study_would_refuse_are_refused_before_it_is_loaded(
+    line: str, sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "posenc.workbench.commands", None)  # an import of it fails
+    with pytest.raises(SystemExit) as leaving:
+        cli.main(["run", *line.split()])
+    assert leaving.value.code == 2
+    assert capsys.readouterr().err.startswith(f"posenc: {sentence}")
+
+
+@pytest.mark.parametrize("name", studies.studies())
+def test_the_index_refuses_the_same_changes_of_settings_as_the_study(name: str) -> None:
+    """A count of 0, and for each panel a setting that it varies; a panel of the preset that varies it is left out."""
+    study, known = studies.find(name), index.load()
+    command = command_of("run", cli.COMMANDS["run"])
+    empty = {option.name: None for option in command.options} | {"preset": "quick", "study": name}
+    for setting in changes.settings_of(study, "quick"):
+        if ";" in setting.default or not setting.default.isdigit():
+            continue
+        value = "0" if setting.least else str(int(setting.default) + 1)
+        for panels in (None, *((panel,) for panel in study.panels)):
+            request = studies.Request(preset="quick", panels=panels, changes={setting.name: value})
+            early = raised(
+                name_checks.refuse_unknown,
+                known, command, {**empty, "panels": panels, "changes": (f"{setting.name}={value}",)},
+            )  # fmt: skip
+            late = raised(lambda request=request: changes.refuse_varied(study, request, panels_of(study, request)))
+            assert early == late or (not early and "is not possible" in late), setting.name
+
+
+def raised(call, *arguments) -> str:
+    try:
+        call(*arguments)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def test_exit_codes_are_in_the_help(printed) -> None:
     codes = printed("--help").partition("exit codes\n")[2]
     assert [line.split()[0] for line in codes.splitlines()[:4]] == ["0", "1", "2", "130"]
@@ -95,7 +160,7 @@ def test_a_label_that_a_panel_needs_is_never_refused(name: str) -> None:
     ("study", "labels"),
     [
         ("latin-squares", ["learned-0.123", "learned-big", "2D_fixed"]),
-        ("image-fit", ["gaussian-3", "dense@60000", "multires-coarse-to-fine"]),
+        ("image-fit", ["gaussian-3", "dense@60000", "multires-coarse-to-fine", "my_scheme.py"]),
         ("language", ["rope-randomized", "alibi-randomized"]),
     ],
 )
@@ -109,9 +174,7 @@ def test_a_label_that_only_the_study_can_read_is_left_to_it(study: str, labels: 
 # parser ------------------------------------------------------------------------------------------------------------
 
 
-def example(
-    what: cli.grammar.Positional[str], names: tuple[str, ...] | None = None, count: int = 3, all: bool = False
-) -> int:
+def example(what: Positional[str], names: tuple[str, ...] | None = None, count: int = 3, all: bool = False) -> int:
     """Summary of the command.
 
     For example:
@@ -144,10 +207,10 @@ def test_a_flag_that_is_repeated_gathers_its_values() -> None:
     values = parse(command, ["nmar", "--set", "epochs=4", "--set", "lr=0.1", "--yes"])
     assert values["changes"] == ("epochs=4", "lr=0.1")
     assert values["yes"] is True
-    assert cli.workbench.changes_by_name(values["changes"]) == {"epochs": "4", "lr": "0.1"}
+    assert name_checks.changes_by_name(values["changes"]) == {"epochs": "4", "lr": "0.1"}
     for words, sentence in ((("epochs",), "takes NAME=VALUE"), (("a=1", "a=2"), "--set a is given twice")):
         with pytest.raises(ValueError, match=sentence):
-            cli.workbench.changes_by_name(words)
+            name_checks.changes_by_name(words)
     assert arg(flag="--set").flag == "--set"
 
 

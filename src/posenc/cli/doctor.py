@@ -8,6 +8,7 @@ import os
 import platform
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -139,6 +140,10 @@ def _data(folder: Path | None) -> list[tuple[str, str]]:
 def _store(out: Path) -> tuple[bool, str]:
     """True if the store can be written, and a sentence."""
     existing = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
-    writable = existing.is_dir() and os.access(existing, os.W_OK)
+    try:
+        with tempfile.TemporaryFile(dir=existing):  # The permissions of a folder do not tell of a read-only system.
+            writable = True
+    except OSError:
+        writable = False
     state = "exists" if out.exists() else "does not exist; the first run makes it"
     return writable, f"{state}, {'writable' if writable else f'not writable: {existing}. Choose another: --out DIR'}"

@@ -9,7 +9,7 @@ from posenc.cli import name_checks
 from posenc.cli.grammar import Command, Option
 from posenc.cli.index import Index
 from posenc.cli.lists import needs_data
-from posenc.cli.text_table import command_lines, entries, paragraph
+from posenc.cli.text_table import command_lines, entries, labels, paragraph
 from posenc.version import __version__
 
 EXIT_CODES = (("0", "done"), ("1", "a run or a check failed, or nothing was started"), ("2", "wrong usage or input"),
@@ -103,14 +103,14 @@ def of_study(command: Command, index: Index, study: str, preset: str) -> str:
         for name, panel in entry["panels"].items()
     )
     source = " [FILE]" if entry["takes"] else ""
-    labels = ", ".join(name_checks.variants_of(entry, (preset,)))
+    variants = labels(name_checks.variants_of(entry, (preset,)))
     return _parts(
         f"usage: posenc {command.name} {study}{source} [OPTIONS]",
         paragraph(entry["question"]),
         paragraph(f"Data: {needs_data(entry)}"),
         _section("presets (--preset)", ((name, _preset(value)) for name, value in entry["presets"].items())),
         _section(f"panels (--panels), [default] at --preset {preset}", panels),
-        f"variants (--schemes) at --preset {preset}; also any encoding of posenc list\n{paragraph(labels, 2)}",
+        f"variants (--schemes) at --preset {preset}; also any encoding of posenc list\n{paragraph(variants, 2)}",
         _settings(entry, preset),
         _options(command),
         _examples(example for example, _ in entry["examples"]),
@@ -119,7 +119,8 @@ def of_study(command: Command, index: Index, study: str, preset: str) -> str:
 
 def _preset(preset: Mapping[str, Any]) -> str:
     asks = "; asks before it starts" if preset["asks"] else ""
-    return f"{preset['about']}. {preset['seeds']} seeds, panels {', '.join(preset['panels'])}{asks}"
+    seeds = "" if "seeds" in preset["about"] else f"{preset['seeds']} seeds. "
+    return f"{preset['about']}. {seeds}Panels: {', '.join(preset['panels'])}{asks}"
 
 
 def _settings(entry: Mapping[str, Any], preset: str) -> str:
@@ -127,7 +128,10 @@ def _settings(entry: Mapping[str, Any], preset: str) -> str:
     for each in entry["settings"][preset]:
         kind = " | ".join(each["choices"]) or each["type"]
         rows.append((each["name"], f"{kind}, default {each['default']}"))
-    return _section(f"settings (--set NAME=VALUE), defaults of --preset {preset}", rows) if rows else ""
+    title = f"settings (--set NAME=VALUE), defaults of --preset {preset}"
+    if any(";" in each["default"] for each in entry["settings"][preset]):
+        title += '\n  A "; " separates the defaults of parts of the study; --set changes all.'
+    return _section(title, rows) if rows else ""
 
 
 def _usage(command: Command) -> str:

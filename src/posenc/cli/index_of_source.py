@@ -58,13 +58,16 @@ def study_entry(study: Study) -> dict[str, Any]:
         study: The study.
 
     Returns:
-        "question", "takes", "data" (file -> use), "examples", "presets", "panels", "variants" (panel -> preset ->
-        condition -> labels), "labels" (string constants of the code of the variants) and "settings" (by preset).
+        "question", "takes", "metrics", "arrays", "data" (file -> use), "examples", "presets", "panels", "variants"
+        (panel -> preset -> condition -> labels), "varies" (panel -> preset -> dotted paths of settings), "labels"
+        (string constants of the code of the variants) and "settings" (by preset).
     """
     module = _module(study)
     return {
         "question": study.question,
         "takes": study.takes,
+        "metrics": list(study.metrics),
+        "arrays": {name: list(about) for name, about in study.arrays.items()},
         "data": dict(study.data),
         "examples": _examples(module.__doc__ or ""),
         "presets": {
@@ -79,6 +82,7 @@ def study_entry(study: Study) -> dict[str, Any]:
         },
         "panels": {name: {"about": panel.about, "shows": panel.shows} for name, panel in study.panels.items()},
         "variants": {name: {preset: _needs(study, name, preset) for preset in study.presets} for name in study.panels},
+        "varies": {name: {preset: _varies(study, name, preset) for preset in study.presets} for name in study.panels},
         "labels": _labels(Path(module.__file__ or "").parent),
         "settings": {preset: _settings(study, preset) for preset in study.presets},
     }
@@ -110,6 +114,15 @@ def _needs(study: Study, panel: str, preset: str) -> dict[str, list[str]]:
     return {condition: list(labels) for condition, labels in needs.items()}
 
 
+def _varies(study: Study, panel: str, preset: str) -> list[str]:
+    """Settings that a panel varies; empty for a panel that a preset does not have."""
+    from posenc.workbench.studies import Request
+    from posenc.workbench.studies.shared.changes import varied_settings
+
+    needed = _needs(study, panel, preset)
+    return sorted(varied_settings(study, Request(preset=preset), panel)) if needed else []
+
+
 def _labels(folder: Path) -> list[str]:
     """String constants of the code that reads the labels of a study.
 
@@ -139,6 +152,8 @@ def _settings(study: Study, preset: str) -> list[dict[str, Any]]:
             "default": setting.default,
             "choices": list(setting.choices),
             "aliases": aliases.get(setting.name, []),
+            "fields": list(setting.fields),
+            "least": setting.least,
         }
         for setting in settings_of(study, preset)
     ]

@@ -12,7 +12,7 @@ from posenc.cli import index as index_file
 from posenc.cli import name_checks
 from posenc.cli.grammar import Positional, arg
 from posenc.cli.index import Index
-from posenc.cli.text_table import entries, paragraph, table
+from posenc.cli.text_table import entries, labels, paragraph, table
 
 Subject = Literal["schemes", "studies", "panels", "variants", "data"]
 Site = Literal["embed", "q", "k", "v", "o", "qk", "bias", "value_bias", "mask", "mix"]
@@ -154,9 +154,9 @@ def _variant_lines(content: Mapping[str, Any]) -> str:
         for preset in next(iter(panels.values())):
             conditions: dict[str, dict[str, None]] = {}
             for by_preset in panels.values():
-                for condition, labels in by_preset[preset].items():
-                    conditions.setdefault(condition, {}).update(dict.fromkeys(labels))
-            rows = ((condition, ", ".join(labels)) for condition, labels in conditions.items())
+                for condition, names in by_preset[preset].items():
+                    conditions.setdefault(condition, {}).update(dict.fromkeys(names))
+            rows = ((condition, labels(names)) for condition, names in conditions.items())
             parts.append(f"  --preset {preset}, by condition\n{entries(rows, indent=4)}")
     return "\n".join(parts)
 

@@ -11,6 +11,7 @@ from typing import Any
 from posenc.cli.grammar import Command
 from posenc.cli.index import Index
 from posenc.name_suggestion import plain_name, unknown, unknown_variant
+from posenc.workbench import setting_errors
 
 ALL = "all"
 NUMBERS: Mapping[str, type] = {"whole number": int, "number": float}
@@ -47,10 +48,12 @@ def refuse_unknown(index: Index, command: Command, values: Mapping[str, Any]) ->
         if panel not in panels:
             raise ValueError(f"{unknown('panel', panel, panels)} The panels are {', '.join(panels)}.")
     for label in given.get("variant") or ():
-        if not _may_be_variant(index, entry, label):
+        if not label.endswith(".py") and not _may_be_variant(index, entry, label):
             raise ValueError(unknown_variant(label, variants_of(entry), scheme_names(index)))
-    for word in given.get("setting") or ():
-        _refuse_setting(entry["settings"][preset], preset, word)
+    changes = changes_by_name(given.get("setting") or ())
+    for name, value in changes.items():
+        _refuse_setting(entry["settings"][preset], preset, name, value)
+    _refuse_varied(entry, preset, given.get("panel"), changes)
 
 
 def refuse_study(index: Index, study: str) -> None:
@@ -108,15 +111,53 @@ def variants_of(entry: Mapping[str, Any], presets: Iterable[str] | None = None) 
 
 def _refuse_scheme(known: Sequence[str], text: str) -> None:
     name = text.partition("(")[0].strip()
-    if plain_name(name).replace("randomized", "randomised") not in map(plain_name, known):
+    if plain_name(name).replace("randomised", "randomized") not in map(plain_name, known):
         raise ValueError(unknown("encoding", name, known))
 
 
-def _refuse_setting(settings: Sequence[Mapping[str, Any]], preset: str, word: str) -> None:
-    """Raise ValueError if no setting has the name of NAME=VALUE, or if the value is of another type."""
-    name, equals, value = word.partition("=")
-    if not (name and equals and value):
-        raise ValueError(f"--set takes NAME=VALUE, such as --set epochs=4; got {word!r}.")
+def changes_by_name(words: Iterable[str]) -> dict[str, str]:
+    """Read the values of --set.
+
+    Args:
+        words: Texts NAME=VALUE.
+
+    Returns:
+        Name of a setting -> its value as text.
+
+    Raises:
+        ValueError: A text has another form, or a name is given twice.
+    """
+    changes: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not (name and equals and value):
+            raise ValueError(setting_errors.no_assignment(word))
+        if name in changes:
+            raise ValueError(f"--set {name} is given twice. Give it once.")
+        changes[name] = value
+    return changes
+
+
+def _refuse_varied(
+    entry: Mapping[str, Any], preset: str, panels: Sequence[str] | None, changes: Mapping[str, str]
+) -> None:
+    """Raise ValueError if a chosen panel, or every panel of the preset, varies a setting that is changed."""
+    settings = [each for each in entry["settings"][preset] if each["name"] in changes]
+    changed = {field for each in settings if not _is_default(each, changes[each["name"]]) for field in each["fields"]}
+    names = [name for name in entry["panels"] if name in (panels or ()) or ALL in (panels or ())]
+    names = names or entry["presets"][preset]["panels"]
+    varied = {name: sorted(changed & set(entry["varies"][name][preset])) for name in names}
+    if (panels or all(varied.values())) and (message := setting_errors.varied(varied)):
+        raise ValueError(message)
+
+
+def _is_default(setting: Mapping[str, Any], value: str) -> bool:
+    numbers = _number(float, value), _number(float, setting["default"])
+    return value == setting["default"] or (None not in numbers and numbers[0] == numbers[1])
+
+
+def _refuse_setting(settings: Sequence[Mapping[str, Any]], preset: str, name: str, value: str) -> None:
+    """Raise ValueError if no setting has the name, or if the value is of another type."""
     known = [setting["name"] for setting in settings]
     paths = (path for setting in settings for path in (setting["name"], *setting["paths"], *setting["aliases"]))
     if name.rpartition(".")[2] not in {path.rpartition(".")[2] for path in paths}:
@@ -131,11 +172,13 @@ def _refuse_setting(settings: Sequence[Mapping[str, Any]], preset: str, word: st
         kind = NUMBERS.get(setting["type"].removesuffix(" or none"))
         optional = setting["type"].endswith(" or none") and value.lower() in ("none", "null")
         number = None if kind is None or optional else _number(kind, value)
-        example = f"The preset has {name}={setting['default']}."
         if kind and not optional and number is None:
+            example = setting_errors.example(name, setting["default"])
             raise ValueError(f"{name} must be a {setting['type']}; got {value!r}. {example}")
         if number is not None and not 0 <= number < float("inf"):
-            raise ValueError(f"{name} must be finite and not negative; got {value}. {example}")
+            raise ValueError(setting_errors.negative(name, value, setting["default"]))
+        if number is not None and number < setting["least"]:
+            raise ValueError(setting_errors.too_small(name, value, setting["default"]))
 
 
 def _number(kind: type, text: str) -> Any:

@@ -7,6 +7,8 @@ from typing import Any
 from posenc.cli.grammar import Command, Option
 from posenc.name_suggestion import nearest_names
 
+LONGEST_NUMBER = 25
+"""Largest number of characters of a number."""
 HELP = ("-h", "--help")
 
 
@@ -61,7 +63,7 @@ def _flags(command: Command, words: list[str]) -> tuple[dict[str, Any], list[str
         given, position = _words_of(command, option, word, words, position)
         if option.name in values and not option.repeated:
             raise UsageError(f"{option.flag} is given twice. Give it once.")
-        converted = [_convert(option, each) for each in given]
+        converted = [_convert(command, option, each) for each in given]
         if option.repeated:
             values[option.name] = (*values.get(option.name, ()), *converted)
         else:
@@ -98,27 +100,27 @@ def _words_of(command: Command, option: Option, word: str, words: list[str], pos
 def _positionals(command: Command, loose: list[str], values: dict[str, Any]) -> None:
     for option in command.positionals:
         if option.many:
-            values[option.name] = tuple(_convert(option, word) for word in loose)
+            values[option.name] = tuple(_convert(command, option, word) for word in loose)
             return
         if loose:
-            values[option.name] = _convert(option, loose.pop(0))
+            values[option.name] = _convert(command, option, loose.pop(0))
     if loose:
         shown = " ".join(each.metavar for each in command.positionals) or "no words without a flag"
         raise UsageError(f"posenc {command.name} takes {shown}; {loose[0]!r} is too much. {_help(command)}")
 
 
-def _convert(option: Option, text: str) -> Any:
+def _convert(command: Command, option: Option, text: str) -> Any:
     if option.choices and text not in option.choices:
         near = nearest_names(text, option.choices)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        raise UsageError(
-            f"{option.shown} is one of {', '.join(option.choices)}; got {text!r}.{hint} See posenc COMMAND --help."
-        )
+        raise UsageError(f"{option.shown} is one of {', '.join(option.choices)}; got {text!r}.{hint} {_help(command)}")
     try:
+        if option.kind in (int, float) and ("_" in text or len(text) > LONGEST_NUMBER):
+            raise ValueError("no program but Python reads 1_000 as a number")
         return option.kind(text)
     except ValueError:
         wanted = {int: "a whole number", float: "a number"}[option.kind]
-        raise UsageError(f"{option.shown} takes {wanted}; got {text!r}. See posenc COMMAND --help.") from None
+        raise UsageError(f"{option.shown} takes {wanted}; got {text[:60]!r}. {_help(command)}") from None
 
 
 def _help(command: Command) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import keyword
 import sys
 from pathlib import Path
@@ -33,12 +32,12 @@ def check(what: Annotated[Positional[str], arg(names="scheme")], compiling: bool
         compiling: Also run the slow checks that call torch.compile.
         all: Print every failure, not only the first.
     """
-    from posenc import scheme_text
+    from posenc import own_scheme, scheme_text
     from posenc.contract import check as run_contract
 
     one = what if "(" in what else scheme_text.find(what) if not what.endswith(".py") else None
     failed = False
-    for scheme in _schemes_in(Path(what)) if one is None else [one]:
+    for scheme in own_scheme.schemes_of_file(Path(what)) if one is None else [one]:
         report = run_contract(scheme, compiling=compiling)
         name = scheme if isinstance(scheme, str) else scheme.__name__
         print(f"{name}: {report if all else _first_failure(report)}")
@@ -70,7 +69,7 @@ def cite(names: Annotated[Positional[tuple[str, ...]], arg(names="cited")], all:
 
     Args:
         names: Encodings by their name in posenc list, calls of them, schedules such as yarn, ntk and longrope, and
-            randomised for randomized positions.
+            randomized for randomized positions.
         all: Print every entry.
     """
     from posenc.cited_functions import functions
@@ -107,6 +106,7 @@ def new(
     site: Site | None = None,
     axes: int = 1,
     to: Path | None = None,
+    force: bool = False,
 ) -> int:
     """Write a Python file with the skeleton of a new encoding.
 
@@ -123,7 +123,8 @@ def new(
         name: Name in snake case; the class gets the same name in CamelCase.
         site: bias (on the logits), qk (a rotation of queries and keys) or embed (rows added to the input).
         axes: Number of position axes.
-        to: File to write. Default: NAME.py.
+        to: New file to write. Default: NAME.py.
+        force: Replace the file if it exists. A link or a device is never replaced.
     """
     if not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"{name!r} cannot name a Python file and class. Use letters, digits and _, as my_scheme.")
@@ -131,10 +132,11 @@ def new(
         raise ValueError(
             f"--axes is a number from 1 to {MOST_AXES}; got {axes}. Use --axes 2 for positions in a plane."
         )
+    from posenc.workbench.output_files import write_output
+
     path = to or Path(f"{name}.py")
-    if path.exists():
-        raise ValueError(f"{path} exists already and is left unchanged. Choose another name, or --to FILE.")
-    path.write_text(skeleton("".join(word.capitalize() for word in name.split("_")), site, axes), encoding="utf-8")
+    text = skeleton("".join(word.capitalize() for word in name.split("_")), site, axes)
+    write_output(path, text.encode(), force=force)
     print(f"{path}\nNext: posenc check {path}")
     return 0
 
@@ -163,22 +165,3 @@ def claims_of_all() -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def _schemes_in(path: Path) -> list[Any]:
-    from posenc.schemes import schemes_in
-
-    name = f"file:{path.stem}"  # The prefix keeps a file random.py from replacing the module random.
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise ValueError(f"there is no file {path}. Give a Python file with a class that subclasses posenc.Scheme.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # pickle looks up classes here.
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise ValueError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
-    schemes = list(schemes_in(module).values())
-    if not schemes:
-        raise ValueError(f"{path} defines no scheme. Subclass posenc.Scheme and write its abstract `prepare`.")
-    return schemes

@@ -43,6 +43,18 @@ def command_lines(command: str) -> str:
     return "  " + " \\\n      ".join(lines)
 
 
+def labels(names: Iterable[str]) -> str:
+    """Join labels by commas. A label that a shell divides is quoted, as a command needs it.
+
+    Args:
+        names: The labels.
+
+    Returns:
+        The text.
+    """
+    return ", ".join(f'"{name}"' if set(name) & set(" ,()'") else name for name in names)
+
+
 def entries(rows: Iterable[tuple[str, str]], indent: int = 2, widest: int = 20) -> str:
     """Format names with descriptions, as a help lists its options.
 

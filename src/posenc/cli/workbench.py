@@ -1,4 +1,4 @@
-"""Commands about studies: ``posenc run``, ``report`` and ``results``."""
+"""Commands about studies: ``posenc run`` and ``posenc report``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from posenc.cli.grammar import Positional, arg
-from posenc.cli.terminal import console, refuse_device
+from posenc.cli.name_checks import changes_by_name
+from posenc.cli.terminal import refuse_device
 from posenc.cli.torchrun import team_of
 
 StudyName = Annotated[Positional[str], arg(names="study")]
@@ -56,6 +57,7 @@ def run(
     posenc run image-fit photo.jpg
 
     posenc run gridpe photographs/ --lr-sweep 0.0005 0.001 0.002
+    posenc run latin-squares --schemes 2d-fixed my_scheme.py
 
     torchrun --nproc-per-node 2 -m posenc.cli run latin-squares
 
@@ -64,7 +66,8 @@ def run(
         source: Your own file or folder, for a study that takes one: an image, a mesh, a scene.
         preset: Scale: quick (minutes, starts at once), standard (hours) or paper (days).
         panels: Figures and tables of the page by name, or all. Default: those of the preset.
-        schemes: Variants to train: labels of the study, or encodings. Default: those of the panels.
+        schemes: Variants to train: labels of the study, encodings, or your own Python file. Default: those of the
+            panels.
         seeds: Seeds of each variant. Default: those of the preset.
         changes: A setting of the study and its new value, such as epochs=4; repeat the flag for more settings.
         lr_sweep: Learning rates, for your own data: the best on validation data, with one seed and half of the steps,
@@ -82,12 +85,13 @@ def run(
 
         print_studies()
         return 0
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs is a number of at least 1; got {jobs}. Leave it out for one run per core.")
+    folder = _data(data)
     from posenc.workbench import commands, studies
     from posenc.workbench.executors.processes import follow
     from posenc.workbench.store import Store
 
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"--jobs is a number of at least 1; got {jobs}. Leave it out for one run per core.")
     with team_of(device) as team:
         if not team.leads:
             follow(team)
@@ -97,9 +101,10 @@ def run(
         definition = studies.find(study)
         studies.refuse_preset(definition, preset)
         commands.refuse_source(definition, source)
-        selection: dict[str, Any] = {"panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
+        names = commands.scheme_names(schemes)
+        selection: dict[str, Any] = {"panels": panels, "schemes": names, "seeds": seeds, "device": device}
         selection |= {"lr_sweep": lr_sweep}
-        selection |= {"changes": changes_by_name(changes), "data": _data(data), "source": source}
+        selection |= {"changes": changes_by_name(changes), "data": folder, "source": source}
         request = studies.Request(preset=preset, **selection)
         if dry_run:
             from posenc.cli.dry_run import print_plan
@@ -123,8 +128,10 @@ def report(
     lr_sweep: Rates = None,
     figures: Annotated[Path | None, arg(metavar="DIR")] = None,
     format: Literal["pdf", "svg", "png"] = "pdf",
+    force: bool = False,
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
     source: Annotated[str | None, arg(metavar="NAME|PATH")] = None,
+    pack: Annotated[Path | None, arg(metavar="FILE")] = None,
     out: Path = Path("runs"),
 ) -> int:
     """Write the page of a study from stored results, without training.
@@ -138,6 +145,7 @@ def report(
     posenc report latin-squares --figures figures --format pdf
 
     posenc report language --source docs-1f00c4
+    posenc report nmar --preset standard --pack results/nmar-standard.pack
 
     Args:
         study: Name of the study, such as latin-squares.
@@ -149,47 +157,26 @@ def report(
         lr_sweep: Learning rates, as the results were made with.
         figures: Also write each figure to a file of its own in this folder, in the width of a paper's column.
         format: File format of the figures: pdf, svg or png. Fonts are embedded.
+        force: Replace figures that exist.
         data: Folder of real data. Default: $POSENC_DATA.
         source: Data of the page, where the store has several: name, NAME-DIGEST, or path of the file or folder.
+        pack: A pack, or a folder of packs, that is merged into the store first.
         out: The store.
     """
     from posenc.workbench import commands, studies
-    from posenc.workbench.store import Store
 
     commands.refuse_missing_packages(*commands.PAGE_PACKAGES)
-    definition, store = studies.find(study), Store(out, create=False)
-    selection: dict[str, Any] = {"panels": panels, "schemes": schemes, "changes": changes_by_name(changes)}
+    definition, store = studies.find(study), commands.store_of_report(out, pack)
     if file is not None and source is not None:
         raise ValueError(f"the data of the page are named twice, {file} and --source {source}. Name them once.")
+    names, changed = commands.scheme_names(schemes), changes_by_name(changes)
+    selection: dict[str, Any] = {"panels": panels, "schemes": names, "changes": changed}
     selection |= {"lr_sweep": lr_sweep, "about": source or str(file or "")}
     request = studies.Request(preset=preset, data=_data(data), **selection)
     result = commands.report_request(definition, request, store)
     if figures is not None:
-        print(f"{len(result.save_figures(figures, format))} figures in {figures}.")
+        print(f"{len(result.save_figures(figures, format, force=force))} figures in {figures}.")
     return result.exit_code
-
-
-def changes_by_name(words: tuple[str, ...]) -> dict[str, str]:
-    """Read the values of --set.
-
-    Args:
-        words: Texts NAME=VALUE.
-
-    Returns:
-        Name of a setting -> its value as text.
-
-    Raises:
-        ValueError: A text has another form, or a name is given twice.
-    """
-    changes: dict[str, str] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not (name and equals and value):
-            raise ValueError(f"--set takes NAME=VALUE, such as --set epochs=4; got {word!r}.")
-        if name in changes:
-            raise ValueError(f"--set {name} is given twice. Give it once.")
-        changes[name] = value
-    return changes
 
 
 def _confirmed(estimate: Any, yes: bool) -> bool:
@@ -199,103 +186,9 @@ def _confirmed(estimate: Any, yes: bool) -> bool:
     return runner.confirm(estimate, yes, sys.stdin.isatty() and sys.stdout.isatty())
 
 
-def results(
-    study: str | None = None,
-    preset: str | None = None,
-    format: Literal["table", "csv", "parquet", "latex"] = "table",  # The flag is --format.
-    source: Annotated[str | None, arg(metavar="NAME|PATH")] = None,
-    out: Path = Path("runs"),
-    to: Path | None = None,
-) -> int:
-    """Print or export the results of a store, one row per run and metric.
-
-    Columns: study, preset, setting (the condition), scheme (the variant), seed, metric, value, unit (identity of the
-    run), data (their name), digest (of their contents). Runs on different data are never averaged.
-
-    For example:
-
-    posenc results
-
-    posenc results --format csv --out runs > results.csv
-
-    posenc results --format parquet --to results.parquet
-
-    Args:
-        study: Only results of this study.
-        preset: Only results of this preset.
-        format: table for the terminal; csv, parquet or latex for programs and papers.
-        source: Only results about these data: name, NAME-DIGEST, or path of the file or folder.
-        out: The store.
-        to: File to write instead of printing.
-    """
-    from posenc.workbench import commands
-    from posenc.workbench.store import Store
-
-    if to is not None and format == "table":
-        raise ValueError(f"a table is for the terminal. Name the format of {to}: --format csv, parquet or latex.")
-    store = Store(out, create=False)
-    rows = commands.result_rows(store, study, preset, source or "")
-    if format == "table":
-        _table(rows)
-        _print_records(store)
-        return 0
-    if format == "parquet" and to is None:
-        raise ValueError("parquet is a binary file. Name it: posenc results --format parquet --to results.parquet")
-    if to is not None:
-        store.write_rows(rows, to, format)
-        print(to)
-        return 0
-    from posenc.workbench.export import encode
-
-    sys.stdout.write(encode(rows, format).decode())
-    return 0
-
-
-def _print_records(store: Any) -> None:
-    """List the data of a store's runs."""
-    from posenc.workbench.report.data_panel import describe
-    from posenc.workbench.studies.shared import page_records
-
-    for record in page_records.records_of(store, store.specs()):
-        print(f"--source {record.label}   {describe(record)}")
-
-
 def _data(folder_option: Path | None) -> Path | None:
     """Folder of real data: --data, otherwise $POSENC_DATA."""
     folder = folder_option or (Path(os.environ["POSENC_DATA"]) if os.environ.get("POSENC_DATA") else None)
     if folder_option is not None and not folder_option.is_dir():
         raise ValueError(f"--data {folder_option} is not a folder. Give the one that holds lst/, or leave --data out.")
     return folder
-
-
-def _table(rows: list[dict[str, Any]]) -> None:
-    """Print mean and SD over seeds of the main metrics of each scheme; a line of its own for each further copy."""
-    from math import isfinite
-    from statistics import mean, stdev
-
-    from rich.table import Column, Table
-
-    from posenc.workbench.dataset_record import label_of
-
-    if not rows:
-        print("The store has no finished run of that study and preset.")
-        return
-    groups: dict[tuple[str, ...], dict[str, list[float]]] = {}
-    for row in rows:
-        copy = row["unit"].partition(".")[2]
-        scheme = row["scheme"] + (f" (copy {copy})" if copy else "")
-        labels = (row["study"], row["preset"], label_of(row), row["setting"], scheme)
-        groups.setdefault(labels, {}).setdefault(row["metric"], []).append(row["value"])
-    metrics = [m for m in ("accuracy_ood", "accuracy_iid", "accuracy_train") if any(m in g for g in groups.values())]
-    metrics = metrics or sorted({m for g in groups.values() for m in g})[:4]
-    titles = ("study", "preset", "data", "condition", "scheme", "seeds", *(f"{metric} ± SD" for metric in metrics))
-    groups = dict(sorted(groups.items(), key=lambda group: group[0][:3]))  # variants of one data set stand together
-    table = Table(*(Column(title, overflow="fold") for title in titles), box=None)
-    for labels, by_metric in groups.items():
-        cells = []
-        for metric in metrics:
-            numbers = by_metric.get(metric, [])
-            spread = f" ± {stdev(numbers):.3f}" if len(numbers) > 1 and all(map(isfinite, numbers)) else ""
-            cells.append(f"{mean(numbers):.3f}{spread}" if numbers else "")
-        table.add_row(*labels, str(max(map(len, by_metric.values()))), *cells)
-    console().print(table)

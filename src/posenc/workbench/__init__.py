@@ -31,7 +31,7 @@ EXPORTS = {
     "store": ("Store",),
     "stored": ("StoreError", "Stored"),
     "studies": ("Request", "find as find_study", "studies as all_studies"),
-    "studies.shared.declarations": ("MAIN", "Condition", "PanelSpec", "Preset"),
+    "studies.shared.declarations": ("MAIN", "Condition", "OwnDataPlan", "PanelSpec", "Preset"),
     "studies.shared.page_data": ("PageData",),
     "studies.shared.study": ("Cost", "Study"),
     "study_result": ("ResultTable", "StudyResult"),

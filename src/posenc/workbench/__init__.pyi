@@ -42,6 +42,7 @@ from posenc.workbench.studies import find as find_study
 from posenc.workbench.studies import studies as all_studies
 from posenc.workbench.studies.shared.declarations import MAIN as MAIN
 from posenc.workbench.studies.shared.declarations import Condition as Condition
+from posenc.workbench.studies.shared.declarations import OwnDataPlan as OwnDataPlan
 from posenc.workbench.studies.shared.declarations import PanelSpec as PanelSpec
 from posenc.workbench.studies.shared.declarations import Preset as Preset
 from posenc.workbench.studies.shared.page_data import PageData as PageData
@@ -83,6 +84,7 @@ __all__ = [
     "Local",
     "Member",
     "MergeCounts",
+    "OwnDataPlan",
     "PageData",
     "Panel",
     "PanelSpec",

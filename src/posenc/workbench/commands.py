@@ -13,7 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from posenc.workbench import runner, studies
+from posenc import own_scheme
+from posenc.scheme import Scheme
+from posenc.workbench import packs, runner, studies
+from posenc.workbench.metric_table import metric_tables
 from posenc.workbench.progress import ConsentError, CostEstimate
 from posenc.workbench.provenance import cores
 from posenc.workbench.report.live_page import LivePage
@@ -36,7 +39,7 @@ def run(
     *,
     preset: str = "quick",
     panels: Sequence[str] | None = None,
-    schemes: Sequence[str] | None = None,
+    schemes: Sequence[str | Scheme | type[Scheme]] | None = None,
     seeds: int | Sequence[int] | None = None,
     changes: Mapping[str, Any] | None = None,
     lr_sweep: Sequence[float] | None = None,
@@ -56,7 +59,8 @@ def run(
         source: Your own file or folder, for a study that takes one: an image, a mesh, a scene.
         preset: Scale: "quick" (minutes), "standard" (hours) or "paper" (days).
         panels: Names of figures and tables of the page. Default: those of the preset.
-        schemes: Variants to train, by name or as text such as "Shaw(values=False)". Default: those of the preset.
+        schemes: Variants to train: names, text such as "Shaw(values=False)", a Python file, or schemes of your own:
+            a class, or an object, which every run makes anew. Default: those of the preset.
         seeds: Number of seeds, counted from 0, or a list of seeds. Default: those of the preset.
         changes: Settings of the preset with new values, such as {"epochs": 4}. Default: none.
         lr_sweep: Learning rates. The best on validation data, with one seed and half of the steps, is chosen for each
@@ -108,10 +112,11 @@ def report(
     *,
     preset: str = "quick",
     panels: Sequence[str] | None = None,
-    schemes: Sequence[str] | None = None,
+    schemes: Sequence[str | Scheme | type[Scheme]] | None = None,
     changes: Mapping[str, Any] | None = None,
     lr_sweep: Sequence[float] | None = None,
     data: str | Path | None = None,
+    pack: str | Path | None = None,
     out: str | Path = "runs",
 ) -> StudyResult:
     """Write the page of a study from stored results, without training, as ``posenc report`` does.
@@ -122,17 +127,18 @@ def report(
             store, such as "docs" or "docs-1f00c4". Default: the only data of the store.
         preset: Preset of the results.
         panels: Names of figures and tables of the page. Default: those of the preset.
-        schemes: Variants to show, by name. Default: all stored ones.
+        schemes: Variants to show, as ``run`` takes them. Default: all stored ones.
         changes: Settings with the values that the results were made with. Default: none.
         lr_sweep: Learning rates that the results were made with, if each variant has a chosen one. Default: none.
         data: Folder of real data. Default: none; the environment variable POSENC_DATA is not read.
+        pack: A pack or a folder of packs, which is merged into the store first. Default: none.
         out: The store.
 
     Returns:
         The result, with its table, figures, verdict and page.
 
     Raises:
-        ValueError: A name is unknown, or the store has no results of the request.
+        ValueError: A name is unknown, the pack cannot be read, or the store has no results of the request.
 
     Example:
         >>> from posenc.workbench import report
@@ -145,13 +151,35 @@ def report(
     names: dict[str, Any] = {"source": None, "panels": panels, "schemes": schemes, "data": data}
     others = {"about": "" if source is None else str(source), "changes": dict(changes or {})}
     request = _request(definition, preset, **names, **others, lr_sweep=_rates(lr_sweep))
-    return report_request(definition, request, Store(out, create=False))
+    return report_request(definition, request, store_of_report(out, pack))
+
+
+def store_of_report(out: str | Path, pack: str | Path | None) -> Store:
+    """Open the store of a report, and merge a pack into it if one is given.
+
+    Args:
+        out: The store. It is made if a pack is given.
+        pack: A pack, a folder of packs or another store; None for none.
+
+    Returns:
+        The store.
+
+    Raises:
+        StoreError: There is no store and no pack, or the pack cannot be read.
+    """
+    if pack is None:
+        return Store(out, create=False)
+    packs.refuse_absent(Path(pack))
+    store = Store(out)
+    packs.merge(store, Path(pack))
+    return store
 
 
 def results(
     study: str | None = None,
     preset: str | None = None,
     *,
+    metrics: Sequence[str] | None = None,
     source: str | Path | None = None,
     out: str | Path = "runs",
 ) -> ResultTable:
@@ -160,6 +188,7 @@ def results(
     Args:
         study: Only results of this study. Default: all.
         preset: Only results of this preset. Default: all.
+        metrics: Only these metrics, by their stored names. Default: all.
         source: Only results about these data: name, NAME-DIGEST6 or path. Default: all.
         out: The store.
 
@@ -179,8 +208,12 @@ def results(
         >>> [(row["scheme"], row["value"]) for row in results(out=store.root)]
         [('rope', 0.5)]
     """
-    store = Store(out, create=False)
-    return ResultTable(result_rows(store, study, preset, "" if source is None else str(source)))
+    rows = result_rows(Store(out, create=False), study, preset, "" if source is None else str(source))
+    if metrics is None:
+        return ResultTable(rows)
+    chosen = _names("metrics", metrics) or ()
+    metric_tables(rows, metrics=chosen)  # This refuses an unknown name.
+    return ResultTable([row for row in rows if row["metric"] in chosen])
 
 
 def result_rows(store: Store, study: str | None, preset: str | None, source: str) -> list[dict[str, Any]]:
@@ -215,7 +248,7 @@ def _request(
     *,
     source: str | Path | None,
     panels: Sequence[str] | None,
-    schemes: Sequence[str] | None,
+    schemes: Sequence[str | Scheme | type[Scheme]] | None,
     data: str | Path | None,
     **others: Any,
 ) -> Request:
@@ -226,7 +259,7 @@ def _request(
     refuse_source(definition, source)
     if data is not None and not data.is_dir():
         raise ValueError(f"data={str(data)!r} is not a folder. Give the folder of the data, or leave data out.")
-    others |= {"panels": _names("panels", panels), "schemes": _names("schemes", schemes)}
+    others |= {"panels": _names("panels", panels), "schemes": scheme_names(schemes)}
     return Request(preset=preset, data=data, source=source, **others)
 
 
@@ -242,6 +275,30 @@ def _rates(rates: Sequence[float] | None) -> tuple[float, ...] | None:
     if isinstance(rates, (int, float, str)):
         raise ValueError(f"lr_sweep takes a list of learning rates; got {rates!r}. Write lr_sweep=[0.001, 0.003].")
     return None if rates is None else tuple(rates)
+
+
+def scheme_names(schemes: Sequence[str | Scheme | type[Scheme]] | None) -> tuple[str, ...] | None:
+    """Names of the schemes of a request.
+
+    Args:
+        schemes: Names, texts, Python files, and schemes of your own as classes or objects; None for none.
+
+    Returns:
+        Names and texts. A file stands for each of its schemes.
+
+    Raises:
+        ValueError: A scheme of your own cannot be read.
+    """
+    if schemes is None or isinstance(schemes, str | Scheme | type):
+        schemes = None if schemes is None else (schemes,)
+    expanded: list[Any] = []
+    for scheme in schemes or ():
+        if isinstance(scheme, str) and scheme.endswith(".py"):
+            expanded += own_scheme.schemes_of_file(Path(scheme))
+        else:
+            expanded.append(scheme)
+    texts = [own_scheme.text_of(each) if isinstance(each, Scheme | type) else each for each in expanded]
+    return None if schemes is None else _names("schemes", texts)
 
 
 def _names(option: str, values: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -329,27 +386,50 @@ def execute_request(
         return None
     if request.source is not None and todo and not study.asks(request.preset):
         print(f"Estimate: {study.estimate(todo, store, processes)}.")
+    _note_own_schemes(request, store)
     if swept:  # The other runs have the learning rates that these choose.
         runner.run(swept, store, executor, cost=study.order, tensorboard=tensorboard)
         specs = [spec for spec in study.plan(request, store) if spec not in swept or store.finished(spec.identity)]
-    with study.live_page(request, store, specs) as live:
+    shown = _with_earlier_runs(study, request, store, specs)
+    with study.live_page(request, store, shown) as live:
         report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard, live=live)
         team.leave()  # Releases the other processes if no run was left to execute.
-        status = measure(study, request, store, specs, jobs, live)
-    verdict = study.verdict(request, store, specs)
+        status = measure(study, request, store, shown, jobs, live)
+    verdict = study.verdict(request, store, shown)
     for line in verdict:
         print(line)
-    path = study.page(request, store, specs, {spec.identity: sentence for spec, sentence in report.failed})
+    path = study.page(request, store, shown, {spec.identity: sentence for spec, sentence in report.failed})
     print(path)
     return StudyResult(
         study=study,
         request=request,
         store=store,
-        specs=specs,
+        specs=shown,
         path=path,
         verdict=verdict,
         exit_code=report.exit_code or status,
     )
+
+
+def _with_earlier_runs(study: Study, request: Request, store: Store, specs: list[RunSpec]) -> list[RunSpec]:
+    """Runs of a page: those of a request, and finished ones of earlier commands, which it prints."""
+    shown = study.joined(request, store, specs)
+    earlier = shown[len(specs) :]
+    if earlier:
+        number = f"{len(earlier)} finished run{'' if len(earlier) == 1 else 's'}"
+        names = ", ".join(dict.fromkeys(spec.variant for spec in earlier))
+        print(f"The page also shows {number} of earlier commands: {names}.")
+    return shown
+
+
+def _note_own_schemes(request: Request, store: Store) -> None:
+    """Write the code of the user's schemes to the store as a record. Nothing reads it."""
+    for name, code in own_scheme.codes().items():
+        if any(label.partition("(")[0] == name for label in request.schemes or ()):
+            store.ensure_writable()
+            folder = store.root / "schemes"
+            folder.mkdir(exist_ok=True)
+            (folder / f"{name}.py").write_text(code, encoding="utf-8")
 
 
 def measure(

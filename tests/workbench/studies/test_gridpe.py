@@ -244,6 +244,8 @@ def test_other_sizes_are_asked_of_trained_models_once_and_for_the_panel_that_sho
     shown = dataclasses.replace(request, panels=["resolution"])
     page = STUDY.page(shown, store, run(shown, store), {}).read_text()
     assert "Relative accuracy" in page
+    assert "side of the images (pixels)" in page
+    assert "512 px published, 64 px here (2.29 times)" in page  # 28 pixels in patches of 4
     assert all(store.read(key).timing == timing for key, timing in before.items())  # nothing was trained again
     rows_ = {(row["scheme"], row["metric"]): row for row in store.results() if "_at_x" in row["metric"]}
     assert {scheme for scheme, _ in rows_} == {"gridpe"}  # the panel has no other of these

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from posenc.cli import main
 from posenc.workbench import commands, runner, studies
 from posenc.workbench.commands import run
 from posenc.workbench.store import Store
@@ -318,6 +319,24 @@ def test_a_sweep_that_is_not_possible_is_refused_in_one_sentence(
 ) -> None:
     with pytest.raises(ValueError, match=sentence):
         run(study, out=tmp_path / "runs", **options)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["points", "--lr-sweep", "0.1"], "two different learning rates or more; got 0.1"),
+        (["points", "--lr-sweep", "0.1", "-1"], "a learning rate is a number above 0; got -1"),
+        (["points", "--lr-sweep", "fast"], "--lr-sweep takes a number; got 'fast'"),
+        (["nmar", "--lr-sweep", "0.1", "0.2", "--dry-run"], "nmar holds none out"),
+    ],
+)
+def test_the_command_refuses_a_wrong_sweep_with_exit_code_2(
+    tmp_path: Path, words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", *words, "--out", str(tmp_path / "runs")])
+    assert ended.value.code == 2
+    assert sentence in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_training_in_steps_has_no_item_twice_in_a_batch() -> None:

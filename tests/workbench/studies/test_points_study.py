@@ -292,8 +292,9 @@ def test_the_answer_names_one_encoding_only_if_its_difference_from_the_second_ex
     nope, gridpe = [0.70, 0.72, 0.71], [0.90, 0.91, 0.92]
     answer = headline({"nope": nope, "gridpe": gridpe}, {"nope": nope, "gridpe": [0.5, 0.5, 0.5]})
     assert answer.startswith("Best for solids: gridpe, accuracy 0.910; difference from the second, nope: +0.200 [")
-    assert "Without an encoding, solids: accuracy 0.710 [0.685," in answer
-    assert answer.endswith("Highest after a translation by one radius, solids: nope, accuracy 0.710 [0.685,\xa00.735].")
+    assert "Best for solids after a translation by one radius: nope, accuracy 0.710; difference from the" in answer
+    third = headline({"xyz": nope, "gridpe": gridpe, "nope": [0.5, 0.52, 0.51]}, {})
+    assert third.endswith("Without an encoding: 0.510 [0.485,\xa00.535].")
     alike = headline({"xyz": [0.92, 0.90, 0.91], "gridpe": gridpe}, {})
     assert alike.startswith("Best for solids: gridpe or xyz, cannot be told apart. gridpe: accuracy 0.910;")
     assert headline({}, {}) == "No answer yet: no run has finished."

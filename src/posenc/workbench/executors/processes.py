@@ -8,13 +8,14 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import ModuleType
 
+from posenc import own_scheme
 from posenc.workbench.progress import Event
 from posenc.workbench.provenance import cores
 from posenc.workbench.runs import RunResult, RunSpec
@@ -195,7 +196,8 @@ class WorkerProcess:
     def __init__(self, store_root: Path, imports_main: bool = True) -> None:
         self.pipe, theirs = get_context("spawn").Pipe()
         self.spec: RunSpec | None = None
-        self.process = get_context("spawn").Process(target=serve, args=(theirs, store_root, os.getpid()), daemon=True)
+        arguments = (theirs, store_root, os.getpid(), own_scheme.codes())
+        self.process = get_context("spawn").Process(target=serve, args=arguments, daemon=True)
         with no_interrupt(), nullcontext() if imports_main else hidden_main():
             self.process.start()
         theirs.close()  # so that the pipe ends when the process does
@@ -306,7 +308,7 @@ class WorkerPool:
         code = worker.process.exitcode or 0
         if worker.spec:
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            hint = "; memory may have run out: give fewer processes" if code == -signal.SIGKILL else ""
+            hint = "; memory may have run out: run fewer at a time, --jobs 1" if code == -signal.SIGKILL else ""
             sentence = f"Its process died ({how}{hint}). Run the same command again: it continues from the checkpoint."
             self.emit(Event(key=worker.spec.identity, kind="failed", message=sentence))
 
@@ -339,20 +341,23 @@ def no_interrupt() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def serve(pipe: Connection, store_root: Path, parent: int) -> None:
+def serve(pipe: Connection, store_root: Path, parent: int, codes: Mapping[str, str]) -> None:
     """Main function of a worker process: receive runs, send events, until None is received or the parent ends.
 
     Args:
         pipe: Pipe to the parent.
         store_root: Folder of the store.
         parent: Process id of the parent.
+        codes: Code of the user's schemes by name.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for stop in (signal.SIGINT, signal.SIGTERM):  # may be sent to the whole group; the parent ends its workers
+        signal.signal(stop, signal.SIG_IGN)
     die_with(parent)
     keep_freed_memory()
     import torch
 
     torch.set_num_threads(1)
+    own_scheme.add_codes(codes)
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while (spec := pipe.recv()) is not None:
             try:

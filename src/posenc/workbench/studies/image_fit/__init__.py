@@ -38,6 +38,7 @@ STUDY = Study(
     cost=Cost(
         seconds=run_seconds, memory=memory_bytes, alike=cost_group, smaller="Ask for a smaller table or network."
     ),
+    metrics=("psnr",),
     headline=headline,
     predictions=predictions,
     claims=CLAIMS,

@@ -134,14 +134,14 @@ PANELS = {
     ),
     "interpolation": PanelSpec(
         about="PSNR with nearest-vertex, linear and smoothstep interpolation",
-        shows="no figure of a paper",
+        shows="no published figure",
         needs=every_condition(SIZES, INTERPOLATIONS),
         draw=size_plots.interpolation,
         shows_condition=has_protocol(SIZES),
     ),
     "shifted": PanelSpec(
         about="PSNR with every position shifted far away",
-        shows="seed note 002: Fourier features are translation invariant",
+        shows="no published figure",
         needs=every_condition(SHIFTED, (PUBLISHED_SIGMA, "positional", "none")),
         draw=shifted_plots.shifted,
         shows_condition=has_protocol(SHIFTED, FIT),

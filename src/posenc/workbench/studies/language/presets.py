@@ -124,7 +124,7 @@ PRESETS: Mapping[str, LanguagePreset] = {
         recall=RECALL,
     ),
     "standard": LanguagePreset(
-        about="23 encodings in models of 2 layers, training length 256, contexts up to 4,096, recall tasks, 5 seeds: "
+        about="24 encodings in models of 2 layers, training length 256, contexts up to 4,096, recall tasks, 5 seeds: "
         "three hours on two cores",
         seeds=tuple(range(5)),
         panels=PANELS,

@@ -36,6 +36,7 @@ STUDY = Study(
     procedure=TRAIN,
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, smaller="Ask for a smaller table or network."),
+    metrics=("psnr_mask", "psnr"),
     headline=headline,
     predictions=predictions,
     claims=CLAIMS,

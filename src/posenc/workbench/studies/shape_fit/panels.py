@@ -31,7 +31,7 @@ PANELS = {
     ),
     "slopes": PanelSpec(
         about="gradient norm and surface error with and without the eikonal term, for linear and smooth interpolation",
-        shows="no figure of a paper",
+        shows="no published figure",
         needs=with_and_without_terms,
         draw=plots.eikonal,
     ),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 import msgspec
 
 from posenc.scheme_text import unknown
+from posenc.workbench import setting_errors
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import setting_values
 from posenc.workbench.studies.shared.declarations import Preset
@@ -33,6 +34,8 @@ DECLARATIONS = frozenset({*(field.name for field in dataclasses.fields(Preset)),
 """Fields of a preset that are no settings."""
 DECIDED_BY_DATA = frozenset({"channels", "classes"})
 """Sizes of a model that its data decides."""
+OWN_STEPS, EPOCHS = "own_steps", "epochs"
+"""Names of the fields with the steps on a user's own data, and with the epochs of a training."""
 COMPUTED = "computed"
 """Default of a setting that a study computes from other settings or from the data."""
 SWEEP = "lr_sweep"
@@ -66,6 +69,8 @@ class Setting:
         default: Value of the preset as text; "computed" if the study computes it. Different values of several fields
             are separated by semicolons.
         choices: Its values, if only some texts are possible.
+        fields: The paths without keys of mappings.
+        least: Smallest number that is possible.
     """
 
     name: str
@@ -73,6 +78,8 @@ class Setting:
     type: str
     default: str
     choices: Sequence[str] = ()
+    fields: Sequence[str] = ()
+    least: int = 0
 
 
 def settings_of(study: Study, preset: str) -> list[Setting]:
@@ -128,6 +135,30 @@ def explicit_fields(presets: Mapping[str, Preset], request: Request, *path: str)
     """
     values = _values(presets[request.preset], request)
     return {at[-1]: value for at, value in values.items() if at[:-1] == path}
+
+
+def with_twice_the_budget(presets: Mapping[str, P], request: Request) -> Request:
+    """Return a request for runs on a user's own data with twice the steps.
+
+    The steps are the number of epochs where the request changes it, and otherwise the steps for own data or those of
+    the training.
+
+    Args:
+        presets: Presets by name.
+        request: The request.
+
+    Returns:
+        The request with changed settings.
+    """
+    explicit = _values(presets[request.preset], request)
+    values = {leaf.path: leaf.value for leaf in _leaves(changed_preset(presets, request))}
+    own = [path for path in values if path[-1] == OWN_STEPS]
+    epochs = [path for path in explicit if path[-1] == EPOCHS]
+    others = [path for path in (("steps",), ("training", EPOCHS)) if path in values][:1]
+    counted = {path[:-2] for path in epochs}
+    paths = epochs + ([path for path in own if path[:-1] not in counted] if own else others if not epochs else [])
+    doubled = {path: 2 * values[path] for path in paths}
+    return dataclasses.replace(request, changes={".".join(path): value for path, value in (explicit | doubled).items()})
 
 
 def preset_label(presets: Mapping[str, Preset], request: Request) -> str:
@@ -226,20 +257,27 @@ def refuse_varied(study: Study, request: Request, panels: Iterable[str]) -> None
     Raises:
         ValueError: The message names the panel, the setting, and the panels that are possible.
     """
+    if message := setting_errors.varied(changed_and_varied(study, request, panels)):
+        raise ValueError(message)
+
+
+def changed_and_varied(study: Study, request: Request, panels: Iterable[str]) -> dict[str, list[str]]:
+    """Return the settings that a request changes and a panel varies itself, for each of some panels.
+
+    Args:
+        study: The study.
+        request: The request.
+        panels: Names of the panels.
+
+    Returns:
+        Panel to dotted paths of settings.
+    """
     if not request.changes:
-        return
-    preset, names = changed_preset(study.presets, request), tuple(panels)
+        return {panel: [] for panel in panels}
+    preset = changed_preset(study.presets, request)
     values = _values(study.presets[request.preset], request)
     fields = {".".join(leaf.fields) for leaf in _leaves(preset) if leaf.path in values}
-    varied = {name: sorted(fields & varied_settings(study, request, name)) for name in names}
-    for name, settings in varied.items():
-        if settings:
-            others = [each for each in names if not varied[each]]
-            instead = f"Choose others: --panels {' '.join(others)}." if others else "Choose another panel, or leave"
-            raise ValueError(
-                f"the panel {name} varies {' and '.join(each.rpartition('.')[2] for each in settings)} itself. "
-                + (instead if others else f"{instead} the change out.")
-            )
+    return {panel: sorted(fields & varied_settings(study, request, panel)) for panel in panels}
 
 
 def varied_settings(study: Study, request: Request, panel: str) -> set[str]:
@@ -296,6 +334,8 @@ def _settings(preset: Preset) -> list[Setting]:
             type=setting_values.describe(first.annotation),
             default="; ".join(texts),
             choices=setting_values.choices(first.annotation),
+            fields=tuple(dict.fromkeys(".".join(leaf.fields) for leaf in group)),
+            least=max(setting_values.least(leaf.path[-1], leaf.value) for leaf in group),
         )
         settings.append(setting)
     return settings

@@ -48,6 +48,11 @@ class OwnDataPlan:
         seeds: Seeds of every variant. Where the user gives no test part, each seed has another one.
         parts: True if the data are divided into training, validation and test parts, and the settings of a run say so.
         half: True to train each variant with half its steps too, so that a page can tell if it still learns.
+
+    Example:
+        >>> from posenc.workbench import OwnDataPlan
+        >>> OwnDataPlan().seeds, OwnDataPlan(half=False).half
+        ((0, 1, 2, 3, 4), False)
     """
 
     seeds: Sequence[int] = (0, 1, 2, 3, 4)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.shared import changes
+from posenc.workbench.studies.shared import planning
 from posenc.workbench.studies.shared.declarations import MAIN
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ def dry_run(study: Study, request: Request, store: Store, processes: int) -> lis
     todo = [spec for identity, spec in by_identity.items() if not store.finished(identity)]
     runs = f"{len(by_identity)} run{'' if len(by_identity) == 1 else 's'}"
     lines = [f"{runs} of {study.name}, {len(by_identity) - len(todo)} finished, results in {store.root}."]
-    if changed := changes.differences(study.presets, request):
-        lines.append(f"Changed from the preset: {', '.join(changed)}.")
+    lines += planning.changed_lines(study, request)
     if todo:
         together = study.processes_that_fit(todo, min(processes, len(todo))) if request.device == "cpu" else 1
         lines.append(f"To execute: {study.estimate(todo, store, together)}, {together} at a time.")

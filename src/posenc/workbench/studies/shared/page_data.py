@@ -62,6 +62,12 @@ class PageData:
         return [spec for spec in self.specs if self.store.finished(spec.identity)]
 
     @cached_property
+    def timings(self) -> dict[str, Mapping[str, Any]]:
+        """Timing of finished runs by identity, those with half the budget too: seconds, and what was trained."""
+        every = dict.fromkeys(spec.identity for spec in (*self.specs, *self.repeated))
+        return {each: self.store.read(each).timing for each in every if self.store.finished(each)}
+
+    @cached_property
     def rows(self) -> list[Row]:
         """One row per metric of the trained and the measuring runs."""
         return self.store.rows_of((*self.specs, *self.measured))
@@ -153,6 +159,24 @@ class PageData:
                     seeds = read.setdefault(spec.variant, {}).setdefault(mark, {})
                     seeds[spec.seed] = (mark if limit else spent, value)
         return {label: _timed(marks.values()) for label, marks in read.items()}
+
+    def budget(self, setting: str) -> str:
+        """Return the budget of the trainings of a condition in words.
+
+        Args:
+            setting: Label of the condition.
+
+        Returns:
+            "after 10 s of training each", or "after 350 steps" if the runs stored their steps; otherwise "".
+        """
+        specs = [spec for spec in self.specs if spec.condition == setting]
+        limits = {spec.settings.get("training", {}).get("seconds") for spec in specs} - {None}
+        if len(limits) == 1:
+            return f"after {limits.pop():g} s of training each"
+        timings = [self.timings.get(spec.identity, {}) for spec in specs]
+        steps = sorted(float(timing["steps"]) for timing in timings if "steps" in timing)
+        ends = dict.fromkeys(f"{end:,.0f}" for end in (*steps[:1], *steps[-1:]))
+        return f"after {' to '.join(ends)} steps" if steps else ""
 
     def beside(self, name: str) -> Path:
         """Return the path of a further file of the page. Its name starts with that of the page.

@@ -225,6 +225,8 @@ def _meant(study: Study, label: str, wanted: Mapping[str, Sequence[str]]) -> dic
 def panels_of(study: Study, request: Request) -> tuple[str, ...]:
     """Panels of a request, in the order of the page.
 
+    A request that names no panels has those of its preset, without those that vary a setting which it changes.
+
     Args:
         study: The study.
         request: The request.
@@ -236,12 +238,33 @@ def panels_of(study: Study, request: Request) -> tuple[str, ...]:
         ValueError: A panel is unknown; the message has the nearest name.
     """
     if not request.panels:
-        return tuple(study.presets[request.preset].panels)
+        names = tuple(study.presets[request.preset].panels)
+        varied = changes.changed_and_varied(study, request, names)
+        return tuple(name for name in names if not varied[name]) or names
     known = [*study.panels, ALL]
     for name in request.panels:
         if name not in known:
             raise ValueError(f"{unknown('panel', name, known)} The panels are {', '.join(known)}.")
     return tuple(name for name in study.panels if name in request.panels or ALL in request.panels)
+
+
+def changed_lines(study: Study, request: Request) -> list[str]:
+    """Describe what a request changes, and the panels of its preset that it leaves out because they vary that.
+
+    Args:
+        study: The study.
+        request: The request.
+
+    Returns:
+        One or two sentences; none without changes.
+    """
+    if not (changed := changes.differences(study.presets, request)):
+        return []
+    names = () if request.panels else study.presets[request.preset].panels
+    left_out = [name for name in names if name not in panels_of(study, request)]
+    verb = "varies" if len(left_out) == 1 else "vary"
+    lines = [f"Changed from the preset: {', '.join(changed)}."]
+    return lines + ([f"Left out: {', '.join(left_out)}, which {verb} this too."] if left_out else [])
 
 
 def measurements(study: Study, request: Request, store: Store, specs: Sequence[RunSpec]) -> list[RunSpec]:

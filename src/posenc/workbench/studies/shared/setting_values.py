@@ -10,6 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import msgspec
 
 from posenc.scheme_text import unknown
+from posenc.workbench import setting_errors
 
 WORDS = {"none": None, "null": None}
 BOOLEANS = {"true": True, "false": False, "yes": True, "no": False}
@@ -96,20 +97,28 @@ def convert(name: str, annotation: Any, default: Any, value: Any) -> Any:
     except ValueError:
         if options := choices(annotation):
             raise ValueError(f"{unknown(name, str(value), options)} Choose one of {', '.join(options)}.") from None
-        raise ValueError(
-            f"{name} needs a value of this kind: {describe(annotation)}; got {value!r}. {_example(name, default)}"
-        ) from None
+        kind = f"{name} needs a value of this kind: {describe(annotation)}; got {value!r}."
+        raise ValueError(f"{kind} {setting_errors.example(name, text(default))}") from None
     numbers = [each for each in (new if isinstance(new, tuple) else (new,)) if isinstance(each, (int, float))]
     if any(not math.isfinite(number) or number < 0 for number in numbers):
-        raise ValueError(f"{name} must be finite and not negative; got {value}. {_example(name, default)}")
-    counts = isinstance(default, int) and default > 0 and not isinstance(default, bool)
-    if counts and new == 0 and name.rpartition(".")[2] not in MAY_BE_ZERO:
-        raise ValueError(f"{name} must be at least 1; got {value}. {_example(name, default)}")
+        raise ValueError(setting_errors.negative(name, value, text(default)))
+    if new == 0 and least(name, default):
+        raise ValueError(setting_errors.too_small(name, value, text(default)))
     return new
 
 
-def _example(name: str, default: Any) -> str:
-    return f"The preset has {name}={text(default)}."
+def least(name: str, default: Any) -> int:
+    """Smallest number that a setting may have: 1 for a count, else 0.
+
+    Args:
+        name: Name of the setting.
+        default: Value of the preset.
+
+    Returns:
+        The number.
+    """
+    counts = isinstance(default, int) and default > 0 and not isinstance(default, bool)
+    return int(counts and name.rpartition(".")[2] not in MAY_BE_ZERO)
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from posenc.workbench.dataset_record import DatasetRecord
@@ -42,7 +43,7 @@ def find(study: Study, request: Request, store: Store) -> list[RunSpec]:
         raise ValueError(
             f"{store.root} holds no results of {study.name} {_options(study, request)}. "
             f"{_other_results(study, request, store)}"
-            f"Make them: posenc run {study.name} {_options(study, request)} --out {store.root}"
+            f"Make them: posenc run {_subject(study, request)} {_options(study, request)} --out {store.root}"
         )
     runs = _about(study, request, store, every)
     _refuse_repeated(study, store, runs)
@@ -53,6 +54,45 @@ def find(study: Study, request: Request, store: Store) -> list[RunSpec]:
         needed |= {*_stored_needs(study.panels[name], request, preset, runs)}
     _refuse_missing_panels(study, request, store, runs)
     return [spec for spec in runs if study_condition(spec.condition) in needed]
+
+
+def joined(study: Study, request: Request, store: Store, planned: Sequence[RunSpec]) -> list[RunSpec]:
+    """Runs of a page: the planned ones, and those of earlier commands that the same page shows; see ``Study.joined``.
+
+    A stored run joins if it has the preset, the changed settings and the data of a planned run, and a condition that
+    the panels need. A variant and seed with several stored results is left out: the page could not tell them apart.
+
+    Args:
+        study: The study.
+        request: The request.
+        store: The store.
+        planned: The runs of the request.
+
+    Returns:
+        The planned runs, then the others.
+    """
+    preset, label = changes.changed_preset(study.presets, request), changes.preset_label(study.presets, request)
+    keys = {_data_key(store, spec) for spec in planned}
+    cells = {(spec.condition, spec.variant, spec.seed) for spec in planned}
+    others = [
+        spec
+        for spec in store.specs()
+        if (spec.study, spec.preset, spec.procedure) == (study.name, label, study.procedure.id)
+        and (spec.condition, spec.variant, spec.seed) not in cells
+        and _data_key(store, spec) in keys
+    ]
+    if request.panels:
+        shown = [study.panels[name] for name in planning.panels_of(study, request)]
+        needed = {condition for panel in shown for condition in _stored_needs(panel, request, preset, others)}
+        others = [spec for spec in others if spec.condition in needed]
+    times = Counter((spec.condition, spec.variant, spec.seed) for spec in others)
+    return [*planned, *(spec for spec in others if times[spec.condition, spec.variant, spec.seed] == 1)]
+
+
+def _data_key(store: Store, spec: RunSpec) -> str:
+    """Key of the record of a run's data; "" without one."""
+    record = store.record_of(spec)
+    return "" if record is None else record.key
 
 
 def _stored_needs(panel: PanelSpec, request: Request, preset: Preset, runs: Sequence[RunSpec]) -> Needs:
@@ -77,7 +117,7 @@ def _about(study: Study, request: Request, store: Store, runs: Sequence[RunSpec]
         if not digest:
             raise ValueError(
                 f"{store.root} holds no results of {study.name} {_options(study, request)} about {wanted}. "
-                f"It holds: {_data_sets(records)}. Make them: posenc run {study.name} {wanted} "
+                f"It holds: {_data_sets(records)}. Make them: posenc run {study.name} {quote(wanted)} "
                 f"{_options(study, request)} --out {store.root}"
             )
         chosen = [spec for spec, record in zip(runs, records, strict=True) if record and record.digest == digest]
@@ -154,8 +194,14 @@ def _refuse_missing_panels(study: Study, request: Request, store: Store, runs: S
         if needed and not any(spec.variant in needs.get(spec.condition, ()) for spec in runs):
             raise ValueError(
                 f"the panel {name} needs runs that {store.root} lacks. "
-                f"Make them: posenc run {study.name} {_options(study, request)} --panels {name} --out {store.root}"
+                f"Make them: posenc run {_subject(study, request)} {_options(study, request)} --panels {name} "
+                f"--out {store.root}"
             )
+
+
+def _subject(study: Study, request: Request) -> str:
+    """Name of the study, and the user's file if the request names one."""
+    return study.name if request.source is None else f"{study.name} {quote(str(request.source))}"
 
 
 def _options(study: Study, request: Request) -> str:

@@ -11,17 +11,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from posenc.workbench.curve_table import ArrayAxis
 from posenc.workbench.progress import CostEstimate
 from posenc.workbench.report.claims_table import Claim
 from posenc.workbench.report.live_page import LivePage
 from posenc.workbench.report.page import Table
-from posenc.workbench.report.preregistered import Prediction, judge_predictions
+from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.report.result_rows import Row
 from posenc.workbench.runs import Procedure, RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.shared import page_records, planning, stored_runs, study_page
-from posenc.workbench.studies.shared.changes import changed_preset, differences
+from posenc.workbench.studies.shared import (
+    own_data_answer,
+    own_data_page,
+    page_records,
+    planning,
+    stored_runs,
+    study_page,
+)
+from posenc.workbench.studies.shared.changes import changed_preset
+from posenc.workbench.studies.shared.compared_score import ComparedScore, on_own_data
 from posenc.workbench.studies.shared.declarations import Condition, PanelSpec, Preset
 from posenc.workbench.studies.shared.lr_sweep import study_condition
 from posenc.workbench.studies.shared.page_data import PageData
@@ -59,6 +68,10 @@ def _no_predictions(data: PageData) -> Sequence[Prediction]:
     return ()
 
 
+def _nothing_compared(data: PageData) -> Sequence[ComparedScore]:
+    return ()
+
+
 def _no_remarks(store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:
     return ()
 
@@ -85,6 +98,11 @@ class Study:
             cannot represent the data. It raises ValueError for a request that cannot be run.
         cost: Time and memory of a run.
         headline: Maps the data of the page to its first sentence, the answer to the question.
+        compared: Maps the data of a page on the user's own data to the scores by which variants are compared. With such
+            scores, the page states only differences that models which still learn will keep.
+        metrics: Stored names of the metrics that the answer is about, the main one first: the columns of `posenc
+            results`. "loss_at_x*" stands for the stored metric of this form with the largest number.
+        arrays: Stored arrays with one value per position, and their axes; `posenc results --curves` writes them.
         condition: Maps a label to its condition.
         takes: File of the user that the study reads, such as "an image"; empty without one.
         data: File or folder in the folder of real data (--data) -> its use, and the replacement without it.
@@ -115,6 +133,9 @@ class Study:
     run_settings: Callable[[Request, Store, str, str], dict[str, Any] | None]
     cost: Cost
     headline: Callable[[PageData], str]
+    compared: Callable[[PageData], Sequence[ComparedScore]] = _nothing_compared
+    metrics: Sequence[str] = ()
+    arrays: Mapping[str, ArrayAxis] = field(default_factory=dict)
     condition: Callable[[str], Condition] = plain_condition
     takes: str = ""
     data: Mapping[str, str] = field(default_factory=dict)
@@ -231,6 +252,19 @@ class Study:
         """
         return stored_runs.find(self, request, store)
 
+    def joined(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> list[RunSpec]:
+        """Add the finished runs of earlier commands that the page of a request shows too.
+
+        Args:
+            request: The request.
+            store: The store.
+            specs: The planned runs.
+
+        Returns:
+            The planned runs, then the stored runs of other variants and seeds with the same preset and data.
+        """
+        return stored_runs.joined(self, request, store, specs)
+
     def announce(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:
         """Return the lines to print before runs start.
 
@@ -240,11 +274,10 @@ class Study:
             specs: The runs.
 
         Returns:
-            Changed settings, the data, then remarks on them.
+            Changed settings and panels left out, the data, then remarks on them.
         """
-        changed = differences(self.presets, request)
         return (
-            *([f"Changed from the preset: {', '.join(changed)}."] if changed else []),
+            *planning.changed_lines(self, request),
             *page_records.sentences(store, specs),
             *self.remarks(store, specs),
         )
@@ -307,8 +340,21 @@ class Study:
             specs: The trained runs.
 
         Returns:
-            The headline, then one line per prediction.
+            The answer, then one line per prediction.
         """
         data = self.page_data(request, store, specs)
-        findings = judge_predictions(data.rows, self.predictions(data))
-        return [self.headline(data), *(f"{each.word}: {each.text}" for each in findings)]
+        findings = own_data_page.judged_predictions(self, data)
+        return [*self.answer(data), *(f"{each.word}: {each.text}" for each in findings)]
+
+    def answer(self, data: PageData) -> tuple[str, ...]:
+        """Return the answer to the question: the headline, and further paragraphs on a user's own data.
+
+        Args:
+            data: The data of the page.
+
+        Returns:
+            One text per paragraph.
+        """
+        if on_own_data(data) and self.compared(data):
+            return own_data_answer.answer(self, data)
+        return (self.headline(data),)

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from posenc.version import __version__
+from posenc.workbench.provenance import git_state, now
 from posenc.workbench.report.calls_panel import calls_panel
 from posenc.workbench.report.claims_table import claims_table
 from posenc.workbench.report.data_panel import data_panel, notes
@@ -18,7 +20,8 @@ from posenc.workbench.report.provenance_panel import provenance_panel
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.shared import changes, page_records, planning, run_scale
+from posenc.workbench.studies.shared import changes, own_data_page, page_records, planning, run_scale
+from posenc.workbench.studies.shared.compared_score import on_own_data
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.embedding_scale_panel import embedding_scale_panel, large_positions
 from posenc.workbench.studies.shared.lr_sweep import sweep_panel
@@ -87,11 +90,13 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     data, names = study.page_data(request, store, specs), planning.panels_of(study, request)
     data.folder.mkdir(parents=True, exist_ok=True)
     changed = changes.differences(study.presets, request)
-    own = page_records.own(store, specs)
+    record = page_records.own(store, specs)
     lacking = notes(page_records.records_of(store, specs))
-    limits = (*_limits(study, request, changed, own is not None), *study.remarks(store, specs))
+    limits = (*_limits(study, request, changed, record is not None), *study.remarks(store, specs))
     limits = (*limits, *lacking, *_single_seeds(data), *large_positions(data))
-    panels = [summary_panel(data.rows, study.headline(data), study.predictions(data), limits)]
+    own = on_own_data(data) and bool(study.compared(data))
+    panels = [summary_panel(study.answer(data), own_data_page.judged_predictions(study, data), limits)]
+    panels += own_data_page.own_data_panels(study, data, names) if own else []
     titles = dict[str, str]()
     for name in names:
         drawn = study.panels[name].draw(data)
@@ -106,7 +111,9 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     panels += [each for each in settings if each]
     if beside := () if changed else tuple(study.published(request.preset, data.rows)):
         panels.append(Panel("Published results of the same models", beside))
-    if study.claims:
+    if study.claims and own:
+        panels.append(own_data_page.unjudged_claims(study))
+    elif study.claims:
         shown = {name: titles.get(name, f"panel {name}, not on this page") for name in study.panels}
         claims = [dataclasses.replace(each, panel=shown.get(each.panel, each.panel)) for each in study.claims]
         panels.append(claims_table(claims, data.rows, title="Published claims at this scale"))
@@ -118,13 +125,20 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     asked += f" --panels {' '.join(names)}" if request.panels else ""
     return render_page(
         title=study.question,
-        lead=f"{study.lead}{f' Data: {own.name}.' if own else ''} {_scale(study, data, changed)}",
+        lead=f"{study.lead}{f' Data: {record.name}.' if record else ''} {_scale(study, data, changed)}",
         panels=panels,
         footer=(
-            f"posenc run {study.name}{f' {own.name}' if own else ''} --preset {request.preset}{asked}. Every number "
-            "is in the store beside this page: posenc results."
+            f"posenc run {study.name}{f' {record.name}' if record else ''} --preset {request.preset}{asked}. Every "
+            f"number is in the store beside this page: posenc results. {_drawn_by()}"
         ),
     )
+
+
+def _drawn_by() -> str:
+    """The version that draws a page, which may be later than the versions of its runs."""
+    commit, dirty = git_state(Path(__file__).parent)
+    code = f" as of commit {commit[:7]}{', with uncommitted changes' if dirty else ''}" if commit else ""
+    return f"Drawn by posenc {__version__}{code}, {now()[:10]}."
 
 
 def _read_real_data(data: PageData) -> bool:

@@ -90,10 +90,10 @@ def execute_training(spec: RunSpec, workdir: Path, report: Report, build: Build[
         fit, scale = trained.fit(), initial_embedding_scale(trained)
         state = train_to_state(fit, trained.training, spec.seed, workdir, report, precision=precision)
         trained.model.eval()
-        result: RunResult = trained.result(state.curve)
+        result = with_embedding_scale(trained.result(state.curve), scale)
         result.trained = amount(fit, trained.training, state)
         result.calls = calls_of(trained.model)
-        return with_embedding_scale(result, scale)
+        return result
 
 
 def calls_of(model: nn.Module) -> tuple[str, ...]:

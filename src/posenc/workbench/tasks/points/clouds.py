@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import torch
 from jaxtyping import Float32, Int64
 from torch import Tensor
 
+from posenc.workbench.array_files import open_arrays
 from posenc.workbench.tasks.points.solids import SOLIDS, make_solid
 from posenc.workbench.tasks.shapes import Mesh
 from posenc.workbench.tasks.shapes.meshes import Points
@@ -142,13 +142,13 @@ def load_clouds(path: str | Path) -> Splits:
     """Read a file of ``save_clouds``. Raises ValueError for a damaged file, or one of another format."""
     path = Path(path)
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
+        with open_arrays(path) as content:
             if int(content["format"]) != FORMAT:
                 raise ValueError(f"it is of format {int(content['format'])}, and this posenc reads {FORMAT}")
             name, classes = str(content["name"]), tuple(str(each) for each in content["classes"])
             notes = tuple(str(each) for each in content["notes"])
             arrays = {part: (content[f"{part}_points"], content[f"{part}_labels"]) for part in ("train", "test")}
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
+    except ValueError as error:
         raise ValueError(f"{path} holds no clouds of points ({error}). Remove it: it is made again.") from error
     return Splits(
         *(Clouds(name, classes, torch.from_numpy(p), torch.from_numpy(labels), notes) for p, labels in arrays.values())

@@ -1,0 +1,300 @@
+"""Schemes of your own, defined in a file, a script or a notebook: their code, and a name that tells two codes apart.
+
+    text_of(Ramp(dim=16))    # "Ramp_3f2a9c1d(dim=16)", which posenc.scheme_text reads as the name of any other scheme
+
+The name ends with a digest of the code, so the runs of an edited scheme are other runs. The code is the class and the
+imports, constants, functions and classes that it uses. Worker processes get it from their parent process. No code is
+read from a store.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import dis
+import hashlib
+import importlib
+import importlib.abc
+import importlib.util
+import inspect
+import linecache
+import re
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
+
+if TYPE_CHECKING:
+    from posenc.scheme import Scheme
+
+PACKAGE = "posenc_own_scheme:"
+"""First part of the name of the module of a scheme, which makes it distinct from importable modules."""
+DIGITS = 8
+
+
+def text_of(scheme: Scheme | type[Scheme]) -> str:
+    """Return the text of a scheme, such as ``Ramp_3f2a9c1d(slope=0.5)``, and make its code available under that name.
+
+    Args:
+        scheme: A class, whose arguments follow from the model, or an object. An object stands for its class with the
+            same arguments: every run makes a new one.
+
+    Returns:
+        The text. A scheme of posenc has its plain name.
+
+    Raises:
+        ValueError: It is not a scheme, its code cannot be read, or an argument cannot be written as text.
+    """
+    from posenc.scheme import Scheme
+    from posenc.schemes import catalogue
+
+    kind = scheme if isinstance(scheme, type) else type(scheme)
+    if not issubclass(kind, Scheme) or inspect.isabstract(kind):
+        raise ValueError(
+            f"{kind.__name__} is not a scheme. Pass a name, a subclass of posenc.Scheme that defines `prepare`, or an "
+            "object of one."
+        )
+    own = catalogue().get(kind.__name__) is not kind and not kind.__module__.startswith(PACKAGE)
+    name = _add(kind) if own else kind.__name__
+    words = (
+        ""
+        if isinstance(scheme, type)
+        else ", ".join(f"{option}={value!r}" for option, value in _options(scheme).items())
+    )
+    return f"{name}({words})" if words else name
+
+
+def find(name: str) -> type[Scheme] | None:
+    """Return the class with a name of ``text_of``, None for another name.
+
+    Args:
+        name: The name.
+
+    Returns:
+        The class.
+
+    Raises:
+        ValueError: This process does not have the code of the name.
+    """
+    module = sys.modules.get(PACKAGE + name)
+    if module is None and re.fullmatch(rf"\w+_[0-9a-f]{{{DIGITS}}}", name):
+        raise ValueError(
+            f"{name} is a scheme of your own, and no code is read from a store. Pass the scheme: schemes=[..] in "
+            "Python, --schemes FILE.py on the command line."
+        )
+    return None if module is None else vars(module)[name]
+
+
+def codes() -> dict[str, str]:
+    """Return the code of every scheme that ``text_of`` named in this process, by its name."""
+    modules = {name.removeprefix(PACKAGE): each for name, each in sys.modules.items() if name.startswith(PACKAGE)}
+    return {name: module.__loader__.code for name, module in modules.items()}  # pyright: ignore
+
+
+def add_codes(codes: Mapping[str, str]) -> None:
+    """Make code of another process available in this one.
+
+    Args:
+        codes: Name to code, as ``codes`` returns them there.
+    """
+    for name, code in codes.items():
+        _import(name, code)
+
+
+def schemes_of_file(path: Path) -> list[type[Scheme]]:
+    """Import a Python file.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The schemes that it defines.
+
+    Raises:
+        ValueError: The file is absent, cannot be imported, or defines no scheme.
+    """
+    from posenc.schemes import schemes_in
+
+    name = f"file:{path.stem}"  # The prefix keeps a file random.py from replacing the module random.
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ValueError(f"there is no file {path}. Give a Python file with a class that subclasses posenc.Scheme.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # pickle looks up classes here.
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ValueError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    schemes = list(schemes_in(module).values())
+    if not schemes:
+        raise ValueError(f"{path} defines no scheme. Subclass posenc.Scheme and write its abstract `prepare`.")
+    return schemes
+
+
+def _options(scheme: Scheme) -> dict[str, Any]:
+    """Arguments that an object was made with."""
+    kind = type(scheme)
+    positional, named = scheme._arguments
+    options = inspect.signature(kind).bind(*positional, **named).arguments
+    for name, value in options.items():
+        if not _is_literal(value):
+            raise ValueError(
+                f"{kind.__name__} has the argument {name}={type(value).__name__}(..), which text cannot hold. Build it "
+                "in the constructor of a class of your own."
+            )
+    return options
+
+
+def _is_literal(value: Any) -> bool:
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except (ValueError, SyntaxError, RuntimeError):
+        return False
+
+
+# a class as code ---------------------------------------------------------------------------------------------------
+
+
+def _add(kind: type[Scheme]) -> str:
+    """Name of a class of one's own, whose code is then available under this name."""
+    code = _code(kind)
+    name = f"{kind.__name__}_{hashlib.sha256(code.encode()).hexdigest()[:DIGITS]}"
+    _import(name, code)
+    return name
+
+
+class _Loader(importlib.abc.SourceLoader):
+    """Loader of a module whose code is a text."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+
+    @override
+    def get_filename(self, fullname: str) -> str:
+        return f"<{fullname}>"
+
+    @override
+    def get_data(self, path: str) -> bytes:
+        return self.code.encode()
+
+
+def _import(name: str, code: str) -> None:
+    if PACKAGE + name in sys.modules:
+        return
+    spec = importlib.util.spec_from_loader(PACKAGE + name, loader := _Loader(code))
+    assert spec is not None, "a loader is given"
+    module = sys.modules[PACKAGE + name] = importlib.util.module_from_spec(spec)
+    try:
+        loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[PACKAGE + name]
+        raise ValueError(
+            f"the code of {name.rpartition('_')[0]} cannot run on its own: {type(error).__name__}: {error}. Import at "
+            "the top level what it uses."
+        ) from error
+    kind = vars(module)[name.rpartition("_")[0]]
+    kind.__name__ = kind.__qualname__ = name
+    setattr(module, name, kind)
+
+
+def _code(kind: type[Scheme]) -> str:
+    """Code of a module that defines a class: what it uses of the module that defined it, and the class."""
+    if "." in kind.__qualname__:
+        raise ValueError(f"{kind.__name__} is defined inside a function or class. Define it at the top level.")
+    short, long = dict[str, str](), dict[str, str]()
+    _collect(kind.__name__, vars(sys.modules[kind.__module__]) | {kind.__name__: kind}, kind, short, long)
+    lines = ["from __future__ import annotations", *sorted(short.values())]
+    return "\n\n\n".join(["\n".join(lines), *long.values()]) + "\n"
+
+
+def _collect(
+    name: str, namespace: Mapping[str, Any], kind: type[Scheme], short: dict[str, str], long: dict[str, str]
+) -> None:
+    """Add the definition of a name and of all names that it uses, those first.
+
+    Args:
+        name: The name.
+        namespace: Names of the module of the scheme, with their values.
+        kind: The scheme.
+        short: Receives imports and constants.
+        long: Receives functions and classes.
+    """
+    value = namespace[name]
+    if not (isinstance(value, (type, FunctionType)) and value.__module__ == kind.__module__):
+        short[name] = _statement(name, value, kind)
+        return
+    if value.__name__ != name:
+        raise ValueError(f"{kind.__name__} uses {value.__name__} by another name, {name}. Use one name.")
+    text = _definition(value, kind)
+    needed = _needed(compile(text, "", "exec", __future__.annotations.compiler_flag, dont_inherit=True))
+    long[name] = text  # before the names that it uses, which may use it in turn
+    for other in sorted(needed | _annotations(ast.parse(text))):
+        if other in {*short, *long} or other.startswith("__") or other not in namespace:
+            continue
+        try:
+            _collect(other, namespace, kind, short, long)
+        except ValueError:
+            if other in needed:
+                raise
+            long.pop(other, None)
+    long[name] = long.pop(name)
+
+
+def _needed(code: CodeType) -> set[str]:
+    """Names that code reads from its module when it runs."""
+    read, written = set[str](), set[str]()
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
+            read.add(instruction.argval)
+        elif instruction.opname == "STORE_NAME":
+            written.add(instruction.argval)
+    return (read - written).union(*(_needed(part) for part in code.co_consts if isinstance(part, CodeType)))
+
+
+def _annotations(tree: ast.AST) -> set[str]:
+    """Names in annotations, which no run reads. Error messages about arguments do, if they are known."""
+    parts = [part for node in ast.walk(tree) for part in (getattr(node, "annotation", 0), getattr(node, "returns", 0))]
+    nodes = [node for part in parts if isinstance(part, ast.AST) for node in ast.walk(part)]
+    return {node.id for node in nodes if isinstance(node, ast.Name)}
+
+
+def _statement(name: str, value: Any, kind: type[Scheme]) -> str:
+    """Line that gives a module, an imported object or a constant its name."""
+    if isinstance(value, ModuleType):
+        return f"import {value.__name__} as {name}"
+    if _is_literal(value):
+        return f"{name} = {value!r}"
+    attribute = getattr(value, "__name__", None) or getattr(value, "_name", None) or ""
+    for module in (getattr(value, "__module__", None), "torch"):  # functions of torch name no module
+        if module in sys.modules and getattr(sys.modules[module], attribute, None) is value:
+            return f"from {module} import {attribute} as {name}"
+    raise ValueError(
+        f"{kind.__name__} uses {name}, which is a {type(value).__name__} and cannot be written as text. Make it in the "
+        "constructor, or import its module."
+    )
+
+
+def _definition(value: Any, kind: type[Scheme]) -> str:
+    """Code of a class or function, from the file or the notebook cell that defines it."""
+    for function in _functions(value):
+        text = "".join(linecache.getlines(function.__code__.co_filename))
+        for node in reversed(ast.parse(text).body):
+            if getattr(node, "name", None) == value.__name__:
+                first = min(each.lineno for each in (node, *getattr(node, "decorator_list", ())))
+                return textwrap.dedent("\n".join(text.splitlines()[first - 1 : node.end_lineno]))
+    raise ValueError(
+        f"the code of {value.__name__}, which {kind.__name__} needs, cannot be read. Define it in a file or a cell."
+    )
+
+
+def _functions(value: Any) -> Iterator[FunctionType]:
+    members = vars(value).values() if isinstance(value, type) else (value,)
+    for member in members:
+        function = getattr(member, "fget", None) or getattr(member, "__func__", None) or member
+        function = inspect.unwrap(function) if callable(function) else function
+        if isinstance(function, FunctionType):
+            yield function
