@@ -248,8 +248,10 @@ def test_csv_python_and_packs_hold_the_record(two_texts: tuple[Store, dict[str, 
     store.export(tmp_path / "rows.csv", "csv")
     lines = list(csv.DictReader(io.StringIO((tmp_path / "rows.csv").read_text())))
     assert {(line["data"], line["digest"]) for line in lines} == {(r["data"], r["digest"]) for r in store.results()}
-    html = commands.results(out=store.root)._repr_html_()
-    assert html.count("docs-") == 2 * CONDITIONS * len(LABELS)
+    rows, html = store.results(), commands.results(out=store.root)._repr_html_()
+    captions = {f"<caption>language, quick, docs-{row['digest'][:6]}." for row in rows}
+    assert len(captions) == html.count("<caption>") == 2
+    assert all(caption in html for caption in captions)
     packed = packs.pack(store, tmp_path / "packs")
     merged = Store(tmp_path / "merged")
     packs.merge(merged, packed[0])

@@ -381,11 +381,9 @@ def execute_request(
         print(f"Running {processes} at a time instead of {possible} ({each}): memory does not suffice for more.")
     for line in study.announce(request, store, specs):  # Before the question, since remarks on the data may matter.
         print(line)
-    if study.asks(request.preset) and todo and not confirm(study.estimate(todo, store, processes)):
+    if not _consents(study, request, store, todo, processes, confirm):
         print("Nothing was started.")
         return None
-    if request.source is not None and todo and not study.asks(request.preset):
-        print(f"Estimate: {study.estimate(todo, store, processes)}.")
     _note_own_schemes(request, store)
     if swept:  # The other runs have the learning rates that these choose.
         runner.run(swept, store, executor, cost=study.order, tensorboard=tensorboard)
@@ -409,6 +407,24 @@ def execute_request(
         verdict=verdict,
         exit_code=report.exit_code or status,
     )
+
+
+def _consents(
+    study: Study,
+    request: Request,
+    store: Store,
+    todo: Sequence[RunSpec],
+    processes: int,
+    confirm: Callable[[CostEstimate], bool],
+) -> bool:
+    """Ask before a long preset starts; print the estimate of a short one on the user's own data."""
+    if not todo:
+        return True
+    if study.asks(request.preset):
+        return confirm(study.estimate(todo, store, processes))
+    if request.source is not None:
+        print(f"Estimate: {study.estimate(todo, store, processes)}.")
+    return True
 
 
 def _with_earlier_runs(study: Study, request: Request, store: Store, specs: list[RunSpec]) -> list[RunSpec]:

@@ -26,7 +26,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import msgspec
@@ -46,6 +46,8 @@ from posenc.workbench.variant_labels import current_label, relabeled
 if TYPE_CHECKING:
     import numpy as np
     import torch
+
+    from posenc.workbench.export import Format
 
 __all__ = ["Record", "Store", "StoreError", "Stored"]
 
@@ -481,7 +483,7 @@ class Store:
     def export(
         self,
         path: Path | str,
-        format: Literal["csv", "parquet", "latex"],
+        format: Format,
         study: str | None = None,
         preset: str | None = None,
         keys: Collection[str] | None = None,
@@ -506,13 +508,7 @@ class Store:
         self.write_rows(self.results(study, preset, keys), path, format, metrics=metrics, force=force)
 
     def write_rows(
-        self,
-        rows: list[Row],
-        path: Path | str,
-        format: Literal["csv", "parquet", "latex"],
-        *,
-        metrics: Collection[str] = (),
-        force: bool = False,
+        self, rows: list[Row], path: Path | str, format: Format, *, metrics: Collection[str] = (), force: bool = False
     ) -> None:
         """Write some rows of ``results`` to a file atomically.
 

@@ -25,7 +25,7 @@ def page(folder: Path, scales: dict[str, tuple[float, ...] | None]) -> PageData:
             )
             store.finish(spec, with_embedding_scale(RunResult(metrics={"loss": 0.5}), value), {"seconds": 1.0})
             specs.append(spec)
-    preset = Preset(about="one model", scale="one model", seeds=(0,), panels=())
+    preset = Preset(about="one model", seeds=(0,), panels=())
     return PageData(request=Request(preset="quick"), preset=preset, store=store, specs=specs)
 
 

@@ -26,22 +26,22 @@ from posenc.workbench import (
     Store,
     Study,
 )  # fmt: skip
+from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import difference
 from posenc.workbench.report.page import Text
 from posenc.workbench.studies import studies
-from posenc.workbench.studies.shared import own_data_page, sources, study_page
+from posenc.workbench.studies.shared import own_data_page, study_page
 from posenc.workbench.studies.shared.changes import changed_preset, with_twice_the_budget
 from posenc.workbench.studies.shared.compared_score import ComparedScore
 from posenc.workbench.studies.shared.declarations import HALF, OwnDataPlan
 from posenc.workbench.studies.shared.own_data import with_half_budget
 from posenc.workbench.studies.shared.page_data import PageData
-from posenc.workbench.studies.shared.study import settings_key
 
 SEEDS = (0, 1, 2, 3, 4)
 SHIFTS = {"nope": (0.01, -0.01, 0.0, 0.01, -0.01), "": (0.0, 0.01, -0.01, -0.01, 0.01)}
 STEPS = 350
-KEY = settings_key("folder")
+RECORD = DatasetRecord(kind="clouds", name="my clouds", digest="0123456789abcdef", own=True)
 ORIGIN = {"command": "posenc run toy", "machine": {"cores": 2}, "versions": {}, "commit": "0" * 40, "dirty": False}
 ACCURACY = ComparedScore(
     metric="accuracy", name="accuracy", chance=0.5, proportion=True, references=("nope",), controls=("nope",)
@@ -56,7 +56,7 @@ TRAIN = Procedure("toy.train", 1, train)
 
 
 def toy_study(scores: Sequence[ComparedScore] = (ACCURACY,), **changes: Any) -> Study:
-    preset = Preset(about="toy", scale="a scale written by hand", seeds=SEEDS, panels=("all",), own=OwnDataPlan())
+    preset = Preset(about="toy", seeds=SEEDS, panels=("all",), own=OwnDataPlan())
     study = Study(
         name="toy",
         question="Which encoding is best?",
@@ -72,7 +72,6 @@ def toy_study(scores: Sequence[ComparedScore] = (ACCURACY,), **changes: Any) -> 
         cost=Cost(seconds=lambda spec, store: 1.0),
         headline=lambda data: "The headline of built-in data.",
         compared=lambda data: list(scores),
-        data_key=KEY,
         takes="a folder",
     )
     return replace(study, **changes)
@@ -80,7 +79,14 @@ def toy_study(scores: Sequence[ComparedScore] = (ACCURACY,), **changes: Any) -> 
 
 def settings(steps: int, *, test: int = 36, split: str = "seed") -> dict[str, Any]:
     items = {"train": max(100, 4 * test), "validation": 20, "test": test, "unit": "clouds"}
-    return {"folder": "digest", "split": split, "items": items, "training": {"epochs": steps}, "device": "cpu"}
+    return {
+        "dataset": RECORD.key,
+        "folder": "digest",
+        "split": split,
+        "items": items,
+        "training": {"epochs": steps},
+        "device": "cpu",
+    }
 
 
 def fill(
@@ -121,7 +127,7 @@ def no_sync(monkeypatch) -> None:
 @pytest.fixture
 def store(tmp_path) -> Store:
     store = Store(tmp_path / "my runs")
-    sources.note(store, "digest", "my clouds")
+    store.records.add(RECORD)
     return store
 
 
@@ -159,7 +165,7 @@ def test_a_difference_that_lasts_is_stated_with_its_interval(store) -> None:
 
 def test_a_lead_that_shrinks_with_training_names_the_command_and_its_time(store) -> None:
     specs = fill(store, {"nope": (0.85, 0.65), "rope": (0.92, 0.91)}, test=400)
-    study = replace(studies()["points"], compared=lambda data: [ACCURACY], predictions=lambda data: (), data_key=KEY)
+    study = replace(studies()["points"], compared=lambda data: [ACCURACY], predictions=lambda data: ())
     data = page_data(study, store, specs)
     headline, *details = study.answer(data)
     assert headline.startswith("Best: cannot be told yet. rope has the highest accuracy 0.920 after 350 steps.")
@@ -220,7 +226,7 @@ def test_identical_seeds_take_the_spread_of_the_items(store) -> None:
 
 
 def test_one_seed_and_missing_half_budget_runs_are_said(store) -> None:
-    study = replace(studies()["points"], compared=lambda data: [ACCURACY], predictions=lambda data: (), data_key=KEY)
+    study = replace(studies()["points"], compared=lambda data: [ACCURACY], predictions=lambda data: ())
     specs = fill(store, {"nope": (0.6, 0.6), "rope": (0.9, 0.9)}, half=False)
     headline, *details = study.answer(page_data(study, store, specs))
     assert "nope (no runs with half the steps)" in headline
