@@ -33,7 +33,7 @@ def test_frozen_defaults_are_added_and_never_changed() -> None:
 
 def test_first_version_of_always_written_and_outside_stay() -> None:
     assert {"row.config.channels", "row.config.placement"} <= ALWAYS_WRITTEN
-    assert {"device", "trained_as", "pictures.name", "data.pictures.name"} == OUTSIDE
+    assert {"device", "trained_as", "pictures.name", "data.pictures.name", "dataset"} == OUTSIDE
 
 
 def test_tables_do_not_overlap() -> None:

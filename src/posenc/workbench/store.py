@@ -89,9 +89,7 @@ class Store:
                 write_whole(marker, msgspec.json.encode({"format": FORMAT, "made_by": f"posenc {__version__}"}))
             content = marker.read_bytes()
         try:
-            stored_format = msgspec.json.decode(content)["format"]
-            if not isinstance(stored_format, int | float):
-                raise TypeError("the format is no number")
+            stored_format = msgspec.convert(msgspec.json.decode(content)["format"], int | float)
         except (msgspec.DecodeError, TypeError, KeyError, ValueError):
             raise StoreError(
                 f"{marker} is damaged: it should read {{'format': {FORMAT}}}. Restore it by hand."

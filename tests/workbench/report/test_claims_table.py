@@ -276,7 +276,7 @@ def test_a_file_of_results_reads_back(tmp_path):
     stored = [{"study": "s", "preset": "quick", "unit": "u", **row} for row in ROWS]
     stored[0]["value"] = 1 / 3
     path.write_text(as_csv(stored), encoding="utf-8")
-    assert read_csv(path) == stored
+    assert read_csv(path) == [row | {"data": "", "digest": ""} for row in stored]
 
 
 @pytest.mark.parametrize(
@@ -292,5 +292,5 @@ def test_a_file_of_something_else_is_refused(tmp_path, text, message):
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         read_csv(path)
-    with pytest.raises(ValueError, match="No such file"):
+    with pytest.raises(ValueError, match="there is no file .*none.csv"):
         read_csv(tmp_path / "none.csv")
