@@ -11,7 +11,7 @@ PYTEST = $(VENV)/bin/pytest -n 2 --dist worksteal
 HOOK = --jaxtyping-packages=$(SHAPED),typechecker.beartype
 SINCE ?= HEAD
 
-.PHONY: help run quick test test-all test-coverage test-shapes test-rest checks bench dist clean
+.PHONY: help run quick fuzz test test-all test-coverage test-shapes test-rest checks bench dist clean
 
 .DEFAULT_GOAL := run
 
@@ -24,6 +24,10 @@ run: $(VENV)/.run  ## set up, train six encodings on Latin squares, print the ad
 
 quick: $(VENV)/.test  ## check what a change touches: make quick, or make quick SINCE=main
 	$(VENV)/bin/python tools/quick.py --since $(SINCE)
+
+SECONDS ?= 60
+fuzz: $(VENV)/.test  ## change bytes of files at random and read them: make fuzz SECONDS=1200 for each reader
+	$(VENV)/bin/python tools/fuzz.py --seconds $(SECONDS)
 
 test: checks  ## set up, pass the default tests: at most 6 minutes on two cores
 	$(PYTEST) -m "not full"

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from posenc.position_augmentation import augmented, flipped, randomised
+from posenc.position_augmentation import augmented, flipped, randomized
 from posenc.positions import Positions, graph, grid, sequence
 
 
@@ -15,7 +15,7 @@ def seeded(seed: int = 0) -> torch.Generator:
 
 
 def test_every_choice_of_positions_is_as_likely_and_sorted():
-    drawn = randomised(sequence(2), 5, batch=20_000, generator=seeded()).coords[..., 0]
+    drawn = randomized(sequence(2), 5, batch=20_000, generator=seeded()).coords[..., 0]
     assert drawn.shape == (20_000, 2)
     assert drawn.dtype == torch.int64
     pairs = list(itertools.combinations(range(5), 2))  # 10 of them, all sorted
@@ -26,13 +26,13 @@ def test_every_choice_of_positions_is_as_likely_and_sorted():
 
 
 def test_all_positions_are_drawn_where_there_are_no_more():
-    drawn = randomised(sequence(6), 6, generator=seeded())
+    drawn = randomized(sequence(6), 6, generator=seeded())
     assert torch.equal(drawn.coords, sequence(6).coords)
     assert drawn.lattice == (6,)
 
 
 def test_rows_and_columns_of_a_grid_stay_rows_and_columns():
-    drawn = randomised(grid(3, 4), 20, batch=8, generator=seeded()).coords.view(8, 3, 4, 2)
+    drawn = randomized(grid(3, 4), 20, batch=8, generator=seeded()).coords.view(8, 3, 4, 2)
     assert bool((drawn[..., 0] == drawn[:, :, :1, 0]).all())
     assert bool((drawn[..., 1] == drawn[:, :1, :, 1]).all())
     assert bool((drawn[:, :, 0, 0].diff(dim=1) > 0).all())
@@ -42,16 +42,16 @@ def test_rows_and_columns_of_a_grid_stay_rows_and_columns():
 
 def test_a_rank_is_among_different_coordinates_whatever_they_are():
     pos = Positions(torch.tensor([[7.5], [-2.0], [7.5], [30.0]]))
-    drawn = randomised(pos, 3, generator=seeded())  # three different ones of three: 0, 1, 2
+    drawn = randomized(pos, 3, generator=seeded())  # three different ones of three: 0, 1, 2
     assert drawn.coords[:, 0].tolist() == [1, 0, 1, 2]
     assert drawn.coords.dtype == torch.float32
-    assert randomised(Positions(pos.coords.bfloat16()), 5000).coords.dtype == torch.float32
+    assert randomized(Positions(pos.coords.bfloat16()), 5000).coords.dtype == torch.float32
 
 
 def test_samples_of_different_lengths_draw_from_all_positions():
     # a sample with one placed token draws it uniformly: the first of five sorted ones would be small
     placed = torch.arange(5)[None] < torch.tensor([5, 1]).repeat(4000)[:, None]
-    drawn = randomised(Positions(sequence(5).coords, placed), 9, generator=seeded())
+    drawn = randomized(Positions(sequence(5).coords, placed), 9, generator=seeded())
     alone = drawn.coords[1::2, 0, 0].double()
     assert float(alone.mean()) == pytest.approx(4, abs=5 * math.sqrt(60 / 9 / 4000))  # variance (81 - 1) / 12
     assert bool((drawn.coords[1::2, 1:, 0] == torch.arange(1, 5)).all()), (
@@ -61,13 +61,13 @@ def test_samples_of_different_lengths_draw_from_all_positions():
 
 
 def test_the_generator_decides():
-    one, same, other = (randomised(sequence(9), 100, batch=3, generator=seeded(s)).coords for s in (0, 0, 1))
+    one, same, other = (randomized(sequence(9), 100, batch=3, generator=seeded(s)).coords for s in (0, 0, 1))
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
     assert not torch.equal(one[0], one[1])
 
 
-@pytest.mark.parametrize("draw", [lambda p, b: randomised(p, 8, batch=b), lambda p, b: augmented(p, shift=1, batch=b),
+@pytest.mark.parametrize("draw", [lambda p, b: randomized(p, 8, batch=b), lambda p, b: augmented(p, shift=1, batch=b),
                                   lambda p, b: flipped(p, batch=b)])  # fmt: skip
 def test_batch_and_no_tokens(draw):
     assert draw(sequence(0), None).coords.shape == (0, 1)
@@ -83,7 +83,7 @@ def test_batch_and_no_tokens(draw):
 
 def test_more_places_than_max_len_are_refused():
     with pytest.raises(ValueError, match=r"9 different positions cannot be drawn from 8\. Use a max_len of at least"):
-        randomised(sequence(9), 8)
+        randomized(sequence(9), 8)
 
 
 def test_augmented_moves_and_stretches_all_tokens_of_a_sample_together():

@@ -6,6 +6,7 @@ python tools/claims.py --check    fails if docs/claims.md is not what the result
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -16,6 +17,8 @@ from posenc.workbench.report.claims_document import claims_markdown
 from posenc.workbench.report.result_rows import Row, read_csv
 from posenc.workbench.store import Store
 from posenc.workbench.studies import studies
+from posenc.workbench.studies.shared.claim_commands import documented_commands
+from posenc.workbench.studies.shared.study import Study
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "claims.md"
@@ -43,8 +46,25 @@ def document() -> str:
             scope = f": {study.scope}" if study.scope else "."
             notes = [note.format(scope=scope) for note in NOTES]
             beside = {preset: study.published(preset, found) for preset, found in scales.items()}
-            parts.append(claims_markdown(study.claims, scales, notes=notes, title=study.question, tables=beside))
+            commands = documented_commands(study, scales, {preset: reads_data(study, preset) for preset in scales})
+            about = [f"Cost of the presets: {'; '.join(f'{each}: {study.presets[each].about}' for each in scales)}."]
+            parts.append(
+                claims_markdown(
+                    study.claims, scales, notes=[*notes, *about], title=study.question, tables=beside, commands=commands
+                )
+            )
     return "\n".join(parts)
+
+
+def reads_data(study: Study, preset: str) -> bool:
+    """True if a stored page or pack of a preset names a command with ``--data``."""
+    results = ROOT / "results"
+    pages = (path.read_text(encoding="utf-8") for path in sorted(results.glob(f"{study.name}-{preset}*.html")))
+    if any(re.search(rf"posenc run {study.name} [^<]*--data", page) for page in pages):
+        return True
+    table = (results / "README.md").read_text(encoding="utf-8").splitlines()
+    rows = [line for line in table if line.startswith(f"| {study.name}-{preset}.")]
+    return any(re.search(r"`posenc run [^`]*--data", line) for line in rows)
 
 
 def _cell(row: Row) -> tuple[object, ...]:

@@ -1,6 +1,6 @@
 """Position augmentation: random positions, shifts, scales and signs for each training step.
 
-    new = randomised(sequence(40), 2048, batch=128, generator=g)     # equal order, random distances
+    new = randomized(sequence(40), 2048, batch=128, generator=g)     # equal order, random distances
     new = augmented(pos, shift=1, jitter=1.2, rescale=2, generator=g)
     new = flipped(graph(edges), generator=g)                         # eigenvectors have no sign
 
@@ -23,7 +23,7 @@ from posenc.positions import Positions, readable
 
 CITATIONS: Mapping[str, str] = MappingProxyType(
     {
-        "randomised": """@inproceedings{ruoss2023randomized,
+        "randomized": """@inproceedings{ruoss2023randomized,
   title={Randomized Positional Encodings Boost Length Generalization of Transformers},
   author={Ruoss, Anian and Del{\\'e}tang, Gr{\\'e}goire and Genewein, Tim and Grau-Moya, Jordi and
           Csord{\\'a}s, R{\\'o}bert and Bennani, Mehdi and Legg, Shane and Veness, Joel},
@@ -42,7 +42,7 @@ CITATIONS: Mapping[str, str] = MappingProxyType(
 """BibTeX entry of the paper of each function, by its name."""
 
 
-def randomised(
+def randomized(
     pos: Positions, max_len: int, *, batch: int | None = None, generator: torch.Generator | None = None
 ) -> Positions:
     """Randomized positions: replace coordinates by random integers in the same order, ``p -> s_r(p)``.

@@ -141,9 +141,6 @@ class Scheme(nn.Module, abc.ABC):
         ...         rows = self._take(pos).precise().to(pos.table_dtype).expand(*pos.coords.shape[:-1], self.dim)
         ...         return rows if pos.placed is None else rows * pos.placed[..., None]
         ...
-        ...     def embed(self, where):
-        ...         return where
-        ...
         ...     def define_embed(self, p):
         ...         return p[0].expand(self.dim)
         >>> check(Ramp, family="definition").ok
@@ -272,8 +269,11 @@ class Scheme(nn.Module, abc.ABC):
 
     @property
     def head_width(self) -> int | None:
-        """Width D of the heads that the scheme acts on, in channels; None, the default, for any width."""
-        return None
+        """Width D of the heads that the scheme acts on, in channels; None for any width.
+
+        The default is the attribute ``head_dim``, and None for a scheme without it.
+        """
+        return getattr(self, "head_dim", None)
 
     # the sites; by default each hook changes nothing ---------------------------------------------------------------
     @property
@@ -289,7 +289,7 @@ class Scheme(nn.Module, abc.ABC):
         """Embedding rows of the positions (site "embed").
 
         A model calls it once per forward pass and adds, concatenates or multiplies the rows. The model owns the
-        placement and any projection. The default raises ValueError.
+        placement and any projection. The default returns ``where``, for a scheme whose ``prepare`` computes the rows.
 
         Args:
             where: Result of ``prepare`` for N tokens.
@@ -300,7 +300,9 @@ class Scheme(nn.Module, abc.ABC):
         Raises:
             ValueError: If the scheme does not act at "embed".
         """
-        raise ValueError(self._nothing_to_embed())
+        if "embed" not in self.claims.sites:
+            raise ValueError(self._nothing_to_embed())
+        return where
 
     def transform(self, x: Tensor, where: Where, site: Literal["q", "k", "v", "o"]) -> Tensor:
         """Map queries, keys, values or head outputs (sites "q", "k", "v", "o"), as rotary encodings do.

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, get_type_hints
 
 import msgspec
+import torch
 
 from posenc import frequencies, own_scheme
 from posenc.name_suggestion import plain_name, unknown_variant
@@ -24,6 +26,10 @@ from posenc.name_suggestion import unknown as unknown
 from posenc.scheme import Scheme
 from posenc.schemes import catalogue
 
+LONGEST = 1000
+"""Largest number of characters of a scheme as text."""
+LARGE = 1 << 13
+"""A constructor with a larger whole number is tried without memory first."""
 NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 """Kinds of parameters that take an argument without a name."""
 Known = Mapping[str, Any] | Callable[[type[Scheme]], Mapping[str, Any]]
@@ -50,9 +56,11 @@ def parse(text: str) -> Specification:
     Raises:
         ValueError: an unknown name, with the nearest known names; or text of another form.
     """
+    if len(text) > LONGEST:
+        raise ValueError(f"an encoding is written in up to {LONGEST:,} characters; got {len(text):,}.")
     try:
         node = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
+    except (SyntaxError, ValueError, MemoryError, RecursionError):  # such as hundreds of brackets
         node = None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         kind = find(node.func.id)
@@ -97,7 +105,7 @@ def _value(node: ast.expr, text: str) -> Any:
         return {"scheme": kind.__name__, "options": _arguments(node, kind, text)}
     try:
         return ast.literal_eval(node)
-    except ValueError:
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):  # TypeError: a list as a key
         raise ValueError(
             f"the options of {text!r} must be plain values or schemes, as Name(option=0.5, other='half')."
         ) from None
@@ -198,12 +206,36 @@ def build(specification: Specification, known: Known) -> Scheme:
         raise ValueError(f"{kind.__name__} needs {missing[0]}=..; write {kind.__name__}({missing[0]}=value).")
     made = {name: _built(value, known, given) for name, value in given.items()}
     try:
+        _refuse_size(kind, made)
         return kind(**made)
-    except (TypeError, AttributeError) as error:
+    except (TypeError, AttributeError, OverflowError, RuntimeError) as error:
+        reason = _of_another_type(kind, specification.options) or str(error).partition("\n")[0]
         raise ValueError(
-            f"{_call(kind, specification.options)} cannot be built: "
-            f"{_of_another_type(kind, specification.options) or error}. Give each option a value of its type."
+            f"{_call(kind, specification.options)} cannot be built: {reason}. Give each option a value of its type."
         ) from error
+
+
+def _refuse_size(kind: type[Scheme], options: Mapping[str, Any]) -> None:
+    """Raise ValueError for a scheme with more parameters than the machine has memory, without making them."""
+    if max((value for value in options.values() if isinstance(value, int)), default=0) < LARGE:
+        return
+    try:
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):  # tensors of that device have no values
+            scheme = kind(**options)
+        needed = sum(tensor.numel() * tensor.element_size() for tensor in (*scheme.parameters(), *scheme.buffers()))
+    except ValueError:
+        raise
+    except Exception as error:
+        if "overflow" not in str(error).lower():
+            return  # the constructor reads the values of a tensor
+        needed = 2**63
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 2**40
+    if needed > memory:
+        words = ", ".join(f"{name}={value!r}" for name, value in options.items())
+        raise ValueError(
+            f"{kind.__name__}({words}) has {needed / 2**30:,.0f} GiB of parameters, and this machine has "
+            f"{memory / 2**30:,.0f} GiB of memory. Use smaller sizes."
+        )
 
 
 def _built(value: Any, known: Known, given: Mapping[str, Any]) -> Any:

@@ -182,7 +182,7 @@ def test_the_paper_scale_runs_go_through_the_runner(monkeypatch, tmp_path):
     assert population.main([*arguments, "--out", str(tmp_path / "o.json")]) == 0
     (first, executor), (second, _) = seen
     assert (len(first), len(second)) == (16, 40)
-    assert str(executor).startswith("populations on cuda: up to 7 models")
+    assert str(executor).startswith("batched training on cuda: up to 7 models")
     assert {spec.settings["training"]["epochs"] for spec in first} == {600}
     assert {spec.settings["training"]["epochs"] for spec in second} == {400}
     assert {(spec.settings["precision"], spec.settings["device"]) for spec in first} == {("tf32", "cuda")}

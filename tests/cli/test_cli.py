@@ -372,6 +372,19 @@ def test_results_in_every_format(said, trained, tmp_path):
     status, latex, _ = said("results", "--format", "latex", "--out", out)
     assert latex.startswith(r"\begin{tabular}")
     assert f"${value['accuracy_ood']:.3f}$" in latex
+    assert "% Left out: accuracy_iid_1" in latex
+    assert "Left out: " in table
+    assert "Mean over seeds [95% t-interval]." in table
+    every = said("results", "--all", "--out", out)[1]
+    assert all(f" {name} " in every for name in value)
+    assert "Left out" not in every
+    only = said("results", "--metrics", "loss_ood", "--format", "csv", "--out", out)[1]
+    assert {row["metric"] for row in csv.DictReader(io.StringIO(only))} == {"loss_ood"}
+    assert "Did you mean loss_ood" in said("results", "--metrics", "loss_od", "--out", out)[2]
+    curves = list(csv.DictReader(io.StringIO(said("results", "--curves", "--out", out)[1])))
+    assert {(row["axis"], row["scheme"]) for row in curves} == {("epoch", "nope")}
+    assert "Leave one out" in said("results", "--all", "--metrics", "loss_ood", "--out", out)[2]
+    assert "as CSV. Use it alone" in said("results", "--curves", "--format", "latex", "--out", out)[2]
 
     assert said("results", "--format", "csv", "--out", out, "--to", tmp_path / "r.csv")[1] == f"{tmp_path / 'r.csv'}\n"
     assert (tmp_path / "r.csv").read_text() == text

@@ -159,7 +159,7 @@ def test_new_makes_a_file_and_leaves_what_is_there(
     assert "class MyScheme(Scheme)" in (tmp_path / "my_scheme.py").read_text()
     assert "posenc check my_scheme.py" in capsys.readouterr().out
     assert run("new", "my_scheme") == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "exists and is left unchanged" in capsys.readouterr().err
     assert run("new", "my-scheme") == 2
     assert "cannot name a Python file" in capsys.readouterr().err
 

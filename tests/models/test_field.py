@@ -121,6 +121,6 @@ def test_within_refuses_what_is_too_small():
 
 
 def test_coordinates_are_moved_and_scaled():
-    rows = Coordinates(2, scale=2.0, centre=0.5)
+    rows = Coordinates(2, scale=2.0, center=0.5)
     pos = Positions(torch.tensor([[0.5, 1.0]]))
     assert rows.embed(rows.prepare(pos)).tolist() == [[0.0, 1.0]]

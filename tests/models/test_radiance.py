@@ -64,7 +64,7 @@ def test_a_constant_slab_is_exact(changes, generator):
     opacity = 1 - torch.exp(-density * (far - near))
     assert torch.allclose(seen.opacity, opacity, atol=1e-5)
     own = torch.tensor([-2.0, 0.0, 3.0]).sigmoid()
-    assert torch.allclose(seen.colour, opacity[:, None] * own + (1 - opacity)[:, None], atol=1e-5)
+    assert torch.allclose(seen.color, opacity[:, None] * own + (1 - opacity)[:, None], atol=1e-5)
 
 
 def test_depth_in_a_slab_is_the_closed_form():
@@ -120,7 +120,7 @@ def test_a_ray_that_misses_the_cube_sees_what_is_behind():
     origin, direction = torch.tensor([[2.0, 2.0, 2.0]]), torch.tensor([[1.0, 0.0, 0.0]])
     with torch.no_grad():
         seen = model(origin, direction, torch.tensor([0.1, 0.2, 0.3]))
-    assert torch.allclose(seen.colour, torch.tensor([[0.1, 0.2, 0.3]]))
+    assert torch.allclose(seen.color, torch.tensor([[0.1, 0.2, 0.3]]))
     assert float(seen.opacity) == 0
     assert seen.points == 0
 
@@ -192,7 +192,7 @@ def test_colour_depends_on_the_direction_unless_told_otherwise():
         with torch.no_grad():
             model.field.layers[-1].bias.fill_(0.5)
             seen = model(place, around)
-        assert torch.allclose(seen.colour[0], seen.colour[1], atol=1e-3) is not views
+        assert torch.allclose(seen.color[0], seen.color[1], atol=1e-3) is not views
 
 
 def test_harmonics_of_directions_tell_them_apart():
@@ -222,7 +222,7 @@ def test_gradients_reach_everything_and_are_finite():
         with torch.no_grad():
             model.field.layers[-1].bias[0] = extreme
         seen = model(origin, direction, generator=torch.Generator().manual_seed(0))
-        (seen.colour.square().sum() + seen.opacity.sum()).backward()
+        (seen.color.square().sum() + seen.opacity.sum()).backward()
         for name, parameter in model.named_parameters():
             assert parameter.grad is not None, name
             assert bool(torch.isfinite(parameter.grad).all()), (name, extreme)
@@ -247,7 +247,7 @@ def test_only_so_many_places_are_asked():
     part = model(origin, direction, torch.rand(30, 3), most=100)
     assert part.points <= 100 < part.points + 12
     assert torch.equal(part.opacity, whole.opacity[: len(part.opacity)])
-    assert len(model(origin, direction, most=1).colour) == 1
+    assert len(model(origin, direction, most=1).color) == 1
 
 
 def test_a_second_pass_asks_no_more_and_looks_along_the_same_rays_first():
@@ -256,7 +256,7 @@ def test_a_second_pass_asks_no_more_and_looks_along_the_same_rays_first():
     whole, part = model(origin, direction), model(origin, direction, most=100)
     assert part.points <= 100 < part.points + 2 * 12
     assert torch.allclose(part.opacity, whole.opacity[: len(part.opacity)])
-    assert len(model(origin, direction, most=1).colour) == 1
+    assert len(model(origin, direction, most=1).color) == 1
 
 
 def test_an_empty_cell_is_not_asked_and_a_full_one_is():
@@ -345,7 +345,7 @@ def test_colours_behind_may_differ_by_ray():
     model = of_constant(1e-6)
     origin, direction = rays(4)
     behind = torch.rand(4, 3)
-    assert torch.allclose(model(origin, direction, behind).colour, behind, atol=1e-4)
+    assert torch.allclose(model(origin, direction, behind).color, behind, atol=1e-4)
     assert radiance.STEEPEST == 12
 
 
@@ -355,11 +355,11 @@ def test_half_precision_is_near(fine, how):
     model = small(samples=8, fine=fine)
     origin, direction = rays(20)
     with torch.no_grad():
-        wanted = model(origin, direction).colour
+        wanted = model(origin, direction).color
         if how == "weights":
-            found = copy.deepcopy(model).bfloat16()(origin, direction).colour
+            found = copy.deepcopy(model).bfloat16()(origin, direction).color
         else:
             with torch.autocast("cpu", torch.bfloat16):
-                found = model(origin, direction).colour
+                found = model(origin, direction).color
     assert found.isfinite().all()
     torch.testing.assert_close(found.float(), wanted, atol=0.05, rtol=0)

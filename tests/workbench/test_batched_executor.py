@@ -123,13 +123,13 @@ def test_the_name_of_an_executor(tmp_path: Path) -> None:
     assert str(pick("cpu", 3)) == "up to 3 processes with one thread each on the CPU"
     assert isinstance(pick("mps"), InProcess)
     assert str(pick("cuda:1", members=15)) == (
-        "populations on cuda:1: up to 15 models of one scheme as one batched model, scheme after scheme"
+        "batched training on cuda:1: up to 15 models of one scheme as one batched model, scheme after scheme"
     )
     assert "as many models as fit into its memory of one scheme" in str(pick("cuda"))
     out = io.StringIO()
     run([toy(0), toy(1)], Store(tmp_path), BatchedExecutor("cpu", 8), stream=out)
     assert out.getvalue().startswith(
-        "2 runs to execute, 0 finished before; populations on cpu: up to 8 models of one scheme"
+        "2 runs to execute, 0 finished before; batched training on cpu: up to 8 models of one scheme"
     )
     with pytest.raises(ValueError, match="A batch has at least one model; got members=0"):
         BatchedExecutor("cuda", 0)

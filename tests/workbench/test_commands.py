@@ -12,8 +12,22 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from posenc.workbench import ConsentError, ResultTable, StudyResult, commands, report, results, run, study_result
+from posenc.workbench import (
+    ConsentError,
+    ResultTable,
+    RunResult,
+    RunSpec,
+    Store,
+    StudyResult,
+    commands,
+    pack,
+    report,
+    results,
+    run,
+    study_result,
+)  # fmt: skip
 from posenc.workbench.report.page import Figure
+from posenc.workbench.stored import StoreError
 from posenc.workbench.studies.image_fit import presets
 
 SMALL = """
@@ -45,6 +59,24 @@ def test_the_function_is_not_hidden_by_the_package_report():
 
     assert posenc.workbench.report is report is commands.report
     assert sys.modules["posenc.workbench.report.page"].Figure is Figure
+
+
+def test_variants_and_seeds_added_later_join_the_page_of_the_store(tmp_path, photo, small, capsys):
+    store, options = tmp_path / "runs", {"panels": "fit", "out": tmp_path / "runs"}
+    first = run("image-fit", photo, schemes=["none"], seeds=[0], **options)
+    other = run("image-fit", photo, schemes=["gaussian-10"], seeds=[0], changes={"limit.steps": 3}, **options)
+    later = run("image-fit", photo, schemes=["positional"], seeds=[0, 1], **options)
+    assert later.path == first.path
+    assert [(spec.variant, spec.seed) for spec in later.specs] == [("positional", 0), ("positional", 1), ("none", 0)]
+    assert "The page also shows 1 finished run of earlier commands: none." in capsys.readouterr().out
+    page = later.path.read_text(encoding="utf-8")
+    assert "positional" in page
+    assert "none" in later.verdict[0]
+    assert {spec.variant for spec in other.specs} == {"gaussian-10"}
+    assert {spec.variant for spec in report("image-fit", photo, panels="fit", out=store).specs} == {
+        "none",
+        "positional",
+    }
 
 
 def test_a_result_has_table_figures_verdict_and_page(tmp_path, photo, small, capsys):
@@ -201,3 +233,15 @@ def test_a_notebook_shows_progress_and_continues_after_a_restart(tmp_path, photo
     assert "runs to execute" not in printed  # the second kernel reads the results of the first
     assert "RoPE" in first[2][0]["data"]["text/html"]
     assert "checks passed" in first[3][0]["data"]["text/html"]
+
+
+def test_a_report_merges_its_pack_first(tmp_path):
+    spec = RunSpec(study="toy", variant="rope", seed=0, preset="quick", procedure="toy.train", settings={})
+    source = Store(tmp_path / "a")
+    source.finish(spec, RunResult(metrics={"loss": 0.5}), {"seconds": 1.0})
+    (file,) = pack(source, tmp_path / "packs")
+    assert commands.store_of_report(tmp_path / "b", file).finished(spec.identity)
+    assert commands.store_of_report(tmp_path / "b", None).specs() == [spec]
+    with pytest.raises(StoreError, match=r"absent\.pack is not there\. Name a pack, a folder of packs or a store"):
+        commands.store_of_report(tmp_path / "c", tmp_path / "absent.pack")
+    assert not (tmp_path / "c").exists()

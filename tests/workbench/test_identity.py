@@ -16,6 +16,7 @@ from posenc.workbench.old_stores import old_key, upgraded
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies.latin_squares.measure import MEASURE as MEASURE_SQUARES
+from posenc.workbench.studies.shared.declarations import PanelSpec
 from posenc.workbench.studies.shared.image_sizes import MEASURE as MEASURE_SIZES
 
 HERE = Path(__file__).parent
@@ -37,6 +38,10 @@ IDENTITIES = {
     "shape-fit": "a9a98e52ccc92e35c3673e6b",
 }
 """If one of these changes, every stored run of that study is executed again. Mend the change, not the literal."""
+MEASURED = {"latin-squares": "19698e4542a5d87edbe63ce4", "gridpe": "56e905c6e1fa697646b87126"}
+"""The same for one measuring run of each study that measures trained models."""
+NOISE = {"scales": [0.0, 0.1, 0.2, 0.5, 1.0, 1.5, 2.0], "draws": 20}
+SIZES = {"scales": {"half": 0.5, "double": 2.0}, "looked_at": 500, "device": "cpu"}
 
 
 def first_run(study: str, **changes: Any) -> RunSpec:
@@ -90,33 +95,54 @@ def assert_planned(study: str, root: Path, data: Path | None) -> None:
     assert planned[IDENTITIES[study]].procedure == stored.procedure
 
 
+def measuring_runs() -> dict[str, RunSpec]:
+    """One measuring run of each study that measures trained models, by study."""
+    squares, grids = training_run(), upgraded(first_run("gridpe"), {})
+    reference = msgspec.structs.replace(squares, seed=1).identity
+    return {
+        "latin-squares": MEASURE_SQUARES.measuring(squares, NOISE, {"reference": reference}),
+        "gridpe": MEASURE_SIZES.measuring(grids, SIZES),
+    }
+
+
+def test_the_measuring_runs_are_those_of_every_study_that_measures() -> None:
+    default = PanelSpec.__dataclass_fields__["measured"].default
+    panels = {name: study.panels.values() for name, study in studies.studies().items()}
+    assert {name for name, each in panels.items() if any(panel.measured is not default for panel in each)} == set(
+        MEASURED
+    )
+
+
 def test_a_measuring_run_of_the_latin_squares_keeps_its_identity() -> None:
-    trained = training_run()
-    other = msgspec.structs.replace(trained, seed=1)
-    asked = {"scales": [0.0, 0.1, 0.2, 0.5, 1.0, 1.5, 2.0], "draws": 20}
-    spec = MEASURE_SQUARES.measuring(trained, asked, {"reference": other.identity})
-    assert spec.identity == "19698e4542a5d87edbe63ce4"
+    spec, trained = measuring_runs()["latin-squares"], training_run()
+    assert spec.identity == MEASURED["latin-squares"]
     before = first_run(
         "latin-squares",
         work="posenc.studies.latin_squares.measuring:measure_unit",
-        settings={"trained": "0" * 16, "reference": "1" * 16, **asked},
+        settings={"trained": "0" * 16, "reference": "1" * 16, **NOISE},
     )
-    assert upgraded(before, {"0" * 16: trained.identity, "1" * 16: other.identity}) == msgspec.structs.replace(
-        spec, entry=before.entry
-    )
+    identities = {"0" * 16: trained.identity, "1" * 16: spec.parents["reference"]}
+    assert upgraded(before, identities) == msgspec.structs.replace(spec, entry=before.entry)
 
 
 def test_a_measuring_run_at_other_image_sizes_keeps_its_identity() -> None:
-    trained = upgraded(first_run("gridpe"), {})
-    asked = {"scales": {"half": 0.5, "double": 2.0}, "looked_at": 500, "device": "cpu"}
-    spec = MEASURE_SIZES.measuring(trained, asked)
-    assert spec.identity == "56e905c6e1fa697646b87126"
+    spec = measuring_runs()["gridpe"]
+    assert spec.identity == MEASURED["gridpe"]
     entry = "posenc.studies.other_sizes:measure_unit"
-    before = first_run("gridpe", work=entry, settings={"trained": "0" * 16, **asked})
-    assert upgraded(before, {"0" * 16: trained.identity}).identity == spec.identity
+    before = first_run("gridpe", work=entry, settings={"trained": "0" * 16, **SIZES})
+    assert upgraded(before, {"0" * 16: spec.parents["trained"]}).identity == spec.identity
 
 
 # outside the identity ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=[*IDENTITIES, *(f"{study}, measured" for study in MEASURED)])
+def pinned(request: pytest.FixtureRequest) -> tuple[RunSpec, str]:
+    """Each run whose identity is pinned, training and measuring, with that identity."""
+    study, _, measured = request.param.partition(", ")
+    if measured:
+        return measuring_runs()[study], MEASURED[study]
+    return upgraded(first_run(study), {}), IDENTITIES[study]
 
 
 @pytest.mark.parametrize(
@@ -129,8 +155,19 @@ def test_a_measuring_run_at_other_image_sizes_keeps_its_identity() -> None:
     ],
     ids=str,
 )
-def test_labels_and_code_locations_change_no_identity(changes: dict[str, Any]) -> None:
-    assert training_run(**changes).identity == IDENTITIES["latin-squares"]
+def test_labels_and_code_locations_change_no_identity(pinned: tuple[RunSpec, str], changes: dict[str, Any]) -> None:
+    spec, identity = pinned
+    assert msgspec.structs.replace(spec, **changes).identity == identity
+
+
+def test_a_new_setting_with_a_default_changes_no_identity(
+    pinned: tuple[RunSpec, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, identity = pinned
+    monkeypatch.setitem(definition._DEFAULTS, "restarts", 0)
+    later = msgspec.structs.replace(spec, settings={**spec.settings, "restarts": 0})
+    assert later.identity == identity
+    assert msgspec.structs.replace(spec, settings={**spec.settings, "restarts": 1}).identity != identity
 
 
 @pytest.mark.parametrize("name", sorted(OUTSIDE))

@@ -235,7 +235,7 @@ def test_weights_of_a_store_complete_a_run_that_came_from_a_pack(tmp_path: Path)
     assert store.read(spec().identity).left_out == {}
     assert len(list((store.root / "units").iterdir())) == 1
     assert list((store.root / "partial").iterdir()) == []
-    assert merge(store, *pack(whole, tmp_path)) == packs.MergeCounts(same=1)
+    assert merge(store, *pack(whole, tmp_path, force=True)) == packs.MergeCounts(same=1)
     assert store.read(spec().identity).has_weights
 
 

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from posenc.workbench.identity import SettingsError
+from posenc.workbench.metric_table import INTERVAL_NOTE
 from posenc.workbench.runs import RunResult, RunSpec
 from posenc.workbench.store import Store, StoreError
 
@@ -324,32 +325,44 @@ def test_parquet_and_duckdb_read_the_same_rows(tmp_path: Path) -> None:
     assert exported == queried == expected
 
 
-def test_latex_means_and_deviations(tmp_path: Path) -> None:
+def test_latex_means_and_intervals(tmp_path: Path) -> None:
     store = Store(tmp_path / "runs")
     finish(store, spec(0, variant="a_b"), accuracy=0.25)
     finish(store, spec(1, variant="a_b"), accuracy=0.75)
-    finish(store, spec(0, variant="single", settings={"sigma": 8}))
+    single = spec(0, variant="single", settings={"sigma": 8})
+    finished = {"accuracy_ood": 0.5, "accuracy_iid": 0.9, "parameters": 95552.0}
+    store.finish(single, RunResult(metrics=finished), {"seconds": 1.0})
     store.export(tmp_path / "table.tex", "latex")
     text = (tmp_path / "table.tex").read_text()
-    assert r"scheme & accuracy\_iid & accuracy\_ood & seeds \\" in text
-    assert r"a\_b & $0.900 \pm 0.000$ & $0.500 \pm 0.354$ & 2 \\" in text
-    assert r"single & $0.900$ & $0.500$ & 1 \\" in text
+    assert r"scheme & accuracy\_iid & accuracy\_ood & parameters & seeds \\" in text
+    assert r"a\_b & $0.900$ & $0.5\;[0.0, 1.0]$ & -- & 2 \\" in text
+    assert r"single & $0.900$ & $0.500$ & $95{,}552$ & 1 \\" in text
+    assert text.endswith(f"% {INTERVAL_NOTE}\n")
+    assert INTERVAL_NOTE.startswith("Mean over seeds [95% t-interval].")
     assert r"\multicolumn" not in text
     finish(store, spec(0, condition="closed", settings={"sigma": 9}))
-    store.export(tmp_path / "table.tex", "latex", study="latin")
+    store.export(tmp_path / "table.tex", "latex", study="latin", force=True)
     assert (tmp_path / "table.tex").read_text().count(r"\multicolumn") == 2
+    store.export(tmp_path / "table.tex", "latex", metrics=["accuracy_ood"])
+    chosen = (tmp_path / "table.tex").read_text()
+    assert r"scheme & accuracy\_ood & seeds \\" in chosen
+    assert "% Left out: accuracy_iid, parameters.\n" in chosen
+    store.export(tmp_path / "table.csv", "csv", metrics=["parameters"])
+    assert len((tmp_path / "table.csv").read_text().splitlines()) == 2
 
 
 def test_an_export_replaces_the_old_one_or_leaves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path / "runs")
     (tmp_path / "table.csv").write_text("old")
     with pytest.raises(StoreError, match="nothing to export"):
-        store.export(tmp_path / "table.csv", "csv")
+        store.export(tmp_path / "table.csv", "csv", force=True)
     finish(store, spec())
-    with pytest.raises(ValueError, match="csv, parquet, latex; got 'xlsx'"):
-        store.export(tmp_path / "table.csv", "xlsx")  # pyright: ignore[reportArgumentType]
-    full_disk(monkeypatch)
-    with pytest.raises(StoreError, match="is full"):
+    with pytest.raises(ValueError, match=r"table\.csv exists and is left unchanged.* --force"):
         store.export(tmp_path / "table.csv", "csv")
+    with pytest.raises(ValueError, match="csv, parquet, latex; got 'xlsx'"):
+        store.export(tmp_path / "table.csv", "xlsx", force=True)  # pyright: ignore[reportArgumentType]
+    full_disk(monkeypatch)
+    with pytest.raises(ValueError, match=r"table\.csv cannot be written \(No space left"):
+        store.export(tmp_path / "table.csv", "csv", force=True)
     assert (tmp_path / "table.csv").read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs", "table.csv"]

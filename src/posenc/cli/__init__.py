@@ -6,8 +6,12 @@ Help, lists, completion and errors about names read an index and start without t
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
+from typing import Any
 
 import posenc
 from posenc.cli import (
@@ -18,6 +22,7 @@ from posenc.cli import (
     help_text,
     index,
     lists,
+    results,
     schemes,
     show,
     store,
@@ -32,7 +37,7 @@ from posenc.name_suggestion import nearest_names, unknown
 COMMANDS: Mapping[str, Callable[..., int | None]] = {
     "run": workbench.run,
     "report": workbench.report,
-    "results": workbench.results,
+    "results": results.results,
     "list": lists.list_names,
     "show": show.show,
     "check": schemes.check,
@@ -47,35 +52,64 @@ COMMANDS: Mapping[str, Callable[..., int | None]] = {
 }
 """The commands; two words are a group and its command."""
 
+LONGEST_WORD = 4096
+"""Largest number of characters of one word of a command, as of a path on Linux."""
+
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of ``posenc``: run one command and exit with its status.
 
-    Wrong input ends with one sentence on standard error and status 2; an interruption ends with status 130.
+    Wrong input ends with one sentence on standard error and status 2. Ctrl-C ends with status 130, and SIGTERM in the
+    same way with status 143: what is finished is kept, and the same command continues.
 
     Args:
         argv: Words of the command line after the program's name; those of this process by default.
     """
+    stopped_by, before = _answer_sigterm()
     try:
         status = _run(list(sys.argv[1:] if argv is None else argv))
     except KeyboardInterrupt as stop:
         if type(stop) is KeyboardInterrupt:  # For its own subclass the runner has printed how to continue.
             print(f"posenc: stopped{f' ({stop})' if str(stop) else ''}.", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(128 + (stopped_by[0] if stopped_by else signal.SIGINT))
     except BrokenPipeError:  # The reader of the output, such as `head`, has closed the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except (ValueError, ImportError, OSError) as error:
         print(f"posenc: {error}", file=sys.stderr)
         sys.exit(2)
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
     torchrun.exit_process(int(status or 0))
     sys.exit(int(status or 0))
+
+
+def _answer_sigterm() -> tuple[list[int], Any]:
+    """Make SIGTERM raise KeyboardInterrupt, as Ctrl-C does; a second one ends the process at once.
+
+    Returns:
+        A list that holds the signal once it has arrived, and the former handler; None outside the main thread.
+    """
+    arrived: list[int] = []
+    before: Any = None
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        arrived.append(number)
+        signal.signal(number, signal.SIG_DFL)
+        raise KeyboardInterrupt("SIGTERM")
+
+    if threading.current_thread() is threading.main_thread():  # only this thread may do it
+        before = signal.signal(signal.SIGTERM, stop)
+    return arrived, before
 
 
 def _run(words: list[str]) -> int | None:
     """Run the command of a command line, or print its help."""
     if not words:
         raise UsageError("no command is given. See posenc --help.")
+    if longest := max((len(word) for word in words if len(word) > LONGEST_WORD), default=0):
+        raise UsageError(f"a word of this command has {longest:,} characters; up to {LONGEST_WORD:,} are read.")
     if words[0] == completion.HIDDEN:
         print("\n".join(completion.candidates(words[1:], _commands(), index.load())))
         return 0

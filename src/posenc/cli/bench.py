@@ -7,6 +7,9 @@ from typing import Annotated
 from posenc.cli.grammar import Positional, arg
 from posenc.cli.terminal import console, refuse_device
 
+MOST_OPERATIONS = {"cpu": 2e13, "cuda": 1e17}
+"""Largest number of multiplications of one call of attention: minutes to an hour on such a device."""
+
 
 def bench(
     names: Annotated[Positional[tuple[str, ...]], arg(names="scheme")],
@@ -43,6 +46,7 @@ def bench(
 
     if not names:
         raise ValueError("no encoding is named. Write posenc bench rope shaw, or see posenc list.")
+    _refuse_sizes(tokens, heads, head_dim, batch, device)
     refuse_device(device)
     defaults = {"dim": heads * head_dim, "head_dim": head_dim, "heads": heads, "max_len": tokens,
              "max_distance": min(tokens - 1, 128)}  # fmt: skip
@@ -69,3 +73,20 @@ def bench(
         console().print(f"{name}: attention backend {backend_and_reason(scheme)}", highlight=False)
     console().print(table)
     return 0
+
+
+def _refuse_sizes(tokens: int, heads: int, head_dim: int, batch: int, device: str) -> None:
+    """Raise ValueError for sizes that are no sizes, or that would take hours or more memory than is free."""
+    from posenc.workbench.memory import require_memory
+
+    for flag, value in (("--tokens", tokens), ("--heads", heads), ("--head-dim", head_dim), ("--batch", batch)):
+        if value < 1:
+            raise ValueError(f"{flag} is a whole number of at least 1; got {value}. Leave it out for the default.")
+    operations, most = 4 * batch * heads * head_dim * tokens**2, MOST_OPERATIONS.get(device.partition(":")[0], 2e13)
+    if operations > most:
+        raise ValueError(
+            f"attention of {tokens:,} tokens, {heads:,} heads of {head_dim:,} channels and a batch of {batch:,} takes "
+            f"{operations:.0e} multiplications a call; up to {most:.0e} are timed on {device}. Use fewer: --tokens 4096"
+        )
+    needed = 16 * 4 * batch * heads * head_dim * tokens  # queries, keys, values, outputs and their gradients, float32
+    require_memory(needed if device == "cpu" else 0, f"timing {tokens:,} tokens", "Use fewer: --tokens 4096")

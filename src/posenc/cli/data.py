@@ -8,6 +8,10 @@ from typing import Literal
 
 from posenc.cli.grammar import Positional
 
+MOST_PUZZLES = 576 * 16 * 2**15
+PUZZLE_BYTES = 52
+"""Bytes of a puzzle's arrays, 18, and of the number by which it is compared with the others, 8, each held twice."""
+
 
 def data(
     task: Positional[Literal["latin-squares", "fashion-mnist", "recordings", "development-fmri", "hcp"]],
@@ -22,6 +26,7 @@ def data(
     gap: int = 20,
     rule: Literal["authors", "entailment"] = "authors",
     seed: int = 0,
+    force: bool = False,
 ) -> int:
     """Make or download the data of a task, or check your own data file.
 
@@ -44,7 +49,7 @@ def data(
     Args:
         task: Name of the task.
         read: Your own file, to check and describe it: puzzles as CSV in the authors' format, or recordings.
-        to: File to write; for downloads a folder (default: $POSENC_CACHE or the system's cache folder).
+        to: New file to write; for downloads a folder (default: $POSENC_CACHE or the system's cache folder).
         train: Number of training puzzles.
         iid: Number of held-out puzzles of the training distribution.
         ood: Number of out-of-distribution puzzles; the other puzzles keep a minimum distance to them.
@@ -54,24 +59,31 @@ def data(
         gap: Time steps left out between two blocks.
         rule: Definition of the three puzzle classes.
         seed: Seed of the puzzles; equal seeds give equal puzzles on every machine.
+        force: Replace the file if it exists. A link, a device or a folder is never replaced.
     """
     if task == "fashion-mnist":
         return _download(read, to)
     if task == "development-fmri":
         return _fetch(read, to, subjects)
     if task == "recordings":
-        return _recordings(read, to, drop, blocks, gap)
+        return _recordings(read, to, drop, blocks, gap, force)
     if task == "hcp":
         from posenc.workbench.tasks import brain
 
         print(brain.HCP_INSTRUCTIONS, end="")
         return 0
-    return _puzzles(read, to, (train, iid, ood), rule, seed)
+    return _puzzles(read, to, (train, iid, ood), rule, seed, force)
 
 
 def _puzzles(
-    read: Path | None, to: Path | None, sizes: tuple[int, int, int], rule: Literal["authors", "entailment"], seed: int
+    read: Path | None,
+    to: Path | None,
+    sizes: tuple[int, int, int],
+    rule: Literal["authors", "entailment"],
+    seed: int,
+    force: bool,
 ) -> int:
+    from posenc.workbench.output_files import refuse_output, write_outputs
     from posenc.workbench.tasks import latin_squares
 
     if (read is None) == (to is None):
@@ -82,18 +94,39 @@ def _puzzles(
         print(f"{read}: {len(puzzles)} puzzles, each with one answer: {counts}, digest {puzzles.digest()[:16]}")
         return 0
     assert to is not None
+    refuse_output(to, force)
+    _refuse_counts(*sizes)
     made = latin_squares.generate_dataset(*sizes, seed=seed, rule=rule)
-    latin_squares.save_dataset(made, to)
+    write_outputs([(to, lambda partial: latin_squares.save_dataset(made, partial))], force=force)
     print(json.dumps(made.manifest, indent=2))
     print(to)
     return 0
 
 
-def _recordings(path: Path | None, to: Path | None, drop: bool, blocks: int | None, gap: int) -> int:
+def _refuse_counts(train: int, iid: int, ood: int) -> None:
+    """Raise ValueError for more puzzles than exist or fit into memory, or for fewer than none."""
+    from posenc.workbench.memory import require_memory
+
+    counts = {"--train": train, "--iid": iid, "--ood": ood}
+    if negative := [flag for flag, count in counts.items() if count < 0]:
+        raise ValueError(f"{negative[0]} is a number of puzzles, 0 or more; got {counts[negative[0]]}.")
+    total = sum(counts.values())
+    if total > MOST_PUZZLES:
+        raise ValueError(
+            f"{total:,} puzzles were asked for, and 576 squares have at most {MOST_PUZZLES:,}: each of 16 probes with "
+            "any of the other 15 cells shown. Ask for fewer: --train 100000"
+        )
+    require_memory(PUZZLE_BYTES * total, f"making {total:,} puzzles", "Ask for fewer: --train 100000")
+
+
+def _recordings(path: Path | None, to: Path | None, drop: bool, blocks: int | None, gap: int, force: bool) -> int:
+    from posenc.workbench.output_files import refuse_output
     from posenc.workbench.tasks import recordings
 
     if path is None:
         raise ValueError("name the file to read: posenc data recordings --read FILE")
+    if to is not None:
+        refuse_output(to, force)
     loaded = recordings.read_recordings(path, drop=drop)
     if blocks is not None:
         loaded = recordings.cut_into_blocks(loaded, blocks, gap)
@@ -109,7 +142,7 @@ def _recordings(path: Path | None, to: Path | None, drop: bool, blocks: int | No
     }
     print(json.dumps(description, indent=2))
     if to is not None:
-        recordings.write_recordings(loaded, to)
+        recordings.write_recordings(loaded, to, force=force)
         print(to)
     return 0
 

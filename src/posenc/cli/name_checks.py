@@ -111,7 +111,7 @@ def variants_of(entry: Mapping[str, Any], presets: Iterable[str] | None = None) 
 
 def _refuse_scheme(known: Sequence[str], text: str) -> None:
     name = text.partition("(")[0].strip()
-    if plain_name(name).replace("randomized", "randomised") not in map(plain_name, known):
+    if plain_name(name).replace("randomised", "randomized") not in map(plain_name, known):
         raise ValueError(unknown("encoding", name, known))
 
 

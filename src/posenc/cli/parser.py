@@ -7,6 +7,8 @@ from typing import Any
 from posenc.cli.grammar import Command, Option
 from posenc.name_suggestion import nearest_names
 
+LONGEST_NUMBER = 25
+"""Largest number of characters of a number."""
 HELP = ("-h", "--help")
 
 
@@ -113,10 +115,12 @@ def _convert(command: Command, option: Option, text: str) -> Any:
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise UsageError(f"{option.shown} is one of {', '.join(option.choices)}; got {text!r}.{hint} {_help(command)}")
     try:
+        if option.kind in (int, float) and ("_" in text or len(text) > LONGEST_NUMBER):
+            raise ValueError("no program but Python reads 1_000 as a number")
         return option.kind(text)
     except ValueError:
         wanted = {int: "a whole number", float: "a number"}[option.kind]
-        raise UsageError(f"{option.shown} takes {wanted}; got {text!r}. {_help(command)}") from None
+        raise UsageError(f"{option.shown} takes {wanted}; got {text[:60]!r}. {_help(command)}") from None
 
 
 def _help(command: Command) -> str:

@@ -69,7 +69,7 @@ def cite(names: Annotated[Positional[tuple[str, ...]], arg(names="cited")], all:
 
     Args:
         names: Encodings by their name in posenc list, calls of them, schedules such as yarn, ntk and longrope, and
-            randomised for randomized positions.
+            randomized for randomized positions.
         all: Print every entry.
     """
     from posenc.cited_functions import functions
@@ -106,6 +106,7 @@ def new(
     site: Site | None = None,
     axes: int = 1,
     to: Path | None = None,
+    force: bool = False,
 ) -> int:
     """Write a Python file with the skeleton of a new encoding.
 
@@ -122,7 +123,8 @@ def new(
         name: Name in snake case; the class gets the same name in CamelCase.
         site: bias (on the logits), qk (a rotation of queries and keys) or embed (rows added to the input).
         axes: Number of position axes.
-        to: File to write. Default: NAME.py.
+        to: New file to write. Default: NAME.py.
+        force: Replace the file if it exists. A link or a device is never replaced.
     """
     if not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"{name!r} cannot name a Python file and class. Use letters, digits and _, as my_scheme.")
@@ -130,10 +132,11 @@ def new(
         raise ValueError(
             f"--axes is a number from 1 to {MOST_AXES}; got {axes}. Use --axes 2 for positions in a plane."
         )
+    from posenc.workbench.output_files import write_output
+
     path = to or Path(f"{name}.py")
-    if path.exists():
-        raise ValueError(f"{path} exists already and is left unchanged. Choose another name, or --to FILE.")
-    path.write_text(skeleton("".join(word.capitalize() for word in name.split("_")), site, axes), encoding="utf-8")
+    text = skeleton("".join(word.capitalize() for word in name.split("_")), site, axes)
+    write_output(path, text.encode(), force=force)
     print(f"{path}\nNext: posenc check {path}")
     return 0
 

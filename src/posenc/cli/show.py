@@ -28,6 +28,7 @@ def show(
     what: Annotated[Positional[str], arg(names="cited")],
     distances: int | None = None,
     out: Annotated[Path | None, arg(metavar="FILE")] = None,
+    force: bool = False,
 ) -> int:
     """Show an encoding: its formula, its claims with their checks, its logit by distance and its paper.
 
@@ -46,7 +47,8 @@ def show(
     Args:
         what: Encoding by its name in posenc list, a call of it, or a frequency schedule such as yarn.
         distances: Largest distance of the plot. Default: 24, or the encoding's max_distance if that is larger.
-        out: Write a file instead: an .html page with all plots, or the plot of logits as .png, .svg or .pdf.
+        out: Write a new file instead: an .html page with all plots, or the plot of logits as .png, .svg or .pdf.
+        force: Replace the file if it exists. A link or a device is never replaced.
     """
     from posenc.cited_functions import find_function
     from posenc.measure.distance_decay import shown_call, with_sizes
@@ -65,12 +67,19 @@ def show(
     if out is None:
         _print(call, distances)
         return 0
+    from posenc.workbench.output_files import refuse_output, write_outputs
     from posenc.workbench.report.scheme_page import write_logit_figure, write_scheme_page
 
-    if out.suffix in FIGURE_ENDINGS:
-        print(write_logit_figure(out, {call.scheme: call}, distances))
-    else:
-        print(write_scheme_page(out, call, distances))
+    refuse_output(out, force, "--out")
+
+    def write(partial: Path) -> None:
+        if out.suffix in FIGURE_ENDINGS:
+            write_logit_figure(partial, {call.scheme: call}, distances)
+        else:
+            write_scheme_page(partial, call, distances)
+
+    write_outputs([(out, write)], force=force, option="--out")
+    print(out)
     return 0
 
 

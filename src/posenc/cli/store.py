@@ -13,6 +13,7 @@ def pack(
     study: str | None = None,
     preset: str | None = None,
     out: Path = Path("runs"),
+    force: bool = False,
 ) -> int:
     """Write finished results, without weights, as files small enough to commit.
 
@@ -30,11 +31,12 @@ def pack(
         study: Only this study.
         preset: Only this preset.
         out: The store.
+        force: Replace packs that exist.
     """
     from posenc.workbench import packs
     from posenc.workbench.store import Store
 
-    for path in packs.pack(Store(out, create=False), to, study, preset):
+    for path in packs.pack(Store(out, create=False), to, study, preset, force=force):
         print(f"{path}  {path.stat().st_size:,} bytes, {len(packs.read(path)[1])} runs")
     return 0
 
@@ -59,7 +61,6 @@ def merge(
     from posenc.workbench import packs
     from posenc.workbench.store import Store
 
-    if not source.exists():
-        raise ValueError(f"{source} is not there. Name a pack, a folder of packs or a store.")
+    packs.refuse_absent(source)
     print(packs.merge(Store(out), source))
     return 0

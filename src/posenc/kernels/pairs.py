@@ -12,9 +12,11 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 from torch.nn import functional
+from typing_extensions import override
 
 from posenc.kernels.attention_mask import may_exclude_keys
 from posenc.positions import Positions, readable
+from posenc.scheme import Scheme
 
 Index = Tensor
 """Index of a sample, query or key, as FlexAttention passes it."""
@@ -109,6 +111,18 @@ class Pairs(NamedTuple):
             return square.sqrt(), placed
 
         return read
+
+
+class PairScheme(Scheme):
+    """Abstract scheme whose hooks read pairs of positions: ``prepare`` checks the positions, ``relate`` pairs them."""
+
+    @override
+    def prepare(self, pos: Positions) -> Positions:
+        return self._take(pos)
+
+    @override
+    def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
+        return Pairs(where_q, where_k)
 
 
 def distances(q: Positions, k: Positions, axis: int = 0) -> Tensor:

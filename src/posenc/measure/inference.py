@@ -12,7 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from posenc.measure.statistics import FEWEST_SEEDS_FOR_P, Estimate, mean, paired_difference, sd, t_interval
+from posenc.measure.statistics import (
+    FEWEST_SEEDS_FOR_P,
+    UNBOUNDED,
+    Bounds,
+    Estimate,
+    mean,
+    paired_difference,
+    sd,
+    t_interval,
+)
 
 FEWEST_SEEDS_FOR_BOOTSTRAP = 10
 """Smallest number of seeds for a percentile interval.
@@ -94,8 +103,8 @@ def accuracy_interval(right: Mapping[int, np.ndarray], level: float = 0.95, *, s
 
     Below ten seeds the interval is ``t_interval`` of the seeds' accuracies, because a bootstrap of so few seeds is too
     narrow. It generalizes to other seeds on the same puzzles. From ten seeds the interval is
-    ``hierarchical_bootstrap`` with 2,000 draws. It also generalizes to other puzzles of the same kind, and it stays
-    within [0, 1].
+    ``hierarchical_bootstrap`` with 2,000 draws. It also generalizes to other puzzles of the same kind. Both stay within
+    [0, 1].
 
     Args:
         right: seed -> array with 1 for a right answer and 0 for a wrong one; the same puzzles for every seed.
@@ -115,7 +124,7 @@ def accuracy_interval(right: Mapping[int, np.ndarray], level: float = 0.95, *, s
             "Pass logits.argmax(-1) == answer for every seed."
         )
     if len(table) < FEWEST_SEEDS_FOR_BOOTSTRAP:
-        return t_interval(table.mean(1).tolist(), level)
+        return t_interval(table.mean(1).tolist(), level, (0.0, 1.0))
     return hierarchical_bootstrap(right, seed=seed, level=level)
 
 
@@ -260,7 +269,9 @@ def equivalence(a: Mapping[int, float], b: Mapping[int, float], margin: float, a
     return Equivalence(estimate, float(ttost_paired(ours, theirs, -margin, margin)[0]), margin)
 
 
-def equivalence_interval(a: Mapping[int, float], b: Mapping[int, float], alpha: float = 0.05) -> Estimate:
+def equivalence_interval(
+    a: Mapping[int, float], b: Mapping[int, float], alpha: float = 0.05, bounds: Bounds = UNBOUNDED
+) -> Estimate:
     """Compute the (1 - 2 alpha) t-interval of the paired difference a - b.
 
     It lies within the margin if and only if the equivalence test rejects.
@@ -269,6 +280,7 @@ def equivalence_interval(a: Mapping[int, float], b: Mapping[int, float], alpha: 
         a: seed -> value.
         b: seed -> value.
         alpha: level of each one-sided test, in (0, 0.5).
+        bounds: lowest and highest possible value of a and of b.
 
     Returns:
         The mean difference and its interval. A single shared seed has no interval.
@@ -278,7 +290,7 @@ def equivalence_interval(a: Mapping[int, float], b: Mapping[int, float], alpha: 
     """
     if not 0 < alpha < 0.5:
         raise ValueError(f"Each one-sided test has a level between 0 and 0.5; got alpha={alpha}. Use 0.05.")
-    return paired_difference(a, b, level=1 - 2 * alpha)
+    return paired_difference(a, b, 1 - 2 * alpha, bounds)
 
 
 # rank correlation --------------------------------------------------------------------------------------------------

@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 FEWEST_SEEDS_FOR_P = 5
 """Smallest number of seeds for a p-value. With fewer seeds it mainly reflects their number; report the interval."""
+
+Bounds = tuple[float, float]
+"""Lowest and highest possible value of a quantity, such as (0, 1) for an accuracy."""
+UNBOUNDED: Bounds = (-math.inf, math.inf)
+ROUNDING = 1e-6
+"""Largest distance beyond a bound that is a rounding error."""
 
 
 @dataclass(frozen=True)
@@ -82,14 +88,16 @@ def sd(values: Sequence[float]) -> float:
     return math.sqrt(math.fsum((value - center) ** 2 for value in values) / (len(values) - 1))
 
 
-def t_interval(values: Sequence[float], level: float = 0.95) -> Estimate:
-    """Compute the t-interval of a mean, x̄ ± t · s / √n.
+def t_interval(values: Sequence[float], level: float = 0.95, bounds: Bounds = UNBOUNDED) -> Estimate:
+    """Compute the t-interval of a mean, x̄ ± t · s / √n, cut at the bounds of the quantity.
 
-    Here t is the (1 + level) / 2 quantile of Student's t with n − 1 degrees of freedom.
+    Here t is the (1 + level) / 2 quantile of Student's t with n − 1 degrees of freedom. With few seeds it is large, so
+    the interval of an accuracy near 1 would reach beyond 1 without the cut.
 
     Args:
         values: one number per seed, in any unit; the estimate is in the same unit.
         level: coverage, strictly between 0 and 1.
+        bounds: lowest and highest possible value of the quantity.
 
     Returns:
         The mean and its interval.
@@ -105,10 +113,33 @@ def t_interval(values: Sequence[float], level: float = 0.95) -> Estimate:
     from scipy.stats import t
 
     half = float(t.ppf((1 + level) / 2, n - 1)) * spread / math.sqrt(n)
-    return Estimate(center, spread, center - half, center + half, n, level)
+    return within_bounds(Estimate(center, spread, center - half, center + half, n, level), values, bounds)
 
 
-def paired_difference(a: Mapping[int, float], b: Mapping[int, float], level: float = 0.95) -> Estimate:
+def within_bounds(estimate: Estimate, values: Sequence[float], bounds: Bounds) -> Estimate:
+    """Cut an interval at the bounds of its quantity.
+
+    Args:
+        estimate: the estimate.
+        values: the values that it was computed from. A bound that one of them lies beyond is ignored, because it does
+            not belong to this quantity; a rounding error does not count.
+        bounds: lowest and highest possible value of the quantity.
+
+    Returns:
+        The estimate with an interval inside the bounds; unchanged without an interval.
+    """
+    if not estimate.known:
+        return estimate
+    low = bounds[0] if min(values) > bounds[0] - ROUNDING else -math.inf
+    high = bounds[1] if max(values) < bounds[1] + ROUNDING else math.inf
+    return replace(
+        estimate, low=max(estimate.low, min(low, estimate.mean)), high=min(estimate.high, max(high, estimate.mean))
+    )
+
+
+def paired_difference(
+    a: Mapping[int, float], b: Mapping[int, float], level: float = 0.95, bounds: Bounds = UNBOUNDED
+) -> Estimate:
     """Compute the t-interval of the paired difference: the mean of aₛ − bₛ over the shared seeds s.
 
     Pairing removes the variation that both share through the seed (data order, initial weights outside the encoding).
@@ -117,6 +148,7 @@ def paired_difference(a: Mapping[int, float], b: Mapping[int, float], level: flo
         a: seed -> value.
         b: seed -> value.
         level: coverage, strictly between 0 and 1.
+        bounds: lowest and highest possible value of a and of b. Their difference lies within ± (highest − lowest).
 
     Returns:
         The mean difference and its interval.
@@ -124,7 +156,8 @@ def paired_difference(a: Mapping[int, float], b: Mapping[int, float], level: flo
     Raises:
         ValueError: no seed in common, a value that is not finite, or a level outside (0, 1).
     """
-    return t_interval(_differences(a, b), level)
+    reach = bounds[1] - bounds[0]
+    return t_interval(_differences(a, b), level, (-reach, reach))
 
 
 def paired_p_value(a: Mapping[int, float], b: Mapping[int, float]) -> float:

@@ -79,13 +79,13 @@ class RenderedRays(NamedTuple):
     """Rendered rays.
 
     Attributes:
-        colour: color ``(R, 3)``, background included.
+        color: color ``(R, 3)``, background included.
         opacity: sum of the weights inside the cube, ``(R,)``, from 0 to 1.
         depth: weighted mean distance from the origin, ``(R,)``, in sides of the cube.
         points: number of points at which the field was evaluated.
     """
 
-    colour: Float[Tensor, "R 3"]
+    color: Float[Tensor, "R 3"]
     opacity: Float[Tensor, "R"]
     depth: Float[Tensor, "R"]
     points: int
@@ -112,7 +112,7 @@ class Radiance(nn.Module):
         self.field, self.config = field, config
         self.directions = SphericalHarmonics(config.degree)
         around = self.directions.out_dim
-        self.colour = _two_layers(config.features + around * config.views, config.width)
+        self.colour = _two_layers(config.features + around * config.views, config.width)  # a name of stored weights
         self.sky = _two_layers(around, config.width // 2 or 1) if config.background == "learned" else None
         self.occupancy = Occupancy(config.cells, config.per_ray) if config.cells else None
 

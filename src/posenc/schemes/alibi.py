@@ -21,9 +21,8 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from posenc.kernels.pairs import Pairs
-from posenc.positions import Positions
-from posenc.scheme import At, Claims, Scheme, per_head
+from posenc.kernels.pairs import Pairs, PairScheme
+from posenc.scheme import At, Claims, per_head
 
 
 def _refuse_no_head(heads: int) -> None:
@@ -67,7 +66,7 @@ def released_slopes(heads: int) -> tuple[float, ...]:
     return plain_slopes(power) + plain_slopes(2 * power)[::2][: heads - power]
 
 
-class ALiBi(Scheme):
+class ALiBi(PairScheme):
     """Attention with linear biases (ALiBi), for real positions on one axis.
 
         s_ij = q_i . k_j - m_h |p_j - p_i|
@@ -118,14 +117,6 @@ class ALiBi(Scheme):
             sharing="head" if len(set(self.slopes)) > 1 else "model",
             cacheable=True,
         )
-
-    @override
-    def prepare(self, pos: Positions) -> Positions:
-        return self._take(pos)
-
-    @override
-    def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
-        return Pairs(where_q, where_k)
 
     @override
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:

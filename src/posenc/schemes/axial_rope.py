@@ -125,11 +125,6 @@ class AxialRoPE(Scheme):
             cacheable=True,
         )
 
-    @property
-    @override
-    def head_width(self) -> int:
-        return self.head_dim
-
     @override
     def prepare(self, pos: Positions) -> Rotation:
         self._take(pos)

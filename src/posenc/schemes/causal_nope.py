@@ -20,15 +20,15 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from posenc.kernels.pairs import Pairs
+from posenc.kernels.pairs import Pairs, PairScheme
 from posenc.positions import Positions
-from posenc.scheme import At, Claims, Scheme
+from posenc.scheme import At, Claims
 
 TEMPERATURE_AS_RUN = 0.01
 """Temperature in the released code of arXiv 2406.08272."""
 
 
-class CausalNoPE(Scheme):
+class CausalNoPE(PairScheme):
     """No positional encoding (NoPE) with a causal mask, for real positions on one axis.
 
         softmax((q_i . k_j) / (tau sqrt(d)) + log [p_j <= p_i])
@@ -83,14 +83,6 @@ class CausalNoPE(Scheme):
             sharing="model",
             cacheable=True,
         )
-
-    @override
-    def prepare(self, pos: Positions) -> Positions:
-        return self._take(pos)
-
-    @override
-    def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
-        return Pairs(where_q, where_k)
 
     @override
     def transform(self, x: Tensor, where: Positions, site: Literal["q", "k", "v", "o"]) -> Tensor:

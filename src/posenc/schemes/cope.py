@@ -24,12 +24,11 @@ from torch.nn import functional
 from typing_extensions import override
 
 from posenc.kernels.grouped_heads import grouped_logits
-from posenc.kernels.pairs import Pairs, sums_from
-from posenc.positions import Positions
-from posenc.scheme import At, Claims, Scheme
+from posenc.kernels.pairs import Pairs, PairScheme, sums_from
+from posenc.scheme import At, Claims
 
 
-class CoPE(Scheme):
+class CoPE(PairScheme):
     """Contextual position encoding (CoPE): a bias from gated counts of keys, for positions on one axis.
 
         s_ij = q_i . k_j + q_i . e[p_ij],   p_ij = min(sum of sigmoid(q_i . k_l) over p_j <= p_l <= p_i, P - 1)
@@ -90,14 +89,6 @@ class CoPE(Scheme):
     @override
     def head_width(self) -> int:
         return self.table.shape[1]
-
-    @override
-    def prepare(self, pos: Positions) -> Positions:
-        return self._take(pos)
-
-    @override
-    def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
-        return Pairs(where_q, where_k)
 
     @override
     def mask(self, pair: Pairs) -> Tensor:

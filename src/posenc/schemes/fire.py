@@ -23,16 +23,15 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posenc.kernels.pairs import Pairs
+from posenc.kernels.pairs import Pairs, PairScheme
 from posenc.kernels.relu_network import relu_network
-from posenc.positions import Positions
-from posenc.scheme import At, Claims, Scheme, per_head
+from posenc.scheme import At, Claims, per_head
 
 C = 0.1
 """Initial scale c, as in the code of the paper's appendix."""
 
 
-class FIRE(Scheme):
+class FIRE(PairScheme):
     """Functional interpolation for relative position encoding (FIRE), for real positions on one axis.
 
         s_ij = q_i . k_j + f_h(log(1 + c |p_j - p_i|) / log(1 + c max(L, p_i)))
@@ -110,14 +109,6 @@ class FIRE(Scheme):
             self.scales.copy_(self.scales.new_tensor([C, 1.0]))
             self.inner.uniform_(-1, 1, generator=generator)
             self.outer.uniform_(-bound, bound, generator=generator)
-
-    @override
-    def prepare(self, pos: Positions) -> Positions:
-        return self._take(pos)
-
-    @override
-    def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
-        return Pairs(where_q, where_k)
 
     @override
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:

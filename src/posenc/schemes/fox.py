@@ -21,12 +21,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 from typing_extensions import override
 
-from posenc.kernels.pairs import Pairs, running_sums, sums_from
+from posenc.kernels.pairs import Pairs, PairScheme, running_sums, sums_from
 from posenc.positions import Positions
-from posenc.scheme import At, Claims, Scheme, per_head
+from posenc.scheme import At, Claims, per_head
 
 
-class FoX(Scheme):
+class FoX(PairScheme):
     """Forgetting attention (FoX): a causal bias from forget gates, for positions on one axis.
 
         s_ij = q_i . k_j + sum of log sigmoid(w_h . x_l + b_h) over p_j < p_l <= p_i
@@ -91,14 +91,6 @@ class FoX(Scheme):
         bound = self.weight.shape[1] ** -0.5
         for parameter in (self.weight, self.offset):
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
-
-    @override
-    def prepare(self, pos: Positions) -> Positions:
-        return self._take(pos)
-
-    @override
-    def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
-        return Pairs(where_q, where_k)
 
     @override
     def keep(self, x: Tensor, where: Positions) -> Tensor:

@@ -22,10 +22,10 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posenc.kernels.pairs import Pairs
+from posenc.kernels.pairs import Pairs, PairScheme
 from posenc.kernels.table_lookup import look_up_pairs
 from posenc.positions import Positions, node_pairs
-from posenc.scheme import At, Claims, Scheme, per_head
+from posenc.scheme import At, Claims, per_head
 
 SIGMA = 0.02
 """Standard deviation of the initial table."""
@@ -33,7 +33,7 @@ TREES = torch.tensor([(n, (5 * n + 3) % n) for n in range(1, 22)] + [(22, 23)])
 """Edges of the examples: a tree of 22 nodes, and two more nodes with one edge between them."""
 
 
-class GraphDistance(Scheme):
+class GraphDistance(PairScheme):
     """Learned bias per head and shortest-path length (the spatial encoding of Graphormer), for the nodes of one graph.
 
         s_ij = q_i . k_j + b_h[phi(v_i, v_j)]
@@ -125,10 +125,6 @@ class GraphDistance(Scheme):
     @override
     def prepare(self, pos: Positions) -> Positions:
         return self._whole(pos)
-
-    @override
-    def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
-        return Pairs(where_q, where_k)
 
     @override
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:

@@ -133,11 +133,6 @@ class GridComplex(Scheme):
         if self.released is not None:
             self.released.reset_parameters()
 
-    @property
-    @override
-    def head_width(self) -> int:
-        return self.head_dim
-
     @override
     def prepare(self, pos: Positions) -> Sides:
         self._take(pos)

@@ -148,11 +148,6 @@ class GridDeep(Scheme):
         """The weights A, a, B, b, C, c of the trained map, by name."""
         return {name: self.get_parameter(name) for name in complex_map.NAMES}
 
-    @property
-    @override
-    def head_width(self) -> int:
-        return self.head_dim
-
     @override
     def prepare(self, pos: Positions) -> Factors:
         self._take(pos)

@@ -126,11 +126,6 @@ class GridPE(Scheme):
             cacheable=True,
         )
 
-    @property
-    @override
-    def head_width(self) -> int:
-        return self.head_dim
-
     @override
     def prepare(self, pos: Positions) -> Rotation:
         return simplex.turns(self._take(pos), self.waves)

@@ -121,11 +121,6 @@ class GridRotate(Scheme):
         if self.released is not None:
             self.released.reset_parameters()
 
-    @property
-    @override
-    def head_width(self) -> int:
-        return self.head_dim
-
     @override
     def prepare(self, pos: Positions) -> Turns:
         self._take(pos)

@@ -19,15 +19,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 from typing_extensions import override
 
-from posenc.kernels.pairs import Pairs
-from posenc.positions import Positions
-from posenc.scheme import At, Claims, Scheme, per_head
+from posenc.kernels.pairs import Pairs, PairScheme
+from posenc.scheme import At, Claims, per_head
 
 LEAST = 0.01
 """Lower end of the initial rates."""
 
 
-class KERPLELog(Scheme):
+class KERPLELog(PairScheme):
     """Kernelized relative position bias with the logarithmic kernel (KERPLE-log), for real positions.
 
         s_ij = q_i . k_j - r1 log(1 + r2 |p_j - p_i|)
@@ -96,14 +95,6 @@ class KERPLELog(Scheme):
     def rates(self) -> Tensor:
         """Rates ``r1`` and ``r2`` of each head, ``(2, heads)``."""
         return functional.softplus(self.raw)
-
-    @override
-    def prepare(self, pos: Positions) -> Positions:
-        return self._take(pos)
-
-    @override
-    def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
-        return Pairs(where_q, where_k)
 
     @override
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:

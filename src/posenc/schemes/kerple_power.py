@@ -21,15 +21,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 from typing_extensions import override
 
-from posenc.kernels.pairs import Pairs
-from posenc.positions import Positions
-from posenc.scheme import At, Claims, Scheme, per_head
+from posenc.kernels.pairs import Pairs, PairScheme
+from posenc.scheme import At, Claims, per_head
 
 LEAST = 0.01
 """Lower end of the initial rates and powers."""
 
 
-class KERPLEPower(Scheme):
+class KERPLEPower(PairScheme):
     """Kernelized relative position bias with the power kernel (KERPLE-power), for real positions on one axis.
 
         s_ij = q_i . k_j - r1 |p_j - p_i|^r2
@@ -97,14 +96,6 @@ class KERPLEPower(Scheme):
     def rates(self) -> Tensor:
         """Rates ``r1`` and powers ``r2`` of each head, ``(2, heads)``."""
         return torch.stack([functional.softplus(self.raw[0]), 2 * torch.sigmoid(self.raw[1])])
-
-    @override
-    def prepare(self, pos: Positions) -> Positions:
-        return self._take(pos)
-
-    @override
-    def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
-        return Pairs(where_q, where_k)
 
     @override
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:

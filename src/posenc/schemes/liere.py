@@ -118,11 +118,6 @@ class LieRE(Scheme):
         with torch.no_grad():
             self.generators.uniform_(0, self.scale, generator=generator)
 
-    @property
-    @override
-    def head_width(self) -> int:
-        return self.head_dim
-
     @override
     def prepare(self, pos: Positions) -> Tensor:
         """Return rotations ``(h, N, blocks, block, block)``, or ``(B, h, ..)`` where samples differ."""

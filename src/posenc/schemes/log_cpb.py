@@ -28,16 +28,16 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posenc.kernels.pairs import Pairs, window_reader, window_rows
+from posenc.kernels.pairs import Pairs, PairScheme, window_reader, window_rows
 from posenc.kernels.table_lookup import look_up_pairs
 from posenc.positions import Positions
-from posenc.scheme import At, Claims, Scheme, per_head
+from posenc.scheme import At, Claims, per_head
 
 SIGMA = 0.02
 """Standard deviation of the initial weights."""
 
 
-class LogCPB(Scheme):
+class LogCPB(PairScheme):
     """Log-spaced continuous position bias (Log-CPB), for integer positions inside a window.
 
         s_ij = q_i . k_j + G_h(d_1, .., d_P),   d_a = sign(p_j - p_i) log(1 + |p_j - p_i|) on axis a
@@ -149,10 +149,6 @@ class LogCPB(Scheme):
     @override
     def prepare(self, pos: Positions) -> Positions:
         return self._whole(pos)
-
-    @override
-    def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
-        return Pairs(where_q, where_k)
 
     @override
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:

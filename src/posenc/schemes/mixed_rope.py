@@ -119,11 +119,6 @@ class MixedRoPE(Scheme):
             size = geometric(pairs // axes, base=self.base, device=self.directions.device)
             self.directions.copy_((frame[..., None] * size).flatten(-2))
 
-    @property
-    @override
-    def head_width(self) -> int:
-        return self.head_dim
-
     @override
     def prepare(self, pos: Positions) -> Rotation:
         self._take(pos)

@@ -130,10 +130,6 @@ class OneBlob(Scheme):
         return 0.9375 * x * (1 - square * (2 / 3 - square / 5)) + 0.5
 
     @override
-    def embed(self, where: Tensor) -> Tensor:
-        return where
-
-    @override
     def define_embed(self, p: Tensor) -> Tensor:
         unit = define_unit(p, self.domain)
         if unit is None:

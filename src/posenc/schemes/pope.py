@@ -115,11 +115,6 @@ class PoPE(Scheme):
         with torch.no_grad():
             self.delta.uniform_(-2 * math.pi, 0, generator=generator).mul_(self.initial == "uniform")
 
-    @property
-    @override
-    def head_width(self) -> int:
-        return self.head_dim
-
     @override
     def prepare(self, pos: Positions) -> Phases:
         self._take(pos)

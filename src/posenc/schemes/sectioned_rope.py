@@ -115,11 +115,6 @@ class SectionedRoPE(Scheme):
             cacheable=True,
         )
 
-    @property
-    @override
-    def head_width(self) -> int:
-        return self.head_dim
-
     @override
     def prepare(self, pos: Positions) -> Rotation:
         self._take(pos)

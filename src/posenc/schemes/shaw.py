@@ -22,12 +22,12 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posenc.kernels.pairs import Pairs
+from posenc.kernels.pairs import Pairs, PairScheme
 from posenc.positions import Positions
-from posenc.scheme import At, Claims, Scheme, Site
+from posenc.scheme import At, Claims, Site
 
 
-class Shaw(Scheme):
+class Shaw(PairScheme):
     """Relative position representations: learned vectors on keys and values, one for each clipped distance.
 
         s_ij = q_i . (k_j + a^K_{clip(j-i)}),   o_i = sum_j alpha_ij (v_j + a^V_{clip(j-i)})
@@ -118,10 +118,6 @@ class Shaw(Scheme):
     @override
     def prepare(self, pos: Positions) -> Positions:
         return self._whole(pos)
-
-    @override
-    def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
-        return Pairs(where_q, where_k)
 
     @override
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:

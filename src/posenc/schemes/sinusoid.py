@@ -131,10 +131,6 @@ class Sinusoid(Scheme):
         return rows if pos.placed is None else rows * pos.placed[..., None]
 
     @override
-    def embed(self, where: Tensor) -> Tensor:
-        return where
-
-    @override
     def define_embed(self, p: Tensor) -> Tensor:
         axes = len(p)
         d, row = self.dim // axes, {}

@@ -111,10 +111,6 @@ class SIREN(Scheme):
         return rows if pos.placed is None else rows * pos.placed[..., None]
 
     @override
-    def embed(self, where: Tensor) -> Tensor:
-        return where
-
-    @override
     def define_embed(self, p: Tensor) -> Tensor:
         row = [torch.sin(self.omega_0 * (torch.dot(w, p) + b)) for w, b in zip(self.weight, self.shift, strict=True)]
         return torch.stack(row)

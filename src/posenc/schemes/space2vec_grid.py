@@ -81,10 +81,6 @@ class Space2VecGrid(Scheme):
         return harmonics.masked_rows(torch.stack([sin, cos], -1).flatten(-3), pos)
 
     @override
-    def embed(self, where: Tensor) -> Tensor:
-        return where
-
-    @override
     def define_embed(self, p: Tensor) -> Tensor:
         row = []
         for x_l in p:

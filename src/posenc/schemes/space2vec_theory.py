@@ -85,10 +85,6 @@ class Space2VecTheory(Scheme):
         return harmonics.masked_rows(torch.stack([sin, cos], -1).transpose(-3, -2).flatten(-3), pos)
 
     @override
-    def embed(self, where: Tensor) -> Tensor:
-        return where
-
-    @override
     def define_embed(self, p: Tensor) -> Tensor:
         row = []
         for s in range(self.scales):

@@ -72,10 +72,6 @@ class SphereCPlus(Scheme):
         return self.globe.rows([*lat_s, *lon_s, lat_s.cos * lon_s.cos, lat_s.cos * lon_s.sin], pos)
 
     @override
-    def embed(self, where: Tensor) -> Tensor:
-        return where
-
-    @override
     def define_embed(self, p: Tensor) -> Tensor:
         row = []
         for lon_s, lat_s in self.globe.define_scaled(p):

@@ -76,10 +76,6 @@ class SphereDFS(Scheme):
         return torch.cat([harmonics.masked_rows(products, pos), self.globe.rows([*lat_s, *lon_s], pos)], -1)
 
     @override
-    def embed(self, where: Tensor) -> Tensor:
-        return where
-
-    @override
     def define_embed(self, p: Tensor) -> Tensor:
         scaled = self.globe.define_scaled(p)
         by_lon = [lon_s.sin() for lon_s, _ in scaled] + [lon_s.cos() for lon_s, _ in scaled]

@@ -73,10 +73,6 @@ class SphereM(Scheme):
         return self.globe.rows(terms, pos)
 
     @override
-    def embed(self, where: Tensor) -> Tensor:
-        return where
-
-    @override
     def define_embed(self, p: Tensor) -> Tensor:
         (lon, lat), row = self.globe.define_unscaled(p), []
         for lon_s, lat_s in self.globe.define_scaled(p):

@@ -75,10 +75,6 @@ class SphereMPlus(Scheme):
         return self.globe.rows([*lat_s, *lon_s, *terms], pos)
 
     @override
-    def embed(self, where: Tensor) -> Tensor:
-        return where
-
-    @override
     def define_embed(self, p: Tensor) -> Tensor:
         (lon, lat), row = self.globe.define_unscaled(p), []
         for lon_s, lat_s in self.globe.define_scaled(p):

@@ -101,10 +101,6 @@ class SphericalHarmonics(Scheme):
         return harmonics.masked_rows(rows, pos)
 
     @override
-    def embed(self, where: Tensor) -> Tensor:
-        return where
-
-    @override
     def define_embed(self, p: Tensor) -> Tensor:
         """Evaluate the textbook's unnormalized associated Legendre functions and divide each by its norm.
 

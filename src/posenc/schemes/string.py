@@ -111,11 +111,6 @@ class STRING(Scheme):
             for i in range(pairs):
                 self.theta[:, i % axes, i] = self.base ** -((i // axes) * axes / pairs)
 
-    @property
-    @override
-    def head_width(self) -> int:
-        return self.head_dim
-
     @override
     def prepare(self, pos: Positions) -> Basis:
         self._take(pos)

@@ -20,16 +20,16 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posenc.kernels.pairs import Pairs, window_reader, window_rows
+from posenc.kernels.pairs import Pairs, PairScheme, window_reader, window_rows
 from posenc.kernels.table_lookup import look_up_pairs
 from posenc.positions import Positions
-from posenc.scheme import At, Claims, Scheme, per_head
+from posenc.scheme import At, Claims, per_head
 
 SIGMA = 0.02
 """Standard deviation of the initial table."""
 
 
-class SwinBias(Scheme):
+class SwinBias(PairScheme):
     """Relative position bias inside a window, for whole positions.
 
         s_ij = q_i . k_j + B_h[p_j - p_i]
@@ -100,10 +100,6 @@ class SwinBias(Scheme):
     @override
     def prepare(self, pos: Positions) -> Positions:
         return self._whole(pos)
-
-    @override
-    def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
-        return Pairs(where_q, where_k)
 
     @override
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:

@@ -21,10 +21,10 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posenc.kernels.pairs import Pairs
+from posenc.kernels.pairs import Pairs, PairScheme
 from posenc.kernels.table_lookup import look_up_pairs
 from posenc.positions import Positions
-from posenc.scheme import At, Claims, Scheme, per_head
+from posenc.scheme import At, Claims, per_head
 
 SIGMA = 0.02
 """Standard deviation of the initial table."""
@@ -59,7 +59,7 @@ def buckets_by_distance(buckets: int, max_distance: int, *, bidirectional: bool)
     return (*earlier, *later)
 
 
-class T5Bias(Scheme):
+class T5Bias(PairScheme):
     """Relative position bias of T5, for whole positions on one axis.
 
         s_ij = q_i . k_j + b_h[bucket(p_j - p_i)]
@@ -146,10 +146,6 @@ class T5Bias(Scheme):
     @override
     def prepare(self, pos: Positions) -> Positions:
         return self._whole(pos)
-
-    @override
-    def relate(self, where_q: Positions, where_k: Positions) -> Pairs:
-        return Pairs(where_q, where_k)
 
     @override
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:

@@ -127,11 +127,6 @@ class XPos(Scheme):
             cacheable=True,
         )
 
-    @property
-    @override
-    def head_width(self) -> int:
-        return self.head_dim
-
     @override
     def prepare(self, pos: Positions) -> Sides:
         self._take(pos)

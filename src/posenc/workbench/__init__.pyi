@@ -40,6 +40,7 @@ from posenc.workbench.studies import find as find_study
 from posenc.workbench.studies import studies as all_studies
 from posenc.workbench.studies.shared.declarations import MAIN as MAIN
 from posenc.workbench.studies.shared.declarations import Condition as Condition
+from posenc.workbench.studies.shared.declarations import OwnDataPlan as OwnDataPlan
 from posenc.workbench.studies.shared.declarations import PanelSpec as PanelSpec
 from posenc.workbench.studies.shared.declarations import Preset as Preset
 from posenc.workbench.studies.shared.page_data import PageData as PageData
@@ -50,6 +51,7 @@ from posenc.workbench.study_result import StudyResult as StudyResult
 from posenc.workbench.training.batched import Member as Member
 from posenc.workbench.training.batched import train_batched as train_batched
 from posenc.workbench.training.checkpoint import CheckpointError as CheckpointError
+from posenc.workbench.training.config import Best as Best
 from posenc.workbench.training.config import Plateau as Plateau
 from posenc.workbench.training.config import TrainingConfig as TrainingConfig
 from posenc.workbench.training.fit import Fit as Fit
@@ -62,6 +64,7 @@ __all__ = [
     "MAIN",
     "Batched",
     "BatchedExecutor",
+    "Best",
     "CheckpointError",
     "Claim",
     "Condition",
@@ -78,6 +81,7 @@ __all__ = [
     "Local",
     "Member",
     "MergeCounts",
+    "OwnDataPlan",
     "PageData",
     "Panel",
     "PanelSpec",

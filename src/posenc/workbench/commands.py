@@ -15,7 +15,8 @@ from typing import Any
 
 from posenc import own_scheme
 from posenc.scheme import Scheme
-from posenc.workbench import runner, studies
+from posenc.workbench import packs, runner, studies
+from posenc.workbench.metric_table import metric_tables
 from posenc.workbench.progress import ConsentError, CostEstimate
 from posenc.workbench.provenance import cores
 from posenc.workbench.report.live_page import LivePage
@@ -40,6 +41,7 @@ def run(
     schemes: Sequence[str | Scheme | type[Scheme]] | None = None,
     seeds: int | Sequence[int] | None = None,
     changes: Mapping[str, Any] | None = None,
+    lr_sweep: Sequence[float] | None = None,
     device: str = "cpu",
     jobs: int | None = None,
     data: str | Path | None = None,
@@ -60,6 +62,8 @@ def run(
             a class, or an object, which every run makes anew. Default: those of the preset.
         seeds: Number of seeds, counted from 0, or a list of seeds. Default: those of the preset.
         changes: Settings of the preset with new values, such as {"epochs": 4}. Default: none.
+        lr_sweep: Learning rates. The best on validation data, with one seed and half of the steps, is chosen for each
+            variant. For your own data. Default: the rates of the preset.
         device: PyTorch device of the runs.
         jobs: Largest number of runs at the same time on the CPU. Default: one per core.
         data: Folder of real data. Default: none; the environment variable POSENC_DATA is not read.
@@ -93,7 +97,7 @@ def run(
         raise ValueError(f"At least one run at a time is needed; got jobs={jobs}. Leave it out for one per core.")
     definition = studies.find(study)
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
-    others = {"seeds": _seeds(seeds), "device": device, "changes": dict(changes or {})}
+    others = {"seeds": _seeds(seeds), "device": device, "changes": dict(changes or {}), "lr_sweep": _rates(lr_sweep)}
     request = _request(definition, preset, **names, **others)
     board = None if tensorboard is None else Path(tensorboard)
     result = execute_request(definition, request, Store(out), confirm=confirm, jobs=jobs, tensorboard=board)
@@ -109,7 +113,9 @@ def report(
     panels: Sequence[str] | None = None,
     schemes: Sequence[str | Scheme | type[Scheme]] | None = None,
     changes: Mapping[str, Any] | None = None,
+    lr_sweep: Sequence[float] | None = None,
     data: str | Path | None = None,
+    pack: str | Path | None = None,
     out: str | Path = "runs",
 ) -> StudyResult:
     """Write the page of a study from stored results, without training, as ``posenc report`` does.
@@ -121,14 +127,16 @@ def report(
         panels: Names of figures and tables of the page. Default: those of the preset.
         schemes: Variants to show, as ``run`` takes them. Default: all stored ones.
         changes: Settings with the values that the results were made with. Default: none.
+        lr_sweep: Learning rates that the results were made with, if each variant has a chosen one. Default: none.
         data: Folder of real data. Default: none; the environment variable POSENC_DATA is not read.
+        pack: A pack or a folder of packs, which is merged into the store first. Default: none.
         out: The store.
 
     Returns:
         The result, with its table, figures, verdict and page.
 
     Raises:
-        ValueError: A name is unknown, or the store has no results of the request.
+        ValueError: A name is unknown, the pack cannot be read, or the store has no results of the request.
 
     Example:
         >>> from posenc.workbench import report
@@ -139,16 +147,44 @@ def report(
     """
     definition = studies.find(study)
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
-    request = _request(definition, preset, **names, changes=dict(changes or {}))
-    return report_request(definition, request, Store(out, create=False))
+    request = _request(definition, preset, **names, changes=dict(changes or {}), lr_sweep=_rates(lr_sweep))
+    return report_request(definition, request, store_of_report(out, pack))
 
 
-def results(study: str | None = None, preset: str | None = None, *, out: str | Path = "runs") -> ResultTable:
+def store_of_report(out: str | Path, pack: str | Path | None) -> Store:
+    """Open the store of a report, and merge a pack into it if one is given.
+
+    Args:
+        out: The store. It is made if a pack is given.
+        pack: A pack, a folder of packs or another store; None for none.
+
+    Returns:
+        The store.
+
+    Raises:
+        StoreError: There is no store and no pack, or the pack cannot be read.
+    """
+    if pack is None:
+        return Store(out, create=False)
+    packs.refuse_absent(Path(pack))
+    store = Store(out)
+    packs.merge(store, Path(pack))
+    return store
+
+
+def results(
+    study: str | None = None,
+    preset: str | None = None,
+    *,
+    metrics: Sequence[str] | None = None,
+    out: str | Path = "runs",
+) -> ResultTable:
     """Read the results of a store, as ``posenc results`` does.
 
     Args:
         study: Only results of this study. Default: all.
         preset: Only results of this preset. Default: all.
+        metrics: Only these metrics, by their stored names. Default: all.
         out: The store.
 
     Returns:
@@ -166,7 +202,12 @@ def results(study: str | None = None, preset: str | None = None, *, out: str | P
         >>> [(row["scheme"], row["value"]) for row in results(out=store.root)]
         [('rope', 0.5)]
     """
-    return ResultTable(Store(out, create=False).results(study, preset))
+    rows = Store(out, create=False).results(study, preset)
+    if metrics is None:
+        return ResultTable(rows)
+    chosen = _names("metrics", metrics) or ()
+    metric_tables(rows, metrics=chosen)  # This refuses an unknown name.
+    return ResultTable([row for row in rows if row["metric"] in chosen])
 
 
 def _request(
@@ -196,6 +237,12 @@ def _seeds(seeds: int | Sequence[int] | None) -> tuple[int, ...] | None:
             raise ValueError(f"At least one seed is needed; got seeds={seeds}. Use seeds=3, or a list: seeds=[0, 1].")
         return tuple(range(seeds))
     return None if seeds is None else tuple(seeds)
+
+
+def _rates(rates: Sequence[float] | None) -> tuple[float, ...] | None:
+    if isinstance(rates, (int, float, str)):
+        raise ValueError(f"lr_sweep takes a list of learning rates; got {rates!r}. Write lr_sweep=[0.001, 0.003].")
+    return None if rates is None else tuple(rates)
 
 
 def scheme_names(schemes: Sequence[str | Scheme | type[Scheme]] | None) -> tuple[str, ...] | None:
@@ -290,7 +337,7 @@ def execute_request(
     """
     team = team or ProcessGroup()
     request = with_present_labels(study, request)
-    specs = study.plan(request, store)
+    swept, specs = study.sweep(request, store), study.plan(request, store)
     todo = [spec for spec in specs if not store.finished(spec.identity)]
     alone = request.device != "cpu" or team.size > 1  # One run after the other.
     processes = 1 if alone else study.processes_that_fit(todo, jobs or cores())
@@ -305,25 +352,42 @@ def execute_request(
     if study.asks(request.preset) and todo and not confirm(study.estimate(todo, store, processes)):
         print("Nothing was started.")
         return None
+    if request.source is not None and todo and not study.asks(request.preset):
+        print(f"Estimate: {study.estimate(todo, store, processes)}.")
     _note_own_schemes(request, store)
-    with study.live_page(request, store, specs) as live:
+    if swept:  # The other runs have the learning rates that these choose.
+        runner.run(swept, store, executor, cost=study.order, tensorboard=tensorboard)
+        specs = [spec for spec in study.plan(request, store) if spec not in swept or store.finished(spec.identity)]
+    shown = _with_earlier_runs(study, request, store, specs)
+    with study.live_page(request, store, shown) as live:
         report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard, live=live)
         team.leave()  # Releases the other processes if no run was left to execute.
-        status = measure(study, request, store, specs, jobs, live)
-    verdict = study.verdict(request, store, specs)
+        status = measure(study, request, store, shown, jobs, live)
+    verdict = study.verdict(request, store, shown)
     for line in verdict:
         print(line)
-    path = study.page(request, store, specs, {spec.identity: sentence for spec, sentence in report.failed})
+    path = study.page(request, store, shown, {spec.identity: sentence for spec, sentence in report.failed})
     print(path)
     return StudyResult(
         study=study,
         request=request,
         store=store,
-        specs=specs,
+        specs=shown,
         path=path,
         verdict=verdict,
         exit_code=report.exit_code or status,
     )
+
+
+def _with_earlier_runs(study: Study, request: Request, store: Store, specs: list[RunSpec]) -> list[RunSpec]:
+    """Runs of a page: those of a request, and finished ones of earlier commands, which it prints."""
+    shown = study.joined(request, store, specs)
+    earlier = shown[len(specs) :]
+    if earlier:
+        number = f"{len(earlier)} finished run{'' if len(earlier) == 1 else 's'}"
+        names = ", ".join(dict.fromkeys(spec.variant for spec in earlier))
+        print(f"The page also shows {number} of earlier commands: {names}.")
+    return shown
 
 
 def _note_own_schemes(request: Request, store: Store) -> None:

@@ -1,16 +1,17 @@
-"""Export of result rows: CSV, Parquet (with DuckDB) and a LaTeX table of means."""
+"""Export of result rows: CSV, Parquet (with DuckDB) and a LaTeX table of means with intervals."""
 
 from __future__ import annotations
 
 import csv
 import io
-import statistics
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
+
+from posenc.workbench.metric_table import INTERVAL_NOTE, metric_tables
 
 Row = dict[str, Any]
 Format = Literal["csv", "parquet", "latex"]
@@ -25,13 +26,19 @@ COLUMNS = {
     "unit": "VARCHAR",
 }
 
+ESCAPES = {letter: f"\\{letter}" for letter in "_&%#${}"} | {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
+}  # fmt: skip
 
-def encode(rows: Sequence[Row], format: Format) -> bytes:
+
+def encode(rows: Sequence[Row], format: Format, metrics: Collection[str] = ()) -> bytes:
     """Encode result rows as the content of a file. Equal rows give equal bytes.
 
     Args:
         rows: Rows of `Store.results`.
         format: "csv", "parquet" or "latex".
+        metrics: Only these metrics; empty for all. A LaTeX table names the others in a comment.
 
     Returns:
         The content of the file.
@@ -39,10 +46,12 @@ def encode(rows: Sequence[Row], format: Format) -> bytes:
     Raises:
         ValueError: The format is unknown, or DuckDB is not installed and the format is "parquet".
     """
+    if format == "latex":
+        return as_latex(rows, tuple(metrics)).encode()
+    if metrics:
+        rows = [row for row in rows if row["metric"] in metrics]
     if format == "csv":
         return as_csv(rows).encode()
-    if format == "latex":
-        return as_latex(rows).encode()
     if format == "parquet":
         return as_parquet(rows)
     raise ValueError(f"Results are exported as {', '.join(get_args(Format))}; got {format!r}.")
@@ -73,36 +82,49 @@ def as_parquet(rows: Sequence[Row]) -> bytes:
         return table.read_bytes()
 
 
-def as_latex(rows: Sequence[Row]) -> str:
-    r"""Encode rows as a LaTeX table (booktabs): one line per scheme, one column per metric, mean \pm SD over seeds.
+def as_latex(rows: Sequence[Row], metrics: Sequence[str] = ()) -> str:
+    """Encode rows as a LaTeX table (booktabs): one line per scheme, one column per metric.
 
-    Rows of several studies, presets or conditions become one block each.
+    A cell is the mean over seeds with its 95% t-interval, as a comment after the table says. Rows of several studies,
+    presets or conditions become one block each.
+
+    Args:
+        rows: Result rows.
+        metrics: Metrics of the columns. Default: all.
+
+    Returns:
+        The table.
     """
-    metrics = sorted({row["metric"] for row in rows})
-    names = ("study", "preset", "setting")
-    blocks = list(dict.fromkeys(tuple(row[name] for name in names) for row in rows))
+    metrics = list(metrics) or sorted({row["metric"] for row in rows})
+    tables = metric_tables(rows, every=True)
     width = len(metrics) + 2
+    left_out = sorted({row["metric"] for row in rows} - {*metrics})
     lines = [rf"\begin{{tabular}}{{l{'r' * (width - 1)}}}", r"\toprule"]
     lines += [" & ".join(["scheme", *map(_escape, metrics), "seeds"]) + r" \\"]
-    for block in blocks:
+    blocks = [(table, condition) for table in tables for condition in dict.fromkeys(x.condition for x in table.lines)]
+    for table, condition in blocks:
         lines.append(r"\midrule")
         if len(blocks) > 1:
-            title = ", ".join(dict.fromkeys(map(_escape, block)))
+            title = ", ".join(dict.fromkeys(map(_escape, (table.study, table.preset, condition))))
             lines.append(rf"\multicolumn{{{width}}}{{l}}{{\emph{{{title}}}}} \\")
-        inside = [row for row in rows if tuple(row[name] for name in names) == block]
-        for scheme in dict.fromkeys(row["scheme"] for row in inside):
-            own = [row for row in inside if row["scheme"] == scheme]
-            cells = [_mean([row["value"] for row in own if row["metric"] == metric]) for metric in metrics]
-            lines.append(" & ".join([_escape(scheme), *cells, str(len({row["seed"] for row in own}))]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+        for line in (each for each in table.lines if each.condition == condition):
+            cells = [_math(line.cell(metric)) for metric in metrics]
+            lines.append(" & ".join([_escape(line.variant), *cells, str(line.seeds)]) + r" \\")
+    notes = [f"% {INTERVAL_NOTE}", *([f"% Left out: {', '.join(left_out)}."] if left_out else [])]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *notes]) + "\n"
 
 
-def _mean(values: Sequence[float]) -> str:
-    if not values:
-        return "--"
-    spread = rf" \pm {statistics.stdev(values):.3f}" if len(values) > 1 else ""
-    return f"${statistics.fmean(values):.3f}{spread}$"
+def _math(cell: str) -> str:
+    """A cell in math mode."""
+    numbers, space, remark = cell.partition(" (")
+    if not any(letter.isdigit() for letter in numbers):
+        return _escape(cell) or "--"
+    text = numbers.replace(",", "{,}").replace("{,} ", ", ").replace(" [", r"\;[")
+    return f"${text}${_escape(space + remark)}"
 
 
 def _escape(text: str) -> str:
-    return "".join(f"\\{letter}" if letter in "_&%#$" else letter for letter in text)
+    """Text as LaTeX prints it: no letter begins a command, a group or a comment, or ends the line."""
+    return "".join(
+        ESCAPES.get(letter, " " if letter.isspace() or not letter.isprintable() else letter) for letter in text
+    )

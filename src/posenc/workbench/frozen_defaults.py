@@ -99,6 +99,8 @@ FROZEN_DEFAULTS: Mapping[str, Any] = {
     "row.view": "index",
     "task.hidden": "learned",
     "training.accumulate": None,
+    "training.best": None,
+    "training.best.mode": "min",
     "training.betas": None,
     "training.clip": None,
     "training.decay_steps": None,

@@ -14,6 +14,7 @@ import math
 import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,10 +22,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from posenc.version import __version__
+from posenc.workbench.output_files import write_outputs
 from posenc.workbench.runs import Row, RunResult, RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.stored import LABELS, WEIGHTS, Labels, Stored, StoreError
-from posenc.workbench.training.checkpoint import write_whole
+from posenc.workbench.user_files import read_bytes
 from posenc.workbench.variant_labels import relabeled
 
 if TYPE_CHECKING:
@@ -106,7 +108,9 @@ class MergeCounts(NamedTuple):
         return "\n".join(lines)
 
 
-def pack(store: Store, folder: Path, study: str | None = None, preset: str | None = None) -> list[Path]:
+def pack(
+    store: Store, folder: Path, study: str | None = None, preset: str | None = None, *, force: bool = False
+) -> list[Path]:
     """Write the finished runs of a store as packs, without weights. A run of two presets is in the packs of both.
 
     Args:
@@ -114,12 +118,14 @@ def pack(store: Store, folder: Path, study: str | None = None, preset: str | Non
         folder: Folder of the packs, with one or more files for each study and preset; made if it does not exist.
         study: Only this study; None for all.
         preset: Only this preset; None for all.
+        force: True to replace packs that exist.
 
     Returns:
         The files, sorted.
 
     Raises:
         StoreError: The store has no finished run of that study and preset.
+        ValueError: A pack exists, without ``force``, or the folder cannot be written.
 
     Example:
         >>> import tempfile
@@ -142,8 +148,8 @@ def pack(store: Store, folder: Path, study: str | None = None, preset: str | Non
                 groups.setdefault((stored.spec.study, each), []).append(stored)
     if not groups:
         raise StoreError(f"There is nothing to pack: {store.root} has no finished run of that study and preset.")
-    folder.mkdir(parents=True, exist_ok=True)
-    return [path for group, runs in sorted(groups.items()) for path in _write(store, folder, *group, runs)]
+    files = [file for group, runs in sorted(groups.items()) for file in _packs(store, folder, *group, runs)]
+    return write_outputs(((path, partial(_write, data)) for path, data in files), force=force, option="DIR:")
 
 
 def merge(store: Store, source: Path) -> MergeCounts:
@@ -189,6 +195,19 @@ def merge(store: Store, source: Path) -> MergeCounts:
     return merged
 
 
+def refuse_absent(source: Path) -> None:
+    """Raise an error for a source of a merge that does not exist, before a store is made.
+
+    Args:
+        source: A pack, a folder of packs or a store.
+
+    Raises:
+        StoreError: It does not exist.
+    """
+    if not source.exists():
+        raise StoreError(f"{source} is not there. Name a pack, a folder of packs or a store.")
+
+
 def _portable(provenance: Row) -> Row:
     """Provenance without the paths of one machine: an absolute path in the command keeps its last part."""
     command = provenance.get("command")
@@ -223,13 +242,16 @@ def read(path: Path) -> tuple[Header, list[PackedRun]]:
     """
     try:
         decompressor = lzma.LZMADecompressor(memlimit=2**28)
-        content = decompressor.decompress(path.read_bytes(), CONTENT_BYTES)
+        content = decompressor.decompress(read_bytes(path, wanted="a pack"), CONTENT_BYTES)
         if not decompressor.eof:
             raise ValueError(f"it ends early or holds more than {CONTENT_BYTES:,} bytes")
         first, *lines = content.splitlines()
         header = msgspec.json.decode(first, type=Header)
-        if header.format > FORMAT:
-            raise StoreError(f"{path} has format {header.format}; update posenc to read it: pip install -U posenc")
+        if header.format not in range(1, FORMAT + 1):
+            raise StoreError(
+                f"{path} has format {header.format}; update posenc to read it, if it is newer than {FORMAT}: "
+                "pip install -U posenc"
+            )
         return header, [msgspec.json.decode(line, type=PackedRun) for line in lines]
     except (OSError, lzma.LZMAError, ValueError, EOFError) as error:
         if isinstance(error, StoreError):
@@ -237,8 +259,12 @@ def read(path: Path) -> tuple[Header, list[PackedRun]]:
         raise StoreError(f"{path} cannot be read as a pack ({error}). Make it again: posenc store pack OUT") from None
 
 
-def _write(store: Store, folder: Path, study: str, preset: str, runs: Sequence[Stored]) -> Iterator[Path]:
-    """Write the runs of one study and preset into as many files as their size needs."""
+def _write(data: bytes, path: Path) -> None:
+    path.write_bytes(data)
+
+
+def _packs(store: Store, folder: Path, study: str, preset: str, runs: Sequence[Stored]) -> Iterator[tuple[Path, bytes]]:
+    """Names and contents of the packs of one study and preset, as many as their size needs."""
     head = msgspec.json.encode(Header(format=FORMAT, made_by=f"posenc {__version__}", study=study, preset=preset))
     left, number = [msgspec.json.encode(_packed(store, stored)) for stored in runs], 1
     while left:
@@ -248,9 +274,7 @@ def _write(store: Store, folder: Path, study: str, preset: str, runs: Sequence[S
             take = take if not data else max(1, int(take * 0.9 * FILE_BYTES / len(data)))
             data = lzma.compress(b"\n".join([head, *left[:take]]) + b"\n", preset=9)
         label = preset.replace("/", "_")
-        path = folder / (f"{study}-{label}{'' if number == 1 else f'-{number}'}{ENDING}")
-        write_whole(path, data)
-        yield path
+        yield folder / (f"{study}-{label}{'' if number == 1 else f'-{number}'}{ENDING}"), data
         left, number = left[take:], number + 1
 
 

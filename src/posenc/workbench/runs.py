@@ -20,6 +20,10 @@ Reporter = Callable[[int, int, float, dict[str, float]], None]
 """Called with step, steps, samples per second and new measurements."""
 
 
+TRAINED = ("steps", "examples", "training_seconds", "chosen_step")
+"""Names of ``RunResult.trained``, which a store has among the timing of a run."""
+
+
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Specification of one run: one model, one seed. ``identity`` addresses its result.
 
@@ -125,6 +129,8 @@ class RunResult(msgspec.Struct, kw_only=True):
         curves: Rows of the learning curves, such as ``{"epoch": 10, "metric": "loss", "value": 0.5}``.
         arrays: Arrays by name, such as the prediction for every sample.
         weights: ``state_dict`` of the trained model; empty to store no weights.
+        trained: What was trained: "steps", "examples", "training_seconds", and "chosen_step", the step of the weights;
+            empty for a run without a training. It is stored beside the timing of the run.
 
     Example:
         >>> import numpy as np
@@ -138,6 +144,7 @@ class RunResult(msgspec.Struct, kw_only=True):
     curves: list[Row] = []
     arrays: dict[str, np.ndarray] = {}
     weights: dict[str, torch.Tensor] = {}
+    trained: dict[str, float] = {}
 
 
 Execute = Callable[[RunSpec, Path, Reporter], RunResult]

@@ -33,9 +33,11 @@ import msgspec
 from posenc.version import __version__
 from posenc.workbench import provenance
 from posenc.workbench.old_stores import identities_of, old_key, old_keys, read_aliases, upgraded, write_aliases
+from posenc.workbench.output_files import refuse_output, write_output
 from posenc.workbench.runs import Row, RunResult, RunSpec
 from posenc.workbench.stored import ARRAYS, WEIGHTS, Labels, Record, Stored, StoreError
 from posenc.workbench.training.checkpoint import sync_folder, write_whole
+from posenc.workbench.user_files import short
 from posenc.workbench.variant_labels import current_label, relabeled
 
 if TYPE_CHECKING:
@@ -82,14 +84,17 @@ class Store:
                 write_whole(marker, msgspec.json.encode({"format": FORMAT, "made_by": f"posenc {__version__}"}))
             content = marker.read_bytes()
         try:
-            stored_format = int(msgspec.json.decode(content)["format"])
+            stored_format = msgspec.json.decode(content)["format"]
+            if not isinstance(stored_format, int | float):
+                raise TypeError("the format is no number")
         except (msgspec.DecodeError, TypeError, KeyError, ValueError):
             raise StoreError(
                 f"{marker} is damaged: it should read {{'format': {FORMAT}}}. Restore it by hand."
             ) from None
-        if stored_format > FORMAT:
+        if type(stored_format) is not int or stored_format not in range(1, FORMAT + 1):
+            stated = short(repr(stored_format), 40)
             raise StoreError(
-                f"The store in {self.root} has format {stored_format}, and posenc {__version__} reads up to {FORMAT}. "
+                f"The store in {self.root} has format {stated}, and posenc {__version__} reads up to {FORMAT}. "
                 f"Update posenc (pip install --upgrade posenc), or choose another folder with --out."
             )
 
@@ -458,30 +463,31 @@ class Store:
         study: str | None = None,
         preset: str | None = None,
         keys: Collection[str] | None = None,
+        metrics: Collection[str] = (),
+        force: bool = False,
     ) -> None:
         """Write the rows of ``results`` to a file atomically.
 
         Args:
             path: The file.
-            format: "csv"; "parquet", which needs DuckDB; or "latex", a table of means and standard deviations.
+            format: "csv"; "parquet", which needs DuckDB; or "latex", a table of means and intervals.
             study: Only this study; None for all.
             preset: Only this preset; None for all.
             keys: Only the runs with these identities; None for all.
+            metrics: Only these metrics; empty for all.
+            force: True to replace a file that exists. A link or a device is never replaced.
 
         Raises:
-            StoreError: No such run is finished, or the file cannot be written.
-            ValueError: The format is unknown, or DuckDB is not installed.
+            StoreError: No such run is finished.
+            ValueError: The format is unknown, DuckDB is not installed, or the file exists or cannot be written.
         """
         from posenc.workbench.export import encode
 
+        refuse_output(path, force)
         rows = self.results(study, preset, keys)
         if not rows:
             raise StoreError(f"There is nothing to export: {self.root} has no finished run of that study and preset.")
-        data = encode(rows, format)
-        try:
-            write_whole(Path(path), data)
-        except OSError as error:
-            raise StoreError(_sentence(error, Path(path))) from error
+        write_output(path, encode(rows, format, metrics), force=force)
 
     # -- files ---------------------------------------------------------------------------------------------------
 
@@ -616,7 +622,8 @@ def _sentence(error: OSError, root: Path) -> str:
     if error.errno in LOCKED:
         return (
             f"{root} cannot be written to ({error.strerror}); everything stored so far is safe. "
-            f"Choose another folder with --out, or change its permissions and run the same command again."
+            f"Copy it to a folder that you can write (posenc store merge {root} --out DIR) and give that folder with "
+            f"--out, or change its permissions and run the same command again."
         )
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
         return f"{root} (or a folder on the way to it) is a file, and a folder is needed. Choose another with --out."

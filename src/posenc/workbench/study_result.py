@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
+from posenc.workbench import studies
+from posenc.workbench.metric_table import INTERVAL_NOTE, MetricTable, metric_tables
 from posenc.workbench.report.figure_export import FigureFormat, export_figures, named_figures, standalone_svg
 from posenc.workbench.report.page import Figure
 from posenc.workbench.runs import RunSpec
@@ -19,8 +20,8 @@ from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import planning
 from posenc.workbench.studies.shared.study import Study
 
-SHOWN_METRICS, SHOWN_FIGURES = 4, 4
-"""Numbers of metrics and figures that a notebook shows of a result."""
+SHOWN_FIGURES = 4
+"""Number of figures that a notebook shows of a result."""
 
 
 @dataclass(frozen=True)
@@ -81,21 +82,21 @@ class ResultTable:
         return _import("pyarrow").Table.from_pylist(list(self.rows))
 
     def _repr_html_(self) -> str:
-        """HTML table of mean and standard deviation over seeds: one row per variant, the first metrics as columns."""
-        metrics = list(dict.fromkeys(row["metric"] for row in self.rows))[:SHOWN_METRICS]
-        cells: dict[tuple[str, str], dict[str, list[float]]] = {}
-        for row in self.rows:
-            cells.setdefault((row["setting"], row["scheme"]), {}).setdefault(row["metric"], []).append(row["value"])
-        head = "".join(f"<th>{escape(name)}</th>" for name in ("condition", "scheme", *metrics))
-        body = "".join(
-            "<tr>"
-            + "".join(f"<td>{escape(label)}</td>" for label in labels)
-            + "".join(f"<td>{_mean(values.get(metric, []))}</td>" for metric in metrics)
-            + "</tr>"
-            for labels, values in cells.items()
-        )
-        caption = f"{len(self.rows)} rows. Mean ± SD over seeds."
-        return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        """HTML tables of means over seeds with 95% t-intervals, one per study and preset."""
+        main = {name: study.metrics for name, study in studies.studies().items()}
+        return "".join(map(_html_table, metric_tables(self.rows, main)))
+
+
+def _html_table(table: MetricTable) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in ("condition", "scheme", "seeds", *table.metrics))
+    body = "".join(
+        f"<tr><td>{escape(line.condition)}</td><td>{escape(line.variant)}</td><td>{line.seeds}</td>"
+        + "".join(f"<td>{escape(line.cell(metric))}</td>" for metric in table.metrics)
+        + "</tr>"
+        for line in table.lines
+    )
+    caption = " ".join(filter(None, (f"{table.study}, {table.preset}.", INTERVAL_NOTE, table.omission)))
+    return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _import(name: str) -> Any:
@@ -103,12 +104,6 @@ def _import(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         raise ImportError(f"This conversion needs {name}, which is not installed: pip install {name}") from None
-
-
-def _mean(values: Sequence[float]) -> str:
-    if not values:
-        return ""
-    return f"{fmean(values):.3g}" + (f" ± {stdev(values):.2g}" if len(values) > 1 else "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,17 +143,21 @@ class StudyResult:
         """Figures of the page: name to a complete SVG file as text."""
         return {name: standalone_svg(figure.svg) for name, (figure, _) in self._figures.items()}
 
-    def save_figures(self, folder: str | Path, format: FigureFormat = "pdf") -> list[Path]:
+    def save_figures(self, folder: str | Path, format: FigureFormat = "pdf", *, force: bool = False) -> list[Path]:
         """Write each figure to a file of its own, in the width of a paper's column and with embedded fonts.
 
         Args:
             folder: Folder of the files; it is created if it does not exist.
             format: "pdf", "svg" (text as outlines) or "png" (300 dots per inch).
+            force: True to replace files that exist. A link or a device is never replaced.
 
         Returns:
             The files.
+
+        Raises:
+            ValueError: A file exists, without ``force``, or cannot be written.
         """
-        return export_figures(self._figures, Path(folder), format)
+        return export_figures(self._figures, Path(folder), format, force)
 
     @cached_property
     def _figures(self) -> dict[str, tuple[Figure, float]]:

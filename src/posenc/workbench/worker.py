@@ -166,7 +166,7 @@ def _begin(spec: RunSpec, store: Store, emit: Emit) -> tuple[Job, int]:
 
 
 def _finish(spec: RunSpec, result: RunResult, timing: dict[str, float], store: Store, emit: Emit) -> None:
-    store.finish(spec, result, timing | {"device": str(spec.settings.get("device", "cpu"))})
+    store.finish(spec, result, result.trained | timing | {"device": str(spec.settings.get("device", "cpu"))})
     with suppress(StoreError):  # the result is stored; the journal is only for audits
         store.note(spec.identity, "finished")
     emit(Event(key=spec.identity, kind="finished", metrics=result.metrics))

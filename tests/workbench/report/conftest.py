@@ -23,7 +23,7 @@ from posenc.workbench.report.heat_map import heat_maps
 from posenc.workbench.report.layout_plot import layout_plots
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.page import Finding, Findings, Panel, Text, write_page
-from posenc.workbench.report.preregistered import Prediction, summary_panel
+from posenc.workbench.report.preregistered import Prediction, judge_predictions, summary_panel
 from posenc.workbench.report.provenance_panel import provenance_panel
 from posenc.workbench.report.published_tables import published_comparison
 from posenc.workbench.report.scatter_plot import scatter_plot
@@ -127,7 +127,7 @@ def _add_unit(study: FakeStudy, at: dict[str, Any], level: float, epochs: int, d
 def make_panels(study: FakeStudy) -> list[Panel]:
     ood, iid = "Out of distribution", "In distribution"
     return [
-        summary_panel(study.results, "Six of eleven encodings generalize.", PREDICTED, LIMITS),
+        summary_panel(["Six of eleven encodings generalize."], judge_predictions(study.results, PREDICTED), LIMITS),
         Panel("Generalization", (GROUPS,)),
         accuracy_by_scheme(
             study.results,

@@ -30,9 +30,11 @@ def test_numbers_as_text():
 
 
 def test_interval_is_cut_to_what_an_accuracy_can_be():
-    estimate = t_interval([0.99, 0.90, 0.95])
-    assert estimate.high > 1
-    assert interval(estimate, within=(0, 1)).replace("\u00a0", " ").endswith(", 1.00]")
+    assert t_interval([0.99, 0.90, 0.95]).high > 1
+    assert interval(t_interval([0.99, 0.90, 0.95], bounds=(0, 1))).replace("\u00a0", " ").endswith(", 1.00]")
+    rows = [row("rope", 0, 0.99), row("rope", 1, 0.90), row("nope", 0, 0.02), row("nope", 1, 0.5)]
+    table = block_of(accuracy_by_scheme(rows, metrics={"accuracy_ood": "Unseen"}, chance=0.25), FigureGroup).table
+    assert [line[4].replace("\u00a0", " ") for line in table.rows] == ["[0.373, 1.000]", "[0.000, 1.000]"]
 
 
 def test_two_values_for_one_unit_are_refused():

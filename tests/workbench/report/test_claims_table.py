@@ -24,10 +24,9 @@ from posenc.workbench.report.result_rows import read_csv
 
 
 def rows_of(setting="main", metric="score", **scores):
-    """scheme=(score of seed 0, of seed 1, ...), named in the store as its settings are."""
-    suffix = "" if setting == "main" else f", {setting}"
+    """scheme=(score of seed 0, of seed 1, ...)."""
     return [
-        {"setting": setting, "scheme": name + suffix, "seed": seed, "metric": metric, "value": value}
+        {"setting": setting, "scheme": name, "seed": seed, "metric": metric, "value": value}
         for name, seeds in scores.items()
         for seed, value in enumerate(seeds)
     ]

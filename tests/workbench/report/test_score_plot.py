@@ -24,9 +24,8 @@ from posenc.workbench.report.score_plot import Score, score_plots
 
 
 def rows(metric, table, setting="main"):
-    end = "" if setting == "main" else f", {setting}"
     return [
-        {"setting": setting, "scheme": f"{label}{end}", "seed": seed, "metric": metric, "value": value}
+        {"setting": setting, "scheme": label, "seed": seed, "metric": metric, "value": value}
         for label, each in table.items()
         for seed, value in enumerate(each)
     ]
@@ -134,14 +133,16 @@ def test_expected_differences_are_judged_by_their_intervals():
     assert lower.word == "Came true"
     (torn,) = judge_predictions(rows("psnr", {"a": [1, 3, 2], "b": [2, 2, 2]}), [Prediction("psnr", "a", "b")])
     assert torn.word == "Inconclusive"
-    panel = summary_panel(table, "A headline.", [Prediction("psnr", "multires", "none")], ["A limit."])
+    panel = summary_panel(
+        ["A headline."], judge_predictions(table, [Prediction("psnr", "multires", "none")]), ["A limit."]
+    )
     assert panel.blocks[0].headline
     assert isinstance(panel.blocks[1], Findings)
     assert panel.blocks[1].intro.startswith("1 of 1 came true. In brackets: 95%")
     partly = [Prediction("psnr", "multires", "none"), Prediction("psnr", "multires", "siren")]
-    intro = summary_panel(table, "A headline.", partly, []).blocks[1].intro
+    intro = summary_panel(["A headline."], judge_predictions(table, partly), []).blocks[1].intro
     assert intro.startswith("1 of 1 came true, 1 needs runs that you did not ask for.")
-    intro = summary_panel(table, "A headline.", partly[1:], []).blocks[1].intro
+    intro = summary_panel(["A headline."], judge_predictions(table, partly[1:]), []).blocks[1].intro
     assert intro.startswith("1 needs runs that you did not ask for.")  # not a prediction that failed
 
 

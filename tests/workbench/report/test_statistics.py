@@ -21,6 +21,30 @@ def test_t_interval_of_three_values_uses_two_degrees_of_freedom():
     assert (estimate.mean, estimate.sd, estimate.n) == (2.0, 1.0, 3)
 
 
+def test_an_interval_is_cut_at_the_bounds_of_its_quantity():
+    values = [0.9, 0.99, 0.96]  # mean 0.95, t(0.975, 2) = 4.3027: ± 0.1138
+    free, share = t_interval(values), t_interval(values, bounds=(0, 1))
+    assert free.high == pytest.approx(0.95 + 0.1138, abs=1e-4)
+    assert (share.low, share.high, share.mean) == (free.low, 1.0, free.mean)
+    assert t_interval([1.0, 1.0], bounds=(0, 1)).high == 1.0
+    assert math.isnan(t_interval([0.5], bounds=(0, 1)).high)
+
+
+def test_a_paired_difference_is_cut_at_the_range_of_its_quantity():
+    a, b = {0: 0.9, 1: 0.2}, {0: 0.1, 1: 0.3}
+    assert paired_difference(a, b).high > 1
+    cut = paired_difference(a, b, bounds=(0, 1))
+    assert (cut.low, cut.high) == (-1, 1)
+    assert paired_difference(a, b, bounds=(0, math.inf)) == paired_difference(a, b)
+
+
+def test_a_bound_that_values_lie_beyond_is_ignored():
+    percent = t_interval([90.0, 99.0, 96.0], bounds=(0, 1))
+    assert percent == t_interval([90.0, 99.0, 96.0])
+    rounded = t_interval([-1e-16, 0.3, 0.2], bounds=(0, 1))
+    assert rounded.low == 0
+
+
 def test_level_widens_the_interval():
     # Printed tables: t(0.95, 2) = 2.9200, t(0.995, 2) = 9.9248.
     narrow, wide = t_interval([1, 2, 3], level=0.90), t_interval([1, 2, 3], level=0.99)

@@ -13,7 +13,7 @@ from posenc.workbench.studies.latin_squares import conditions, presets
 def new_preset() -> presets.Preset:
     """Return a copy of the preset with 300 puzzles and two epochs."""
     preset = presets.PRESETS["quick"]
-    data = {"rule": "entailment", "jaccard": "clue-pairs", "train": 300, "iid": 60, "ood": 30, "seed": 1}
+    data = msgspec.structs.replace(preset.main.data, train=300, iid=60, ood=30)
     training = msgspec.structs.replace(preset.main.training, epochs=2, evaluate_every=1)
     main = msgspec.structs.replace(preset.main, data=data, train_size=256, training=training)
     return dataclasses.replace(preset, main=main, sigmas=(0.1, 0.2, 0.6, 1.0, 2.0))

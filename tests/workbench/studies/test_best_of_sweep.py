@@ -11,11 +11,11 @@ CLEAR = {1.0: {0: 20.0, 1: 20.1, 2: 19.9}, 2.0: {0: 21.0, 1: 21.1, 2: 20.9}, 4.0
 @pytest.mark.parametrize(
     ("chosen", "higher", "told"),
     [
-        (4.0, True, ", the best of this sweep too"),
+        (4.0, True, ", which has the best mean of this sweep and is not distinguishable from 2"),
         (1.0, False, ", the best of this sweep too"),
-        (1.0, True, ", not the best of this sweep: 4 is"),
+        (1.0, True, ", not the best of this sweep: 4 is better"),
         (2.0, True, ", not distinguishable from 4, which has the best mean of this sweep"),
-        (2.0, False, ", not the best of this sweep: 1 is"),
+        (2.0, False, ", not the best of this sweep: 1 is better"),
         (8.0, True, ""),
     ],
 )
@@ -27,13 +27,14 @@ def test_one_seed_distinguishes_nothing() -> None:
     assert judge_choice({1.0: {0: 1.0}, 2.0: {0: 2.0}}, 1.0, higher=True).startswith(", not distinguishable from 2")
     assert judge_choice({1.0: {0: 1.0}, 2.0: {1: 2.0}}, 1.0, higher=True).startswith(", not distinguishable from 2")
     assert judge_choice({}, 1.0, higher=True) == ""
+    assert judge_choice({1.0: {0: 1.0, 1: 1.1}}, 1.0, higher=True) == ""
 
 
 def test_the_best_variant_is_compared_with_the_second() -> None:
     values = {"a": {0: 10.0, 1: 10.2, 2: 9.9}, "b": {0: 8.0, 1: 8.3, 2: 7.9}, "none": {0: 1.0, 1: 1.0, 2: 1.0}}
     answer = best_variant(values, metric="PSNR", unit="dB")
     assert answer.startswith("Best: a, PSNR 10.03 dB; difference from the second, b: +1.97 dB [1.")
-    assert answer.endswith("(3 seeds). Without an encoding: 1.00 dB.")
+    assert answer.endswith("(3 seeds). Without an encoding: 1.00 dB [1.00,\xa01.00].")
     lower = best_variant(values, metric="error", unit="mm", higher=False, where="on held-out pixels")
     assert lower.startswith("Best on held-out pixels: none, error 1.00 mm; difference from the second, b: −7.07 mm [")
 
@@ -42,9 +43,41 @@ def test_variants_that_cannot_be_told_apart_are_both_named() -> None:
     close = {"a": {0: 10.0, 1: 9.0, 2: 11.0}, "b": {0: 9.5, 1: 10.0, 2: 9.0}}
     answer = best_variant(close, metric="PSNR", unit="dB")
     assert answer.startswith("Best: a or b, cannot be told apart. a: PSNR 10.00 dB; difference from b: +0.50 dB [−")
+
+
+def test_one_seed_or_one_variant_is_never_called_the_best() -> None:
     one_seed = best_variant({"a": {0: 10.0}, "b": {0: 9.5}}, metric="PSNR", unit="dB")
-    assert one_seed.startswith("Best: a or b, cannot be told apart.")
-    assert "[one seed, no interval]" in one_seed
-    assert "no seed in common" in best_variant({"a": {0: 10.0}, "b": {1: 9.5}}, metric="PSNR", unit="dB")
-    assert "a is the only variant with results" in best_variant({"a": {0: 10.0}}, metric="PSNR", unit="dB")
+    assert one_seed == "Best: cannot be told from one seed. Highest mean: a, PSNR 10.00 dB; second: b, PSNR 9.50 dB."
+    assert "without a seed in common" in best_variant({"a": {0: 10.0}, "b": {1: 9.5}}, metric="PSNR", unit="dB")
+    assert "a is the only variant with results" in best_variant({"a": {0: 10.0, 1: 11.0}}, metric="PSNR", unit="dB")
     assert best_variant({}, metric="PSNR", unit="dB") == ""
+
+
+def test_every_variant_that_may_be_the_best_is_named() -> None:
+    values = {"a": {0: 10.0, 1: 9.0}, "b": {0: 9.9, 1: 9.05}, "c": {0: 9.5, 1: 9.0}, "far": {0: 1.0, 1: 0.1}}
+    answer = best_variant(values, metric="PSNR", unit="dB")
+    assert answer.startswith("Best: any of a, b, c, cannot be told apart. a: PSNR 9.50 dB; difference from b: +0.02 dB")
+    assert "far" not in answer
+    many = best_variant({f"v{n}": {0: 1.0 + n, 1: 2.0 - n} for n in range(20)}, metric="PSNR", unit="dB")
+    assert " and 8 more, cannot be told apart" in many
+    # the second is worse for sure, the third has other seeds: it may be the best
+    apart = {"a": {0: 10.0, 1: 10.1}, "b": {0: 9.0, 1: 9.1}, "c": {7: 5.0}}
+    assert best_variant(apart, metric="PSNR", unit="dB").startswith("Best: a or c, cannot be told apart.")
+
+
+def test_references_take_part_under_their_name() -> None:
+    losses = {"sinusoid": {0: 3.04, 1: 3.06}, "rope": {0: 3.2, 1: 3.22}}
+    answer = best_variant(
+        losses, metric="loss", unit="nats", higher=False, digits=3, references={"the bigram": {0: 2.48, 1: 2.48}}
+    )
+    assert answer.startswith("Best: sinusoid, loss 3.050 nats; difference from the second, rope: −0.160 nats")
+    assert "For reference, the bigram: 2.480 nats, better than every variant (difference −0.570 nats [" in answer
+    worse = best_variant(losses, metric="loss", unit="", higher=False, references={"unigram": {0: 4.0, 1: 4.0}})
+    assert "For reference, unigram: 4.00, worse than sinusoid (difference +0.95 [" in worse
+    alone = best_variant({}, metric="loss", unit="nats", where="here", references={"the bigram": {0: 2.5}})
+    assert alone == "No encoding has results here. For reference: the bigram, loss 2.50 nats."
+
+
+def test_a_difference_of_accuracies_stays_within_its_range() -> None:
+    answer = best_variant({"a": {0: 0.9, 1: 0.2}, "b": {0: 0.1, 1: 0.3}}, metric="accuracy", unit="", bounds=(0, 1))
+    assert "[−1.00,\xa01.00] (2 seeds)" in answer

@@ -40,9 +40,10 @@ NEW_VALUES: Mapping[str, Any] = {
 ALSO: Mapping[str, Mapping[str, Any]] = {"crop": {"augmentation.size": 28}, "train_size": {"train": 400}}
 """Settings without which another one is not possible."""
 ELSEWHERE = {
-    "gridpe": {"data", "recipes.size", "resized_images"},  # other data; a name of a model; a measurement
+    "gridpe": {"data", "recipes.size", "resized_images", "own_steps"},  # other data; a model; a measurement; a folder
     "image-fit": {"photographs", "held_out_photographs"},  # photographs of a data folder, see below
-    "points": {"meshes"},  # for a folder of the user alone
+    "points": {"meshes", "own_steps"},  # for a folder of the user alone
+    "sc-pe": {"own_steps"},  # the same
     "scene": {"longest_side", "held_out"},  # the same
 }
 """Settings that do not change the runs of this test."""

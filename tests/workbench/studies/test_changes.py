@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from posenc.version import __version__
 from posenc.workbench import runner, studies
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request, nmar, permuted
@@ -242,6 +243,7 @@ def test_a_report_of_another_preset_names_that_of_the_store(study, tmp_path):
 def test_the_footer_names_the_data_that_the_stored_command_named(study, tmp_path, monkeypatch):
     _, _, without = executed(study, Store(tmp_path / "a"))
     assert "--data" not in without.read_text()
+    assert f"posenc results. Drawn by posenc {__version__}" in without.read_text()
     monkeypatch.setattr(sys, "argv", ["posenc", "run", "nmar", "--data", "somewhere"])
     _, _, page = executed(study, Store(tmp_path / "b"))
     assert "posenc run nmar --preset quick --data DIR." in page.read_text()

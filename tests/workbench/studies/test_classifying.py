@@ -98,15 +98,14 @@ def test_what_is_measured_is_what_the_pictures_say(tmp_path, fashion):
     spec = unit_of(tmp_path, fashion, LENET)
     made = Classifier(spec, tmp_path)
     made.model.eval()
-    found, every = made.evaluate(20), torch.arange(20)
+    found, every = made.evaluate(made.splits.test, 20), torch.arange(20)
     pixels = made.splits.test.read(every).float() / 127.5 - 1
     told = score(made.model(pixels), made.splits.test.labels)
     assert found["accuracy"] == told["accuracy"]
     assert found["loss"] == pytest.approx(told["loss"], rel=1e-5)
     assert found.keys() == {"accuracy", "accuracy_top5", "accuracy_per_class", "loss", "accuracy_train"}
     assert made.evaluate_some() == found  # so few pictures are all asked about
-    few = msgspec.structs.replace(made.images, train=20_000, test=10_000)
-    assert classification.scored_while_learning(few) == 1000
+    assert classification.scored_while_learning(20_000, 10_000) == 1000
 
 
 def test_a_unit_learns_where_the_square_is(tmp_path, fashion):

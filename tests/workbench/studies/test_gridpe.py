@@ -16,6 +16,7 @@ from posenc.workbench.store import Store
 from posenc.workbench.studies.gridpe import STUDY, conditions, presets, published, variants
 from posenc.workbench.studies.shared import image_sizes, planning
 from posenc.workbench.studies.shared.classification import Classifier, TransformerSpec
+from posenc.workbench.studies.shared.declarations import OwnDataPlan
 from posenc.workbench.studies.shared.image_data import ImageRecord
 from posenc.workbench.tasks.images import data_sets
 from posenc.workbench.training.loop import TrainingConfig, train
@@ -25,6 +26,12 @@ PADDED = msgspec.structs.replace(SMALL, shape=(1, 32, 32))
 TRAINING = TrainingConfig(epochs=1, batch=30, lr=1e-3, evaluate_every=1)
 
 
+OWN_PARTS = (
+    "own: 30 training images, 6 validation images and 9 held-out images, drawn anew by each seed, 32 x 32 pixels, "
+    "3 channels, 3 classes"
+)
+
+
 @pytest.fixture
 def small(monkeypatch):
     """The presets made tiny: the same rows, settings and panels, in models of one block."""
@@ -32,11 +39,16 @@ def small(monkeypatch):
     for name, preset in presets.PRESETS.items():
         recipes = {
             label: presets.Recipe(
-                size="micro" if "pvt" in label else "quick", training=TRAINING, side=recipe.side, patch=recipe.patch
+                size="micro" if "pvt" in label else "quick",
+                training=TRAINING,
+                side=recipe.side,
+                patch=recipe.patch,
+                own_steps=2,
             )
             for label, recipe in preset.recipes.items()
         }
-        small = dataclasses.replace(preset, recipes=recipes, resized_images=5, seeds=(0,))
+        own = None if preset.own is None else OwnDataPlan(seeds=(0,), half=False)
+        small = dataclasses.replace(preset, recipes=recipes, resized_images=5, seeds=(0,), own=own)
         monkeypatch.setitem(presets.PRESETS, name, small)
     assert STUDY.presets is presets.PRESETS
     return presets.PRESETS["quick"]
@@ -234,6 +246,8 @@ def test_other_sizes_are_asked_of_trained_models_once_and_for_the_panel_that_sho
     shown = dataclasses.replace(request, panels=["resolution"])
     page = STUDY.page(shown, store, run(shown, store), {}).read_text()
     assert "Relative accuracy" in page
+    assert "side of the images (pixels)" in page
+    assert "512 px published, 64 px here (2.29 times)" in page  # 28 pixels in patches of 4
     assert all(store.read(key).timing == timing for key, timing in before.items())  # nothing was trained again
     rows_ = {(row["scheme"], row["metric"]): row for row in store.results() if "_at_x" in row["metric"]}
     assert {scheme for scheme, _ in rows_} == {"gridpe"}  # the panel has no other of these
@@ -268,7 +282,7 @@ def test_a_folder_of_ones_own(tmp_path, class_folders, small):
     pictures = specs[0].settings["pictures"]
     assert (pictures["classes"], *pictures["shape"], pictures["train"], pictures["test"]) == (3, 3, 32, 32, 36, 9)
     page = STUDY.page(request, store, specs, {}).read_text()
-    assert "own: 36 training images, 9 held-out images, 32 x 32 pixels, 3 channels, 3 classes" in page
+    assert OWN_PARTS in page
     assert "Top-5 accuracy" not in page  # of three classes
     assert "Training accuracy" in page  # balanced accuracy is accuracy where all classes have as many images
     assert "10,000" not in page

@@ -121,7 +121,7 @@ def test_an_image_is_fitted_and_shown(quick, photo, tmp_path):
     assert "positions: shifted by 100 image sides along both axes" in text
     assert text.count("data:image/") >= 18
     assert "https://" not in text
-    assert STUDY.verdict(request, store, specs)[0].startswith("Best: ")
+    assert STUDY.verdict(request, store, specs)[0].startswith("Best")
     assert all(live_page.snapshot_path(store.root, spec.identity).exists() for spec in specs)  # also when all are done
 
 

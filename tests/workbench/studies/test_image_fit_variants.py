@@ -55,7 +55,7 @@ def test_rates_are_those_of_the_authors_and_the_rest_is_shared():
 
 def test_unknown_variants_are_refused_with_the_nearest():
     budget = Budget(2, 3, 60_000, 64)
-    with pytest.raises(ValueError, match=r"no encoding 'multiress'\. Did you mean multires"):
+    with pytest.raises(ValueError, match=r"no variant 'multiress'\. Did you mean multires"):
         field_variants.field_variant("multiress", budget)
     with pytest.raises(ValueError, match="'x' is no number"):
         field_variants.field_variant("gaussian-x", budget)

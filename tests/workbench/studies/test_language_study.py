@@ -9,11 +9,13 @@ import torch
 
 from posenc.measure.loss_by_context import loss_by_context
 from posenc.workbench import runner, studies
+from posenc.workbench.runs import TRAINED
 from posenc.workbench.store import Store
 from posenc.workbench.studies.language import STUDY, execute, presets, rope_scaling, text_model, variants
 from posenc.workbench.studies.language.recall_model import MULTIPLES
 from posenc.workbench.studies.language.stored_text import store_text
 from posenc.workbench.studies.shared import training_run
+from posenc.workbench.studies.shared.declarations import OwnDataPlan
 from posenc.workbench.training import loop
 
 WINDOW, MULTIPLE = 8, 4
@@ -27,6 +29,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> presets.LanguagePreset:
     tiny = dataclasses.replace(
         presets.PRESETS["quick"],
         seeds=(0,),
+        own=OwnDataPlan(seeds=(0,), half=False),
         window=WINDOW,
         max_multiple=MULTIPLE,
         targets=32,
@@ -234,7 +237,9 @@ def test_a_run_with_scaled_frequencies_has_the_weights_of_the_unscaled_run(
     trainings = []
     for module in (training_run, rope_scaling):
         monkeypatch.setattr(
-            module, "train", lambda *args, **options: trainings.append(args) or loop.train(*args, **options)
+            module,
+            "train_to_state",
+            lambda *args, **options: trainings.append(args) or loop.train_to_state(*args, **options),
         )
     plain, yarn = run(request, store)
     assert len(trainings) == 1, "the scaled run takes the weights of the finished one"
@@ -244,6 +249,8 @@ def test_a_run_with_scaled_frequencies_has_the_weights_of_the_unscaled_run(
     trained_alone = other_store.read(alone[0].identity).metrics
     losses = [name for name in trained_alone if name.startswith("loss")]
     assert {name: scaled.metrics[name] for name in losses} == {name: trained_alone[name] for name in losses}
+    amounts = [{name: run.timing[name] for name in TRAINED} for run in (unscaled, scaled)]
+    assert amounts[0] == amounts[1]
 
 
 # recall tasks -------------------------------------------------------------------------------------------------------
@@ -313,7 +320,9 @@ def test_a_short_text_has_a_shorter_longest_context_and_a_shorter_one_is_refused
     multiples = {}
     for size in (20 * 17, 20 * 24, 20 * 40, 20 * 400):
         path.write_text("ab" * (size // 2))
-        multiples[size // 20] = store_text(tmp_path / "runs", path, window=8, max_multiple=16).max_multiple
+        record, counts = store_text(tmp_path / "runs", path, window=8, max_multiple=16)
+        multiples[size // 20] = record.max_multiple
+        assert counts["test"] == size // 20
     assert multiples == {17: 1, 24: 2, 40: 4, 400: 16}
     path.write_text("ab" * 160)
     with pytest.raises(ValueError, match=r"16 are held out for testing; at least 17 are needed"):
@@ -322,7 +331,7 @@ def test_a_short_text_has_a_shorter_longest_context_and_a_shorter_one_is_refused
 
 def test_a_page_of_a_short_text_reports_its_longest_context(tmp_path: Path, small: presets.LanguagePreset) -> None:
     store, path = Store(tmp_path / "runs"), tmp_path / "short.txt"
-    path.write_text("ab" * (20 * 24 // 2))
+    path.write_text("ab" * (10 * 24 // 2))
     specs = STUDY.plan(studies.Request(preset="quick", source=path, schemes=["rope"]), store)
     data, length = STUDY.remarks(store, specs)
     assert data.startswith("The text has 2 different characters. ")

@@ -81,8 +81,21 @@ def test_scaling_lowers_low_frequencies_and_keeps_high_ones() -> None:
     }
     assert ratios["linear"].tolist() == pytest.approx([1 / 8] * 16)
     assert ratios["ntk"][0].item() == pytest.approx(1)
-    for name in ("ntk", "yarn"):
+    for name in ("ntk", "yarn", "yarn-released"):
         assert ratios[name][-1].item() == pytest.approx(1 / 8)
         assert bool((ratios[name].diff() <= 1e-6).all())
         assert ratios[name][0].item() > 2 * ratios["linear"][0].item()
     assert rope_scaling.scaled_rope("yarn", 32, factor=8, trained=64).attention_factor > 1
+
+
+def test_the_treatment_of_every_pair_is_counted() -> None:
+    counts = {
+        name: tuple(rope_scaling.ramp_counts(name, 16, factor=8, trained=64)) for name in variants.SCALED.values()
+    }
+    # 64 tokens are 10.2 turns of the fastest pair, so none reaches the 32 turns that the published ramp keeps.
+    assert counts == {"linear": (0, 0, 8), "ntk": (1, 6, 1), "yarn": (0, 3, 5), "yarn-released": (1, 2, 5)}
+    assert rope_scaling.ramp_counts("yarn", 128, factor=4, trained=4096).kept > 0
+    settings = {"row": {"config": msgspec.to_builtins(msgspec.structs.replace(CONFIG, dim=32))}, "window": 64}
+    stretched = settings | {"schedule": "yarn", "text": {"multiple": 8}}
+    assert rope_scaling.ramp_text(stretched).startswith("factor 8; of 8 pairs of channels 0 kept")
+    assert rope_scaling.ramp_text(settings) == ""

@@ -85,14 +85,14 @@ def test_a_panel_that_cannot_be_had_is_a_sentence(tmp_path: Path, given: dict, s
 
 
 def test_a_panel_needs_its_variants_and_no_others(tmp_path: Path) -> None:
-    specs = STUDY.plan(studies.Request(preset="quick", panels=["optimisers"], seeds=[3]), Store(tmp_path))
+    specs = STUDY.plan(studies.Request(preset="quick", panels=["optimizers"], seeds=[3]), Store(tmp_path))
     assert {(spec.condition, spec.variant) for spec in specs} == {
         *(("main", f"learned-{sigma}") for sigma in ("0.01", "0.05", "0.1", "0.2")),
         *(("sgd", f"learned-{sigma}") for sigma in ("0.01", "0.05", "0.1", "0.2")),
     }
     sgd = next(spec for spec in specs if spec.condition == "sgd").settings["training"]
     assert (sgd["optimiser"], sgd["lr"]) == ("sgd", 0.2)
-    long = STUDY.plan(studies.Request(preset="paper", panels=["optimisers"], seeds=[3]), Store(tmp_path))
+    long = STUDY.plan(studies.Request(preset="paper", panels=["optimizers"], seeds=[3]), Store(tmp_path))
     assert {u.settings["training"]["epochs"] for u in long} == {600, 4000}
     part = STUDY.plan(
         studies.Request(preset="quick", panels=["weight-decay"], schemes=["learned-0.2"], seeds=[3]), Store(tmp_path)

@@ -21,6 +21,7 @@ from posenc.workbench.studies.recordings import stored_recordings
 from posenc.workbench.studies.recordings.conditions import CONDITIONS
 from posenc.workbench.studies.recordings.presets import Simulation
 from posenc.workbench.studies.recordings.stored_recordings import Protocol
+from posenc.workbench.studies.shared.declarations import OwnDataPlan
 from posenc.workbench.studies.shared.hidden_tokens import table_scores
 from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, WITH_COORDINATES, WITHOUT_COORDINATES
 from posenc.workbench.tasks.recordings import read_recordings
@@ -33,7 +34,8 @@ def tiny(monkeypatch, module, dim=12, **changes):
     """The quick preset made tiny: the same variants, conditions and panels."""
     preset = module.presets.PRESETS["quick"]
     model = msgspec.structs.replace(preset.model, dim=dim, hidden=16)
-    small = dataclasses.replace(preset, seeds=(0, 1), training=ENOUGH, model=model, **changes)
+    own = None if preset.own is None else OwnDataPlan(seeds=(0, 1), half=False)
+    small = dataclasses.replace(preset, seeds=(0, 1), own=own, training=ENOUGH, model=model, **changes)
     monkeypatch.setitem(module.presets.PRESETS, "quick", small)
     monkeypatch.setattr(table_scores, "DRAWS", 20)
     monkeypatch.setattr(table_scores, "DRAWS_OF_MANY", 20)
@@ -225,7 +227,7 @@ def test_a_report_without_the_file_is_about_the_users_recordings_and_makes_no_da
     for name in ("masked-quick-own.html", "masked-quick-own-errors.html"):
         html = (store.root / "pages" / name).read_text()
         assert "imulated" not in html
-        assert "Data: own.npz. 12 channels, 3 training recordings with 360 time points, 2 test recordings" in html
+        assert "Data: own.npz. 12 channels, 5 recordings with 600 time points; each seed holds out 2 of 5" in html
         assert "posenc run masked own.npz --preset quick" in html
         assert "if these are known. Data: own.npz. Scale: " in html
 

@@ -42,6 +42,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> presets.PointsPreset:
         train=2,
         test=2,
         points=16,
+        own_steps=4,
         model=presets.ModelSizes(dim=24, depth=1, heads=1, hidden=24),
         training=TrainingConfig(epochs=1, batch=8, lr=1e-3, optimizer="adam", clip=1.0),
     )
@@ -226,7 +227,7 @@ def test_a_folder_of_meshes_is_a_condition(tmp_path: Path, folder: Path, small: 
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", schemes=["gridpe"], seeds=[0], source=folder)
     specs = run(request, store)
-    assert [spec.condition for spec in specs] == ["my shapes"]
+    assert [spec.condition for spec in specs] == ["my shapes", "my shapes, half budget"]
     metrics = store.read(specs[0].identity).metrics
     assert math.isfinite(metrics["accuracy_x4"])
     assert "accuracy_arranged" not in metrics
@@ -291,8 +292,9 @@ def test_the_answer_names_one_encoding_only_if_its_difference_from_the_second_ex
     nope, gridpe = [0.70, 0.72, 0.71], [0.90, 0.91, 0.92]
     answer = headline({"nope": nope, "gridpe": gridpe}, {"nope": nope, "gridpe": [0.5, 0.5, 0.5]})
     assert answer.startswith("Best for solids: gridpe, accuracy 0.910; difference from the second, nope: +0.200 [")
-    assert "Without an encoding, solids: accuracy 0.710 [0.685," in answer
-    assert answer.endswith("Highest after a translation by one radius, solids: nope, accuracy 0.710 [0.685,\xa00.735].")
+    assert "Best for solids after a translation by one radius: nope, accuracy 0.710; difference from the" in answer
+    third = headline({"xyz": nope, "gridpe": gridpe, "nope": [0.5, 0.52, 0.51]}, {})
+    assert third.endswith("Without an encoding: 0.510 [0.485,\xa00.535].")
     alike = headline({"xyz": [0.92, 0.90, 0.91], "gridpe": gridpe}, {})
     assert alike.startswith("Best for solids: gridpe or xyz, cannot be told apart. gridpe: accuracy 0.910;")
     assert headline({}, {}) == "No answer yet: no run has finished."

@@ -28,6 +28,7 @@ from posenc.workbench.studies.sc_pe import (
 from posenc.workbench.studies.sc_pe.claims import CLAIMS
 from posenc.workbench.studies.shared import planning
 from posenc.workbench.studies.shared.classification import Classifier
+from posenc.workbench.studies.shared.declarations import OwnDataPlan
 from posenc.workbench.studies.shared.image_data import ImageRecord
 
 SMALL = ImageRecord(name="drawn", digest="-", classes=10, shape=(1, 28, 28), train=60, test=20)
@@ -42,7 +43,8 @@ def small(monkeypatch):
         "training": presets.lenet_training(3),
         "transformer_training": presets.transformer_training(3),
     }
-    found = dataclasses.replace(presets.PRESETS["quick"], **sizes, seeds=(0,))
+    own = OwnDataPlan(seeds=(0,), half=False)
+    found = dataclasses.replace(presets.PRESETS["quick"], **sizes, seeds=(0,), own=own, own_steps=3)
     monkeypatch.setitem(presets.PRESETS, "quick", found)
     return found
 
@@ -223,7 +225,7 @@ def test_a_folder_of_ones_own(tmp_path, class_folders, small):
     request = studies.Request(preset="quick", schemes=["plain", "SCTorus(hidden=(16,))"], source=class_folders)
     specs = run(request, store)
     page = STUDY.page(request, store, specs, {}).read_text()
-    assert "own: 36 training images, 9 held-out images, 32 x 32 pixels, 3 channels, 3 classes" in page
+    assert "own: 30 training images, 6 validation images and 9 held-out images, drawn anew by each seed" in page
     assert "SCTorus(hidden=(16,))" in page
     assert "10,000" not in page
     path = STUDY.page(request, store, STUDY.stored(studies.Request(preset="quick"), store), {})

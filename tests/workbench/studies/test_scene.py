@@ -267,7 +267,7 @@ def test_the_page_shows_targets_rendered_views_errors_depth_and_a_turntable(tmp_
     monkeypatch.setattr(turntable, "frames", None)  # A page that is drawn again does not render them again.
     assert STUDY.page(request, store, specs, {}) == page
     answer = STUDY.verdict(request, store, specs)[0]
-    assert answer.startswith("Best on held-out views of the torus: ")
+    assert answer.startswith("Best on held-out views of the torus ")
     assert "PSNR on the object" in answer
 
 

@@ -25,6 +25,7 @@ from posenc.workbench.studies.shape_fit import (
     surface_plots,
     variants,
 )
+from posenc.workbench.studies.shared.declarations import OwnDataPlan
 from posenc.workbench.studies.shared.field_variants import Budget
 from posenc.workbench.tasks import shapes
 from posenc.workbench.training.loop import train
@@ -35,7 +36,13 @@ def quick(monkeypatch):
     """The quick preset, every fit over in a moment."""
     sizes = {"parameters": 9_000, "finest": 16, "coarsest": 4, "levels": 3, "steps": 20, "batch": 256, "resolution": 20}
     pools = shapes.PoolSizes(uniform=400, near=600, surface=400, held=500)
-    small = dataclasses.replace(presets.PRESETS["quick"], **sizes, pools=pools, seeds=(0, 1))
+    small = dataclasses.replace(
+        presets.PRESETS["quick"],
+        **sizes,
+        pools=pools,
+        seeds=(0, 1),
+        own=OwnDataPlan(seeds=(0, 1), parts=False, half=False),
+    )
     monkeypatch.setitem(presets.PRESETS, "quick", small)
     for name, number in (("FRAME_RESOLUTION", 8), ("FRAME_SIDE", 16), ("IMAGE_SIDE", 24), ("SECTION_SIDE", 20)):
         monkeypatch.setattr(execute, name, number)

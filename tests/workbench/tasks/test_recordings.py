@@ -151,7 +151,7 @@ def test_an_npz_that_holds_something_else_is_refused(tmp_path: Path, arrays, tol
 def test_files_that_are_damaged_missing_or_too_large_are_refused(tmp_path: Path, monkeypatch) -> None:
     np.savez_compressed(tmp_path / "whole.npz", recordings=NUMBERS)
     (tmp_path / "cut.npz").write_bytes((tmp_path / "whole.npz").read_bytes()[:200])
-    with pytest.raises(ValueError, match=r"cut.npz cannot be read \(.*\). Write it again by numpy.savez"):
+    with pytest.raises(ValueError, match=r"cut.npz is damaged or no .npz file \(.*\). Copy it again"):
         read_recordings(tmp_path / "cut.npz")
     with zipfile.ZipFile(tmp_path / "other.npz", "w") as other:
         other.writestr("recordings", "1,2,3")
@@ -322,10 +322,10 @@ def test_what_is_written_is_read_again(tmp_path) -> None:
         for name, subject, numbers in zip(once.names, once.subjects, once.series, strict=True):
             assert of[name][0] == subject
             assert np.array_equal(of[name][1], numbers)
-    with pytest.raises(ValueError, match=r"whole.npz exists already"):
+    with pytest.raises(ValueError, match=r"whole.npz exists and is left unchanged"):
         write_recordings(once, tmp_path / "whole.npz")
     uneven = made(series=(NUMBERS[0], NUMBERS[1, :, :20], NUMBERS[2]))
-    with pytest.raises(ValueError, match=r"from 20 to 50 times. Write a folder of tables: --to .*uneven"):
+    with pytest.raises(ValueError, match=r"from 20 to 50 times. Write a folder of tables: --to FOLDER"):
         write_recordings(uneven, tmp_path / "uneven.npz")
     write_recordings(uneven, tmp_path / "uneven")
     assert [each.shape for each in read_recordings(tmp_path / "uneven").series] == [(4, 50), (4, 20), (4, 50)]

@@ -196,7 +196,7 @@ def test_memory_decides_how_large_a_picture_may_be(tmp_path):
     found = single_image.read_image(empty(tmp_path / "large.png", side, side, 1))
     assert limit == Image.MAX_IMAGE_PIXELS
     assert found.shape == (side, side, 1)
-    with pytest.raises(ValueError, match=r"1000000 x 1000000: decoding it takes about 1862\.6 GiB"):
+    with pytest.raises(ValueError, match=r"1000000 x 1000000: decoding it takes about 3725\.3 GiB"):
         single_image.read_image(empty(tmp_path / "huge.png", 10**6, 10**6, 8, lines=0))
 
 
@@ -218,16 +218,16 @@ def test_what_is_no_picture_is_refused(tmp_path):
         (text, "a.txt does not decode as an image"),
         (torn, "torn.png does not decode as an image"),
         (tmp_path / "inks.jpg", "inks.jpg is CMYK, the color space of printing: save it as RGB"),
-        (tmp_path, "is a folder; an image is one file"),
-        (tmp_path / "none.png", "cannot be read: No such file"),
+        (tmp_path, "is a folder, and an image .* is one regular file"),
+        (tmp_path / "none.png", "there is no file .*none.png"),
     ):
         with pytest.raises(ValueError, match=sentence):
             single_image.read_image(path)
 
 
 def test_what_does_not_fit_into_memory_is_refused_with_its_size(tmp_path, monkeypatch):
-    monkeypatch.setattr(image_file.os, "sysconf", lambda name: 10)
-    with pytest.raises(ValueError, match=r"9 x 6: decoding it takes about 0\.0 GiB, and this machine has 0\.0"):
+    monkeypatch.setattr(image_file, "free_memory", lambda: 10)
+    with pytest.raises(ValueError, match=r"9 x 6: decoding it takes about 0\.0 GiB, and this machine has 0\.0 free"):
         single_image.read_image(saved(tmp_path / "a.png", COLOURS))
 
 

@@ -42,7 +42,7 @@ class BatchedExecutor:
 
     def __str__(self) -> str:
         size = f"up to {self.members} models" if self.members else "as many models as fit into its memory"
-        return f"populations on {self.device}: {size} of one scheme as one batched model, scheme after scheme"
+        return f"batched training on {self.device}: {size} of one scheme as one batched model, scheme after scheme"
 
     def run(self, specs: Sequence[RunSpec], store_root: Path, emit: Emit) -> None:
         """Execute the runs, batch after batch.

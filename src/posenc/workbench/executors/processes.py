@@ -308,7 +308,7 @@ class WorkerPool:
         code = worker.process.exitcode or 0
         if worker.spec:
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            hint = "; memory may have run out: give fewer processes" if code == -signal.SIGKILL else ""
+            hint = "; memory may have run out: run fewer at a time, --jobs 1" if code == -signal.SIGKILL else ""
             sentence = f"Its process died ({how}{hint}). Run the same command again: it continues from the checkpoint."
             self.emit(Event(key=worker.spec.identity, kind="failed", message=sentence))
 
@@ -350,7 +350,8 @@ def serve(pipe: Connection, store_root: Path, parent: int, codes: Mapping[str, s
         parent: Process id of the parent.
         codes: Code of the user's schemes by name.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for stop in (signal.SIGINT, signal.SIGTERM):  # may be sent to the whole group; the parent ends its workers
+        signal.signal(stop, signal.SIG_IGN)
     die_with(parent)
     keep_freed_memory()
     import torch

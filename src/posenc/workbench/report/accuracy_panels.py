@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from posenc.measure.statistics import Estimate, paired_difference, t_interval
+from posenc.workbench.metric_bounds import SHARE
 from posenc.workbench.report.dot_plot import dot_plot
 from posenc.workbench.report.learning_curve_plot import evenly_spaced, learning_curve_plot
 from posenc.workbench.report.number_format import interval, number, signed_number
@@ -12,7 +13,6 @@ from posenc.workbench.report.page import Block, Figure, FigureGroup, Panel, Tabl
 from posenc.workbench.report.result_rows import BySeed, Row, is_finite, order_by_mean, values_by_scheme
 from posenc.workbench.report.svg_style import Color, id_prefix
 
-ACCURACY = (0.0, 1.0)
 T_INTERVAL = "t-interval of the mean over seeds"
 BOOTSTRAP = "interval of the hierarchical bootstrap over seeds and items"
 DOT_PLOT_KEY = (
@@ -211,7 +211,7 @@ def _change_sentence(
     for side in (main, other):
         if not side.get(higher, {}).keys() & side.get(lower, {}).keys():
             return f"{higher} − {lower} was not measured in both conditions."
-        estimates.append(paired_difference(side[higher], side[lower], level))
+        estimates.append(paired_difference(side[higher], side[lower], level, SHARE))
     before, after = estimates
     sentence = f"{higher} − {lower}: {signed_number(before.mean)} {interval(before)} in the main condition, "
     sentence += f"{signed_number(after.mean)} {interval(after)} in “{label}”"
@@ -305,7 +305,7 @@ def _value_table(
             if not seeds:
                 body.append((scheme, label, "–", "–", "–", "no finished run"))
                 continue
-            estimate = t_interval(list(seeds.values()), level)
+            estimate = t_interval(list(seeds.values()), level, SHARE)
             bar = own_intervals.get((scheme, label), estimate)
             kind = " t" if own_intervals and bar is estimate else ""
             each = ", ".join(f"{seed}: {number(seeds[seed], 3)}" for seed in sorted(seeds))
@@ -315,7 +315,7 @@ def _value_table(
                     label,
                     number(estimate.mean, 3),
                     number(estimate.sd, 3),
-                    interval(bar, 3, ACCURACY) + kind if bar.known else "–",
+                    interval(bar, 3) + kind if bar.known else "–",
                     each,
                 )
             )

@@ -21,6 +21,7 @@ def claims_markdown(
     notes: Sequence[str] = (),
     title: str = "Claims and verdicts",
     tables: Mapping[str, Sequence[Table]] | None = None,
+    commands: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
 ) -> str:
     """Write the claims of a study as Markdown: a table of verdicts, then one section per claim.
 
@@ -30,6 +31,7 @@ def claims_markdown(
         notes: Paragraphs below the title.
         title: Title of the document.
         tables: scale -> tables that follow the claims, such as published results of the same model.
+        commands: Name of a claim -> scale -> commands that give its numbers. Default: the command of the claim.
 
     Returns:
         The Markdown text.
@@ -47,7 +49,8 @@ def claims_markdown(
     parts = [f"# {title}", *map(_wrap, notes), _verdict_table(claims, judged), _wrap(" ".join(summaries))]
     parts += [_wrap(RULE), _wrap(P_VALUES)]
     for place, claim in enumerate(claims):
-        parts.append(_claim_section(claim, {scale: of_scale[place] for scale, of_scale in judged.items()}))
+        known = (commands or {}).get(claim.name) or {"": (claim.command,)}
+        parts.append(_claim_section(claim, {scale: of_scale[place] for scale, of_scale in judged.items()}, known))
     for scale, of_scale in (tables or {}).items():
         parts += [_table_section(scale, table) for table in of_scale]
     return "\n\n".join(parts) + "\n"
@@ -65,7 +68,7 @@ def _verdict_table(claims: Sequence[Claim], judged: Mapping[str, Sequence[Judged
     return _markdown_table(("claim", *judged), body)
 
 
-def _claim_section(claim: Claim, by_scale: Mapping[str, JudgedClaim]) -> str:
+def _claim_section(claim: Claim, by_scale: Mapping[str, JudgedClaim], commands: Mapping[str, Sequence[str]]) -> str:
     about = f"{claim.about} Panel: “{claim.panel}”." if claim.panel else claim.about
     first, *_ = by_scale.values()
     ranges = [
@@ -89,9 +92,18 @@ def _claim_section(claim: Claim, by_scale: Mapping[str, JudgedClaim]) -> str:
         "Claimed ranges:\n\n" + "\n".join(_wrap(text, f"{place}. ", "   ") for place, text in enumerate(ranges, 1)),
         _wrap(f"Control: {claim.control}"),
         _markdown_table(("scale", "seeds", "measured, in the order above", "verdict", "reason"), body),
-        f"```sh\n{claim.command}\n```",
+        "```sh\n" + "\n".join(_command_lines(commands)) + "\n```",
     ]
     return "\n\n".join(parts)
+
+
+def _command_lines(commands: Mapping[str, Sequence[str]]) -> list[str]:
+    """Commands by scale, each scale after a comment that names it."""
+    lines = []
+    for scale, of_scale in commands.items():
+        lines += [f"# {scale}"] if scale else []
+        lines += of_scale
+    return lines
 
 
 def _quotation(claim: Claim) -> tuple[str, ...]:

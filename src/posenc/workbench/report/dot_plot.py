@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from posenc.measure.statistics import Estimate, mean, t_interval
+from posenc.measure.statistics import Bounds, Estimate, mean, t_interval
 from posenc.workbench.report.label_placement import CHARACTER_WIDTH
 from posenc.workbench.report.number_format import number
 from posenc.workbench.report.result_rows import BySeed
@@ -25,7 +25,8 @@ def dot_plot(
     headroom: int | None = None,
     color: Color = "first",
     axis_label: str = "accuracy",
-    bounds: tuple[float, float] = (0.0, 1.0),
+    bounds: Bounds = (0.0, 1.0),
+    limits: tuple[float, float] | None = None,
     intervals: Mapping[str, Estimate] | None = None,
     level: float = 0.95,
     digits: int = 2,
@@ -42,7 +43,8 @@ def dot_plot(
             by default the number of `lines`.
         color: Color of circles and bars.
         axis_label: Label of the horizontal axis, with its unit.
-        bounds: Range of the axis; intervals are clipped to it.
+        bounds: Lowest and highest possible value, at which t-intervals are cut.
+        limits: Range of the axis. Default: the bounds.
         intervals: scheme -> interval drawn in place of the t-interval.
         level: Coverage of the t-intervals.
         digits: Decimals of the printed means.
@@ -52,15 +54,16 @@ def dot_plot(
         The `<svg>` element as text.
 
     Raises:
-        ValueError: `log` is set and the bounds are not above 0.
+        ValueError: `log` is set and the limits are not above 0.
     """
-    if log and not bounds[0] > 0:
-        raise ValueError(f"A logarithmic axis needs numbers above 0; got bounds {bounds}. Use log=False.")
+    limits = bounds if limits is None else limits
+    if log and not limits[0] > 0:
+        raise ValueError(f"A logarithmic axis needs numbers above 0; got limits {limits}. Use log=False.")
     row, top, bottom = 23, 15 * (len(lines) if headroom is None else headroom) + 6, 40
     seed_values = {scheme: list(by_scheme[scheme].values()) for scheme in order if by_scheme.get(scheme)}
-    estimates = {
-        scheme: (intervals or {}).get(scheme) or t_interval(seed_values[scheme], level) for scheme in seed_values
-    }
+    estimates = {name: t_interval(values, level, bounds) for name, values in seed_values.items()} | dict(
+        intervals or {}
+    )
     means = {
         scheme: _format_value(mean(seed_values[scheme]), estimates[scheme].mean, digits, log) for scheme in seed_values
     }
@@ -72,15 +75,15 @@ def dot_plot(
     with plot_style():
         figure, axes = canvas(width, height, left, right, top, bottom)
         axes.set_xscale("log" if log else "linear")
-        axes.set_xlim(*bounds)
+        axes.set_xlim(*limits)
         axes.set_ylim(len(order) - 0.4, -0.6)
         _draw_vertical_lines(axes, lines, row, digits, log)
         for place, scheme in enumerate(order):
             seeds = by_scheme.get(scheme, {})
-            _draw_row(axes, place, seeds, COLORS[color], bounds, estimates.get(scheme))
-            _print_at_right(axes, place, means.get(scheme, ""), bounds, right)
+            _draw_row(axes, place, seeds, COLORS[color], limits, estimates.get(scheme))
+            _print_at_right(axes, place, means.get(scheme, ""), limits, right)
         axes.set_yticks(range(len(order)), list(order))
-        axes.set_xticks(_ticks(bounds, log))
+        axes.set_xticks(_ticks(limits, log))
         axes.set_xticks([], minor=True)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.4g}")
         axes.set_xlabel(axis_label, fontsize=11)

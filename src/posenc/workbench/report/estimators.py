@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING
 
 from posenc.measure.statistics import (
     FEWEST_SEEDS_FOR_P,
+    UNBOUNDED,
+    Bounds,
     Estimate,
     mean,
     paired_difference,
     paired_p_value,
     t_interval,
 )
+from posenc.workbench.metric_bounds import CORRELATION, metric_bounds
 from posenc.workbench.report.result_rows import BySeed, Row, values_by_scheme
 
 if TYPE_CHECKING:
@@ -37,14 +40,16 @@ class PairedDifference:
     Attributes:
         sides: Function from result rows to the values of a and b by key, or None if no key is shared.
         over: Unit that the mean is taken over.
+        bounds: Lowest and highest possible value of a and of b.
     """
 
     sides: Callable[[Sequence[Row]], PairedValues | None]
     over: str = "seed"
+    bounds: Bounds = UNBOUNDED
 
     def __call__(self, rows: Sequence[Row]) -> Estimate | None:
         pairs = self.sides(rows)
-        return None if pairs is None else paired_difference(*pairs)
+        return None if pairs is None else paired_difference(*pairs, bounds=self.bounds)
 
     def p_value(self, rows: Sequence[Row]) -> float | None:
         """Two-sided p-value of the paired t-test of a − b = 0; None with fewer than five pairs."""
@@ -89,7 +94,7 @@ class RankCorrelation:
         return [len(column[scheme]) for scheme in self._shared(columns) for column in columns]
 
     def _columns(self, rows: Sequence[Row]) -> list[dict[str, BySeed]]:
-        return [_by_label(rows, metric, self.condition) for metric in self.metrics]
+        return [values_by_scheme(rows, metric, self.condition) for metric in self.metrics]
 
     def _shared(self, columns: Sequence[Mapping[str, BySeed]]) -> list[str]:
         return [scheme for scheme in self.schemes if all(scheme in column for column in columns)]
@@ -108,8 +113,8 @@ def mean_over_seeds(metric: str, scheme: str, condition: str = "main") -> Callab
     """
 
     def estimate(rows: Sequence[Row]) -> Estimate | None:
-        seeds = _by_label(rows, metric, condition).get(scheme)
-        return t_interval(list(seeds.values())) if seeds else None
+        seeds = values_by_scheme(rows, metric, condition).get(scheme)
+        return t_interval(list(seeds.values()), bounds=metric_bounds(metric)) if seeds else None
 
     return estimate
 
@@ -130,7 +135,8 @@ def difference(
         The paired difference.
     """
     return PairedDifference(
-        _pair_of_schemes(metric, (a, b), condition, condition if condition_b is None else condition_b)
+        _pair_of_schemes(metric, (a, b), condition, condition if condition_b is None else condition_b),
+        bounds=metric_bounds(metric),
     )
 
 
@@ -158,7 +164,7 @@ def equivalence(
         from posenc.measure.inference import equivalence_interval
 
         values = sides(rows)
-        return None if values is None else equivalence_interval(*values, alpha)
+        return None if values is None else equivalence_interval(*values, alpha, metric_bounds(metric))
 
     return estimate
 
@@ -189,7 +195,8 @@ def difference_of_differences(metric: str, pair: tuple[str, str], condition: str
             )
         return (gaps[0], gaps[1]) if gaps[0].keys() & gaps[1].keys() else None
 
-    return PairedDifference(sides)
+    low, high = metric_bounds(metric)
+    return PairedDifference(sides, bounds=(low - high, high - low))
 
 
 def difference_across_conditions(
@@ -219,7 +226,7 @@ def difference_across_conditions(
                 means.append((mean([both[0][s] for s in shared]), mean([both[1][s] for s in shared])))
         return (dict(enumerate(x for x, _ in means)), dict(enumerate(y for _, y in means))) if means else None
 
-    return PairedDifference(sides, over)
+    return PairedDifference(sides, over, metric_bounds(metric))
 
 
 def rank_correlation(
@@ -276,7 +283,7 @@ def rank_correlation_by_seed(
     def estimate(rows: Sequence[Row]) -> Estimate | None:
         from posenc.measure.inference import partial_spearman, spearman
 
-        columns = [_by_label(rows, name, condition) for name in (metric, control_metric) if name is not None]
+        columns = [values_by_scheme(rows, name, condition) for name in (metric, control_metric) if name is not None]
         if any(scheme not in column for column in columns for scheme in parameter):
             return None
         shared = set.intersection(*({*column[scheme]} for column in columns for scheme in parameter))
@@ -285,25 +292,18 @@ def rank_correlation_by_seed(
             y, *controls = ([column[scheme][seed] for scheme in parameter] for column in columns)
             x = list(parameter.values())
             correlations.append(partial_spearman(x, y, controls[0]).rho if controls else spearman(x, y).rho)
-        return t_interval(correlations) if correlations and all(map(math.isfinite, correlations)) else None
+        known = correlations and all(map(math.isfinite, correlations))
+        return t_interval(correlations, bounds=CORRELATION) if known else None
 
     return estimate
-
-
-def _by_label(rows: Sequence[Row], metric: str, condition: str) -> dict[str, BySeed]:
-    """Map label -> seed -> value in a condition, with labels as in the main condition."""
-    return {
-        scheme.removesuffix(f", {condition}"): seeds
-        for scheme, seeds in values_by_scheme(rows, metric, condition).items()
-    }
 
 
 def _pair_of_schemes(
     metric: str, pair: tuple[str, str], condition: str, condition_b: str
 ) -> Callable[[Sequence[Row]], PairedValues | None]:
     def sides(rows: Sequence[Row]) -> PairedValues | None:
-        a = _by_label(rows, metric, condition).get(pair[0], {})
-        b = _by_label(rows, metric, condition_b).get(pair[1], {})
+        a = values_by_scheme(rows, metric, condition).get(pair[0], {})
+        b = values_by_scheme(rows, metric, condition_b).get(pair[1], {})
         return (a, b) if a.keys() & b.keys() else None
 
     return sides

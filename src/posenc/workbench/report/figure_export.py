@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, cast, get_args
 
+from posenc.workbench.output_files import write_outputs
 from posenc.workbench.report.page import Figure, FigureGroup, Panel, anchor
 from posenc.workbench.report.svg_drawing import draw_svg, view_box
 
@@ -89,7 +90,7 @@ def standalone_svg(svg: str) -> str:
 
 
 def export_figures(
-    figures: Mapping[str, tuple[Figure, float]], folder: Path, format: FigureFormat = "pdf"
+    figures: Mapping[str, tuple[Figure, float]], folder: Path, format: FigureFormat = "pdf", force: bool = False
 ) -> list[Path]:
     """Write each figure to a file of its own, in the colors of the light theme and with embedded fonts.
 
@@ -97,17 +98,25 @@ def export_figures(
         figures: Name to (figure, width in inches), as from ``named_figures``.
         folder: Folder of the files; it is created if it does not exist.
         format: "pdf", "svg" (text as outlines) or "png" (300 dots per inch).
+        force: True to replace files that exist.
 
     Returns:
         The files.
 
     Raises:
-        ValueError: The format is unknown.
+        ValueError: The format is unknown, or a file exists, without ``force``.
     """
     if format not in FORMATS:
         raise ValueError(f"Figures are written as pdf, svg or png; got {format!r}. Use format='pdf'.")
-    folder.mkdir(parents=True, exist_ok=True)
-    return [export_figure(folder / f"{name}.{format}", figure.svg, width) for name, (figure, width) in figures.items()]
+    named = figures.items()
+    files = (
+        (folder / f"{name}.{format}", partial(_write_figure, figure.svg, width)) for name, (figure, width) in named
+    )
+    return write_outputs(files, force=force, option="--figures")
+
+
+def _write_figure(svg: str, width: float, path: Path) -> None:
+    export_figure(path, svg, width)
 
 
 def export_figure(path: Path, svg: str, width: float, caption: str = "") -> Path:

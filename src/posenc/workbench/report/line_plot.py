@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from posenc.measure.statistics import Estimate, t_interval
+from posenc.measure.statistics import UNBOUNDED, Bounds, t_interval
 from posenc.workbench.report.label_placement import CHARACTER_WIDTH, LINE_HEIGHT, place_stacked_labels
 from posenc.workbench.report.number_format import capitalize, decimals, interval, join_words, number
 from posenc.workbench.report.page import Figure, FigureGroup, Panel, Table, Text
@@ -62,13 +62,13 @@ class Frame(NamedTuple):
     """Axes that all plots of a panel share."""
 
     x: tuple[float, ...]
-    bounds: tuple[float, float]
+    limits: tuple[float, float]
     x_label: str
     y_label: str
     log_x: bool
     chance: float | None
     level: float
-    clip: bool
+    bounds: Bounds
 
 
 def line_plot(
@@ -78,7 +78,8 @@ def line_plot(
     x_label: str,
     y_label: str,
     caption: str = "",
-    bounds: tuple[float, float] | None = (0.0, 1.0),
+    bounds: Bounds | None = (0.0, 1.0),
+    limits: tuple[float, float] | Literal["values"] | None = None,
     reference: Mapping[str, ReferenceCurve] | None = None,
     chance: float | None = None,
     level: float = 0.95,
@@ -96,7 +97,9 @@ def line_plot(
         x_label: Label of the horizontal axis, with its unit.
         y_label: Label of the vertical axis, with its unit.
         caption: Text below the title.
-        bounds: Range of the metric, used for the axis and for clipping intervals; None if it has no bounds.
+        bounds: Lowest and highest possible value of the metric, at which intervals are cut; None if it has none.
+        limits: Range of the vertical axis; "values" for round numbers around the values. Default: the bounds, or round
+            numbers without bounds.
         reference: name -> x -> (mean, SD) of reference curves, such as published ones, drawn in gray. A curve with the
             name of a series is drawn in that series' plot if each series has its own.
         chance: Value at chance level, drawn as a dotted line.
@@ -118,9 +121,12 @@ def line_plot(
     numbers = sorted({x for points in (*curves.values(), *reference.values()) for x in points})
     if log_x and numbers[0] <= 0:
         raise ValueError(f"A logarithmic axis needs numbers above 0; got {numbers[0]:g}. Use log_x=False.")
-    clip = bounds is not None
-    limits = bounds if bounds is not None else _round_limits(curves, reference, chance, level)
-    frame = Frame(tuple(numbers), limits, x_label, y_label, log_x, chance, level, clip)
+    if limits is None:
+        limits = bounds or "values"
+    bounds = bounds or UNBOUNDED
+    if limits == "values":
+        limits = _round_limits(curves, reference, chance, level, bounds)
+    frame = Frame(tuple(numbers), limits, x_label, y_label, log_x, chance, level, bounds)
     one_plot = len(curves) <= MAX_LINES_PER_PLOT and _label_lines(curves, reference) <= 13
     figures = (
         _single_figure(curves, reference, frame, title) if one_plot else _small_figures(curves, reference, frame, title)
@@ -211,7 +217,7 @@ def _draw_axes(axes: Axes, frame: Frame, *, labeled: bool) -> None:
     if low < high:
         axes.set_xlim(low, high)
         axes.margins(x=0)
-    axes.set_ylim(*frame.bounds)
+    axes.set_ylim(*frame.limits)
     if frame.log_x or len(frame.x) <= (7 if labeled else 2):
         axes.set_xticks(_select_ticks(frame.x, frame.log_x, 7 if labeled else 3))
     else:
@@ -235,9 +241,9 @@ def _draw_series(
 ) -> float:
     """Draw one series and return its last mean, where its label is placed."""
     color, dashes, marker = style
-    estimates = {x: t_interval(list(seeds.values()), frame.level) for x, seeds in points.items()}
+    estimates = {x: t_interval(list(seeds.values()), frame.level, frame.bounds) for x, seeds in points.items()}
     means = [estimate.mean for estimate in estimates.values()]
-    banded = {x: _clip(estimate, frame) for x, estimate in estimates.items() if estimate.known}
+    banded = {x: (estimate.low, estimate.high) for x, estimate in estimates.items() if estimate.known}
     if banded:
         low, high = zip(*banded.values(), strict=True)
         axes.fill_between(list(banded), low, high, color=color, alpha=0.14, linewidth=0)
@@ -269,7 +275,7 @@ def _label_ends(
 ) -> None:
     """Print the name of each line at the right, near the height of its last point and without overlap."""
     height = axes.get_window_extent().height
-    low, high = frame.bounds
+    low, high = frame.limits
     unit = (high - low) / height
     heights = [LINE_HEIGHT * LABEL_SIZE * len(texts[name]) * unit for name, *_ in ends]
     places = place_stacked_labels([y for _, _, y, _ in ends], heights, low - 6 * unit, high + 6 * unit)
@@ -293,14 +299,18 @@ def _label_ends(
 
 
 def _round_limits(
-    series: Mapping[str, Points], reference: Mapping[str, ReferenceCurve], chance: float | None, level: float
+    series: Mapping[str, Points],
+    reference: Mapping[str, ReferenceCurve],
+    chance: float | None,
+    level: float,
+    bounds: Bounds,
 ) -> tuple[float, float]:
     """Round limits that contain all drawn values."""
     from matplotlib.ticker import MaxNLocator
 
     values = [value for points in series.values() for seeds in points.values() for value in seeds.values()]
     for points in series.values():
-        estimates = [t_interval(list(seeds.values()), level) for seeds in points.values()]
+        estimates = [t_interval(list(seeds.values()), level, bounds) for seeds in points.values()]
         values += [end for estimate in estimates if estimate.known for end in (estimate.low, estimate.high)]
     values += [mean for points in reference.values() for mean, _ in points.values()]
     values += [] if chance is None else [chance]
@@ -309,12 +319,6 @@ def _round_limits(
         return (math.floor(2 * low - 1) / 2, math.ceil(2 * high + 1) / 2)
     ticks = MaxNLocator(5).tick_values(low, high)
     return (float(ticks[0]), float(ticks[-1]))
-
-
-def _clip(estimate: Estimate, frame: Frame) -> tuple[float, float]:
-    if not frame.clip:
-        return (estimate.low, estimate.high)
-    return (max(estimate.low, frame.bounds[0]), min(estimate.high, frame.bounds[1]))
 
 
 def _tick(value: float) -> str:
@@ -348,7 +352,7 @@ def _key(series: Mapping[str, Points], reference: Mapping[str, ReferenceCurve], 
         key = "One value per point."
     else:
         key = f"Thick line: mean over seeds. Band: {frame.level:.0%} t-interval"
-        key += f", clipped to [{frame.bounds[0]:g}, {frame.bounds[1]:g}]" if frame.clip else ""
+        key += f", clipped to [{frame.bounds[0]:g}, {frame.bounds[1]:g}]" if math.isfinite(sum(frame.bounds)) else ""
         key += ". Circles: single seeds." if most <= MAX_SEED_MARKERS else f". Up to {most} seeds per point."
     if reference:
         key += f" Gray: {join_words(list(reference))}, mean ± 1 SD."
@@ -372,17 +376,17 @@ def _table(
     frame: Frame,
 ) -> Table:
     body = []
-    digits = decimals((frame.bounds[1] - frame.bounds[0]) / 20)
+    digits = decimals((frame.limits[1] - frame.limits[0]) / 20)
     single = _most_seeds(series) == 1 and not reference
     longest = max(map(len, series.values()))
     step = -(-longest // MAX_TABLE_POINTS)
     for name, points in series.items():
         for x, seeds in list(points.items())[::step]:
-            estimate = t_interval(list(seeds.values()), level)
+            estimate = t_interval(list(seeds.values()), level, frame.bounds)
             if single:
                 body.append((name, f"{x:g}", number(estimate.mean, digits)))
                 continue
-            reach = interval(estimate, digits, frame.bounds if frame.clip else (-math.inf, math.inf))
+            reach = interval(estimate, digits)
             each = ", ".join(f"{seed}: {number(seeds[seed], digits)}" for seed in sorted(seeds))
             cells = (number(estimate.mean, digits), number(estimate.sd, digits), reach if estimate.known else "–", each)
             body.append((name, f"{x:g}", *cells))

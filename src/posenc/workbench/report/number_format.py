@@ -44,15 +44,12 @@ def signed_number(value: float, digits: int = 2) -> str:
     return text if text.startswith(("−", "–")) else f"+{text}"
 
 
-def interval(
-    estimate: Estimate, digits: int = 2, within: tuple[float, float] = (-math.inf, math.inf), over: str = "seed"
-) -> str:
+def interval(estimate: Estimate, digits: int = 2, over: str = "seed") -> str:
     """Format an interval: "[0.82, 0.92]".
 
     Args:
         estimate: The estimate that the interval belongs to.
         digits: Decimals.
-        within: Range of the quantity; the interval is clipped to it.
         over: Unit that the estimate averages over, such as "seed".
 
     Returns:
@@ -60,8 +57,7 @@ def interval(
     """
     if not estimate.known:
         return f"[one {over}, no interval]"
-    low, high = max(estimate.low, within[0]), min(estimate.high, within[1])
-    return f"[{number(low, digits)},{NO_BREAK}{number(high, digits)}]"
+    return f"[{number(estimate.low, digits)},{NO_BREAK}{number(estimate.high, digits)}]"
 
 
 def correlation(estimate: Correlation) -> str:

@@ -291,6 +291,6 @@ def write_text(path: Path, text: str) -> Path:
 
 def _unwritable(path: Path, error: OSError) -> str:
     return (
-        f"The page could not be written to {path}: {error.strerror}. "
-        "The stored results are unchanged. Choose a writable folder with free space: --out DIR"
+        f"The page could not be written to {path}: {error.strerror}. The stored results are unchanged. Free some "
+        "space, or copy them to a folder that you can write, posenc store merge STORE --out DIR, and name that folder"
     )

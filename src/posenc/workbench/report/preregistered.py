@@ -97,28 +97,34 @@ def not_run(schemes: Sequence[str]) -> str:
 
 
 def summary_panel(
-    rows: Sequence[Row], headline: str, predictions: Sequence[Prediction], limits: Sequence[str], title: str = "Verdict"
+    answer: Sequence[str], findings: Sequence[Finding], limits: Sequence[str], title: str = "Verdict"
 ) -> Panel:
-    """First panel of a page: the headline, the predictions and the limits of the results.
+    """First panel of a page: the answer, the predictions and the limits of the results.
 
     Args:
-        rows: Result rows of one study and one preset.
-        headline: Main result in one sentence.
-        predictions: Comparisons predicted before the run.
+        answer: Main result in one sentence, then further paragraphs.
+        findings: Judged predictions.
         limits: Sentences on the scope of the results.
         title: Title of the panel.
 
     Returns:
         The panel.
     """
-    findings = judge_predictions(rows, predictions)
-    blocks: list[Text | Findings] = [Text((headline,), headline=True)]
+    blocks: list[Text | Findings] = [Text(tuple(answer[:1]), headline=True)]
+    blocks += [Text(tuple(answer[1:]))] if len(answer) > 1 else []
     if findings:
         note = "In brackets: 95% t-intervals of paired differences, not corrected for multiple comparisons."
-        blocks.append(Findings(PREDICTIONS_TITLE, f"{summarize_predictions(findings)} {note}", findings))
+        blocks.append(Findings(PREDICTIONS_TITLE, f"{summarize_predictions(findings)} {note}", tuple(findings)))
     if limits:
         blocks.append(Text(tuple(limits)))
     return Panel(title, tuple(blocks))
+
+
+def prediction_name(prediction: Prediction) -> str:
+    """The predicted difference: "gridpe above nope in accuracy (pvt)"."""
+    side, metric = "above" if prediction.higher else "below", prediction.metric_name or prediction.metric
+    name, conditions = f"{prediction.better} {side} {prediction.worse} in {metric}", prediction.conditions
+    return name if conditions == ("main",) else f"{name} ({', '.join(conditions)})"
 
 
 def _judge(rows: Sequence[Row], prediction: Prediction) -> Finding:
@@ -128,8 +134,7 @@ def _judge(rows: Sequence[Row], prediction: Prediction) -> Finding:
         estimate = difference(metric, better, worse, conditions[0])(rows)
     else:
         estimate = difference_across_conditions(metric, better, worse, conditions)(rows)
-    name = f"{better} {'above' if prediction.higher else 'below'} {worse} in {prediction.metric_name or metric}"
-    name += "" if conditions == ("main",) else f" ({', '.join(conditions)})"
+    name = prediction_name(prediction)
     if estimate is None:
         return Finding("absent", WORDS["absent"], f"{name}: {_missing(rows, prediction)}.")
     digits = decimals(estimate.high - estimate.low) if estimate.known else 3
@@ -147,7 +152,7 @@ def _missing(rows: Sequence[Row], prediction: Prediction) -> str:
     inside = [row for row in rows if row.get("setting", "main") in conditions]
 
     def labels(rows: Sequence[Row]) -> set[str]:
-        return {str(row["scheme"]).removesuffix(f", {row.get('setting', 'main')}") for row in rows}
+        return {str(row["scheme"]) for row in rows}
 
     pair = (prediction.better, prediction.worse)
     absent = [scheme for scheme in pair if scheme not in labels(inside)]

@@ -6,7 +6,6 @@ The column "setting" holds the condition.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from numbers import Real
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from posenc.measure.statistics import mean
+from posenc.workbench.user_files import csv_lines, csv_rows, number, read_text
 from posenc.workbench.variant_labels import current_label
 
 Row = Mapping[str, Any]
@@ -37,10 +37,10 @@ def read_csv(path: str | Path) -> list[Row]:
         ValueError: The file does not exist, a column is missing, or a seed or a value is not a number.
     """
     try:
-        with Path(path).open(encoding="utf-8", newline="") as file:
-            lines = list(csv.DictReader(file))
-    except OSError as error:
-        raise ValueError(f"Results are read from a CSV file; {path}: {error.strerror}. {_EXPORT_COMMAND}") from error
+        table = csv_rows(csv_lines(read_text(path, 40, "a CSV file of results")), path)
+    except ValueError as error:
+        raise ValueError(f"Results are read from a CSV file; {error} {_EXPORT_COMMAND}") from error
+    lines = [dict.fromkeys(table[0][1], "") | dict(zip(table[0][1], row, strict=False)) for _, row in table[1:]]
     missing = [name for name in REQUIRED_COLUMNS if lines and name not in lines[0]]
     if missing or not lines:
         lacks = f"lacks the columns {', '.join(missing)}" if lines else "has no rows"
@@ -51,7 +51,7 @@ def read_csv(path: str | Path) -> list[Row]:
             # in files of the first layout, labels outside the main condition end in the condition
             scheme = line["scheme"].removesuffix(f", {line['setting']}")
             scheme = current_label(line.get("study", ""), scheme)
-            rows.append({**line, "scheme": scheme, "seed": int(line["seed"]), "value": float(line["value"] or "nan")})
+            rows.append({**line, "scheme": scheme, "seed": int(line["seed"]), "value": number(line["value"] or "nan")})
         except (TypeError, ValueError):
             cells = f"seed {line['seed']!r} and value {line['value']!r}"
             raise ValueError(f"{path}, line {line_number}: {cells} are not both numbers. {_EXPORT_COMMAND}") from None

@@ -1,4 +1,4 @@
-"""Score plots: dot plots of metrics without fixed bounds (PSNR, errors, seconds), one plot per metric."""
+"""Score plots: dot plots of metrics (PSNR, errors, seconds) whose axes span the values, one plot per metric."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from posenc.measure.statistics import Estimate, mean, t_interval
+from posenc.measure.statistics import Bounds, mean, t_interval
+from posenc.workbench.metric_bounds import metric_bounds
 from posenc.workbench.report.dot_plot import dot_plot
 from posenc.workbench.report.number_format import capitalize, decimals, interval, number
 from posenc.workbench.report.page import Figure, FigureGroup, Panel, Table, Text
@@ -28,15 +29,19 @@ class Score:
         title: Title of the plot.
         unit: Unit, used as the label of the axis.
         higher: True if higher is better, False if lower is better, None if neither.
-        bounds: Lowest and highest possible value; None where there is no bound.
+        bounds: Lowest and highest possible value; None for those that the name of the metric implies.
         log: Use a logarithmic axis if all values are above 0; for errors that differ by powers of ten.
     """
 
     title: str
     unit: str
     higher: bool | None = True
-    bounds: tuple[float | None, float | None] = (None, None)
+    bounds: Bounds | None = None
     log: bool = False
+
+    def bounds_of(self, metric: str) -> Bounds:
+        """Lowest and highest possible value of the metric of this name."""
+        return metric_bounds(metric) if self.bounds is None else self.bounds
 
 
 def score_plots(
@@ -65,7 +70,7 @@ def score_plots(
     Returns:
         The panel.
     """
-    columns = {metric: _by_label(values_by_scheme(rows, metric, condition), condition) for metric in metrics}
+    columns = {metric: values_by_scheme(rows, metric, condition) for metric in metrics}
     columns = {metric: by_scheme for metric, by_scheme in columns.items() if by_scheme}
     if not columns:
         return Panel(title, (Text(("No run in this condition has finished.",)),), caption)
@@ -77,7 +82,7 @@ def score_plots(
     for metric, by_scheme in columns.items():
         score, marks = metrics[metric], reference.get(metric, {})
         log = score.log and min([*marks.values(), *_all_values(by_scheme)]) > 0
-        low, high = bounds = _axis_bounds(by_scheme, marks, score, level, log)
+        low, high = _axis_bounds(by_scheme, marks, score.bounds_of(metric), level, log)
         svg = dot_plot(
             by_scheme,
             order,
@@ -85,7 +90,8 @@ def score_plots(
             lines=marks,
             headroom=headroom,
             axis_label=score.unit + DIRECTION[score.higher],
-            bounds=bounds,
+            bounds=score.bounds_of(metric),
+            limits=(low, high),
             level=level,
             digits=max(0, min(5, 2 - math.floor(math.log10(high - low)))),
             log=log,
@@ -96,11 +102,6 @@ def score_plots(
         figures.append(Figure(svg, score.title, f"{score.title} ({score.unit}) by encoding. Means: {means}."))
     numbers = _value_table(f"{title}: values", columns, metrics, order, level, over)
     return Panel(title, (FigureGroup(tuple(figures), KEY.format(level=level, over=over), numbers),), caption)
-
-
-def _by_label(by_scheme: Mapping[str, BySeed], condition: str) -> dict[str, BySeed]:
-    """Use labels as in the main condition: in other conditions the stored scheme is "LABEL, CONDITION"."""
-    return {scheme.removesuffix(f", {condition}"): seeds for scheme, seeds in by_scheme.items()}
 
 
 def _order_schemes(columns: Mapping[str, Mapping[str, BySeed]], *, higher: bool) -> list[str]:
@@ -114,11 +115,11 @@ def _order_schemes(columns: Mapping[str, Mapping[str, BySeed]], *, higher: bool)
 
 
 def _axis_bounds(
-    by_scheme: Mapping[str, BySeed], marks: Mapping[str, float], score: Score, level: float, log: bool
+    by_scheme: Mapping[str, BySeed], marks: Mapping[str, float], bounds: Bounds, level: float, log: bool
 ) -> tuple[float, float]:
     ends = list(marks.values())
     for seeds in by_scheme.values():
-        estimate = t_interval(list(seeds.values()), level)
+        estimate = t_interval(list(seeds.values()), level, bounds)
         ends += [*seeds.values(), *((estimate.low, estimate.high) if estimate.known else ())]
     if log:  # An interval that reaches 0 is clipped near the smallest value.
         low, high = min([*marks.values(), *_all_values(by_scheme)]), max(ends)
@@ -126,9 +127,7 @@ def _axis_bounds(
         return (low / margin, high * margin)
     low, high = min(ends), max(ends)
     margin = 0.06 * (high - low) or max(abs(high), 1e-3) * 0.05
-    least, most = score.bounds
-    low, high = low - margin, high + margin
-    return (low if least is None else max(low, least), high if most is None else min(high, most))
+    return (max(low - margin, min(low, bounds[0])), min(high + margin, max(high, bounds[1])))
 
 
 def _all_values(by_scheme: Mapping[str, BySeed]) -> list[float]:
@@ -149,12 +148,10 @@ def _value_table(
             seeds = by_scheme.get(scheme)
             if not seeds:
                 continue
-            estimate: Estimate = t_interval(list(seeds.values()), level)
+            estimate = t_interval(list(seeds.values()), level, metrics[metric].bounds_of(metric))
             digits = decimals(estimate.high - estimate.low) if estimate.known else 3
             each = ", ".join(f"{seed}: {number(seeds[seed], digits)}" for seed in sorted(seeds))
-            least, most = metrics[metric].bounds
-            within = (-math.inf if least is None else least, math.inf if most is None else most)
-            reach = interval(estimate, digits, within) if estimate.known else "–"
+            reach = interval(estimate, digits) if estimate.known else "–"
             score = f"{metrics[metric].title} ({metrics[metric].unit})"
             body.append((scheme, score, number(estimate.mean, digits), reach, each))
     return Table(

@@ -28,9 +28,10 @@ class Request:
         data: Folder of real data.
         source: File or folder of the user that the study reads, if it takes one.
         changes: Name to value, for settings of the preset that differ, such as ``{"epochs": 4}``. A value may be text.
+        lr_sweep: Learning rates of which one is chosen for each variant, on validation data.
 
     Raises:
-        ValueError: A list is empty or names something twice, or a seed is out of range.
+        ValueError: A list is empty or names something twice, a seed is out of range, or a rate is not above 0.
 
     Example:
         >>> from posenc.workbench import Request
@@ -47,11 +48,13 @@ class Request:
     data: Path | None = None
     source: Path | None = None
     changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    lr_sweep: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         beyond = [seed for seed in self.seeds or () if not 0 <= seed < 2**63]
         if beyond:
             raise ValueError(f"a seed is a whole number from 0 to 2^63 - 1; got {beyond[0]}. Use --seeds 0 1 2.")
+        _refuse_rates(self.lr_sweep)
         for name, values in (("seed", self.seeds), ("scheme", self.schemes), ("panel", self.panels)):
             twice = [v for i, v in enumerate(values or ()) if v in (values or ())[:i]]
             if twice:
@@ -60,6 +63,20 @@ class Request:
                 )
             if values is not None and not values:
                 raise ValueError(f"no {name} is given; name at least one, or leave --{name}s out for the preset's own.")
+
+
+def _refuse_rates(rates: Sequence[float] | None) -> None:
+    """Raise ValueError for learning rates that no sweep can compare."""
+    if rates is None:
+        return
+    for rate in rates:
+        if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 < rate < float("inf"):
+            raise ValueError(f"a learning rate is a number above 0; got {rate!r}. Use --lr-sweep 0.001 0.003 0.01.")
+    if len(set(rates)) < 2 or len(set(rates)) < len(rates):
+        raise ValueError(
+            f"a sweep compares two different learning rates or more; got {', '.join(f'{rate:g}' for rate in rates)}. "
+            "Use --lr-sweep 0.001 0.003 0.01; for one rate use --set lr=0.003."
+        )
 
 
 def studies() -> dict[str, Study]:

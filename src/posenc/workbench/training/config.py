@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
-OPTIONAL_FIELDS = ("betas", "eps", "ema", "seconds", "accumulate", "plateau")
+OPTIONAL_FIELDS = ("betas", "eps", "ema", "seconds", "accumulate", "plateau", "best")
 """Fields that were added later. They are left out of ``TrainingConfig.plain`` if they are None, so that older stored
 runs keep their keys."""
 
@@ -95,6 +96,46 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return {"lr": lr, "best": math.inf if self.mode == "min" else -math.inf, "bad": 0}
 
 
+class Best(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Choice of the step whose weights are the result: the one with the best evaluation.
+
+    Attributes:
+        metric: name of the metric, measured on validation data.
+        mode: "min" if smaller values are better, "max" if larger values are.
+
+    Example:
+        >>> from posenc.workbench import Best
+        >>> values = {0: 0.9, 10: 0.6, 20: 0.4, 30: 0.7}
+        >>> curve = [{"epoch": epoch, "metric": "loss", "value": value} for epoch, value in values.items()]
+        >>> Best(metric="loss").epoch(curve)
+        20
+    """
+
+    metric: str
+    mode: Literal["min", "max"] = "min"
+
+    def epoch(self, curve: Sequence[Mapping[str, Any]]) -> int:
+        """Return the epoch with the best value of the metric after the first step; of equal values the last.
+
+        Args:
+            curve: measured rows ``{epoch, metric, value}``.
+
+        Returns:
+            The epoch. A nan is worse than any number.
+
+        Raises:
+            ValueError: the metric was not measured after the first step.
+        """
+        sign = 1 if self.mode == "max" else -1
+        values = {row["epoch"]: row["value"] for row in curve if row["metric"] == self.metric and row["epoch"] > 0}
+        if not values:
+            measured = sorted({row["metric"] for row in curve})
+            raise ValueError(
+                f"the best step is chosen by {self.metric!r}, which is not measured. Name one of {', '.join(measured)}."
+            )
+        return max(values, key=lambda epoch: (not math.isnan(values[epoch]), sign * values[epoch], epoch))
+
+
 class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Configuration of a training: duration, optimizer, learning rate schedule and evaluation.
 
@@ -118,6 +159,7 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         accumulate: number of parts into which a batch is divided for gradient accumulation. The gradient is that of the
             whole batch.
         plateau: schedule that reduces the learning rate on a plateau, instead of the cosine decay.
+        best: choice of the step whose weights are the result; None for the last step.
 
     Raises:
         ValueError: A value is out of range, or both ``decay_steps`` and ``plateau`` are given.
@@ -147,6 +189,7 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     seconds: float | None = None
     accumulate: int | None = None
     plateau: Plateau | None = None
+    best: Best | None = None
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "evaluate_every"):

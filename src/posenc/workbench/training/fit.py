@@ -43,6 +43,32 @@ def epoch_order(samples: int, seed: int, epoch: int) -> Tensor:
     return torch.randperm(samples, generator=seeded_generator(seed, epoch, 0))
 
 
+def endless_batches(samples: int, batch: int, seed: int) -> Callable[[int], Tensor]:
+    """Make a function ``draw`` for a ``Fit`` that is trained for a number of steps instead of epochs.
+
+        batch of step s = items s B .. s B + B - 1 of the shuffled epochs, one after the other
+
+    Every batch is full, however few samples there are.
+
+    Args:
+        samples: number of samples.
+        batch: number of samples per step.
+        seed: seed of the order.
+
+    Returns:
+        Function from the number of a step to the sample numbers ``(B,)`` of its batch.
+    """
+
+    def draw(step: int) -> Tensor:
+        first, last = step * batch, (step + 1) * batch
+        epochs = range(first // samples, (last - 1) // samples + 1)
+        order = torch.cat([epoch_order(samples, seed, epoch) for epoch in epochs])
+        start = first - epochs[0] * samples
+        return order[start : start + batch]
+
+    return draw
+
+
 class TrainingPosition(NamedTuple):
     """Position in a training: seed, step, and part of the step's batch.
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from posenc.workbench.training import checkpoint
-from posenc.workbench.training.config import EVALUATION_FRACTIONS, OPTIONAL_FIELDS, Plateau, TrainingConfig
+from posenc.workbench.training.config import EVALUATION_FRACTIONS, OPTIONAL_FIELDS, Best, Plateau, TrainingConfig
 from posenc.workbench.training.distributed import ProcessGroup, SyncPoint, current
 from posenc.workbench.training.fit import Fit, TrainingPosition, epoch_order
 from posenc.workbench.training.flat_parameters import Average, FlatParameters
@@ -25,8 +25,10 @@ from posenc.workbench.training.optimization_step import Step, divergence_error, 
 from posenc.workbench.training.precision import Arithmetic, Precision
 from posenc.workbench.training.state import (
     State,
+    amount,
     checkpoint_content,
     generators,
+    keep_best,
     latest,
     measure,
     restore,
@@ -37,12 +39,14 @@ from posenc.workbench.training.state import (
 __all__ = [
     "EVALUATION_FRACTIONS",
     "OPTIONAL_FIELDS",
+    "Best",
     "Fit",
     "Plateau",
     "Report",
     "State",
     "TrainingConfig",
     "TrainingPosition",
+    "amount",
     "checkpoint_content",
     "divergence_error",
     "epoch_order",
@@ -52,6 +56,7 @@ __all__ = [
     "restore",
     "signature",
     "train",
+    "train_to_state",
 ]  # fmt: skip
 
 Report = Callable[[int, int, float, dict[str, float]], None]
@@ -110,6 +115,22 @@ def train(
         >>> [row["epoch"] for row in curve if row["metric"] == "loss"]
         [0, 10, 20]
     """
+    options: dict[str, Any] = {"checkpoint_seconds": checkpoint_seconds, "checkpoint_steps": checkpoint_steps}
+    return train_to_state(fit, config, seed, workdir, report, precision=precision, **options).curve
+
+
+def train_to_state(
+    fit: Fit,
+    config: TrainingConfig,
+    seed: int,
+    workdir: Path | None,
+    report: Report | None,
+    *,
+    checkpoint_seconds: float = 2.0,
+    checkpoint_steps: int | None = None,
+    precision: Precision = "float32",
+) -> State:
+    """Train a model as ``train`` does, and return the final state: learning curves, steps and seconds."""
     team = current()
     refuse_division(fit, config, team)
     flat = FlatParameters(fit.model)
@@ -143,7 +164,9 @@ def train(
         began, wall = clock(), time.monotonic()
     if average is not None:
         average.keep(state.step)
-    return state.curve
+    if state.best is not None:
+        fit.model.load_state_dict(state.best)
+    return state
 
 
 def _averaged(flat: FlatParameters, config: TrainingConfig, state: State) -> Average | None:
@@ -176,6 +199,7 @@ class _Schedule:
     def measure(self, epoch: int) -> None:
         """Evaluate the model, add the metrics to the curves, and update the plateau schedule."""
         measure(self.fit, self.config, self.state, epoch, self.team)
+        keep_best(self.fit, self.config, self.state, epoch)
         plateau, standing = self.config.plateau, self.state.plateau
         if plateau is None or standing is None:
             return

@@ -27,6 +27,7 @@ class State:
         seconds: time spent in steps, in seconds.
         average: running sum of the moving average of the weights.
         plateau: state of the plateau schedule.
+        best: weights at the best evaluation so far, where the configuration chooses that step.
         curve: measured rows ``{epoch, metric, value}``.
     """
 
@@ -36,6 +37,7 @@ class State:
     seconds: float = 0.0
     average: Tensor | None = None
     plateau: dict[str, float] | None = None
+    best: dict[str, Tensor] | None = None
     curve: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     @property
@@ -60,6 +62,22 @@ def measure(fit: Fit, config: TrainingConfig, state: State, epoch: int, team: Pr
         metrics = {**metrics, "seconds": state.seconds}
     state.loss_sum, state.loss_steps = 0.0, 0
     state.curve += [{"epoch": epoch, "metric": name, "value": float(value)} for name, value in metrics.items()]
+
+
+def keep_best(fit: Fit, config: TrainingConfig, state: State, epoch: int) -> None:
+    """Keep the present weights if the measurement of this epoch is the best one so far."""
+    if config.best is not None and epoch > 0 and config.best.epoch(state.curve) == epoch:
+        state.best = {name: value.detach().clone() for name, value in fit.model.state_dict().items()}
+
+
+def amount(fit: Fit, config: TrainingConfig, state: State) -> dict[str, float]:
+    """Return what was trained: steps, examples, seconds in steps, and the step of the final weights."""
+    passes, rest = divmod(state.step, fit.per_epoch(config.batch))
+    examples = state.step * config.batch
+    if fit.draw is None:
+        examples = passes * fit.samples + min(rest * config.batch, fit.samples)
+    chosen = state.step if config.best is None else config.best.epoch(state.curve) * fit.per_epoch(config.batch)
+    return {"steps": state.step, "examples": examples, "training_seconds": state.seconds, "chosen_step": chosen}
 
 
 def latest(curve: list[dict[str, Any]]) -> dict[str, float]:

@@ -13,6 +13,7 @@ within 5 of the date line, and have no jump across it.
 
 from __future__ import annotations
 
+from posenc.workbench.curve_table import ArrayAxis
 from posenc.workbench.studies.globe.claims import headline, predictions
 from posenc.workbench.studies.globe.conditions import condition
 from posenc.workbench.studies.globe.execute import TRAIN, memory_bytes, run_seconds
@@ -20,6 +21,7 @@ from posenc.workbench.studies.globe.panels import PANELS
 from posenc.workbench.studies.globe.presets import LIMITS, PRESETS
 from posenc.workbench.studies.globe.settings import run_settings
 from posenc.workbench.studies.shared.study import Cost, Study
+from posenc.workbench.tasks.globe import BAND
 
 STUDY = Study(
     name="globe",
@@ -36,6 +38,8 @@ STUDY = Study(
     procedure=TRAIN,
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, smaller="Ask for a smaller table or network."),
+    arrays={"error_by_latitude": ArrayAxis("error", "latitude (degrees)", BAND / 2 - 90, BAND)},
+    metrics=("rmse", "rmse_poles", "rmse_date_line", "accuracy"),
     headline=headline,
     predictions=predictions,
     limits={name: (*LIMITS, *preset.limits) for name, preset in PRESETS.items()},

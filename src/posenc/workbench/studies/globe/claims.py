@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from posenc.measure.statistics import Estimate, mean, paired_difference
+from posenc.workbench.metric_bounds import metric_bounds
 from posenc.workbench.report.number_format import interval, join_words, signed_number
 from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.report.result_rows import BySeed, values_by_scheme
@@ -97,9 +98,8 @@ def headline(data: PageData) -> str:
         scores = scores_of(data, each, each.metric)
         if scores:
             where = f"for {each.phrase}"
-            best.append(
-                best_variant(scores, metric=each.score, unit=each.unit, where=where, higher=each.higher, digits=3)
-            )
+            quantity = {"metric": each.score, "unit": each.unit, "bounds": metric_bounds(each.metric)}
+            best.append(best_variant(scores, **quantity, where=where, higher=each.higher, digits=3))
     absent = [] if any(each.raster for each in conditions_of(data)) else [NO_RASTER]
     return " ".join([answer(data), *best, *absent])
 
@@ -128,7 +128,8 @@ def _gap(data: PageData, region: str, words: str) -> RegionGap | None:
     planar, spherical = (_best_of(scores, side) for side in (PLANAR, SPHERICAL))
     if planar is None or spherical is None or not scores[planar].keys() & scores[spherical].keys():
         return None
-    return RegionGap(words, planar, spherical, paired_difference(scores[planar], scores[spherical]))
+    gap = paired_difference(scores[planar], scores[spherical], bounds=metric_bounds(FIELD.metric))
+    return RegionGap(words, planar, spherical, gap)
 
 
 def _best_of(scores: dict[str, BySeed], variants: Sequence[str]) -> str | None:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from posenc.workbench.metric_bounds import SHARE, SIZE
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.number_format import decimals, number
 from posenc.workbench.report.page import Panel, Table, Text
@@ -53,15 +54,14 @@ def scores_by_region(data: PageData) -> list[Panel]:
 def _scores(condition: GlobeCondition) -> dict[str, Score]:
     """Metric to its description, for the plots of a condition."""
     unit = f"{condition.score}, {condition.unit}" if condition.unit else condition.score
-    bounds = (0.0, 1.0) if condition.higher else (0.0, None)
     titles = {"": "Everywhere", "_poles": "Within 10° of a pole"}
     titles |= {"_date_line": "Within 5° of the date line"} if condition.everywhere else {}
     scores = {
-        f"{condition.metric}{region}": Score(title, unit, condition.higher, bounds, log=not condition.higher)
+        f"{condition.metric}{region}": Score(title, unit, condition.higher, log=not condition.higher)
         for region, title in titles.items()
     }
     jump_unit = "total variation distance" if condition.higher else "SD of the field"
-    jump = Score("Jump across the date line", jump_unit, False, (0.0, 1.0 if condition.higher else None))
+    jump = Score("Jump across the date line", jump_unit, False, SHARE if condition.higher else SIZE)
     return {**scores, **({"jump_date_line": jump} if condition.everywhere else {})}
 
 
@@ -110,7 +110,8 @@ def error_by_latitude(data: PageData) -> list[Panel]:
                 title=f"Error by latitude: {each.title}",
                 x_label="distance from the equator (degrees, middle of a 10° band)",
                 y_label="error rate" if each.higher else f"{each.score} ({each.unit})",
-                bounds=(0.0, _top(series)),
+                bounds=SHARE if each.higher else SIZE,
+                limits=(0.0, _top(series)),
                 note="Held-out places, equally many in each band; mean of the northern and the southern band.",
             )
         )

@@ -14,7 +14,7 @@ Source: Li et al. 2024, arXiv 2406.07049, and its released code, github BoyangL1
 
 from __future__ import annotations
 
-from posenc.workbench.studies.gridpe.claims import CLAIMS, headline, predictions
+from posenc.workbench.studies.gridpe.claims import CLAIMS, compared, headline, predictions
 from posenc.workbench.studies.gridpe.conditions import condition
 from posenc.workbench.studies.gridpe.panels import PANELS
 from posenc.workbench.studies.gridpe.presets import PRESETS
@@ -42,7 +42,9 @@ STUDY = Study(
     run_settings=run_settings,
     data_key=settings_key("pictures", "digest"),
     cost=Cost(seconds=run_seconds, memory=memory_bytes, alike=cost_key),
+    metrics=("accuracy", "accuracy_train"),
     headline=headline,
+    compared=compared,
     predictions=predictions,
     claims=CLAIMS,
     remarks=remarks,

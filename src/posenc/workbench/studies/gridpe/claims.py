@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from posenc.measure.statistics import paired_difference
+from posenc.workbench.metric_bounds import SHARE
 from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import difference, mean_over_seeds
 from posenc.workbench.report.number_format import count, interval, signed_number
@@ -14,8 +15,14 @@ from posenc.workbench.studies.gridpe.conditions import CONDITIONS, PVT
 from posenc.workbench.studies.gridpe.plots import commonly_plotted
 from posenc.workbench.studies.gridpe.presets import SCALES
 from posenc.workbench.studies.gridpe.variants import GRID_FORMS, LEARNED
-from posenc.workbench.studies.shared.best_variant import best_variant
-from posenc.workbench.studies.shared.classification_panels import ACCURACY, finished_conditions, seeds_by_label
+from posenc.workbench.studies.shared.best_variant import best_variant, no_answer
+from posenc.workbench.studies.shared.classification_panels import (
+    ACCURACY,
+    finished_conditions,
+    images_of,
+    seeds_by_label,
+)
+from posenc.workbench.studies.shared.compared_score import ComparedScore
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -34,8 +41,10 @@ def headline(data: PageData) -> str:
         if compared:
             title = CONDITIONS[condition].title
             answers.append(_answer(compared, title))
-            best.append(best_variant(compared, metric="accuracy", unit="", where=f"for the {title}", digits=3))
-    return " ".join([*answers, *best]) if answers else "No answer yet: no run has finished."
+            best.append(
+                best_variant(compared, metric="accuracy", unit="", where=f"for the {title}", digits=3, bounds=SHARE)
+            )
+    return " ".join([*answers, *best]) if answers else no_answer(bool(data.done))
 
 
 def _answer(by_label: dict[str, BySeed], title: str) -> str:
@@ -45,11 +54,28 @@ def _answer(by_label: dict[str, BySeed], title: str) -> str:
     if form is None or baseline is None or not by_label[form].keys() & by_label[baseline].keys():
         needs = f"this needs a grid-cell encoding and one of {', '.join(BASELINES)} with a common seed"
         return f"No answer yet for the {title}: {needs}."
-    gap = paired_difference(by_label[form], by_label[baseline])
+    gap = paired_difference(by_label[form], by_label[baseline], bounds=SHARE)
     word = "Yes" if gap.above(0) else "No" if gap.below(0) else "Inconclusive"
     seeds = f" ({count(gap.n, 'seed')})" if gap.known else ""
     size = f"{signed_number(gap.mean, 3)} {interval(gap, 3)}{seeds}"
     return f"{word} for the {title}: {form} against {baseline}, accuracy {size}."
+
+
+def compared(data: PageData) -> list[ComparedScore]:
+    """The accuracy of each architecture, compared with that of the model's own encoding and of none."""
+    return [
+        ComparedScore(
+            metric=ACCURACY,
+            name="accuracy",
+            condition=label,
+            where=f"for the {CONDITIONS[label].title}",
+            chance=1 / images_of(data, label).classes,
+            proportion=True,
+            references=BASELINES,
+            controls=("nope",),
+        )
+        for label in finished_conditions(data, list(CONDITIONS))
+    ]
 
 
 def predictions(data: PageData) -> Sequence[Prediction]:
@@ -71,8 +97,8 @@ def _above(a: str, b: str, condition: str = MAIN, metric: str = ACCURACY) -> Qua
 
 
 METRIC_NAMES = {
-    f"accuracy_at_{LARGEST}": f"accuracy at {LARGEST[1:]} times the trained size",
-    f"kept_at_{LARGEST}": f"relative accuracy at {LARGEST[1:]} times the trained size",
+    f"accuracy_at_{LARGEST}": "accuracy at the largest image size",
+    f"kept_at_{LARGEST}": "relative accuracy at the largest image size",
 }
 
 CLAIMS = (
@@ -137,7 +163,8 @@ CLAIMS = (
         name="grid-cell encodings generalize to larger images",
         source=f"{PAPER}, version 3",
         quote="GridPE 58.72, RoPE-axial 57.32, RoPE-mixed 54.44, learned 57.24 at 512 pixels after training at 224",
-        about="On images 2.29 times as large as the training images, gridpe is more accurate than the other variants.",
+        about="On images of 16/7 (2.29) times the trained side, rounded to whole patches, gridpe is more accurate than "
+        "the other variants.",
         quantities=tuple(
             _above("gridpe", other, metric=f"accuracy_at_{LARGEST}") for other in ("rope-axial", "rope-mixed", LEARNED)
         ),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from posenc.measure.statistics import mean, t_interval
+from posenc.workbench.metric_bounds import SHARE
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.number_format import interval, number
 from posenc.workbench.report.page import Panel, Table
@@ -35,6 +36,7 @@ from posenc.workbench.studies.shared.classification_panels import (
     seeds_by_label,
     variant_tables,
 )
+from posenc.workbench.studies.shared.image_sizes import measured_side
 from posenc.workbench.studies.shared.page_data import PageData
 
 VITS, PVTS = labels_of("vit"), labels_of("pvt")
@@ -108,10 +110,12 @@ def accuracy_by_size(data: PageData) -> list[Panel]:
     """Accuracy on images of other sizes than the training images."""
     panels = []
     for condition in finished_conditions(data, VITS):
-        metrics = {1.0: ACCURACY, **{scale: f"accuracy_at_{name}" for name, scale in SCALES.items()}}
-        by_scale = {scale: seeds_by_label(data, metrics[scale], condition) for scale in sorted(metrics)}
+        sides = _sides(data, condition)
+        trained = sides["x1.00"]
+        metrics = {sides[name]: f"accuracy_at_{name}" for name in SCALES} | {trained: ACCURACY}
+        by_side = {side: seeds_by_label(data, metrics[side], condition) for side in sorted(metrics)}
         series: dict[str, dict[float, BySeed]] = {
-            label: {round(scale, 2): by_label[label] for scale, by_label in by_scale.items() if label in by_label}
+            label: {float(side): by_label[label] for side, by_label in by_side.items() if label in by_label}
             for label in encodings.SIZE_VARIANTS
         }
         series = {label: points for label, points in series.items() if len(points) > 1}
@@ -119,31 +123,45 @@ def accuracy_by_size(data: PageData) -> list[Panel]:
         panel = line_plot(
             series,
             title=title,
-            x_label="image size (multiple of the trained size)",
+            x_label="side of the images (pixels)",
             y_label="held-out accuracy",
             chance=1 / images_of(data, condition).classes,
-            note="A learned table is interpolated to the new grid; the other encodings are computed at its positions.",
+            note=f"Training images have {trained} x {trained} pixels. A learned table is interpolated to the new grid; "
+            "the other encodings are computed at its positions.",
         )
-        panels.append(Panel(title, (*panel.blocks, _relative_accuracy(series)), panel.caption))
+        panels.append(Panel(title, (*panel.blocks, _relative_accuracy(series, sides)), panel.caption))
     return panels or empty_panel(panel_title("Accuracy by image size", VITS[0]))
 
 
-def _relative_accuracy(series: Mapping[str, Mapping[float, BySeed]]) -> Table:
+def _sides(data: PageData, condition: str) -> dict[str, int]:
+    """Name of a scale to the side of its images in pixels, from the stored images and patches of the runs."""
+    spec = next(spec for spec in data.specs if spec.condition == condition)
+    trained = images_of(data, condition).shape[1]
+    patch = spec.settings["row"]["config"]["stages"][0]["patch"]
+    return {name: measured_side(trained, patch, scale) for name, scale in {"x1.00": 1.0, **SCALES}.items()}
+
+
+def _relative_accuracy(series: Mapping[str, Mapping[float, BySeed]], sides: Mapping[str, int]) -> Table:
     """Table of the accuracy by image size relative to that at the trained size, measured and printed."""
-    scales = sorted({round(side / TRAINED_SIDE, 2) for side in published.SIDES})
-    body = []
+    trained, body = sides["x1.00"], []
+    here = [sides[f"x{side / TRAINED_SIDE:.2f}"] for side in published.SIDES]
     for label, printed in published.BY_SIDE.items():
         at_trained_size = printed[published.SIDES.index(TRAINED_SIDE)]
         body.append((f"{label}, published", *(f"{value / at_trained_size:.2f}" for value in printed)))
         points = series.get(label, {})
-        base = mean(list(points[1.0].values())) if 1.0 in points else 0.0
-        cells = [f"{mean(list(points[s].values())) / base:.2f}" if base and s in points else "–" for s in scales]
+        base = mean(list(points[trained].values())) if trained in points else 0.0
+        cells = [f"{mean(list(points[s].values())) / base:.2f}" if base and s in points else "–" for s in here]
         body.append((f"{label}, here", *cells))
+    columns = [
+        f"{side} px published, {own} px here ({own / trained:.3g} times)"
+        for side, own in zip(published.SIDES, here, strict=True)
+    ]
     note = (
-        "Accuracy divided by that at the trained size, by image size as a multiple of the trained size. The sizes here "
-        f"are the nearest multiples of a patch. Published: {published.VERSION_3}."
+        f"Accuracy divided by that at the trained size, {TRAINED_SIDE} px published and {trained} px here. The sizes "
+        "here are whole numbers of patches, so their ratio to the trained size differs a little from the published "
+        f"one. Published: {published.VERSION_3}."
     )
-    return Table("Relative accuracy", ("Variant", *(f"{scale:g}" for scale in scales)), tuple(body), note)
+    return Table("Relative accuracy", ("Variant", *columns), tuple(body), note)
 
 
 def accuracy_by_heads(data: PageData) -> list[Panel]:
@@ -166,7 +184,7 @@ def accuracy_by_heads(data: PageData) -> list[Panel]:
                 title=panel_title("Accuracy by number of attention heads", condition),
                 x_label="attention heads (equal model width)",
                 y_label="held-out accuracy",
-                bounds=None,
+                limits="values",
                 log_x=True,
                 note=f"Published for GridPE ({published.VERSION_3}): highest with {best} of 1 to 64 heads.",
             )
@@ -238,7 +256,7 @@ def _published_table(data: PageData) -> Panel:
         cells = []
         for name in (label, f"{label}-literal"):
             seeds = measured[condition].get(name)
-            estimate = t_interval(list(seeds.values())) if seeds else None
+            estimate = t_interval(list(seeds.values()), bounds=SHARE) if seeds else None
             cells.append(f"{number(estimate.mean, 3)} {interval(estimate, 3)}" if estimate else "not run")
         architecture = "PVT" if condition == PVT else "ViT"
         body.append((f"{label}, {architecture}", *cells, f"{top1:.1f}", f"{top5:.1f}", f"{loss:g}"))

@@ -11,7 +11,7 @@ from typing_extensions import override
 from posenc.workbench.studies.gridpe import variants
 from posenc.workbench.studies.gridpe.conditions import PHOTOGRAPHS, PVT, PVT_PHOTOGRAPHS
 from posenc.workbench.studies.gridpe.variants import Architecture
-from posenc.workbench.studies.shared.declarations import MAIN, Preset
+from posenc.workbench.studies.shared.declarations import MAIN, OwnDataPlan, Preset
 from posenc.workbench.tasks.images import IMAGENET, Augmentation
 from posenc.workbench.training.config import Plateau
 from posenc.workbench.training.loop import TrainingConfig
@@ -23,6 +23,8 @@ SCALES: Mapping[str, float] = {
 }
 """Image sizes of the paper's version 3, as multiples of the trained size."""
 PHOTOGRAPH_SIDE = 128
+OWN_STEPS, OWN_PVT_STEPS = 400, 200
+"""Steps of a ViT and of a PVT on a folder of the user at the quick preset."""
 NO_AUGMENTATION = Augmentation()
 
 
@@ -36,6 +38,7 @@ class Recipe:
         augmentation: Data augmentation.
         side: Pixels per side of an image; None for the size of a data set of arrays.
         patch: Pixels per side of a patch of the first stage; None for that of the model's size.
+        own_steps: Number of steps on a folder of the user, where the preset plans one.
     """
 
     size: str
@@ -43,6 +46,7 @@ class Recipe:
     augmentation: Augmentation = NO_AUGMENTATION
     side: int | None = None
     patch: int | None = None
+    own_steps: int = OWN_STEPS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,9 +122,10 @@ PRESETS: Mapping[str, GridPEPreset] = {
         seeds=(0, 1, 2),
         panels=("accuracy", "pyramid", "curves", "variants"),
         asks=False,
+        own=OwnDataPlan(),
         recipes={
             MAIN: Recipe(size="quick", training=replace(SMALL, epochs=4, batch=32, lr=2e-3)),
-            PVT: Recipe(size="micro", training=replace(SMALL, epochs=2), side=32),
+            PVT: Recipe(size="micro", training=replace(SMALL, epochs=2), side=32, own_steps=OWN_PVT_STEPS),
         },
         train_images=10_000,
         vit_variants=(variants.LEARNED, "nope", "sinusoid", "rope-axial", "gridpe",
@@ -139,9 +144,10 @@ PRESETS: Mapping[str, GridPEPreset] = {
         "Caltech-100",
         seeds=(0, 1, 2, 3, 4),
         panels=EVERY_PANEL,
+        own=OwnDataPlan(),
         recipes={
-            MAIN: Recipe(size="quick", training=replace(SMALL, epochs=10)),
-            PVT: Recipe(size="micro", training=replace(SMALL, epochs=10), side=32),
+            MAIN: Recipe(size="quick", training=replace(SMALL, epochs=10), own_steps=4000),
+            PVT: Recipe(size="micro", training=replace(SMALL, epochs=10), side=32, own_steps=2000),
             PHOTOGRAPHS: Recipe(
                 size="quick", training=replace(SMALL, epochs=30), side=PHOTOGRAPH_SIDE, patch=8
             ),

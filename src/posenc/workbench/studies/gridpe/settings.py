@@ -13,8 +13,10 @@ from posenc.workbench.studies.gridpe.conditions import CONDITIONS, VisionConditi
 from posenc.workbench.studies.gridpe.presets import PRESETS, GridPEPreset
 from posenc.workbench.studies.gridpe.variants import variant
 from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
-from posenc.workbench.studies.shared.classification import classification_settings, with_cosine_decay
+from posenc.workbench.studies.shared.classification import classification_settings, own_training, with_cosine_decay
 from posenc.workbench.studies.shared.image_data import record_images
+from posenc.workbench.studies.shared.image_parts import image_parts
+from posenc.workbench.studies.shared.own_data import own_plan
 
 PHOTOGRAPHS_NAME, PHOTOGRAPHS_FOLDER = "caltech-100", "caltech100"
 FOLDER_SIDE = 32
@@ -35,12 +37,18 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     preset, condition = changed_preset(PRESETS, request), CONDITIONS[label]
     recipe, source = preset.recipes[label], _source(request, condition, preset)
     side = FOLDER_SIDE if recipe.side is None and request.source is not None else recipe.side
-    images = record_images(store.root, source, request.data, size=side, images=preset.train_images)
+    explicit = explicit_fields(PRESETS, request, "recipes", label, "training")
+    own = own_plan(preset, request) is not None
+    images = record_images(store.root, source, request.data, size=side, images=None if own else preset.train_images)
+    parts = image_parts(store.root, images) if own else {}
     training = recipe.training
-    training = training if training.plateau is not None else with_cosine_decay(training, images)
-    training = replace(training, **explicit_fields(PRESETS, request, "recipes", label, "training"))
+    if own:
+        training = own_training(training, recipe.own_steps, explicit, parts, decay=True)
+    else:
+        training = training if training.plateau is not None else with_cosine_decay(training, images)
+        training = replace(training, **explicit)
     model = variant(condition.architecture, variant_label, images, recipe.size, recipe.patch)
-    return classification_settings(model, images, training, recipe.augmentation, request.device)
+    return classification_settings(model, images, training, recipe.augmentation, request.device, parts)
 
 
 def _source(request: Request, condition: VisionCondition, preset: GridPEPreset) -> str | Path:

@@ -39,6 +39,7 @@ STUDY = Study(
         seconds=run_seconds, memory=memory_bytes, alike=cost_group, smaller="Ask for a smaller table or network."
     ),
     data_key=settings_key("picture"),
+    metrics=("psnr",),
     headline=headline,
     predictions=predictions,
     claims=CLAIMS,

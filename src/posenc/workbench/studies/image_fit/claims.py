@@ -31,7 +31,7 @@ from posenc.workbench.studies.image_fit.time_to_psnr import (
     MedianSpeedUp,
 )
 from posenc.workbench.studies.image_fit.variants import PUBLISHED_SIGMA
-from posenc.workbench.studies.shared.best_variant import best_variant
+from posenc.workbench.studies.shared.best_variant import best_variant, no_answer
 from posenc.workbench.studies.shared.page_data import PageData
 
 NOTES = "seed note 002 on positional encodings"
@@ -47,13 +47,13 @@ def headline(data: PageData) -> str:
     fits, held_out = conditions_of(data, FIT), select_scales(data.rows).reported
     conditions = [name for name in fits or held_out or data.conditions[:1] if mean_psnr(data, name)]
     if not conditions:
-        return "No answer yet: no run has finished."
+        return no_answer(bool(data.done))
     if len(conditions) == 1:
         values, over = values_by_scheme(data.rows, PSNR, conditions[0]), "seed"
     else:
         means = means_over_images(data, conditions)
         values, over = {label: dict(enumerate(each.values())) for label, each in means.items()}, "image"
-    where = "on held-out pixels" if held_out and not fits else ""
+    where = f"{'on held-out pixels' if held_out and not fits else ''} {data.budget(conditions[0])}".strip()
     return best_variant(one_sigma(data, values), metric="PSNR", unit="dB", where=where, over=over)
 
 

@@ -3,7 +3,7 @@
     posenc run language my_text.txt                     your own text: about four minutes
     posenc run language --data DIR                      tiny-shakespeare
     posenc run language --data DIR --panels rotary --seeds 0 1 2 3 4        nine rotary encodings, as published
-    posenc run language --data DIR --panels extrapolation                   sixteen encodings in longer contexts
+    posenc run language --data DIR --panels extrapolation                   seventeen encodings in longer contexts
     posenc run language --data DIR --panels recall                          copying and needle retrieval
     posenc run language --data DIR --preset standard --yes                  all panels, contexts up to 4,096: hours
 
@@ -15,7 +15,8 @@ sinusoids and RoPE rises.
 
 from __future__ import annotations
 
-from posenc.workbench.studies.language.claims import CLAIMS, headline, predictions
+from posenc.workbench.curve_table import ArrayAxis
+from posenc.workbench.studies.language.claims import CLAIMS, compared, headline, predictions
 from posenc.workbench.studies.language.conditions import condition
 from posenc.workbench.studies.language.execute import TRAIN, equal_cost, memory, seconds
 from posenc.workbench.studies.language.panels import PANELS
@@ -39,7 +40,10 @@ STUDY = Study(
     run_settings=run_settings,
     cost=Cost(seconds=seconds, memory=memory, alike=equal_cost),
     data_key=settings_key("text", "digest"),
+    arrays={"loss_by_context": ArrayAxis("loss", "context length (tokens)", 1, 1)},
+    metrics=("loss", "loss_at_x*", "accuracy_at_x2"),
     headline=headline,
+    compared=compared,
     predictions=predictions,
     claims=CLAIMS,
     scope="models of 10^5 to 10^6 parameters on one text, with characters or bytes as tokens.",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
 from posenc.measure.statistics import mean
+from posenc.workbench.metric_bounds import SHARE, metric_bounds
 from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import (
     PairedDifference,
@@ -16,7 +18,6 @@ from posenc.workbench.report.estimators import (
     rank_correlation_by_seed,
     rank_correlation_with,
 )
-from posenc.workbench.report.number_format import join_words, number
 from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.report.result_rows import Row, values_by_scheme
 from posenc.workbench.studies.language import published
@@ -24,20 +25,21 @@ from posenc.workbench.studies.language.conditions import COPY, RECALL_TASKS, Rec
 from posenc.workbench.studies.language.results import (
     LOSS_DIGITS,
     context_multiples,
+    text_settings,
     times_training_length,
     trained_variants,
 )
 from posenc.workbench.studies.language.text_model import SHIFT_TOLERANCE
 from posenc.workbench.studies.language.variants import COMPARED, NGRAMS
-from posenc.workbench.studies.shared.best_variant import best_variant
+from posenc.workbench.studies.shared.best_variant import best_variant, no_answer
 from posenc.workbench.studies.shared.classification_panels import finished_conditions, seeds_by_label
+from posenc.workbench.studies.shared.compared_score import ComparedScore
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
 LOSS, LOSS_X8, LOSS_X1, SHIFT_DISTANCE = "loss", "loss_at_x8", "loss_at_x1", "moved"
 ACCURACY_X2, ORDER_FREE_X2 = "accuracy_at_x2", "bag_at_x2"
 METRIC_NAMES = {LOSS: "loss at the training length", LOSS_X8: "loss at 8 times the training length"}
-BASELINES = {"nope": "no encoding (nope)", "bigram": "bigram"}
 LONGER_CONTEXTS = (("alibi", "rope"), ("t5", "rope"), ("fire", "rope"))
 """(better, worse): predicted at 8 times the training length, before the first run."""
 
@@ -55,29 +57,62 @@ def headline(data: PageData) -> str:
         sentences.append(_best_loss(data, LOSS, 1))
         sentences += [_best_loss(data, f"loss_at_x{longest}", longest)] if longest > 1 else []
     sentences += [_best_recall(data, task) for task in RECALL_TASKS]
-    return " ".join(filter(None, sentences)) or "No answer yet: no run of an encoding has finished."
+    return " ".join(filter(None, sentences)) or no_answer(bool(data.done))
+
+
+def compared(data: PageData) -> list[ComparedScore]:
+    """The loss at the training length and at the longest context, compared with that of no encoding."""
+    if not finished_conditions(data, [MAIN]):
+        return []
+    by_label, longest = seeds_by_label(data, LOSS, MAIN), context_multiples(data)[-1]
+    unigram = list(by_label.get("unigram", {}).values())
+    first = ComparedScore(
+        metric=LOSS,
+        name="loss",
+        where=f"at {times_training_length(1)}",
+        unit="nats",
+        higher=False,
+        digits=LOSS_DIGITS,
+        chance=mean(unigram) if unigram else math.log(text_settings(data)["text"]["vocabulary"]),
+        references=("nope", "bigram"),
+        controls=("nope",),
+    )
+    where = f"at {times_training_length(longest)}"
+    last = dataclasses.replace(first, metric=f"{LOSS}_at_x{longest}", where=where, chance=None, curve=LOSS)
+    return [first, last] if longest > 1 else [first]
 
 
 def _best_loss(data: PageData, metric: str, multiple: int) -> str:
-    """The encoding with the lowest loss, against the second; then the baselines."""
+    """The encoding with the lowest loss, against the others and the n-grams, which are counted and not trained."""
     by_label = seeds_by_label(data, metric, MAIN)
-    encodings = {label: seeds for label, seeds in by_label.items() if label not in NGRAMS}
-    where = f"at {times_training_length(multiple)}"
-    answer = best_variant(encodings, metric="loss", unit="nats", where=where, higher=False, digits=LOSS_DIGITS)
-    baselines = [
-        f"{name} {number(mean(list(by_label[label].values())), LOSS_DIGITS)} nats"
-        for label, name in BASELINES.items()
-        if label in by_label
-    ]
-    return f"{answer} Baselines: {join_words(baselines)}." if answer and baselines else answer
+    counted = [label for label in NGRAMS if label in by_label]
+    return best_variant(
+        {label: seeds for label, seeds in by_label.items() if label not in NGRAMS},
+        metric="loss",
+        unit="nats",
+        where=f"at {times_training_length(multiple)}",
+        higher=False,
+        digits=LOSS_DIGITS,
+        bounds=metric_bounds(metric),
+        references={f"the {label}": by_label[label] for label in counted[-1:] or ()},
+    )
 
 
 def _best_recall(data: PageData, task: RecallCondition) -> str:
-    """The encoding with the highest accuracy at twice the training length; then the order-free predictor."""
-    where = f"for {task.title} at {times_training_length(2)}"
-    answer = best_variant(seeds_by_label(data, ACCURACY_X2, task.label), metric="accuracy", unit="", where=where)
-    values = [value for seeds in seeds_by_label(data, ORDER_FREE_X2, task.label).values() for value in seeds.values()]
-    return f"{answer} Order-free predictor: {number(mean(values))}." if answer and values else answer
+    """The encoding with the highest accuracy at twice the training length, also against the order-free predictor."""
+    by_seed: dict[int, list[float]] = {}
+    for seeds in seeds_by_label(data, ORDER_FREE_X2, task.label).values():
+        for seed, value in seeds.items():
+            by_seed.setdefault(seed, []).append(value)
+    return best_variant(
+        seeds_by_label(data, ACCURACY_X2, task.label),
+        metric="accuracy",
+        unit="",
+        where=f"for {task.title} at {times_training_length(2)}",
+        digits=3,
+        bounds=SHARE,
+        references={"the order-free predictor": {seed: mean(values) for seed, values in by_seed.items()}},
+    )
 
 
 def predictions(data: PageData) -> Sequence[Prediction]:

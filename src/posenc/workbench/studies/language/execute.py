@@ -48,16 +48,18 @@ def train(spec: RunSpec, workdir: Path, report: Report) -> RunResult:
         return execute_training(spec, workdir, report, build)
     with torch.random.fork_rng():
         trained = build(spec, store_root(workdir), workdir)
-        curve = unscaled_training(spec, trained, workdir, report)
+        curve, amount = unscaled_training(spec, trained, workdir, report)
         head_dim, factor = trained.variant.config.head_dim, trained.length_factor
         scale_frequencies(spec, trained.model, head_dim, factor=factor, trained=trained.window)
-        return trained.result(curve)
+        result = trained.result(curve)
+        result.trained = amount
+        return result
 
 
 def ngram_result(spec: RunSpec, root: Path) -> RunResult:
     """Losses of an n-gram model, on the same tokens that trained models predict."""
     settings = spec.settings
-    window, (splits, longest) = settings["window"], read_splits(settings, root)
+    window, (splits, longest) = settings["window"], read_splits(spec, root)
     ngram = text.fit_ngram(splits.train, settings["text"]["vocabulary"], order=settings["order"])
     predicted = splits.test[: len(text.window_starts(len(splits.test), window)) * window + 1]
 

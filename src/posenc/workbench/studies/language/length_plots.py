@@ -17,6 +17,7 @@ from posenc.workbench.studies.language.results import (
     training_length,
     variant_of,
 )
+from posenc.workbench.studies.language.rope_scaling import ramp_text
 from posenc.workbench.studies.language.variants import SCALED
 from posenc.workbench.studies.shared.classification_panels import empty_panel, seeds_by_label
 from posenc.workbench.studies.shared.declarations import MAIN
@@ -84,8 +85,12 @@ def _extrapolation_table(data: PageData, variants: Sequence[str], window: int) -
     sentences = ["Means over seeds; differences with 95% t-intervals, paired by seed."]
     if any(label in SCALED for label in variants):
         sentences.append(
-            "Linear, ntk and yarn: the trained models of rope with frequencies scaled for the longest context."
+            "Variants with scaled frequencies are the trained models of rope; frequencies are scaled for the longest "
+            "context: kept, divided by the factor (slowed), or between the two (blended)."
         )
+    for label in variants:
+        ramp = ramp_text(next(spec.settings for spec in data.specs if (spec.condition, spec.variant) == (MAIN, label)))
+        sentences += [f"{label}: {ramp}."] if ramp else []
     for label in variants:
         error = variant_of(data, label).length_error(window, multiples[-1] * window)
         sentences += [f"{label}: {error}"] if error else []

@@ -21,6 +21,7 @@ from posenc.workbench.studies.language.results import (
     times_training_length,
     trained_variants,
 )
+from posenc.workbench.studies.language.rope_scaling import ramp_text
 from posenc.workbench.studies.language.stored_text import StoredText, load_text
 from posenc.workbench.studies.language.variants import DESCRIPTIONS, NGRAMS, SCALED
 from posenc.workbench.studies.shared.classification_panels import (
@@ -134,7 +135,7 @@ def variant_tables(data: PageData) -> list[Panel]:
                 (
                     label,
                     capitalize(DESCRIPTIONS.get(label, "as given by name")),
-                    ", ".join(map(scheme_text, schemes)) or "–",
+                    "; ".join(filter(None, (", ".join(map(scheme_text, schemes)), ramp_text(spec.settings)))) or "–",
                     " to ".join(f"{count:,}" for count in parameters) or "–",
                 )
             )

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from posenc.models.language import LanguageConfig
 from posenc.workbench.studies.language.variants import COMPARED, EXTRAPOLATION
-from posenc.workbench.studies.shared.declarations import Preset
+from posenc.workbench.studies.shared.declarations import OwnDataPlan, Preset
 from posenc.workbench.training.loop import TrainingConfig
 
 
@@ -115,6 +115,7 @@ PRESETS: Mapping[str, LanguagePreset] = {
         seeds=(0, 1, 2),
         panels=("loss", "extrapolation", "generation", "curves", "variants"),
         asks=False,
+        own=OwnDataPlan(),
         extrapolation=COMPARED,
         window=64,
         max_multiple=8,
@@ -124,11 +125,12 @@ PRESETS: Mapping[str, LanguagePreset] = {
         recall=RECALL,
     ),
     "standard": LanguagePreset(
-        about="23 encodings in models of 2 layers, training length 256, contexts up to 4,096, recall tasks, 5 seeds: "
+        about="24 encodings in models of 2 layers, training length 256, contexts up to 4,096, recall tasks, 5 seeds: "
         "three hours on two cores",
         scale="2 layers of width 64, windows of 256 tokens, 1,000 steps of 16 windows",
         seeds=tuple(range(5)),
         panels=PANELS,
+        own=OwnDataPlan(),
         extrapolation=EXTRAPOLATION,
         window=256,
         max_multiple=16,

@@ -56,6 +56,6 @@ def loss_by_rotated_parts(data: PageData) -> list[Panel]:
     )
     correlation = rank_correlation_by_seed(LOSS, published.TIED_LOSSES)(data.rows)
     if correlation is not None:
-        bounds = interval(correlation, within=(-1.0, 1.0))
-        note += f" Spearman's ρ with the published order, mean over seeds: {number(correlation.mean)} {bounds}."
+        size = f"{number(correlation.mean)} {interval(correlation)}"
+        note += f" Spearman's ρ with the published order, mean over seeds: {size}."
     return [Panel(title, (*panel.blocks, Table("Loss here and as published", columns, tuple(body), note)))]

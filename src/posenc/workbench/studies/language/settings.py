@@ -17,7 +17,18 @@ from posenc.workbench.studies.language.recall_model import MULTIPLES
 from posenc.workbench.studies.language.stored_text import StoredText, store_text, text_path
 from posenc.workbench.studies.language.variants import NGRAMS, SCALED, trained_as, variant
 from posenc.workbench.studies.shared.changes import changed_preset, request_of
-from posenc.workbench.training.loop import TrainingConfig
+from posenc.workbench.studies.shared.own_data import own_plan, parts_settings
+from posenc.workbench.training.loop import Best, TrainingConfig
+
+BEST = Best(metric="loss")
+"""Choice of the step on a user's text: by the loss on the validation part."""
+PARTS = {
+    False: "Its first 90% are for training, the next 5% for evaluations during training, and the last 5% for the "
+    "reported results.",
+    True: "It is cut into ten blocks. Each seed trains on eight of them, chooses the step of the training on the "
+    "ninth, and reports results on the tenth.",
+}
+"""Sentence on the parts of a text, by whether they depend on the seed."""
 
 
 def run_settings(request: Request, store: Store, label: str, variant_label: str) -> dict[str, Any]:
@@ -40,12 +51,15 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
         return _recall_settings(task, preset.recall, variant_label, request.device)
     window = preset.window
     path = text_path(request.source, request.data)
-    text = store_text(store.root, path, window=window, max_multiple=preset.max_multiple)
+    own = own_plan(preset, request) is not None
+    text, counts = store_text(store.root, path, window=window, max_multiple=preset.max_multiple, by_seed=own)
     settings: dict[str, Any] = {"text": msgspec.to_builtins(text), "window": window, "targets": preset.targets}
+    settings |= parts_settings("seed", counts, text.unit) if own else {}
     if variant_label in NGRAMS:
         return {**settings, "order": NGRAMS[variant_label]}
     config, longest = preset.model.config(text.vocabulary), text.max_multiple * window
-    return settings | _training_settings(variant_label, config, window, longest, preset.training, request.device)
+    training = msgspec.structs.replace(preset.training, best=BEST) if own else preset.training
+    return settings | _training_settings(variant_label, config, window, longest, training, request.device)
 
 
 def _recall_settings(task: RecallCondition, scale: RecallScale, variant_label: str, device: str) -> dict[str, Any]:
@@ -73,10 +87,7 @@ def remarks(store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:
     if spec is None:
         return ()
     text, window = msgspec.convert(spec.settings["text"], StoredText), spec.settings["window"]
-    sentences = [
-        f"The text has {text.vocabulary} different {text.unit}. Its first 90% are for training, the next 5% for "
-        "evaluations during training, and the last 5% for the reported results."
-    ]
+    sentences = [f"The text has {text.vocabulary} different {text.unit}. {PARTS['split' in spec.settings]}"]
     longest = changed_preset(PRESETS, request_of(spec.preset)).max_multiple
     if text.max_multiple < longest:
         sentences.append(

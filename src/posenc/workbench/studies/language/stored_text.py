@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import torch
+from torch import Tensor
 
 from posenc.workbench.tasks import text
 from posenc.workbench.training.checkpoint import write_whole
@@ -46,7 +47,9 @@ def text_path(source: Path | None, data: Path | None) -> Path:
     return text.tinyshakespeare_path(data)
 
 
-def store_text(root: Path, path: Path, *, window: int, max_multiple: int) -> StoredText:
+def store_text(
+    root: Path, path: Path, *, window: int, max_multiple: int, by_seed: bool = False
+) -> tuple[StoredText, dict[str, int]]:
     """Write a text into the folder of data of a store.
 
     Args:
@@ -55,16 +58,17 @@ def store_text(root: Path, path: Path, *, window: int, max_multiple: int) -> Sto
         window: Training length in tokens.
         max_multiple: Longest context in testing, in multiples of the training length. It is halved until the test
             split of the text is long enough.
+        by_seed: True if the splits depend on the seed of a run; their sizes do not.
 
     Returns:
-        The record of the text.
+        The record of the text, and the number of tokens of each split.
 
     Raises:
         ValueError: The file is not a text, or its test split does not hold two windows.
     """
     tokenized = text.read_text(path)
-    test = text.split(tokenized.tokens, longest=2 * window).test
-    while (max_multiple + 1) * window > len(test):
+    splits = split_text(tokenized.tokens, window, 0 if by_seed else None)
+    while (max_multiple + 1) * window > len(splits.test):
         max_multiple //= 2
     tokens = tokenized.tokens.numpy().tobytes()
     digest = hashlib.sha256(tokenized.unit.encode() + tokens).hexdigest()[:16]
@@ -72,9 +76,17 @@ def store_text(root: Path, path: Path, *, window: int, max_multiple: int) -> Sto
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, msgspec.msgpack.encode([tokenized.unit, "".join(tokenized.vocabulary), tokens]))
-    return StoredText(
+    record = StoredText(
         digest=digest, unit=tokenized.unit, vocabulary=len(tokenized.vocabulary), max_multiple=max_multiple
     )
+    return record, {name: len(getattr(splits, name)) for name in ("train", "validation", "test")}
+
+
+def split_text(tokens: Tensor, window: int, seed: int | None) -> text.Splits:
+    """Splits of a text that hold two windows each. seed: of splits that depend on it; None for the fixed ones."""
+    if seed is None:
+        return text.split(tokens, longest=2 * window)
+    return text.split_by_seed(tokens, longest=2 * window, seed=seed)
 
 
 def load_text(root: Path, stored: StoredText) -> text.Text:

@@ -19,7 +19,7 @@ from posenc.models.language import LanguageModel
 from posenc.positions import sequence
 from posenc.workbench.runs import RunResult, RunSpec
 from posenc.workbench.studies.language.generated_text import continuation, is_cacheable, tokens_per_second
-from posenc.workbench.studies.language.stored_text import StoredText, load_text
+from posenc.workbench.studies.language.stored_text import StoredText, load_text, split_text
 from posenc.workbench.studies.language.variants import LanguageVariant
 from posenc.workbench.studies.shared.training_run import weights_of
 from posenc.workbench.tasks import text
@@ -46,7 +46,7 @@ class TextModel:
         self.spec, self.device, self.window = spec, settings["device"], settings["window"]
         self.variant = msgspec.convert(settings["row"], LanguageVariant)
         self.training = msgspec.convert(settings["training"], TrainingConfig)
-        self.splits, self.longest = read_splits(settings, root)
+        self.splits, self.longest = read_splits(spec, root)
         torch.manual_seed(spec.seed)
         self.model: LanguageModel = self.variant.model(self.window).to(self.device)
 
@@ -62,8 +62,8 @@ class TextModel:
 
     def draw_starts(self, step: int) -> Tensor:
         """Starts of the windows of a step. They depend on the seed and the step only: all variants have the same."""
-        count = len(self.splits.train) - self.window
-        return torch.randint(count, (self.training.batch,), generator=seeded_generator(self.spec.seed, step, 0))
+        count, generator = self.splits.count_windows(self.window), seeded_generator(self.spec.seed, step, 0)
+        return self.splits.starts_of(torch.randint(count, (self.training.batch,), generator=generator), self.window)
 
     def loss_at(self, at: TrainingPosition, batch: Tensor) -> Tensor:
         """Mean loss of the windows that start at ``batch``."""
@@ -166,10 +166,11 @@ class TextModel:
         return float((first - second).abs().sum(-1).mean() / 2)
 
 
-def read_splits(settings: dict[str, Any], root: Path) -> tuple[text.Splits, int]:
+def read_splits(spec: RunSpec, root: Path) -> tuple[text.Splits, int]:
     """Splits of the text of a run, and its longest context in testing, in tokens."""
-    stored, window = msgspec.convert(settings["text"], StoredText), settings["window"]
-    return text.split(load_text(root, stored).tokens, longest=2 * window), stored.max_multiple * window
+    stored, window = msgspec.convert(spec.settings["text"], StoredText), spec.settings["window"]
+    seed = spec.seed if "split" in spec.settings else None
+    return split_text(load_text(root, stored).tokens, window, seed), stored.max_multiple * window
 
 
 def adjacent_windows(split: Tensor, window: int) -> Tensor:

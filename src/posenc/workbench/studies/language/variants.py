@@ -10,12 +10,12 @@ import torch
 
 from posenc.models import layers
 from posenc.models.language import LanguageConfig, LanguageModel
-from posenc.position_augmentation import randomised
+from posenc.position_augmentation import randomized
 from posenc.positions import Positions, sequence
 from posenc.scheme_text import Specification, build, parse_variant, per_layer
 from posenc.workbench.studies.shared.learned_tables import PREFIX, learned, sigma_of
 
-Scaling = Literal["linear", "ntk", "yarn"]
+Scaling = Literal["linear", "ntk", "yarn", "yarn-released"]
 
 RANDOMIZED = "-randomized"
 """Ending of the labels of encodings that read randomized positions."""
@@ -30,7 +30,9 @@ ROTARY = ("rope", "qkvo-rope", "k-rope", "vo-rope", "qkv-rope", "nope", "o-rope"
 """Rotation of all subsets of queries, keys, values and outputs that were published; "nope" rotates none."""
 RELATIVE = ("rope", "qkvo-rope", "vo-rope", "nope")
 """Encodings of ROTARY with which predictions depend on differences of positions alone."""
-SCALED: Mapping[str, Scaling] = {"rope-linear": "linear", "rope-ntk": "ntk", "rope-yarn": "yarn"}
+SCALED: Mapping[str, Scaling] = {
+    "rope-linear": "linear", "rope-ntk": "ntk", "rope-yarn": "yarn", "rope-yarn-released": "yarn-released",
+}  # fmt: skip
 """Variant whose frequencies are scaled after training to its scaling. It is trained as "rope"."""
 EXTRAPOLATION = (
     "nope", LEARNED, "sinusoid", "rope", "xpos", "alibi", "t5", "kerple", "fire", "cope", "rope and nope",
@@ -71,7 +73,9 @@ DESCRIPTIONS: Mapping[str, str] = {
     f"rope{RANDOMIZED}": f"RoPE with {_RANDOMIZED_TEXT}",
     "rope-linear": "RoPE; after training all frequencies are divided by the factor of the context (linear scaling)",
     "rope-ntk": "RoPE; after training the frequencies are lowered, low ones most (NTK-aware scaling)",
-    "rope-yarn": "RoPE; after training low frequencies are lowered and logits are scaled (YaRN)",
+    "rope-yarn": "RoPE; after training low frequencies are lowered and logits are scaled (YaRN, ramp of the paper)",
+    "rope-yarn-released": "RoPE; after training low frequencies are lowered and logits are scaled (YaRN, ramp of the "
+    "released code, which transformers runs)",
 }
 """Description of every encoding and baseline that the study names."""
 
@@ -130,7 +134,7 @@ class LanguageVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         """
         if self.position_range is None:
             return None
-        return randomised(sequence(length), self.position_range, batch=samples, generator=generator).to(device)
+        return randomized(sequence(length), self.position_range, batch=samples, generator=generator).to(device)
 
     def length_error(self, window: int, longest: int) -> str:
         """Error of a scheme that cannot read long contexts.

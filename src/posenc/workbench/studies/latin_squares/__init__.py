@@ -43,6 +43,7 @@ STUDY = Study(
     procedure=TRAIN,
     run_settings=run_settings,
     cost=Cost(seconds=seconds, memory=memory, alike=equal_cost),
+    metrics=("accuracy_ood", "accuracy_iid", "accuracy_train"),
     headline=headline,
     predictions=predictions,
     claims=CLAIMS,

@@ -217,8 +217,8 @@ CLAIMS = (
         ),
         control="SGD must not be better at every standard deviation; otherwise small tables are not the reason.",
         controls=(_gap_shrinks(("learned-0.2", "learned-0.01"), SGD, "accuracy lost from 0.2 to 0.01, Adam − SGD"),),
-        panel="optimisers",
-        command=_command("optimisers"),
+        panel="optimizers",
+        command=_command("optimizers"),
     ),
     Claim(
         name="weight decay closes the gap",

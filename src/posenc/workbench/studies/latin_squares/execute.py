@@ -60,7 +60,10 @@ def load_or_generate(root: Path, arguments: dict[str, Any]) -> task.Dataset:
     if path.exists():
         return task.load_dataset(path)
     if "authors" in arguments:
-        raise ValueError(f"the authors' puzzles are no longer at {path}. Run the same command again with --data DIR.")
+        raise ValueError(
+            f"the authors' puzzles are no longer at {path}. posenc run latin-squares --data DIR, with the same preset "
+            "and panels, copies them there."
+        )
     dataset = task.generate_dataset(**arguments)
     path.parent.mkdir(parents=True, exist_ok=True)
     task.save_dataset(dataset, path)

@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from posenc.measure.statistics import Estimate, paired_difference, t_interval
+from posenc.measure.statistics import Estimate, t_interval
+from posenc.workbench.metric_bounds import SHARE
 from posenc.workbench.report.number_format import (
     count,
     interval,
     join_words,
     number,
-    signed_number,
 )
 from posenc.workbench.report.page import Finding, Findings, Panel, Text
 from posenc.workbench.report.result_rows import BySeed, Row, nonfinite_values, order_by_mean, values_by_scheme
 from posenc.workbench.studies.latin_squares.execute import CHANCE, OOD
 from posenc.workbench.studies.latin_squares.results import COMMONEST, RAREST, baselines
+from posenc.workbench.studies.shared.best_variant import best_variant
 from posenc.workbench.studies.shared.page_data import PageData
 
 MAX_NAMES = 12
@@ -73,7 +74,7 @@ def judge(rows: Sequence[Row], scores: Mapping[str, float]) -> Generalization:
     threshold, rule = CHANCE, "of guessing" + ("" if scores else UNSCORED)
     if best and scores[best] > CHANCE:
         threshold, rule = scores[best], RULES[best]
-    estimates = {label: t_interval(list(by_scheme[label].values())) for label in order_by_mean(by_scheme)}
+    estimates = {label: t_interval(list(by_scheme[label].values()), bounds=SHARE) for label in order_by_mean(by_scheme)}
     return Generalization(threshold, rule, by_scheme, estimates)
 
 
@@ -103,7 +104,10 @@ def answer(judged: Generalization) -> str:
         sentences.append(f"Inconclusive (the 95% interval contains the threshold): {_names(judged.inconclusive)}.")
     if judged.single:
         sentences.append(f"One seed, so no interval: {_names(judged.single)}.")
-    return " ".join([*sentences, _best(judged)]).strip()
+    best = best_variant(
+        judged.by_scheme, metric="accuracy", unit="", where="out of distribution", digits=3, bounds=SHARE
+    )
+    return " ".join([*sentences, best])
 
 
 def generalization_panel(data: PageData) -> Panel:
@@ -139,26 +143,10 @@ def _entries(judged: Generalization, labels: Sequence[str]) -> tuple[tuple[str, 
 
 
 def _size(estimate: Estimate) -> str:
-    return f"{number(estimate.mean)} {interval(estimate, within=(0.0, 1.0))}"
+    return f"{number(estimate.mean)} {interval(estimate)}"
 
 
 def _names(labels: Sequence[str]) -> str:
     if len(labels) <= MAX_NAMES:
         return join_words(labels)
     return f"{', '.join(labels[:MAX_NAMES])} and {len(labels) - MAX_NAMES} more"
-
-
-def _best(judged: Generalization) -> str:
-    """Sentence that compares the encoding of the highest mean with the second, paired by seed."""
-    first, *others = judged.estimates
-    if not others:
-        return ""
-    second, means = others[0], f"{first} {_size(judged.estimates[first])}"
-    left, right = judged.by_scheme[first], judged.by_scheme[others[0]]
-    if not left.keys() & right.keys():
-        return f"Highest mean: {means}; {second} has no seed in common with it."
-    difference = paired_difference(left, right)
-    size = f"{signed_number(difference.mean, 3)} {interval(difference, 3)}"
-    if difference.above(0):
-        return f"Best: {means}; {size} against {second}, paired by seed."
-    return f"Best: {first} or {second}; {size} between them, paired by seed."

@@ -147,7 +147,7 @@ PANELS: Mapping[str, PanelSpec] = {
         draw=sigma_plots.noise,
         measured=True,
     ),
-    "optimisers": _panel(
+    "optimizers": _panel(
         about="accuracy with Adam and with plain SGD on small initial tables",
         shows="Table A4, Fig. A6",
         needs=lambda request, preset: dict.fromkeys((MAIN, SGD), tuple(map(learned, SMALL_SIGMAS))),

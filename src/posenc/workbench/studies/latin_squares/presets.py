@@ -3,27 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from posenc.models.encoder import EncoderConfig
 from posenc.workbench.studies.latin_squares.variants import SIGMAS
 from posenc.workbench.studies.shared import declarations
+from posenc.workbench.tasks.latin_squares import Jaccard, Rule
 from posenc.workbench.training.loop import TrainingConfig
+
+
+class GeneratedPuzzles(msgspec.Struct, frozen=True, kw_only=True):
+    """Arguments of ``generate_dataset``. Their names are stored names.
+
+    Attributes:
+        rule: Definition of the three classes of puzzles.
+        jaccard: Items of the distance that separates training and out-of-distribution puzzles; None for no distance.
+        train: Number of training puzzles.
+        iid: Number of held-out puzzles in distribution.
+        ood: Number of puzzles out of distribution.
+        seed: Seed of all draws.
+    """
+
+    rule: Rule
+    jaccard: Jaccard | None
+    train: int
+    iid: int
+    ood: int
+    seed: int
 
 
 class Protocol(msgspec.Struct, frozen=True, kw_only=True):
     """Training protocol for every variant.
 
     Attributes:
-        data: Arguments of the puzzles.
+        data: The puzzles; None for the authors' puzzles.
         train_size: Number of training puzzles; None for all.
         model: Configuration of the model.
         training: Configuration of the training.
     """
 
-    data: dict[str, Any]
+    data: GeneratedPuzzles | None
     train_size: int | None = None
     model: EncoderConfig
     training: TrainingConfig
@@ -48,7 +68,7 @@ SEEDS = (2235, 6312, 6068, 9742, 8880, 2197, 669, 6256, 3309, 2541, 8643, 7785, 
 
 def _quick() -> Protocol:
     return Protocol(
-        data={"rule": "entailment", "jaccard": "clue-pairs", "train": 8000, "iid": 1000, "ood": 300, "seed": 1},
+        data=GeneratedPuzzles(rule="entailment", jaccard="clue-pairs", train=8000, iid=1000, ood=300, seed=1),
         train_size=3000,
         model=EncoderConfig(
             channels=6, classes=4, dim=32, depth=2, hidden=128, activation="relu", read_out="probe", token_std=0.25
@@ -59,7 +79,7 @@ def _quick() -> Protocol:
 
 def _paper(epochs: int) -> Protocol:
     return Protocol(
-        data={"authors": True},
+        data=None,
         model=EncoderConfig(
             channels=5, classes=4, dim=160, depth=4, hidden=640, second_activation=True, read_out="last"
         ),

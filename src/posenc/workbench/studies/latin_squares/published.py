@@ -17,6 +17,7 @@ from posenc.workbench.report.result_rows import Row
 from posenc.workbench.studies.latin_squares.execute import IID, OOD
 from posenc.workbench.studies.latin_squares.variants import SIGMAS, learned
 from posenc.workbench.training.checkpoint import write_whole
+from posenc.workbench.user_files import read_bytes
 
 MeanSD = tuple[float, float]
 SEEDS_PUBLISHED = 15
@@ -104,7 +105,7 @@ def copy_summary(folder: Path, root: Path) -> None:
     source, target = folder / SUMMARY, summary_path(root)
     if source.is_file() and not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, source.read_bytes())
+        write_whole(target, read_bytes(source))
 
 
 def authors_curves(path: Path, epoch: int) -> dict[str, dict[str, MeanSD]]:

@@ -14,11 +14,12 @@ from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.latin_squares import execute, published
 from posenc.workbench.studies.latin_squares.conditions import protocol
-from posenc.workbench.studies.latin_squares.presets import PRESETS
+from posenc.workbench.studies.latin_squares.presets import PRESETS, GeneratedPuzzles
 from posenc.workbench.studies.latin_squares.variants import variant as variant_of
 from posenc.workbench.studies.shared.changes import changed_preset
 from posenc.workbench.tasks import latin_squares as task
 from posenc.workbench.training.checkpoint import write_whole
+from posenc.workbench.user_files import read_bytes
 
 Config = TypeVar("Config", bound=msgspec.Struct)
 GENERATED_PUZZLES: dict[str, Any] = {
@@ -48,11 +49,11 @@ def run_settings(request: Request, store: Store, condition: str, variant: str) -
     return settings
 
 
-def _refuse_train_size(size: int | None, data: Mapping[str, Any]) -> None:
+def _refuse_train_size(size: int | None, puzzles: GeneratedPuzzles | None) -> None:
     """Raise ValueError if fewer puzzles are generated than are trained on."""
-    if size is not None and size > data.get("train", size):
+    if size is not None and puzzles is not None and size > puzzles.train:
         raise ValueError(
-            f"train_size={size} needs as many generated puzzles; got train={data['train']}. Add --set train={size}."
+            f"train_size={size} needs as many generated puzzles; got train={puzzles.train}. Add --set train={size}."
         )
 
 
@@ -71,13 +72,12 @@ def _changed(config: Config, changes: Mapping[str, Any]) -> Config:
     return msgspec.convert({**msgspec.to_builtins(config), **changes}, type(config))
 
 
-def _data(arguments: dict[str, Any], request: Request, store: Store) -> dict[str, Any]:
+def _data(puzzles: GeneratedPuzzles | None, request: Request, store: Store) -> dict[str, Any]:
     """The arguments that identify the puzzles of a condition; the puzzles are put into the store."""
-    if "authors" in arguments:
-        folder = None if request.data is None else request.data / "lst"
-        if folder is not None and folder.is_dir():
-            return _authors(folder, store.root)
-        arguments = GENERATED_PUZZLES
+    folder = None if request.data is None else request.data / "lst"
+    if puzzles is None and folder is not None and folder.is_dir():
+        return _authors(folder, store.root)
+    arguments: dict[str, Any] = GENERATED_PUZZLES if puzzles is None else msgspec.to_builtins(puzzles)
     if not execute.dataset_path(store.root, arguments).exists():
         execute.load_or_generate(store.root, arguments)
     return arguments
@@ -88,7 +88,7 @@ def _authors(folder: Path, root: Path) -> dict[str, Any]:
     published.copy_summary(folder, root)
     raw = hashlib.sha256()
     for path in sorted(folder.glob("*.csv")):
-        raw.update(path.read_bytes())
+        raw.update(read_bytes(path))
     record_path = root / "data" / f"latin-squares-authors-{raw.hexdigest()[:16]}.json"
     if record_path.exists():
         data: dict[str, Any] = msgspec.json.decode(record_path.read_bytes())

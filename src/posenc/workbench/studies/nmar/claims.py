@@ -10,6 +10,7 @@ from posenc.workbench.report.number_format import number
 from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.studies.nmar.settings import ERROR, RELATIVE_ERROR
 from posenc.workbench.studies.nmar.variants import ENCODINGS
+from posenc.workbench.studies.shared.best_variant import no_answer
 from posenc.workbench.studies.shared.hidden_tokens.plots import estimates, module_answer
 from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES
 from posenc.workbench.studies.shared.page_data import PageData
@@ -25,13 +26,16 @@ COMMAND = "posenc run nmar"
 
 def headline(data: PageData) -> str:
     """Answer of the study: separation of the modules by learned tables, and the range of the prediction errors."""
+    every = estimates(data, RELATIVE_ERROR)
+    errors = {label: each for label, each in every.items() if label not in BASELINES}
+    if not every:
+        return no_answer(bool(data.rows))
     answer = module_answer(data, "the modules")
-    errors = {label: each for label, each in estimates(data, RELATIVE_ERROR).items() if label not in BASELINES}
-    if not answer or not errors:
-        return "No answer yet: no encoding with a learned table has finished."
-    low, *_, high = errors if len(errors) > 1 else [*errors, *errors]
-    smallest, largest = (f"{_percent(errors[label].mean)} ({label})" for label in (low, high))
-    return f"{answer} Prediction errors are {smallest} to {largest} above that of the best linear prediction."
+    answer = answer or "No answer yet: no encoding with a learned table has finished."
+    above = [f"{_percent(each.mean)} ({label})" for label, each in (errors or every).items()]
+    above = [above[0], above[-1]] if len(above) > 2 else above
+    which = "Prediction errors" if errors else "Baselines alone have results. Their prediction errors"
+    return f"{answer} {which} are {' to '.join(above)} above that of the best linear prediction."
 
 
 def _percent(ratio: float) -> str:

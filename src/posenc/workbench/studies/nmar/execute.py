@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import torch
@@ -23,10 +22,11 @@ PENALTY = 1e-9
 """Penalty of the ridge regression. With thousands of frames for each node the best penalty is practically none."""
 
 
-def read_tokens(root: Path, data: dict[str, Any], seed: int) -> Tokens:
+def read_tokens(root: Path, spec: RunSpec) -> Tokens:
     """Simulate the network of a seed: one run for training and another for testing."""
+    data = spec.settings["data"]
     config = msgspec.convert(data["network"], NMAR)
-    train, test = (simulate(config, data[part], seed, run=run) for run, part in enumerate(("train", "test")))
+    train, test = (simulate(config, data[part], spec.seed, run=run) for run, part in enumerate(("train", "test")))
     return Tokens(
         torch.from_numpy(train.series.T).float()[..., None],
         torch.from_numpy(test.series.T).float()[..., None],
@@ -40,7 +40,7 @@ def read_tokens(root: Path, data: dict[str, Any], seed: int) -> Tokens:
 
 def train(spec: RunSpec, workdir: Path, report: Report) -> RunResult:
     """Train the model of a run, or compute a baseline; score it and compare it with the best linear prediction."""
-    tokens = read_tokens(store_root(workdir), spec.settings["data"], spec.seed)
+    tokens = read_tokens(store_root(workdir), spec)
     rate = msgspec.convert(spec.settings["task"], MaskedTask).test_rates[0]
     linear = float(tokens.baseline_errors(rate, penalty=PENALTY)["ridge"].mean())
     if "baseline" in spec.settings:

@@ -48,8 +48,8 @@ def modules(data: PageData) -> list[Panel]:
 def prediction_error(data: PageData) -> list[Panel]:
     """Error and relative error by variant, and an F-test over the encodings."""
     scores = {
-        ERROR: Score("Prediction error, half of the nodes hidden", "mean squared error", False, (0.0, None)),
-        RELATIVE_ERROR: Score("Error relative to the best linear prediction", "ratio of errors", False, (0.0, None)),
+        ERROR: Score("Prediction error, half of the nodes hidden", "mean squared error", False),
+        RELATIVE_ERROR: Score("Error relative to the best linear prediction", "ratio of errors", False),
     }
     rows = [
         row for row in data.rows if row["scheme"] != "mean"
@@ -96,7 +96,6 @@ def learning_curves(data: PageData) -> list[Panel]:
             "auc",
             title="Learning curves: AUC of the modules",
             y_label="AUC of the modules",
-            bounds=(0.0, 1.0),
             chance=0.5,
         ),
         plots.learning_curves(

@@ -33,6 +33,7 @@ STUDY = Study(
     procedure=TRAIN,
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, alike=equal_cost),
+    metrics=("neighbours", "mse_50"),
     headline=headline,
     predictions=predictions,
     claims=CLAIMS,

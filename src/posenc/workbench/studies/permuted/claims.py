@@ -5,19 +5,18 @@ The paper does not have such a test: it has no data with a known arrangement.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from posenc.measure.statistics import Estimate
 from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import difference, mean_over_seeds
 from posenc.workbench.report.number_format import join_words, number
 from posenc.workbench.report.preregistered import Prediction
-from posenc.workbench.report.result_rows import values_by_scheme
 from posenc.workbench.studies.permuted.plots import RECALL
 from posenc.workbench.studies.permuted.settings import ERROR
 from posenc.workbench.studies.permuted.variants import TRUE_GRID
-from posenc.workbench.studies.shared.best_variant import best_variant
-from posenc.workbench.studies.shared.hidden_tokens.plots import estimates, with_interval
-from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES
+from posenc.workbench.studies.shared.best_variant import no_answer
+from posenc.workbench.studies.shared.hidden_tokens.plots import best_prediction, estimates, with_interval
 from posenc.workbench.studies.shared.page_data import PageData
 
 PAPER = "arXiv 2406.08272, abstract"
@@ -30,25 +29,26 @@ COMMAND = "posenc run permuted --data DIR"
 def headline(data: PageData) -> str:
     """The encodings whose neighbor recall is above chance; then the lowest prediction error."""
     recalls = {label: each for label, each in estimates(data, RECALL, higher=True).items() if label != TRUE_GRID}
-    errors = {label: seeds for label, seeds in values_by_scheme(data.rows, ERROR).items() if label not in BASELINES}
-    if not recalls or not errors:
-        return "No answer yet: no encoding with a table of positions has finished."
+    predicted = best_prediction(data, ERROR, "in predicting hidden patches")
+    if not recalls:
+        answer = "No answer yet: no encoding with a table of positions has finished."
+        return f"{answer} {predicted}" if predicted else no_answer(bool(data.rows))
+    return " ".join(filter(None, (_recall_answer(data, recalls), predicted)))
+
+
+def _recall_answer(data: PageData, recalls: Mapping[str, Estimate]) -> str:
+    """Sentence on the encodings whose neighbor recall is above chance."""
     chance = next(iter(estimates(data, "neighbours_chance").values())).mean
     above = [label for label in recalls if recalls[label].above(chance)]
     if above:
         encodings = join_words([f"{label} ({with_interval(recalls[label])})" for label in above])
-        answer = f"{encodings}: neighbor recall above chance, which is {number(chance)}."
-    elif any(each.mean > chance and not each.known for each in recalls.values()):
+        return f"{encodings}: neighbor recall above chance, which is {number(chance)}."
+    if any(each.mean > chance and not each.known for each in recalls.values()):
         best = next(iter(recalls))
-        answer = f"Inconclusive: the highest neighbor recall is {with_interval(recalls[best])} ({best})"
-        answer += f", chance {number(chance)}."
-    else:
-        answer = f"None: no encoding has a neighbor recall above chance ({number(chance)})."
-    lowest = best_variant(
-        errors, metric="mean squared error", unit="", where="in predicting hidden patches", higher=False, digits=3
-    )
-    ridge = estimates(data, ERROR).get("ridge")
-    return f"{answer} {lowest}" + (f" Ridge regression: {number(ridge.mean, 3)}." if ridge is not None else "")
+        size = f"{with_interval(recalls[best])} ({best})"
+        which = "the neighbor recall" if len(recalls) == 1 else "the highest neighbor recall"
+        return f"Inconclusive: {which} is {size}, chance {number(chance)}."
+    return f"None: no encoding has a neighbor recall above chance ({number(chance)})."
 
 
 def predictions(data: PageData) -> Sequence[Prediction]:
@@ -80,7 +80,7 @@ CLAIMS = (
                 high=NEAR_CHANCE,
             ),
         ),
-        panel="neighbours",
+        panel="neighbors",
         command=COMMAND,
     ),
     Claim(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import torch
@@ -18,8 +17,9 @@ from posenc.workbench.tasks.patches import permute_patches
 from posenc.workbench.training.loop import Report
 
 
-def read_tokens(root: Path, data: dict[str, Any], seed: int) -> Tokens:
+def read_tokens(root: Path, spec: RunSpec) -> Tokens:
     """The images as patches in the order of a seed, standardized by mean and SD of all training pixels."""
+    data, seed = spec.settings["data"], spec.seed
     splits = read_images(root, msgspec.convert(data["pictures"], ImageRecord))
     sample = torch.linspace(0, len(splits.test) - 1, min(data["test"], len(splits.test))).round().long()
     train = permute_patches(splits.train.read(range(len(splits.train))), seed=seed)

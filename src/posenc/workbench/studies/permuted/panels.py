@@ -22,7 +22,7 @@ def _panel(about: str, draw: Callable[[PageData], list[Panel]]) -> PanelSpec:
 
 
 PANELS: Mapping[str, PanelSpec] = {
-    "neighbours": _panel("neighbor recall and Procrustes disparity of learned tables", plots.neighbor_recall),
+    "neighbors": _panel("neighbor recall and Procrustes disparity of learned tables", plots.neighbor_recall),
     "maps": _panel("layouts of learned tables by Isomap", plots.layouts),
     "errors": _panel("prediction error, with baselines", plots.prediction_error),
     "curves": _panel("learning curves", plots.learning_curves),

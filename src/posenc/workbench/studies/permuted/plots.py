@@ -14,16 +14,16 @@ from posenc.workbench.studies.permuted.variants import TRUE_GRID
 from posenc.workbench.studies.shared.hidden_tokens import plots
 from posenc.workbench.studies.shared.page_data import PageData
 
-RECALL = "neighbours"
+RECALL = "neighbours"  # a stored name
 """Stored name of the neighbor recall."""
 
 
 def neighbor_recall(data: PageData) -> list[Panel]:
     """Neighbor recall of each table, and Procrustes disparity of its layout to the true grid."""
     scores = {
-        RECALL: Score("Neighbor recall", "share of true neighbors", True, (0.0, 1.0)),
-        "residual": Score("Isomap layout and the true grid", "Procrustes disparity", False, (0.0, 1.0)),
-        "residual_straight": Score("MDS layout and the true grid", "Procrustes disparity", False, (0.0, 1.0)),
+        RECALL: Score("Neighbor recall", "share of true neighbors"),
+        "residual": Score("Isomap layout and the true grid", "Procrustes disparity", False),
+        "residual_straight": Score("MDS layout and the true grid", "Procrustes disparity", False),
     }
     lines: dict[str, dict[str, float]] = {}
     for metric, null, name in (
@@ -85,9 +85,7 @@ def prediction_error(data: PageData) -> list[Panel]:
 def learning_curves(data: PageData) -> list[Panel]:
     """Neighbor recall and prediction error by training step."""
     return [
-        plots.learning_curves(
-            data, RECALL, title="Learning curves: neighbor recall", y_label="neighbor recall", bounds=(0.0, 1.0)
-        ),
+        plots.learning_curves(data, RECALL, title="Learning curves: neighbor recall", y_label="neighbor recall"),
         plots.learning_curves(
             data,
             ERROR,

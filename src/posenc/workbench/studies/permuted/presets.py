@@ -30,7 +30,7 @@ class PermutedPreset(Preset):
     training: TrainingConfig
 
 
-PANELS = ("neighbours", "maps", "errors", "curves")
+PANELS = ("neighbors", "maps", "errors", "curves")
 PRESETS: Mapping[str, PermutedPreset] = {
     "quick": PermutedPreset(
         about="one layer of width 32 on 20,000 images, 2,000 steps, 9 encodings, 3 permutations: about five minutes",

@@ -2,7 +2,7 @@
 
     posenc run points                              about nine minutes on two cores, no data needed
     posenc run points --panels accuracy spot --data DIR        the parts of Spot too
-    posenc run points FOLDER                       your own meshes, as ModelNet40: CLASS/train/*.off, CLASS/test/*.off
+    posenc run points FOLDER                       your own meshes: CLASS/*.off, or CLASS/train/*.off, CLASS/test/*.off
     posenc run points --preset standard --yes      192 points of each cloud, also rotated in 3-D: about two hours
 
 A small attention model classifies clouds of points, which have no order and no grid. Predicted before the first run:
@@ -16,7 +16,7 @@ Sources: Li et al. 2024, arXiv 2406.07049, version 3; Guo et al. 2021, arXiv 201
 
 from __future__ import annotations
 
-from posenc.workbench.studies.points.claims import CLAIMS, headline, predictions
+from posenc.workbench.studies.points.claims import CLAIMS, compared, headline, predictions
 from posenc.workbench.studies.points.conditions import condition
 from posenc.workbench.studies.points.execute import TRAIN, memory_bytes, run_seconds
 from posenc.workbench.studies.points.panels import PANELS
@@ -32,7 +32,7 @@ STUDY = Study(
         "point are the shape of its neighborhood and, in some variants, its coordinates. The variants differ in the "
         "encoding of the positions."
     ),
-    takes="a folder of meshes, CLASS/train/*.off and CLASS/test/*.off",
+    takes="a folder of meshes, CLASS/*.off, or CLASS/train/*.off and CLASS/test/*.off",
     data={"mesh/spot.npz": "the mesh Spot, for the panel spot; the clouds are generated"},
     presets=PRESETS,
     panels=PANELS,
@@ -41,7 +41,9 @@ STUDY = Study(
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, smaller="Ask for fewer points or a smaller batch."),
     data_key=settings_key("data"),
+    metrics=("accuracy", "accuracy_moved_1"),
     headline=headline,
+    compared=compared,
     predictions=predictions,
     claims=CLAIMS,
     scope="clouds are of solids that the project generates; ModelNet40 needs the user's own copy.",

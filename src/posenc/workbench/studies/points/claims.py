@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from posenc.measure.statistics import mean, t_interval
+from posenc.workbench.metric_bounds import SHARE
 from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import difference, mean_over_seeds
-from posenc.workbench.report.number_format import interval, number
 from posenc.workbench.report.preregistered import Prediction
-from posenc.workbench.report.result_rows import BySeed
 from posenc.workbench.studies.points.conditions import SOLIDS, condition
-from posenc.workbench.studies.points.plots import conditions_of
+from posenc.workbench.studies.points.plots import class_count, conditions_of
 from posenc.workbench.studies.points.variants import FIXED_PLACES, ROTARY, WITH_XYZ
-from posenc.workbench.studies.shared.best_variant import best_variant
+from posenc.workbench.studies.shared.best_variant import best_variant, no_answer
 from posenc.workbench.studies.shared.classification_panels import ACCURACY, finished_conditions, seeds_by_label
+from posenc.workbench.studies.shared.compared_score import ComparedScore
 from posenc.workbench.studies.shared.page_data import PageData
 
 ARRANGED, TRANSLATED, TWICE, RELATIVE = "accuracy_arranged", "accuracy_moved_1", "accuracy_x2", "kept_x2"
@@ -32,25 +31,38 @@ NO_ENCODING = "nope"
 
 
 def headline(data: PageData) -> str:
-    """The best encoding of each condition, the accuracy without one, and the best one on translated clouds."""
+    """The best encoding of each condition, on upright clouds and on translated ones."""
+    best = [
+        best_variant(
+            seeds_by_label(data, metric, each.label),
+            metric="accuracy",
+            unit="",
+            where=f"for {each.title}{moved}",
+            digits=3,
+            bounds=SHARE,
+        )
+        for metric, moved in ((ACCURACY, ""), (TRANSLATED, " after a translation by one radius"))
+        for each in map(condition, finished_conditions(data, data.conditions))
+    ]
+    return " ".join(filter(None, best)) or no_answer(bool(data.done))
+
+
+def compared(data: PageData) -> list[ComparedScore]:
+    """The accuracy in each condition, compared with that of no encoding and of coordinates as features."""
     conditions = [condition(label) for label in finished_conditions(data, data.conditions)]
-    best, others = [], []
-    for each in conditions:
-        accuracies = seeds_by_label(data, ACCURACY, each.label)
-        best.append(best_variant(accuracies, metric="accuracy", unit="", where=f"for {each.title}", digits=3))
-        if NO_ENCODING in accuracies:
-            others.append(f"Without an encoding, {each.title}: accuracy {_mean(accuracies[NO_ENCODING])}.")
-        translated = seeds_by_label(data, TRANSLATED, each.label)
-        if translated:
-            first = max(translated, key=lambda label: mean(list(translated[label].values())))
-            highest = f"Highest after a translation by one radius, {each.title}: {first}"
-            others.append(f"{highest}, accuracy {_mean(translated[first])}.")
-    return " ".join([*best, *others]) or "No answer yet: no run has finished."
-
-
-def _mean(seeds: BySeed) -> str:
-    estimate = t_interval(list(seeds.values()))
-    return f"{number(estimate.mean, 3)} {interval(estimate, 3, within=(0.0, 1.0))}"
+    return [
+        ComparedScore(
+            metric=ACCURACY,
+            name="accuracy",
+            condition=each.label,
+            where=f"for {each.title}",
+            chance=1 / class_count(data, each.label),
+            proportion=True,
+            references=(NO_ENCODING, "xyz"),
+            controls=("blind", NO_ENCODING, FIXED_PLACES),
+        )
+        for each in conditions
+    ]
 
 
 def predictions(data: PageData) -> Sequence[Prediction]:

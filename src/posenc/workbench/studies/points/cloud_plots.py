@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from posenc.workbench.report.number_format import join_words
 from posenc.workbench.report.page import Figure, FigureGroup, Panel, Table, Text
 from posenc.workbench.report.svg_style import FIRST, MUTED, canvas, id_prefix, page_svg, plot_style
 from posenc.workbench.studies.points.conditions import PointsCondition
@@ -13,7 +12,6 @@ from posenc.workbench.studies.points.plots import conditions_of
 from posenc.workbench.studies.points.stored_clouds import read_clouds
 from posenc.workbench.studies.shared.classification_panels import empty_panel
 from posenc.workbench.studies.shared.page_data import PageData
-from posenc.workbench.tasks.points import Clouds
 
 SIDE, MARGIN, LIMIT = 110, 2, 1.05
 """Side and margin of a plot in pixels, and half of its side in radii of a cloud."""
@@ -32,24 +30,32 @@ def _clouds_panel(data: PageData, condition: PointsCondition) -> Panel:
     settings, count = spec.settings["data"], spec.settings["points"]
     generated = "folder" not in settings
     # The first cloud of a class does not depend on the number of generated clouds.
-    splits = read_clouds(data.store.root, {**settings, "train": 1, "test": 1} if generated else settings, spec.seed)
+    few = {**settings, "train": 1, "test": 1} if generated else settings
+    splits = read_clouds(data.store.root, few, spec.seed, spec.settings.get("split"))
+    parts = {"Training clouds": splits.train, "Held-out clouds": splits.test}
+    if splits.validation is not None:
+        parts = {
+            "Training clouds": splits.train,
+            "Validation clouds": splits.validation,
+            "Held-out clouds": splits.test,
+        }
     figures, body = [], []
     for index, title in enumerate(splits.test.classes):
-        cloud = splits.test.points[int((splits.test.labels == index).nonzero()[0])][:count].numpy()
+        held_out = (splits.test.labels == index).nonzero().flatten()
+        source = splits.test if len(held_out) else splits.train
+        cloud = source.points[int((source.labels == index).nonzero()[0])][:count].numpy()
         svg = cloud_svg(cloud, f"{condition.label}-{title}")
         figures.append(Figure(svg, title, f"{count} points of one cloud: {title}."))
-        body.append((title, *_cloud_counts(settings, splits.train, splits.test, index)))
+        counts = (str(int((part.labels == index).sum())) for part in parts.values())
+        body.append((title, *((str(settings["train"]), str(settings["test"])) if generated else counts)))
     key = f"{count} points of one held-out cloud of each class, seen from above one side. Points at the back are paler."
+    if untested := spec.settings.get("items", {}).get("untested"):
+        key += f" Training clouds are shown of classes without held-out clouds: {join_words(untested)}."
+    if spec.settings.get("split") == "seed":
+        key += f" The parts are those of seed {spec.seed}; each seed draws its own, of the same sizes."
     notes = [Text(splits.test.notes)] if splits.test.notes else []
-    table = Table("Number of clouds by class", ("Class", "Training clouds", "Held-out clouds"), tuple(body))
+    table = Table("Number of clouds by class", ("Class", *parts), tuple(body))
     return Panel(f"Example clouds: {condition.title}", (FigureGroup(tuple(figures), key, table, "tiny"), *notes))
-
-
-def _cloud_counts(settings: dict[str, Any], train: Clouds, test: Clouds, index: int) -> tuple[str, str]:
-    """Number of training and held-out clouds of a class."""
-    if "folder" not in settings:
-        return str(settings["train"]), str(settings["test"])
-    return str(int((train.labels == index).sum())), str(int((test.labels == index).sum()))
 
 
 def cloud_svg(cloud: np.ndarray, name: str) -> str:

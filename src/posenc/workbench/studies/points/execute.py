@@ -21,7 +21,7 @@ from posenc.workbench.studies.points.variants import PointsVariant
 from posenc.workbench.studies.shared.training_run import execute_training, weights_of
 from posenc.workbench.studies.shared.training_time import training_seconds
 from posenc.workbench.tasks import points as task
-from posenc.workbench.training.fit import seeded_generator
+from posenc.workbench.training.fit import endless_batches, seeded_generator
 from posenc.workbench.training.loop import Fit, Report, TrainingConfig, TrainingPosition
 
 POINT_RATIOS = (0.5, 1, 2, 4)
@@ -51,11 +51,15 @@ class PointsModel:
 
     @cached_property
     def splits(self) -> task.Splits:
-        return read_clouds(self.root, self.spec.settings["data"], self.spec.seed)
+        settings = self.spec.settings
+        return read_clouds(self.root, settings["data"], self.spec.seed, settings.get("split"))
 
     def fit(self) -> Fit:
         """The training problem."""
-        return Fit(self.model, len(self.splits.train), self.loss, self.evaluate, loss_at=self.loss_at)
+        count = len(self.splits.train)
+        own = "split" in self.spec.settings
+        draw = endless_batches(count, self.training.batch, self.spec.seed) if own else None
+        return Fit(self.model, count, self.loss, self.evaluate, draw=draw, loss_at=self.loss_at)
 
     def loss(self, batch: Tensor) -> Tensor:
         """Cross-entropy of a batch with the points of the first step."""
@@ -83,21 +87,22 @@ class PointsModel:
         count = max(1, min(CLOUDS_AT_ONCE, PAIRS_AT_ONCE // points.shape[1] ** 2))
         return torch.cat([self._logits(part).cpu() for part in points.split(count)])
 
-    def held_out(self, sampling: task.CloudSampling) -> Tensor:
-        """Points of the held-out clouds, the same for every variant of a seed. A shift changes nothing else."""
-        test = self.splits.test
+    def held_out(self, sampling: task.CloudSampling, clouds: task.Clouds | None = None) -> Tensor:
+        """Points of the test clouds or of others, equal for all variants of a seed. A shift changes nothing else."""
+        test = self.splits.test if clouds is None else clouds
         return task.draw_clouds(test, torch.arange(len(test)), sampling, seeded_generator(self.spec.seed, TEST_STEP, 0))
 
     def evaluate(self) -> dict[str, float]:
-        """Accuracy and loss of the held-out clouds."""
-        logits, labels = self.logits(self.held_out(self.sampling)), self.splits.test.labels
-        return {"accuracy": task.accuracy(logits, labels), "loss": float(functional.cross_entropy(logits, labels))}
+        """Accuracy and loss during training: of the validation clouds, or without any of the test clouds."""
+        clouds = self.splits.validation or self.splits.test
+        return _scores(self.logits(self.held_out(self.sampling, clouds)), clouds.labels)
 
     @torch.no_grad()
     def result(self, curve: list[dict[str, Any]]) -> RunResult:
         """Scores with the trained number of points and with others, of translated clouds and of rotated ones."""
         points = self.held_out(self.sampling)
-        logits, metrics = self.logits(points), self.evaluate()
+        logits = self.logits(points)
+        metrics = _scores(logits, self.splits.test.labels)
         metrics |= self._pairwise_accuracies(logits)
         metrics |= self._scores_by_point_count(metrics["accuracy"])
         metrics |= self._scores_after_motions(points, logits)
@@ -137,6 +142,10 @@ class PointsModel:
             scores[f"accuracy_{name}"] = task.accuracy(each, test.labels)
             scores[f"change_{name}"] = task.relative_logit_change(logits, each)
         return scores
+
+
+def _scores(logits: Tensor, labels: Tensor) -> dict[str, float]:
+    return {"accuracy": task.accuracy(logits, labels), "loss": float(functional.cross_entropy(logits, labels))}
 
 
 def build(spec: RunSpec, root: Path, workdir: Path | None) -> PointsModel:

@@ -10,16 +10,18 @@ from posenc.workbench.studies.points import cloud_plots, plots
 from posenc.workbench.studies.points.conditions import SPOT, label_of
 from posenc.workbench.studies.points.presets import PointsPreset
 from posenc.workbench.studies.points.settings import mesh_of_spot
-from posenc.workbench.studies.points.variants import VARIANTS, WITHOUT_CONTROLS
+from posenc.workbench.studies.points.variants import LIERE, VARIANTS, WITHOUT_CONTROLS
 from posenc.workbench.studies.shared.declarations import Needs, PanelSpec
+from posenc.workbench.studies.shared.own_data import own_plan
 from posenc.workbench.studies.shared.page_data import PageData
 
 NO_FIGURE = "no published figure"
 
 
 def needs_upright(request: Request, preset: PointsPreset) -> Needs:
-    """All variants, on clouds that are rotated about the vertical axis."""
-    return {label_of(request): VARIANTS}
+    """All variants, on clouds that are rotated about the vertical axis; on a user's meshes without the slowest one."""
+    own = own_plan(preset, request) is not None
+    return {label_of(request): tuple(label for label in VARIANTS if label != LIERE or not own)}
 
 
 def needs_rotated(request: Request, preset: PointsPreset) -> Needs:

@@ -29,14 +29,14 @@ from posenc.workbench.tasks.points import CELLS_PER_RADIUS
 
 HELD_OUT = "accuracy, held-out"
 PAIRS = {
-    "accuracy_arranged": Score("Pairs of classes with the same pieces", f"{HELD_OUT}, of two", True, (0.0, 1.0)),
-    "accuracy_mirrored": Score("Mirror images", f"{HELD_OUT}, of two", True, (0.0, 1.0)),
+    "accuracy_arranged": Score("Pairs of classes with the same pieces", f"{HELD_OUT}, of two"),
+    "accuracy_mirrored": Score("Mirror images", f"{HELD_OUT}, of two"),
 }
 CHANGE = "relative change of the logits"
 MOTIONS = {
-    "change_moved_1": Score("Translation by one radius: logits", CHANGE, False, (0.0, None)),
-    "change_turned": Score("Rotation in 3-D: logits", CHANGE, False, (0.0, None)),
-    "accuracy_turned": Score("Rotation in 3-D: accuracy", HELD_OUT, True, (0.0, 1.0)),
+    "change_moved_1": Score("Translation by one radius: logits", CHANGE, False),
+    "change_turned": Score("Rotation in 3-D: logits", CHANGE, False),
+    "accuracy_turned": Score("Rotation in 3-D: accuracy", HELD_OUT),
 }
 ACCURACY_CAPTION = (
     "Held-out clouds, with as many points as in training. In a pair of classes, only the logits of these two classes "
@@ -89,7 +89,7 @@ def _accuracy_panels(data: PageData, conditions: Sequence[PointsCondition]) -> l
     panels = []
     for each in conditions:
         count = class_count(data, each.label)
-        metrics = {ACCURACY: Score(f"All {count} classes", HELD_OUT, True, (0.0, 1.0))}
+        metrics = {ACCURACY: Score(f"All {count} classes", HELD_OUT)}
         metrics |= {name: score for name, score in PAIRS.items() if seeds_by_label(data, name, each.label)}
         panels.append(
             score_plots(

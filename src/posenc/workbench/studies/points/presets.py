@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from typing_extensions import override
 
-from posenc.workbench.studies.shared.declarations import Preset
+from posenc.workbench.studies.shared.declarations import OwnDataPlan, Preset
 from posenc.workbench.training.loop import TrainingConfig
 
 
@@ -27,7 +27,7 @@ class PointsPreset(Preset):
 
     train, test: training and held-out clouds of each class. points: points of a cloud in training. meshes: largest
     number of meshes of each class and split of a user's folder, None for all. training: without its schedule, which
-    depends on the number of clouds.
+    depends on the number of clouds. own_steps: number of steps on a user's folder, where the preset plans one.
     """
 
     train: int
@@ -36,6 +36,7 @@ class PointsPreset(Preset):
     model: ModelSizes
     training: TrainingConfig
     meshes: int | None = None
+    own_steps: int = 350
 
     @property
     @override
@@ -57,6 +58,7 @@ PRESETS: Mapping[str, PointsPreset] = {
         seeds=(0, 1, 2),
         panels=QUICK_PANELS,
         asks=False,
+        own=OwnDataPlan(),
         train=100,
         test=30,
         points=96,
@@ -69,6 +71,8 @@ PRESETS: Mapping[str, PointsPreset] = {
         scale="two layers of width 48, 660 steps, 192 points of each cloud in training, 96 to 768 in testing",
         seeds=(0, 1, 2),
         panels=ALL_PANELS,
+        own=OwnDataPlan(),
+        own_steps=1500,
         train=150,
         test=60,
         points=192,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
+import torch
 from msgspec.structs import replace
 
 from posenc.models.point_cloud import PointsConfig
@@ -15,26 +18,30 @@ from posenc.workbench.studies import Request
 from posenc.workbench.studies.points.conditions import SPOT, PointsCondition, condition
 from posenc.workbench.studies.points.execute import POINT_RATIOS
 from posenc.workbench.studies.points.presets import PRESETS, PointsPreset
-from posenc.workbench.studies.points.stored_clouds import store_folder, store_mesh
+from posenc.workbench.studies.points.stored_clouds import divide_clouds, store_folder, store_mesh
 from posenc.workbench.studies.points.variants import variant
 from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
+from posenc.workbench.studies.shared.own_data import Split, own_plan, parts_settings, training_in_steps
 from posenc.workbench.tasks import points as task
-from posenc.workbench.training.loop import TrainingConfig
+from posenc.workbench.training.loop import Best, TrainingConfig
 
 NOISE = 0.02
 """Standard deviation of the noise of a point, in radii of a cloud."""
 SPOT_FILE = Path("mesh") / "spot.npz"
+BEST = Best(metric="accuracy", mode="max")
+"""Choice of the step on a user's meshes: by the accuracy on the validation part."""
 WARMUP_DIVISOR, EVALUATIONS = 20, 4
 """Steps per step of warm-up, and number of evaluations during training."""
 
 
 class CloudData(NamedTuple):
-    """Entry "data" of the settings, number of classes, and number of training and held-out clouds."""
+    """Entry "data" of the settings, number of classes, numbers of training and held-out clouds, and their parts."""
 
     settings: dict[str, Any]
     classes: int
     train: int
-    test: int
+    held_out: int
+    parts: Mapping[str, Any] = MappingProxyType({})
 
 
 def mesh_of_spot(request: Request) -> Path | None:
@@ -54,16 +61,24 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     explicit = explicit_fields(PRESETS, request, "training")
     config = PointsConfig(channels=1, classes=data.classes, **preset.model._asdict())
     encoding, config = variant(variant_label, config)
+    if data.parts:
+        training = training_in_steps(preset.training, preset.own_steps, BEST, explicit, data.train)
+        steps = training.epochs
+        training = replace(training, warmup_steps=max(steps // WARMUP_DIVISOR, 1), decay_steps=steps)
+        explicit = {name: value for name, value in explicit.items() if name != "epochs"}
+    else:
+        training = _with_schedule(preset.training, data.train)
     return {
         "data": data.settings,
-        "clouds": data.train + data.test,
+        "clouds": data.train + data.held_out,
         "points": preset.points,
         "turned": chosen.rotation,
         "noise": NOISE,
         "row": msgspec.to_builtins(encoding),
         "model": msgspec.to_builtins(config),
-        "training": replace(_with_schedule(preset.training, data.train), **explicit).plain,
+        "training": replace(training, **explicit).plain,
         "device": request.device,
+        **data.parts,
     }
 
 
@@ -90,6 +105,13 @@ def _cloud_data(request: Request, store: Store, chosen: PointsCondition, preset:
     if request.source is not None and chosen.clouds != SPOT:
         data: dict[str, Any] = {"folder": task.folder_digest(request.source), "points": points, "most": preset.meshes}
         splits = store_folder(store.root, request.source, data)
+        if own_plan(preset, request) is not None:
+            return _own_clouds(data, splits)
+        if not len(splits.test):
+            raise ValueError(
+                f"preset {request.preset} tests on the meshes CLASS/test/*.off, which {request.source} lacks. Divide "
+                "the meshes of each class, or use --preset quick, which draws the test part."
+            )
         return CloudData(data, len(splits.train.classes), len(splits.train), len(splits.test))
     data, classes = {"train": preset.train, "test": preset.test, "points": points}, len(task.SOLIDS)
     if chosen.clouds == SPOT:
@@ -98,3 +120,15 @@ def _cloud_data(request: Request, store: Store, chosen: PointsCondition, preset:
             raise ValueError(f"the parts of Spot need Spot's mesh: --data DIR with {SPOT_FILE.as_posix()}.")
         data, classes = data | {"mesh": store_mesh(store.root, mesh)}, len(task.SPOT_PARTS)
     return CloudData(data, classes, classes * preset.train, classes * preset.test)
+
+
+def _own_clouds(data: dict[str, Any], splits: task.Splits) -> CloudData:
+    """The user's clouds with the sizes of their parts, which are the same for every seed."""
+    split: Split = "given" if len(splits.test) else "seed"
+    parts = divide_clouds(splits, split, seed=0)
+    assert parts.validation is not None
+    counts = {"train": len(parts.train), "validation": len(parts.validation), "test": len(parts.test)}
+    per_class = torch.bincount(parts.test.labels, minlength=len(parts.test.classes)).tolist()
+    untested = [name for name, count in zip(parts.test.classes, per_class, strict=True) if not count]
+    held_out, settings = counts["validation"] + counts["test"], parts_settings(split, counts, "clouds", untested)
+    return CloudData(data, len(parts.train.classes), counts["train"], held_out, settings)

@@ -13,7 +13,9 @@ from typing import Any
 
 import msgspec
 
+from posenc.workbench.studies.shared.own_data import GIVEN_VALIDATION_SHARE, TEST_SHARE, VALIDATION_SHARE, Split
 from posenc.workbench.tasks import points as task
+from posenc.workbench.tasks.class_split import split_by_class
 from posenc.workbench.tasks.shapes import Mesh, read_shape
 from posenc.workbench.training.checkpoint import write_whole
 
@@ -61,13 +63,40 @@ def _mesh_path(root: Path, digest: str) -> Path:
     return root / "data" / f"mesh-{digest}.npz"
 
 
-def read_clouds(root: Path, data: Mapping[str, Any], seed: int) -> task.Splits:
+def divide_clouds(splits: task.Splits, split: Split, seed: int) -> task.Splits:
+    """Divide a user's clouds into the parts of a seed.
+
+    Args:
+        splits: The clouds of the folder.
+        split: "seed" to draw the test part too, "given" to keep it.
+        seed: Seed of the run.
+
+    Returns:
+        Training, validation and held-out clouds.
+
+    Raises:
+        ValueError: There are too few clouds.
+    """
+    pool, drawn = splits.train, split == "seed"
+    shares = (TEST_SHARE, VALIDATION_SHARE) if drawn else (0.0, GIVEN_VALIDATION_SHARE)
+    parts = split_by_class(pool.labels.numpy(), test=shares[0], validation=shares[1], seed=seed)
+    if not len(parts.validation):
+        raise ValueError(
+            f"{pool.name} has {len(pool)} meshes of {len(pool.classes)} classes, and none is left to choose the step "
+            f"of the training with. Give at least {3 if drawn else 2} meshes of a class."
+        )
+    test = pool.take(parts.test) if drawn else splits.test
+    return task.Splits(pool.take(parts.train), test, pool.take(parts.validation))
+
+
+def read_clouds(root: Path, data: Mapping[str, Any], seed: int, split: Split | None = None) -> task.Splits:
     """Training and held-out clouds of a run.
 
     Args:
         root: Root of the store.
         data: Entry "data" of the settings of the run.
         seed: Seed of the run. Seeds have different clouds, unless these are from a user's folder.
+        split: Entry "split" of the settings; None for clouds without a validation part.
 
     Returns:
         Training and held-out clouds.
@@ -78,7 +107,8 @@ def read_clouds(root: Path, data: Mapping[str, Any], seed: int) -> task.Splits:
     if "folder" in data:
         if not (path := folder_path(root, data)).exists():
             raise ValueError(f"the clouds are no longer at {path}. Run the same command again.")
-        return task.load_clouds(path)
+        clouds = task.load_clouds(path)
+        return clouds if split is None else divide_clouds(clouds, split, seed)
     splits = ((data["train"], 2 * seed), (data["test"], 2 * seed + 1))
     if "mesh" not in data:
         return task.Splits(*(task.solid_clouds(count, data["points"], seed=own) for count, own in splits))

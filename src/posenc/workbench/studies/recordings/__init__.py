@@ -15,7 +15,7 @@ Source: arXiv 2406.08272, section 3.4 and Figs. 4, 5, A11 to A13.
 
 from __future__ import annotations
 
-from posenc.workbench.studies.recordings.claims import CLAIMS, headline, predictions
+from posenc.workbench.studies.recordings.claims import CLAIMS, compared, headline, predictions
 from posenc.workbench.studies.recordings.conditions import condition
 from posenc.workbench.studies.recordings.execute import TRAIN, run_seconds
 from posenc.workbench.studies.recordings.panels import PANELS
@@ -40,7 +40,9 @@ STUDY = Study(
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, alike=equal_cost),
     data_key=settings_key("data", "recordings"),
+    metrics=("auc", "mse_90"),
     headline=headline,
+    compared=compared,
     predictions=predictions,
     claims=CLAIMS,
     remarks=remarks,

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from posenc.measure.statistics import paired_difference
+from posenc.measure.statistics import mean
 from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import difference, mean_over_seeds
-from posenc.workbench.report.number_format import interval, number, signed_number
 from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.report.result_rows import values_by_scheme
 from posenc.workbench.studies.recordings.conditions import OTHER_RATES, TEST_RATE, MaskCondition
 from posenc.workbench.studies.recordings.plots import ERROR, has_modules
-from posenc.workbench.studies.shared.best_variant import best_variant
-from posenc.workbench.studies.shared.hidden_tokens.plots import estimates, module_answer
-from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES
+from posenc.workbench.studies.shared.best_variant import no_answer
+from posenc.workbench.studies.shared.compared_score import ComparedScore
+from posenc.workbench.studies.shared.hidden_tokens.plots import best_prediction, chance_auc, module_answer
 from posenc.workbench.studies.shared.page_data import PageData
 
 PAPER = "arXiv 2406.08272, section 3.4"
@@ -26,29 +25,38 @@ COMMAND = "posenc run masked FILE"
 
 def headline(data: PageData) -> str:
     """Answer of the study: separation of the given modules by learned tables, and the lowest prediction error."""
-    models = {label: seeds for label, seeds in values_by_scheme(data.rows, ERROR).items() if label not in BASELINES}
-    if not models:
-        return "No answer yet: no model has finished."
+    predicted = best_prediction(data, ERROR, f"in predicting {TEST_RATE:.0%} of the channels from the others")
+    if not predicted:
+        return no_answer(bool(data.rows))
     answer = module_answer(data, "the given modules") if has_modules(data) else ""
     answer = answer or "Modules not measured: the recordings have no module labels, or no encoding has a table."
-    hidden = f"in predicting {TEST_RATE:.0%} of the channels from the others"
-    lowest = best_variant(models, metric="mean squared error", unit="", where=hidden, higher=False, digits=3)
-    return f"{answer} {lowest}{_against_ridge(data, next(iter(_models(data))))}"
+    return f"{answer} {predicted}"
 
 
-def _models(data: PageData) -> list[str]:
-    """Encodings by their mean error, the lowest first."""
-    return [label for label in estimates(data, ERROR) if label not in BASELINES]
-
-
-def _against_ridge(data: PageData, label: str) -> str:
-    """Error of ridge regression, and the paired difference of an encoding from it."""
-    values = values_by_scheme(data.rows, ERROR)
-    if not values.get("ridge", {}).keys() & values[label].keys():
-        return ""
-    ridge, gap = estimates(data, ERROR)["ridge"], paired_difference(values[label], values["ridge"])
-    size = f"{label} differs by {signed_number(gap.mean, 3)} {interval(gap, 3)}"
-    return f" Ridge regression: {number(ridge.mean, 3)}; {size}."
+def compared(data: PageData) -> list[ComparedScore]:
+    """The prediction error, and the AUC of the given modules if there are any."""
+    constant = list(values_by_scheme(data.rows, ERROR).get("mean", {}).values())
+    error = ComparedScore(
+        metric=ERROR,
+        name="mean squared error",
+        where=f"in predicting {TEST_RATE:.0%} of the channels from the others",
+        higher=False,
+        chance=mean(constant) if constant else None,
+        references=("nope", "ridge"),
+        controls=("nope",),
+    )
+    if not has_modules(data) or not values_by_scheme(data.rows, "auc"):
+        return [error]
+    auc = ComparedScore(
+        metric="auc",
+        name="AUC of the given modules",
+        where="from distances in the table",
+        chance=chance_auc(data),
+        references=(LARGE,),
+        controls=(LARGE, "learned-2", "random", "1d-fixed"),
+        held_out=False,
+    )
+    return [error, auc]
 
 
 def predictions(data: PageData) -> Sequence[Prediction]:

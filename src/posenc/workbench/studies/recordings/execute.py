@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
 from posenc.workbench.store import Store
@@ -13,9 +12,12 @@ from posenc.workbench.studies.shared.hidden_tokens.tokens import Tokens
 from posenc.workbench.training.loop import Report
 
 
-def read_tokens(root: Path, data: dict[str, Any], seed: int) -> Tokens:
-    """The recordings of a store, which are the same for every seed."""
-    return stored_recordings.read_tokens(root, data["recordings"])
+def read_tokens(root: Path, spec: RunSpec) -> Tokens:
+    """The recordings of a store: the same parts for every seed, or a user's recordings with the parts of the seed."""
+    digest = spec.settings["data"]["recordings"]
+    if "split" not in spec.settings:
+        return stored_recordings.read_tokens(root, digest)
+    return stored_recordings.read_parts(root, digest, spec.seed, spec.settings["data"]["test_frames"])
 
 
 def train(spec: RunSpec, workdir: Path, report: Report) -> RunResult:

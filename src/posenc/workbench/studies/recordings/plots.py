@@ -59,9 +59,8 @@ def prediction_error(data: PageData) -> list[Panel]:
     ]  # fmt: skip
     stored = record(data, runs[0])
     if stored is not None:
-        panels.append(
-            plots.error_by_recording(data, 0, stored.test, title="Prediction error by test recording", unit=UNIT)
-        )
+        names = stored.test if stored.subjects is None else stored.train
+        panels.append(plots.error_by_recording(data, 0, names, title="Prediction error by test recording", unit=UNIT))
     return panels
 
 
@@ -131,7 +130,6 @@ def learning_curves(data: PageData) -> list[Panel]:
                 "auc",
                 title="Learning curves: AUC of the modules",
                 y_label="AUC of the given modules",
-                bounds=(0.0, 1.0),
                 chance=0.5,
             )
         )
@@ -142,10 +140,10 @@ def error_by_training_rate(data: PageData) -> list[Panel]:
     """Figs. A11 to A13: error of models trained with other shares of the channels hidden."""
     panels = []
     for label, condition in CONDITIONS.items():
-        scores = {ERROR: Score(f"{TEST_RATE:.0%} of the channels hidden in testing", UNIT, False, (0.0, None))}
+        scores = {ERROR: Score(f"{TEST_RATE:.0%} of the channels hidden in testing", UNIT, False)}
         if condition.rate != TEST_RATE:
             name = f"{condition.rate:.0%} of the channels hidden, as in training"
-            scores[error_metric(condition.rate)] = Score(name, UNIT, False, (0.0, None))
+            scores[error_metric(condition.rate)] = Score(name, UNIT, False)
         title = f"Prediction error, trained with {condition.rate:.0%} of the channels hidden"
         panels.append(score_plots(data.rows, metrics=scores, condition=label, title=title))
     return panels

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from typing_extensions import override
 
 from posenc.models.encoder import EncoderConfig
-from posenc.workbench.studies.shared.declarations import Preset
+from posenc.workbench.studies.shared.declarations import OwnDataPlan, Preset
 from posenc.workbench.tasks import simulated_brain
 from posenc.workbench.training.loop import TrainingConfig
 
@@ -59,6 +59,7 @@ PRESETS: Mapping[str, RecordingsPreset] = {
         seeds=(0, 1, 2),
         panels=PANELS,
         asks=False,
+        own=OwnDataPlan(),
         simulation=Simulation(subjects=6, frames=1000, networks=SMALL_NETWORKS),
         test_frames=400,
         tokens_per_step=3072,
@@ -70,6 +71,7 @@ PRESETS: Mapping[str, RecordingsPreset] = {
         scale="four layers of width 64, 5,000 steps of 32",
         seeds=(0, 1, 2),
         panels=PANELS,
+        own=OwnDataPlan(),
         simulation=Simulation(subjects=20, frames=1200, networks=dict(simulated_brain.NETWORKS)),
         test_frames=200,
         model=PAPER_MODEL,

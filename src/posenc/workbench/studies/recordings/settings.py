@@ -18,10 +18,12 @@ from posenc.workbench.studies.recordings.presets import PRESETS, Simulation
 from posenc.workbench.studies.recordings.stored_recordings import Protocol
 from posenc.workbench.studies.shared import sources
 from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
-from posenc.workbench.studies.shared.hidden_tokens.settings import MaskedTask, settings_of
+from posenc.workbench.studies.shared.hidden_tokens.settings import MaskedTask, error_metric, settings_of
 from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, require_fit, variant
+from posenc.workbench.studies.shared.own_data import EVALUATIONS, own_plan, parts_settings
 from posenc.workbench.tasks import simulated_brain
 from posenc.workbench.tasks.recordings import Recordings, read_recordings
+from posenc.workbench.training.config import Best
 
 HELD_OUT, SPLIT_SEED, SIMULATION_SEED = 0.3, 0, 0
 SMALLEST_BATCH = 8
@@ -39,9 +41,9 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     """
     preset, rates = changed_preset(PRESETS, request), condition(label)
     digest = _store_recordings(request, store)
-    tokens = stored_recordings.read_tokens(store.root, digest)
+    tokens = stored_recordings.arrangement(store.root, digest)
     axes = 1 if tokens.coordinates is None else tokens.coordinates.shape[1]
-    _refuse_few_channels(tokens.count, (rates.rate, *rates.test_rates))
+    _refuse_few_channels(tokens.channels, (rates.rate, *rates.test_rates))
     chosen = variant_label if variant_label in BASELINES else variant(variant_label, preset.model.dim, axes)
     if not isinstance(chosen, str):
         if chosen.view not in tokens.views and variant_label not in (request.schemes or ()):
@@ -50,10 +52,24 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     task = MaskedTask(rate=rates.rate, test_rates=rates.test_rates)
     batch = preset.training.batch
     if preset.tokens_per_step is not None and "batch" not in explicit_fields(PRESETS, request, "training"):
-        batch = max(SMALLEST_BATCH, min(batch, preset.tokens_per_step // tokens.count))
+        batch = max(SMALLEST_BATCH, min(batch, preset.tokens_per_step // tokens.channels))
     training = msgspec.structs.replace(preset.training, batch=batch)
-    data = {"recordings": digest, "tokens": tokens.count}
-    return settings_of(chosen, task, preset.model, training, data, request.device)
+    data = {"recordings": digest, "tokens": tokens.channels}
+    if own_plan(preset, request) is None:
+        return settings_of(chosen, task, preset.model, training, data, request.device)
+    best = Best(metric=error_metric(task.test_rates[0]))
+    every = max(1, training.epochs // EVALUATIONS)
+    every = explicit_fields(PRESETS, request, "training").get("evaluate_every", every)
+    training = msgspec.structs.replace(training, best=best, evaluate_every=every)
+    data |= {"test_frames": preset.test_frames}
+    parts = _parts(stored_recordings.record_of(store.root, digest))
+    return settings_of(chosen, task, preset.model, training, data, request.device) | parts
+
+
+def _parts(record: stored_recordings.RecordingsRecord) -> dict[str, Any]:
+    """Entries on the parts of a user's recordings. Whole subjects are held out."""
+    unit = "recordings" if len(set(record.subjects or ())) == len(record.train) else "subjects"
+    return parts_settings("seed", stored_recordings.subject_parts(record, seed=0).counts, unit)
 
 
 def _refuse_few_channels(channels: int, shares: Sequence[float]) -> None:
@@ -75,6 +91,8 @@ def _store_recordings(request: Request, store: Store) -> str:
     """Put the user's recordings, or the simulated ones, into the store; return their digest."""
     preset, source = changed_preset(PRESETS, request), request.source
     protocol = Protocol(HELD_OUT, preset.test_frames, SPLIT_SEED)
+    if own_plan(preset, request) is not None:
+        protocol = Protocol(0.0, 0, SPLIT_SEED)  # kept whole
     if source is None:
         simulation = preset.simulation
 
@@ -122,10 +140,19 @@ def _describe(store: Store, digest: str) -> tuple[str, ...]:
     if record is None:
         return (f"Data: {subject}. The store lacks their record, so channels are numbered and modules are unknown.",)
     given = [word for word, value in (("modules", record.modules), ("coordinates", record.coordinates)) if value]
-    sizes = (
-        f"{len(record.channels)} channels, {count(len(record.train), 'training recording')} with "
-        f"{sum(record.train_lengths):,} time points, {count(len(record.test), 'test recording')}"
-    )
+    if record.subjects is None:
+        divided = (
+            f"{count(len(record.train), 'training recording')} with {sum(record.train_lengths):,} time points, "
+            f"{count(len(record.test), 'test recording')}"
+        )
+    else:
+        items = _parts(record)["items"]
+        divided = (
+            f"{count(len(record.train), 'recording')} with {sum(record.train_lengths):,} time points; each seed holds "
+            f"out {items['test']} of {sum(items[name] for name in ('train', 'validation', 'test'))} {items['unit']} "
+            f"for testing and {items['validation'] or 'the ends of the others'} for the choice of the step"
+        )
+    sizes = f"{len(record.channels)} channels, {divided}"
     sentences = [f"Data: {subject}. {sizes}; {' and '.join(given) or 'neither modules nor coordinates'} given."]
     if simulated:
         sentences.append(

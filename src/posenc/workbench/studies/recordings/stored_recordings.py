@@ -7,6 +7,7 @@ data/recordings-of-HASH               digest of the recordings of a file or a si
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 from collections.abc import Callable, Sequence
@@ -20,13 +21,19 @@ import torch
 from posenc.positions import Positions, graph, sequence
 from posenc.workbench.studies.shared.hidden_tokens.tokens import Tokens
 from posenc.workbench.studies.shared.hidden_tokens.variants import EIGENVECTORS
-from posenc.workbench.tasks.recordings import Frames, Recordings, split, standardized_frames
+from posenc.workbench.tasks.recordings import Frames, Recordings, one_subject, split, standardized_frames
 from posenc.workbench.training.checkpoint import write_whole
 
 CHUNK_VALUES = 2**24
 """Values that are written or digested at once."""
 NEAREST = 6
 """Channels that each channel is joined to in the graph of their coordinates."""
+TEST_SUBJECTS, VALIDATION_SUBJECTS = 0.3, 0.15
+"""Shares of the subjects for testing and for validation, where both depend on the seed."""
+TRAINED_TIME, VALIDATED_TIME = 0.75, 0.8
+"""End of the training part and start of the validation part of a recording, where two subjects leave none for it."""
+VALIDATION_FRAMES = 2048
+"""Largest number of time points for validation."""
 
 
 class RecordingsRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,6 +48,7 @@ class RecordingsRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         test: Names of the test recordings.
         note: Sentence on channels that were left out; empty if there are none.
         simulated: True if they are simulated; None in records that were written before this field existed.
+        subjects: Subject of each training recording, where the seed of a run decides which of them are for training.
     """
 
     channels: tuple[str, ...]
@@ -51,10 +59,14 @@ class RecordingsRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     test: tuple[str, ...]
     note: str
     simulated: bool | None = None
+    subjects: tuple[str, ...] | None = None
 
 
 class Protocol(NamedTuple):
-    """Share of the subjects held out, time points of each test recording, seed of the split."""
+    """Share of the subjects held out, time points of each test recording, seed of the split.
+
+    With a share of 0 all recordings are kept whole, and the seed of a run decides which are held out.
+    """
 
     held_out: float
     test_frames: int
@@ -109,22 +121,28 @@ def file_signature(path: Path) -> str:
 def _write_recordings(
     root: Path, folder: Path, recordings: Recordings, protocol: Protocol, simulated: bool | None
 ) -> None:
-    parts = split(recordings, held=protocol.held_out, seed=protocol.seed)
+    if (whole := protocol.held_out == 0) and len(set(recordings.subjects)) == 1:
+        raise ValueError(one_subject(recordings.subjects[0]))
     folder.mkdir(parents=True, exist_ok=True)
-    train, test = (standardized_frames(part, folder=root / "data") for part in (parts.train, parts.test))
-    sample = test.sample(protocol.test_frames, seed=protocol.seed)
+    if whole:
+        train, tested = standardized_frames(recordings, folder=root / "data"), ()
+    else:
+        parts = split(recordings, held=protocol.held_out, seed=protocol.seed)
+        train, test = (standardized_frames(part, folder=root / "data") for part in (parts.train, parts.test))
+        sample, tested = test.sample(protocol.test_frames, seed=protocol.seed), test.names
+        _write_array(folder / "test.npy", test.values, sample)
+        np.save(folder / "whose.npy", test.recording[sample].numpy())
     _write_array(folder / "train.npy", train.values, range(0, len(train)))
-    _write_array(folder / "test.npy", test.values, sample)
-    np.save(folder / "whose.npy", test.recording[sample].numpy())
     record = RecordingsRecord(
         channels=recordings.channels,
         modules=recordings.modules,
         coordinates=None if recordings.coordinates is None else recordings.coordinates.tolist(),
         train=train.names,
         train_lengths=tuple(torch.bincount(train.recording, minlength=len(train.names)).tolist()),
-        test=test.names,
+        test=tested,
         note=recordings.note,
         simulated=simulated,
+        subjects=recordings.subjects if whole else None,
     )
     write_whole(folder / "about.json", msgspec.json.encode(record))  # Written last, when all other files exist.
 
@@ -156,21 +174,112 @@ def stored_record(root: Path, digest: str) -> RecordingsRecord | None:
 def read_tokens(root: Path, digest: str) -> Tokens:
     """The tokens of stored recordings; training samples are read from disk as they are needed."""
     folder, record = folder_of(root, digest), record_of(root, digest)
+    test, recording_of = (torch.from_numpy(np.load(folder / name)) for name in ("test.npy", "whose.npy"))
+    return _tokens(folder, record, test, recording_of, record.test)
+
+
+def read_parts(root: Path, digest: str, seed: int, test_frames: int) -> Tokens:
+    """The tokens of a user's recordings, with the training, validation and test parts of a seed.
+
+    Args:
+        root: Root of the store.
+        digest: Digest of recordings that are kept whole.
+        seed: Seed of the run.
+        test_frames: Largest number of time points of each test recording.
+    """
+    folder, record = folder_of(root, digest), record_of(root, digest)
+    parts = subject_parts(record, seed)
+    lengths = torch.tensor(record.train_lengths)
+    starts = lengths.cumsum(0) - lengths
+    rows = {"train": list[torch.Tensor](), "validation": list[torch.Tensor]()}
+    if parts.validation:
+        for name in rows:
+            rows[name] = [torch.arange(int(lengths[each])) + starts[each] for each in getattr(parts, name)]
+    else:  # too few subjects: the end of each training recording
+        for each in parts.train:
+            first, last = (int(share * lengths[each]) for share in (TRAINED_TIME, VALIDATED_TIME))
+            rows["train"].append(torch.arange(first) + starts[each])
+            rows["validation"].append(torch.arange(last, int(lengths[each])) + starts[each])
+    generator = torch.Generator().manual_seed(seed)
+    tested = [torch.randperm(int(lengths[each]), generator=generator)[:test_frames] for each in parts.test]
+    test = torch.cat([some.sort().values + starts[each] for some, each in zip(tested, parts.test, strict=True)])
+    recording_of = torch.cat([torch.full((len(some),), number) for number, some in enumerate(tested)])
+    pool = _frames(folder, record)
+    names = tuple(record.train[each] for each in parts.test)
+    validation = torch.cat(rows["validation"])
+    sample = validation[torch.randperm(len(validation), generator=generator)[:VALIDATION_FRAMES].sort().values]
+    return dataclasses.replace(
+        _tokens(folder, record, pool.values[test], recording_of, names),
+        rows=torch.cat(rows["train"]),
+        validation=pool.values[sample][..., None],
+        tested=torch.tensor(parts.test),
+    )
+
+
+class SubjectParts(NamedTuple):
+    """Numbers of the recordings of each part, and the number of subjects of each part."""
+
+    train: tuple[int, ...]
+    validation: tuple[int, ...]
+    test: tuple[int, ...]
+    counts: dict[str, int]
+
+
+def subject_parts(record: RecordingsRecord, seed: int) -> SubjectParts:
+    """Divide recordings by subject, at random: about a third for testing, and some of the others for validation."""
+    of_recording = record.subjects or record.train
+    subjects = sorted(set(of_recording))
+    order = np.random.Generator(np.random.Philox(key=seed)).permutation(len(subjects))
+    test = min(max(round(TEST_SUBJECTS * len(subjects)), 1), len(subjects) - 1)
+    validation = min(max(round(VALIDATION_SUBJECTS * len(subjects)), 1), len(subjects) - 1 - test)
+    parts = {"test": order[:test], "validation": order[test : test + validation], "train": order[test + validation :]}
+    numbers = {
+        name: tuple(n for n, subject in enumerate(of_recording) if subjects.index(subject) in some)
+        for name, some in parts.items()
+    }
+    return SubjectParts(**numbers, counts={name: len(parts[name]) for name in ("train", "validation", "test")})
+
+
+class Arrangement(NamedTuple):
+    """Number of channels, their coordinates, and the views of their positions."""
+
+    channels: int
+    coordinates: torch.Tensor | None
+    views: dict[str, Positions]
+
+
+def arrangement(root: Path, digest: str) -> Arrangement:
+    """The positions of the channels of stored recordings."""
+    return _arrangement(record_of(root, digest))
+
+
+def _arrangement(record: RecordingsRecord) -> Arrangement:
+    coordinates = None if record.coordinates is None else torch.tensor(record.coordinates, dtype=torch.float64)
+    return Arrangement(len(record.channels), coordinates, views(len(record.channels), coordinates))
+
+
+def _frames(folder: Path, record: RecordingsRecord) -> Frames:
     # Copy on write: torch requires writable memory, and the file stays unchanged.
     values = torch.from_numpy(np.load(folder / "train.npy", mmap_mode="c"))
-    recording_of = torch.from_numpy(np.load(folder / "whose.npy"))
     recording = torch.repeat_interleave(torch.arange(len(record.train)), torch.tensor(record.train_lengths))
-    coordinates = None if record.coordinates is None else torch.tensor(record.coordinates, dtype=torch.float64)
+    return Frames(values, recording, record.train)
+
+
+def _tokens(
+    folder: Path, record: RecordingsRecord, test: torch.Tensor, recording_of: torch.Tensor, tested: tuple[str, ...]
+) -> Tokens:
+    frames = _frames(folder, record)
+    places = _arrangement(record)
     return Tokens(
-        values[..., None],
-        torch.from_numpy(np.load(folder / "test.npy"))[..., None],
+        frames.values[..., None],
+        test[..., None],
         recording_of,
-        record.test,
+        tested,
         record.channels,
-        views(len(record.channels), coordinates),
+        places.views,
         modules=record.modules,
-        coordinates=coordinates,
-        frames=Frames(values, recording, record.train),
+        coordinates=places.coordinates,
+        frames=frames,
     )
 
 

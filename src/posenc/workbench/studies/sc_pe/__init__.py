@@ -14,7 +14,7 @@ Source: the seed note, Cui 2024, "CNN with SC PE", and its code, github Cui-Peng
 
 from __future__ import annotations
 
-from posenc.workbench.studies.sc_pe.claims import CLAIMS, headline, predictions
+from posenc.workbench.studies.sc_pe.claims import CLAIMS, compared, headline, predictions
 from posenc.workbench.studies.sc_pe.conditions import condition
 from posenc.workbench.studies.sc_pe.panels import PANELS
 from posenc.workbench.studies.sc_pe.presets import PRESETS
@@ -43,7 +43,9 @@ STUDY = Study(
     run_settings=run_settings,
     data_key=settings_key("pictures", "digest"),
     cost=Cost(seconds=run_seconds, memory=memory_bytes, alike=cost_key),
+    metrics=("accuracy", "accuracy_train"),
     headline=headline,
+    compared=compared,
     predictions=predictions,
     claims=CLAIMS,
     remarks=data_remarks,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from posenc.measure.statistics import Estimate, paired_difference
+from posenc.workbench.metric_bounds import SHARE
 from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import difference, equivalence
 from posenc.workbench.report.number_format import count, interval, signed_number
@@ -15,8 +16,10 @@ from posenc.workbench.studies.shared.classification_panels import (
     ACCURACY,
     TRAINING,
     finished_conditions,
+    images_of,
     seeds_by_label,
 )
+from posenc.workbench.studies.shared.compared_score import ComparedScore
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -45,12 +48,12 @@ def _answer(by_label: dict[str, BySeed], title: str) -> str:
     if pair is None:
         return f"No answer yet for the {title}: this needs two variants that differ in the encoding alone."
     a, b = pair
-    gap = paired_difference(by_label[a], by_label[b])
+    gap = paired_difference(by_label[a], by_label[b], bounds=SHARE)
     seeds = f" ({count(gap.n, 'seed')})" if gap.known else ""
     word, equivalent = _word(gap, by_label[a], by_label[b])
     answer = f"{word} for the {title}{equivalent}: {a} against {b}, accuracy {_size(gap)}{seeds}."
     others = [
-        f"{change} ({x} against {y}): {_size(paired_difference(by_label[x], by_label[y]))}."
+        f"{change} ({x} against {y}): {_size(paired_difference(by_label[x], by_label[y], bounds=SHARE))}."
         for x, y, change in FURTHER_PAIRS
         if _shared(by_label, x, y)
     ]
@@ -64,7 +67,7 @@ def _word(gap: Estimate, a: BySeed, b: BySeed) -> tuple[str, str]:
     if gap.below(0):
         return "No", ""
     if gap.known:
-        equivalent = paired_difference(a, b, 0.9)  # two one-sided tests at 5%
+        equivalent = paired_difference(a, b, 0.9, SHARE)  # two one-sided tests at 5%
         if equivalent.above(-MARGIN) and equivalent.below(MARGIN):
             return "No", f", equivalent within {MARGIN}"
     return "Inconclusive", ""
@@ -76,6 +79,22 @@ def _shared(by_label: dict[str, BySeed], a: str, b: str) -> bool:
 
 def _size(gap: Estimate) -> str:
     return f"{signed_number(gap.mean, 3)} {interval(gap, 3)}"
+
+
+def compared(data: PageData) -> list[ComparedScore]:
+    """The accuracy of the LeNets, compared with that of the LeNets without an encoding."""
+    return [
+        ComparedScore(
+            metric=ACCURACY,
+            name="accuracy",
+            condition=label,
+            where=f"for the {CONDITIONS[label].title}",
+            chance=1 / images_of(data, label).classes,
+            proportion=True,
+            references=tuple(dict.fromkeys(without for _, without in PAIRS)),
+        )
+        for label in finished_conditions(data, LENETS)
+    ]
 
 
 def predictions(data: PageData) -> Sequence[Prediction]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from posenc.measure.statistics import paired_difference, t_interval
+from posenc.workbench.metric_bounds import SHARE, SIZE
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.number_format import interval, number, signed_number
 from posenc.workbench.report.page import Panel, Table
@@ -48,8 +49,8 @@ RATE_CONTROLS: Pairs = (
     ("plain-slow", "plain", "learning rate alone"),
 )
 ACCURACIES = {
-    ACCURACY: Score("Held-out images", "accuracy", bounds=(0, 1)),
-    TRAINING: Score(f"Training images (up to {TRAIN_SCORED})", "accuracy", bounds=(0, 1)),
+    ACCURACY: Score("Held-out images", "accuracy"),
+    TRAINING: Score(f"Training images (up to {TRAIN_SCORED})", "accuracy"),
 }
 """The axes span the values instead of 0 to 1, because the differences are small."""
 LEVEL = 0.9
@@ -88,7 +89,7 @@ def _differences(data: PageData, condition: str, pairs: Pairs) -> list[Table]:
     by_label, body = seeds_by_label(data, ACCURACY, condition), []
     for a, b, differs in pairs:
         if by_label.get(a, {}).keys() & by_label.get(b, {}).keys():
-            gap = paired_difference(by_label[a], by_label[b], LEVEL)
+            gap = paired_difference(by_label[a], by_label[b], LEVEL, SHARE)
             size = interval(gap, 4) if gap.known else "–"
             body.append((differs, f"{a} − {b}", signed_number(gap.mean, 4), size, str(gap.n)))
     columns = ("Difference in", "Variants", "Mean difference of accuracy", f"{LEVEL:.0%} interval", "Seeds")
@@ -114,7 +115,7 @@ def initial_scale(data: PageData) -> list[Panel]:
                 title=panel_title("Accuracy by initial scale of the readout", condition),
                 x_label="factor on the initial weights of the readout's last layer",
                 y_label="held-out accuracy",
-                bounds=None,
+                limits="values",
                 log_x=True,
                 note=f"For comparison: {'; '.join(means)}." if means else "",
             )
@@ -123,7 +124,7 @@ def initial_scale(data: PageData) -> list[Panel]:
 
 
 def _mean(seeds: BySeed) -> str:
-    estimate = t_interval(list(seeds.values()))
+    estimate = t_interval(list(seeds.values()), bounds=SHARE)
     return f"{number(estimate.mean, 3)} {interval(estimate, 3)}"
 
 
@@ -167,7 +168,7 @@ def _roughness_table(data: PageData) -> Table:
     for label, seeds in seeds_by_label(data, "roughness", TRANSFORMER).items():
         values = [value for value in seeds.values() if math.isfinite(value)]
         if values:
-            estimate = t_interval(values)
+            estimate = t_interval(values, bounds=SIZE)
             size = interval(estimate, 4) if estimate.known else "–"
             body.append((label, f"{estimate.mean:.4f}", size, str(estimate.n)))
     columns = ("Variant", "Roughness of the training loss (nats)", "95% interval", "Seeds")

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from posenc.workbench.studies.sc_pe import variants
-from posenc.workbench.studies.shared.declarations import Preset
+from posenc.workbench.studies.shared.declarations import OwnDataPlan, Preset
 from posenc.workbench.training.loop import TrainingConfig
+
+OWN_STEPS = 400
+"""Steps on a folder of the user at the quick preset."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +23,7 @@ class SCPEPreset(Preset):
         training: Training of a LeNet.
         transformer_training: Training of a vision transformer.
         train_images: Largest number of training images; None for all.
+        own_steps: Number of steps on a folder of the user, where the preset plans one.
         feature_variants: Variants of the panel on concatenated encodings.
         limits: Sentences on the limitations of the results.
     """
@@ -27,6 +31,7 @@ class SCPEPreset(Preset):
     training: TrainingConfig
     transformer_training: TrainingConfig
     train_images: int | None = None
+    own_steps: int = OWN_STEPS
     feature_variants: Sequence[str] = variants.FEATURE_VARIANTS
     limits: Sequence[str] = ()
 
@@ -58,6 +63,7 @@ PRESETS: Mapping[str, SCPEPreset] = {
         seeds=(0, 1, 2),
         panels=("similarity", "beside", "starts", "over", "variants"),
         asks=False,
+        own=OwnDataPlan(),
         training=lenet_training(10),
         transformer_training=transformer_training(4),
         train_images=10_000,
@@ -68,6 +74,8 @@ PRESETS: Mapping[str, SCPEPreset] = {
         scale="30 epochs",
         seeds=tuple(range(10)),
         panels=("similarity", "beside", "variants"),
+        own=OwnDataPlan(),
+        own_steps=4000,
         training=lenet_training(30),
         transformer_training=transformer_training(12),
         feature_variants=("plain", "plain-padded", "as-published", "constant", "constant-padded"),

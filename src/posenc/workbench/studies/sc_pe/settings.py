@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,9 +13,16 @@ from posenc.workbench.studies.sc_pe.conditions import CIFAR, TRANSFORMER
 from posenc.workbench.studies.sc_pe.presets import PRESETS
 from posenc.workbench.studies.sc_pe.variants import lenet, transformer
 from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
-from posenc.workbench.studies.shared.classification import LeNetSpec, classification_settings, with_cosine_decay
+from posenc.workbench.studies.shared.classification import (
+    LeNetSpec,
+    classification_settings,
+    own_training,
+    with_cosine_decay,
+)
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.image_data import ImageRecord, record_images, store_samples
+from posenc.workbench.studies.shared.image_parts import image_parts
+from posenc.workbench.studies.shared.own_data import own_plan
 from posenc.workbench.tasks.images import LOCATIONS, Augmentation
 from posenc.workbench.training.loop import TrainingConfig
 
@@ -44,30 +52,38 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     preset = changed_preset(PRESETS, request)
     source = CIFAR if label == CIFAR else request.source or FASHION_MNIST
     size = FOLDER_SIDE if request.source is not None and label != CIFAR else None
-    images = record_images(store.root, source, request.data, size=size, images=preset.train_images)
+    own = own_plan(preset, request) is not None and label != CIFAR
+    images = record_images(store.root, source, request.data, size=size, images=None if own else preset.train_images)
+    parts = image_parts(store.root, images) if own else {}
     if label == TRANSFORMER:
-        training = _transformer_training(request, images)
+        training = _transformer_training(request, images, parts)
         model = transformer(variant_label, images)
-        return classification_settings(model, images, training, Augmentation(), request.device)
+        return classification_settings(model, images, training, Augmentation(), request.device, parts)
     model, lr = lenet(variant_label, images)
-    settings = classification_settings(model, images, _lenet_training(request, lr), Augmentation(), request.device)
+    training = _lenet_training(request, lr, parts)
+    settings = classification_settings(model, images, training, Augmentation(), request.device, parts)
     if label == MAIN and _shows_images(model, images):
         store_samples(store.root, images, SAMPLES)
     return settings
 
 
-def _lenet_training(request: Request, lr: float | None) -> TrainingConfig:
+def _lenet_training(request: Request, lr: float | None, parts: Mapping[str, Any]) -> TrainingConfig:
     """Training of a LeNet, at the learning rate of its variant if it has one."""
-    training = changed_preset(PRESETS, request).training
+    preset, explicit = changed_preset(PRESETS, request), explicit_fields(PRESETS, request, "training")
+    training = replace(preset.training, lr=lr or preset.training.lr)
+    if parts:
+        explicit = {name: value for name, value in explicit.items() if name != "lr" or not lr}
+        return own_training(training, preset.own_steps, explicit, parts, decay=False)
     computed = max(1, training.epochs // MAX_EVALUATIONS)
-    every = explicit_fields(PRESETS, request, "training").get("evaluate_every", computed)
-    return replace(training, lr=lr or training.lr, evaluate_every=every)
+    return replace(training, evaluate_every=explicit.get("evaluate_every", computed))
 
 
-def _transformer_training(request: Request, images: ImageRecord) -> TrainingConfig:
+def _transformer_training(request: Request, images: ImageRecord, parts: Mapping[str, Any]) -> TrainingConfig:
     """Training of a transformer with a cosine decay that ends at its last step."""
-    training = with_cosine_decay(changed_preset(PRESETS, request).transformer_training, images)
-    return replace(training, **explicit_fields(PRESETS, request, "transformer_training"))
+    preset, explicit = changed_preset(PRESETS, request), explicit_fields(PRESETS, request, "transformer_training")
+    if parts:
+        return own_training(preset.transformer_training, preset.own_steps, explicit, parts, decay=True)
+    return replace(with_cosine_decay(preset.transformer_training, images), **explicit)
 
 
 def _shows_images(model: LeNetSpec, images: ImageRecord) -> bool:

@@ -37,6 +37,7 @@ STUDY = Study(
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, smaller="Ask for a smaller table or network."),
     data_key=settings_key("scene", "files"),
+    metrics=("psnr_mask", "psnr"),
     headline=headline,
     predictions=predictions,
     claims=CLAIMS,

@@ -20,7 +20,7 @@ from posenc.workbench.studies.scene.conditions import (
     condition,
 )
 from posenc.workbench.studies.scene.variants import FOURIER, SMALL
-from posenc.workbench.studies.shared.best_variant import best_variant
+from posenc.workbench.studies.shared.best_variant import best_variant, no_answer
 from posenc.workbench.studies.shared.page_data import PageData
 
 NOTES = "seed note 002 on positional encodings"
@@ -51,12 +51,12 @@ def headline(data: PageData) -> str:
     for scene in compared_scenes(data.rows):
         metric = main_metric(data.rows, scene)
         scores = values_by_scheme(data.rows, metric, scene)
-        where = f"on held-out views of the {scene}" if scene == TORUS else f"on held-out views of {scene}"
+        where = f"on held-out views of {'the ' if scene == TORUS else ''}{scene} {data.budget(scene)}".rstrip()
         sentence = best_variant(scores, metric=SCORE_NAMES[metric], unit="dB", where=where)
         if sentence and FOURIER in scores and len(scores) > 1:
             sentence += f" Fourier features ({FOURIER}): {number(mean(list(scores[FOURIER].values())))} dB."
         sentences += [sentence] if sentence else []
-    return " ".join(sentences) or "No answer yet: no run has finished."
+    return " ".join(sentences) or no_answer(bool(data.rows))
 
 
 def predictions(data: PageData) -> Sequence[Prediction]:

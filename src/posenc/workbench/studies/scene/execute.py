@@ -115,9 +115,9 @@ class SceneModel:
             behind = torch.rand(len(rays), 3, generator=generator).to(self.device)
         origin, direction = self.scene.rays(self.scene.train, rays)
         rendered = model(origin, direction, behind, generator=generator, most=self.largest_batch)
-        rays = rays[: len(rendered.colour)]
+        rays = rays[: len(rendered.color)]
         background = origin.new_ones(3) if behind is None else behind[: len(rays)]
-        return (rendered.colour - self.scene.train.colors(rays, background)).square().mean()
+        return (rendered.color - self.scene.train.colors(rays, background)).square().mean()
 
     @torch.no_grad()
     def render(self, views: Views, rays: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -126,7 +126,7 @@ class SceneModel:
         rendered = [self.model(*self.scene.rays(views, part)) for part in parts]
         color, depth, opacity = (
             torch.cat([getattr(part, name) for part in rendered]).cpu().numpy()
-            for name in ("colour", "depth", "opacity")
+            for name in ("color", "depth", "opacity")
         )
         return color, depth, opacity
 

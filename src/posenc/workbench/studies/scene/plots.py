@@ -30,7 +30,7 @@ from posenc.workbench.studies.shared.page_data import PageData
 SCORES = {
     ON_OBJECT: Score("PSNR on the object", "dB"),
     WHOLE_VIEWS: Score("PSNR of whole views", "dB"),
-    "ssim": Score("Structural similarity of whole views", "SSIM", bounds=(None, 1.0)),
+    "ssim": Score("Structural similarity of whole views", "SSIM"),
     "steps": Score("Training steps", "steps", higher=None),
 }
 

@@ -17,7 +17,7 @@ Sources: seed notes on coordinate encodings; Tancik et al. 2020, arXiv 2006.1073
 
 from __future__ import annotations
 
-from posenc.workbench.studies.shape_fit.claims import CLAIMS, headline, predictions
+from posenc.workbench.studies.shape_fit.claims import CLAIMS, compared, headline, predictions
 from posenc.workbench.studies.shape_fit.conditions import CONDITIONS
 from posenc.workbench.studies.shape_fit.execute import TRAIN, memory_bytes, run_seconds
 from posenc.workbench.studies.shape_fit.panels import PANELS
@@ -38,7 +38,9 @@ STUDY = Study(
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, smaller="Ask for a smaller table or network."),
     data_key=settings_key("points"),
+    metrics=("chamfer", "iou"),
     headline=headline,
+    compared=compared,
     predictions=predictions,
     claims=CLAIMS,
     scope="these are fits of one shape, Spot, which is smooth and has few small parts.",

@@ -9,10 +9,11 @@ from posenc.workbench.report.estimators import difference, difference_of_differe
 from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.report.result_rows import values_by_scheme
 from posenc.workbench.studies.shape_fit.conditions import EIKONAL, OCCUPANCY
-from posenc.workbench.studies.shape_fit.plots import scaled
+from posenc.workbench.studies.shape_fit.plots import THOUSAND, scaled
 from posenc.workbench.studies.shape_fit.surface_plots import CHAMFER
 from posenc.workbench.studies.shape_fit.variants import FIT, GAUSSIAN, SIGMA_OF
-from posenc.workbench.studies.shared.best_variant import best_variant
+from posenc.workbench.studies.shared.best_variant import best_variant, no_answer
+from posenc.workbench.studies.shared.compared_score import ComparedScore
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -26,12 +27,15 @@ def headline(data: PageData) -> str:
     It is taken over fields of the signed distance, or over those of the occupancy if the signed distance was trained
     only for the sweep of sigma.
     """
+    without_surface: list[str] = []
     for condition, target in ((MAIN, "signed distance"), (OCCUPANCY, "occupancy")):
         sweep = condition == MAIN and OCCUPANCY in data.conditions and {*data.labels(MAIN)} <= {*SIGMA_OF}
         variants = [label for label in data.labels(condition) if label in FIT or label not in SIGMA_OF]
         values = values_by_scheme(scaled(data.rows), CHAMFER, condition)
         values = {label: values[label] for label in variants if label in values}
+        empty = [label for label in variants if label not in values and data.first(condition, label)]
         if not values or sweep:
+            without_surface += empty
             continue
         answer = best_variant(
             values,
@@ -40,9 +44,32 @@ def headline(data: PageData) -> str:
             where=f"by {target}",
             higher=False,
         )
-        empty = [label for label in variants if label not in values and data.first(condition, label)]
         return f"{answer} No surface: {', '.join(empty)}." if empty else answer
-    return "No answer yet: no run has finished."
+    if without_surface:
+        return f"None: no field has a surface ({', '.join(dict.fromkeys(without_surface))})."
+    return no_answer(bool(data.done))
+
+
+def compared(data: PageData) -> list[ComparedScore]:
+    """The Chamfer distance of the surfaces, compared with that of bare coordinates. Nothing is held out of a mesh."""
+    targets = {MAIN: "by signed distance", OCCUPANCY: "by occupancy"}
+    return [
+        ComparedScore(
+            metric=CHAMFER,
+            name="Chamfer distance",
+            condition=label,
+            where=where,
+            unit="thousandths of the diagonal",
+            higher=False,
+            digits=2,
+            references=("none",),
+            curve="iou",
+            held_out=False,
+            factor=THOUSAND,
+        )
+        for label, where in targets.items()
+        if values_by_scheme(data.rows, CHAMFER, label)
+    ]
 
 
 def predictions(data: PageData) -> Sequence[Prediction]:

@@ -10,11 +10,13 @@ from typing import ClassVar
 import msgspec
 from typing_extensions import override
 
-from posenc.workbench.studies.shared.declarations import Preset
+from posenc.workbench.studies.shared.declarations import OwnDataPlan, Preset
 from posenc.workbench.studies.shared.field_variants import FIELD_TRAINING
 from posenc.workbench.tasks.shapes import PoolSizes
 from posenc.workbench.training.loop import TrainingConfig
 
+OWN = OwnDataPlan(seeds=(0, 1, 2), parts=False)
+"""Sample points are drawn from a mesh without end, so that nothing is held out from it."""
 SHAPE_TRAINING = msgspec.structs.replace(FIELD_TRAINING, ema=None)
 
 
@@ -60,6 +62,7 @@ PRESETS = {
         seeds=(0, 1, 2),
         panels=("fit", "slopes"),
         asks=False,
+        own=OWN,
         parameters=36_000,
         finest=64,
         coarsest=8,
@@ -75,6 +78,7 @@ PRESETS = {
         scale="92,000 parameters, 2,000 steps of 4,096 points",
         seeds=(0, 1, 2),
         panels=("fit", "slopes", "occupancy", "sigma"),
+        own=OWN,
         parameters=92_000,
         finest=128,
         coarsest=8,

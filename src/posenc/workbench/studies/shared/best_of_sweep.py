@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from posenc.measure.statistics import mean, paired_difference
 from posenc.workbench.report.line_plot import Points
+from posenc.workbench.studies.shared.best_variant import Scores
 
 
 def judge_choice(points: Points, chosen: float, *, higher: bool) -> str:
@@ -19,14 +19,15 @@ def judge_choice(points: Points, chosen: float, *, higher: bool) -> str:
     Returns:
         Text that begins with a comma; "" if the chosen value was not swept.
     """
-    means = {x: mean(list(seeds.values())) for x, seeds in points.items()}
-    if chosen not in means:
+    scores = Scores({f"{x:g}": seeds for x, seeds in points.items()}, metric="", higher=higher)
+    label, order = f"{chosen:g}", scores.order
+    if label not in order or len(order) < 2:
         return ""
-    best = (max if higher else min)(means, key=means.__getitem__)
-    if best == chosen:
-        return ", the best of this sweep too"
-    shared = points[best].keys() & points[chosen].keys()
-    difference = paired_difference(points[best], points[chosen]) if shared else None
-    if difference is not None and (difference.above(0) or difference.below(0)):
-        return f", not the best of this sweep: {best:g} is"
-    return f", not distinguishable from {best:g}, which has the best mean of this sweep"
+    best, second = order[:2]
+    if best == label:
+        if all(scores.better(best, other) for other in order[1:]):
+            return ", the best of this sweep too"
+        return f", which has the best mean of this sweep and is not distinguishable from {second}"
+    if scores.better(best, label):
+        return f", not the best of this sweep: {best} is better"
+    return f", not distinguishable from {best}, which has the best mean of this sweep"

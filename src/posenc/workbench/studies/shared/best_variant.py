@@ -1,15 +1,90 @@
-"""Best variant of a study, compared with the second by their paired difference."""
+"""Best variant of a study, compared with every other one by their paired difference, and with references."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from posenc.measure.statistics import mean, paired_difference
-from posenc.workbench.report.number_format import count, interval, number, signed_number
+from posenc.measure.statistics import UNBOUNDED, Bounds, Estimate, mean, paired_difference, t_interval
+from posenc.workbench.report.number_format import count, interval, join_words, number, signed_number
 from posenc.workbench.report.result_rows import BySeed
 
-BASELINE = "none"
-"""Variant without an encoding."""
+WITHOUT_ENCODING = ("none", "nope")
+"""Variants without an encoding. A sentence on the best variant gives their score too."""
+MAX_NAMES = 12
+"""Largest number of variants that a sentence lists; further ones are counted."""
+
+
+def no_answer(finished: bool) -> str:
+    """Sentence of a page that has no answer to the question of its study.
+
+    Args:
+        finished: True if a run of the page has finished.
+
+    Returns:
+        The sentence.
+    """
+    if finished:
+        return "No answer yet: no finished run is of the comparison that answers the question; the panels show them."
+    return "No answer yet: no run has finished."
+
+
+class Scores:
+    """Scores of variants in one metric, formatted for sentences.
+
+    Attributes:
+        values: Variant to seed to score.
+        metric: Name of the score, such as "PSNR".
+        unit: Unit of the score; "" if it has none.
+        higher: True if higher scores are better.
+        over: Noun for the keys of the inner mapping, such as "seed" or "image".
+        digits: Decimals of the scores.
+        bounds: Lowest and highest possible score.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, BySeed],
+        *,
+        metric: str,
+        unit: str = "",
+        higher: bool = True,
+        over: str = "seed",
+        digits: int = 2,
+        bounds: Bounds = UNBOUNDED,
+    ) -> None:
+        self.values = {variant: scores for variant, scores in values.items() if scores}
+        self.metric, self.higher, self.over, self.digits, self.bounds = metric, higher, over, digits, bounds
+        self.ending = f" {unit}" if unit else ""
+        self.means = {variant: mean(list(scores.values())) for variant, scores in self.values.items()}
+
+    @property
+    def order(self) -> list[str]:
+        """Variants by their mean score, the best first."""
+        return sorted(self.means, key=lambda variant: ((-1 if self.higher else 1) * self.means[variant], variant))
+
+    def difference(self, a: str, b: str) -> Estimate | None:
+        """Difference a − b, paired by seed; None without a common seed."""
+        if not self.values[a].keys() & self.values[b].keys():
+            return None
+        return paired_difference(self.values[a], self.values[b], bounds=self.bounds)
+
+    def better(self, a: str, b: str) -> bool:
+        """True if the whole interval of the paired difference says that a is better than b."""
+        gap = self.difference(a, b)
+        return gap is not None and (gap.above(0) if self.higher else gap.below(0))
+
+    def size(self, variant: str) -> str:
+        """Mean score of a variant: "PSNR 30.20 dB"."""
+        return f"{self.metric} {number(self.means[variant], self.digits)}{self.ending}"
+
+    def gap(self, a: str, b: str) -> str:
+        """Difference a − b with its interval: "+0.20 dB [0.10, 0.30] (3 seeds)"."""
+        difference = self.difference(a, b)
+        if difference is None:
+            return f"no {self.over} in common"
+        size = f"{signed_number(difference.mean, self.digits)}{self.ending}"
+        size += f" {interval(difference, self.digits, over=self.over)}"
+        return f"{size} ({count(difference.n, self.over)})" if difference.known else size
 
 
 def best_variant(
@@ -21,10 +96,13 @@ def best_variant(
     higher: bool = True,
     over: str = "seed",
     digits: int = 2,
+    bounds: Bounds = UNBOUNDED,
+    references: Mapping[str, BySeed] | None = None,
 ) -> str:
-    """Name the best variant if its difference from the second excludes 0, and both variants otherwise.
+    """Name the best variant if it is better than every other one, and otherwise all that may be the best.
 
-    The interval is the 95% t-interval of the difference, paired by seed (or by what `over` names).
+    A variant is better than another if the 95% t-interval of their difference, paired by seed (or by what `over`
+    names), excludes 0. A single variant is never called the best.
 
     Args:
         values: Variant to seed to score.
@@ -34,34 +112,64 @@ def best_variant(
         higher: True if higher scores are better.
         over: Noun for the keys of the inner mapping, such as "seed" or "image".
         digits: Decimals of the scores.
+        bounds: Lowest and highest possible score.
+        references: Name to seed to score of models that are no variants, such as a bigram. Each is compared with the
+            best variant.
 
     Returns:
-        One or two sentences; "" for no variant.
+        One or more sentences; "" for no variant and no reference.
     """
-    means = {variant: mean(list(scores.values())) for variant, scores in values.items() if scores}
-    order = sorted(means, key=lambda variant: ((-1 if higher else 1) * means[variant], variant))
+    known = {name: scores for name, scores in (references or {}).items() if scores}
+    scores = Scores(
+        {**values, **known}, metric=metric, unit=unit, higher=higher, over=over, digits=digits, bounds=bounds
+    )
+    order = [variant for variant in scores.order if variant not in known]
     if not order:
-        return ""
+        listed = join_words([f"{name}, {scores.size(name)}" for name in known])
+        return f"No encoding has results{f' {where}' if where else ''}. For reference: {listed}." if known else ""
+    sentences = [_answer(scores, order, f"Best {where}" if where else "Best")]
+    named = (order[0], *order[1:2])
+    sentences += [_without(scores, label) for label in WITHOUT_ENCODING if label in order and label not in named]
+    sentences += [_reference(scores, order[0], name) for name in known]
+    return " ".join(sentences)
+
+
+def _answer(scores: Scores, order: Sequence[str], heading: str) -> str:
+    """Sentence on the best variant, or on those that cannot be told apart from it."""
     best, *others = order
-    heading = f"Best {where}" if where else "Best"
-    ending = f" {unit}" if unit else ""
-    first = f"{metric} {number(means[best], digits)}{ending}"
     if not others:
-        return f"{heading}: inconclusive, {best} is the only variant with results ({first})."
+        return f"{heading}: inconclusive, {best} is the only variant with results ({scores.size(best)})."
     second = others[0]
-    shared = values[best].keys() & values[second].keys()
-    difference = paired_difference(values[best], values[second]) if shared else None
-    if difference is None:
-        size = f"no {over} in common"
+    differences = {other: scores.difference(best, other) for other in others}
+    if not any(each is not None and each.known for each in differences.values()):
+        why = f"from one {scores.over}" if any(differences.values()) else f"without a {scores.over} in common"
+        which = "Highest" if scores.higher else "Lowest"
+        means = f"{which} mean: {best}, {scores.size(best)}; second: {second}, {scores.size(second)}"
+        return f"{heading}: cannot be told {why}. {means}."
+    close = [other for other in others if not scores.better(best, other)]
+    if not close:
+        gap = scores.gap(best, second)
+        return f"{heading}: {best}, {scores.size(best)}; difference from the second, {second}: {gap}."
+    names = [best, *close]
+    listed = ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
+    tied = f"{best} or {close[0]}" if len(names) == 2 else f"any of {listed}"
+    gap = f"difference from {close[0]}: {scores.gap(best, close[0])}"
+    return f"{heading}: {tied}, cannot be told apart. {best}: {scores.size(best)}; {gap}."
+
+
+def _without(scores: Scores, label: str) -> str:
+    estimate = t_interval(list(scores.values[label].values()), bounds=scores.bounds)
+    size = f" {interval(estimate, scores.digits)}" if estimate.known else ""
+    return f"Without an encoding: {number(estimate.mean, scores.digits)}{scores.ending}{size}."
+
+
+def _reference(scores: Scores, best: str, name: str) -> str:
+    """Sentence that compares a reference with the best variant."""
+    if scores.better(name, best):
+        word = "better than every variant"
+    elif scores.better(best, name):
+        word = f"worse than {best}"
     else:
-        size = f"{signed_number(difference.mean, digits)}{ending} {interval(difference, digits, over=over)}"
-        size += f" ({count(difference.n, over)})" if difference.known else ""
-    if difference is not None and (difference.above(0) if higher else difference.below(0)):
-        answer = f"{heading}: {best}, {first}; difference from the second, {second}: {size}."
-    else:
-        answer = (
-            f"{heading}: {best} or {second}, cannot be told apart. {best}: {first}; difference from {second}: {size}."
-        )
-    if BASELINE in means and BASELINE not in (best, second):
-        answer += f" Without an encoding: {number(means[BASELINE], digits)}{ending}."
-    return answer
+        word = f"cannot be told apart from {best}"
+    size = f"{number(scores.means[name], scores.digits)}{scores.ending}"
+    return f"For reference, {name}: {size}, {word} (difference {scores.gap(name, best)})."

@@ -34,8 +34,12 @@ DECLARATIONS = frozenset({*(field.name for field in dataclasses.fields(Preset)),
 """Fields of a preset that are no settings."""
 DECIDED_BY_DATA = frozenset({"channels", "classes"})
 """Sizes of a model that its data decides."""
+OWN_STEPS, EPOCHS = "own_steps", "epochs"
+"""Names of the fields with the steps on a user's own data, and with the epochs of a training."""
 COMPUTED = "computed"
 """Default of a setting that a study computes from other settings or from the data."""
+SWEEP = "lr_sweep"
+"""Name of the learning rates of a sweep in the label of a preset."""
 LONGEST_SUFFIX = 80
 """Number of characters of a file name's suffix beyond which it is shortened."""
 
@@ -133,6 +137,30 @@ def explicit_fields(presets: Mapping[str, Preset], request: Request, *path: str)
     return {at[-1]: value for at, value in values.items() if at[:-1] == path}
 
 
+def with_twice_the_budget(presets: Mapping[str, P], request: Request) -> Request:
+    """Return a request for runs on a user's own data with twice the steps.
+
+    The steps are the number of epochs where the request changes it, and otherwise the steps for own data or those of
+    the training.
+
+    Args:
+        presets: Presets by name.
+        request: The request.
+
+    Returns:
+        The request with changed settings.
+    """
+    explicit = _values(presets[request.preset], request)
+    values = {leaf.path: leaf.value for leaf in _leaves(changed_preset(presets, request))}
+    own = [path for path in values if path[-1] == OWN_STEPS]
+    epochs = [path for path in explicit if path[-1] == EPOCHS]
+    others = [path for path in (("steps",), ("training", EPOCHS)) if path in values][:1]
+    counted = {path[:-2] for path in epochs}
+    paths = epochs + ([path for path in own if path[:-1] not in counted] if own else others if not epochs else [])
+    doubled = {path: 2 * values[path] for path in paths}
+    return dataclasses.replace(request, changes={".".join(path): value for path, value in (explicit | doubled).items()})
+
+
 def preset_label(presets: Mapping[str, Preset], request: Request) -> str:
     """Return the label of the preset of a request, under which its runs are stored.
 
@@ -143,7 +171,7 @@ def preset_label(presets: Mapping[str, Preset], request: Request) -> str:
     Returns:
         Name of the preset, followed by its changes, such as "quick epochs=4".
     """
-    return " ".join((request.preset, *map(quote, _texts(presets[request.preset], request))))
+    return " ".join((request.preset, *map(quote, _texts(presets[request.preset], request)), *_sweep_texts(request)))
 
 
 def request_of(label: str) -> Request:
@@ -156,7 +184,10 @@ def request_of(label: str) -> Request:
         A request for the preset with its changes.
     """
     preset, *texts = shlex.split(label)
-    return Request(preset=preset, changes=dict(text.split("=", 1) for text in texts))
+    values = dict(text.split("=", 1) for text in texts)
+    rates = values.pop(SWEEP, None)
+    lr_sweep = None if rates is None else tuple(map(float, rates.split(",")))
+    return Request(preset=preset, changes=values, lr_sweep=lr_sweep)
 
 
 def options(presets: Mapping[str, Preset], request: Request) -> list[str]:
@@ -169,7 +200,9 @@ def options(presets: Mapping[str, Preset], request: Request) -> list[str]:
     Returns:
         Options such as "--set epochs=4".
     """
-    return [f"--set {quote(text)}" for text in _texts(presets[request.preset], request)]
+    rates = " ".join(f"{rate:g}" for rate in request.lr_sweep or ())
+    sets = [f"--set {quote(text)}" for text in _texts(presets[request.preset], request)]
+    return [*sets, *([f"--lr-sweep {rates}"] if rates else [])]
 
 
 def file_suffix(presets: Mapping[str, Preset], request: Request) -> str:
@@ -182,7 +215,7 @@ def file_suffix(presets: Mapping[str, Preset], request: Request) -> str:
     Returns:
         Text such as "epochs=4"; "" without changes.
     """
-    text = "-".join(_texts(presets[request.preset], request))
+    text = "-".join((*_texts(presets[request.preset], request), *_sweep_texts(request)))
     plain = re.sub(r"[^\w.=,+-]", "_", text, flags=re.ASCII)[:LONGEST_SUFFIX]
     return plain if plain == text else f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
@@ -208,7 +241,9 @@ def differences(presets: Mapping[str, Preset], request: Request) -> list[str]:
     for leaf in changed:
         old = COMPUTED if _is_computed(preset, leaf) else setting_values.text(leaf.value)
         phrases.setdefault(names[leaf.path], []).append(f"{old} → {setting_values.text(after[leaf.path])}")
-    return [f"{name} {' and '.join(dict.fromkeys(texts))}" for name, texts in phrases.items()]
+    swept = [f"learning rate chosen for each variant from {setting_values.text(tuple(request.lr_sweep or ()))}"]
+    described = [f"{name} {' and '.join(dict.fromkeys(texts))}" for name, texts in phrases.items()]
+    return described + (swept if request.lr_sweep else [])
 
 
 def refuse_varied(study: Study, request: Request, panels: Iterable[str]) -> None:
@@ -267,6 +302,11 @@ def _texts(preset: Preset, request: Request) -> list[str]:
     values = _values(preset, request)
     names = _names(preset, _leaves(preset), values) if values else {}
     return sorted({f"{names[path]}={setting_values.text(value)}" for path, value in values.items()})
+
+
+def _sweep_texts(request: Request) -> list[str]:
+    """The learning rates of a sweep as NAME=VALUE, in one order."""
+    return [f"{SWEEP}={setting_values.text(tuple(sorted(request.lr_sweep)))}"] if request.lr_sweep else []
 
 
 def _names(preset: Preset, leaves: Sequence[_Leaf], values: Mapping[Path, Any]) -> dict[Path, str]:

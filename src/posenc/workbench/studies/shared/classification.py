@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,11 +24,13 @@ from posenc.scheme_text import build as build_scheme
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies.shared.image_data import ImageRecord, read_images
+from posenc.workbench.studies.shared.image_parts import divide_images
+from posenc.workbench.studies.shared.own_data import Split, training_in_steps
 from posenc.workbench.studies.shared.training_run import execute_training, weights_of
 from posenc.workbench.studies.shared.training_time import training_seconds
 from posenc.workbench.tasks.images import Augment, Augmentation, ImageSet, score
-from posenc.workbench.training.fit import Fit, TrainingPosition
-from posenc.workbench.training.loop import Report, TrainingConfig
+from posenc.workbench.training.fit import Fit, TrainingPosition, endless_batches
+from posenc.workbench.training.loop import Best, Report, TrainingConfig
 
 CHUNK = 128
 """Images classified at once outside training. The activations of 128 images stay in a core's cache, those of 500 do
@@ -42,6 +46,8 @@ WARMUP_DIVISOR, MOST_WARMUP_EPOCHS = 8, 5
 """Steps per step of warm-up, and largest number of epochs of warm-up."""
 FORWARD_SHARE = 1 / 3
 """Time of scoring an image as a share of the time of training on it."""
+BEST = Best(metric="accuracy", mode="max")
+"""Choice of the step on a user's images: by the accuracy on the validation part."""
 
 
 class LeNetSpec(msgspec.Struct, frozen=True, kw_only=True, tag="lenet", forbid_unknown_fields=True):
@@ -94,6 +100,7 @@ class TransformerSpec(msgspec.Struct, frozen=True, kw_only=True, tag="vision", f
 
 
 ModelSpec = LeNetSpec | TransformerSpec
+NO_PARTS: Mapping[str, Any] = MappingProxyType({})
 
 
 def classification_settings(
@@ -102,6 +109,7 @@ def classification_settings(
     training: TrainingConfig,
     augmentation: Augmentation,
     device: str,
+    parts: Mapping[str, Any] = NO_PARTS,
 ) -> dict[str, Any]:
     """Settings of a run, as plain JSON.
 
@@ -111,6 +119,7 @@ def classification_settings(
         training: The training configuration.
         augmentation: Augmentation of the training images.
         device: Device of the training.
+        parts: Entries on the parts of a user's images; empty for a data set with parts of its own.
 
     Returns:
         The settings.
@@ -127,6 +136,7 @@ def classification_settings(
         "training": training.plain,
         "augmentation": msgspec.to_builtins(augmentation),
         "device": device,
+        **parts,
     }
     if device.startswith("cuda") and isinstance(spec, TransformerSpec):
         settings["precision"] = "bfloat16"  # of matrix products; weights, sums and measurements stay in float32
@@ -149,6 +159,28 @@ def with_cosine_decay(training: TrainingConfig, images: ImageRecord) -> Training
     return msgspec.structs.replace(training, warmup_steps=warmup, decay_steps=steps)
 
 
+def own_training(
+    training: TrainingConfig, steps: int, explicit: Mapping[str, Any], parts: Mapping[str, Any], *, decay: bool
+) -> TrainingConfig:
+    """Training on a user's images for a number of steps.
+
+    Args:
+        training: The training configuration of the preset.
+        steps: Number of steps.
+        explicit: Fields that the request changes; they have the last word.
+        parts: Entries on the parts of the images.
+        decay: True for a warm-up and a cosine decay that ends at the last step.
+
+    Returns:
+        The configuration.
+    """
+    training = training_in_steps(training, steps, BEST, explicit, parts["items"]["train"])
+    if decay:
+        schedule = {"warmup_steps": training.epochs // WARMUP_DIVISOR, "decay_steps": training.epochs}
+        training = msgspec.structs.replace(training, **schedule)
+    return msgspec.structs.replace(training, **{name: value for name, value in explicit.items() if name != "epochs"})
+
+
 class Classifier:
     """A model on its images: the loss of a batch, and scores."""
 
@@ -157,7 +189,10 @@ class Classifier:
         self.device = settings["device"]
         self.images = msgspec.convert(settings["pictures"], ImageRecord)
         self.training = msgspec.convert(settings["training"], TrainingConfig)
-        self.splits = read_images(root, self.images)
+        self.split: Split | None = settings.get("split")
+        self.seed, self.splits = spec.seed, read_images(root, self.images)
+        if self.split is not None:
+            self.splits = divide_images(self.splits, self.split, spec.seed)
         self.augment = Augment(msgspec.convert(settings["augmentation"], Augmentation), self.images.classes)
         torch.manual_seed(spec.seed)
         self.model: nn.Module = msgspec.convert(settings["row"], ModelSpec).model().to(self.device)
@@ -169,7 +204,9 @@ class Classifier:
 
     def fit(self) -> Fit:
         """The training problem."""
-        return Fit(self.model, len(self.splits.train), self.loss, self.evaluate_some, loss_at=self.loss_at)
+        count = len(self.splits.train)
+        draw = None if self.split is None else endless_batches(count, self.training.batch, self.seed)
+        return Fit(self.model, count, self.loss, self.evaluate_some, draw=draw, loss_at=self.loss_at)
 
     def loss_at(self, at: TrainingPosition, batch: Tensor) -> Tensor:
         """Cross-entropy of a batch, with the augmentation of this step."""
@@ -182,32 +219,29 @@ class Classifier:
         """Cross-entropy of a batch with the augmentation of the first step."""
         return self.loss_at(TrainingPosition(0, 0, 0), batch)
 
-    def logits(self, part: Literal["train", "test"], index: Tensor) -> Tensor:
-        """Logits ``(N, classes)`` of images without augmentation, on the CPU."""
-        return self.logits_of(self.model, getattr(self.splits, part), index)
-
     def logits_of(self, model: nn.Module, images: ImageSet, index: Tensor) -> Tensor:
         """Logits ``(N, classes)`` of any images by any model of this kind, on the CPU."""
         chunks = index.split(CHUNK)
         return torch.cat([model(self.augment.evaluate(images.read(each).to(self.device))).cpu() for each in chunks])
 
     def evaluate_some(self) -> dict[str, float]:
-        """Scores during training, on a part of the held-out images."""
-        return self.evaluate(scored_while_learning(self.images))
+        """Scores during training: on the validation part, or without one on a part of the held-out images."""
+        held_out = self.splits.test if self.split is None else self.splits.validation
+        return self.evaluate(held_out, scored_while_learning(len(self.splits.train), len(held_out)))
 
-    def evaluate(self, held_out: int) -> dict[str, float]:
-        """Scores of evenly spaced held-out images, and the accuracy of some training images. held_out: their number."""
-        test, train = self.splits.test, self.splits.train
-        held, learned = _evenly_spaced(len(test), held_out), _evenly_spaced(len(train), TRAIN_SCORED)
-        scores = score(self.logits("test", held), test.labels[held])
-        train_scores = score(self.logits("train", learned), train.labels[learned])
+    def evaluate(self, held_out: ImageSet, count: int) -> dict[str, float]:
+        """Scores of ``count`` evenly spaced held-out images, and the accuracy of some training images."""
+        train = self.splits.train
+        held, learned = _evenly_spaced(len(held_out), count), _evenly_spaced(len(train), TRAIN_SCORED)
+        scores = score(self.logits_of(self.model, held_out, held), held_out.labels[held])
+        train_scores = score(self.logits_of(self.model, train, learned), train.labels[learned])
         named = {name.replace("-", "_"): value for name, value in scores.items()}
         return {**named, "accuracy_train": train_scores["accuracy"]}
 
     @torch.no_grad()
     def result(self, curve: list[dict[str, Any]]) -> RunResult:
         """Scores of all held-out images, parameter count, and the multiplied encoding or the attention distances."""
-        metrics = self.evaluate(len(self.splits.test))
+        metrics = self.evaluate(self.splits.test, len(self.splits.test))
         metrics["roughness"] = roughness(curve)
         metrics["parameters"] = float(sum(p.numel() for p in self.model.parameters() if p.requires_grad))
         arrays: dict[str, np.ndarray] = {}
@@ -244,16 +278,17 @@ class Classifier:
         }
 
 
-def scored_while_learning(images: ImageRecord) -> int:
+def scored_while_learning(train: int, held_out: int) -> int:
     """Number of held-out images that a model is scored on during training.
 
     Args:
-        images: Record of the data set.
+        train: Number of training images.
+        held_out: Number of held-out images.
 
     Returns:
         The number.
     """
-    return min(images.test, max(FEWEST_SCORED, images.train // TRAIN_PER_SCORED))
+    return min(held_out, max(FEWEST_SCORED, train // TRAIN_PER_SCORED))
 
 
 def _evenly_spaced(total: int, count: int) -> Tensor:
@@ -294,13 +329,15 @@ def run_seconds(spec: RunSpec, store: Store) -> float:
     """Time of a run on one core of this machine, from a few timed steps and the number of images that are scored."""
     with torch.random.fork_rng():
         classifier = Classifier(spec, store.root)
-        fit, training, images = classifier.fit(), classifier.training, classifier.images
+        fit, training, splits = classifier.fit(), classifier.training, classifier.splits
         seconds = training_seconds(fit, training, classifier.device)
     steps = training.epochs * fit.per_epoch(training.batch)
     per_image = seconds / (steps * training.batch) * FORWARD_SHARE
     evaluations = 1 + math.ceil(training.epochs / training.evaluate_every)
-    scored = evaluations * (scored_while_learning(images) + TRAIN_SCORED) + images.test + TRAIN_SCORED
-    return seconds + scored * per_image
+    held_out = splits.test if classifier.split is None else splits.validation
+    learned = min(TRAIN_SCORED, len(splits.train))
+    each = scored_while_learning(len(splits.train), len(held_out)) + learned
+    return seconds + (evaluations * each + len(splits.test) + learned) * per_image
 
 
 def memory_bytes(spec: RunSpec) -> float:

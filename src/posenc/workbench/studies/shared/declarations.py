@@ -22,8 +22,42 @@ if TYPE_CHECKING:
 MAIN = "main"
 """Label of the main condition of every study."""
 
+HALF = "half budget"
+"""Label of the condition that trains each variant again with half its steps (a whole schedule, not a run cut short)."""
+
+
+def half_budget_of(label: str) -> str:
+    """Label of the condition that is another one with half the steps: "half budget" for the main condition."""
+    return HALF if label == MAIN else f"{label}, {HALF}"
+
+
+def full_budget_of(label: str) -> str | None:
+    """Label of the condition that a condition with half the steps repeats; None for other conditions."""
+    return MAIN if label == HALF else label.removesuffix(f", {HALF}") if label.endswith(f", {HALF}") else None
+
+
 Needs = Mapping[str, Sequence[str]]
 """Label of a condition to the labels of its variants."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnDataPlan:
+    """Plan of the runs on a user's own data, in place of the built-in data of a preset.
+
+    Attributes:
+        seeds: Seeds of every variant. Where the user gives no test part, each seed has another one.
+        parts: True if the data are divided into training, validation and test parts, and the settings of a run say so.
+        half: True to train each variant with half its steps too, so that a page can tell if it still learns.
+
+    Example:
+        >>> from posenc.workbench import OwnDataPlan
+        >>> OwnDataPlan().seeds, OwnDataPlan(half=False).half
+        ((0, 1, 2, 3, 4), False)
+    """
+
+    seeds: Sequence[int] = (0, 1, 2, 3, 4)
+    parts: bool = True
+    half: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +73,7 @@ class Preset:
         seeds: Seeds of every variant.
         panels: Names of the panels that it draws by default.
         asks: True to ask for confirmation before it starts, because it is long.
+        own: Plan of the runs on a user's own data; None to train them as the built-in data.
 
     Example:
         >>> from posenc.workbench import Preset
@@ -54,6 +89,7 @@ class Preset:
     seeds: Sequence[int]
     panels: Sequence[str]
     asks: bool = True
+    own: OwnDataPlan | None = None
     aliases: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @property

@@ -54,11 +54,13 @@ class ImageRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def description(self) -> str:
         """A phrase such as "fashion-mnist: 60,000 training images, 10,000 held-out images, 28 x 28 pixels, ..."."""
+        return f"{self.name}: {self.train:,} training images, {self.test:,} held-out images, {self.size}"
+
+    @property
+    def size(self) -> str:
+        """A phrase such as "28 x 28 pixels, 1 channel, 10 classes"."""
         channels, height, width = self.shape
-        return (
-            f"{self.name}: {self.train:,} training images, {self.test:,} held-out images, {height} x {width} pixels, "
-            f"{channels} channel{'s' if channels > 1 else ''}, {self.classes} classes"
-        )
+        return f"{height} x {width} pixels, {channels} channel{'s' if channels > 1 else ''}, {self.classes} classes"
 
 
 class Location(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -197,11 +199,24 @@ def data_remarks(store: Store, specs: Iterable[RunSpec]) -> tuple[str, ...]:
     Returns:
         The sentences, each once.
     """
+    specs = tuple(specs)
     records = [msgspec.convert(spec.settings["pictures"], ImageRecord) for spec in specs]
-    described = (f"Data: {record.description}." for record in dict.fromkeys(records))
+    described = dict.fromkeys(f"Data: {_description(spec)}." for spec in specs)
     files = (_stored(_record_path(store.root, record.digest)) for record in dict.fromkeys(records))
     unread = dict.fromkeys(stored.left_out for stored in files if stored is not None and stored.left_out)
     return (*described, *unread)
+
+
+def _description(spec: RunSpec) -> str:
+    """Phrase on the images of a run, with the parts of a user's images."""
+    record, items = msgspec.convert(spec.settings["pictures"], ImageRecord), spec.settings.get("items")
+    if items is None:
+        return record.description
+    drawn = "drawn anew by each seed" if spec.settings["split"] == "seed" else "the held-out images as given"
+    return (
+        f"{record.name}: {items['train']:,} training images, {items['validation']:,} validation images and "
+        f"{items['test']:,} held-out images, {drawn}, {record.size}"
+    )
 
 
 def _stored(path: Path) -> StoredRecord | None:

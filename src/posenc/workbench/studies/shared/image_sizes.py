@@ -67,6 +67,20 @@ def measure(spec: RunSpec, workdir: Path, report: Report) -> RunResult:
     return RunResult(metrics=metrics)
 
 
+def measured_side(trained: int, patch: int, scale: float) -> int:
+    """Side of the images of a measurement in pixels, a whole number of patches.
+
+    Args:
+        trained: Side of the training images in pixels.
+        patch: Side of a patch of the first stage in pixels.
+        scale: Wanted side as a multiple of the trained side.
+
+    Returns:
+        The multiple of a patch that is nearest to the wanted side.
+    """
+    return round(trained * scale / patch) * patch
+
+
 @torch.no_grad()
 def accuracy_at(classifier: Classifier, images: ImageSet, scale: float) -> float | None:
     """Accuracy at another image size, rounded to a multiple of the first patch size.
@@ -81,8 +95,7 @@ def accuracy_at(classifier: Classifier, images: ImageSet, scale: float) -> float
     """
     model, device = classifier.model, classifier.device
     assert isinstance(model, VisionTransformer)
-    patch = model.config.stages[0].patch
-    side = round(classifier.images.shape[1] * scale / patch) * patch
+    side = measured_side(classifier.images.shape[1], model.config.stages[0].patch, scale)
     try:
         resized = model.resized((side, side)).to(device).eval()
         resized(torch.zeros(1, model.config.channels, side, side, device=device))

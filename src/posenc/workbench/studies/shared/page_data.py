@@ -14,7 +14,7 @@ import numpy as np
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.shared.declarations import Preset
+from posenc.workbench.studies.shared.declarations import Preset, full_budget_of
 from posenc.workbench.training.loop import EVALUATION_FRACTIONS
 
 Row = dict[str, Any]
@@ -31,6 +31,8 @@ class PageData:
         specs: The trained runs.
         measured: The runs that measure them.
         page: File name of the page without its ending.
+        repeated: Runs on the user's data that repeat the trained ones with half the budget or with other learning
+            rates. No panel draws them as a condition of its own.
 
     Example:
         >>> import tempfile
@@ -52,11 +54,18 @@ class PageData:
     specs: Sequence[RunSpec]
     measured: Sequence[RunSpec] = ()
     page: str = "page"
+    repeated: Sequence[RunSpec] = ()
 
     @cached_property
     def done(self) -> list[RunSpec]:
         """Trained runs that are finished."""
         return [spec for spec in self.specs if self.store.finished(spec.identity)]
+
+    @cached_property
+    def timings(self) -> dict[str, Mapping[str, Any]]:
+        """Timing of finished runs by identity, those with half the budget too: seconds, and what was trained."""
+        every = dict.fromkeys(spec.identity for spec in (*self.specs, *self.repeated))
+        return {each: self.store.read(each).timing for each in every if self.store.finished(each)}
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -67,6 +76,21 @@ class PageData:
     def curves(self) -> list[Row]:
         """One row per point of the learning curves of the trained runs."""
         return self.store.curve_rows_of(self.specs)
+
+    @cached_property
+    def half_specs(self) -> list[RunSpec]:
+        """Runs with half the budget, on the user's data. Their conditions are those of ``half_budget_of``."""
+        return [spec for spec in self.repeated if full_budget_of(spec.condition) is not None]
+
+    @cached_property
+    def half_rows(self) -> list[Row]:
+        """One row per metric of the runs with half the budget."""
+        return self.store.rows_of(self.half_specs)
+
+    @cached_property
+    def half_curves(self) -> list[Row]:
+        """One row per point of the learning curves of the runs with half the budget."""
+        return self.store.curve_rows_of(self.half_specs)
 
     @property
     def conditions(self) -> list[str]:
@@ -135,6 +159,24 @@ class PageData:
                     seeds = read.setdefault(spec.variant, {}).setdefault(mark, {})
                     seeds[spec.seed] = (mark if limit else spent, value)
         return {label: _timed(marks.values()) for label, marks in read.items()}
+
+    def budget(self, setting: str) -> str:
+        """Return the budget of the trainings of a condition in words.
+
+        Args:
+            setting: Label of the condition.
+
+        Returns:
+            "after 10 s of training each", or "after 350 steps" if the runs stored their steps; otherwise "".
+        """
+        specs = [spec for spec in self.specs if spec.condition == setting]
+        limits = {spec.settings.get("training", {}).get("seconds") for spec in specs} - {None}
+        if len(limits) == 1:
+            return f"after {limits.pop():g} s of training each"
+        timings = [self.timings.get(spec.identity, {}) for spec in specs]
+        steps = sorted(float(timing["steps"]) for timing in timings if "steps" in timing)
+        ends = dict.fromkeys(f"{end:,.0f}" for end in (*steps[:1], *steps[-1:]))
+        return f"after {' to '.join(ends)} steps" if steps else ""
 
     def beside(self, name: str) -> Path:
         """Return the path of a further file of the page. Its name starts with that of the page.

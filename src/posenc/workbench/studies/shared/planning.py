@@ -17,6 +17,16 @@ from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request, refuse_preset
 from posenc.workbench.studies.shared import changes, sources
+from posenc.workbench.studies.shared.declarations import full_budget_of, half_budget_of
+from posenc.workbench.studies.shared.lr_sweep import (
+    chosen_rate,
+    refuse_sweep,
+    study_condition,
+    sweep_specs,
+    swept_condition,
+    with_rate,
+)
+from posenc.workbench.studies.shared.own_data import own_plan, with_half_budget
 
 if TYPE_CHECKING:
     from posenc.workbench.studies.shared.study import Study
@@ -44,17 +54,22 @@ def plan(study: Study, request: Request, store: Store) -> list[RunSpec]:
     """
     refuse_preset(study, request.preset)
     request = with_present_labels(study, request)
-    preset = changes.changed_preset(study.presets, request)
     changes.refuse_varied(study, request, panels_of(study, request))
+    if request.lr_sweep:
+        refuse_sweep(study, request)
     label = changes.preset_label(study.presets, request)
     planned: dict[tuple[str, str, str], RunSpec] = {}
     for condition, variants in needed(study, request).items():
         for variant in variants:
-            settings = study.run_settings(request, store, condition, variant)
+            settings = _settings(study, request, store, condition, variant)
             if settings is None:
                 continue
             if request.source is not None:
                 sources.note(store, study.data_key(settings), request.source.name)
+            sweep: dict[float, RunSpec] = {}
+            if request.lr_sweep:
+                at = full_budget_of(condition) or condition
+                settings, sweep = _swept(study, request, store, at, variant, settings)
             specs = [
                 study.procedure.spec(
                     study=study.name,
@@ -64,18 +79,70 @@ def plan(study: Study, request: Request, store: Store) -> list[RunSpec]:
                     seed=seed,
                     settings=settings,
                 )
-                for seed in request.seeds or preset.seeds
+                for seed in seeds_of(study, request)
             ]
             unfinished = not all(store.finished(spec.identity) for spec in specs)
             if study.cost.smaller and request.device == "cpu" and unfinished:
                 require_memory(WORKER_BYTES + study.cost.memory(specs[0]), f"training {variant}", study.cost.smaller)
-            for spec in specs:
-                planned.setdefault((spec.identity, condition, variant), spec)
+            for spec in (*specs, *sweep.values()):
+                planned.setdefault((spec.identity, spec.condition, variant), spec)
     return list(planned.values())
 
 
+def _swept(
+    study: Study, request: Request, store: Store, condition: str, variant: str, settings: dict[str, Any]
+) -> tuple[dict[str, Any], dict[float, RunSpec]]:
+    """Settings with the rate that a sweep chose, once its runs are finished, and the runs of the sweep by rate."""
+    full = study.run_settings(request, store, condition, variant)
+    by_rate = sweep_specs(study, request, condition, variant, full or {}, seeds_of(study, request)[0])
+    rate = chosen_rate(store, by_rate)
+    return settings if rate is None else with_rate(settings, rate), by_rate
+
+
+def sweep(study: Study, request: Request, store: Store) -> list[RunSpec]:
+    """Runs that compare the learning rates of a request, which are executed before the others.
+
+    Args:
+        study: The study.
+        request: The request.
+        store: Receives the data of the runs.
+
+    Returns:
+        The runs; none for a request without learning rates.
+    """
+    if not request.lr_sweep:
+        return []
+    return [spec for spec in plan(study, request, store) if swept_condition(spec.condition) is not None]
+
+
+def seeds_of(study: Study, request: Request) -> Sequence[int]:
+    """Seeds of a request: its own, those of the plan for own data, or those of the preset.
+
+    Args:
+        study: The study.
+        request: The request.
+
+    Returns:
+        The seeds.
+    """
+    preset = changes.changed_preset(study.presets, request)
+    own = own_plan(preset, request)
+    return request.seeds or (preset.seeds if own is None else own.seeds)
+
+
+def _settings(study: Study, request: Request, store: Store, condition: str, variant: str) -> dict[str, Any] | None:
+    """Settings of a run; None for a variant that cannot represent the data, or that half the budget does not change."""
+    full = full_budget_of(condition)
+    if full is None:
+        return study.run_settings(request, store, condition, variant)
+    own, settings = own_plan(study.presets[request.preset], request), study.run_settings(request, store, full, variant)
+    if settings is None or own is None or (own.parts and "split" not in settings):
+        return None
+    return with_half_budget(settings)
+
+
 def needed(study: Study, request: Request) -> dict[str, list[str]]:
-    """Variants that a request needs in each condition.
+    """Variants that a request needs in each condition, also in those with half the budget.
 
     Args:
         study: The study.
@@ -84,6 +151,13 @@ def needed(study: Study, request: Request) -> dict[str, list[str]]:
     Returns:
         Condition -> variants.
     """
+    wanted, own = _needed_in_full(study, request), own_plan(study.presets[request.preset], request)
+    halves = {half_budget_of(label): variants for label, variants in wanted.items()} if own and own.half else {}
+    return wanted | halves
+
+
+def _needed_in_full(study: Study, request: Request) -> dict[str, list[str]]:
+    """Variants that a request needs in each condition of the study itself."""
     preset, wanted = changes.changed_preset(study.presets, request), dict[str, list[str]]()
     for name in panels_of(study, request):
         for condition, variants in study.panels[name].needs(request, preset).items():
@@ -200,7 +274,8 @@ def measurements(study: Study, request: Request, store: Store, specs: Sequence[R
         Measuring runs that are finished, or whose parents have stored weights.
     """
     preset = changes.changed_preset(study.presets, request)
-    asked = [study.panels[name].measured(request, preset, store, specs) for name in panels_of(study, request)]
+    full = [spec for spec in specs if study_condition(spec.condition) == spec.condition]
+    asked = [study.panels[name].measured(request, preset, store, full) for name in panels_of(study, request)]
     distinct = {(spec.identity, spec.condition, spec.variant): spec for some in asked for spec in some}
     return [spec for spec in distinct.values() if store.finished(spec.identity) or _readable(spec, store)]
 

@@ -13,6 +13,7 @@ from posenc.workbench.store import Store
 from posenc.workbench.studies import Request, refuse_preset
 from posenc.workbench.studies.shared import changes, planning, sources
 from posenc.workbench.studies.shared.declarations import Needs, PanelSpec, Preset
+from posenc.workbench.studies.shared.lr_sweep import study_condition
 
 if TYPE_CHECKING:
     from posenc.workbench.studies.shared.study import Study
@@ -50,7 +51,40 @@ def find(study: Study, request: Request, store: Store) -> list[RunSpec]:
     for name in planning.panels_of(study, request):
         needed |= {*_stored_needs(study.panels[name], request, preset, runs)}
     _refuse_missing_panels(study, request, store, runs)
-    return [spec for spec in runs if spec.condition in needed]
+    return [spec for spec in runs if study_condition(spec.condition) in needed]
+
+
+def joined(study: Study, request: Request, store: Store, planned: Sequence[RunSpec]) -> list[RunSpec]:
+    """Runs of a page: the planned ones, and those of earlier commands that the same page shows; see ``Study.joined``.
+
+    A stored run joins if it has the preset, the changed settings and the data of a planned run, and a condition that
+    the panels need. A variant and seed with several stored results is left out: the page could not tell them apart.
+
+    Args:
+        study: The study.
+        request: The request.
+        store: The store.
+        planned: The runs of the request.
+
+    Returns:
+        The planned runs, then the others.
+    """
+    preset, label = changes.changed_preset(study.presets, request), changes.preset_label(study.presets, request)
+    keys = {study.data_key(spec.settings) for spec in planned}
+    cells = {(spec.condition, spec.variant, spec.seed) for spec in planned}
+    others = [
+        spec
+        for spec in store.specs()
+        if (spec.study, spec.preset, spec.procedure) == (study.name, label, study.procedure.id)
+        and (spec.condition, spec.variant, spec.seed) not in cells
+        and study.data_key(spec.settings) in keys
+    ]
+    if request.panels:
+        shown = [study.panels[name] for name in planning.panels_of(study, request)]
+        needed = {condition for panel in shown for condition in _stored_needs(panel, request, preset, others)}
+        others = [spec for spec in others if spec.condition in needed]
+    times = Counter((spec.condition, spec.variant, spec.seed) for spec in others)
+    return [*planned, *(spec for spec in others if times[spec.condition, spec.variant, spec.seed] == 1)]
 
 
 def _stored_needs(panel: PanelSpec, request: Request, preset: Preset, runs: Sequence[RunSpec]) -> Needs:

@@ -13,18 +13,21 @@ from typing import Any
 
 import msgspec
 
+from posenc.workbench.curve_table import ArrayAxis
 from posenc.workbench.progress import CostEstimate
 from posenc.workbench.report.claims_table import Claim
 from posenc.workbench.report.live_page import LivePage
 from posenc.workbench.report.page import Table
-from posenc.workbench.report.preregistered import Prediction, judge_predictions
+from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.report.result_rows import Row
 from posenc.workbench.runs import Procedure, RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.shared import planning, stored_runs, study_page
+from posenc.workbench.studies.shared import own_data_answer, own_data_page, planning, stored_runs, study_page
 from posenc.workbench.studies.shared.changes import changed_preset
+from posenc.workbench.studies.shared.compared_score import ComparedScore, on_own_data
 from posenc.workbench.studies.shared.declarations import Condition, PanelSpec, Preset
+from posenc.workbench.studies.shared.lr_sweep import study_condition
 from posenc.workbench.studies.shared.page_data import PageData
 
 
@@ -60,6 +63,10 @@ def _no_predictions(data: PageData) -> Sequence[Prediction]:
     return ()
 
 
+def _nothing_compared(data: PageData) -> Sequence[ComparedScore]:
+    return ()
+
+
 def _no_remarks(store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:
     return ()
 
@@ -86,6 +93,11 @@ class Study:
             ValueError for a request that cannot be run.
         cost: Time and memory of a run.
         headline: Maps the data of the page to its first sentence, the answer to the question.
+        compared: Maps the data of a page on the user's own data to the scores by which variants are compared. With such
+            scores, the page states only differences that models which still learn will keep.
+        metrics: Stored names of the metrics that the answer is about, the main one first: the columns of `posenc
+            results`. "loss_at_x*" stands for the stored metric of this form with the largest number.
+        arrays: Stored arrays with one value per position, and their axes; `posenc results --curves` writes them.
         condition: Maps a label to its condition.
         data_key: Maps the settings of a run to the key of the user's data; "" without such data.
         takes: File of the user that the study reads, such as "an image"; empty without one.
@@ -114,6 +126,9 @@ class Study:
     run_settings: Callable[[Request, Store, str, str], dict[str, Any] | None]
     cost: Cost
     headline: Callable[[PageData], str]
+    compared: Callable[[PageData], Sequence[ComparedScore]] = _nothing_compared
+    metrics: Sequence[str] = ()
+    arrays: Mapping[str, ArrayAxis] = field(default_factory=dict)
     condition: Callable[[str], Condition] = plain_condition
     data_key: Callable[[Mapping[str, Any]], str] = lambda settings: ""
     takes: str = ""
@@ -151,6 +166,18 @@ class Study:
             ValueError: The request names an unknown panel or variant, or it cannot be run.
         """
         return planning.plan(self, request, store)
+
+    def sweep(self, request: Request, store: Store) -> list[RunSpec]:
+        """List the runs that compare the learning rates of a request. They are executed before the others.
+
+        Args:
+            request: The request.
+            store: Receives the data.
+
+        Returns:
+            The runs, finished ones included; none without learning rates.
+        """
+        return planning.sweep(self, request, store)
 
     def measurements(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> list[RunSpec]:
         """List the runs that measure trained models for the panels of a request.
@@ -217,6 +244,19 @@ class Study:
         """
         return stored_runs.find(self, request, store)
 
+    def joined(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> list[RunSpec]:
+        """Add the finished runs of earlier commands that the page of a request shows too.
+
+        Args:
+            request: The request.
+            store: The store.
+            specs: The planned runs.
+
+        Returns:
+            The planned runs, then the stored runs of other variants and seeds with the same preset and data.
+        """
+        return stored_runs.joined(self, request, store, specs)
+
     def announce(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:
         """Return the lines to print before runs start.
 
@@ -254,13 +294,15 @@ class Study:
         Returns:
             The data that panels are drawn from.
         """
+        full = [spec for spec in specs if study_condition(spec.condition) == spec.condition]
         return PageData(
             request=request,
             preset=changed_preset(self.presets, request),
             store=store,
-            specs=specs,
+            specs=full,
             measured=self.measurements(request, store, specs),
             page=study_page.file_name(self, request, store, specs),
+            repeated=[spec for spec in specs if study_condition(spec.condition) != spec.condition],
         )
 
     def page(self, request: Request, store: Store, specs: Sequence[RunSpec], failures: Mapping[str, str]) -> Path:
@@ -286,11 +328,24 @@ class Study:
             specs: The trained runs.
 
         Returns:
-            The headline, then one line per prediction.
+            The answer, then one line per prediction.
         """
         data = self.page_data(request, store, specs)
-        findings = judge_predictions(data.rows, self.predictions(data))
-        return [self.headline(data), *(f"{each.word}: {each.text}" for each in findings)]
+        findings = own_data_page.judged_predictions(self, data)
+        return [*self.answer(data), *(f"{each.word}: {each.text}" for each in findings)]
+
+    def answer(self, data: PageData) -> tuple[str, ...]:
+        """Return the answer to the question: the headline, and further paragraphs on a user's own data.
+
+        Args:
+            data: The data of the page.
+
+        Returns:
+            One text per paragraph.
+        """
+        if on_own_data(data) and self.compared(data):
+            return own_data_answer.answer(self, data)
+        return (self.headline(data),)
 
 
 def settings_key(*path: str) -> Callable[[Mapping[str, Any]], str]:

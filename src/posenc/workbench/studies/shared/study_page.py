@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from posenc.version import __version__
+from posenc.workbench.provenance import git_state, now
 from posenc.workbench.report.claims_table import claims_table
 from posenc.workbench.report.live_page import LivePage, snapshot_path
 from posenc.workbench.report.page import Panel, Table, Text, render_page, write_text
@@ -16,9 +18,11 @@ from posenc.workbench.report.provenance_panel import provenance_panel
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.shared import changes, planning, sources
+from posenc.workbench.studies.shared import changes, own_data_page, planning, sources
+from posenc.workbench.studies.shared.compared_score import on_own_data
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.embedding_scale_panel import embedding_scale_panel, large_positions
+from posenc.workbench.studies.shared.lr_sweep import sweep_panel
 from posenc.workbench.studies.shared.page_data import PageData
 
 if TYPE_CHECKING:
@@ -86,19 +90,21 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     changed = changes.differences(study.presets, request)
     limits = (*_limits(study, request, changed), *study.remarks(store, specs), *_single_seeds(data))
     limits += large_positions(data)
-    panels = [summary_panel(data.rows, study.headline(data), study.predictions(data), limits)]
+    own = on_own_data(data) and bool(study.compared(data))
+    panels = [summary_panel(study.answer(data), own_data_page.judged_predictions(study, data), limits)]
+    panels += own_data_page.own_data_panels(study, data, names) if own else []
     titles = dict[str, str]()
     for name in names:
         drawn = study.panels[name].draw(data)
         titles |= {name: drawn[0].title} if drawn else {}
         panels += drawn
-    if varied := _conditions(study, data):
-        panels.append(varied)
-    if sizes := embedding_scale_panel(data):
-        panels.append(sizes)
+    further = (_conditions(study, data), sweep_panel(store, data.repeated), embedding_scale_panel(data))
+    panels += [each for each in further if each]
     if beside := () if changed else tuple(study.published(request.preset, data.rows)):
         panels.append(Panel("Published results of the same models", beside))
-    if study.claims:
+    if study.claims and own:
+        panels.append(own_data_page.unjudged_claims(study))
+    elif study.claims:
         shown = {name: titles.get(name, f"panel {name}, not on this page") for name in study.panels}
         claims = [dataclasses.replace(each, panel=shown.get(each.panel, each.panel)) for each in study.claims]
         panels.append(claims_table(claims, data.rows, title="Published claims at this scale"))
@@ -113,9 +119,16 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
         panels=panels,
         footer=(
             f"posenc run {study.name}{f' {subject}' if subject else ''} --preset {request.preset}{asked}. Every number "
-            "is in the store beside this page: posenc results."
+            f"is in the store beside this page: posenc results. {_drawn_by()}"
         ),
     )
+
+
+def _drawn_by() -> str:
+    """The version that draws a page, which may be later than the versions of its runs."""
+    commit, dirty = git_state(Path(__file__).parent)
+    code = f" as of commit {commit[:7]}{', with uncommitted changes' if dirty else ''}" if commit else ""
+    return f"Drawn by posenc {__version__}{code}, {now()[:10]}."
 
 
 def _read_real_data(data: PageData) -> bool:
@@ -230,7 +243,9 @@ def _variants_without_runs(study: Study, data: PageData, names: Sequence[str]) -
 
 
 def _provenance(study: Study, data: PageData, names: Sequence[str], failures: Mapping[str, str]) -> Panel:
-    stored = [data.store.read(identity) for identity in dict.fromkeys(spec.identity for spec in data.done)]
+    every = (*data.specs, *data.repeated)
+    done = [identity for identity in dict.fromkeys(s.identity for s in every) if data.store.finished(identity)]
+    stored = [data.store.read(identity) for identity in done]
     others = [f"{key} ({panel.shows})" for key, panel in study.panels.items() if key not in names]
     lacking = planning.without_weights(study, data.request, data.store, data.specs)
     not_run = ["Panels " + "; ".join(others) + "."] if others else []
@@ -245,10 +260,10 @@ def _provenance(study: Study, data: PageData, names: Sequence[str], failures: Ma
         not_run.append(f"The store holds another result too of {', '.join(sorted(copies))}: posenc results lists both.")
     return provenance_panel(
         [{**each.provenance, **each.timing, "unit": each.name} for each in stored],
-        planned=len({spec.identity for spec in data.specs}),
+        planned=len({spec.identity for spec in every}),
         missing=[
-            {"unit": f"{spec.variant}, seed {spec.seed}", "reason": failures[spec.identity]}
-            for spec in data.specs
+            {"unit": f"{display_label(spec)}, seed {spec.seed}", "reason": failures[spec.identity]}
+            for spec in every
             if spec.identity in failures
         ],
         not_run=tuple(not_run),

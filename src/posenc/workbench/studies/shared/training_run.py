@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from posenc.workbench.runs import RunResult, RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.training.fit import Fit
-from posenc.workbench.training.loop import Report, TrainingConfig, train
+from posenc.workbench.training.loop import Report, TrainingConfig, amount, train_to_state
 from posenc.workbench.training.precision import Precision
 
 EMBEDDING_SCALE = "embedding_scale"
@@ -86,12 +86,12 @@ def execute_training(spec: RunSpec, workdir: Path, report: Report, build: Build[
     with torch.random.fork_rng():
         trained = build(spec, store_root(workdir), workdir)
         precision: Precision = spec.settings.get("precision", "float32")
-        scale = initial_embedding_scale(trained)
-        curve = train(
-            trained.fit(), trained.training, seed=spec.seed, workdir=workdir, report=report, precision=precision
-        )
+        fit, scale = trained.fit(), initial_embedding_scale(trained)
+        state = train_to_state(fit, trained.training, spec.seed, workdir, report, precision=precision)
         trained.model.eval()
-        return with_embedding_scale(trained.result(curve), scale)
+        result = with_embedding_scale(trained.result(state.curve), scale)
+        result.trained = amount(fit, trained.training, state)
+        return result
 
 
 def initial_embedding_scale(untrained: Any) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import re
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from posenc.workbench.tasks.brain.networks import networks_from_names, read_networks
 from posenc.workbench.tasks.brain.nibabel_images import image_values, load_image
+from posenc.workbench.user_files import csv_rows, read_text
 
 MIN_COVERAGE = 0.5
 """Smallest share of an atlas inside the field of view of a series; with less, their spaces count as different."""
@@ -156,13 +156,10 @@ def _whole_numbers(path: Path, image: Any) -> np.ndarray:
 
 def _read_names(path: Path, labels: np.ndarray) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
     """Names of the numbers that occur, and their networks where the table has them."""
-    try:
-        lines = [line.rstrip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read as a table of names ({error}).") from error
+    lines = [line.rstrip() for line in read_text(path, 40, "a table of names").splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("#")]
     divider = "\t" if lines and "\t" in lines[0] else "," if lines and "," in lines[0] else None
-    rows = list(csv.reader(lines, delimiter=divider)) if divider else [line.split() for line in lines]
+    rows = [row for _, row in csv_rows(lines, path, divider)] if divider else [line.split() for line in lines]
     header = [cell.strip().lower() for cell in rows[0]] if rows else []
     name = next((header.index(word) for word in NAME_COLUMNS if word in header), None)
     number = next((header.index(word) for word in NUMBER_COLUMNS if word in header), None)

@@ -29,6 +29,7 @@ from posenc.workbench.tasks.brain.nibabel_images import (
     load_image,
     load_volume_series,
 )
+from posenc.workbench.user_files import number, read_text
 
 COMPONENTS = 5
 MOTION = 6
@@ -202,10 +203,7 @@ def read_table(path: Path) -> np.ndarray:
     Raises:
         ValueError: The table is missing or empty, rows differ in length, or a cell is no number.
     """
-    try:
-        lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read as a table of text ({error}).") from error
+    lines = [line for line in read_text(path, 40, "a table of text").splitlines() if line.strip()]
     rows = [_cells(line) for line in lines]
     if rows and any(_number(cell) is None for cell in rows[0]):
         rows = rows[1:]
@@ -233,7 +231,7 @@ def _number(cell: str) -> float | None:
     if cell.strip().lower() in MISSING_CELLS:
         return math.nan
     try:
-        return float(cell)
+        return number(cell)
     except ValueError:
         return None
 

@@ -13,12 +13,12 @@ References:
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from posenc.workbench.tasks import simulated_brain
+from posenc.workbench.user_files import csv_rows, read_text
 
 CAB_NP_NETWORKS = tuple(simulated_brain.NETWORKS)
 """Names of CAB-NP's networks 1 to 12."""
@@ -50,16 +50,13 @@ def hemisphere(name: str) -> str | None:
 
 def read_networks(path: Path, names: Sequence[str]) -> tuple[str, ...]:
     """Read the network of each named parcel from a file. Raises ValueError where it lacks one or cannot be read."""
-    try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read as text ({error}).") from error
+    lines = [line.strip() for line in read_text(path, 40, "a table of networks").splitlines() if line.strip()]
     divider = "\t" if lines and "\t" in lines[0] else ","
-    header = [cell.strip().lower() for cell in next(csv.reader(lines[:1], delimiter=divider), [])]
+    header = [cell.strip().lower() for cell in next((row for _, row in csv_rows(lines[:1], path, divider)), [])]
     if "network" in header and "name" in header:
         by_name = {
             row[header.index("name")].strip(): row[header.index("network")].strip()
-            for row in csv.reader(lines[1:], delimiter=divider)
+            for _, row in csv_rows(lines[1:], path, divider)
             if len(row) == len(header)
         }
         if missing := [name for name in names if not by_name.get(name)]:

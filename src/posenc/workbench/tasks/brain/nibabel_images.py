@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from posenc.workbench.memory import require_memory
+from posenc.workbench.user_files import require_file
+
 EXTRA = "pip install 'posenc[fmri]'"
 BLOCK_VALUES = 2**27
 """Number of values of a series held in memory at a time: half a gigabyte of float32."""
@@ -26,12 +29,14 @@ def load_image(path: Path) -> Any:
         from nibabel.filebasedimages import ImageFileError
     except ImportError as error:
         raise ValueError(f"brain images are read by nibabel and nilearn: {EXTRA}") from error
-    if not path.is_file():
-        raise ValueError(f"there is no file {path}.")
+    require_file(path, "a brain image")
     try:
-        return nibabel.load(path)  # type: ignore[attr-defined]
+        image: Any = nibabel.load(path)  # type: ignore[attr-defined]
     except (ImageFileError, OSError, EOFError, ValueError, zlib.error) as error:
         raise ValueError(f"{path} cannot be read as a brain image ({error}). Copy or write it again.") from error
+    if any(side < 1 for side in getattr(image, "shape", ())):
+        raise ValueError(f"{path} has the shape {image.shape}, and so no values. Write it again.")
+    return image
 
 
 def image_values(path: Path, image: Any, start: int = 0, stop: int | None = None) -> np.ndarray:
@@ -44,6 +49,9 @@ def image_values(path: Path, image: Any, start: int = 0, stop: int | None = None
     """
     frames = slice(start, stop)
     first = hasattr(image, "nifti_header")
+    total = image.shape[0 if first else -1]
+    needed = 8 * math.prod(image.shape) // total * len(range(total)[frames])
+    require_memory(needed, f"reading {path}", "Take an image of fewer voxels.")
     try:
         values = image.dataobj[frames] if first else image.dataobj[..., frames]
     except (OSError, EOFError, ValueError, zlib.error) as error:

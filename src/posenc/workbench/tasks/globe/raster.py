@@ -8,13 +8,15 @@ in the public domain.
 from __future__ import annotations
 
 import dataclasses
-import zipfile
 from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
+
+from posenc.workbench.array_files import open_arrays
+from posenc.workbench.user_files import refuse_special
 
 ROWS, COLUMNS, PER_DEGREE = 360, 720, 2
 FILE = Path("geo") / "natural_earth_110m_raster.npz"  # in a folder of data
@@ -85,21 +87,19 @@ def cell_areas() -> Float64[Tensor, "360"]:
 
 def read_raster(path: Path) -> Raster:
     """Read the raster and correct it at the south pole. Raises ValueError where the file is missing or no raster."""
+    refuse_special(path, "a raster")
     if not path.is_file():
         raise ValueError(
             f"{path} does not exist; it should hold Natural Earth's land and countries. Name its folder: --data DIR"
         )
     try:
-        # opened here, because numpy leaves a file open when it is no archive
-        with path.open("rb") as content, np.load(content, allow_pickle=False) as file:
-            land, country = file["land"], file["country_iso"]
-    except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} is no raster of land and country_iso: {error}. Copy the file again.") from error
-    if not land.shape == country.shape == (ROWS, COLUMNS):
+        with open_arrays(path) as file:
+            land, country = (file.array(name, (ROWS, COLUMNS), "iu") for name in ("land", "country_iso"))
+    except ValueError as error:
         raise ValueError(
-            f"{path} should have {ROWS} rows of {COLUMNS} half-degree cells; land has the shape {land.shape}, "
-            f"country_iso {country.shape}. Copy the file again."
-        )
+            f"{path} is no raster of land and country_iso, {ROWS} rows of {COLUMNS} half-degree cells: {error} "
+            "Copy the file again."
+        ) from error
     south = round((90 - ANTARCTICA_NORTH) * PER_DEGREE)
     is_land, codes = torch.from_numpy(land >= 128), torch.from_numpy(country.astype(np.int64))
     is_land[south:], codes[south:] = True, ANTARCTICA

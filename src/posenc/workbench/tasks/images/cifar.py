@@ -1,8 +1,8 @@
 """CIFAR-10 and CIFAR-100 in the official Python batches: a folder, or the ``.tar.gz``, which is not unpacked.
 
 A batch is a pickle of ``{b"data": (n, 3072) uint8, b"labels" or b"fine_labels": n numbers}``. The 3072 values are an
-image's red, green and blue planes of 32 x 32. A pickle can run any code, so the unpickler here builds arrays and
-nothing else.
+image's red, green and blue planes of 32 x 32. A pickle can run any code, so it is not loaded by Python: ``batch_file``
+reads it, and builds arrays and nothing else.
 
 References:
     A. Krizhevsky 2009, "Learning multiple layers of features from tiny images", and the page of the data set. The
@@ -11,18 +11,20 @@ References:
 
 from __future__ import annotations
 
-import importlib
-import io
-import pickle
+import bz2
+import gzip
+import lzma
 import tarfile
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, BinaryIO, cast
 
 import numpy as np
 
+from posenc.workbench.tasks.images.batch_file import read_batch
 from posenc.workbench.tasks.images.image_set import ImageSet, check_labels
+from posenc.workbench.user_files import UserFileError, open_file, read_bytes, short
 
 SIDE = 32
 KINDS: Mapping[str, tuple[str, tuple[str, ...], str, str, bytes, bytes]] = {
@@ -31,21 +33,10 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...], str, str, bytes, bytes]] = {
     "cifar-100": ("cifar-100-python", ("train",), "test", "meta", b"fine_labels", b"fine_label_names"),
 }  # fmt: skip
 """For each data set: folder, training files, test file, file of class names, key of labels, key of names."""
-ALLOWED_NAMES = {("numpy.core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "_reconstruct"),
-        ("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")}  # fmt: skip
-"""The (module, name) pairs that a batch may load."""
-
-
-class Unpickler(pickle.Unpickler):
-    """Unpickler that builds lists, dictionaries, text and NumPy arrays, and refuses every other name."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in ALLOWED_NAMES:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no batch needs")
-        if name == "dtype":
-            return lambda code, align=0, copy=0: np.dtype(code)  # old batches pass align=0, and NumPy warns of it
-        # NumPy 2 has moved this module, and the old name warns
-        return getattr(importlib.import_module(module.replace("numpy.core", "numpy._core")), name)
+MOST_BYTES = 1 << 29
+"""Largest archive in bytes, unpacked. The official ones have 186 MB."""
+BATCH_FACTOR = 40
+"""Bytes of memory per byte of a batch while it is read: its labels and file names are separate objects."""
 
 
 def cifar_kind(path: Path) -> str | None:
@@ -91,9 +82,9 @@ def read_cifar(path: Path, kind: str) -> tuple[ImageSet, ImageSet]:
 def _folder_reader(path: Path) -> Callable[[str], bytes]:
     def content(name: str) -> bytes:
         try:
-            return (path / name).read_bytes()
-        except OSError as error:
-            raise ValueError(f"{path} lacks {name} ({error.strerror}). Copy the official archive again.") from error
+            return read_bytes(path / name, 1 + BATCH_FACTOR, "a batch")
+        except UserFileError as error:
+            raise ValueError(f"{path} lacks {name} ({error}) Copy the official archive again.") from error
 
     return content
 
@@ -101,16 +92,17 @@ def _folder_reader(path: Path) -> Callable[[str], bytes]:
 def _archive_reader(path: Path, names: tuple[str, ...], folder: str) -> Callable[[str], bytes]:
     """Read all class_names files in one pass, for a compressed archive is read from its beginning."""
     contents: dict[str, bytes] = {}
-    try:
-        with tarfile.open(path) as archive:
-            for member in archive:
-                inside = Path(member.name)
-                if member.isfile() and inside.parent.name == folder and inside.name in names:
-                    file = archive.extractfile(member)
-                    assert file is not None
-                    contents[inside.name] = file.read()
-    except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
-        raise ValueError(f"{path} is truncated or no archive ({_short_message(error)}). Copy it again.") from error
+    with open_file(path, "an archive") as packed:
+        try:
+            with tarfile.open(fileobj=cast(IO[bytes], BoundedReader(_unpacked(packed))), mode="r|") as archive:
+                for member in archive:
+                    inside = Path(member.name)
+                    if member.isfile() and inside.parent.name == folder and inside.name in names:
+                        file = archive.extractfile(member)
+                        assert file is not None
+                        contents[inside.name] = file.read()
+        except (OSError, EOFError, tarfile.TarError, zlib.error, lzma.LZMAError, ValueError, OverflowError) as error:
+            raise ValueError(f"{path} is truncated or no archive ({short(error)}). Copy it again.") from error
 
     def content(name: str) -> bytes:
         if name not in contents:
@@ -120,14 +112,42 @@ def _archive_reader(path: Path, names: tuple[str, ...], folder: str) -> Callable
     return content
 
 
+class BoundedReader:
+    """Stream of an archive that ends with an error after more bytes than the official archives have.
+
+    Args:
+        file: The stream.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.left = file, MOST_BYTES
+
+    def read(self, size: int) -> bytes:
+        """Read up to ``size`` bytes. Raises ValueError where the archive is larger than any official one."""
+        if size > self.left:
+            raise ValueError(f"it holds more than {MOST_BYTES:,} bytes, and no official archive does")
+        content = self.file.read(size)
+        self.left -= len(content)
+        return content
+
+
+def _unpacked(file: BinaryIO) -> IO[bytes]:
+    """Unpacked stream of an archive, by its first bytes."""
+    head = file.read(6)
+    file.seek(0)
+    for begin, module in ((b"\x1f\x8b", gzip), (b"BZh", bz2), (b"\xfd7zXZ\0", lzma)):
+        if head.startswith(begin):
+            return module.open(file)
+    return file
+
+
 def _load_batch(path: Path, name: str, content: Callable[[str], bytes]) -> dict[bytes, Any]:
     file = content(name)
     try:
-        batch = Unpickler(io.BytesIO(file), encoding="bytes").load()
-    except Exception as error:  # a damaged pickle fails in any way
+        batch = read_batch(file)
+    except Exception as error:  # a damaged batch fails in any way
         raise ValueError(
-            f"{path}: {name} is truncated, damaged or no batch ({_short_message(error)}). Copy the official archive "
-            "again."
+            f"{path}: {name} is truncated, damaged or no batch ({short(error)}). Copy the official archive again."
         ) from error
     if not isinstance(batch, dict):
         raise ValueError(f"{path}: {name} is no batch; it contains a {type(batch).__name__}, not a dictionary.")
@@ -140,15 +160,13 @@ def _batch_arrays(
     pixels, labels = batch.get(b"data"), batch.get(key)
     array = pixels if isinstance(pixels, np.ndarray) else np.empty(0)
     right = array.dtype == np.uint8 and array.shape[1:] == (3 * SIDE * SIDE,)
-    if not right or not isinstance(labels, list) or len(labels) != len(array):
+    numbers = labels if isinstance(labels, list) else []
+    numbered = all(type(label) is int and abs(label) < 2**31 for label in numbers)
+    if not right or not numbered or not len(numbers) == len(array) > 0:
         raise ValueError(
             f"{path}: {name} is no official batch; it needs data, n x 3072 of uint8, and n {key.decode()}. Copy the "
             "official archive again."
         )
-    numbers = np.array(labels, dtype=np.int64)
-    check_labels(f"{path}: {name}", numbers, classes)
-    return array.reshape(-1, 3, SIDE, SIDE), numbers
-
-
-def _short_message(error: BaseException) -> str:
-    return " ".join(str(error).split())[:160] or type(error).__name__
+    array_of_labels = np.array(numbers, dtype=np.int64)
+    check_labels(f"{path}: {name}", array_of_labels, classes)
+    return array.reshape(-1, 3, SIDE, SIDE), array_of_labels

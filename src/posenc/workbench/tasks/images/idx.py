@@ -10,16 +10,18 @@ References:
 
 from __future__ import annotations
 
-import gzip
 import math
-import zlib
 from pathlib import Path
 
 import numpy as np
 
+from posenc.workbench.memory import require_memory
 from posenc.workbench.tasks.images.image_set import ImageSet, check_labels
+from posenc.workbench.user_files import GZIP_SUFFIX, open_file, read_packed
 
 UINT8 = 8
+MEMORY_FACTOR = 3
+"""Bytes of memory per value while a packed file is unpacked."""
 FILES = {part: (f"{part}-images-idx3-ubyte", f"{part}-labels-idx1-ubyte") for part in ("train", "t10k")}
 
 
@@ -29,24 +31,34 @@ def read_idx(path: Path, rank: int) -> np.ndarray:
     Raises:
         ValueError: The file is missing, damaged or truncated, or has another number of axes.
     """
-    try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError, zlib.error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "truncated or damaged"
-        raise ValueError(f"{path} cannot be read ({reason}). Copy or download it again.") from error
+    start = 4 + 4 * rank
+    with open_file(path, "an IDX file") as file:
+        packed = path.suffix == GZIP_SUFFIX
+        content = read_packed(file, path, most=start) if packed else file.read(start)
+        stated = math.prod(_shape(content, rank))
+        if content[:4] == bytes((0, 0, UINT8, rank)):
+            require_memory(MEMORY_FACTOR * stated, f"reading {path}", "Is it damaged? Download it again.")
+            file.seek(0)
+            most = start + stated + 1  # one byte more shows that the file is longer than its header states
+            content = read_packed(file, path, most=most) if packed else file.read(most)
     axes = content[3] if len(content) >= 4 and content[:2] == b"\0\0" else None
     if axes is None or content[2] != UINT8:
         raise ValueError(f"{path} is no IDX file of uint8; it should begin 00 00 08 {rank:02d}. Download it again.")
     if axes != rank:
         raise ValueError(f"{path} has {axes} axes; {rank} are needed. Are images and labels swapped?")
-    start = 4 + 4 * rank
-    shape = tuple(np.frombuffer(content[4:start].ljust(start - 4, b"\0"), ">u4").tolist())
-    if len(content) - start != math.prod(shape):
+    shape = _shape(content, rank)
+    if len(content) - start != stated:
+        follow = "more" if len(content) - start > stated else str(max(len(content) - start, 0))
         raise ValueError(
             f"{path} is truncated or damaged: its header states {' x '.join(map(str, shape))} values and "
-            f"{max(len(content) - start, 0)} follow. Download it again."
+            f"{follow} follow. Download it again."
         )
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
+
+
+def _shape(content: bytes, rank: int) -> tuple[int, ...]:
+    """Lengths of the axes that the header of an IDX file states."""
+    return tuple(np.frombuffer(content[4 : 4 + 4 * rank].ljust(4 * rank, b"\0"), ">u4").tolist())
 
 
 def has_idx_files(folder: Path) -> bool:

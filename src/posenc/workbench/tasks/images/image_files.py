@@ -6,15 +6,15 @@ import dataclasses
 import hashlib
 import io
 import os
-import zipfile
-import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from posenc.workbench.array_files import open_arrays
 from posenc.workbench.tasks.images.image_set import check_labels
+from posenc.workbench.user_files import refuse_special, require_file, short
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 TRAIN, VALIDATION, TEST = ("train", "training"), ("val", "validation", "valid"), ("test",)
@@ -75,14 +75,15 @@ def class_folders(root: Path, name: str) -> dict[str, ImageFiles]:
 
 def packed_images(path: Path, name: str) -> dict[str, ImageFiles]:
     """List ``train`` and ``test`` of one ``.npz`` with the arrays of `PACKED`. Raises ValueError for a damaged file."""
+    refuse_special(path, "a packed .npz of images")
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
-            arrays = {key: content[key] for key in PACKED}
+        with open_arrays(path) as content:
+            arrays = {key: content.array(key, (None,), "U" if key == "classes" else "iu") for key in PACKED}
             stat = path.stat()
-    except (OSError, ValueError, EOFError, KeyError, zlib.error, zipfile.BadZipFile) as error:
+    except (OSError, ValueError) as error:
         raise ValueError(
-            f"{path} is missing, truncated or no packed images ({' '.join(str(error).split())[:160]}). It holds the "
-            f"arrays {', '.join(PACKED)}; copy it again."
+            f"{path} is missing, truncated or no packed images ({short(error)}). It holds the arrays"
+            f" {', '.join(PACKED)}; copy it again."
         ) from error
     classes = tuple(str(text) for text in arrays["classes"])
     parts = {}
@@ -151,6 +152,8 @@ def _image_entries(folder: Path | str) -> list[os.DirEntry[str]]:
                 if entry.is_dir():
                     images += _image_entries(entry.path)
                 elif entry.name.lower().endswith(SUFFIXES):
+                    if not entry.is_file():
+                        require_file(entry.path, "an image")
                     images.append(entry)
     except FileNotFoundError:
         return []

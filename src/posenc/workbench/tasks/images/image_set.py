@@ -97,11 +97,15 @@ class ImageSet:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Splits:
-    """Training, validation (may be empty) and test images."""
+    """Training, validation (may be empty) and test images.
+
+    given: True if the data set has a test part of its own; False if the test images were drawn from all images.
+    """
 
     train: ImageSet
     validation: ImageSet
     test: ImageSet
+    given: bool = True
 
     @property
     def note(self) -> str:
@@ -110,7 +114,8 @@ class Splits:
 
     def resized(self, size: int) -> Splits:
         """The same images at another size."""
-        return Splits(self.train.resized(size), self.validation.resized(size), self.test.resized(size))
+        parts = (part.resized(size) for part in (self.train, self.validation, self.test))
+        return Splits(*parts, given=self.given)
 
 
 def resize(images: Tensor, size: int) -> Tensor:

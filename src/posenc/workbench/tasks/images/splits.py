@@ -51,7 +51,7 @@ def split(
     for name, part in (("validation", validation), ("share", share)):
         if not 0 <= part < 1:
             raise ValueError(f"{name} is a share of the images, at least 0 and below 1; got {part:g}.")
-    order = stratified_order(images.labels.numpy(), seed)
+    order, given = stratified_order(images.labels.numpy(), seed), test is not None
     if test is None:
         remaining = len(order) - round(share * len(order))
         order, test = order[:remaining], images.take(np.sort(order[remaining:]))
@@ -67,4 +67,4 @@ def split(
             f"{images.name} has {len(images)} images of {len(images.classes)} classes: too few for {len(order)} to "
             f"learn from with every class, and {len(test)} to test with. Add images, or ask for a larger part."
         )
-    return Splits(images.take(np.sort(order)), images.take(np.sort(rest)), test)
+    return Splits(images.take(np.sort(order)), images.take(np.sort(rest)), test, given)

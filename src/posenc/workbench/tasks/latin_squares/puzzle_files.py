@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from posenc.workbench.array_files import ArrayFile, open_arrays
 from posenc.workbench.tasks.latin_squares.generator import stratified_order
 from posenc.workbench.tasks.latin_squares.puzzles import (
     FORMAT,
@@ -34,12 +35,15 @@ from posenc.workbench.tasks.latin_squares.squares import (
     unclassified_reason,
     unsolved_reason,
 )
+from posenc.workbench.user_files import csv_lines, csv_rows, read_text, require_file
 
 CONDITIONS = ("Binary", "Ternary", "Quaternary")
 GENERATED_FILES = ("gen_binary.csv", "gen_ternary.csv", "gen_quaternary.csv")
 HUMAN_FILE = "val108.csv"
 _COLUMNS = ("ID", "LST_num", "condition", "puzzles", "solutions")
 _REQUIRED_COLUMNS = ("condition", "puzzles", "solutions")
+CSV_MEMORY = 40
+"""Bytes of memory per byte of a table while its cells are separate texts."""
 _SPLITS = ("train", "iid", "ood")
 
 
@@ -98,16 +102,9 @@ def read_csv(path: str | Path, rule: Rule = "authors") -> Puzzles:
 
 def _csv_rows(path: Path) -> tuple[list[int], list[tuple[str, str, str]]]:
     """Line number and required columns of every row."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise ValueError(
-            f"there is no file {path}; it should be a table of puzzles with {', '.join(_REQUIRED_COLUMNS)}."
-        ) from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{path.name} is not a text file; a table of puzzles is comma-separated text.") from None
-    reader = csv.reader(io.StringIO(text, newline=""))
-    header = next(reader, [])
+    text = read_text(path, CSV_MEMORY, f"a table of puzzles with {', '.join(_REQUIRED_COLUMNS)}")
+    table = csv_rows(csv_lines(text), path)
+    header = table[0][1] if table else []
     for name in _REQUIRED_COLUMNS:
         if name not in header:
             raise ValueError(
@@ -116,15 +113,12 @@ def _csv_rows(path: Path) -> tuple[list[int], list[tuple[str, str, str]]]:
             )
     places = [header.index(name) for name in _REQUIRED_COLUMNS]
     lines, rows = [], []
-    for row in reader:
-        if len(row) != len(header) and row:
-            raise ValueError(
-                f"{path.name}, line {reader.line_num}: {len(row)} columns stand under a header of {len(header)}."
-            )
-        if row:
-            condition, puzzle, solution = (row[place].strip() for place in places)
-            lines.append(reader.line_num)
-            rows.append((condition, puzzle, solution))
+    for line, row in table[1:]:
+        if len(row) != len(header):
+            raise ValueError(f"{path.name}, line {line}: {len(row)} columns stand under a header of {len(header)}.")
+        condition, puzzle, solution = (row[place].strip() for place in places)
+        lines.append(line)
+        rows.append((condition, puzzle, solution))
     if not rows:
         raise ValueError(f"{path.name} has a header and no puzzles; each further line is one puzzle.")
     return lines, rows
@@ -198,29 +192,29 @@ def _member(name: str) -> zipfile.ZipInfo:
 def load_dataset(path: str | Path) -> Dataset:
     """Load a file of ``save_dataset``. Raises ValueError for another file, a newer format and damaged contents."""
     path = Path(path)
+    require_file(path, "a file of save_dataset")
     try:
-        with zipfile.ZipFile(path) as archive:
-            manifest = json.loads(archive.read("manifest.json"))
+        with open_arrays(path) as archive:
+            manifest = json.loads(archive.content("manifest.json", 30))
             version, task = manifest["format"], manifest["task"]
-            readable = task == "latin-squares" and version <= FORMAT
+            readable = task == "latin-squares" and version in range(1, FORMAT + 1)
             parts = {name: _load_split(archive, name) for name in _SPLITS if readable}
-    except FileNotFoundError:
-        raise ValueError(f"there is no file {path}; `save_dataset(dataset, path)` writes one.") from None
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, EOFError) as error:
+            digests = dict(manifest.get("digests", {}))
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{path.name} is damaged or no data set of Latin squares ({error}).") from error
     if task != "latin-squares":
         raise ValueError(f"{path.name} holds a data set of the task {task!r}; this one is 'latin-squares'.")
-    if version > FORMAT:
+    if not readable:
         raise ValueError(f"{path.name} is of format {version}; this posenc reads up to {FORMAT}. Update posenc.")
     for name, part in parts.items():
-        if part.digest() != manifest.get("digests", {}).get(name):
+        if part.digest() != digests.get(name):
             raise ValueError(f"{path.name} is damaged: its {name} puzzles are not those of its manifest.")
     return Dataset(**parts, manifest=manifest)
 
 
-def _load_split(archive: zipfile.ZipFile, name: str) -> Puzzles:
-    columns = (archive.read(f"{name}_{column}.npy") for column in ("cells", "answer", "kind"))
-    return Puzzles(*(np.load(io.BytesIO(column), allow_pickle=False) for column in columns))
+def _load_split(archive: ArrayFile, name: str) -> Puzzles:
+    cells = archive.array(f"{name}_cells", (None, 16), "u")
+    return Puzzles(cells, *(archive.array(f"{name}_{column}", (None,), "u") for column in ("answer", "kind")))
 
 
 def _write_atomically(path: Path, content: bytes) -> None:

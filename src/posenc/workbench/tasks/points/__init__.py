@@ -27,7 +27,7 @@ from posenc.workbench.tasks.points.clouds import (
     save_clouds,
     solid_clouds,
 )
-from posenc.workbench.tasks.points.mesh_folder import folder_digest, mesh_classes, read_mesh_folder
+from posenc.workbench.tasks.points.mesh_folder import folder_digest, has_test_meshes, mesh_classes, read_mesh_folder
 from posenc.workbench.tasks.points.scores import accuracy, pairwise_accuracy, relative_logit_change
 from posenc.workbench.tasks.points.solids import ARRANGEMENT_PAIRS, MIRROR_PAIRS, SOLIDS, make_solid
 from posenc.workbench.tasks.points.spot import SPOT_PARTS, spot_part_clouds
@@ -62,6 +62,7 @@ __all__ = [
     "draw_clouds",
     "fit_unit_ball",
     "folder_digest",
+    "has_test_meshes",
     "load_clouds",
     "make_solid",
     "mesh_classes",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import torch
 from jaxtyping import Float32, Int64
 from torch import Tensor
 
+from posenc.workbench.array_files import open_arrays
 from posenc.workbench.tasks.points.solids import SOLIDS, make_solid
 from posenc.workbench.tasks.shapes import Mesh
 from posenc.workbench.tasks.shapes.meshes import Points
@@ -62,13 +62,22 @@ class Clouds:
         """Number of points of each cloud."""
         return self.points.shape[1]
 
+    def take(self, index: Sequence[int] | np.ndarray) -> Clouds:
+        """Select clouds by number, in this order."""
+        rows = torch.as_tensor(np.asarray(index, dtype=np.int64))
+        return dataclasses.replace(self, points=self.points[rows], labels=self.labels[rows])
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Splits:
-    """Training and test clouds."""
+    """Training and test clouds, and validation clouds where the step of the training is chosen with some.
+
+    A folder of meshes without a test part has training clouds alone, before it is divided.
+    """
 
     train: Clouds
     test: Clouds
+    validation: Clouds | None = None
 
 
 def sample_cloud(mesh: Mesh, points: int, rng: np.random.Generator) -> Points:
@@ -109,7 +118,10 @@ def save_clouds(parts: Splits, path: str | Path) -> None:
     """Write both splits to one ``.npz``, first under a temporary name, so that no process reads half a file."""
     path = Path(path)
     arrays: dict[str, Any] = {"format": np.array(FORMAT), "classes": np.array(parts.train.classes)}
-    arrays |= {"name": np.array(parts.train.name), "notes": np.array([*parts.train.notes, *parts.test.notes], str)}
+    arrays |= {
+        "name": np.array(parts.train.name),
+        "notes": np.array([*dict.fromkeys((*parts.train.notes, *parts.test.notes))], str),
+    }
     for name, part in (("train", parts.train), ("test", parts.test)):
         arrays |= {f"{name}_points": part.points.numpy(), f"{name}_labels": part.labels.numpy()}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -125,13 +137,13 @@ def load_clouds(path: str | Path) -> Splits:
     """Read a file of ``save_clouds``. Raises ValueError for a damaged file, or one of another format."""
     path = Path(path)
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
+        with open_arrays(path) as content:
             if int(content["format"]) != FORMAT:
                 raise ValueError(f"it is of format {int(content['format'])}, and this posenc reads {FORMAT}")
             name, classes = str(content["name"]), tuple(str(each) for each in content["classes"])
             notes = tuple(str(each) for each in content["notes"])
             arrays = {part: (content[f"{part}_points"], content[f"{part}_labels"]) for part in ("train", "test")}
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
+    except ValueError as error:
         raise ValueError(f"{path} holds no clouds of points ({error}). Remove it: it is made again.") from error
     return Splits(
         *(Clouds(name, classes, torch.from_numpy(p), torch.from_numpy(labels), notes) for p, labels in arrays.values())

@@ -1,4 +1,4 @@
-"""A folder of labeled meshes in the layout of ModelNet40: ``class/train/*.off`` and ``class/test/*.off``.
+"""A folder of labeled meshes: ``class/train/*.off`` and ``class/test/*.off`` as in ModelNet40, or ``class/*.off``.
 
 Points are sampled uniformly by area, as PointNet and later work do.
 
@@ -17,30 +17,45 @@ import numpy as np
 from posenc.workbench.tasks.points.clouds import Clouds, Splits, sample_cloud, stack_clouds
 from posenc.workbench.tasks.shapes import FORMATS, read_shape
 
-TRAIN, TEST = "train", "test"
+TRAIN, TEST, UNDIVIDED = "train", "test", "."
+"""Subfolders of a class: its training and test meshes, or the class itself where all meshes lie in it."""
 
 
 def mesh_classes(folder: str | Path) -> tuple[str, ...]:
-    """Names of the subfolders that have training and test meshes, sorted. Raises ValueError for fewer than two."""
+    """Names of the subfolders that have training and test meshes, sorted; without any, of those that have meshes.
+
+    Raises ValueError for fewer than two.
+    """
     folder = Path(folder)
-    classes = tuple(
-        sorted(each.name for each in folder.iterdir() if _mesh_files(each, TRAIN) and _mesh_files(each, TEST))
-        if folder.is_dir()
-        else ()
-    )
+    classes = _classes(folder, (TRAIN, TEST)) or _classes(folder, (UNDIVIDED,))
     if len(classes) < 2:
         raise ValueError(
             f"{folder} has {len(classes) or 'no'} class{'es' * (len(classes) != 1)} of meshes; at least 2 are "
-            f"needed. Give a folder as ModelNet40's, with CLASS/{TRAIN}/*.off and CLASS/{TEST}/*.off."
+            f"needed. Give a folder with CLASS/*.off, or as ModelNet40's with CLASS/{TRAIN}/*.off and "
+            f"CLASS/{TEST}/*.off."
         )
     return classes
+
+
+def has_test_meshes(folder: str | Path) -> bool:
+    """Return True if the classes of a folder have test meshes of their own."""
+    return bool(_classes(Path(folder), (TRAIN, TEST)))
+
+
+def _classes(folder: Path, parts: tuple[str, ...]) -> tuple[str, ...]:
+    inside = sorted(each for each in folder.iterdir() if each.is_dir()) if folder.is_dir() else []
+    return tuple(each.name for each in inside if all(_mesh_files(each, part) for part in parts))
+
+
+def _parts(folder: Path) -> tuple[str, ...]:
+    return (TRAIN, TEST) if has_test_meshes(folder) else (UNDIVIDED,)
 
 
 def folder_digest(folder: str | Path) -> str:
     """Digest of the names and sizes of all meshes: it identifies a folder without reading the meshes."""
     digest = hashlib.sha256()
     for name in mesh_classes(folder):
-        for part in (TRAIN, TEST):
+        for part in _parts(Path(folder)):
             for path in _mesh_files(Path(folder) / name, part):
                 digest.update(f"{name}/{part}/{path.name} {path.stat().st_size}\n".encode())
     return digest.hexdigest()[:16]
@@ -50,10 +65,12 @@ def read_mesh_folder(folder: str | Path, points: int, *, per_class: int | None =
     """Sample ``points`` points of every mesh, or of the first ``per_class`` of each class and split.
 
     A mesh that cannot be read is left out, and a note states it. Raises ValueError where a split then lacks a class.
+    Without test meshes all clouds are training clouds.
     """
     folder = Path(folder)
-    classes = mesh_classes(folder)
-    return Splits(*(_read_part(folder, classes, part, points, per_class, seed) for part in (TRAIN, TEST)))
+    classes, names = mesh_classes(folder), _parts(folder)
+    parts = [_read_part(folder, classes, part, points, per_class, seed) for part in names]
+    return Splits(parts[0], parts[-1] if TEST in names else parts[0].take([]))
 
 
 def _read_part(
@@ -72,9 +89,10 @@ def _read_part(
                 continue
             clouds.append(sample_cloud(mesh, points, rng))
             labels.append(number)
+    inside, of_part = ("", "") if part == UNDIVIDED else (f"/{part}", f" of {part}")
     if missing := [name for number, name in enumerate(classes) if number not in labels]:
-        raise ValueError(f"no mesh of {missing[0]}/{part} in {folder} can be read. The first error: {unread[0]}")
-    notes = (f"{len(unread)} meshes of {part} were left out: {unread[0]}",) if unread else ()
+        raise ValueError(f"no mesh of {missing[0]}{inside} in {folder} can be read. The first error: {unread[0]}")
+    notes = (f"{len(unread)} meshes{of_part} were left out: {unread[0]}",) if unread else ()
     return dataclasses.replace(stack_clouds(folder.resolve().name, classes, clouds, labels), notes=notes)
 
 

@@ -29,7 +29,7 @@ from posenc.workbench.tasks.recordings.baselines import NEAREST, baselines, choo
 from posenc.workbench.tasks.recordings.reader import read_recordings
 from posenc.workbench.tasks.recordings.samples import Frames, random_masks, standardized_frames
 from posenc.workbench.tasks.recordings.series import Recordings, subject_from_name
-from posenc.workbench.tasks.recordings.splits import Split, cut_into_blocks, split
+from posenc.workbench.tasks.recordings.splits import Split, cut_into_blocks, one_subject, split
 from posenc.workbench.tasks.recordings.writer import write_recordings
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "baselines",
     "choose_penalty",
     "cut_into_blocks",
+    "one_subject",
     "random_masks",
     "read_recordings",
     "ridge",

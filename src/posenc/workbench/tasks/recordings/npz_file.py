@@ -13,26 +13,24 @@ from __future__ import annotations
 
 import struct
 import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 
+from posenc.workbench.array_files import ArrayFile, open_arrays
 from posenc.workbench.memory import require_memory
 from posenc.workbench.tasks.recordings.series import Recordings
+from posenc.workbench.user_files import open_file, refuse_special, short
 
 ARRAYS = ("recordings", "channels", "coordinates", "modules", "names", "subjects")
 
 
 def read_npz(path: Path) -> Recordings:
     """Read a file. Raises ValueError for a damaged file, unknown arrays, or no array ``recordings``."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = [Path(name).stem for name in archive.namelist()]
-            _check_names(path, names)
-            arrays = {name: _load_array(path, archive, name) for name in names}
-    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, struct.error) as error:
-        raise ValueError(f"{path} cannot be read ({error}). Write it again by numpy.savez.") from error
+    refuse_special(path, "recordings in an .npz")
+    with open_arrays(path, "recordings in an .npz") as archive:
+        _check_names(path, archive)
+        arrays = {name: _load_array(path, archive, name) for name in archive.names}
     series = arrays["recordings"]
     if series.ndim == 2:
         series = series[None]
@@ -55,10 +53,13 @@ def read_npz(path: Path) -> Recordings:
     )
 
 
-def _check_names(path: Path, names: list[str]) -> None:
+def _check_names(path: Path, archive: ArrayFile) -> None:
+    names = [name for name in archive.names if name in archive or name not in ARRAYS]
+    if bare := [name for name in archive.names if name in ARRAYS and name not in archive]:
+        raise ValueError(f"{path.name} is no file of numpy.savez: {bare[0]} is no array (no {bare[0]}.npy in it).")
     if unknown := [name for name in names if name not in ARRAYS]:
         raise ValueError(
-            f"{path.name} has the unknown array {', '.join(map(repr, unknown))}; the arrays of a file are "
+            f"{path.name} has the unknown array {short(', '.join(map(repr, unknown)))}; the arrays of a file are "
             f"{', '.join(ARRAYS)}. Rename it or leave it out."
         )
     if "recordings" not in names:
@@ -79,20 +80,9 @@ def _text_array(path: Path, arrays: dict[str, np.ndarray], name: str) -> tuple[s
     return tuple(text.decode() if isinstance(text, bytes) else str(text) for text in array.tolist())
 
 
-def _load_array(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray:
+def _load_array(path: Path, archive: ArrayFile, name: str) -> np.ndarray:
     """Load an array of the file: memory-mapped where it is stored uncompressed, otherwise unpacked."""
-    try:
-        member = archive.getinfo(f"{name}.npy")
-    except KeyError as error:
-        raise ValueError(f"{path.name} is no file of numpy.savez: {name} is no array (no {name}.npy in it).") from error
-    with archive.open(member) as file:
-        try:
-            version = np.lib.format.read_magic(file)
-            header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, by_columns, dtype = header(file)
-        except ValueError as error:
-            raise ValueError(f"{path.name} is no file of numpy.savez: {name} is no array ({error}).") from error
-        start = file.tell()
+    member, (shape, by_columns, dtype, start) = archive.member(f"{name}.npy"), archive.header(name)
     if dtype.hasobject:
         fix = (
             "Recordings of different lengths go into a folder of .csv or .parquet."
@@ -106,9 +96,8 @@ def _load_array(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray:
             f"the array {name} of {path.name}",
             "Write it by numpy.savez, uncompressed: it is then mapped.",
         )
-        with archive.open(member) as file:
-            return np.lib.format.read_array(file, allow_pickle=False)
-    with path.open("rb") as file:
+        return archive[name]
+    with open_file(path) as file:
         file.seek(member.header_offset)
         name_length, extra_length = struct.unpack("<26xHH", file.read(30))
     first = member.header_offset + 30 + name_length + extra_length + start

@@ -43,16 +43,21 @@ def split(recordings: Recordings, *, held: float = 0.3, seed: int, blocks: int |
         recordings = cut_into_blocks(recordings, blocks, gap)
         subjects = sorted(recordings.subjects)
     elif len(subjects) < 2:
-        raise ValueError(
-            f"all recordings are of one subject, {subjects[0]!r}, so that none is left to test with. Add recordings of "
-            "other subjects, or cut it into blocks with a gap between them, blocks=10, gap=20: posenc data recordings "
-            "--read FILE --blocks 10 --gap 20 --to PIECES.npz"
-        )
+        raise ValueError(one_subject(subjects[0]))
     order = np.random.Generator(np.random.Philox(key=seed)).permutation(len(subjects))
     count = min(max(round(held * len(subjects)), 1), len(subjects) - 1)
     held_out = {subjects[number] for number in order[:count]}
     out = [number for number, subject in enumerate(recordings.subjects) if subject in held_out]
     return Split(recordings.take(np.setdiff1d(np.arange(len(recordings)), out).tolist()), recordings.take(out))
+
+
+def one_subject(subject: str) -> str:
+    """Error message on recordings of one subject."""
+    return (
+        f"all recordings are of one subject, {subject!r}, so that none is left to test with. Add recordings of other "
+        "subjects, or cut it into blocks with a gap between them, blocks=10, gap=20: posenc data recordings --read "
+        "FILE --blocks 10 --gap 20 --to PIECES.npz"
+    )
 
 
 def cut_into_blocks(recordings: Recordings, blocks: int, gap: int) -> Recordings:

@@ -10,7 +10,6 @@ It names the columns, in its order, of tables without names.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,9 +20,16 @@ import numpy as np
 from posenc.workbench.memory import require_memory
 from posenc.workbench.tasks.recordings.memory_map import memory_mapped_zeros
 from posenc.workbench.tasks.recordings.series import Recordings
+from posenc.workbench.user_files import SMALLER, csv_rows, number, read_text, require_file, require_reading, short
 
 CHANNELS_FILE = "channels.csv"
 AXES = ("x", "y", "z")
+CSV_MEMORY = 40
+"""Bytes of memory per byte of a table while its cells are separate texts."""
+PARQUET_MEMORY = 32
+"""Bytes of memory per number of a table in Parquet while it is read."""
+NO_NUMBER = re.compile(r"_|[^\x00-\x7f]")
+"""Characters that Python accepts in a number and no other program does."""
 TIMES = frozenset(("time", "times", "t", "timestamp", "timestamps", "seconds", "sec", "ms", "frame", "sample", "index"))
 """First words of names of columns that count the times, in lower case."""
 WORD = re.compile(r"[^a-z]+")
@@ -111,6 +117,7 @@ def _read_csv(path: Path) -> Table:
     names = () if _all_numbers(rows[0]) else tuple(cell.strip() for cell in rows[0])
     if names and len(rows) == 1:
         raise ValueError(f"{path.name} has a line of names and no times. Each further line is one time.")
+    require_reading(8 * (len(rows) - bool(names)) * len(rows[0]), path, SMALLER)  # lines may be empty cells
     numbers = np.empty((len(rows) - bool(names), len(rows[0])))
     for row, cells in enumerate(rows[bool(names) :]):
         line = row + 1 + bool(names)
@@ -119,6 +126,8 @@ def _read_csv(path: Path) -> Table:
                 f"{path.name}, line {line}: {len(cells)} columns stand where the first line has {len(rows[0])}."
             )
         try:
+            if NO_NUMBER.search("".join(cells)):
+                raise ValueError("numpy would read 1_000 as a number")
             numbers[row] = cells
         except ValueError:
             _check_cells(path, line, cells, names)
@@ -128,13 +137,9 @@ def _read_csv(path: Path) -> Table:
 
 def _csv_rows(path: Path) -> list[list[str]]:
     """Cells of every line that is not empty."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read ({error}). A .csv is comma-separated text.") from error
-    lines = text.splitlines()
+    lines = read_text(path, CSV_MEMORY, "a .csv of comma-separated text").splitlines()
     first = lines[0] if lines else ""
-    rows = [row for row in csv.reader(lines, delimiter=max(",;\t", key=first.count)) if row]
+    rows = [row for _, row in csv_rows(lines, path, max(",;\t", key=first.count))]
     if not rows:
         raise ValueError(f"{path.name} is empty. A table has one line per time and one column per channel.")
     return rows
@@ -147,16 +152,16 @@ def _all_numbers(cells: list[str]) -> bool:
 def _is_number(cell: str) -> bool:
     """True for a cell that is a number, or empty, which is a missing number."""
     try:
-        float(cell.strip() or "nan")
+        number(cell.strip() or "nan")
     except ValueError:
         return False
     return True
 
 
 def _check_cells(path: Path, line: int, cells: list[str], names: tuple[str, ...]) -> None:
-    for number, cell in enumerate(cells):
+    for place, cell in enumerate(cells):
         if not _is_number(cell):
-            column = repr(names[number]) if names else str(number + 1)
+            column = repr(names[place]) if names else str(place + 1)
             raise ValueError(
                 f"{path.name}, line {line}: {cell!r} in column {column} is no number. Columns are channels; leave out "
                 "dates, labels and the like."
@@ -168,12 +173,20 @@ def _read_parquet(path: Path) -> Table:
         import duckdb
     except ImportError:
         raise ValueError("Parquet needs duckdb: pip install posenc[analysis]") from None
+    require_file(path, "a table")
+    plain = re.sub(r"([\[*?])", r"[\1]", str(path.absolute()))  # DuckDB takes these characters as patterns
     with duckdb.connect() as connection:
         connection.execute("SET threads = 1")
         try:
-            columns: dict[str, Any] = connection.read_parquet(str(path)).fetchnumpy()
+            table = connection.read_parquet(plain)
+            rows = connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", [plain]).fetchall()[0][0]
+            needed = PARQUET_MEMORY * int(rows) * len(table.columns)
+            require_memory(needed, f"reading {path}", "Write the recordings as one .npz by numpy.savez.")
+            columns: dict[str, Any] = table.fetchnumpy()
         except duckdb.Error as error:
-            raise ValueError(f"{path} cannot be read ({str(error).splitlines()[0]}). Write it again.") from error
+            raise ValueError(f"{path} cannot be read ({short(str(error).splitlines()[0])}). Write it again.") from error
+    if not columns or not len(next(iter(columns.values()))):
+        raise ValueError(f"{path.name} has no numbers. A table has one line per time and one column per channel.")
     for name, column in columns.items():
         if column.dtype.kind not in "iuf":
             raise ValueError(
@@ -204,6 +217,6 @@ def _read_channels(
             raise ValueError(
                 f"{path.name}: {bad[0]} of the channel {channel!r} is no number: {table[channel][bad[0]]!r}."
             )
-    places = [[float(table[channel][axis].strip() or "nan") for axis in axes] for channel in channels]
+    places = [[number(table[channel][axis].strip() or "nan") for axis in axes] for channel in channels]
     modules = tuple(table[channel]["module"].strip() for channel in channels) if "module" in names else None
     return channels, (np.array(places) if axes else None), modules

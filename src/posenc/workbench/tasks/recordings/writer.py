@@ -11,33 +11,34 @@ from typing import Any
 import numpy as np
 
 from posenc.workbench.memory import require_memory
+from posenc.workbench.output_files import refuse_output, write_outputs
 from posenc.workbench.tasks.recordings.series import Recordings, subject_from_name
 from posenc.workbench.tasks.recordings.tables import AXES, CHANNELS_FILE
 
 
-def write_recordings(recordings: Recordings, path: Path) -> None:
+def write_recordings(recordings: Recordings, path: Path, *, force: bool = False) -> None:
     """Write recordings to a ``.npz``, or to a new folder of ``.csv`` tables, one per recording, with channels.csv.
 
     Args:
         recordings: The recordings; for a ``.npz`` all of one length.
         path: New file or folder; the suffix ``.npz`` chooses the file.
+        force: True to replace a ``.npz`` that exists. A folder, a link or a device is never replaced.
 
     Raises:
         ValueError: Recordings for a ``.npz`` differ in length, or the path exists or cannot be written.
     """
     needed = sum(each.nbytes for each in recordings.series)
     require_memory(needed if path.suffix == ".npz" else 0, f"writing {path.name}", "Write a folder of tables instead.")
-    if path.exists():
-        raise ValueError(f"{path} exists already. Name a new path, or remove it first.")
-    part = path.with_name(f"{path.stem}.part{path.suffix}")  # an interrupted file is never read as a whole one
+    if path.suffix == ".npz":
+        write_outputs([(path, lambda partial: _write_npz(recordings, partial))], force=force)
+        return
+    refuse_output(path)
+    part = path.with_name(f"{path.stem}.part{path.suffix}")  # an interrupted folder is never read as a whole one
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix == ".npz":
-            _write_npz(recordings, part)
-        else:
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir()
-            _write_tables(recordings, part)
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir()
+        _write_tables(recordings, part)
         part.rename(path)
     except OSError as error:
         raise ValueError(f"{path} cannot be written ({error}). Choose another place.") from error
@@ -48,7 +49,7 @@ def _write_npz(recordings: Recordings, path: Path) -> None:
     if len(lengths) > 1:
         raise ValueError(
             f"a .npz is one array, and these recordings have from {min(lengths)} to {max(lengths)} times. Write a "
-            f"folder of tables: --to {path.stem.removesuffix('.part')}"
+            "folder of tables: --to FOLDER"
         )
     arrays: dict[str, Any] = {
         "recordings": np.stack(recordings.series),

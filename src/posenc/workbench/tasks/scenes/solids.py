@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from posenc.workbench.array_files import open_arrays
+
 Array = NDArray[np.float64]
 
 
@@ -39,9 +41,12 @@ def load_spot(path: str | Path) -> Solid:
     """Load the cow Spot from ``mesh/spot.npz`` (arrays v and f), y up. Raises ValueError for a file without a mesh."""
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as content:
-            vertices, faces = content["v"].astype(np.float64), content["f"].astype(np.int64)
-    except (OSError, ValueError, KeyError) as error:
+        with open_arrays(path, "a mesh") as content:
+            vertices = content.array("v", (None, 3), "f").astype(np.float64)
+            faces = content.array("f", (None, 3), "iu").astype(np.int64)
+        if not len(vertices) or not len(faces) or not 0 <= faces.min() <= faces.max() < len(vertices):
+            raise ValueError("a face names a vertex that it lacks, or it has no faces")
+    except ValueError as error:
         raise ValueError(
             f"{path} should hold a mesh as arrays v and f of an .npz file; it does not ({error})."
         ) from error

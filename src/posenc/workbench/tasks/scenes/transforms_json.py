@@ -20,7 +20,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ import torch
 from posenc.workbench.memory import require_memory
 from posenc.workbench.tasks import single_image
 from posenc.workbench.tasks.scenes.views import LENS_PARAMETERS, Background, Scene, Views, nearest_point_to_lines
+from posenc.workbench.user_files import kind_of, read_bytes, read_text, refuse_special, short
 
 SPLITS = ("train", "val", "test")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".PNG", ".JPG", ".JPEG")
@@ -39,6 +40,14 @@ MIN_MEAN_UP = 0.1
 """If the mean of the cameras' up vectors is shorter than this, they do not agree, and z is up."""
 CUBE_REACH = 0.375
 """Half of the cube's side over the distance of the cameras, where the file defines no cube: 1.5 / 4 as in Blender."""
+
+
+JSON_MEMORY, MOST_DIGITS = 40, 400
+"""Bytes of memory per byte of a JSON file while it is read, and digits of a whole number that are read as one."""
+FARTHEST = 1e9
+"""Largest coordinate and largest lens parameter: rays are computed in float32."""
+SHORTEST_FOCAL = 1e-4
+"""Smallest focal length in widths of the image; the largest is its inverse."""
 
 
 class Frame(NamedTuple):
@@ -95,9 +104,9 @@ def scene_digest(folder: str | Path, *, side: int | None = None, held: int | Non
     digest = hashlib.sha256(json.dumps([side, held]).encode())
     files = _split_files(Path(folder))
     for split, (path, content) in files.items():
-        digest.update(split.encode() + path.read_bytes())
+        digest.update(split.encode() + read_bytes(path))
         for frame in _frames(path, content):
-            digest.update(frame.file_path.encode() + hashlib.sha256(frame.path.read_bytes()).digest())
+            digest.update(frame.file_path.encode() + hashlib.sha256(read_bytes(frame.path)).digest())
     return digest.hexdigest()[:16]
 
 
@@ -106,6 +115,9 @@ def _split_files(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
     if not folder.is_dir():
         raise ValueError(f"{folder} is no folder; a scene is a folder with transforms.json and its images.")
     paths = {split: folder / f"transforms_{split}.json" for split in SPLITS}
+    for path in (*paths.values(), folder / "transforms.json"):
+        refuse_special(path, "a file of cameras")
+        _refuse_link(folder, Path(path.name), path.name)
     paths = {split: path for split, path in paths.items() if path.is_file()}
     if "test" in paths:
         paths.pop("val", None)
@@ -121,19 +133,21 @@ def _split_files(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
+    text = read_text(path, JSON_MEMORY, "a JSON file")
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{path.name} cannot be read as JSON: {error}.") from None
+        # as floats, 5,000 digits are infinite, and are refused where the number is used, with the frame
+        content = json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < MOST_DIGITS else float(digits))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path.name} cannot be read as JSON: {short(error)}.") from None
     if not isinstance(content, dict) or not isinstance(content.get("frames"), list):
         raise ValueError(f"{path.name} should be an object with a list `frames`; it has none.")
     if not content["frames"]:
         raise ValueError(f"{path.name} has no frames: its list `frames` is empty.")
-    model = content.get("camera_model", "OPENCV")
-    if model not in ("OPENCV", "PINHOLE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL") or content.get("is_fisheye"):
+    model = "OPENCV_FISHEYE" if content.get("is_fisheye") else content.get("camera_model", "OPENCV")
+    if model not in ("OPENCV", "PINHOLE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL"):
         raise ValueError(
-            f"{path.name} has the camera model {'OPENCV_FISHEYE' if content.get('is_fisheye') else model!r}; the "
-            "models OPENCV and PINHOLE can be read. Undistort the images first."
+            f"{path.name} has the camera model {short(repr(model), 60)}; the models OPENCV and PINHOLE can be read. "
+            "Undistort the images first."
         )
     return content
 
@@ -144,7 +158,7 @@ def _frames(path: Path, content: Mapping[str, Any]) -> list[Frame]:
         label = f"{path.name}, frame {number}"
         if not isinstance(entry, dict) or not isinstance(entry.get("file_path"), str):
             raise ValueError(f"{label}: an entry of `frames` needs a text `file_path`; this one has none.")
-        label += f" ({entry['file_path']})"
+        label += f" ({short(entry['file_path'], 80)})"
         lens = {
             name: entry.get(name, content.get(name))
             for name in (*LENS_PARAMETERS, "camera_angle_x", "camera_angle_y", "w", "h")
@@ -155,26 +169,48 @@ def _frames(path: Path, content: Mapping[str, Any]) -> list[Frame]:
 
 
 def _image_path(folder: Path, file_path: str, label: str) -> Path:
-    """Path of a frame's image; Blender's names have no suffix."""
-    plain = folder / file_path.replace("\\", "/")
-    for candidate in (plain, *(plain.with_name(plain.name + suffix) for suffix in SUFFIXES)):
-        if candidate.is_file():
-            return candidate
+    """Path of a frame's image, inside the folder and behind no link; Blender's names have no suffix."""
+    inside = Path(file_path.replace("\\", "/"))
+    if inside.is_absolute() or PureWindowsPath(file_path).drive or ".." in inside.parts or not inside.name:
+        raise ValueError(
+            f"{label}: `file_path` leads out of the folder of the scene. Put the images into the folder, and name them "
+            "from there: images/0001.png."
+        )
+    for candidate in (inside, *(inside.with_name(inside.name + suffix) for suffix in SUFFIXES)):
+        _refuse_link(folder, candidate, label)
+        if kind_of(folder / candidate) != "a folder":  # a folder may have the name of an image without its suffix
+            refuse_special(folder / candidate, "an image")
+        if kind_of(folder / candidate) == "a file":
+            return folder / candidate
     raise ValueError(
-        f"{label}: there is no image {plain}, nor one with a suffix such as .png or .jpg. Add the image, or "
-        "remove the frame from the file."
+        f"{label}: there is no image {short(str(folder / inside))}, nor one with a suffix such as .png or .jpg. Add "
+        "the image, or remove the frame from the file."
     )
 
 
+def _refuse_link(folder: Path, inside: Path, label: str) -> None:
+    """Raise ValueError where a file of a folder, or a folder on the way to it, is a link."""
+    place = folder
+    for part in inside.parts:
+        place /= part
+        try:
+            linked = place.is_symlink()
+        except (OSError, ValueError):  # a name too long for the system, or with a null character
+            return
+        if linked:
+            raise ValueError(
+                f"{label}: {short(str(place))} is a link, and a scene is read from its own folder alone. Copy the file "
+                "into the folder."
+            )
+
+
 def _pose(given: Any, label: str) -> np.ndarray:
-    try:
-        pose = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        pose = np.zeros(0)
-    if pose.shape != (4, 4):
-        raise ValueError(f"{label}: `transform_matrix` should be 4 rows of 4 numbers; its shape is {pose.shape}.")
-    if not np.isfinite(pose).all():
-        raise ValueError(f"{label}: `transform_matrix` holds a number that is not finite.")
+    rows = given if isinstance(given, list) else []
+    if len(rows) != 4 or not all(isinstance(row, list) and len(row) == 4 and all(map(_is_number, row)) for row in rows):
+        raise ValueError(f"{label}: `transform_matrix` should be 4 rows of 4 numbers; got {short(repr(given), 60)}.")
+    pose = np.array([[_as_float(value) for value in row] for row in rows])
+    if not np.abs(pose).max() <= FARTHEST:
+        raise ValueError(f"{label}: `transform_matrix` holds a number that is not finite or above {FARTHEST:g}.")
     if np.abs(pose[3] - (0, 0, 0, 1)).max() > 1e-6:
         raise ValueError(f"{label}: the last row of `transform_matrix` should be 0 0 0 1; got {pose[3].tolist()}.")
     rotation = pose[:3, :3]
@@ -202,13 +238,18 @@ def _split_frames(
             return train, parts[other]
     path, content = files["train"]
     lists = {split: content.get(f"{split}_filenames") for split in SPLITS}
-    listed = {split: names for split, names in lists.items() if isinstance(names, list) and names}
+    for split, names in lists.items():
+        if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+            raise ValueError(
+                f"{path.name}: `{split}_filenames` should be a list of texts; got {short(repr(names), 60)}."
+            )
+    listed = {split: names for split, names in lists.items() if names}
     rest = listed.get("test") or listed.get("val")
     if rest:
         first = listed.get("train") or [frame.file_path for frame in train if frame.file_path not in rest]
         missing = [name for name in (*first, *rest) if name not in {frame.file_path for frame in train}]
         if missing:
-            raise ValueError(f"{path.name} splits its frames by name and has no frame {missing[0]!r}.")
+            raise ValueError(f"{path.name} splits its frames by name and has no frame {short(repr(missing[0]), 80)}.")
         if twice := sorted({*first} & {*rest}):
             other = "test_filenames" if listed.get("test") else "val_filenames"
             raise ValueError(
@@ -293,9 +334,9 @@ def _lens_parameters(frame: Frame, width: int, height: int, step: int) -> list[f
     for name, value in frame.lens.items():
         if value is None:
             continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise ValueError(f"{frame.label}: `{name}` should be a number; got {value!r}.")
-        lens[name] = float(value)
+        if not _is_number(value) or not abs(_as_float(value)) <= FARTHEST:
+            raise ValueError(f"{frame.label}: `{name}` should be a number; got {short(repr(value), 60)}.")
+        lens[name] = _as_float(value)
     for name, side in (("w", width), ("h", height)):
         lens[name] = lens.get(name, side)
     scale = width / lens["w"] if lens["w"] > 0 else math.nan
@@ -314,9 +355,27 @@ def _lens_parameters(frame: Frame, width: int, height: int, step: int) -> list[f
             f"{frame.label}: neither the frame nor its file states fl_x above 0, or camera_angle_x below pi. Write "
             "the focal length in pixels, fl_x."
         )
+    for name, side in (("fl_x", lens["w"]), ("fl_y", lens["h"])):
+        if not SHORTEST_FOCAL <= lens.get(name, focal) / side <= 1 / SHORTEST_FOCAL:
+            raise ValueError(
+                f"{frame.label}: the focal length {name} is {lens.get(name, focal):.3g} pixels of an image of "
+                f"{side:g}; it should be from {SHORTEST_FOCAL:g} to {1 / SHORTEST_FOCAL:g} times the image."
+            )
     lens = {"fl_x": focal, "fl_y": focal, "cx": lens["w"] / 2, "cy": lens["h"] / 2} | lens
     pixels = [lens[name] * scale / step for name in LENS_PARAMETERS[:4]]
     return pixels + [lens.get(name, 0.0) for name in LENS_PARAMETERS[4:]]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _as_float(value: float) -> float:
+    """A number of a file as a float; infinite where it is too large for one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _scene_cube(
@@ -329,15 +388,16 @@ def _scene_cube(
         half = CUBE_REACH * float((views.poses[:, :3, 3] - middle).norm(dim=-1).median())
         corner = (middle - half).tolist()
         return (corner[0], corner[1], corner[2]), 2 * half
-    try:
-        factor, wide = float(stated.get("scale", 0.33)), float(stated.get("aabb_scale", 1))
-        middle = np.broadcast_to(np.array(stated.get("offset", 0.5), dtype=np.float64), 3)
-    except (TypeError, ValueError):
+    factor, wide, offset = stated.get("scale", 0.33), stated.get("aabb_scale", 1), stated.get("offset", 0.5)
+    offset = offset if isinstance(offset, list) else [offset] * 3
+    if len(offset) == 3 and all(map(_is_number, (factor, wide, *offset))):
+        factor, wide, middle = _as_float(factor), _as_float(wide), np.array([_as_float(each) for each in offset])
+    else:
         factor, wide, middle = math.nan, math.nan, np.zeros(3)
-    if not (0 < factor < math.inf and 0 < wide < math.inf and np.isfinite(middle).all()):
+    if not (1 / FARTHEST < factor < FARTHEST and 1 / FARTHEST < wide < FARTHEST and np.abs(middle).max() < FARTHEST):
         raise ValueError(
             f"{path.name}: `scale` and `aabb_scale` should be numbers above 0 and `offset` one or three numbers; got "
-            + ", ".join(f"{name} {value!r}" for name, value in stated.items())
+            + ", ".join(f"{name} {short(repr(value), 40)}" for name, value in stated.items())
             + "."
         )
     low = (0.5 - wide / 2 - middle) / factor

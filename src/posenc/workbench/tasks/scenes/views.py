@@ -15,7 +15,6 @@ import io
 import json
 import os
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +23,9 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
+
+from posenc.workbench.array_files import ArrayFile, open_arrays
+from posenc.workbench.user_files import require_file
 
 FORMAT = 1
 STORED_ARRAYS = {"images": "pictures", "poses": "poses", "lenses": "lenses", "mask": "mask"}
@@ -234,26 +236,23 @@ def save_scene(scene: Scene, path: str | Path) -> None:
 def load_scene(path: str | Path) -> Scene:
     """Load a file of ``save_scene``. Raises ValueError for another or damaged file."""
     path = Path(path)
+    require_file(path, "a file of save_scene")
     try:
-        with zipfile.ZipFile(path) as archive:
-            about = json.loads(archive.read("about.json"))
-            if about["task"] != "scenes" or about["format"] > FORMAT:
+        with open_arrays(path, "a scene") as archive:
+            about = json.loads(archive.content("about.json", 30))
+            if about["task"] != "scenes" or about["format"] not in range(1, FORMAT + 1):
                 raise ValueError(f"it is of the task {about['task']!r}, format {about['format']}")
             views = {split: _views(archive, split, about["names"][split]) for split in ("train", "held")}
-    except FileNotFoundError:
-        raise ValueError(f"there is no file {path}; `save_scene(scene, path)` writes one.") from None
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, EOFError, zlib.error) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path.name} is damaged or no scene of this posenc ({error}). Delete it.") from error
     low, up = tuple(about["low"]), tuple(about["up"])
     return Scene(views["train"], views["held"], low, about["side"], up, about["background"], about["about"])
 
 
-def _views(archive: zipfile.ZipFile, split: str, names: list[str]) -> Views:
+def _views(archive: ArrayFile, split: str, names: list[str]) -> Views:
     def part(name: str) -> Tensor | None:
-        member = f"{split}_{STORED_ARRAYS[name]}.npy"
-        if member not in archive.namelist():
-            return None
-        return torch.from_numpy(np.load(io.BytesIO(archive.read(member)), allow_pickle=False))
+        stored = f"{split}_{STORED_ARRAYS[name]}"
+        return torch.from_numpy(archive[stored]) if stored in archive else None
 
     images, poses, lenses = (part(name) for name in ("images", "poses", "lenses"))
     if images is None or poses is None or lenses is None:

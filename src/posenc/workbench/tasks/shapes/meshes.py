@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from posenc.workbench.array_files import open_arrays
+from posenc.workbench.memory import require_memory
+from posenc.workbench.user_files import open_file, require_file
 
 Points = NDArray[np.floating]
 Index = NDArray[np.integer]
@@ -25,6 +30,12 @@ MARGIN = 0.1
 
 MAX_FACES, FACE_BYTES = 4_000_000, 1000
 """Largest number of faces, and bytes of memory per face for its tree."""
+
+FILE_FACTOR = 40
+"""Bytes of memory per byte of a mesh file while it is read: those of OBJ, which is text."""
+
+MAX_COORDINATE = 1e30
+"""Largest coordinate of a vertex. Products of four coordinates, as for areas and volumes, stay finite."""
 
 MIN_FACE_AREA = 1e-12
 """Faces of smaller area, in squares of the box's diagonal, are left out, because their normal is not reliable."""
@@ -59,6 +70,11 @@ class Mesh:
         bad = int((~np.isfinite(vertices).all(1)).sum())
         if bad:
             raise ValueError(f"{bad} of {len(vertices)} vertices are NaN or infinite; every vertex needs a position.")
+        if np.abs(vertices).max() > MAX_COORDINATE:
+            raise ValueError(
+                f"a vertex has the coordinate {np.abs(vertices).max():.3g}; up to {MAX_COORDINATE:g} can be measured. "
+                "Scale the mesh down."
+            )
         if faces.min() < 0 or faces.max() >= len(vertices):
             raise ValueError(f"a face names vertex {faces.max()}, and there are {len(vertices)}, counted from 0.")
         object.__setattr__(self, "vertices", np.ascontiguousarray(vertices))
@@ -174,21 +190,18 @@ def read_shape(path: str | Path, margin: float = MARGIN) -> Shape:
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise ValueError(f"a mesh is read from {', '.join(FORMATS)}; got {path.name}. Export it as one of these.")
-    if not path.is_file():
-        raise ValueError(f"there is no file {path}. Give a mesh: {', '.join(f'shape{end}' for end in FORMATS[:3])}.")
+    require_file(path, f"a mesh ({', '.join(f'shape{end}' for end in FORMATS[:3])})")
     reader = _read_npz if path.suffix.lower() == ".npz" else _trimesh_reader()
     try:
         vertices, faces = reader(path)
+    except TooLargeError:
+        raise
     except Exception as error:  # readers raise many kinds of error for a damaged file
         raise ValueError(
             f"{path.name} cannot be read as {path.suffix[1:].upper()}: it is damaged, cut short or of another kind. "
             "Export it again, or as another format."
         ) from error
-    if len(faces) > MAX_FACES:
-        raise ValueError(
-            f"{path.name} has {len(faces):,} faces, which would take about {len(faces) * FACE_BYTES / 2**30:.0f} GiB; "
-            f"up to {MAX_FACES:,} are read. Make the mesh coarser first."
-        )
+    _refuse_faces(path, len(faces))
     try:
         mesh, notes = clean_mesh(Mesh(vertices, faces))
     except ValueError as error:
@@ -196,9 +209,24 @@ def read_shape(path: str | Path, margin: float = MARGIN) -> Shape:
     return place_in_cube(path.name, mesh, margin, notes)
 
 
+class TooLargeError(ValueError):
+    """A mesh that would not fit into memory; the message is ours."""
+
+
+def _refuse_faces(path: Path, faces: int) -> None:
+    if faces > MAX_FACES:
+        raise TooLargeError(
+            f"{path.name} has {faces:,} faces, which would take about {faces * FACE_BYTES / 2**30:.0f} GiB; "
+            f"up to {MAX_FACES:,} are read. Make the mesh coarser first."
+        )
+
+
 def _read_npz(path: Path) -> tuple[Any, Any]:
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        return arrays["v"], arrays["f"]
+    with open_arrays(path, "a mesh") as arrays:
+        _refuse_faces(path, arrays.header("f").shape[0])
+        if arrays.header("v").shape[0] > 3 * MAX_FACES:  # more than the faces could use
+            raise TooLargeError(f"{path.name} has more than {3 * MAX_FACES:,} vertices. Make the mesh coarser first.")
+        return arrays.array("v", (None, 3), "fiu"), arrays.array("f", (None, 3), "iu")
 
 
 def _trimesh_reader() -> Callable[[Path], tuple[Any, Any]]:
@@ -211,7 +239,8 @@ def _trimesh_reader() -> Callable[[Path], tuple[Any, Any]]:
 
     def load(path: Path) -> tuple[Any, Any]:
         # read from a stream, so that materials and textures named in the file are not opened
-        with path.open("rb") as file:
+        with open_file(path, "a mesh") as file:
+            require_memory(os.fstat(file.fileno()).st_size * FILE_FACTOR, f"reading {path}", "Make the mesh coarser.")
             loaded: Any = trimesh.load(file, file_type=path.suffix.lower()[1:], process=False)
         if hasattr(loaded, "geometry"):  # several objects in one file
             loaded = loaded.to_mesh() if loaded.geometry else None

@@ -15,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from posenc.workbench.array_files import open_arrays
 from posenc.workbench.tasks.shapes.distance import MeshTree
 from posenc.workbench.tasks.shapes.meshes import Index, Mesh, Placement, Points, Shape
 
@@ -236,7 +236,7 @@ def load_pool(path: str | Path) -> SamplePool:
     """Load a file of ``save_pool``. Raises ValueError for a damaged file, or one of another format."""
     path = Path(path)
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        with open_arrays(path) as arrays:
             if int(arrays["format"]) != FORMAT:
                 raise ValueError(f"it is of format {int(arrays['format'])}, and this posenc reads {FORMAT}")
             parts = {
@@ -248,5 +248,5 @@ def load_pool(path: str | Path) -> SamplePool:
             placement = Placement(about["scale"], tuple(about["shift"]))
             shape = Shape(about["name"], Mesh(arrays["v"], arrays["f"]), placement, tuple(about["notes"]))
             return SamplePool(shape, **parts, surface=surface, normals=normals)
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} holds no points of a shape ({error}). Remove it: it is made again.") from error

@@ -6,7 +6,6 @@ Pillow reads 8 bits. imagecodecs reads 16-bit PNG, which Pillow would reduce to 
 from __future__ import annotations
 
 import math
-import os
 import struct
 import threading
 import warnings
@@ -16,6 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from posenc.workbench.array_files import open_arrays
+from posenc.workbench.memory import free_memory
+from posenc.workbench.user_files import open_file
 
 FORMAT = 1
 """Version of the reader. Raise it when the same file is read as other pixels."""
@@ -33,8 +36,12 @@ SAVE_ADVICE = "Save it as gray or RGB of 8 or 16 bits, with ImageMagick: convert
 ORIENTATION = 274
 PILLOW_LIMIT_LOCK = threading.RLock()
 """Held while Pillow's limit on pixels is lifted, for all threads share that limit."""
-MEMORY_SHARE = 0.5
-"""Part of the machine's memory that an image may take. While it is decoded it takes twice as much."""
+PILLOW_BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2}
+"""Bytes per pixel of an image in Pillow; of all other modes 4."""
+FORMAT_BYTES = {"WEBP": 8, "JPEG": 6}
+"""Further bytes per pixel while a format is decoded: the decoder's own pixels, and coefficients of progressive JPEG."""
+DEEP_PNG_BYTES = 6
+"""Bytes per channel of a pixel at the peak of reading a PNG of 16 bits. Measured: 5.4 for RGB and 5.0 for RGBA."""
 
 
 def read_image(path: Path) -> np.ndarray:
@@ -46,19 +53,14 @@ def read_image(path: Path) -> np.ndarray:
     Raises:
         ValueError: The file is no image, has no pixels, is CMYK, or would not fit into memory.
     """
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; an image is one file: PNG, JPEG, WebP or TIFF.")
-    try:
-        with path.open("rb") as file:
-            head = file.read(26)
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}. Give the path of an image.") from error
+    with open_file(path, "an image (PNG, JPEG, WebP or TIFF)") as file:
+        head = file.read(26)
     if head[:2] in (b"II", b"MM") and head[2:4] in (b"*\0", b"\0*", b"+\0", b"\0+"):
         pixels = _read_tiff(path)
     elif head.startswith(PNG) and len(head) >= 26:
         if head[12:16] == b"IHDR":
             width, height = struct.unpack(">II", head[16:24])
-            _require_size(path, width, height, 1)  # at least one byte per pixel
+            _require_size(path, width, height, 4)  # the least of all kinds of pixels
         pixels = _read_png16(path) if head[24] == BITS_16 else _read_pillow(path)
     else:
         pixels = _read_pillow(path)
@@ -81,16 +83,15 @@ def load_photos(folder: Path, size: int) -> dict[str, np.ndarray]:
     """
     path = folder / "photos" / f"photos_{size}.npz"
     try:
-        with np.load(path) as content:
-            arrays = {name: content[name] for name in content.files}
-    except (OSError, ValueError) as error:
+        with open_arrays(path, "a file of photographs") as content:
+            images = content.array("images", (None, size, size, 3), "u")
+            names = content.array("names", (len(images),), "U")
+    except ValueError as error:
         raise ValueError(
             f"the photographs of this study are not at {path} ({error}). Give an image of your own, "
             "posenc run image-fit photo.jpg, or the folder of the photographs: --data DIR."
         ) from error
-    names = next(array for array in arrays.values() if array.dtype.kind in "US")
-    pixels = next(array for array in arrays.values() if array.dtype == np.uint8)
-    return {str(name): image for name, image in zip(names, pixels, strict=True)}
+    return {str(name): image for name, image in zip(names, images, strict=True)}
 
 
 def downscale(pixels: np.ndarray, longest: int) -> np.ndarray:
@@ -169,7 +170,7 @@ def _decoder_errors(path: Path) -> Iterator[None]:
 def _read_pillow(path: Path) -> np.ndarray:
     Image, ImageOps = _pil()
     with _decoder_errors(path), Image.open(path) as opened:
-        _require_size(path, opened.width, opened.height, len(opened.getbands()))
+        _require_size(path, opened.width, opened.height, _pillow_peak(opened))
         if opened.mode == "CMYK":
             raise RefusalError(f"{path} is CMYK, {CMYK_ADVICE}")
         turned = ImageOps.exif_transpose(opened)
@@ -187,7 +188,7 @@ def _read_png16(path: Path) -> np.ndarray:
         raise ValueError(f"{path} has 16 bits a color, which needs imagecodecs: {EXTRA}") from error
     with _decoder_errors(path):
         with Image.open(path) as opened:
-            _require_size(path, opened.width, opened.height, 2 * len(opened.getbands()))
+            _require_size(path, opened.width, opened.height, DEEP_PNG_BYTES * len(opened.getbands()))
             orientation = opened.getexif().get(ORIENTATION, 1)
         return _apply_orientation(imagecodecs.png_decode(path.read_bytes()), orientation)
 
@@ -199,7 +200,8 @@ def _read_tiff(path: Path) -> np.ndarray:
         raise ValueError(f"{path} is a TIFF, which needs tifffile: {EXTRA}") from error
     with _decoder_errors(path), tifffile.TiffFile(path) as file:
         page: Any = file.pages[0]
-        _require_size(path, page.imagewidth, page.imagelength, -(-page.samplesperpixel * page.bitspersample // 8))
+        each = 3 if page.photometric == tifffile.PHOTOMETRIC.PALETTE else page.samplesperpixel
+        _require_size(path, page.imagewidth, page.imagelength, 3 * each * max(1, page.bitspersample // 8) + 1)
         kind = page.photometric
         if kind == tifffile.PHOTOMETRIC.SEPARATED:
             raise RefusalError(f"{path} is CMYK, {CMYK_ADVICE}")
@@ -234,14 +236,26 @@ def _apply_orientation(pixels: np.ndarray, orientation: int) -> np.ndarray:
     return np.array(upright[::down, ::across])
 
 
+def _pillow_peak(image: Any) -> int:
+    """Bytes per pixel at the peak of reading an image with Pillow: its copies in Pillow, and those of the array.
+
+    Measured with 3,000 x 3,000 pixels: 14.0 for RGB, 16.0 for RGBA, 4.0 for gray, 14.0 for a palette, 22.1 for WebP.
+    """
+    mode = str(CONVERTED_MODES.get(image.mode, image.mode))
+    stored = PILLOW_BYTES.get(image.mode, 4)
+    converted = PILLOW_BYTES.get(mode, 4) if mode != image.mode else 0
+    result = 2 if mode in ("LA", "I;16") else len(mode)
+    return 2 * stored + converted + 2 * result + FORMAT_BYTES.get(image.format, 0)
+
+
 def _require_size(path: Path, width: int, height: int, bytes_a_pixel: int) -> None:
     if not width or not height:
         raise RefusalError(f"{path} has no pixels: {width} x {height}.")
-    needed, memory = 2 * width * height * bytes_a_pixel, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > MEMORY_SHARE * memory:
+    needed, free = width * height * bytes_a_pixel, free_memory()
+    if free is not None and needed > free:
         raise RefusalError(
             f"{path} is {width} x {height}: decoding it takes about {needed / 2**30:.1f} GiB, and this machine has "
-            f"{memory / 2**30:.1f}. Make it smaller first, or fit a part of it."
+            f"{free / 2**30:.1f} free. Make it smaller first, or fit a part of it."
         )
 
 

@@ -10,7 +10,7 @@ Example with a small text (Tiny Shakespeare has 1.1 million characters of 65 kin
 >>> len(text.tokens), text.vocabulary[:4]
 (570, (' ', 'b', 'e', 'n'))
 >>> splits = split(text.tokens, longest=16)
->>> [len(part) for part in splits]
+>>> [len(part) for part in splits[:3]]
 [514, 28, 28]
 >>> windows(splits.test, 16, [0, 4]).shape  # 16 tokens and the next
 torch.Size([2, 17])
@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from posenc.measure.loss_by_context import windows
 from posenc.workbench.tasks.text.ngrams import NgramModel, fit_ngram
-from posenc.workbench.tasks.text.splits import Splits, split, window_starts
+from posenc.workbench.tasks.text.splits import Splits, split, split_by_seed, window_starts
 from posenc.workbench.tasks.text.text_file import FILE, Text, Unit, read_text, tinyshakespeare_path, tokenize
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "fit_ngram",
     "read_text",
     "split",
+    "split_by_seed",
     "tinyshakespeare_path",
     "tokenize",
     "window_starts",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import sys
-import zlib
 from pathlib import Path
 from typing import Literal
 
@@ -14,7 +12,7 @@ import torch
 from jaxtyping import Int32
 from torch import Tensor
 
-from posenc.workbench.memory import require_memory
+from posenc.workbench import user_files
 
 Unit = Literal["characters", "bytes"]
 FILE = "text/tinyshakespeare.txt"
@@ -66,19 +64,13 @@ def read_text(path: Path, unit: Unit | None = None) -> Text:
     Raises:
         ValueError: The file is missing, empty, damaged, too large for the memory, or not UTF-8 when read as characters.
     """
-    if not path.is_file():
-        raise ValueError(f"a text is one file; {path} {'is a folder' if path.is_dir() else 'does not exist'}.")
+    user_files.require_file(path, "a text")
     packed = path.suffix == ".gz"
     plain, ending = (path.with_suffix(""), f"{BYTES_SUFFIX}.gz") if packed else (path, BYTES_SUFFIX)
     unit = unit or ("bytes" if plain.suffix == BYTES_SUFFIX else "characters")
-    require_memory(path.stat().st_size * MEMORY_FACTOR, f"reading {path}", "Cut the file.")
-    try:
-        content = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
-    except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} cannot be read: {error}.") from error
+    content = user_files.unpack(path, MEMORY_FACTOR, "a text", "Cut the file.")
     if not content:
         raise ValueError(f"{path} is empty; a text has at least a few windows of characters.")
-    require_memory(len(content) * MEMORY_FACTOR, f"reading {path}", "Cut the file.")
     if unit == "bytes":
         return _byte_text(content)
     try:

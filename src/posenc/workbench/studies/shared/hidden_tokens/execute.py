@@ -31,8 +31,8 @@ CURVE_SAMPLES = 512
 """Test samples that the learning curve is measured on."""
 SCORING_SECONDS = 2.0
 """Approximate time of a run besides its training."""
-ReadTokens = Callable[[Path, dict[str, Any], int], Tokens]
-"""Function from the root of a store, the entry "data" of the settings of a run, and its seed to its tokens."""
+ReadTokens = Callable[[Path, RunSpec], Tokens]
+"""Function from the root of a store and a run to the tokens of the run."""
 
 
 class MaskedModel:
@@ -55,8 +55,7 @@ class MaskedModel:
         """The training problem. The samples of a step and their masks depend on the step and the seed only."""
 
         def draw(step: int) -> Tensor:
-            generator = seeded_generator(self.spec.seed, step, 0)
-            return torch.randint(len(self.tokens.train), (self.training.batch,), generator=generator)
+            return self.tokens.draw_train(self.training.batch, seeded_generator(self.spec.seed, step, 0))
 
         samples = len(self.tokens.train)
         return Fit(self.model, samples, self.loss, self.evaluate, draw=draw, loss_at=self.loss_at)
@@ -71,12 +70,15 @@ class MaskedModel:
         hidden = draw_hidden(len(batch), self.tokens.count, self.task.rate, at.generator()).to(self.device)
         return functional.mse_loss(self.model(values, self.pos, hidden), _tokens_at(values, hidden))
 
-    def errors(self, rate: float, samples: Tensor) -> Tensor:
-        """Mean squared error ``(S,)`` of some test samples, on the CPU."""
+    def errors(self, rate: float, samples: Tensor, *, validation: bool = False) -> Tensor:
+        """Mean squared error ``(S,)`` of some test samples, or of some validation samples, on the CPU."""
         errors = []
-        hidden = hidden_indices(self._test_masks[rate][samples])
+        held_out = self.tokens.validation if validation else self.tokens.test
+        assert held_out is not None
+        masks = self.tokens.masks(len(held_out), rate) if validation else self._test_masks[rate]
+        hidden = hidden_indices(masks[samples])
         for part, indices in zip(samples.split(CHUNK), hidden.split(CHUNK), strict=True):
-            values, index = self.tokens.test[part].to(self.device), indices.to(self.device)
+            values, index = held_out[part].to(self.device), indices.to(self.device)
             difference = self.model(values, self.pos, index) - _tokens_at(values, index)
             errors.append(difference.square().mean((1, 2)).cpu())
         return torch.cat(errors)
@@ -103,10 +105,17 @@ class MaskedModel:
             ]
 
     def evaluate(self) -> dict[str, float]:
-        """A point of the learning curve: errors on some test samples, and scores of the tables."""
-        count = len(self.tokens.test)
+        """A point of the learning curve: errors on some held-out samples, and scores of the tables.
+
+        The samples are for validation, or without a validation part for testing.
+        """
+        chosen = self.tokens.validation
+        count = len(self.tokens.test if chosen is None else chosen)
         samples = torch.linspace(0, count - 1, min(CURVE_SAMPLES, count)).round().long()
-        errors = {error_metric(rate): float(self.errors(rate, samples).mean()) for rate in self.task.test_rates}
+        errors = {
+            error_metric(rate): float(self.errors(rate, samples, validation=chosen is not None).mean())
+            for rate in self.task.test_rates
+        }
         return errors | curve_scores(self.tables(), self.tokens)
 
     def result(self, curve: list[dict[str, Any]]) -> RunResult:
@@ -118,7 +127,7 @@ class MaskedModel:
         metrics = _mean_errors(self.task, errors)
         metrics |= final_scores(self.initial_tables, tables, self.tokens, seed=self.spec.seed)
         metrics["parameters"] = float(sum(p.numel() for p in self.model.parameters()))
-        arrays = {"errors": np.array(errors), **table_arrays(self.initial_tables, tables, self.tokens)}
+        arrays = _error_arrays(self.tokens, errors) | table_arrays(self.initial_tables, tables, self.tokens)
         return RunResult(metrics=metrics, curves=curve, arrays=arrays, weights=weights_of(self.model))
 
 
@@ -131,14 +140,20 @@ def _mean_errors(task: MaskedTask, errors: list[np.ndarray]) -> dict[str, float]
     return {error_metric(rate): float(each.mean()) for rate, each in zip(task.test_rates, errors, strict=True)}
 
 
+def _error_arrays(tokens: Tokens, errors: list[np.ndarray]) -> dict[str, np.ndarray]:
+    """Error ``(rates, recordings)`` of each test recording, and their numbers where they depend on the seed."""
+    tested = {} if tokens.tested is None else {"tested": tokens.tested.numpy()}
+    return {"errors": np.array(errors), **tested}
+
+
 def execute(spec: RunSpec, workdir: Path, report: Report, read_tokens: ReadTokens) -> RunResult:
     """Execute a run: a training, or a baseline."""
 
     def build(spec: RunSpec, root: Path, folder: Path | None) -> MaskedModel:
-        return MaskedModel(spec, read_tokens(root, spec.settings["data"], spec.seed))
+        return MaskedModel(spec, read_tokens(root, spec))
 
     if "baseline" in spec.settings:
-        return baseline_result(spec, read_tokens(store_root(workdir), spec.settings["data"], spec.seed))
+        return baseline_result(spec, read_tokens(store_root(workdir), spec))
     return execute_training(spec, workdir, report, build)
 
 
@@ -147,7 +162,7 @@ def baseline_result(spec: RunSpec, tokens: Tokens, penalty: float | None = None)
     task, name = msgspec.convert(spec.settings["task"], MaskedTask), spec.settings["baseline"]
     assert name in BASELINES
     errors = [tokens.baseline_errors(rate, penalty)[name] for rate in task.test_rates]
-    return RunResult(metrics=_mean_errors(task, errors), arrays={"errors": np.array(errors)})
+    return RunResult(metrics=_mean_errors(task, errors), arrays=_error_arrays(tokens, errors))
 
 
 def run_seconds(spec: RunSpec, store: Store, read_tokens: ReadTokens) -> float:
@@ -155,7 +170,7 @@ def run_seconds(spec: RunSpec, store: Store, read_tokens: ReadTokens) -> float:
     if "baseline" in spec.settings:
         return SCORING_SECONDS
     with torch.random.fork_rng():
-        model = MaskedModel(spec, read_tokens(store.root, spec.settings["data"], spec.seed))
+        model = MaskedModel(spec, read_tokens(store.root, spec))
         return training_seconds(model.fit(), model.training, model.device) + SCORING_SECONDS
 
 

@@ -13,6 +13,7 @@ import torch
 
 from posenc.measure.distances import token_distances
 from posenc.measure.statistics import Estimate, mean, t_interval
+from posenc.workbench.metric_bounds import SHARE, metric_bounds
 from posenc.workbench.report import token_map
 from posenc.workbench.report.heat_map import heat_maps
 from posenc.workbench.report.line_plot import line_plot
@@ -21,19 +22,20 @@ from posenc.workbench.report.page import Panel, Text, write_text
 from posenc.workbench.report.result_rows import BySeed, Row, is_finite, values_by_scheme
 from posenc.workbench.report.score_plot import Score, score_plots
 from posenc.workbench.runs import RunSpec
+from posenc.workbench.studies.shared.best_variant import best_variant
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.hidden_tokens.settings import error_metric
-from posenc.workbench.studies.shared.hidden_tokens.variants import TABLES_SHOWN
+from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, TABLES_SHOWN
 from posenc.workbench.studies.shared.page_data import PageData
 
 NO_TABLE = "None of the encodings that were run has a table of positions, so no map can be drawn."
 LAYER = "For models with several layers, maps show the first layer's table; scores are means over layers."
 MODULE_SCORES = {
-    "auc": Score("AUC of the modules from distances in the table", "AUC", True, (0.0, 1.0)),
-    "ari": Score("Agreement with modules detected in the table", "adjusted Rand index", True, (-1.0, 1.0)),
-    "modularity": Score("Modularity without the diagonal", "modularity Q", True),
-    "modularity_literal": Score("Modularity with the diagonal, as published", "modularity Q", True),
-    "segregation": Score("Segregation of the modules", "segregation", True, (None, 1.0)),
+    "auc": Score("AUC of the modules from distances in the table", "AUC"),
+    "ari": Score("Agreement with modules detected in the table", "adjusted Rand index"),
+    "modularity": Score("Modularity without the diagonal", "modularity Q"),
+    "modularity_literal": Score("Modularity with the diagonal, as published", "modularity Q"),
+    "segregation": Score("Segregation of the modules", "segregation"),
 }
 
 
@@ -65,14 +67,12 @@ def error_plots(
     Returns:
         The panel.
     """
-    scores = {
-        error_metric(rate): Score(f"{rate:.0%} of the {tokens} hidden", unit, False, (0.0, None)) for rate in rates
-    }
+    scores = {error_metric(rate): Score(f"{rate:.0%} of the {tokens} hidden", unit, False) for rate in rates}
     return score_plots(data.rows, metrics=scores, title=title, caption=caption)
 
 
 def error_by_recording(data: PageData, rate: int, recordings: Sequence[str], *, title: str, unit: str) -> Panel:
-    """Prediction error on every test recording, as the mean over seeds.
+    """Prediction error on every test recording, as the mean over the seeds that hold it out.
 
     Args:
         data: Data of the page.
@@ -87,17 +87,20 @@ def error_by_recording(data: PageData, rate: int, recordings: Sequence[str], *, 
     rows: list[Row] = []
     for label in data.labels(MAIN):
         runs = [spec for spec in data.done if spec.condition == MAIN and spec.variant == label]
-        if runs:
-            errors = np.mean([data.store.arrays(spec.identity)["errors"][rate] for spec in runs], 0)
-            rows += [
-                {"setting": MAIN, "scheme": label, "seed": index, "metric": "error", "value": float(error)}
-                for index, error in enumerate(errors)
-            ]
+        by_recording: dict[int, list[float]] = {}
+        for arrays in (data.store.arrays(spec.identity) for spec in runs):
+            errors = arrays["errors"][rate]
+            for index, error in zip(arrays.get("tested", np.arange(len(errors))), errors, strict=True):
+                by_recording.setdefault(int(index), []).append(float(error))
+        rows += [
+            {"setting": MAIN, "scheme": label, "seed": index, "metric": "error", "value": float(np.mean(errors))}
+            for index, errors in sorted(by_recording.items())
+        ]
     names = "; ".join(f"{index}: {name}" for index, name in enumerate(recordings[:40]))
     more = f" and {len(recordings) - 40} more" if len(recordings) > 40 else ""
     return score_plots(
         rows,
-        metrics={"error": Score("Test recordings", unit, False, (0.0, None))},
+        metrics={"error": Score("Test recordings", unit, False)},
         title=title,
         caption=f"Recordings by number: {names}{more}.",
         over="recording",
@@ -135,38 +138,40 @@ def learning_curves(
     *,
     title: str,
     y_label: str,
-    bounds: tuple[float, float] | None = None,
     chance: float | None = None,
     caption: str = "",
 ) -> Panel:
     """A metric by training step, one line per variant.
+
+    The axis of an error spans its values after step 0, where it is largest.
 
     Args:
         data: Data of the page.
         metric: Stored name of the metric.
         title: Title of the panel.
         y_label: Name and unit of the metric.
-        bounds: Range of the metric. None for an error: the axis then spans its values after step 0, where it is
-            largest.
         chance: Value at chance level, or None.
         caption: Text below the title.
 
     Returns:
         The panel.
     """
+    bounds = metric_bounds(metric)
+    share, limits = bounds == SHARE, None
     series: dict[str, dict[float, BySeed]] = {}
     for row in data.curves:
         wanted = row["metric"] == metric and row["setting"] == MAIN and is_finite(row["value"])
-        if wanted and (bounds is not None or row["epoch"] > 0):
+        if wanted and (share or row["epoch"] > 0):
             points = series.setdefault(str(row["scheme"]), {})
             points.setdefault(row["epoch"], {})[row["seed"]] = float(row["value"])
     values = [value for points in series.values() for seeds in points.values() for value in seeds.values()]
-    if bounds is None and values:
+    if not share and values:
         margin = 0.05 * (max(values) - min(values)) or 0.1
-        bounds = (round(min(values) - margin, 3), round(max(values) + margin, 3))
+        limits = (round(min(values) - margin, 3), round(max(values) + margin, 3))
     return line_plot(
-        series, title=title, x_label="training step", y_label=y_label, bounds=bounds, chance=chance, caption=caption
-    )
+        series, title=title, x_label="training step", y_label=y_label, bounds=bounds, limits=limits, chance=chance,
+        caption=caption,
+    )  # fmt: skip
 
 
 def stored_tables(data: PageData) -> list[StoredTable]:
@@ -289,7 +294,35 @@ def estimates(data: PageData, metric: str, *, higher: bool = False) -> dict[str,
     """
     values = values_by_scheme(data.rows, metric)
     order = sorted(values, key=lambda label: ((-1 if higher else 1) * mean(list(values[label].values())), label))
-    return {label: t_interval(list(values[label].values())) for label in order}
+    return {label: t_interval(list(values[label].values()), bounds=metric_bounds(metric)) for label in order}
+
+
+def best_prediction(data: PageData, metric: str, where: str) -> str:
+    """Sentence on the encoding with the lowest prediction error, also against ridge regression.
+
+    Args:
+        data: Data of the page.
+        metric: Stored name of the error.
+        where: Phrase for the task, such as "in predicting hidden patches".
+
+    Returns:
+        The sentence. If baselines alone have finished, it lists them; "" if nothing has finished.
+    """
+    values = values_by_scheme(data.rows, metric)
+    encodings = {label: seeds for label, seeds in values.items() if label not in BASELINES}
+    baselines = {label: values[label] for label in BASELINES if label in values}
+    if encodings and "ridge" in baselines:
+        baselines = {"ridge": baselines["ridge"]}
+    return best_variant(
+        encodings,
+        metric="mean squared error",
+        unit="",
+        where=where,
+        higher=False,
+        digits=3,
+        bounds=metric_bounds(metric),
+        references={"ridge regression" if label == "ridge" else label: seeds for label, seeds in baselines.items()},
+    )
 
 
 def with_interval(estimate: Estimate, digits: int = 2) -> str:
@@ -334,10 +367,12 @@ def module_answer(data: PageData, modules: str) -> str:
     best = next(iter(aucs))
     highest, null = with_interval(aucs[best]), f"{number(chance)}, the 97.5th percentile with permuted modules"
     if aucs[best].mean <= chance:
-        return f"No: no table separates {modules} beyond chance. Highest AUC: {best}, {highest}; chance: {null}."
+        of = f"AUC of {best}" if len(aucs) == 1 else f"Highest AUC: {best},"
+        return f"No: no table separates {modules} beyond chance. {of} {highest}; chance: {null}."
     if not aucs[best].above(chance):
         reason = "The interval includes chance" if aucs[best].known else "One seed gives no interval; chance"
-        return f"Inconclusive: {best} has the highest AUC, {highest}. {reason}: {null}."
+        of = "has an AUC of" if len(aucs) == 1 else "has the highest AUC,"
+        return f"Inconclusive: {best} {of} {highest}. {reason}: {null}."
     beyond = [label for label in aucs if aucs[label].above(chance)]
     others = [label for label in aucs if label not in beyond]
     answer = f"Yes: {best} separates {modules}, AUC {highest}; chance: {null}."

@@ -33,6 +33,9 @@ class Tokens:
         neighbors: ``(N, N)`` True for tokens that are neighbors, or None.
         coordinates: ``(N, axes)`` true positions, or None.
         frames: The training samples as frames of recordings, where they come from recordings.
+        rows: Rows of ``train`` and ``frames`` that are for training; None for all.
+        validation: Validation samples ``(S'', N, F)``, where some choose the step of the training.
+        tested: Numbers of the test recordings among all recordings, where they depend on a seed.
     """
 
     train: Tensor
@@ -45,16 +48,29 @@ class Tokens:
     neighbors: Tensor | None = None
     coordinates: Tensor | None = None
     frames: Frames | None = None
+    rows: Tensor | None = None
+    validation: Tensor | None = None
+    tested: Tensor | None = None
 
     @property
     def count(self) -> int:
         """Number of tokens of a sample, N."""
         return self.train.shape[1]
 
+    def draw_train(self, count: int, generator: torch.Generator) -> Tensor:
+        """Numbers ``(count,)`` of random training samples."""
+        if self.rows is None:
+            return torch.randint(len(self.train), (count,), generator=generator)
+        return self.rows[torch.randint(len(self.rows), (count,), generator=generator)]
+
     def test_masks(self, rate: float) -> Tensor:
         """Masks ``(S', N)`` of the test samples, True for hidden tokens. rate: share of hidden tokens."""
-        masks = random_masks(min(MASKS, len(self.test)), self.count, rate, seed=MASK_SEED)
-        return masks[torch.arange(len(self.test)) % len(masks)]
+        return self.masks(len(self.test), rate)
+
+    def masks(self, samples: int, rate: float) -> Tensor:
+        """Masks ``(samples, N)`` of held-out samples, True for hidden tokens. rate: share of hidden tokens."""
+        masks = random_masks(min(MASKS, samples), self.count, rate, seed=MASK_SEED)
+        return masks[torch.arange(samples) % len(masks)]
 
     def mean_by_recording(self, errors: Tensor) -> np.ndarray:
         """Mean of the errors ``(S',)`` of the test samples of each recording."""
@@ -69,6 +85,9 @@ class Tokens:
         samples.
         """
         train, test = self.frames, self.test
+        if train is not None and self.rows is not None:
+            names, recording = train.recording[self.rows].unique(return_inverse=True)
+            train = Frames(train.values[self.rows], recording, tuple(train.names[each] for each in names.tolist()))
         if train is None:
             mean = self.train.mean(0)
             single = torch.zeros(len(self.train), dtype=torch.long)

@@ -1,0 +1,166 @@
+"""Command ``posenc results``: tables, files and curves of the stored results."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from posenc.cli import index
+from posenc.cli.grammar import arg
+from posenc.cli.terminal import console
+from posenc.cli.text_table import paragraph
+
+NONE_FINISHED = "The store has no finished run of that study and preset."
+WIDE = 4
+"""Largest number of metrics that a table shows as columns; more metrics stand in one line each."""
+
+
+def results(
+    study: str | None = None,
+    preset: str | None = None,
+    metrics: Annotated[tuple[str, ...] | None, arg(metavar="NAME ..")] = None,
+    every: Annotated[bool, arg(flag="--all")] = False,
+    curves: bool = False,
+    format: Literal["table", "csv", "parquet", "latex"] = "table",  # The flag is --format.
+    out: Path = Path("runs"),
+    to: Path | None = None,
+    force: bool = False,
+) -> int:
+    """Print or export the results of a store.
+
+    A table shows the metrics of the study's answer, as means over seeds with 95% t-intervals, and names the metrics
+    that it leaves out. CSV and Parquet have one row per run and metric, and all metrics. Their columns: study, preset,
+    setting (the condition), scheme (the variant), seed, metric, value, unit (identity of the run).
+
+    For example:
+
+    posenc results
+
+    posenc results --study language --metrics loss loss_at_x8
+
+    posenc results --format csv --out runs > results.csv
+
+    posenc results --curves > curves.csv
+
+    posenc results --format parquet --to results.parquet
+
+    Args:
+        study: Only results of this study.
+        preset: Only results of this preset.
+        metrics: Only these metrics, in every format.
+        every: All metrics in a table.
+        curves: Learning curves, and losses or errors by position, as CSV with one row per point.
+        format: table for the terminal; csv, parquet or latex for programs and papers.
+        out: The store.
+        to: New file to write instead of printing.
+        force: Replace the file if it exists. A link or a device is never replaced.
+    """
+    from posenc.workbench.output_files import refuse_output
+    from posenc.workbench.store import Store
+
+    _refuse_mixed(metrics, every, curves, format, to)
+    if to is not None:
+        refuse_output(to, force)
+    store = Store(out, create=False)
+    if curves:
+        return _curves(store, study, preset, to, force)
+    rows = store.results(study, preset)
+    if not rows and to is None:
+        print(NONE_FINISHED)
+        return 0
+    if format in ("table", "latex"):
+        from posenc.workbench.commands import refuse_missing_packages
+
+        refuse_missing_packages("scipy")
+    if format == "table":
+        _print_tables(rows, metrics or (), every)
+        return 0
+    chosen = _chosen(rows, metrics or (), every or format != "latex")
+    if to is not None:
+        store.export(to, format, study, preset, metrics=chosen, force=force)
+        print(to)
+        return 0
+    from posenc.workbench.export import encode
+
+    sys.stdout.write(encode(rows, format, chosen).decode())
+    return 0
+
+
+def _refuse_mixed(metrics: tuple[str, ...] | None, every: bool, curves: bool, format: str, to: Path | None) -> None:
+    """Raise ValueError for options that exclude each other."""
+    if metrics and every:
+        raise ValueError("--metrics names some metrics and --all means all of them. Leave one out.")
+    if curves and (metrics or every or format not in ("table", "csv")):
+        raise ValueError("--curves writes every curve as CSV. Use it alone, or with --study, --preset, --out and --to.")
+    if curves:
+        return
+    if to is not None and format == "table":
+        raise ValueError(f"a table is for the terminal. Name the format of {to}: --format csv, parquet or latex.")
+    if to is None and format == "parquet":
+        raise ValueError("parquet is a binary file. Name it: posenc results --format parquet --to results.parquet")
+
+
+def _main_metrics() -> dict[str, list[str]]:
+    """Study to the metrics of its answer."""
+    return {name: entry["metrics"] for name, entry in index.load().studies.items()}
+
+
+def _chosen(rows: list[dict[str, Any]], metrics: tuple[str, ...], every: bool) -> list[str]:
+    """Metrics of a file: those that were asked for, all of them, or those of the answers."""
+    from posenc.workbench.metric_table import metric_tables
+
+    tables = metric_tables(rows, _main_metrics(), metrics=metrics, every=every and not metrics)
+    return list(dict.fromkeys(metric for table in tables for metric in table.metrics))
+
+
+def _print_tables(rows: list[dict[str, Any]], metrics: tuple[str, ...], every: bool) -> None:
+    """Print a table for each study and preset; more than four metrics stand in one line each."""
+    from rich.table import Column, Table
+
+    from posenc.workbench.metric_table import INTERVAL_NOTE, metric_tables
+
+    omitted = False
+    for each in metric_tables(rows, _main_metrics(), metrics=metrics, every=every):
+        conditions = len({line.condition for line in each.lines}) > 1
+        labels = ("condition", "scheme") if conditions else ("scheme",)
+        wide = len(each.metrics) <= WIDE
+        titles = (*labels, "seeds", *each.metrics) if wide else (*labels, "metric", "seeds", "mean")
+        table = Table(*(Column(title, overflow="fold") for title in titles), box=None)
+        for line in each.lines:
+            names = (line.condition, line.variant) if conditions else (line.variant,)
+            cells = {metric: line.cell(metric) for metric in each.metrics}
+            if wide and any(cells.values()):
+                table.add_row(*names, str(line.seeds), *cells.values())
+            elif not wide:
+                for metric, cell in cells.items():
+                    if cell:
+                        table.add_row(*names, metric, str(len(line.values[metric])), cell)
+        print(f"{each.study}, {each.preset}")
+        console().print(table, markup=False)
+        if each.omission:
+            omitted = True
+            print(paragraph(each.omission))
+    print(paragraph(INTERVAL_NOTE))
+    if omitted:
+        print(paragraph("Other metrics: --metrics NAME .. or --all. Curves: --curves. Every seed: --format csv."))
+
+
+def _curves(store: Any, study: str | None, preset: str | None, to: Path | None, force: bool) -> int:
+    """Print or write the curves of a store."""
+    from posenc.workbench.curve_table import ArrayAxis, as_csv, curve_rows
+    from posenc.workbench.output_files import write_output
+
+    arrays = {
+        name: {array: ArrayAxis(*about) for array, about in entry["arrays"].items()}
+        for name, entry in index.load().studies.items()
+    }
+    rows = curve_rows(store, arrays, study, preset)
+    if not rows:
+        print("The store has no curves of that study and preset.", file=sys.stderr)
+        return 0
+    if to is None:
+        sys.stdout.write(as_csv(rows))
+    else:
+        print(write_output(to, as_csv(rows).encode(), force=force))
+    return 0

@@ -1,0 +1,82 @@
+"""Training, validation and test parts of a user's images.
+
+data/parts-DIGEST.json     number of images of each part, and classes without test images
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import torch
+
+from posenc.workbench.studies.shared.image_data import ImageRecord, read_images
+from posenc.workbench.studies.shared.own_data import (
+    GIVEN_VALIDATION_SHARE,
+    TEST_SHARE,
+    VALIDATION_SHARE,
+    Split,
+    parts_settings,
+)
+from posenc.workbench.tasks.class_split import split_by_class
+from posenc.workbench.tasks.images import Splits
+from posenc.workbench.training.checkpoint import write_whole
+
+
+def image_parts(root: Path, record: ImageRecord) -> dict[str, Any]:
+    """Entries "split" and "items" of the settings of runs on a user's images, from a file of the store once made.
+
+    Args:
+        root: Root of the store.
+        record: Record of the images.
+
+    Returns:
+        The entries.
+
+    Raises:
+        ValueError: There are too few images for three parts.
+    """
+    path = root / "data" / f"parts-{record.digest}.json"
+    if not path.exists():
+        splits = read_images(root, record)
+        split: Split = "given" if splits.given else "seed"
+        parts = divide_images(splits, split, seed=0)
+        counts = {name: len(getattr(parts, name)) for name in ("train", "validation", "test")}
+        classes, per_class = parts.test.classes, parts.test.counts.tolist()
+        untested = [name for name, count in zip(classes, per_class, strict=True) if not count]
+        write_whole(path, msgspec.json.encode(parts_settings(split, counts, "images", untested)))
+    return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+
+
+def divide_images(splits: Splits, split: Split, seed: int) -> Splits:
+    """Divide a user's images into the parts of a seed.
+
+    Args:
+        splits: The images as their reader returns them.
+        split: "seed" to draw the test part too, "given" to keep it.
+        seed: Seed of the run.
+
+    Returns:
+        The parts, stratified by class.
+
+    Raises:
+        ValueError: There are too few images.
+    """
+    if split == "given" and len(splits.validation):
+        return splits
+    pool, shares = splits.train, (0.0, GIVEN_VALIDATION_SHARE)
+    if split == "seed":
+        rows, labels = (splits.train.rows, splits.test.rows), (splits.train.labels, splits.test.labels)
+        pool = dataclasses.replace(splits.train, rows=np.concatenate(rows), labels=torch.cat(labels))
+        shares = (TEST_SHARE, VALIDATION_SHARE)
+    parts = split_by_class(pool.labels.numpy(), test=shares[0], validation=shares[1], seed=seed)
+    if not len(parts.validation):
+        raise ValueError(
+            f"{pool.name} has {len(pool)} images of {len(pool.classes)} classes, and none is left to choose the step "
+            f"of the training with. Give at least {3 if split == 'seed' else 2} images of a class."
+        )
+    test = pool.take(parts.test) if split == "seed" else splits.test
+    return Splits(pool.take(parts.train), pool.take(parts.validation), test, splits.given)

@@ -1,0 +1,223 @@
+"""Answer of a page on a user's own data: only differences that may be stated, and what would decide the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from posenc.measure.budget_comparison import BudgetComparison, Reason
+from posenc.workbench.report.number_format import count, interval, join_words, number, signed_number
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.studies import Request
+from posenc.workbench.studies.shared import sources
+from posenc.workbench.studies.shared.changes import options, with_twice_the_budget
+from posenc.workbench.studies.shared.compared_score import (
+    FEW_ITEMS,
+    ComparedScore,
+    ComparedVariants,
+    compared,
+    item_noun,
+)
+from posenc.workbench.studies.shared.page_data import PageData
+
+if TYPE_CHECKING:
+    from posenc.workbench.studies.shared.study import Study
+
+LONGEST_MINUTES = 90
+"""Number of minutes from which a time is written in hours."""
+REASONS: dict[Reason, str] = {
+    "no interval": "no interval",
+    "at chance": "not above chance at half the steps",
+    "interval contains 0": "the interval contains 0",
+    "no half budget": "no runs with half the steps",
+    "still changing": "the difference still changes",
+}
+"""Reason for not stating a difference, in words."""
+MORE_TRAINING: frozenset[Reason] = frozenset({"at chance", "still changing"})
+"""Reasons that a larger budget may remove."""
+UNTOLD = "cannot be told yet"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two variants under a score, with their comparison."""
+
+    variants: ComparedVariants
+    a: str
+    b: str
+    comparison: BudgetComparison
+
+    @property
+    def size(self) -> str:
+        """The difference with its interval: "+0.12 [0.05, 0.19]"."""
+        score, difference = self.variants.score, self.comparison.difference
+        return f"{signed_number(difference.mean, score.digits)}{score.ending} {interval(difference, score.digits)}"
+
+    @property
+    def reason(self) -> str:
+        """Reason for not stating the difference; "" if it is stated."""
+        return "" if self.comparison.reason is None else REASONS[self.comparison.reason]
+
+    @property
+    def verdict(self) -> str:
+        """The statement as a sentence part: "gridpe is better than nope", or the reason for none."""
+        if not self.comparison.stated:
+            return f"{UNTOLD}: {self.reason}"
+        return f"{self.a} is {'better' if self.variants.better(self.comparison) else 'worse'} than {self.b}"
+
+
+def pairs_of(variants: ComparedVariants) -> list[Pair]:
+    """Return each variant against each reference, and the best variant against each other one.
+
+    Args:
+        variants: The variants under a score.
+
+    Returns:
+        The pairs, each once, in the order of the references.
+    """
+    references, ranked = variants.references, variants.ranked
+    wanted = [(label, reference) for reference in references for label in ranked if label != reference]
+    wanted += [(ranked[0], label) for label in ranked[1:]] if ranked else []
+    distinct = dict.fromkeys(pair for pair in wanted)
+    kept = [pair for at, pair in enumerate(distinct) if (pair[1], pair[0]) not in [*distinct][:at]]
+    made = [(a, b, variants.compare(a, b)) for a, b in kept]
+    return [Pair(variants, a, b, comparison) for a, b, comparison in made if comparison is not None]
+
+
+def answer(study: Study, data: PageData) -> tuple[str, ...]:
+    """Answer the question of a study on a user's own data.
+
+    Args:
+        study: The study.
+        data: Data of the page.
+
+    Returns:
+        The headline, then further paragraphs: differences from the references, commands that would decide what cannot
+        be told yet, and the smallest difference that few held-out items show.
+    """
+    groups = [variants for score in study.compared(data) if (variants := compared(data, score)).ranked]
+    if not groups:
+        return ("No answer yet: no model has finished.",)
+    best = " ".join(best_sentence(data, variants) for variants in groups)
+    against = [" ".join(_against(variants, reference)) for variants in groups for reference in variants.references]
+    pairs = [pair for variants in groups for pair in pairs_of(variants)]
+    return (best, *filter(None, against), *_next_commands(study, data, pairs), *_few_items(data, groups))
+
+
+def best_sentence(data: PageData, variants: ComparedVariants) -> str:
+    """Name the best variant if all others may be stated to be worse, and the undecided ones otherwise.
+
+    Args:
+        data: Data of the page.
+        variants: The variants under a score.
+
+    Returns:
+        One or two sentences.
+    """
+    score, (first, *others) = variants.score, variants.ranked
+    heading = f"Best {score.where}".strip()
+    size = f"{score.name} {number(variants.mean(first), score.digits)}{score.ending}"
+    size = f"{size} {data.budget(score.condition)}".rstrip()
+    if not others:
+        return f"{heading}: {UNTOLD}, because {first} is the only variant with results ({size})."
+    made = [(label, variants.compare(first, label)) for label in others]
+    undecided = {label: each for label, each in made if each is None or not each.stated}
+    if not undecided:
+        second = Pair(variants, first, others[0], next(each for _, each in made if each is not None))
+        return f"{heading}: {first}, {size}; difference from the second, {others[0]}: {second.size}."
+    reasons = _by_reason((label, each) for label, each in undecided.items())
+    return f"{heading}: {UNTOLD}. {first} has the {_extreme(score)} {size}. Not decided against {reasons}."
+
+
+def _extreme(score: ComparedScore) -> str:
+    return "highest" if score.higher else "lowest"
+
+
+def _by_reason(pairs: Iterable[tuple[str, BudgetComparison | None]]) -> str:
+    """Variants grouped by the reason: "rope, xyz (the difference still changes) and nope (..)"."""
+    groups: dict[str, list[str]] = {}
+    for label, comparison in pairs:
+        reason = None if comparison is None else comparison.reason
+        groups.setdefault("no seed in common" if reason is None else REASONS[reason], []).append(label)
+    return join_words([f"{', '.join(labels)} ({reason})" for reason, labels in groups.items()])
+
+
+def _against(variants: ComparedVariants, reference: str) -> Iterator[str]:
+    """Sentences on the differences of all variants from a reference."""
+    score, others = variants.score, [label for label in variants.ranked if label != reference]
+    made = [(label, variants.compare(label, reference)) for label in others]
+    pairs = [Pair(variants, label, reference, each) for label, each in made if each is not None]
+    for word, better in (("Better", True), ("Worse", False)):
+        stated = [each for each in pairs if each.comparison.stated and variants.better(each.comparison) == better]
+        if stated:
+            listed = ", ".join(f"{each.a} {each.size}" for each in stated)
+            yield f"{word} than {reference} in {score.title}: {listed}."
+    untold = [(each.a, each.comparison) for each in pairs if not each.comparison.stated]
+    if untold:
+        yield f"Against {reference}, {UNTOLD}: {_by_reason(untold)}."
+
+
+def _next_commands(study: Study, data: PageData, pairs: Sequence[Pair]) -> Iterator[str]:
+    """Sentences with the commands that would decide what cannot be told yet, and their time."""
+    untold = [pair for pair in pairs if not pair.comparison.stated]
+    reasons = {pair.comparison.reason for pair in untold}
+    full, half = _seconds(data, data.specs), _seconds(data, data.half_specs)
+    if reasons & MORE_TRAINING:
+        command = _command(study, data, with_twice_the_budget(study.presets, data.request))
+        yield f"More training may decide, {_duration(data, 2 * full)} more for twice the steps: {command}"
+    if "no half budget" in reasons:
+        command = _command(study, data, data.request)
+        yield f"Runs with half the steps are missing, {_duration(data, full / 2)} more: {command}"
+    contained = [pair.comparison for pair in untold if pair.comparison.reason in ("interval contains 0", "no interval")]
+    if any(not abs(each.difference.mean) <= each.undecided for each in contained):
+        seeds = {spec.seed for spec in data.specs}
+        request = replace(data.request, seeds=tuple(range(2 * max(len(seeds), 1))))
+        cost = _duration(data, full + half)
+        yield f"More seeds may decide, {cost} more for twice the seeds: {_command(study, data, request)}"
+    elif contained:
+        yield "More seeds cannot decide where the interval contains 0, because the held-out items are few: add data."
+
+
+def _few_items(data: PageData, groups: Sequence[ComparedVariants]) -> Iterator[str]:
+    """Sentences on the smallest difference that few held-out items show."""
+    for variants in groups:
+        held_out, score = variants.scale.held_out, variants.score
+        sizes = [pair.comparison.smallest for pair in pairs_of(variants)]
+        sizes = [size for size in sizes if math.isfinite(size)]
+        if held_out is None or held_out.items >= FEW_ITEMS or not sizes:
+            continue
+        ends = [f"{number(size, score.digits)}{score.ending}" for size in (min(sizes), max(sizes))]
+        seeds = max(pair.comparison.difference.n for pair in pairs_of(variants))
+        each = "each seed" if held_out.split_by_seed else "the test part"
+        yield (
+            f"Only {held_out.items} {item_noun(data, score)} are held out in {each}. With {count(seeds, 'seed')}, the "
+            f"smallest difference in {score.title} that would be seen in four of five repetitions is "
+            f"{' to '.join(dict.fromkeys(ends))}, depending on the pair."
+        )
+
+
+def _seconds(data: PageData, specs: Sequence[RunSpec]) -> float:
+    """Stored seconds of finished runs."""
+    identities = dict.fromkeys(spec.identity for spec in specs)
+    return math.fsum(float(data.timings.get(each, {}).get("seconds", 0)) for each in identities)
+
+
+def _duration(data: PageData, seconds: float) -> str:
+    """Time of runs of that many seconds in all on the machine of the stored runs: "about 12 minutes"."""
+    machines = [data.store.read(spec.identity).provenance.get("machine") for spec in data.done[:1]]
+    cores = next((int(each["cores"]) for each in machines if isinstance(each, dict) and each.get("cores")), 1)
+    minutes = math.ceil(seconds / 60 / cores)
+    text = count(minutes, "minute") if minutes < LONGEST_MINUTES else f"{minutes / 60:.1f} hours"
+    return f"about {text}"
+
+
+def _command(study: Study, data: PageData, request: Request) -> str:
+    """The command that makes the runs of a request in the store of the page."""
+    source = request.source or sources.name_of(data.store, (study.data_key(spec.settings) for spec in data.specs))
+    words = ["posenc", "run", study.name, quote(str(source)), "--preset", request.preset]
+    for option, values in (("--panels", request.panels), ("--schemes", request.schemes), ("--seeds", request.seeds)):
+        words += [option, *(quote(str(value)) for value in values)] if values else []
+    return " ".join([*words, *options(study.presets, request), "--out", quote(str(data.store.root))])

@@ -1,0 +1,218 @@
+"""Attempts on readers, as data: a whole file for each reader, and what may stand in its place.
+
+``READERS`` and ``MALFORMATIONS`` are multiplied by ``tests/workbench/test_hostile_files.py`` and by ``tools/fuzz.py``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pickle
+import socket
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from PIL import Image
+
+
+class Reader(NamedTuple):
+    """A reader of the workbench: name of its file, a function that writes a whole one, and one that reads it."""
+
+    file: str
+    write: Callable[[Path], object]
+    read: Callable[[Path], object]
+
+
+RESULTS = "setting,scheme,seed,metric,value\nmain,rope,0,loss,0.5\n"
+PUZZLES = "ID,LST_num,condition,puzzles,solutions\n"
+RNG = np.random.default_rng(0)
+CORNERS = "0 0 0\n1 0 0\n0 1 0\n0 0 1\n"
+FACES = ((0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3))
+
+
+def _image(kind: str) -> Callable[[Path], object]:
+    return lambda path: Image.fromarray(RNG.integers(0, 255, (9, 7, 3), np.uint8)).save(path, kind)
+
+
+def _npz(**arrays: Any) -> Callable[[Path], object]:
+    return lambda path: np.savez_compressed(path, **arrays)
+
+
+def _idx(path: Path) -> None:
+    content = bytes((0, 0, 8, 3)) + struct.pack(">III", 2, 3, 4) + bytes(24)
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+
+
+def _obj(path: Path) -> None:
+    lines = [f"v {line}" for line in CORNERS.splitlines()] + [f"f {a + 1} {b + 1} {c + 1}" for a, b, c in FACES]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def _off(path: Path) -> None:
+    path.write_text("OFF\n4 4 0\n" + CORNERS + "".join(f"3 {a} {b} {c}\n" for a, b, c in FACES))
+
+
+def _stl(path: Path) -> None:
+    corners = np.array([line.split() for line in CORNERS.splitlines()], "<f4")
+    record = b"".join(bytes(12) + corners[list(face)].tobytes() + bytes(2) for face in FACES)
+    path.write_bytes(bytes(80) + struct.pack("<I", 4) + record)
+
+
+def _cifar(path: Path) -> None:
+    for name in [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]:
+        batch = {b"data": RNG.integers(0, 255, (2, 3072), np.uint8), b"labels": [0, 1]}
+        (path.parent / name).write_bytes(pickle.dumps(batch, protocol=2))
+    (path.parent / "batches.meta").write_bytes(pickle.dumps({b"label_names": [b"cat", b"dog"]}, protocol=2))
+
+
+POSE = [[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 4], [0, 0, 0, 1]]
+
+
+def transforms(**changes: Any) -> dict[str, Any]:
+    """Content of a transforms.json of three frames; changes are of its first frame."""
+    frames = [{"file_path": f"{number}.png", "transform_matrix": POSE} for number in range(3)]
+    return {"camera_angle_x": 0.8, "frames": [frames[0] | changes, *frames[1:]]}
+
+
+def write_transforms(path: Path) -> None:
+    """Write a scene of three images."""
+    path.write_text(json.dumps(transforms()))
+    for number in range(3):
+        _image("PNG")(path.parent / f"{number}.png")
+
+
+def _puzzles(path: Path) -> None:
+    from posenc.workbench.tasks.latin_squares import generate_dataset, save_dataset
+
+    save_dataset(generate_dataset(train=6, iid=0, ood=3, seed=0), path)
+
+
+def _clouds(path: Path) -> None:
+    from posenc.workbench.tasks import points
+
+    part = points.solid_clouds(1, 8, seed=0)
+    points.save_clouds(points.Splits(part, part), path)
+
+
+def _pack(path: Path) -> None:
+    from posenc.workbench import RunResult, RunSpec, Store, pack
+
+    store = Store(path.parent / "store")
+    spec = RunSpec(study="toy", variant="rope", seed=0, preset="quick", procedure="toy.train", settings={})
+    store.finish(spec, RunResult(metrics={"loss": 0.5}), {"seconds": 1.0})
+    pack(store, path.parent)
+
+
+def _parquet(path: Path) -> None:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.sql("select 1.5 as a, 2.0 as b union all select 0.5, 1.0").write_parquet(str(path))
+
+
+def texts(content: str) -> Callable[[Path], object]:
+    """Function that writes a text."""
+    return lambda path: path.write_text(content)
+
+
+def _readers() -> dict[str, Reader]:
+    from posenc.workbench import packs
+    from posenc.workbench.report import result_rows
+    from posenc.workbench.tasks import globe, latin_squares, points, scenes, shapes, single_image, text
+    from posenc.workbench.tasks.brain.confounds import read_table
+    from posenc.workbench.tasks.brain.networks import read_networks
+    from posenc.workbench.tasks.images import cifar, idx
+    from posenc.workbench.tasks.images.image_files import packed_images
+    from posenc.workbench.tasks.recordings import read_recordings
+
+    cells = np.zeros((360, 720), np.int16)
+    ends, labels = np.array([4, 8]), np.array([0, 1], np.uint8)
+    splits = {f"{name}_{part}": value for part in ("train", "test")
+              for name, value in (("jpeg", np.zeros(8, np.uint8)), ("end", ends), ("y", labels))}  # fmt: skip
+    mesh = {"v": np.array([line.split() for line in CORNERS.splitlines()], np.float32), "f": np.array(FACES)}
+    photos = {"images": np.zeros((2, 256, 256, 3), np.uint8), "names": np.array(["a", "b"])}
+    series = RNG.normal(size=(2, 3, 20))
+
+    return {
+        "text": Reader("a.txt", texts("to be or not to be"), text.read_text),
+        "text.gz": Reader("a.txt.gz", lambda path: path.write_bytes(gzip.compress(b"to be")), text.read_text),
+        "png": Reader("a.png", _image("PNG"), single_image.read_image),
+        "jpeg": Reader("a.jpg", _image("JPEG"), single_image.read_image),
+        "webp": Reader("a.webp", _image("WEBP"), single_image.read_image),
+        "tiff": Reader("a.tif", _image("TIFF"), single_image.read_image),
+        "photographs": Reader(
+            "photos/photos_256.npz", _npz(**photos), lambda path: single_image.load_photos(path.parents[1], 256)
+        ),
+        "packed images": Reader(
+            "a.npz", _npz(classes=np.array(["a", "b"]), **splits), lambda path: packed_images(path, "a")
+        ),
+        "idx": Reader("a-idx3-ubyte", _idx, lambda path: idx.read_idx(path, 3)),
+        "idx.gz": Reader("a-idx3-ubyte.gz", _idx, lambda path: idx.read_idx(path, 3)),
+        "cifar": Reader("data_batch_1", _cifar, lambda path: cifar.read_cifar(path.parent, "cifar-10")),
+        "obj": Reader("a.obj", _obj, shapes.read_shape),
+        "off": Reader("a.off", _off, shapes.read_shape),
+        "stl": Reader("a.stl", _stl, shapes.read_shape),
+        "mesh npz": Reader("a.npz", _npz(**mesh), shapes.read_shape),
+        "spot": Reader("spot.npz", _npz(**mesh), scenes.load_spot),
+        "clouds": Reader("a.npz", _clouds, points.load_clouds),
+        "raster": Reader("a.npz", _npz(land=cells.astype(np.uint8), country_iso=cells), globe.read_raster),
+        "puzzles": Reader("a.npz", _puzzles, latin_squares.load_dataset),
+        "puzzles csv": Reader("a.csv", texts(PUZZLES + "0,,Binary,1234000000500000,1\n"), latin_squares.read_csv),
+        "recordings": Reader("a.npz", _npz(recordings=series), read_recordings),
+        "table": Reader("a.csv", texts("x,y\n1,2\n3,5\n"), lambda path: read_recordings(path.parent)),
+        "parquet": Reader("a.parquet", _parquet, lambda path: read_recordings(path.parent)),
+        "confounds": Reader("a.tsv", texts("x\ty\n1\t2\n"), read_table),
+        "networks": Reader("a.txt", texts("one\ntwo\n"), lambda path: read_networks(path, ("a", "b"))),
+        "transforms": Reader("transforms.json", write_transforms, lambda path: scenes.read_scene(path.parent)),
+        "results": Reader("a.csv", texts(RESULTS), result_rows.read_csv),
+        "pack": Reader("toy-quick.pack", _pack, packs.read),
+    }
+
+
+READERS = _readers()
+
+
+def _socket(path: Path) -> None:
+    here = Path.cwd()
+    os.chdir(path.parent)  # the name of a socket is short
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path.name)
+    os.chdir(here)
+
+
+def _link(path: Path, target: str | Path) -> None:
+    path.symlink_to(target)
+
+
+def _linked_pipe(path: Path) -> None:
+    os.mkfifo(path.with_name("pipe"))
+    _link(path, "pipe")
+
+
+def _sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(2 << 30)
+
+
+SPECIAL: dict[str, Callable[[Path], object]] = {
+    "a named pipe": os.mkfifo,
+    "a link to a named pipe": _linked_pipe,
+    "a folder": Path.mkdir,
+    "a socket": _socket,
+    "a device": lambda path: _link(path, "/dev/zero"),
+    "a link to nothing": lambda path: _link(path, "nowhere"),
+    "nothing": lambda path: None,
+}
+"""Things that are no file, in the place of one."""
+DAMAGED: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda content: b"",
+    "zeros": lambda content: bytes(4096),
+    "half": lambda content: content[: len(content) // 2],
+    "ends in noise": lambda content: content[: len(content) // 2] + bytes(range(256)),
+    "its first bytes alone": lambda content: content[:8] + b"\xff" * 64,
+}
+"""Damage of a whole file."""
