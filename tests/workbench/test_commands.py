@@ -195,14 +195,15 @@ class Line(Scheme):
     labels = []
     for text in (source, source.replace("sum(", "mean(")):
         script = tmp_path / "script.py"
-        script.write_text(f"{SMALL}{text}\nprint({{row['scheme'] for row in {call}.table}} - {{'none'}})")
+        script.write_text(f"{SMALL}{text}\nprint(*{call}.request.schemes, sep='; ')")
         done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        labels.append(done.stdout.splitlines()[-1])
-    assert all("(dim=8, slope=2.0)" in label for label in labels)
+        labels.append(done.stdout.splitlines()[-1].removesuffix("; none"))
+    assert all(label.endswith("(dim=8, slope=2.0)") for label in labels)
     assert labels[0] != labels[1]
+    assert {*labels, "none"} == {row["scheme"] for row in results(out=tmp_path / "runs")}
     kept = [path.stem for path in (tmp_path / "runs" / "schemes").iterdir()]
-    assert sorted(kept) == sorted(label.partition("'")[2].partition("(")[0] for label in labels)
+    assert sorted(kept) == sorted(label.partition("(")[0] for label in labels)
 
 
 def test_a_notebook_shows_progress_and_continues_after_a_restart(tmp_path, photo):
