@@ -70,16 +70,20 @@ def test_the_script_completes_in_bash(tmp_path: Path) -> None:
     assert bash is not None
 
     def complete(line: str, current: str) -> list[str]:
+        return [word for one in complete_lines(line, current) for word in one.split()]
+
+    def complete_lines(line: str, current: str) -> list[str]:
         script = completion.SCRIPTS["bash"] + (
             f"COMP_LINE={line!r}; COMP_POINT={len(line)}; COMP_WORDS=({line} {current!r}); "
             "COMP_CWORD=$(( ${#COMP_WORDS[@]} - 1 )); compopt() { echo nospace; }; _posenc; "
             'printf "%s\\n" "${COMPREPLY[@]}"'
         )
         done = subprocess.run([bash, "-c", script], capture_output=True, text=True, check=True, env=environment)
-        return done.stdout.split()
+        return done.stdout.splitlines()
 
     assert complete("posenc run ", "") == list(studies.studies())
     assert complete("posenc run latin-squares --preset ", "") == ["quick", "standard", "paper"]
+    assert "rope-axial\\ +\\ xyz" in complete_lines("posenc run points --schemes ", "")  # one word of the shell
     registered = subprocess.run(
         [bash, "-c", completion.SCRIPTS["bash"] + "complete -p posenc"], capture_output=True, text=True, check=True
     )

@@ -162,6 +162,50 @@ def test_a_script_needs_no_guard_of_its_main_part(tmp_path, photo):
     assert done.stdout.splitlines()[-1].isdigit()
 
 
+@pytest.mark.full
+def test_a_scheme_of_a_script_is_trained_in_worker_processes(tmp_path, photo):
+    """The worker processes get the code of a class in ``__main__``; an edited class is another variant."""
+    source = """
+from posenc import Claims, Scheme
+from posenc.workbench import run
+
+class Line(Scheme):
+    examples = ({"dim": 4},)
+
+    def __init__(self, dim, slope=1.0):
+        super().__init__()
+        self.dim, self.slope = dim, slope
+        self.claims = Claims(translation="none", isometric=False, learned=False, range=None, axes=2,
+                             sites=frozenset({"embed"}), sharing="model", cacheable=True)
+
+    @property
+    def out_dim(self):
+        return self.dim
+
+    def prepare(self, pos):
+        return (self.slope * self._take(pos).coords.float().sum(-1, keepdim=True)).expand(-1, self.dim)
+
+    def embed(self, where):
+        return where
+
+"""
+    call = (
+        f"run('image-fit', {str(photo)!r}, schemes=[Line(8, slope=2.0), 'none'], seeds=2, panels=['fit'], out='runs')"
+    )
+    labels = []
+    for text in (source, source.replace("sum(", "mean(")):
+        script = tmp_path / "script.py"
+        script.write_text(f"{SMALL}{text}\nprint(*{call}.request.schemes, sep='; ')")
+        done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        labels.append(done.stdout.splitlines()[-1].removesuffix("; none"))
+    assert all(label.endswith("(dim=8, slope=2.0)") for label in labels)
+    assert labels[0] != labels[1]
+    assert {*labels, "none"} == {row["scheme"] for row in results(out=tmp_path / "runs")}
+    kept = [path.stem for path in (tmp_path / "runs" / "schemes").iterdir()]
+    assert sorted(kept) == sorted(label.partition("(")[0] for label in labels)
+
+
 def test_a_notebook_shows_progress_and_continues_after_a_restart(tmp_path, photo):
     """A real Jupyter kernel executes two runs in worker processes; a second kernel finds them finished."""
     with warnings.catch_warnings():

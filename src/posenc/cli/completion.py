@@ -27,6 +27,8 @@ _posenc() {
     COMPREPLY=($(posenc __complete "${words[@]:1}" 2>/dev/null))
     local before="${words[-1]%"${COMP_WORDS[COMP_CWORD]}"}"
     COMPREPLY=("${COMPREPLY[@]#"$before"}")
+    local i
+    for i in "${!COMPREPLY[@]}"; do printf -v "COMPREPLY[i]" '%q' "${COMPREPLY[i]}"; done
     [[ "${COMPREPLY[0]}" == *= ]] && compopt -o nospace
     return 0
 }

@@ -398,14 +398,9 @@ def execute_request(
         print(line)
     path = study.page(request, store, shown, {spec.identity: sentence for spec, sentence in report.failed})
     print(path)
+    status = report.exit_code or status
     return StudyResult(
-        study=study,
-        request=request,
-        store=store,
-        specs=shown,
-        path=path,
-        verdict=verdict,
-        exit_code=report.exit_code or status,
+        study=study, request=request, store=store, specs=shown, path=path, verdict=verdict, exit_code=status
     )
 
 
