@@ -211,7 +211,9 @@ def test_check_of_what_is_no_scheme_file(said, tmp_path, text, sentence):
         ("data latin-squares", r"pass either --to FILE, which makes puzzles, or --read FILE\.csv, which checks"),
         ("data latin-squares --read a.csv --to b.npz", r"pass either --to FILE"),
         ("data latin-squares --read nowhere.csv", r"there is no file nowhere\.csv"),
-        ("data latin-squares --to x.npz --train -5", r"`train` is a number of at least 1; got -5"),
+        ("data latin-squares --to x.npz --train -5", r"--train is a number of puzzles, 1 or more; got -5\."),
+        ("data latin-squares --to x.npz --train 0", r"--train is a number of puzzles, 1 or more; got 0\."),
+        ("data latin-squares --to x.npz --iid -1", r"--iid is a number of puzzles, 0 or more; got -1\."),
     ],
 )
 def test_bad_input(said, tmp_path, monkeypatch, words, sentence):
@@ -359,7 +361,8 @@ def test_results_in_every_format(said, trained, tmp_path):
     status, text, _ = said("results", "--format", "csv", "--out", out)
     assert status == 0
     rows = list(csv.DictReader(io.StringIO(text)))
-    assert list(rows[0]) == ["study", "preset", "setting", "scheme", "seed", "metric", "value", "unit"]
+    columns = ["study", "preset", "setting", "scheme", "seed", "metric", "value", "unit", "data", "digest"]
+    assert list(rows[0]) == columns
     value = {row["metric"]: float(row["value"]) for row in rows}
     assert {"accuracy_ood", "accuracy_iid"} <= set(value)
     assert len(value) == len(rows)

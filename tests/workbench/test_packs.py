@@ -418,7 +418,7 @@ def test_commands_pack_and_merge(tmp_path: Path, capsys: pytest.CaptureFixture[s
     )
     assert call("results", "--study", "toy", "--out", tmp_path / "b") == 0
     first, copy = [line for line in capsys.readouterr().out.splitlines() if "line" in line]
-    assert "0.833 ± 0.707" in first
+    assert "0.8 [0.0, 7.2]" in first  # 0.833 ± 12.706 * 0.707 / sqrt(2), and no loss is below 0
     assert "line (copy 2)" in copy
     assert "7.000" in copy
 

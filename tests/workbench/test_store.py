@@ -345,7 +345,7 @@ def test_latex_means_and_intervals(tmp_path: Path) -> None:
     finish(store, spec(0, condition="closed", settings={"sigma": 9}))
     store.export(tmp_path / "table.tex", "latex", study="latin", force=True)
     assert (tmp_path / "table.tex").read_text().count(r"\multicolumn") == 2
-    store.export(tmp_path / "table.tex", "latex", metrics=["accuracy_ood"])
+    store.export(tmp_path / "table.tex", "latex", metrics=["accuracy_ood"], force=True)
     chosen = (tmp_path / "table.tex").read_text()
     assert r"scheme & accuracy\_ood & seeds \\" in chosen
     assert "% Left out: accuracy_iid, parameters.\n" in chosen

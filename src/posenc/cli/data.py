@@ -104,13 +104,13 @@ def _puzzles(
 
 
 def _refuse_counts(train: int, iid: int, ood: int) -> None:
-    """Raise ValueError for more puzzles than exist or fit into memory, or for fewer than none."""
+    """Raise ValueError for more puzzles than exist or fit into memory, for fewer than none, or for none to train on."""
     from posenc.workbench.memory import require_memory
 
-    counts = {"--train": train, "--iid": iid, "--ood": ood}
-    if negative := [flag for flag, count in counts.items() if count < 0]:
-        raise ValueError(f"{negative[0]} is a number of puzzles, 0 or more; got {counts[negative[0]]}.")
-    total = sum(counts.values())
+    for flag, count, least in (("--train", train, 1), ("--iid", iid, 0), ("--ood", ood, 0)):
+        if count < least:
+            raise ValueError(f"{flag} is a number of puzzles, {least} or more; got {count}.")
+    total = train + iid + ood
     if total > MOST_PUZZLES:
         raise ValueError(
             f"{total:,} puzzles were asked for, and 576 squares have at most {MOST_PUZZLES:,}: each of 16 probes with "

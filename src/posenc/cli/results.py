@@ -157,7 +157,8 @@ def _print_records(store: Any) -> None:
     from posenc.workbench.studies.shared import page_records
 
     for record in page_records.records_of(store, store.specs()):
-        print(f"--source {record.label}   {describe(record)}")
+        print(f"--source {record.label}")
+        print(paragraph(describe(record), indent=2))
 
 
 def _curves(store: Any, study: str | None, preset: str | None, to: Path | None, force: bool) -> int:

@@ -16,8 +16,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from posenc.workbench.memory import require_memory
-from posenc.workbench.user_files import SMALLER, UserFileError, open_file, short
+from posenc.workbench.user_files import SMALLER, UserFileError, open_file, require_reading, short
 
 MEMORY_FACTOR = 2
 """Bytes of memory per byte of an array while it is unpacked and checked."""
@@ -95,7 +94,7 @@ class ArrayFile:
                 f"{name} of {self.path.name} holds Python objects, which a file from elsewhere may not. Write it as an "
                 "array of numbers or of text."
             )
-        require_memory(MEMORY_FACTOR * header.nbytes, f"the array {name} of {self.path.name}", SMALLER)
+        require_reading(MEMORY_FACTOR * header.nbytes, f"the array {name} of {self.path.name}", SMALLER)
         with self.archive.open(member) as file:
             return np.lib.format.read_array(file, allow_pickle=False)
 
@@ -133,7 +132,7 @@ class ArrayFile:
             UserFileError: There is no such member, or it does not fit into memory.
         """
         member = self.member(name)
-        require_memory(factor * member.file_size, f"{name} of {self.path.name}", SMALLER)
+        require_reading(factor * member.file_size, f"{name} of {self.path.name}", SMALLER)
         return self.archive.read(member)
 
 
@@ -200,6 +199,6 @@ def read_npy(path: str | Path) -> np.ndarray:
         header = read_header(file, path.name)
         if header.dtype.hasobject or header.start + header.nbytes != os.fstat(file.fileno()).st_size:
             raise UserFileError(f"{path.name} is damaged: its size is not that of its header. Make it again.")
-        require_memory(header.nbytes, f"reading {path}", SMALLER)
+        require_reading(header.nbytes, path, SMALLER)
         file.seek(0)
         return np.lib.format.read_array(file, allow_pickle=False)

@@ -39,6 +39,10 @@ class UserFileError(ValueError):
     """A file that cannot be opened, read or unpacked. The message names the file, the fault and the remedy."""
 
 
+class TooLargeError(UserFileError):
+    """A file whose content needs more memory than is free. The file itself may be good."""
+
+
 def kind_of(path: str | Path) -> str:
     """Kind of a path: "a folder", "a named pipe", "a socket", "a device", "a file", or "" where there is nothing."""
     try:
@@ -238,7 +242,7 @@ def short(error: BaseException | str, most: int = 160) -> str:
 
 
 def require_reading(needed: float, path: str | Path, fix: str, limit: int | None = None) -> None:
-    """Raise UserFileError where reading a file needs more memory than is free.
+    """Raise TooLargeError where reading a file needs more memory than is free.
 
     Args:
         needed: Bytes that the reader needs; a few megabytes are never refused.
@@ -251,4 +255,4 @@ def require_reading(needed: float, path: str | Path, fix: str, limit: int | None
     try:
         require_memory(needed, f"reading {path}", fix, limit)
     except ValueError as error:
-        raise UserFileError(str(error)) from None
+        raise TooLargeError(str(error)) from None

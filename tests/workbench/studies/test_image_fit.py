@@ -65,11 +65,21 @@ def quick(monkeypatch):
 
 
 def photographs(data: Path, names: list[str]) -> None:
-    """A data folder with small pictures of these names, the first seven of them among the large ones."""
+    """A data folder with pictures of noise of these names, the first seven of them among the large ones."""
     (data / "photos").mkdir()
     for size, kept in ((256, names), (512, names[:7])):
-        images = np.random.default_rng(size).integers(0, 255, (len(kept), 8, 8, 3), dtype=np.uint8)
+        images = np.random.default_rng(size).integers(0, 255, (len(kept), size, size, 3), dtype=np.uint8)
         np.savez(data / "photos" / f"photos_{size}.npz", images=images, names=np.array(kept))
+
+
+def cropped(monkeypatch) -> None:
+    """Corners of the photographs in their place, so that runs are short."""
+    whole = single_image.load_photos
+    monkeypatch.setattr(
+        single_image,
+        "load_photos",
+        lambda folder, size: {name: image[:8, :8] for name, image in whole(folder, size).items()},
+    )
 
 
 def ran(request, tmp_path):
@@ -130,6 +140,7 @@ def test_of_several_photographs_the_first_is_shown_in_full(quick, tmp_path, monk
     several = dataclasses.replace(quick, photographs=3, held_out_photographs=6, seeds=(0,))
     monkeypatch.setitem(presets.PRESETS, "quick", several)
     photographs(tmp_path, [*scale_selection.SELECTION_PHOTOGRAPHS, "moon", "page"])
+    cropped(monkeypatch)
     labels = ["multires", "gaussian-5", "gaussian-10", "gaussian-50", "none"]
     request = studies.Request(preset="quick", data=tmp_path, panels=["fit", "held-out", "sigma"], schemes=labels)
     store, specs = ran(request, tmp_path)
@@ -303,9 +314,10 @@ def test_runs_of_equal_cost_are_timed_once(photo, tmp_path):
     assert len(timed) == len(variants.MAPPINGS) - 1  # a step takes as long whichever levels are active
 
 
-def test_the_standard_preset_chooses_sigma_on_four_and_reports_on_the_others(tmp_path):
+def test_the_standard_preset_chooses_sigma_on_four_and_reports_on_the_others(tmp_path, monkeypatch):
     names = [*scale_selection.SELECTION_PHOTOGRAPHS, *(f"other {n}" for n in range(6))]
     photographs(tmp_path, names)
+    cropped(monkeypatch)
     request = studies.Request(preset="standard", data=tmp_path, panels=["fit", "held-out", "sigma"])
     cells: dict[str, set[str]] = {}
     for spec in STUDY.plan(request, Store(tmp_path / "runs")):
@@ -345,9 +357,10 @@ def test_the_time_to_equal_psnr_is_reported_from_runs_limited_in_time(photo, tmp
                         and row["unit"] == specs[0].identity)  # fmt: skip
 
 
-def test_a_page_of_some_panels_reads_its_store_alone(quick, tmp_path):
+def test_a_page_of_some_panels_reads_its_store_alone(quick, tmp_path, monkeypatch):
     """Neither the data folder nor the user's file is needed, and the time limit is that of the stored runs."""
     photographs(tmp_path, ["astronaut", "moon"])
+    cropped(monkeypatch)
     request = studies.Request(preset="quick", data=tmp_path, panels=["fit", "held-out"], schemes=["none"], seeds=[0])
     store, _ = ran(request, tmp_path)
     for data in (None, tmp_path / "elsewhere"):

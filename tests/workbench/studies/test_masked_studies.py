@@ -84,10 +84,10 @@ def test_the_simulated_network_from_plan_to_page(tmp_path, monkeypatch):
     ("aucs", "answer"),
     [
         ((0.9, 0.92, 0.94), "Yes: learned-0.1 separates the modules, AUC 0.92 "),
-        ((0.5, 0.52, 0.54), "No: no table separates the modules beyond chance. Highest AUC: learned-0.1, 0.52 "),
-        ((0.5, 0.7, 0.9), "Inconclusive: learned-0.1 has the highest AUC, 0.70 "),
-        ((0.9,), "Inconclusive: learned-0.1 has the highest AUC, 0.90 "),
-        ((), "No answer yet: no encoding with a learned table has finished."),
+        ((0.5, 0.52, 0.54), "No: no table separates the modules beyond chance. AUC of learned-0.1 0.52 "),
+        ((0.5, 0.7, 0.9), "Inconclusive: learned-0.1 has an AUC of 0.70 "),
+        ((0.9,), "Inconclusive: learned-0.1 has an AUC of 0.90 "),
+        ((), "No answer yet: no run has finished."),
     ],
 )
 def test_the_verdict_answers_the_question_by_the_interval(aucs, answer):
@@ -100,6 +100,16 @@ def test_the_verdict_answers_the_question_by_the_interval(aucs, answer):
         ]
     )
     assert nmar.STUDY.headline(data).startswith(answer)
+    if len(aucs) == 3 and not answer.startswith("Yes"):  # with a second table, the first has the highest AUC
+        data.rows += [{**row, "scheme": "learned-1", "value": row["value"] - 0.01} for row in data.rows]
+        several = answer.replace("AUC of learned-0.1 0.52", "Highest AUC: learned-0.1, 0.52")
+        assert nmar.STUDY.headline(data).startswith(several.replace("an AUC of 0.70", "the highest AUC, 0.70"))
+
+
+def test_the_verdict_on_baselines_alone_is_no_answer():
+    row = {"setting": "main", "scheme": "ridge", "seed": 0, "metric": "mse_over_linear", "value": 1.0}
+    answer = nmar.STUDY.headline(SimpleNamespace(rows=[row]))
+    assert answer.startswith("No answer yet: no encoding with a learned table has finished. Baselines alone ")
 
 
 def test_the_claims_of_the_simulated_network_can_fail():

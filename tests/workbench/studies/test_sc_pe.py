@@ -271,7 +271,8 @@ def test_missing_and_changed_pictures_are_said_in_a_sentence(tmp_path, fashion, 
     (fashion / "fashion_mnist" / "train-images-idx3-ubyte.gz").write_bytes(b"cut off")
     report = runner.run(specs, store, runner.InProcess(), emit=lambda event: None)
     ((_, sentence),) = report.failed
-    assert "cannot be read (truncated or damaged)" in sentence or "is no IDX file" in sentence
+    assert "train-images-idx3-ubyte.gz is damaged or cut short (" in sentence
+    assert "Copy it again." in sentence
 
 
 # what is drawn -------------------------------------------------------------------------------------------------------

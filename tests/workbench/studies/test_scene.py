@@ -204,7 +204,7 @@ def test_an_interrupted_run_goes_on_to_the_same_last_digit(tmp_path, tiny, monke
             raise StoppedError
 
     monkeypatch.setattr(checkpoint, "save", save)
-    monkeypatch.setattr(training_run, "train", _often(training_run.train))
+    monkeypatch.setattr(training_run, "train_to_state", _often(training_run.train_to_state))
     with pytest.raises(StoppedError):
         execute.train(spec, parted, lambda *_: None)
     assert saves == [1, 2, 3]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from posenc.measure.budget_comparison import BudgetComparison, Reason
 from posenc.workbench.report.number_format import count, interval, join_words, number, signed_number
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.shared import page_records
+from posenc.workbench.studies.shared import page_records, planning
 from posenc.workbench.studies.shared.changes import options, with_twice_the_budget
 from posenc.workbench.studies.shared.compared_score import (
     FEW_ITEMS,
@@ -215,10 +216,21 @@ def _duration(data: PageData, seconds: float) -> str:
 
 
 def _command(study: Study, data: PageData, request: Request) -> str:
-    """The command that makes the runs of a request in the store of the page."""
+    """The command that makes the runs of a request in the store of the page.
+
+    It names the data and the variants of the page, which a request for a report does not name.
+    """
     record = page_records.own(data.store, data.specs)
-    source = request.source or (record.name if record else None)
+    source = Path(record.name) if record else request.source
+    schemes = _schemes(study, data, replace(request, source=source, schemes=None))
     words = ["posenc", "run", study.name, *([quote(str(source))] if source else []), "--preset", request.preset]
-    for option, values in (("--panels", request.panels), ("--schemes", request.schemes), ("--seeds", request.seeds)):
+    for option, values in (("--panels", request.panels), ("--schemes", schemes), ("--seeds", request.seeds)):
         words += [option, *(quote(str(value)) for value in values)] if values else []
     return " ".join([*words, *options(study.presets, request), "--out", quote(str(data.store.root))])
+
+
+def _schemes(study: Study, data: PageData, unnamed: Request) -> list[str]:
+    """Variants of the page, sorted; none if they are those of a request that names none."""
+    labels = {spec.variant for spec in data.specs}
+    usual = {label for variants in planning.needed(study, unnamed).values() for label in variants}
+    return [] if labels == usual else sorted(labels)

@@ -123,8 +123,8 @@ def training_panel(data: PageData) -> Panel:
         The panel.
     """
     rows = []
-    for condition in data.conditions:
-        for label in data.labels(condition):
+    for condition in sorted(data.conditions, key=lambda each: (each != MAIN, each)):
+        for label in sorted(data.labels(condition)):
             cell = [spec for spec in data.specs if (spec.condition, spec.variant) == (condition, label)]
             runs = [spec.identity for spec in cell if "training" in spec.settings]
             timings = [data.timings[each] for each in runs if each in data.timings]

@@ -216,9 +216,9 @@ def _single_seeds(data: PageData) -> tuple[str, ...]:
 
 
 def _calls(data: PageData) -> dict[tuple[str, str], Sequence[str]]:
-    """Variant and condition to the calls of the encodings, from the run of the lowest seed."""
+    """Variant and condition to the calls of the encodings, from the run of the lowest seed, main first."""
     first = {(spec.variant, spec.condition): spec for spec in sorted(data.done, key=lambda spec: -spec.seed)}
-    order = dict.fromkeys((spec.variant, spec.condition) for spec in data.done)
+    order = sorted(first, key=lambda labels: (labels[1] != MAIN, labels[1], labels[0]))
     return {labels: data.store.read(first[labels].identity).timing.get("calls", ()) for labels in order}
 
 

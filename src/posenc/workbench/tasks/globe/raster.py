@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
 from posenc.workbench.array_files import open_arrays
-from posenc.workbench.user_files import refuse_special
+from posenc.workbench.user_files import TooLargeError, refuse_special
 
 ROWS, COLUMNS, PER_DEGREE = 360, 720, 2
 FILE = Path("geo") / "natural_earth_110m_raster.npz"  # in a folder of data
@@ -95,6 +95,8 @@ def read_raster(path: Path) -> Raster:
     try:
         with open_arrays(path) as file:
             land, country = (file.array(name, (ROWS, COLUMNS), "iu") for name in ("land", "country_iso"))
+    except TooLargeError:
+        raise
     except ValueError as error:
         raise ValueError(
             f"{path} is no raster of land and country_iso, {ROWS} rows of {COLUMNS} half-degree cells: {error} "

@@ -25,7 +25,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
 from posenc.workbench.array_files import ArrayFile, open_arrays
-from posenc.workbench.user_files import require_file
+from posenc.workbench.user_files import TooLargeError, require_file
 
 FORMAT = 1
 STORED_ARRAYS = {"images": "pictures", "poses": "poses", "lenses": "lenses", "mask": "mask"}
@@ -243,6 +243,8 @@ def load_scene(path: str | Path) -> Scene:
             if about["task"] != "scenes" or about["format"] not in range(1, FORMAT + 1):
                 raise ValueError(f"it is of the task {about['task']!r}, format {about['format']}")
             views = {split: _views(archive, split, about["names"][split]) for split in ("train", "held")}
+    except TooLargeError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path.name} is damaged or no scene of this posenc ({error}). Delete it.") from error
     low, up = tuple(about["low"]), tuple(about["up"])

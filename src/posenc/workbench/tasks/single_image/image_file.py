@@ -19,7 +19,7 @@ import numpy as np
 from posenc.workbench.array_files import open_arrays
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.memory import free_memory
-from posenc.workbench.user_files import open_file
+from posenc.workbench.user_files import TooLargeError, open_file
 
 FORMAT = 1
 """Version of the reader. Raise it when the same file is read as other pixels."""
@@ -87,6 +87,8 @@ def load_photos(folder: Path, size: int) -> dict[str, np.ndarray]:
         with open_arrays(path, "a file of photographs") as content:
             images = content.array("images", (None, size, size, 3), "u")
             names = content.array("names", (len(images),), "U")
+    except TooLargeError:
+        raise
     except ValueError as error:
         raise ValueError(
             f"the photographs of this study are not at {path} ({error}). Give an image of your own, "
