@@ -292,5 +292,5 @@ def test_a_file_of_something_else_is_refused(tmp_path, text, message):
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         read_csv(path)
-    with pytest.raises(ValueError, match="there is no file .*none.csv"):
+    with pytest.raises(ValueError, match=r"there is no file .*none.csv"):
         read_csv(tmp_path / "none.csv")
