@@ -231,7 +231,7 @@ def test_of_a_large_picture_a_part_is_scored_and_waves_stay_small(tmp_path, monk
     (waves,) = STUDY.plan(dataclasses.replace(request, schemes=["gaussian-10"]), store)
     assert 18_000 < msgspec.convert(waves.settings["row"], FieldVariant).field().parameter_count <= 20_000
     assert max(store.arrays(specs[0].identity)["picture"].shape) <= execute.STORED_SIDE
-    described, remark, _ = STUDY.announce(request, store, [waves])
+    described, remark = STUDY.announce(request, store, [waves])
     assert "Size: 5,000 x 4,000 pixels. Channels: " in described
     assert "Of the image of 5,000 x 4,000 pixels, 1,048,576 are scored" in remark
     spent = STUDY.estimate(specs, store, 1).seconds

@@ -110,8 +110,8 @@ def image_record(name: str, digest: str, before: Sequence[int], after: Sequence[
     Returns:
         The record.
     """
-    size = f"{after[0]:,} x {after[1]:,} pixels"
-    smaller = {"downscaled from": f"{before[0]:,} x {before[1]:,} pixels"} if tuple(before) != tuple(after) else {}
+    size = f"{after[1]:,} x {after[0]:,} pixels"  # width x height, as in every sentence on images
+    smaller = {"downscaled from": f"{before[1]:,} x {before[0]:,} pixels"} if tuple(before) != tuple(after) else {}
     options = {"size": size, **smaller, "channels": after[2]}
     return DatasetRecord(kind="image", name=name, digest=digest, options=options, own=own)
 
