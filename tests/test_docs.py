@@ -51,7 +51,7 @@ def commands() -> list[str]:
 
 @functools.cache
 def help_of(command: str) -> str:
-    """What `posenc COMMAND --help` prints: one process for each command, whatever the number of its uses."""
+    """Output of `posenc COMMAND --help`: one process for each command, whatever the number of its uses."""
     words = [sys.executable, "-m", "posenc.cli", command, "--help"]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 

@@ -45,7 +45,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class ScoreScale:
-    """What is known of a score: its range, its value at chance, and its held-out items.
+    """Scale of a score: its range, its value at chance, and its held-out items.
 
     Attributes:
         higher: True if higher scores are better.
