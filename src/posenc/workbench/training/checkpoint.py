@@ -7,6 +7,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from posenc.workbench.atomic_files import write_whole
+
 
 class CheckpointError(ValueError):
     """Raised for a checkpoint that cannot be read. The message names the file and the remedy.
