@@ -104,7 +104,7 @@ def test_half_budget_runs_count_on_the_seeds_that_both_have() -> None:
 
 def test_one_seed_is_not_stated() -> None:
     assert compare_budgets(Scores({0: 0.9}, {0: 0.9}), Scores({0: 0.5}, {0: 0.5})).reason == "no interval"
-    with pytest.raises(ValueError, match=r"seeds that both models have; got \[0\] and \[1\]"):
+    with pytest.raises(ValueError, match=r"seeds that both sides have; got \[0\] and \[1\]"):
         compare_budgets(Scores({0: 0.9}), Scores({1: 0.5}))
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from posenc.measure.held_out_interval import HeldOut, held_out_interval, smallest_difference, widest_undecided
-from posenc.measure.statistics import UNBOUNDED, Bounds, Estimate, mean
+from posenc.measure.statistics import UNBOUNDED, Bounds, Estimate, mean, paired_differences
 
 Reason = Literal["no interval", "at chance", "interval contains 0", "no half budget", "still changing"]
 """Reason for not stating a difference. "at chance": rule 3 fails; "still changing": rule 2 fails."""
@@ -169,7 +169,7 @@ def compare_budgets(a: Scores, b: Scores, scale: ScoreScale | None = None) -> Bu
     if seeds := sorted(set.intersection(*({*each} for each in (a.full, b.full, a.half, b.half)))):
         half, _ = _at_budget(a.half, b.half, scale)
         projected = difference.mean + _change(a, seeds, scale) - _change(b, seeds, scale)
-    reason, values = _reason(a, b, scale, difference, projected), _paired(a.full, b.full)
+    reason, values = _reason(a, b, scale, difference, projected), paired_differences(a.full, b.full)
     smallest = smallest_difference(values, scale.held_out, item_variance=variance, level=scale.level)
     undecided = widest_undecided(values, scale.held_out, item_variance=variance, level=scale.level)
     return BudgetComparison(difference, half, projected, smallest, undecided, reason)
@@ -177,23 +177,13 @@ def compare_budgets(a: Scores, b: Scores, scale: ScoreScale | None = None) -> Bu
 
 def _at_budget(a: Mapping[int, float], b: Mapping[int, float], scale: ScoreScale) -> tuple[Estimate, float | None]:
     """Paired difference at one budget, and the variance of the difference of one held-out item."""
-    values = _paired(a, b)
+    values = paired_differences(a, b)
     shared = a.keys() & b.keys()
     variance = scale.variance_of_difference(mean([a[seed] for seed in shared]), mean([b[seed] for seed in shared]))
     estimate = held_out_interval(
         values, scale.held_out, item_variance=variance, level=scale.level, bounds=scale.difference_bounds
     )
     return estimate, variance
-
-
-def _paired(a: Mapping[int, float], b: Mapping[int, float]) -> list[float]:
-    shared = sorted(a.keys() & b.keys())
-    if not shared:
-        raise ValueError(
-            f"A paired difference needs seeds that both models have; got {sorted(a)} and {sorted(b)}. "
-            "Run both with the same seeds."
-        )
-    return [a[seed] - b[seed] for seed in shared]
 
 
 def _change(model: Scores, seeds: Sequence[int], scale: ScoreScale) -> float:

@@ -157,7 +157,7 @@ def paired_difference(
         ValueError: no seed in common, a value that is not finite, or a level outside (0, 1).
     """
     reach = bounds[1] - bounds[0]
-    return t_interval(_differences(a, b), level, (-reach, reach))
+    return t_interval(paired_differences(a, b), level, (-reach, reach))
 
 
 def paired_p_value(a: Mapping[int, float], b: Mapping[int, float]) -> float:
@@ -173,7 +173,7 @@ def paired_p_value(a: Mapping[int, float], b: Mapping[int, float]) -> float:
     Raises:
         ValueError: fewer than five seeds in common.
     """
-    differences = _differences(a, b)
+    differences = paired_differences(a, b)
     n = len(differences)
     if n < FEWEST_SEEDS_FOR_P:
         raise ValueError(
@@ -188,7 +188,19 @@ def paired_p_value(a: Mapping[int, float], b: Mapping[int, float]) -> float:
     return float(2 * t.sf(abs(center) * math.sqrt(n) / spread, n - 1))
 
 
-def _differences(a: Mapping[int, float], b: Mapping[int, float]) -> list[float]:
+def paired_differences(a: Mapping[int, float], b: Mapping[int, float]) -> list[float]:
+    """Differences a - b of the seeds that both have.
+
+    Args:
+        a: seed to value.
+        b: seed to value.
+
+    Returns:
+        One difference per common seed, in the order of the seeds.
+
+    Raises:
+        ValueError: no common seed.
+    """
     shared = sorted(a.keys() & b.keys())
     if not shared:
         raise ValueError(

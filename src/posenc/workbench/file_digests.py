@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
+from posenc.workbench.atomic_files import write_whole
 from posenc.workbench.dataset_record import DIGITS
-from posenc.workbench.training.checkpoint import write_whole
 
 UNSETTLED_NS = 2 * 10**9
 """A file that changed less than this time ago may change again within one tick of its clock, so it is not noted."""

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import msgspec
 
+from posenc.workbench.atomic_files import write_whole
 from posenc.workbench.identity import canonical
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.stored_records import SETTING
-from posenc.workbench.training.checkpoint import write_whole
 from posenc.workbench.variant_labels import first_label
 
 FORMAT = 1

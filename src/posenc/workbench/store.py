@@ -36,6 +36,7 @@ import msgspec
 
 from posenc.version import __version__
 from posenc.workbench import provenance
+from posenc.workbench.atomic_files import sync_folder, write_whole
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.old_stores import identities_of, old_key, old_keys, read_aliases, upgraded, write_aliases
 from posenc.workbench.output_files import refuse_output, write_output
@@ -45,7 +46,6 @@ from posenc.workbench.runs import Row, RunResult, RunSpec
 from posenc.workbench.stored import Damage, DamagedRunError, Labels, Record, Stored, StoreError
 from posenc.workbench.stored_code import StoredCode
 from posenc.workbench.stored_records import StoredRecords
-from posenc.workbench.training.checkpoint import sync_folder, write_whole
 from posenc.workbench.user_files import short
 from posenc.workbench.variant_labels import current_label, relabeled
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
+from posenc.workbench.atomic_files import write_whole
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.old_records import read_names, record_of_settings
-from posenc.workbench.training.checkpoint import write_whole
 
 SETTING = "dataset"
 """Setting of a run with the key of the record of its data. It is outside the identity, which other settings decide."""

@@ -6,9 +6,7 @@ no other file, and its content security policy forbids it to.
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -274,18 +272,10 @@ def write_text(path: Path, text: str) -> Path:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        with replaced_file(path) as partial:
+            partial.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise ValueError(_unwritable(path, error)) from error
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        Path(unfinished).chmod(0o644)
-        Path(unfinished).replace(path)
-    except OSError as error:
-        raise ValueError(_unwritable(path, error)) from error
-    finally:
-        Path(unfinished).unlink(missing_ok=True)
     return path
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
-import os
 import zipfile
 from pathlib import Path
 from typing import Any
+
+from posenc.workbench.atomic_files import write_whole
 
 
 class CheckpointError(ValueError):
@@ -25,40 +26,6 @@ class CheckpointError(ValueError):
         ...     print("Delete it and the run starts again" in str(error))
         True
     """
-
-
-def write_whole(path: Path, data: bytes | memoryview) -> None:
-    """Write a file atomically: temporary name, fsync, rename, fsync of the folder.
-
-    Args:
-        path: file to write. If writing fails, it is unchanged.
-        data: the new content.
-
-    Raises:
-        OSError: the disk is full, read-only, or the like. The temporary file is removed.
-    """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames inside a folder durable against power failure, by fsync. Windows cannot do this; it does nothing."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def save(path: Path, state: dict[str, Any]) -> None:
@@ -95,7 +62,7 @@ def load(path: Path) -> dict[str, Any] | None:
     """
     import torch
 
-    for leftover in path.parent.glob(f".{path.name}.*.partial"):
+    for leftover in path.parent.glob(f".{path.name}.*.partial*"):
         leftover.unlink(missing_ok=True)
     if not path.exists():
         return None

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from posenc.models.field import Field
+from posenc.workbench.atomic_files import write_whole
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
 from posenc.workbench.store import Store, StoreError
 from posenc.workbench.studies.globe.variants import GlobeEncoding
@@ -24,7 +25,6 @@ from posenc.workbench.studies.shared.field_variants import training_memory
 from posenc.workbench.studies.shared.training_run import execute_training, restored, weights_of
 from posenc.workbench.studies.shared.training_time import training_seconds
 from posenc.workbench.tasks import globe as task
-from posenc.workbench.training.checkpoint import write_whole
 from posenc.workbench.training.fit import Fit
 from posenc.workbench.training.loop import Report, TrainingConfig
 

@@ -22,7 +22,7 @@ from posenc.workbench.studies.shared.classification_panels import (
     images_of,
     seeds_by_label,
 )
-from posenc.workbench.studies.shared.compared_score import ComparedScore
+from posenc.workbench.studies.shared.compared_score import ComparedScore, compared_accuracy
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -64,15 +64,8 @@ def _answer(by_label: dict[str, BySeed], title: str) -> str:
 def compared(data: PageData) -> list[ComparedScore]:
     """The accuracy of each architecture, compared with that of the model's own encoding and of none."""
     return [
-        ComparedScore(
-            metric=ACCURACY,
-            name="accuracy",
-            condition=label,
-            where=f"for the {CONDITIONS[label].title}",
-            chance=1 / images_of(data, label).classes,
-            proportion=True,
-            references=BASELINES,
-            controls=("nope",),
+        compared_accuracy(
+            label, f"for the {CONDITIONS[label].title}", images_of(data, label).classes, BASELINES, controls=("nope",)
         )
         for label in finished_conditions(data, list(CONDITIONS))
     ]

@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import numpy as np
 
+from posenc.workbench.atomic_files import write_whole
 from posenc.workbench.stored_records import StoredRecords
 from posenc.workbench.tasks import single_image
-from posenc.workbench.training.checkpoint import write_whole
 
 
 class StoredImage(NamedTuple):

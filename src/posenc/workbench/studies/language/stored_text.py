@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from posenc.workbench.atomic_files import write_whole
 from posenc.workbench.stored_records import StoredRecords
 from posenc.workbench.tasks import text
-from posenc.workbench.training.checkpoint import write_whole
 
 
 class StoredText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

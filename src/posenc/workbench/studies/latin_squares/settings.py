@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from posenc.workbench.atomic_files import write_whole
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
@@ -18,7 +19,6 @@ from posenc.workbench.studies.latin_squares.presets import PRESETS, GeneratedPuz
 from posenc.workbench.studies.latin_squares.variants import variant as variant_of
 from posenc.workbench.studies.shared.changes import changed_preset
 from posenc.workbench.tasks import latin_squares as task
-from posenc.workbench.training.checkpoint import write_whole
 from posenc.workbench.user_files import read_bytes
 
 Config = TypeVar("Config", bound=msgspec.Struct)

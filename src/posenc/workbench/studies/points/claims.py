@@ -14,7 +14,7 @@ from posenc.workbench.studies.points.plots import class_count, conditions_of
 from posenc.workbench.studies.points.variants import FIXED_PLACES, ROTARY, WITH_XYZ
 from posenc.workbench.studies.shared.best_variant import best_variant, no_answer
 from posenc.workbench.studies.shared.classification_panels import ACCURACY, finished_conditions, seeds_by_label
-from posenc.workbench.studies.shared.compared_score import ComparedScore
+from posenc.workbench.studies.shared.compared_score import ComparedScore, compared_accuracy
 from posenc.workbench.studies.shared.page_data import PageData
 
 ARRANGED, TRANSLATED, TWICE, RELATIVE = "accuracy_arranged", "accuracy_moved_1", "accuracy_x2", "kept_x2"
@@ -51,13 +51,10 @@ def compared(data: PageData) -> list[ComparedScore]:
     """The accuracy in each condition, compared with that of no encoding and of coordinates as features."""
     conditions = [condition(label) for label in finished_conditions(data, data.conditions)]
     return [
-        ComparedScore(
-            metric=ACCURACY,
-            name="accuracy",
-            condition=each.label,
-            where=f"for {each.title}",
-            chance=1 / class_count(data, each.label),
-            proportion=True,
+        compared_accuracy(
+            each.label,
+            f"for {each.title}",
+            class_count(data, each.label),
             references=(NO_ENCODING, "xyz"),
             controls=("blind", NO_ENCODING, FIXED_PLACES),
         )

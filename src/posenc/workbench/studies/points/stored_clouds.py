@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
+from posenc.workbench.atomic_files import write_whole
 from posenc.workbench.studies.shared.own_data import GIVEN_VALIDATION_SHARE, TEST_SHARE, VALIDATION_SHARE, Split
 from posenc.workbench.tasks import points as task
 from posenc.workbench.tasks.class_split import split_by_class
 from posenc.workbench.tasks.shapes import Mesh, read_shape
-from posenc.workbench.training.checkpoint import write_whole
 
 
 def store_folder(root: Path, folder: Path, data: Mapping[str, Any]) -> task.Splits:

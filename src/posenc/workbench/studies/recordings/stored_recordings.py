@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -19,11 +18,11 @@ import numpy as np
 import torch
 
 from posenc.positions import Positions, graph, sequence
+from posenc.workbench.atomic_files import replaced_file, write_whole
 from posenc.workbench.dataset_record import DatasetRecord, Part
 from posenc.workbench.studies.shared.hidden_tokens.tokens import Tokens
 from posenc.workbench.studies.shared.hidden_tokens.variants import EIGENVECTORS
 from posenc.workbench.tasks.recordings import Frames, Recordings, one_subject, split, standardized_frames
-from posenc.workbench.training.checkpoint import write_whole
 
 CHUNK_VALUES = 2**24
 """Values that are written or digested at once."""
@@ -342,14 +341,13 @@ def views(count: int, coordinates: torch.Tensor | None) -> dict[str, Positions]:
 
 def _write_array(path: Path, values: torch.Tensor, rows: Sequence[int] | torch.Tensor) -> None:
     """Write some rows of an array to a file, a chunk at a time."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial.npy")
-    out = np.lib.format.open_memmap(partial, "w+", np.float32, (len(rows), values.shape[1]))
     step = max(1, CHUNK_VALUES // values.shape[1])
-    for start in range(0, len(rows), step):
-        chunk = rows[start : start + step]
-        out[start : start + step] = values[torch.as_tensor(chunk)].numpy()
-    out.flush()
-    partial.replace(path)
+    with replaced_file(path) as partial:
+        out = np.lib.format.open_memmap(partial, "w+", np.float32, (len(rows), values.shape[1]))
+        for start in range(0, len(rows), step):
+            chunk = rows[start : start + step]
+            out[start : start + step] = values[torch.as_tensor(chunk)].numpy()
+        out.flush()
 
 
 def _digest(recordings: Recordings, protocol: Protocol) -> str:

@@ -19,7 +19,7 @@ from posenc.workbench.studies.shared.classification_panels import (
     images_of,
     seeds_by_label,
 )
-from posenc.workbench.studies.shared.compared_score import ComparedScore
+from posenc.workbench.studies.shared.compared_score import ComparedScore, compared_accuracy
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -83,16 +83,9 @@ def _size(gap: Estimate) -> str:
 
 def compared(data: PageData) -> list[ComparedScore]:
     """The accuracy of the LeNets, compared with that of the LeNets without an encoding."""
+    references = tuple(dict.fromkeys(without for _, without in PAIRS))
     return [
-        ComparedScore(
-            metric=ACCURACY,
-            name="accuracy",
-            condition=label,
-            where=f"for the {CONDITIONS[label].title}",
-            chance=1 / images_of(data, label).classes,
-            proportion=True,
-            references=tuple(dict.fromkeys(without for _, without in PAIRS)),
-        )
+        compared_accuracy(label, f"for the {CONDITIONS[label].title}", images_of(data, label).classes, references)
         for label in finished_conditions(data, LENETS)
     ]
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from posenc.workbench.atomic_files import write_whole
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies.scene.execute import SceneModel, build
 from posenc.workbench.studies.shared.training_run import restored
 from posenc.workbench.tasks import scenes
-from posenc.workbench.training.checkpoint import write_whole
 
 FRAMES, SIDE = 36, 144
 """Number of frames, and pixels per side."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from posenc.models.field import Field
+from posenc.workbench.atomic_files import write_whole
 from posenc.workbench.report.live_page import write_snapshot
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
 from posenc.workbench.store import Store
@@ -19,7 +20,6 @@ from posenc.workbench.studies.shared.field_variants import FieldVariant, trainin
 from posenc.workbench.studies.shared.training_run import execute_training, weights_of
 from posenc.workbench.studies.shared.training_time import training_seconds
 from posenc.workbench.tasks import shapes
-from posenc.workbench.training.checkpoint import write_whole
 from posenc.workbench.training.config import TrainingConfig
 from posenc.workbench.training.fit import Fit
 from posenc.workbench.training.loop import Report

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from posenc.workbench.atomic_files import write_whole
 from posenc.workbench.file_digests import contents_digest
 from posenc.workbench.stored_records import StoredRecords
 from posenc.workbench.tasks import shapes
 from posenc.workbench.tasks.shapes.samples import FORMAT
-from posenc.workbench.training.checkpoint import write_whole
 
 SURFACE_POINTS = 10_000
 """Number of points on each of two surfaces for their distance."""

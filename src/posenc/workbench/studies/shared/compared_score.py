@@ -65,6 +65,33 @@ class ComparedScore:
         return f"{self.name} {self.where}".strip()
 
 
+def compared_accuracy(
+    condition: str, where: str, classes: int, references: Sequence[str], controls: Collection[str] = ()
+) -> ComparedScore:
+    """Accuracy of classification, by which the variants of a condition are compared.
+
+    Args:
+        condition: Label of the condition.
+        where: Phrase for the condition.
+        classes: Number of classes; chance is one divided by it.
+        references: Variants that the others are compared with.
+        controls: Variants that may stay at chance.
+
+    Returns:
+        The score.
+    """
+    return ComparedScore(
+        metric="accuracy",
+        name="accuracy",
+        condition=condition,
+        where=where,
+        chance=1 / classes,
+        proportion=True,
+        references=references,
+        controls=controls,
+    )
+
+
 @dataclass(frozen=True)
 class ComparedVariants:
     """Scores of the variants of a page under one score, with what is known of the score.

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import torch
 
+from posenc.workbench.atomic_files import write_whole
 from posenc.workbench.stored_records import StoredRecords
 from posenc.workbench.studies.shared.image_data import ImageRecord, dataset_key, read_images
 from posenc.workbench.studies.shared.own_data import (
@@ -24,7 +25,6 @@ from posenc.workbench.studies.shared.own_data import (
 )
 from posenc.workbench.tasks.class_split import split_by_class
 from posenc.workbench.tasks.images import Splits, with_parts
-from posenc.workbench.training.checkpoint import write_whole
 
 
 def image_parts(root: Path, record: ImageRecord) -> dict[str, Any]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from posenc.workbench.array_files import ArrayFile, open_arrays
+from posenc.workbench.atomic_files import write_whole
 from posenc.workbench.tasks.latin_squares.generator import stratified_order
 from posenc.workbench.tasks.latin_squares.puzzles import (
     FORMAT,
@@ -54,7 +54,7 @@ def write_csv(puzzles: Puzzles, path: str | Path) -> None:
     writer.writerow(_COLUMNS)
     for number, (puzzle, answer, kind) in enumerate(zip(puzzles.strings(), puzzles.answer, puzzles.kind, strict=True)):
         writer.writerow((number, "", CONDITIONS[kind - 1], puzzle, answer))
-    _write_atomically(Path(path), text.getvalue().encode())
+    _write(Path(path), text.getvalue().encode())
 
 
 def read_csv(path: str | Path, rule: Rule = "authors") -> Puzzles:
@@ -179,7 +179,7 @@ def save_dataset(dataset: Dataset, path: str | Path) -> None:
                 array = io.BytesIO()
                 np.save(array, getattr(part, column), allow_pickle=False)
                 archive.writestr(_member(f"{name}_{column}.npy"), array.getvalue())
-    _write_atomically(Path(path), buffer.getvalue())
+    _write(Path(path), buffer.getvalue())
 
 
 def _member(name: str) -> zipfile.ZipInfo:
@@ -217,14 +217,6 @@ def _load_split(archive: ArrayFile, name: str) -> Puzzles:
     return Puzzles(cells, *(archive.array(f"{name}_{column}", (None,), "u") for column in ("answer", "kind")))
 
 
-def _write_atomically(path: Path, content: bytes) -> None:
+def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(path, content)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from jaxtyping import Float32, Int64
 from torch import Tensor
 
 from posenc.workbench.array_files import open_arrays
+from posenc.workbench.atomic_files import replaced_file
 from posenc.workbench.tasks.points.solids import SOLIDS, make_solid
 from posenc.workbench.tasks.shapes import Mesh
 from posenc.workbench.tasks.shapes.meshes import Points
@@ -130,12 +130,8 @@ def save_clouds(parts: Splits, path: str | Path) -> None:
     for name, part in (("train", parts.train), ("test", parts.test)):
         arrays |= {f"{name}_points": part.points.numpy(), f"{name}_labels": part.labels.numpy()}
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.stem}.{os.getpid()}.partial.npz")
-    try:
+    with replaced_file(path) as partial:
         np.savez(partial, **arrays)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def load_clouds(path: str | Path) -> Splits:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +24,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
 from posenc.workbench.array_files import ArrayFile, open_arrays
+from posenc.workbench.atomic_files import replaced_file
 from posenc.workbench.user_files import TooLargeError, require_file
 
 FORMAT = 1
@@ -215,22 +215,20 @@ def save_scene(scene: Scene, path: str | Path) -> None:
         "names": {split: getattr(scene, split).names for split in ("train", "held")},
         "about": dict(scene.about),
     }
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            archive.writestr(zipfile.ZipInfo("about.json"), json.dumps(about, sort_keys=True))
-            for split in ("train", "held"):
-                for part, stored in STORED_ARRAYS.items():
-                    values = getattr(getattr(scene, split), part)
-                    if values is not None:
-                        array = io.BytesIO()
-                        np.save(array, values.cpu().numpy(), allow_pickle=False)
-                        member = zipfile.ZipInfo(f"{split}_{stored}.npy")
-                        member.compress_type = zipfile.ZIP_DEFLATED
-                        archive.writestr(member, array.getvalue())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with (
+        replaced_file(path) as partial,
+        zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+    ):
+        archive.writestr(zipfile.ZipInfo("about.json"), json.dumps(about, sort_keys=True))
+        for split in ("train", "held"):
+            for part, stored in STORED_ARRAYS.items():
+                values = getattr(getattr(scene, split), part)
+                if values is not None:
+                    array = io.BytesIO()
+                    np.save(array, values.cpu().numpy(), allow_pickle=False)
+                    member = zipfile.ZipInfo(f"{split}_{stored}.npy")
+                    member.compress_type = zipfile.ZIP_DEFLATED
+                    archive.writestr(member, array.getvalue())
 
 
 def load_scene(path: str | Path) -> Scene:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ import torch
 from torch import Tensor
 
 from posenc.workbench.array_files import open_arrays
+from posenc.workbench.atomic_files import replaced_file
 from posenc.workbench.dataset_record import DatasetRecord, Part
 from posenc.workbench.tasks.shapes.distance import MeshTree
 from posenc.workbench.tasks.shapes.meshes import Index, Mesh, Placement, Points, Shape
@@ -250,12 +250,8 @@ def save_pool(pool: SamplePool, path: str | Path) -> None:
     for name in LABELED_PARTS:
         arrays |= {f"{name}_{part}": tensor.numpy() for part, tensor in getattr(pool, name)._asdict().items()}
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.stem}.{os.getpid()}.partial.npz")
-    try:
+    with replaced_file(path) as partial:
         np.savez(partial, **arrays)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def load_pool(path: str | Path) -> SamplePool:

@@ -52,12 +52,7 @@ def split(tokens: Int32[Tensor, "N"], *, longest: int) -> Splits:
     Raises:
         ValueError: The text is too short.
     """
-    held = len(tokens) // HELD_OUT_PARTS
-    if held < longest + 1:
-        raise ValueError(
-            f"this text has {len(tokens):,} tokens, of which {held:,} are held out for testing; at least "
-            f"{longest + 1:,} are needed. Give a text of {(longest + 1) * HELD_OUT_PARTS:,} tokens or more."
-        )
+    held = _held_out_tokens(len(tokens), HELD_OUT_PARTS, longest)
     first, second = len(tokens) - 2 * held, len(tokens) - held
     return Splits(tokens[:first], tokens[first:second], tokens[second:])
 
@@ -75,12 +70,7 @@ def split_by_seed(tokens: Int32[Tensor, "N"], *, longest: int, seed: int) -> Spl
     Raises:
         ValueError: The text is too short.
     """
-    held = len(tokens) // BLOCKS
-    if held < longest + 1:
-        raise ValueError(
-            f"this text has {len(tokens):,} tokens, of which {held:,} are held out for testing; at least "
-            f"{longest + 1:,} are needed. Give a text of {(longest + 1) * BLOCKS:,} tokens or more."
-        )
+    held = _held_out_tokens(len(tokens), BLOCKS, longest)
     order = np.random.Generator(np.random.Philox(key=0)).permutation(BLOCKS)
     test, validation = int(order[seed % BLOCKS]), int(order[(seed + 1) % BLOCKS])
     blocks = tokens[: BLOCKS * held].view(BLOCKS, held)  # at most nine tokens at the end are left out
@@ -88,6 +78,17 @@ def split_by_seed(tokens: Int32[Tensor, "N"], *, longest: int, seed: int) -> Spl
     lengths = (held * first, held * (second - first - 1), held * (BLOCKS - second - 1))
     train = [number for number in range(BLOCKS) if number not in (test, validation)]
     return Splits(blocks[train].flatten(), blocks[validation], blocks[test], tuple(filter(None, lengths)))
+
+
+def _held_out_tokens(count: int, parts: int, longest: int) -> int:
+    """Tokens of one of equal parts of a text. Raises ValueError where the longest window does not fit into it."""
+    held = count // parts
+    if held < longest + 1:
+        raise ValueError(
+            f"this text has {count:,} tokens, of which {held:,} are held out for testing; at least {longest + 1:,} are "
+            f"needed. Give a text of {(longest + 1) * parts:,} tokens or more."
+        )
+    return held
 
 
 def text_record(text: Text, splits: Splits, digest: str, *, name: str, own: bool, by_seed: bool) -> DatasetRecord:
