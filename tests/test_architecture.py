@@ -71,6 +71,8 @@ LAYERS = (
         "workbench.stored_code",
     ),
     ("workbench.store",),
+    ("workbench.result_checks",),
+    ("workbench.run_description",),
     ("workbench.packs", "workbench.curve_table", "workbench.worker", "workbench.executors", "workbench.runner"),
     ("workbench.tasks",),
     ("workbench.report",),

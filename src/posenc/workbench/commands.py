@@ -20,8 +20,11 @@ from posenc.workbench.metric_table import metric_tables
 from posenc.workbench.progress import ConsentError, CostEstimate
 from posenc.workbench.provenance import cores
 from posenc.workbench.report.live_page import LivePage
+from posenc.workbench.result_checks import changed_note, changed_runs, damaged_lines, retrain
+from posenc.workbench.run_folders import REPLACED
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
+from posenc.workbench.stored_code import ChangedRun
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import page_records, stored_runs
 from posenc.workbench.studies.shared.planning import with_present_labels
@@ -49,6 +52,7 @@ def run(
     out: str | Path = "runs",
     yes: bool = False,
     tensorboard: str | Path | None = None,
+    retrain_changed: bool = False,
 ) -> StudyResult:
     """Train the models of a study and write its page, as ``posenc run`` does.
 
@@ -71,6 +75,8 @@ def run(
         out: The store: folder of results, checkpoints and pages.
         yes: Start a long preset. Without it a long preset raises ConsentError, which states its cost.
         tensorboard: Also write all measurements as TensorBoard event files to this folder.
+        retrain_changed: Train finished runs of the request again if source files that decide their results have
+            changed. The earlier results are kept in the folder ``replaced`` of the store.
 
     Returns:
         The result, with its table, figures, verdict and page. ``exit_code`` is 1 if a run failed.
@@ -101,7 +107,8 @@ def run(
     others = {"seeds": _seeds(seeds), "device": device, "changes": dict(changes or {}), "lr_sweep": _rates(lr_sweep)}
     request = _request(definition, preset, **names, **others)
     board = None if tensorboard is None else Path(tensorboard)
-    result = execute_request(definition, request, Store(out), confirm=confirm, jobs=jobs, tensorboard=board)
+    options: dict[str, Any] = {"jobs": jobs, "tensorboard": board, "retrain_changed": retrain_changed}
+    result = execute_request(definition, request, Store(out), confirm=confirm, **options)
     assert result is not None, "confirm either returns True or raises"
     return result
 
@@ -352,6 +359,7 @@ def execute_request(
     jobs: int | None = None,
     team: ProcessGroup | None = None,
     tensorboard: Path | None = None,
+    retrain_changed: bool = False,
 ) -> StudyResult | None:
     """Execute the runs of a request and their measurements, print the verdict, and write the page.
 
@@ -363,6 +371,7 @@ def execute_request(
         jobs: Largest number of runs at the same time on the CPU; None for one per core.
         team: The processes that torchrun started; None without torchrun.
         tensorboard: Folder of TensorBoard event files; None for no files.
+        retrain_changed: True to train finished runs again that were made by other code than the present.
 
     Returns:
         The result; None if it was not confirmed.
@@ -370,7 +379,9 @@ def execute_request(
     team = team or ProcessGroup()
     request = with_present_labels(study, request)
     swept, specs = study.sweep(request, store), study.plan(request, store)
-    todo = [spec for spec in specs if not store.finished(spec.identity)]
+    changed = changed_runs(store, specs)
+    again = {each.stored.identity for each in changed if retrain_changed}
+    todo = [spec for spec in specs if spec.identity in again or not store.finished(spec.identity)]
     alone = request.device != "cpu" or team.size > 1  # One run after the other.
     processes = 1 if alone else study.processes_that_fit(todo, jobs or cores())
     executor = runner.pick(request.device, processes, team=team)
@@ -381,9 +392,13 @@ def execute_request(
         print(f"Running {processes} at a time instead of {possible} ({each}): memory does not suffice for more.")
     for line in study.announce(request, store, specs):  # Before the question, since remarks on the data may matter.
         print(line)
+    for line in (*_changed_note(changed, retrain_changed), *damaged_lines(store, store.damaged())):
+        print(line)
     if not _consents(study, request, store, todo, processes, confirm):
         print("Nothing was started.")
         return None
+    if again:
+        print(f"{retrain(store, changed)} earlier results are kept in {store.root / REPLACED}.")
     _note_own_schemes(request, store)
     if swept:  # The other runs have the learning rates that these choose.
         runner.run(swept, store, executor, cost=study.order, tensorboard=tensorboard)
@@ -402,6 +417,18 @@ def execute_request(
     return StudyResult(
         study=study, request=request, store=store, specs=shown, path=path, verdict=verdict, exit_code=status
     )
+
+
+def _changed_note(changed: Sequence[ChangedRun], retrain_changed: bool) -> list[str]:
+    """Lines on finished runs that were made by other code than the present."""
+    advice = (
+        "They are trained again."
+        if retrain_changed
+        else (
+            "They are kept, and not averaged with new ones. Train them again: the same command with --retrain-changed."
+        )
+    )
+    return changed_note(changed, advice)
 
 
 def _consents(
@@ -488,7 +515,11 @@ def report_request(study: Study, request: Request, store: Store) -> StudyResult:
     """
     request = stored_runs.subject(study, with_present_labels(study, request), store)
     specs = _shown(study.stored(request, store), request, store)
-    status = measure(study, request, store, specs)
+    damaged = damaged_lines(store, store.damaged())
+    advice = "Train them again: the posenc run command that made them, with --retrain-changed."
+    for line in (*changed_note(changed_runs(store, specs), advice), *damaged):
+        print(line)
+    status = measure(study, request, store, specs) or int(bool(damaged))
     verdict, path = study.verdict(request, store, specs), study.page(request, store, specs, {})
     print(path)
     return StudyResult(

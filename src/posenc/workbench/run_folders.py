@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from posenc.workbench.atomic_files import sync_folder, write_whole
 from posenc.workbench.identity import DIGITS
 from posenc.workbench.provenance import now
 from posenc.workbench.stored import CURVES, METRICS, Damage, DamagedRunError, Labels, Record, is_checksum_right
-from posenc.workbench.training.checkpoint import sync_folder, write_whole
 
 UNITS, DAMAGED, REPLACED = "units", "damaged", "replaced"
 SMALL_FILES = (METRICS, CURVES)

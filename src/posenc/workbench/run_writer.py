@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
+from posenc.workbench.atomic_files import write_whole
 from posenc.workbench.runs import RunResult
 from posenc.workbench.stored import ARRAYS, CURVES, METRICS, WEIGHTS, Record, encode_record
-from posenc.workbench.training.checkpoint import write_whole
 
 
 def write_run(folder: Path, record: Record, result: RunResult) -> None:

@@ -27,7 +27,8 @@ EXCLUDED = (
     "posenc.workbench.memory", "posenc.workbench.metric_bounds", "posenc.workbench.metric_table",
     "posenc.workbench.notebook_display", "posenc.workbench.old_records", "posenc.workbench.old_stores",
     "posenc.workbench.output_files", "posenc.workbench.packs", "posenc.workbench.progress",
-    "posenc.workbench.provenance", "posenc.workbench.report", "posenc.workbench.run_folders",
+    "posenc.workbench.provenance", "posenc.workbench.report", "posenc.workbench.result_checks",
+    "posenc.workbench.run_description", "posenc.workbench.run_folders", "posenc.workbench.run_writer",
     "posenc.workbench.runner", "posenc.workbench.runs", "posenc.workbench.setting_errors",
     "posenc.workbench.source_digests", "posenc.workbench.store", "posenc.workbench.stored",
     "posenc.workbench.stored_code", "posenc.workbench.stored_records", "posenc.workbench.study_result",
@@ -37,7 +38,7 @@ EXCLUDED = (
 """Modules that decide no result: they draw, store, check, plan or schedule."""
 NOT_OF_RUNS = re.compile(
     r"posenc\.workbench\.studies(\.\w+)*\.(claims|panels|presets|conditions|settings|headline|\w+_panels?|\w*plots|"
-    r"study|study_page|page_data|page_records|planning|stored_runs|declarations|changes)"
+    r"study|study_page|page_data|page_file|page_records|planning|stored_runs|declarations|changes)"
 )
 """Modules of studies that declare, plan or draw. What they decide stands in the settings of a run."""
 CLASS = re.compile(r"^class (\w+)", re.MULTILINE)

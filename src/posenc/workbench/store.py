@@ -420,8 +420,8 @@ class Store:
 
         Returns:
             Rows with the columns "study", "preset", "setting", "scheme", "seed", "metric", "value", "unit" (the
-            identity), "data" (the name of the data) and "digest" (of their contents), sorted by the labels, the
-            identity and the metric. The order of execution has no influence.
+            identity), "data" (the name of the data), "digest" (of their contents) and "code" (the key of the source
+            files), sorted by the labels, the identity and the metric. The order of execution has no influence.
         """
         chosen = self._stored(study, preset, keys)
         return [row | self._data(stored) for stored, labels in chosen for row in stored.rows(labels)]
@@ -585,10 +585,19 @@ class Store:
         Yields:
             Every copy of every finished run, in no particular order.
         """
-        for name in self.folders.names():
-            record = self._record(name)
-            if record is not None:
-                yield Stored(self.root / "units" / name, record)
+        yield from filter(None, map(self.stored, self.folders.names()))
+
+    def stored(self, name: str) -> Stored | None:
+        """Return a stored run by the name of its folder.
+
+        Args:
+            name: Name of the folder, such as "1f..9a.2".
+
+        Returns:
+            The run; None if there is none, or if it is damaged.
+        """
+        record = self._record(name)
+        return None if record is None else Stored(self.root / "units" / name, record)
 
     @cached_property
     def _identities(self) -> dict[str, str]:
@@ -624,10 +633,7 @@ class Store:
         while (self.root / "units" / f"{identity}.{copy}").exists():
             names.append(f"{identity}.{copy}")
             copy += 1
-        for name in names:
-            record = self._record(name)
-            if record is not None:
-                yield Stored(self.root / "units" / name, record)
+        yield from filter(None, map(self.stored, names))
 
     def _stored(
         self, study: str | None = None, preset: str | None = None, keys: Collection[str] | None = None
@@ -662,9 +668,10 @@ class Store:
         return record
 
     def _data(self, stored: Stored) -> Row:
-        """Columns of a row on the data of its run; empty for a run without a record."""
+        """Columns of a row on the data and the code of its run; empty where they are not recorded."""
         record = self._record_named_by(stored.spec)
-        return {"data": record.name, "digest": record.digest} if record else {"data": "", "digest": ""}
+        data = {"data": record.name, "digest": record.digest} if record else {"data": "", "digest": ""}
+        return data | {"code": stored.code}
 
     def _record_named_by(self, spec: RunSpec) -> DatasetRecord | None:
         """Record that a run names, or that a run names whose result it reads."""

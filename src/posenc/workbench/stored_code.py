@@ -15,10 +15,10 @@ from typing import NamedTuple
 import msgspec
 
 from posenc import own_scheme
+from posenc.workbench.atomic_files import write_whole
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.source_digests import SourceDigests, digest_of
 from posenc.workbench.stored import Stored
-from posenc.workbench.training.checkpoint import write_whole
 
 ATTEMPTS = "code.json"
 """File in the folder of an unfinished run: the digests of the code that began it."""
@@ -116,18 +116,19 @@ class StoredCode:
             self._kept[key] = kept if digest_of(kept) == key else {}
         return self._kept.get(key, {})
 
-    def changed(self, runs: Iterable[Stored]) -> list[ChangedRun]:
+    def changed(self, runs: Iterable[tuple[Stored, RunSpec]]) -> list[ChangedRun]:
         """Find the runs that were made by other code than the present.
 
         Args:
-            runs: Stored runs. Those whose code is not known, as in stores of early versions, count as unchanged.
+            runs: Stored runs, each with a specification that names its present procedure. Those whose code is not
+                known, as in stores of early versions, count as unchanged.
 
         Returns:
             The changed runs.
         """
         changed = []
-        for stored in runs:
-            then, present = self.get(stored.code), self.present(stored.spec) if stored.code else {}
+        for stored, spec in runs:
+            then, present = self.get(stored.code), self.present(spec) if stored.code else {}
             if then and present and digest_of(present) != stored.code:
                 changed.append(ChangedRun(stored, differing([then, present])))
         return changed
