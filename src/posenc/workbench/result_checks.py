@@ -49,11 +49,10 @@ def damaged_lines(store: Store, damaged: Sequence[Damage]) -> list[str]:
     lines += [f"  and {len(damaged) - SHOWN} more"] if len(damaged) > SHOWN else []
     commands = list(dict.fromkeys(damage.command for damage in damaged if damage.command.startswith("posenc run")))
     again = f" ({'; '.join(commands[:3])})" if commands else ""
-    it = "it" if one else "them"
     return [
         *lines,
-        f"The posenc run command that made {it} trains {it} again{again}. It keeps the damaged files in "
-        f"{store.root / 'damaged'}. Every file is compared by: posenc store verify --out {quote(str(store.root))}",
+        f"The posenc run command that made {'it' if one else 'them'}{again} trains again. First move copies, and runs "
+        f"with damaged weights, away: posenc store verify --set-aside --out {quote(str(store.root))}",
     ]
 
 
@@ -162,7 +161,7 @@ def by_code(store: Store, specs: Sequence[RunSpec]) -> ByCode:
             modules = differing([store.code.get(code) for code in codes])
             remarks.append(
                 f"Left out, because other code made them than the other seeds: "
-                f"{_cell(variant, condition, [spec.seed for spec, _ in apart])} ({in_words(modules)} differ). Train "
+                f"{_cell(variant, condition, [spec.seed for spec, _ in apart])} (changed: {in_words(modules)}). Train "
                 "them again: the same posenc run command with --retrain-changed."
             )
         if unknown:

@@ -30,6 +30,7 @@ from posenc.workbench.studies.shared import (
     planning,
     stored_runs,
     study_page,
+    written_differences,
 )
 from posenc.workbench.studies.shared.changes import changed_preset
 from posenc.workbench.studies.shared.compared_score import ComparedScore, on_own_data
@@ -276,10 +277,12 @@ class Study:
             specs: The runs.
 
         Returns:
-            Changed settings and panels left out, the data, then remarks on them.
+            Changed settings and panels left out, differences of written encodings from the study's variants, the data,
+            then remarks on them.
         """
         return (
             *planning.changed_lines(self, request),
+            *written_differences.lines(self, request, store),
             *page_records.sentences(store, specs),
             *self.remarks(store, specs),
         )
