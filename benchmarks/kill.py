@@ -8,7 +8,8 @@ started again until it has been killed that often. A run that comes to its end b
 a new folder. Each kill is one of these, in turn:
 
 * parent: the first process is ended by SIGKILL; its workers must end by themselves.
-* worker: one of its workers is ended by SIGKILL. The command goes on, and reports the run of that worker as failed.
+* worker: one of its workers is ended by SIGKILL. The command goes on, and reports the run of that worker as failed; a
+  while later the first process is ended too.
 * power: the folder is copied file by file while the command writes, and half of the files that are not yet synced lose
   their end. The command is then killed and goes on in the copy, as after a power cut.
 """
@@ -49,7 +50,7 @@ def main() -> int:
     expected = table(chosen.results, undisturbed)
     print(f"undisturbed: {seconds:.1f} s, {len(snapshot(undisturbed))} units", flush=True)
     found: dict[str, Any] = dict.fromkeys(("kills", "rounds", "restarts", "lost", "twice", "orphans", "different"), 0)
-    found |= {"by_kind": dict.fromkeys(chosen.how, 0), "torn_files": 0, "damaged": 0}
+    found |= {"by_kind": dict.fromkeys((*chosen.how, "parent"), 0), "torn_files": 0, "damaged": 0}
     kept: list[int] = []
     while found["kills"] < chosen.kills:
         out = root / f"killed-{found['rounds']}"
@@ -102,7 +103,7 @@ def one_round(
             code = process.wait(None if last else moments.uniform(*chosen.between))
         except subprocess.TimeoutExpired:
             how = chosen.how[found["kills"] % len(chosen.how)]
-            code = disturb(how, process, out, moments, found)
+            code = disturb(how, process, out, moments, found, chosen.between)
         found["restarts"] += 1
         found["orphans"] += orphans(process.pid)
         now = snapshot(out)
@@ -125,15 +126,23 @@ def one_round(
 
 
 def disturb(
-    how: str, process: subprocess.Popen[bytes], out: Path, moments: random.Random, found: dict[str, Any]
+    how: str,
+    process: subprocess.Popen[bytes],
+    out: Path,
+    moments: random.Random,
+    found: dict[str, Any],
+    between: tuple[float, float],
 ) -> int:
-    """One kill; the exit code of the command after it."""
+    """One kill; the exit code of the command after it. After that of a worker the parent is killed too, if it lives."""
     if how == "worker":
         workers = [pid for pid in members(process.pid) if pid != process.pid]
         if workers:
             os.kill(moments.choice(workers), signal.SIGKILL)
             found["kills"], found["by_kind"][how] = found["kills"] + 1, found["by_kind"][how] + 1
-        return process.wait()
+        try:
+            return process.wait(moments.uniform(*between))
+        except subprocess.TimeoutExpired:
+            how = "parent"
     if how == "power":
         copy = out.with_name(f"{out.name}-copy")
         found["torn_files"] += copy_in_mid_write(out, copy, moments)

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -190,7 +191,7 @@ def results(
     source: str | Path | None = None,
     out: str | Path = "runs",
 ) -> ResultTable:
-    """Read the results of a store, as ``posenc results`` does.
+    """Read the results of a store, as ``posenc results`` does. A warning names damaged runs, which it leaves out.
 
     Args:
         study: Only results of this study. Default: all.
@@ -215,7 +216,10 @@ def results(
         >>> [(row["scheme"], row["value"]) for row in results(out=store.root)]
         [('rope', 0.5)]
     """
-    rows = result_rows(Store(out, create=False), study, preset, "" if source is None else str(source))
+    store = Store(out, create=False)
+    rows = result_rows(store, study, preset, "" if source is None else str(source))
+    if lines := damaged_lines(store, store.damaged()):
+        warnings.warn("\n".join(lines), stacklevel=2)
     if metrics is None:
         return ResultTable(rows)
     chosen = _names("metrics", metrics) or ()
@@ -392,7 +396,7 @@ def execute_request(
         print(f"Running {processes} at a time instead of {possible} ({each}): memory does not suffice for more.")
     for line in study.announce(request, store, specs):  # Before the question, since remarks on the data may matter.
         print(line)
-    for line in (*_changed_note(changed, retrain_changed), *damaged_lines(store, store.damaged())):
+    for line in _changed_note(changed, retrain_changed):
         print(line)
     if not _consents(study, request, store, todo, processes, confirm):
         print("Nothing was started.")
@@ -404,10 +408,16 @@ def execute_request(
         runner.run(swept, store, executor, cost=study.order, tensorboard=tensorboard)
         specs = [spec for spec in study.plan(request, store) if spec not in swept or store.finished(spec.identity)]
     shown = _with_earlier_runs(study, request, store, specs)
+    for line in damaged_lines(store, store.damaged()):  # Those of this request are trained again now.
+        print(line)
     with study.live_page(request, store, shown) as live:
         report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard, live=live)
         team.leave()  # Releases the other processes if no run was left to execute.
         status = measure(study, request, store, shown, jobs, live)
+    known = {damage.name for damage in store.damaged()}
+    store.verify_arrays(shown)
+    for line in damaged_lines(store, [damage for damage in store.damaged() if damage.name not in known]):
+        print(line)
     verdict = study.verdict(request, store, shown)
     for line in verdict:
         print(line)
@@ -515,6 +525,8 @@ def report_request(study: Study, request: Request, store: Store) -> StudyResult:
     """
     request = stored_runs.subject(study, with_present_labels(study, request), store)
     specs = _shown(study.stored(request, store), request, store)
+    store.verify_arrays(specs)
+    specs = [spec for spec in specs if store.finished(spec.identity)]
     damaged = damaged_lines(store, store.damaged())
     advice = "Train them again: the posenc run command that made them, with --retrain-changed."
     for line in (*changed_note(changed_runs(store, specs), advice), *damaged):

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 from posenc.workbench import commands
 from posenc.workbench.runs import RunResult, RunSpec
 from posenc.workbench.store import Store
@@ -23,7 +26,8 @@ def finish(store: Store, *schemes: str, seeds: tuple[int, ...] = (0, 1)) -> list
         metrics = dict.fromkeys(("accuracy_iid", "accuracy_ood", "accuracy_train", "loss_iid", "loss_ood"), 0.5)
         metrics |= {f"accuracy_{part}_{kind}": 0.5 for part in ("iid", "ood") for kind in (1, 2, 3)}
         curve = [{"epoch": 1, "metric": name, "value": value} for name, value in metrics.items()]
-        store.finish(spec, RunResult(metrics=metrics, curves=curve), {"seconds": 1.0})
+        arrays = {f"right_{part}": np.ones(10, dtype=np.uint8) for part in ("iid", "ood")}
+        store.finish(spec, RunResult(metrics=metrics, curves=curve, arrays=arrays), {"seconds": 1.0})
     return specs
 
 
@@ -69,11 +73,15 @@ def test_the_page_lists_the_identity_of_each_run(tmp_path: Path) -> None:
     assert "posenc results --run RUN" in text
 
 
-def test_a_damaged_run_is_named_and_the_page_shows_the_others(tmp_path: Path, capsys) -> None:
+@pytest.mark.parametrize("file", ["metrics.jsonl", "arrays.safetensors"])
+def test_a_damaged_run_is_named_and_the_page_shows_the_others(
+    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     store = Store(tmp_path)
     specs = finish(store, "rope", "nope")
-    (tmp_path / "units" / specs[0].identity / "metrics.jsonl").unlink()
+    path = tmp_path / "units" / specs[0].identity / file
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
     result = commands.report_request(STUDY, request(), Store(tmp_path))
     assert result.exit_code == 1
-    assert "metrics.jsonl is missing" in capsys.readouterr().out
+    assert f"{file} has another content than was stored" in capsys.readouterr().out
     assert page_file.runs_of(result.path) == {spec.identity for spec in specs[1:]}
