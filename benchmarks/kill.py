@@ -5,7 +5,7 @@
 
 `{out}` in the command is replaced by a folder: one for a run that nobody disturbs, one for the run that is killed and
 started again until it has been killed that often. A run that comes to its end before that is followed by another one in
-a new folder. Each kill is one of these, in turn:
+a new folder. Each kill is one of these, by chance:
 
 * parent: the first process is ended by SIGKILL; its workers must end by themselves.
 * worker: one of its workers is ended by SIGKILL. The command goes on, and reports the run of that worker as failed; a
@@ -70,7 +70,9 @@ def main() -> int:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--between", type=float, nargs=2, default=(0.5, 12.0), metavar=("LOW", "HIGH"), help="seconds")
+    parser.add_argument(
+        "--between", type=float, nargs=2, default=(0.5, 12.0), metavar=("LOW", "HIGH"), help="seconds after a run began"
+    )
     parser.add_argument("--how", nargs="+", choices=("parent", "worker", "power"), default=["parent"])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dir", type=Path, help="where the stores go; default: a new temporary folder")
@@ -100,9 +102,11 @@ def one_round(
         process, how = start(chosen.command, out, log), ""
         last = found["kills"] >= chosen.kills
         try:
+            if not last:
+                wait_until_begun(process, out, sum(begun.values()))
             code = process.wait(None if last else moments.uniform(*chosen.between))
         except subprocess.TimeoutExpired:
-            how = chosen.how[found["kills"] % len(chosen.how)]
+            how = moments.choice(chosen.how)
             code = disturb(how, process, out, moments, found, chosen.between)
         found["restarts"] += 1
         found["orphans"] += orphans(process.pid)
@@ -123,6 +127,12 @@ def one_round(
             found["twice"] += len(twice)
             return
         print(f"{how} {found['kills']}: {len(now)} units finished", flush=True)
+
+
+def wait_until_begun(process: subprocess.Popen[bytes], out: Path, before: int) -> None:
+    """Wait until the command has begun a run, because a kill while it imports its modules shows little."""
+    while process.poll() is None and sum(map(sum, journal(out).values())) <= before:
+        time.sleep(0.05)
 
 
 def disturb(
@@ -163,7 +173,8 @@ def copy_in_mid_write(out: Path, copy: Path, moments: random.Random) -> int:
     journal and the toy's log are appended to without a rename, so that their last line may be lost.
     """
     torn = 0
-    for folder, _, names in os.walk(out):
+    for folder, folders, names in os.walk(out):
+        folders.sort(key=lambda name: name == "units")  # last, as the journal is written after a run is stored
         for name in names:
             source = Path(folder) / name
             target = copy / source.relative_to(out)
