@@ -71,6 +71,9 @@ class Setting:
         choices: Its values, if only some texts are possible.
         fields: The paths without keys of mappings.
         least: Smallest number that is possible.
+        defaults: Value of the preset as text, of each of the paths.
+        field_of: Path without keys of mappings, of each of the paths.
+        least_of: Smallest number that is possible, of each of the paths.
     """
 
     name: str
@@ -80,6 +83,9 @@ class Setting:
     choices: Sequence[str] = ()
     fields: Sequence[str] = ()
     least: int = 0
+    defaults: Sequence[str] = ()
+    field_of: Sequence[str] = ()
+    least_of: Sequence[int] = ()
 
 
 def settings_of(study: Study, preset: str) -> list[Setting]:
@@ -325,17 +331,20 @@ def _settings(preset: Preset) -> list[Setting]:
     settings = []
     for group in _groups(_leaves(preset)):
         first = group[0]
-        texts = dict.fromkeys(
-            COMPUTED if _is_computed(preset, leaf) else setting_values.text(leaf.value) for leaf in group
-        )
+        defaults = [COMPUTED if _is_computed(preset, leaf) else setting_values.text(leaf.value) for leaf in group]
+        least = [setting_values.least(leaf.path[-1], leaf.value) for leaf in group]
+        fields = [".".join(leaf.fields) for leaf in group]
         setting = Setting(
             name=_name(preset, group),
             paths=tuple(".".join(leaf.path) for leaf in group),
             type=setting_values.describe(first.annotation),
-            default="; ".join(texts),
+            default="; ".join(dict.fromkeys(defaults)),
             choices=setting_values.choices(first.annotation),
-            fields=tuple(dict.fromkeys(".".join(leaf.fields) for leaf in group)),
-            least=max(setting_values.least(leaf.path[-1], leaf.value) for leaf in group),
+            fields=tuple(dict.fromkeys(fields)),
+            least=max(least),
+            defaults=tuple(defaults),
+            field_of=tuple(fields),
+            least_of=tuple(least),
         )
         settings.append(setting)
     return settings
@@ -379,7 +388,7 @@ def _find(preset: Preset, request: Request, name: str) -> list[_Leaf]:
             f"{unknown('setting', name, known)} The settings of the preset {request.preset} are {', '.join(known)}."
         )
     if len(groups := _groups(matches)) > 1:
-        raise ValueError(f"several settings are named {name!r}: {', '.join(_name(preset, each) for each in groups)}.")
+        raise ValueError(setting_errors.ambiguous(name, [_name(preset, each) for each in groups]))
     return matches
 
 
@@ -392,9 +401,12 @@ def _values(preset: Preset, request: Request) -> dict[Path, Any]:
     for name, value, leaves in sorted(matched, key=lambda each: -len(each[2])):  # a single field has the last word
         for leaf in leaves:
             new = setting_values.convert(name, leaf.annotation, leaf.value, value)
+            names = preset.names.get(".".join(leaf.path), (new,))
+            if new not in names:
+                raise ValueError(setting_errors.unknown_name(".".join(leaf.path), value, names))
             other, count, before = changed.get(leaf.path, (name, 0, new))
             if count == len(leaves) and before != new:
-                raise ValueError(f"{other} and {name} are the same setting. Give one value.")
+                raise ValueError(setting_errors.same_setting(other, name))
             changed[leaf.path] = (name, len(leaves), new)
     own = {leaf.path: leaf for leaf in _leaves(preset)}
     return {

@@ -9,7 +9,6 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from posenc.scheme_text import unknown
 from posenc.workbench import setting_errors
 
 WORDS = {"none": None, "null": None}
@@ -96,9 +95,8 @@ def convert(name: str, annotation: Any, default: Any, value: Any) -> Any:
         new = _parsed(members, value) if isinstance(value, str) else msgspec.convert(value, annotation)
     except ValueError:
         if options := choices(annotation):
-            raise ValueError(f"{unknown(name, str(value), options)} Choose one of {', '.join(options)}.") from None
-        kind = f"{name} needs a value of this kind: {describe(annotation)}; got {value!r}."
-        raise ValueError(f"{kind} {setting_errors.example(name, text(default))}") from None
+            raise ValueError(setting_errors.unknown_name(name, value, options)) from None
+        raise ValueError(setting_errors.wrong_type(name, describe(annotation), value, text(default))) from None
     numbers = [each for each in (new if isinstance(new, tuple) else (new,)) if isinstance(each, (int, float))]
     if any(not math.isfinite(number) or number < 0 for number in numbers):
         raise ValueError(setting_errors.negative(name, value, text(default)))
