@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from shlex import quote
 from typing import Any, NamedTuple
 
 from posenc.name_suggestion import unknown
@@ -81,7 +80,7 @@ def refuse_changes(
     _refuse_conflicts(found, changes)
     for name, (setting, leaves) in found.items() if len(changes) == 1 else ():  # Others may make 0 possible.
         if setting["zero"] and len(leaves) == len(setting["leaves"]) and _is_zero(changes[name]):
-            raise ValueError(f"--set {quote(f'{name}={changes[name]}')} is not possible: {setting['zero']}")
+            raise ValueError(f"--set {setting['name']}=0 is not possible: {setting['zero']}")
     changed = {
         leaf.field for name, (_, leaves) in found.items() for leaf in leaves if not _equal(changes[name], leaf.default)
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -90,10 +91,8 @@ def run(
         raise ValueError(f"--jobs is a number of at least 1; got {jobs}. Leave it out for one run per core.")
     _refuse_lists(panels, schemes, seeds, lr_sweep)
     request_checks.refuse_device_name(device)
+    _refuse_folders({"--out": out, "--tensorboard": tensorboard})
     folder = _data(data)
-    request_checks.refuse_folder(out, "--out")
-    if tensorboard is not None:
-        request_checks.refuse_folder(tensorboard, "--tensorboard")
     from posenc.workbench import request_options, studies
     from posenc.workbench.executors.processes import follow
     from posenc.workbench.request_execution import execute_request
@@ -107,8 +106,7 @@ def run(
         definition = studies.find(study)
         names = request_options.scheme_names(schemes)
         selection: dict[str, Any] = {"panels": panels, "schemes": names, "seeds": seeds, "device": device}
-        selection |= {"lr_sweep": lr_sweep}
-        selection |= {"changes": changes_by_name(changes), "data": folder, "source": source}
+        selection |= {"changes": changes_by_name(changes), "data": folder, "source": source, "lr_sweep": lr_sweep}
         request = studies.Request(preset=preset, **selection)
         if dry_run:
             from posenc.cli.dry_run import print_plan
@@ -169,13 +167,11 @@ def report(
         raise ValueError(f"the data of the page are named twice, {file} and --source {source}. Name them once.")
     _refuse_lists(panels, schemes, None, lr_sweep)
     folder = _data(data)
-    if figures is not None:
-        request_checks.refuse_folder(figures, "--figures")
+    _refuse_folders({"--figures": figures, "--out": None if pack is None else out})
     if pack is None:
         request_checks.refuse_no_store(out)
     else:
         request_checks.refuse_pack(pack)
-        request_checks.refuse_folder(out, "--out")
     from posenc.workbench import request_execution, request_options, studies
 
     request_options.refuse_missing_packages(*request_options.PAGE_PACKAGES)
@@ -203,6 +199,13 @@ def _refuse_lists(
     for name in schemes or ():
         if name.endswith(".py"):
             request_checks.refuse_scheme_file(Path(name))
+
+
+def _refuse_folders(folders: Mapping[str, Path | None]) -> None:
+    """Raise ValueError for a folder that cannot be made; by option."""
+    for option, folder in folders.items():
+        if folder is not None:
+            request_checks.refuse_folder(folder, option)
 
 
 def _confirmed(estimate: Any, yes: bool) -> bool:

@@ -90,7 +90,7 @@ def run(
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
     others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
     others |= {"device": device, "changes": dict(changes or {})}
-    request = request_of_call(definition, preset, **names, **others)
+    request = request_of_call(definition, preset, **names, others=others)
     board = None if tensorboard is None else Path(tensorboard)
     result = execute_request(definition, request, out, confirm=confirm, jobs=jobs, tensorboard=board)
     assert result is not None, "confirm either returns True or raises"
@@ -141,7 +141,8 @@ def report(
     definition = studies.find(study)
     names: dict[str, Any] = {"source": None, "panels": panels, "schemes": schemes, "data": data}
     others = {"about": "" if source is None else str(source), "changes": dict(changes or {})}
-    request = request_of_call(definition, preset, **names, **others, lr_sweep=rates_of_call(lr_sweep))
+    others["lr_sweep"] = rates_of_call(lr_sweep)
+    request = request_of_call(definition, preset, **names, others=others)
     return report_request(definition, request, store_of_report(out, pack))
 
 

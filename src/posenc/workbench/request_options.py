@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ def request_of_call(
     panels: Sequence[str] | None,
     schemes: Sequence[str | Scheme | type[Scheme]] | None,
     data: str | Path | None,
-    **others: Any,
+    others: Mapping[str, Any],
 ) -> Request:
     """Make the request of a call in Python, checked before anything starts.
 
@@ -36,7 +36,7 @@ def request_of_call(
         panels: Names of panels; None for those of the preset.
         schemes: Names, texts, Python files, and schemes of your own; None for those of the preset.
         data: Folder of real data; None without one.
-        **others: Further attributes of the request.
+        others: Further attributes of the request.
 
     Returns:
         The request.
@@ -50,8 +50,8 @@ def request_of_call(
     request_checks.refuse_source(definition.name, definition.takes, source)
     if data is not None and not data.is_dir():
         raise ValueError(f"data={str(data)!r} is not a folder. Give the folder of the data, or leave data out.")
-    others |= {"panels": names_of("panels", panels), "schemes": scheme_names(schemes)}
-    return Request(preset=preset, data=data, source=source, **others)
+    names = {"panels": names_of("panels", panels), "schemes": scheme_names(schemes)}
+    return Request(preset=preset, data=data, source=source, **names, **others)
 
 
 def seeds_of_call(seeds: int | Sequence[int] | None) -> tuple[int, ...] | None:

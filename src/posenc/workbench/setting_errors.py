@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from posenc.name_suggestion import unknown
 
+COMPUTED = "computed"
+"""Default of a setting that a study computes from other settings or from the data."""
 PLURALS = ("whole numbers", "numbers")
 
 
@@ -89,6 +91,8 @@ def example(name: str, default: str) -> str:
     Returns:
         The sentence.
     """
+    if default == COMPUTED:
+        return "Without --set the study computes it."
     return f"The preset has {name}={default}."
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from posenc.version import __version__
-from posenc.workbench import runner, studies
+from posenc.workbench import runner, setting_errors, studies
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request, nmar, permuted
 from posenc.workbench.studies.shared import changes
@@ -42,7 +42,7 @@ def test_every_name_stands_for_its_fields_and_every_default_is_a_possible_value(
     assert len(set(paths)) == len(paths)
     base = EVERY[study].presets[preset]
     for setting in settings:
-        if ";" not in setting.default and changes.COMPUTED not in setting.default:
+        if ";" not in setting.default and setting_errors.COMPUTED not in setting.default:
             assert changed(study, preset, **{setting.name: setting.default}) == base, setting
         for path in setting.paths:
             matches = changes._find(base, Request(preset=preset), path)

@@ -36,8 +36,6 @@ DECIDED_BY_DATA = frozenset({"channels", "classes"})
 """Sizes of a model that its data decides."""
 OWN_STEPS, EPOCHS = "own_steps", "epochs"
 """Names of the fields with the steps on a user's own data, and with the epochs of a training."""
-COMPUTED = "computed"
-"""Default of a setting that a study computes from other settings or from the data."""
 SWEEP = "lr_sweep"
 """Name of the learning rates of a sweep in the label of a preset."""
 LONGEST_SUFFIX = 80
@@ -245,7 +243,7 @@ def differences(presets: Mapping[str, Preset], request: Request) -> list[str]:
     names = _names(preset, before, {leaf.path: after[leaf.path] for leaf in changed})
     phrases = dict[str, list[str]]()
     for leaf in changed:
-        old = COMPUTED if _is_computed(preset, leaf) else setting_values.text(leaf.value)
+        old = setting_errors.COMPUTED if _is_computed(preset, leaf) else setting_values.text(leaf.value)
         phrases.setdefault(names[leaf.path], []).append(f"{old} → {setting_values.text(after[leaf.path])}")
     swept = [f"learning rate chosen for each variant from {setting_values.text(tuple(request.lr_sweep or ()))}"]
     described = [f"{name} {' and '.join(dict.fromkeys(texts))}" for name, texts in phrases.items()]
@@ -331,7 +329,9 @@ def _settings(preset: Preset) -> list[Setting]:
     settings = []
     for group in _groups(_leaves(preset)):
         first = group[0]
-        defaults = [COMPUTED if _is_computed(preset, leaf) else setting_values.text(leaf.value) for leaf in group]
+        defaults = [
+            setting_errors.COMPUTED if _is_computed(preset, leaf) else setting_values.text(leaf.value) for leaf in group
+        ]
         least = [setting_values.least(leaf.path[-1], leaf.value) for leaf in group]
         fields = [".".join(leaf.fields) for leaf in group]
         setting = Setting(
@@ -400,7 +400,8 @@ def _values(preset: Preset, request: Request) -> dict[Path, Any]:
     changed = dict[Path, tuple[str, int, Any]]()
     for name, value, leaves in sorted(matched, key=lambda each: -len(each[2])):  # a single field has the last word
         for leaf in leaves:
-            new = setting_values.convert(name, leaf.annotation, leaf.value, value)
+            computed = _is_computed(preset, leaf)
+            new = setting_values.convert(name, leaf.annotation, leaf.value, value, computed=computed)
             names = preset.names.get(".".join(leaf.path), (new,))
             if new not in names:
                 raise ValueError(setting_errors.unknown_name(".".join(leaf.path), value, names))
