@@ -10,6 +10,8 @@ from posenc.cli import index
 from posenc.cli.grammar import arg
 from posenc.cli.terminal import console
 from posenc.cli.text_table import paragraph
+from posenc.workbench import request_checks
+from posenc.workbench.output_files import refuse_output
 
 NONE_FINISHED = "The store has no finished run of that study and preset."
 WIDE = 4
@@ -59,13 +61,13 @@ def results(
         to: New file to write instead of printing.
         force: Replace the file if it exists. A link or a device is never replaced.
     """
-    from posenc.workbench.commands import result_rows
-    from posenc.workbench.output_files import refuse_output
-    from posenc.workbench.store import Store
-
     _refuse_mixed(metrics, every, curves, format, to)
     if to is not None:
         refuse_output(to, force)
+    request_checks.refuse_no_store(out)
+    from posenc.workbench.commands import result_rows
+    from posenc.workbench.store import Store
+
     store = Store(out, create=False)
     if curves:
         return _curves(store, study, preset, to, force)
@@ -74,7 +76,7 @@ def results(
         print(NONE_FINISHED)
         return 0
     if format in ("table", "latex"):
-        from posenc.workbench.commands import refuse_missing_packages
+        from posenc.workbench.request_options import refuse_missing_packages
 
         refuse_missing_packages("scipy")
     if format == "table":
