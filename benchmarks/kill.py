@@ -1,11 +1,16 @@
 """kill -9 at random moments: is anything finished lost, is anything done twice, is the final table the same?
 
-    python benchmarks/kill.py --kills 50 --json kill.json -- \\
-        posenc run latin-squares --preset quick --yes --out {out}
+    python benchmarks/kill.py --kills 60 --how parent worker power --json kill.json -- \\
+        python tests/toy_work.py run {out} --runs 30 --steps 120
 
-`{out}` in the command is replaced by a folder: one for a run that nobody disturbs, one for the run that is killed
-(its first process alone, by SIGKILL; its workers must end by themselves) and started again until it has been killed
-that often. A run that comes to its end before that is followed by another one in a new folder.
+`{out}` in the command is replaced by a folder: one for a run that nobody disturbs, one for the run that is killed and
+started again until it has been killed that often. A run that comes to its end before that is followed by another one in
+a new folder. Each kill is one of these, in turn:
+
+* parent: the first process is ended by SIGKILL; its workers must end by themselves.
+* worker: one of its workers is ended by SIGKILL. The command goes on, and reports the run of that worker as failed.
+* power: the folder is copied file by file while the command writes, and half of the files that are not yet synced lose
+  their end. The command is then killed and goes on in the copy, as after a power cut.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ import json
 import os
 import random
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from posenc.workbench import provenance
+from posenc.workbench.store import Store
 
 Finished = dict[str, tuple[int, int]]  # by key: inode and time of unit.json, which change if it is written again
 ORPHANS = 30.0  # seconds that orphaned workers are given to end
@@ -42,6 +49,7 @@ def main() -> int:
     expected = table(chosen.results, undisturbed)
     print(f"undisturbed: {seconds:.1f} s, {len(snapshot(undisturbed))} units", flush=True)
     found: dict[str, Any] = dict.fromkeys(("kills", "rounds", "restarts", "lost", "twice", "orphans", "different"), 0)
+    found |= {"by_kind": dict.fromkeys(chosen.how, 0), "torn_files": 0, "damaged": 0}
     kept: list[int] = []
     while found["kills"] < chosen.kills:
         out = root / f"killed-{found['rounds']}"
@@ -50,7 +58,7 @@ def main() -> int:
         found["different"] += table(chosen.results, out) != expected or parts(out) != parts(undisturbed)
     found |= {"finished_at_kill": kept, "seconds_undisturbed": round(seconds, 1), "seed": chosen.seed}
     found |= {"between": chosen.between, "command": shlex.join(chosen.command), "units": len(snapshot(undisturbed))}
-    passed = not (found["lost"] or found["twice"] or found["different"] or found["orphans"])
+    passed = not any(found[name] for name in ("lost", "twice", "different", "orphans", "damaged"))
     show(found, passed)
     if chosen.json:
         document = found | {"passed": passed, "provenance": provenance.gather()}
@@ -62,6 +70,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--between", type=float, nargs=2, default=(0.5, 12.0), metavar=("LOW", "HIGH"), help="seconds")
+    parser.add_argument("--how", nargs="+", choices=("parent", "worker", "power"), default=["parent"])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dir", type=Path, help="where the stores go; default: a new temporary folder")
     parser.add_argument("--results", default="posenc results --out {out} --format csv", help="prints the final table")
@@ -87,29 +96,79 @@ def one_round(
     begun: dict[str, int] = {}
     twice: set[str] = set()
     while True:
-        process = start(chosen.command, out, log)
+        process, how = start(chosen.command, out, log), ""
         last = found["kills"] >= chosen.kills
         try:
             code = process.wait(None if last else moments.uniform(*chosen.between))
         except subprocess.TimeoutExpired:
-            os.kill(process.pid, signal.SIGKILL)
-            code = process.wait()
-            found["kills"] += 1
+            how = chosen.how[found["kills"] % len(chosen.how)]
+            code = disturb(how, process, out, moments, found)
         found["restarts"] += 1
         found["orphans"] += orphans(process.pid)
         now = snapshot(out)
-        found["lost"] += sum(now.get(key) != value for key, value in known.items())
+        if how == "power":  # a copy has other inodes; what was finished before must be there, with the same content
+            found["lost"] += len(known.keys() - now.keys())
+        else:
+            found["lost"] += sum(now.get(key) != value for key, value in known.items())
+        found["damaged"] += len(Store(out).verify()[1]) if (out / "format.json").exists() else 0
         begins = journal(out)
-        twice |= {key for key in known if sum(begins[key]) > begun[key]}
+        twice |= {key for key in known if sum(begins.get(key, (0, 0))) > begun.get(key, 0)}
         twice |= {key for key, (_, after) in begins.items() if after}
         known, begun = now, {key: sum(counts) for key, counts in begins.items()}
         kept.append(len(now))
-        if code >= 0:
+        if not how:
             if code:
                 sys.exit(f"The command ended with exit code {code}; see {log.name}.")
             found["twice"] += len(twice)
             return
-        print(f"kill {found['kills']}: {len(now)} units finished", flush=True)
+        print(f"{how} {found['kills']}: {len(now)} units finished", flush=True)
+
+
+def disturb(
+    how: str, process: subprocess.Popen[bytes], out: Path, moments: random.Random, found: dict[str, Any]
+) -> int:
+    """One kill; the exit code of the command after it."""
+    if how == "worker":
+        workers = [pid for pid in members(process.pid) if pid != process.pid]
+        if workers:
+            os.kill(moments.choice(workers), signal.SIGKILL)
+            found["kills"], found["by_kind"][how] = found["kills"] + 1, found["by_kind"][how] + 1
+        return process.wait()
+    if how == "power":
+        copy = out.with_name(f"{out.name}-copy")
+        found["torn_files"] += copy_in_mid_write(out, copy, moments)
+    os.kill(process.pid, signal.SIGKILL)
+    code = process.wait()
+    found["kills"], found["by_kind"][how] = found["kills"] + 1, found["by_kind"][how] + 1
+    if how == "power":
+        orphans(process.pid)
+        shutil.rmtree(out)
+        copy.rename(out)
+    return code
+
+
+def copy_in_mid_write(out: Path, copy: Path, moments: random.Random) -> int:
+    """Copy a store while it is written, and tear files that are not yet synced; return how many were torn.
+
+    Synced are files under their final names: the store writes under `partial` or a hidden name, syncs and renames. The
+    journal and the toy's log are appended to without a rename, so that their last line may be lost.
+    """
+    torn = 0
+    for folder, _, names in os.walk(out):
+        for name in names:
+            source = Path(folder) / name
+            target = copy / source.relative_to(out)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                shutil.copy2(source, target)
+            except FileNotFoundError:  # renamed or removed since the folder was listed
+                continue
+            parts = source.relative_to(out).parts
+            unsynced = parts[0] == "partial" or name.startswith(".")
+            if unsynced and moments.random() < 0.5:
+                target.write_bytes(target.read_bytes()[: moments.randint(0, max(0, target.stat().st_size - 1))])
+                torn += 1
+    return torn
 
 
 def snapshot(out: Path) -> Finished:
@@ -161,9 +220,9 @@ def parts(out: Path) -> dict[str, bytes]:
 
 
 def show(found: dict[str, Any], passed: bool) -> None:
-    named = ("kills", "rounds", "restarts", "units", "lost", "twice", "orphans", "different")
+    named = ("kills", "rounds", "restarts", "units", "torn_files", "lost", "twice", "orphans", "different", "damaged")
     print("\n".join(f"{name:>10}  {found[name]}" for name in named))
-    print("passed" if passed else "FAILED", "(lost, twice, orphans and different must be 0)")
+    print("passed" if passed else "FAILED", "(lost, twice, orphans, different and damaged must be 0)")
 
 
 if __name__ == "__main__":

@@ -221,7 +221,7 @@ def test_two_texts_of_one_name_are_two_rows_and_two_pages(
         request = studies.Request(preset="quick", source=path)
         stored = LANGUAGE.stored(request, store)
         assert {row["value"] for row in store.rows_of(stored)} == {2.0 if name == "first" else 1.0}
-        names.add(study_page.file_name(LANGUAGE, request, store, stored))
+        names.add(page_file.file_name(LANGUAGE, request, store, stored))
     assert names == {f"language-quick-docs-{digest[:6]}" for digest in {row["digest"] for row in rows}}
 
 

@@ -203,7 +203,7 @@ def test_another_result_of_a_run_with_two_old_labels_is_kept_once(tmp_path: Path
     target = root / "units" / "00000000000000aa"
     shutil.copytree(Store(root).read(first.identity).folder, target)
     record = json.loads((target / "unit.json").read_text())
-    record["unit"]["scheme"] = "the same again"
+    record["unit"]["scheme"], record["key"] = "the same again", target.name
     (target / "unit.json").write_text(json.dumps(record))
     other = Store(tmp_path / "b")
     other.finish(first, result(), TIMING, ORIGIN)

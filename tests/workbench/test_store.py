@@ -143,7 +143,7 @@ def test_tables(tmp_path: Path) -> None:
         spec(0, study="other"),
     )
     rows = store.results()
-    columns = ["study", "preset", "setting", "scheme", "seed", "metric", "value", "unit", "data", "digest"]
+    columns = ["study", "preset", "setting", "scheme", "seed", "metric", "value", "unit", "data", "digest", "code"]
     assert list(rows[0]) == columns
     assert rows == sorted(rows, key=lambda row: [row[n] for n in ("study", "preset", "scheme", "seed", "metric")])
     assert len(rows) == 8

@@ -47,6 +47,7 @@ COMMANDS: Mapping[str, Callable[..., int | None]] = {
     "data": data.data,
     "store pack": store.pack,
     "store merge": store.merge,
+    "store verify": store.verify,
     "doctor": doctor.doctor,
     "completion": completion.completion,
 }

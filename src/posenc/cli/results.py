@@ -26,6 +26,7 @@ def results(
     curves: bool = False,
     format: Literal["table", "csv", "parquet", "latex"] = "table",  # The flag is --format.
     source: Annotated[str | None, arg(metavar="NAME|PATH")] = None,
+    run: Annotated[str | None, arg(metavar="RUN")] = None,
     out: Path = Path("runs"),
     to: Path | None = None,
     force: bool = False,
@@ -35,7 +36,8 @@ def results(
     A table shows the metrics of the study's answer, as means over seeds with 95% t-intervals, and names the metrics
     that it leaves out. CSV and Parquet have one row per run and metric, and all metrics. Their columns: study, preset,
     setting (the condition), scheme (the variant), seed, metric, value, unit (identity of the run), data (their name),
-    digest (of their contents). Runs on different data are never averaged.
+    digest (of their contents), code (key of the source files). Runs on different data, or made by different code, are
+    never averaged. Damaged runs are left out and named; then the exit status is 1.
 
     For example:
 
@@ -49,6 +51,8 @@ def results(
 
     posenc results --format parquet --to results.parquet
 
+    posenc results --run 1f3a9c02
+
     Args:
         study: Only results of this study.
         preset: Only results of this preset.
@@ -57,24 +61,31 @@ def results(
         curves: Learning curves, and losses or errors by position, as CSV with one row per point.
         format: table for the terminal; csv, parquet or latex for programs and papers.
         source: Only results about these data: name, NAME-DIGEST, or path of the file or folder.
+        run: Everything about one run, by its identity or the first digits of it: settings, command, code, data, files
+            and numbers.
         out: The store.
         to: New file to write instead of printing.
         force: Replace the file if it exists. A link or a device is never replaced.
     """
     _refuse_mixed(metrics, every, curves, format, to)
+    if run is not None and (metrics or every or curves or format != "table" or study or preset or source or to):
+        raise ValueError("--run describes one run. Use it alone, or with --out.")
     if to is not None:
         refuse_output(to, force)
     request_checks.refuse_no_store(out)
     from posenc.workbench.commands import result_rows
     from posenc.workbench.store import Store
 
+    if run is not None:
+        return _one_run(Store(out, create=False), run)
     store = Store(out, create=False)
     if curves:
-        return _curves(store, study, preset, to, force)
+        return _curves(store, study, preset, to, force) or _name_damaged(store, study, preset)
     rows = result_rows(store, study, preset, source or "")
+    status = _name_damaged(store, study, preset)
     if not rows and to is None:
         print(NONE_FINISHED)
-        return 0
+        return status
     if format in ("table", "latex"):
         from posenc.workbench.request_options import refuse_missing_packages
 
@@ -82,16 +93,53 @@ def results(
     if format == "table":
         _print_tables(rows, metrics or (), every)
         _print_records(store)
-        return 0
+        _print_changed(store, rows)
+        return status
     chosen = _chosen(rows, metrics or (), every or format != "latex")
     if to is not None:
         store.write_rows(rows, to, format, metrics=chosen, force=force)
         print(to)
-        return 0
+        return status
     from posenc.workbench.export import encode
 
     sys.stdout.write(encode(rows, format, chosen).decode())
-    return 0
+    return status
+
+
+def _one_run(store: Any, key: str) -> int:
+    """Print everything about one run."""
+    from posenc.workbench.result_checks import damaged_lines
+    from posenc.workbench.run_description import describe_run, find_run
+    from posenc.workbench.stored import Damage
+
+    found = find_run(store, key)
+    if isinstance(found, Damage):
+        print("\n".join(damaged_lines(store, [found])))
+        return 1
+    print(describe_run(store, found))
+    return 1 if store.damaged() else 0
+
+
+def _name_damaged(store: Any, study: str | None, preset: str | None) -> int:
+    """Name the damaged runs that a table may lack, on standard error; the exit status is 1 if there are some."""
+    from posenc.workbench.result_checks import damaged_lines
+
+    lacking = [each for each in store.damaged() if study in (None, each.study) or not each.study]
+    lacking = [each for each in lacking if preset in (None, each.preset) or not each.preset]
+    for line in damaged_lines(store, lacking):
+        print(line, file=sys.stderr)
+    return 1 if lacking else 0
+
+
+def _print_changed(store: Any, rows: list[dict[str, Any]]) -> None:
+    """Name the runs of a table that were made by other code than the present."""
+    from posenc.workbench.result_checks import changed_note
+
+    shown = {row["unit"] for row in rows}
+    changed = store.code.changed((run, run.spec) for run in store.everything() if run.name in shown)
+    advice = "Train them again: the posenc run command that made them, with --retrain-changed."
+    for line in changed_note(changed, advice):
+        print(line)
 
 
 def _refuse_mixed(metrics: tuple[str, ...] | None, every: bool, curves: bool, format: str, to: Path | None) -> None:
@@ -132,17 +180,17 @@ def _print_tables(rows: list[dict[str, Any]], metrics: tuple[str, ...], every: b
         conditions = len({line.condition for line in each.lines}) > 1
         labels = ("condition", "scheme") if conditions else ("scheme",)
         wide = len(each.metrics) <= WIDE
-        titles = (*labels, "seeds", *each.metrics) if wide else (*labels, "metric", "seeds", "mean")
+        titles = (*labels, "seeds", *each.metrics, "runs") if wide else (*labels, "metric", "seeds", "mean", "runs")
         table = Table(*(Column(title, overflow="fold") for title in titles), box=None)
         for line in each.lines:
             names = (line.condition, line.variant) if conditions else (line.variant,)
             cells = {metric: line.cell(metric) for metric in each.metrics}
             if wide and any(cells.values()):
-                table.add_row(*names, str(line.seeds), *cells.values())
+                table.add_row(*names, str(line.seeds), *cells.values(), line.run_names)
             elif not wide:
                 for metric, cell in cells.items():
                     if cell:
-                        table.add_row(*names, metric, str(len(line.values[metric])), cell)
+                        table.add_row(*names, metric, str(len(line.values[metric])), cell, line.run_names)
         print(each.title)
         console().print(table, markup=False)
         if each.omission:
@@ -151,6 +199,7 @@ def _print_tables(rows: list[dict[str, Any]], metrics: tuple[str, ...], every: b
     print(paragraph(INTERVAL_NOTE))
     if omitted:
         print(paragraph("Other metrics: --metrics NAME .. or --all. Curves: --curves. Every seed: --format csv."))
+    print(paragraph("Settings, command, code and data of one run: posenc results --run RUN"))
 
 
 def _print_records(store: Any) -> None:

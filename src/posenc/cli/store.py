@@ -1,4 +1,4 @@
-"""Stores as files: ``store pack`` and ``store merge``."""
+"""Stores as files: ``store pack``, ``store merge`` and ``store verify``."""
 
 from __future__ import annotations
 
@@ -67,3 +67,33 @@ def merge(
 
     print(merge_into(out, source))
     return 0
+
+
+def verify(out: Path = Path("runs"), set_aside: bool = False) -> int:
+    """Compare every file of every run with the digest that was stored when the run finished.
+
+    The damaged runs are named with the reason. They are left out of all results, and the command that made them trains
+    them again. The exit status is 1 if a run is damaged.
+
+    For example:
+
+    posenc store verify
+
+    posenc store verify --set-aside --out runs
+
+    Args:
+        out: The store.
+        set_aside: Move damaged runs to the folder "damaged" of the store, so that a run whose weights are damaged is
+            trained again too.
+    """
+    from posenc.workbench.result_checks import damaged_lines
+    from posenc.workbench.store import Store
+
+    store = Store(out, create=False)
+    right, damaged = store.verify()
+    print(f"{right} of {right + len(damaged)} runs in {store.root} are as stored.")
+    for line in damaged_lines(store, damaged):
+        print(line)
+    for damage in damaged if set_aside else ():
+        print(f"{damage.name} is now in {store.set_aside(damage.name, damage.reason)}")
+    return 1 if damaged else 0

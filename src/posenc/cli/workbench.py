@@ -40,6 +40,7 @@ def run(
     out: Path = Path("runs"),
     yes: bool = False,
     tensorboard: Annotated[Path | None, arg(metavar="DIR")] = None,
+    retrain_changed: bool = False,
 ) -> int:
     """Train the models of a study and write its page.
 
@@ -81,6 +82,8 @@ def run(
         out: The store: folder of results, checkpoints and pages.
         yes: Start a long preset without confirmation.
         tensorboard: Also write all measurements as TensorBoard event files to this folder.
+        retrain_changed: Train finished runs of this command again if source files that decide their results have
+            changed. The earlier results are kept in the folder "replaced" of the store.
     """
     if study is None:
         from posenc.cli.lists import print_studies
@@ -114,7 +117,9 @@ def run(
             print_plan(definition, request, out, jobs)
             return 0
         confirm = partial(_confirmed, yes=yes)
-        done = execute_request(definition, request, out, confirm=confirm, jobs=jobs, team=team, tensorboard=tensorboard)
+        options: dict[str, Any] = {"jobs": jobs, "team": team, "tensorboard": tensorboard}
+        options |= {"confirm": confirm, "retrain_changed": retrain_changed}
+        done = execute_request(definition, request, out, **options)
         return done.exit_code if done else 1
 
 

@@ -39,6 +39,7 @@ def run(
     out: str | Path = "runs",
     yes: bool = False,
     tensorboard: str | Path | None = None,
+    retrain_changed: bool = False,
 ) -> StudyResult:
     """Train the models of a study and write its page, as ``posenc run`` does.
 
@@ -61,6 +62,8 @@ def run(
         out: The store: folder of results, checkpoints and pages.
         yes: Start a long preset. Without it a long preset raises ConsentError, which states its cost.
         tensorboard: Also write all measurements as TensorBoard event files to this folder.
+        retrain_changed: Train finished runs of the request again if source files that decide their results have
+            changed. The earlier results are kept in the folder ``replaced`` of the store.
 
     Returns:
         The result, with its table, figures, verdict and page. ``exit_code`` is 1 if a run failed.
@@ -92,7 +95,8 @@ def run(
     others |= {"device": device, "changes": dict(changes or {})}
     request = request_of_call(definition, preset, **names, others=others)
     board = None if tensorboard is None else Path(tensorboard)
-    result = execute_request(definition, request, out, confirm=confirm, jobs=jobs, tensorboard=board)
+    options: dict[str, Any] = {"jobs": jobs, "tensorboard": board, "retrain_changed": retrain_changed}
+    result = execute_request(definition, request, out, confirm=confirm, **options)
     assert result is not None, "confirm either returns True or raises"
     return result
 

@@ -26,6 +26,7 @@ COLUMNS = {
     "unit": "VARCHAR",
     "data": "VARCHAR",
     "digest": "VARCHAR",
+    "code": "VARCHAR",
 }
 
 ESCAPES = {letter: f"\\{letter}" for letter in "_&%#${}"} | {

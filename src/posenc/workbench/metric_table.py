@@ -16,6 +16,8 @@ Row = Mapping[str, Any]
 
 PLAIN_METRICS = 4
 """Number of metrics of a table if a study names none."""
+CODE, RUN = 6, 8
+"""Digits of the key of a code and of the identity of a run that a table shows."""
 INTERVAL_NOTE = "Mean over seeds [95% t-interval]. No interval: one seed, or the same value for every seed."
 
 
@@ -25,13 +27,22 @@ class Line:
 
     Attributes:
         condition: Label of the condition.
-        variant: Label of the variant, with the number of the copy if several results of one run are stored.
+        variant: Label of the variant, with the number of the copy if several results of one run are stored, and with
+            the code if different code made its seeds: their results are not averaged.
         values: Metric to seed to value.
+        runs: Identities of its runs.
     """
 
     condition: str
     variant: str
     values: Mapping[str, Mapping[int, float]]
+    runs: tuple[str, ...] = ()
+
+    @property
+    def run_names(self) -> str:
+        """Beginnings of the identities, which name a run in `posenc results --run`; at most three."""
+        some = " ".join(run[:RUN] for run in self.runs[:3])
+        return some + (f" +{len(self.runs) - 3}" if len(self.runs) > 3 else "")
 
     @property
     def seeds(self) -> int:
@@ -166,12 +177,22 @@ def mean_text(values: Sequence[float], metric: str) -> str:
 
 
 def _lines(rows: Sequence[Row]) -> list[Line]:
+    codes: dict[tuple[str, str, str], set[str]] = {}
+    for row in rows:
+        codes.setdefault((row["setting"], row["scheme"], row["metric"]), set()).add(row.get("code", ""))
     groups: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
+    runs: dict[tuple[str, str], dict[str, None]] = {}
     for row in rows:
         copy = str(row["unit"]).partition(".")[2]
-        label = (row["setting"], row["scheme"] + (f" (copy {copy})" if copy else ""))
+        several = len(codes[row["setting"], row["scheme"], row["metric"]] - {""}) > 1
+        code = f" (code {row.get('code', '')[:CODE] or 'unknown'})" if several else ""
+        label = (row["setting"], row["scheme"] + (f" (copy {copy})" if copy else "") + code)
         groups.setdefault(label, {}).setdefault(row["metric"], {})[row["seed"]] = row["value"]
-    return [Line(condition=label[0], variant=label[1], values=values) for label, values in groups.items()]
+        runs.setdefault(label, {})[str(row["unit"])] = None
+    return [
+        Line(condition=label[0], variant=label[1], values=values, runs=tuple(runs[label]))
+        for label, values in groups.items()
+    ]
 
 
 def _digits_alone(value: float) -> int:

@@ -67,6 +67,7 @@ class PackedRun(msgspec.Struct, frozen=True, kw_only=True):
         arrays: Name to dtype, shape and content in base64.
         left_out: Name of each array or file that is not in the pack, and the reason.
         record: Record of the data of the run; None for a run without one, and in packs of earlier versions.
+        code: Module to digest, for the source files that made the result; empty in packs of earlier versions.
     """
 
     spec: RunSpec
@@ -78,6 +79,7 @@ class PackedRun(msgspec.Struct, frozen=True, kw_only=True):
     arrays: dict[str, tuple[str, list[int], str]]
     left_out: dict[str, str]
     record: DatasetRecord | None = None
+    code: dict[str, str] = {}
 
     def __post_init__(self) -> None:
         """Raise ValueError for a run that could not be merged."""
@@ -184,6 +186,7 @@ def merge(store: Store, source: Path) -> MergeCounts:
     """
     if source.is_dir() and (source / "format.json").exists():
         other = Store(source, create=False)
+        _copy_data(source / "code", store.root / "code")
         merged = _merge(store, ((each, other.labels_of(each)) for each in other.everything()))
         _copy_data(source / "data", store.root / "data")
         return merged
@@ -305,6 +308,7 @@ def _packed(store: Store, stored: Stored) -> PackedRun:
         arrays=small,
         left_out=left_out,
         record=store.record_of(stored.spec),
+        code=store.code.get(stored.code),
     )
 
 
@@ -317,7 +321,7 @@ class _Unpacked:
     """A run of a pack, with the attributes of ``Stored`` that a merge reads."""
 
     def __init__(self, run: PackedRun) -> None:
-        self.spec, self.timing, self.provenance = run.spec, run.timing, run.provenance
+        self.spec, self.timing, self.provenance, self.digests_of_code = run.spec, run.timing, run.provenance, run.code
         self.left_out = {WEIGHTS: NO_WEIGHTS} | run.left_out
         self.metrics = {name: math.nan if value is None else value for name, value in run.metrics.items()}
         self.curves: list[Row] = [
@@ -350,7 +354,9 @@ def _merge(store: Store, runs: Iterable[tuple[Any, Sequence[Mapping[str, Any]]]]
             points = [{n: v for n, v in row.items() if n not in (*LABELS, "unit")} for row in run.curves]
             weights = run.weights if run.has_weights else {}
             result = RunResult(metrics=run.metrics, curves=points, arrays=run.arrays, weights=weights)
-            store.add(relabeled(run.spec), result, run.timing, run.provenance, left_out=run.left_out, replaces=equal)
+            code = run.digests_of_code if isinstance(run, _Unpacked) else store.code.get(run.code)
+            origin, options = run.provenance, {"left_out": run.left_out, "replaces": equal, "code": code}
+            store.add(relabeled(run.spec), result, run.timing, origin, **options)
         same += equal is not None
         new += not copies
         if copies and equal is None:

@@ -11,8 +11,11 @@ from posenc.workbench.progress import CostEstimate
 from posenc.workbench.provenance import cores
 from posenc.workbench.provisional_store import ProvisionalStore, provisional_store
 from posenc.workbench.report.live_page import LivePage
+from posenc.workbench.result_checks import changed_note, changed_runs, damaged_lines, retrain
+from posenc.workbench.run_folders import REPLACED
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
+from posenc.workbench.stored_code import ChangedRun
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import stored_runs
 from posenc.workbench.studies.shared.planning import with_present_labels
@@ -30,6 +33,7 @@ def execute_request(
     jobs: int | None = None,
     team: ProcessGroup | None = None,
     tensorboard: Path | None = None,
+    retrain_changed: bool = False,
 ) -> StudyResult | None:
     """Execute the runs of a request and their measurements, print the verdict, and write the page.
 
@@ -43,6 +47,7 @@ def execute_request(
         jobs: Largest number of runs at the same time on the CPU; None for one per core.
         team: The processes that torchrun started; None without torchrun.
         tensorboard: Folder of TensorBoard event files; None for no files.
+        retrain_changed: True to train finished runs again that were made by other code than the present.
 
     Returns:
         The result; None if it was not confirmed.
@@ -51,11 +56,17 @@ def execute_request(
     request = with_present_labels(study, request)
     with provisional_store(Path(out)) as proposed:
         swept, specs = study.sweep(request, proposed.store), study.plan(request, proposed.store)
-        executor = _announced(study, request, proposed, specs, jobs, team, confirm)
+        changed = changed_runs(proposed.store, specs)
+        again = {each.stored.identity for each in changed if retrain_changed}
+        todo = [spec for spec in specs if spec.identity in again or not proposed.store.finished(spec.identity)]
+        notes = [*_changed_note(changed, retrain_changed), *damaged_lines(proposed.store, proposed.store.damaged())]
+        executor = _announced(study, request, proposed, (specs, todo), jobs, team, confirm, notes)
         if executor is None:
             print("Nothing was started.")
             return None
         store = proposed.accept()
+    if again:
+        print(f"{retrain(store, changed)} earlier results are kept in {store.root / REPLACED}.")
     _note_own_schemes(request, store)
     if swept:  # The other runs have the learning rates that these choose.
         runner.run(swept, store, executor, cost=study.order, tensorboard=tensorboard)
@@ -80,14 +91,17 @@ def _announced(
     study: Study,
     request: Request,
     proposed: ProvisionalStore,
-    specs: Sequence[RunSpec],
+    planned: tuple[Sequence[RunSpec], Sequence[RunSpec]],
     jobs: int | None,
     team: ProcessGroup,
     confirm: Callable[[CostEstimate], bool],
+    notes: Sequence[str],
 ) -> runner.Executor | None:
-    """Print what will be executed, and ask where a preset is long; the executor, or None without consent."""
-    store = proposed.store
-    todo = [spec for spec in specs if not store.finished(spec.identity)]
+    """Print what will be executed, and ask where a preset is long; the executor, or None without consent.
+
+    planned: all runs, and those to be trained. notes: lines to print before the question.
+    """
+    store, (specs, todo) = proposed.store, planned
     alone = request.device != "cpu" or team.size > 1  # One run after the other.
     processes = 1 if alone else study.processes_that_fit(todo, jobs or cores())
     executor = runner.pick(request.device, processes, team=team)
@@ -98,7 +112,21 @@ def _announced(
         print(f"Running {processes} at a time instead of {possible} ({each}): memory does not suffice for more.")
     for line in study.announce(request, store, specs):  # Before the question, since remarks on the data may matter.
         print(proposed.named(line))
+    for line in notes:
+        print(proposed.named(line))
     return executor if _consents(study, request, store, todo, processes, confirm) else None
+
+
+def _changed_note(changed: Sequence[ChangedRun], retrain_changed: bool) -> list[str]:
+    """Lines on finished runs that were made by other code than the present."""
+    advice = (
+        "They are trained again."
+        if retrain_changed
+        else (
+            "They are kept, and not averaged with new ones. Train them again: the same command with --retrain-changed."
+        )
+    )
+    return changed_note(changed, advice)
 
 
 def _consents(
@@ -185,7 +213,11 @@ def report_request(study: Study, request: Request, store: Store) -> StudyResult:
     """
     request = stored_runs.subject(study, with_present_labels(study, request), store)
     specs = _shown(study.stored(request, store), request, store)
-    status = measure(study, request, store, specs)
+    damaged = damaged_lines(store, store.damaged())
+    advice = "Train them again: the posenc run command that made them, with --retrain-changed."
+    for line in (*changed_note(changed_runs(store, specs), advice), *damaged):
+        print(line)
+    status = measure(study, request, store, specs) or int(bool(damaged))
     verdict, path = study.verdict(request, store, specs), study.page(request, store, specs, {})
     print(path)
     return StudyResult(

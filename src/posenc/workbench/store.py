@@ -1,28 +1,31 @@
 """Store of results: append-only and crash-safe, with one folder for each finished run.
 
     format.json                     version of this layout
-    units/ID/unit.json              specification, provenance, timing and the sizes of the run's files
+    units/ID/unit.json              specification, provenance, timing, sizes and digests of the run's files, its own
+                                    checksum, and the key of the code that made it
     units/ID/metrics.jsonl          one row per metric:  study preset setting scheme seed metric value unit
     units/ID/curves.jsonl           one row per point of a curve, same labels
     units/ID/arrays.safetensors     e.g. right or wrong for every puzzle
     units/ID/weights.safetensors    the trained model; absent in runs that came from a pack
     labels/ID.jsonl                 further labels (preset, condition, variant) of the run
     data/record-KEY.json            record of the data of runs (``posenc.workbench.stored_records``)
+    code/KEY.json                   digests of the source files that made runs (``posenc.workbench.stored_code``)
+    damaged/ID/  replaced/ID/       runs that were set aside, with ``reason.json`` (``posenc.workbench.run_folders``)
     aliases.json                    keys of the first layout and their identities (``posenc.workbench.old_stores``)
     work/ID/  locks/  journal/  partial/     unfinished runs; may be deleted while nothing runs
 
 A run is stored completely or not at all: its folder is written under `partial/`, synced and renamed. ID is the identity
 of the run, so copying the files of one store over those of another merges them; ``posenc store merge`` also compares
-them. A result that differs from the one stored under the same identity is stored as ``ID.2``.
+them. A result that differs from the one stored under the same identity is stored as ``ID.2``. A file under ``units/``
+never changes once it is there, so a reader may keep what it read until the file's time, size or inode changes.
 """
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import shutil
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -38,8 +41,11 @@ from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.old_stores import identities_of, old_key, old_keys, read_aliases, upgraded, write_aliases
 from posenc.workbench.output_files import refuse_output, write_output
 from posenc.workbench.request_checks import STORE_FILE, no_folder, no_results
+from posenc.workbench.run_folders import DAMAGED, REPLACED, RunFolders
+from posenc.workbench.run_writer import write_run
 from posenc.workbench.runs import Row, RunResult, RunSpec
-from posenc.workbench.stored import ARRAYS, WEIGHTS, Labels, Record, Stored, StoreError
+from posenc.workbench.stored import Damage, DamagedRunError, Labels, Record, Stored, StoreError
+from posenc.workbench.stored_code import StoredCode
 from posenc.workbench.stored_records import StoredRecords
 from posenc.workbench.user_files import short
 from posenc.workbench.variant_labels import current_label, relabeled
@@ -194,7 +200,14 @@ class Store:
             write_whole(probe, bytes(1 << 16))
             probe.unlink()
 
-    def finish(self, spec: RunSpec, result: RunResult, timing: Row, origin: Row | None = None) -> None:
+    def finish(
+        self,
+        spec: RunSpec,
+        result: RunResult,
+        timing: Row,
+        origin: Row | None = None,
+        code: Mapping[str, str] | None = None,
+    ) -> None:
         """Store a result atomically, then remove the run's ``workdir``. A stored result of the run is not replaced.
 
         Args:
@@ -202,13 +215,14 @@ class Store:
             result: Its result.
             timing: Seconds, device, number of attempts and the like.
             origin: Provenance; None for that of this process.
+            code: Module to digest, for the source files that made the result; None if they are not known.
 
         Raises:
             StoreError: The disk is full or read-only. Earlier results and the checkpoint remain.
         """
         if not self.finished(spec.identity):
             origin = origin or provenance.gather(timing.get("device", "cpu"))
-            self.add(spec, result, timing | {"finished_at": provenance.now()}, origin)
+            self.add(spec, result, timing | {"finished_at": provenance.now()}, origin, code=code)
         shutil.rmtree(self.root / "work" / spec.identity, ignore_errors=True)
 
     def add(
@@ -220,6 +234,7 @@ class Store:
         *,
         left_out: dict[str, str] | None = None,
         replaces: Stored | None = None,
+        code: Mapping[str, str] | None = None,
     ) -> None:
         """Store a result atomically as a further copy of its run: ``units/ID``, ``units/ID.2``, and so on.
 
@@ -230,45 +245,27 @@ class Store:
             origin: Provenance.
             left_out: File or array that the result lacks, and the reason.
             replaces: A stored copy with an equal but less complete result, which is replaced; None to keep all copies.
+            code: Module to digest, for the source files that made the result; None if they are not known.
         """
         name = replaces.folder.name if replaces else self._free_name(spec.identity)
         with self._sentences():
             partial = self._folder("partial", f"{name}.{uuid4().hex}")
             try:
-                self._write(partial, spec, result, timing, origin, left_out or {})
+                key = self.code.add(code or {})
+                record = Record(spec=spec, key=spec.identity, files={}, timing=timing, provenance=origin, code=key)
+                record.left_out = left_out or {}
+                write_run(partial, record, result)
                 self._commit(partial, name, replace=replaces is not None)
             finally:
                 shutil.rmtree(partial, ignore_errors=True)
 
-    def _write(
-        self, folder: Path, spec: RunSpec, result: RunResult, timing: Row, origin: Row, left_out: dict[str, str]
-    ) -> None:
-        import numpy as np
-        from safetensors.numpy import save as save_arrays
-        from safetensors.torch import save as save_weights
-
-        labels, key = spec.labels, spec.identity
-        metrics = [labels | {"metric": m, "value": float(v), "unit": key} for m, v in sorted(result.metrics.items())]
-        arrays = {name: np.array(array, order="C") for name, array in result.arrays.items()}
-        weights = {name: w.detach().cpu().contiguous().clone() for name, w in result.weights.items()}
-        files = {
-            "metrics.jsonl": msgspec.json.Encoder().encode_lines(metrics),
-            "curves.jsonl": msgspec.json.Encoder().encode_lines([labels | c | {"unit": key} for c in result.curves]),
-            ARRAYS: save_arrays(arrays),
-        }
-        files |= {} if WEIGHTS in left_out else {WEIGHTS: save_weights(weights)}
-        sizes = {name: len(data) for name, data in files.items()}
-        digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-        record = Record(
-            spec=spec, key=key, files=sizes, timing=timing, provenance=origin, digests=digests, left_out=left_out
-        )
-        for name, data in [*files.items(), ("unit.json", msgspec.json.encode(record))]:
-            write_whole(folder / name, data)
-
     def _commit(self, partial: Path, name: str, replace: bool) -> None:
         target, former = self._folder("units") / name, partial.with_name(f"{name}.{uuid4().hex}.former")
-        if target.exists() and (replace or self._record(name) is None):
-            target.rename(former)  # an incomplete run comes from an interrupted copy of files
+        if target.exists() and self._record(name) is None:
+            damage = self.folders.damaged.get(name)
+            self.folders.set_aside(name, DAMAGED, damage.reason if damage else "it is no folder")
+        elif target.exists() and replace:
+            target.rename(former)
         try:
             partial.rename(target)
         except OSError:
@@ -343,6 +340,10 @@ class Store:
             StoreError: It is not in the store.
         """
         stored = next(self._copies(identity), None)
+        if stored is None and identity in self.folders.damaged:
+            raise DamagedRunError(
+                f"{self.folders.damaged[identity]}. Train it again: the same posenc run command, with --out {self.root}"
+            )
         if stored is None:
             raise StoreError(f"Run {identity} is not in {self.root}. List them: posenc results --out {self.root}")
         return stored
@@ -420,8 +421,8 @@ class Store:
 
         Returns:
             Rows with the columns "study", "preset", "setting", "scheme", "seed", "metric", "value", "unit" (the
-            identity), "data" (the name of the data) and "digest" (of their contents), sorted by the labels, the
-            identity and the metric. The order of execution has no influence.
+            identity), "data" (the name of the data), "digest" (of their contents) and "code" (the key of the source
+            files), sorted by the labels, the identity and the metric. The order of execution has no influence.
         """
         chosen = self._stored(study, preset, keys)
         return [row | self._data(stored) for stored, labels in chosen for row in stored.rows(labels)]
@@ -529,6 +530,54 @@ class Store:
             raise StoreError(f"There is nothing to export: {self.root} has no finished run of that study and preset.")
         write_output(path, encode(rows, format, metrics), force=force)
 
+    # -- what is wrong -------------------------------------------------------------------------------------------
+
+    def damaged(self) -> list[Damage]:
+        """Return the damaged runs that this object has met while it read; ``verify`` reads every file of every run.
+
+        Returns:
+            The damaged runs, sorted by name.
+        """
+        return [damage for _, damage in sorted(self.folders.damaged.items())]
+
+    def verify(self) -> tuple[int, list[Damage]]:
+        """Compare every file of every run with its stored digest.
+
+        Returns:
+            Number of runs that are what was stored, and the damaged runs.
+        """
+        with self._sentences():
+            names = self.folders.names()
+            found = [self.folders.verify(name) for name in names if (self.folders.folder / name).is_dir()]
+        return sum(each is None for each in found), self.damaged()
+
+    def set_aside(self, name: str, reason: str, *, replaced: bool = False) -> Path:
+        """Move a run out of the results, with the reason, so that the same request trains it again.
+
+        Args:
+            name: Name of the run: its identity, with the number of the copy if there are several.
+            reason: Why, in one sentence.
+            replaced: True for a good run that is trained again; False for a damaged one.
+
+        Returns:
+            The folder that holds the run now.
+
+        Raises:
+            StoreError: The store cannot be written.
+        """
+        with self._sentences():
+            return self.folders.set_aside(name, REPLACED if replaced else DAMAGED, reason)
+
+    @cached_property
+    def folders(self) -> RunFolders:
+        """Folders of the runs, each checked when it is read."""
+        return RunFolders(self.root)
+
+    @cached_property
+    def code(self) -> StoredCode:
+        """Code that made the results, and the present code."""
+        return StoredCode(self.root)
+
     # -- files ---------------------------------------------------------------------------------------------------
 
     def everything(self) -> Iterator[Stored]:
@@ -537,18 +586,27 @@ class Store:
         Yields:
             Every copy of every finished run, in no particular order.
         """
-        for name in self._names():
-            record = self._record(name)
-            if record is not None:
-                yield Stored(self.root / "units" / name, record)
+        yield from filter(None, map(self.stored, self.folders.names()))
+
+    def stored(self, name: str) -> Stored | None:
+        """Return a stored run by the name of its folder.
+
+        Args:
+            name: Name of the folder, such as "1f..9a.2".
+
+        Returns:
+            The run; None if there is none, or if it is damaged.
+        """
+        record = self._record(name)
+        return None if record is None else Stored(self.root / "units" / name, record)
 
     @cached_property
     def _identities(self) -> dict[str, str]:
         """Key of the first layout to identity, from the alias file; missing keys are added to the file."""
-        old, path = old_keys(self._names()), self.root / "aliases.json"
+        old, path = old_keys(self.folders.names()), self.root / "aliases.json"
         known = read_aliases(path) if old else {}
         if any(key not in known for key in old):
-            records = {key: record for key in old if (record := self._read(key)) is not None}
+            records = {key: record for key in old if (record := self.folders.record(key)) is not None}
             before, known = known, identities_of({key: record.spec for key, record in records.items()})
             if known != before:
                 write_aliases(path, known)
@@ -561,10 +619,6 @@ class Store:
         for key, identity in sorted(self._identities.items()):
             folders.setdefault(identity, []).append(key)
         return folders
-
-    def _names(self) -> list[str]:
-        folder = self.root / "units"
-        return [path.name for path in folder.iterdir()] if folder.is_dir() else []
 
     def _free_name(self, identity: str) -> str:
         if not self.finished(identity):
@@ -580,10 +634,7 @@ class Store:
         while (self.root / "units" / f"{identity}.{copy}").exists():
             names.append(f"{identity}.{copy}")
             copy += 1
-        for name in names:
-            record = self._record(name)
-            if record is not None:
-                yield Stored(self.root / "units" / name, record)
+        yield from filter(None, map(self.stored, names))
 
     def _stored(
         self, study: str | None = None, preset: str | None = None, keys: Collection[str] | None = None
@@ -610,26 +661,18 @@ class Store:
         return [(copy, labels) for labels, copy in sorted(stored, key=_by_labels)]
 
     def _record(self, name: str) -> Record | None:
-        record = self._read(name)
+        record = self.folders.record(name)
         if record is not None and not record.spec.procedure:
             record.spec = upgraded(record.spec, self._identities)
         if record is not None:
             record.spec = relabeled(record.spec)
         return record
 
-    def _read(self, name: str) -> Record | None:
-        folder = self.root / "units" / name
-        try:
-            record = msgspec.json.decode((folder / "unit.json").read_bytes(), type=Record)
-            whole = all((folder / file).stat().st_size == size for file, size in record.files.items())
-        except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
-            return None
-        return record if whole else None
-
     def _data(self, stored: Stored) -> Row:
-        """Columns of a row on the data of its run; empty for a run without a record."""
+        """Columns of a row on the data and the code of its run; empty where they are not recorded."""
         record = self._record_named_by(stored.spec)
-        return {"data": record.name, "digest": record.digest} if record else {"data": "", "digest": ""}
+        data = {"data": record.name, "digest": record.digest} if record else {"data": "", "digest": ""}
+        return data | {"code": stored.code}
 
     def _record_named_by(self, spec: RunSpec) -> DatasetRecord | None:
         """Record that a run names, or that a run names whose result it reads."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
@@ -29,6 +30,7 @@ class Labels(TypedDict):
 
 LABELS = tuple(Labels.__annotations__)
 WEIGHTS, ARRAYS = "weights.safetensors", "arrays.safetensors"
+METRICS, CURVES = "metrics.jsonl", "curves.jsonl"
 
 
 class StoreError(ValueError):
@@ -44,6 +46,33 @@ class StoreError(ValueError):
     """
 
 
+class DamagedRunError(StoreError):
+    """Raised if a file of one run is not what was stored. The other runs of the store are not concerned."""
+
+
+class Damage(msgspec.Struct, frozen=True, kw_only=True):
+    """A damaged run of a store.
+
+    Attributes:
+        name: Name of its folder.
+        reason: What is wrong, such as "metrics.jsonl is missing".
+        study: Study; "" if no file tells it.
+        preset: Preset; "" if no file tells it.
+        run: Study, variant, condition and seed in words; "" if no file tells them.
+        command: Command that trained it; "" if that is not known.
+    """
+
+    name: str
+    reason: str
+    study: str = ""
+    preset: str = ""
+    run: str = ""
+    command: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.run or 'a run'} ({self.name}): {self.reason}"
+
+
 class Record(msgspec.Struct):
     """Contents of the file ``unit.json``.
 
@@ -55,6 +84,9 @@ class Record(msgspec.Struct):
         provenance: Command, commit, versions and machine.
         digests: SHA-256 of each file; absent in old stores.
         left_out: File or array that a pack did not contain, and the reason.
+        code: Key of the digests of the source files that made the result (``posenc.workbench.stored_code``); "" in old
+            stores.
+        checksum: SHA-256 of this file with zeros in place of the checksum; "" in old stores.
     """
 
     spec: RunSpec = msgspec.field(name="unit")
@@ -64,6 +96,39 @@ class Record(msgspec.Struct):
     provenance: Row
     digests: dict[str, str] = {}
     left_out: dict[str, str] = {}
+    code: str = ""
+    checksum: str = ""
+
+
+NO_CHECKSUM = b"0" * 64
+
+
+def encode_record(record: Record) -> bytes:
+    """Content of ``unit.json`` for a record, with its checksum.
+
+    Args:
+        record: The record.
+
+    Returns:
+        The content.
+    """
+    record.checksum = NO_CHECKSUM.decode()
+    content = msgspec.json.encode(record)
+    record.checksum = hashlib.sha256(content).hexdigest()
+    return msgspec.json.encode(record)
+
+
+def is_checksum_right(content: bytes, checksum: str) -> bool:
+    """Compare the content of a ``unit.json`` with the checksum that it names.
+
+    Args:
+        content: The content.
+        checksum: The checksum in it.
+
+    Returns:
+        True if the content is what was written.
+    """
+    return hashlib.sha256(content.replace(checksum.encode(), NO_CHECKSUM, 1)).hexdigest() == checksum
 
 
 class Stored:
@@ -88,6 +153,7 @@ class Stored:
         self.folder, self.spec = folder, record.spec
         self.identity, self.timing, self.provenance = record.spec.identity, record.timing, record.provenance
         self.digests, self.files, self.left_out = record.digests, record.files, record.left_out
+        self.code = record.code
 
     @property
     def name(self) -> str:
@@ -103,12 +169,12 @@ class Stored:
     @cached_property
     def metrics(self) -> dict[str, float]:
         """Metrics by name."""
-        return {row["metric"]: row["value"] for row in read_rows(self.folder / "metrics.jsonl")}
+        return {row["metric"]: row["value"] for row in read_rows(self._verified(METRICS))}
 
     @cached_property
     def curves(self) -> list[Row]:
         """Rows of the learning curves, with the labels of the run."""
-        return read_rows(self.folder / "curves.jsonl")
+        return read_rows(self._verified(CURVES))
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -122,7 +188,7 @@ class Stored:
         """
         from safetensors.numpy import load
 
-        return load(self._verified(ARRAYS))
+        return self._loaded(ARRAYS, load)
 
     @cached_property
     def weights(self) -> dict[str, torch.Tensor]:
@@ -141,17 +207,33 @@ class Stored:
                 f"{self.spec.variant}, seed {self.spec.seed}, came from a pack, and packs hold no weights. Train it in "
                 "another store to measure its model: the same posenc run command with another --out."
             )
-        return load(self._verified(WEIGHTS))
+        return self._loaded(WEIGHTS, load)
+
+    def _loaded(self, name: str, load: Callable[[bytes], dict[str, Any]]) -> dict[str, Any]:
+        """Tensors of a file. Only a file without a stored digest, of an early version, can fail to load."""
+        from safetensors import SafetensorError
+
+        try:
+            return load(self._verified(name))
+        except SafetensorError as error:
+            raise self._damaged(name, f"cannot be read ({error})") from None
 
     def _verified(self, name: str) -> bytes:
-        """Content of a file; StoreError if its checksum differs from the stored one."""
-        content = (self.folder / name).read_bytes()
+        """Content of a file; DamagedRunError if it is not what was stored."""
+        try:
+            content = (self.folder / name).read_bytes()
+        except OSError as error:
+            raise self._damaged(name, f"cannot be read ({error.strerror})") from None
         if name in self.digests and hashlib.sha256(content).hexdigest() != self.digests[name]:
-            raise StoreError(
-                f"{self.folder / name} is not what was stored: its checksum differs, so it was changed or damaged. "
-                f"Train the run anew: rm -r {self.folder}, and run the same command again."
-            )
+            raise self._damaged(name, "has another content than was stored")
         return content
+
+    def _damaged(self, name: str, reason: str) -> DamagedRunError:
+        store = self.folder.parents[1]
+        return DamagedRunError(
+            f"{self.folder / name} {reason}. Set the run aside: posenc store verify --set-aside --out {store}. Then "
+            "the same posenc run command trains it again."
+        )
 
     def rows(self, labels: Row) -> list[Row]:
         """Return one row per metric.
@@ -179,9 +261,9 @@ class Stored:
         return [labels | point | {"unit": self.name} for point in points]
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(content: bytes) -> list[Row]:
     """Read the rows of a JSON-lines file. A ``value`` of null becomes nan, which JSON does not have."""
-    rows = msgspec.json.Decoder().decode_lines(path.read_bytes())
+    rows = msgspec.json.Decoder().decode_lines(content)
     for row in rows:
         if "value" in row and row["value"] is None:
             row["value"] = math.nan

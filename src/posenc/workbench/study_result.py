@@ -30,8 +30,8 @@ class ResultTable:
 
     Attributes:
         rows: Rows with the columns "study", "preset", "setting" (the condition), "scheme" (the variant), "seed",
-            "metric", "value", "unit" (the identity of the run), "data" (the name of the data) and "digest" (of their
-            contents).
+            "metric", "value", "unit" (the identity of the run), "data" (the name of the data), "digest" (of their
+            contents) and "code" (the key of the source files that made the run).
 
     Example:
         >>> from posenc.workbench import ResultTable
@@ -89,11 +89,11 @@ class ResultTable:
 
 
 def _html_table(table: MetricTable) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in ("condition", "scheme", "seeds", *table.metrics))
+    head = "".join(f"<th>{escape(name)}</th>" for name in ("condition", "scheme", "seeds", *table.metrics, "runs"))
     body = "".join(
         f"<tr><td>{escape(line.condition)}</td><td>{escape(line.variant)}</td><td>{line.seeds}</td>"
         + "".join(f"<td>{escape(line.cell(metric))}</td>" for metric in table.metrics)
-        + "</tr>"
+        + f"<td>{escape(line.run_names)}</td></tr>"
         for line in table.lines
     )
     caption = " ".join(filter(None, (f"{table.title}.", INTERVAL_NOTE, table.omission)))

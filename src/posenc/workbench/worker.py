@@ -18,6 +18,7 @@ from typing import cast
 from posenc.workbench.progress import Event
 from posenc.workbench.runs import Batched, Execute, Job, Reporter, RunResult, RunSpec
 from posenc.workbench.store import FULL, LOCKED, Store, StoreError
+from posenc.workbench.stored import DamagedRunError
 from posenc.workbench.training.distributed import current
 
 Emit = Callable[[Event], None]
@@ -126,10 +127,11 @@ def execute_batched(specs: Sequence[RunSpec], store: Store, emit: Emit) -> list[
 
 def _execute(spec: RunSpec, store: Store, emit: Emit, find: Callable[[str], Execute]) -> None:
     job, attempts = _begin(spec, store, emit)
+    code = store.code.begin(spec, job.workdir)
     began, processes = time.perf_counter(), current().size
     result = find(spec.entry)(*job)
     timing: dict[str, float] = {"seconds": time.perf_counter() - began, "attempts": attempts}
-    _finish(spec, result, timing | ({"processes": processes} if processes > 1 else {}), store, emit)
+    _finish(spec, result, timing | ({"processes": processes} if processes > 1 else {}), code, store, emit)
 
 
 def _execute_batched(specs: Sequence[RunSpec], store: Store, emit: Emit) -> None:
@@ -137,8 +139,10 @@ def _execute_batched(specs: Sequence[RunSpec], store: Store, emit: Emit) -> None
 
     results: Sequence[RunResult | Exception]
     attempts, began = [1] * len(specs), time.perf_counter()
+    codes: list[dict[str, str]] = [{} for _ in specs]
     try:
         jobs, attempts = zip(*(_begin(spec, store, emit) for spec in specs), strict=True)
+        codes = [store.code.begin(job.spec, job.workdir) for job in jobs]
         results = _companion(specs[0].entry).execute(jobs)
     except Exception as error:
         if isinstance(error, torch.OutOfMemoryError) and len(specs) > 1:
@@ -147,11 +151,11 @@ def _execute_batched(specs: Sequence[RunSpec], store: Store, emit: Emit) -> None
     # the seconds of a run are its share, so that they add up to the time of the batch
     timing: dict[str, float] = {"seconds": (time.perf_counter() - began) / len(specs), "together": len(specs)}
     trouble: StoreError | None = None
-    for spec, result, attempt in zip(specs, results, attempts, strict=True):
+    for spec, result, attempt, code in zip(specs, results, attempts, codes, strict=True):
         try:
             if isinstance(result, Exception):
                 raise result
-            _finish(spec, result, timing | {"attempts": attempt}, store, emit)
+            _finish(spec, result, timing | {"attempts": attempt}, code, store, emit)
         except Exception as error:
             trouble = _fail(spec, error, store, emit) or trouble
     if trouble:
@@ -165,10 +169,12 @@ def _begin(spec: RunSpec, store: Store, emit: Emit) -> tuple[Job, int]:
     return Job(spec, workdir, _throttled(spec.identity, emit)), attempts
 
 
-def _finish(spec: RunSpec, result: RunResult, timing: dict[str, float], store: Store, emit: Emit) -> None:
+def _finish(
+    spec: RunSpec, result: RunResult, timing: dict[str, float], code: dict[str, str], store: Store, emit: Emit
+) -> None:
     calls = {"calls": list(result.calls)} if result.calls else {}
     device = {"device": str(spec.settings.get("device", "cpu"))}
-    store.finish(spec, result, result.trained | timing | device | calls)
+    store.finish(spec, result, result.trained | timing | device | calls, code=code)
     with suppress(StoreError):  # the result is stored; the journal is only for audits
         store.note(spec.identity, "finished")
     emit(Event(key=spec.identity, kind="finished", metrics=result.metrics))
@@ -221,6 +227,8 @@ def _throttled(key: str, emit: Emit) -> Reporter:
 
 def _storage_trouble(error: Exception, store: Store) -> StoreError | None:
     """Return the error as a StoreError if every further run would fail with it: a full or read-only disk."""
+    if isinstance(error, DamagedRunError):  # of the run that this one reads; other runs are not concerned
+        return None
     if isinstance(error, StoreError):
         return error
     if not isinstance(error, OSError) or error.errno not in (*FULL, *LOCKED):

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from posenc.workbench.atomic_files import replaced_file
+
 Tone = Literal["yes", "unsure", "no", "absent"]
 
 

@@ -24,7 +24,8 @@ def provenance_panel(
 
     Args:
         rows: One mapping per finished run, with any of the keys "command", "commit", "dirty", "versions", "machine",
-            "device", "seconds" and "finished_at". Absent values are shown as "not recorded".
+            "device", "seconds" and "finished_at". Absent values are shown as "not recorded". Rows with "unit", the
+            identity of the run, are listed with their labels and "key", the key of the code that made them.
         planned: Number of planned runs.
         missing: One mapping {"unit", "reason"} per run that failed: its label and the error.
         not_run: Sentences on what the page leaves out by design.
@@ -52,9 +53,24 @@ def provenance_panel(
     if unaccounted > 0:
         runs = count(unaccounted, "planned run")
         blocks.append(Text((f"{runs} neither finished nor failed. Run the same command again to continue.",)))
+    if any("unit" in row for row in rows):
+        blocks.append(_runs(rows))
     if not_run:
         blocks.append(Text(("Not run: " + " ".join(not_run),)))
     return Panel(title, tuple(blocks), caption)
+
+
+def _runs(rows: Sequence[Row]) -> Table:
+    """Table with the identity of each run."""
+    body = tuple(
+        tuple(
+            str(row.get(name, "") or "not recorded")
+            for name in ("scheme", "setting", "seed", "unit", "key", "finished_at")
+        )
+        for row in sorted(rows, key=lambda row: tuple(str(row.get(name)) for name in ("setting", "scheme", "seed")))
+    )
+    columns = ("variant", "condition", "seed", "run", "code", "finished")
+    return Table("Runs: posenc results --run RUN prints the settings and the source of one", columns, body, folded=True)
 
 
 def _run_count(done: int, planned: int | None, missing: int) -> str:

@@ -19,6 +19,7 @@ from posenc.scheme_text import Specification, parse, parse_variant
 from posenc.workbench.studies.shared.classification import TransformerSpec
 from posenc.workbench.studies.shared.image_data import ImageRecord
 from posenc.workbench.studies.shared.learned_tables import PREFIX, learned, sigma_of
+from posenc.workbench.studies.shared.written_schemes import named_like
 
 GRID_FORMS = ("rotate", "merge", "complex", "deep")
 """The four forms of grid-cell encoding in the paper."""
@@ -129,8 +130,11 @@ def encoding(architecture: Architecture, label: str) -> Encoding:
         return encodings[label]
     if label.startswith(PREFIX):
         return Encoding(scheme=f"Learned(sigma={sigma_of(label)})", about=f"learned table, {label}")
-    parse_variant(label, label, encodings)
-    return Encoding(scheme=label, about="scheme by name")
+    written = parse_variant(label, label, encodings)
+    plain = {name: each for name, each in encodings.items() if not each.literal and each.heads is None}
+    like = named_like(written, {name: parse(each.scheme) for name, each in plain.items()})
+    model = {} if like is None else {"tables": plain[like].tables, "pooled": plain[like].pooled}
+    return Encoding(scheme=label, about="scheme by name", **model)
 
 
 def variant(

@@ -9,6 +9,7 @@ import msgspec
 
 from posenc import scheme_text
 from posenc.workbench.studies.shared.learned_tables import PREFIX, learned, sigma_of
+from posenc.workbench.studies.shared.written_schemes import is_same, named_like
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +35,8 @@ VARIANTS: dict[str, Variant] = {
     "random": Variant(scheme="Random"),
     "nope": Variant(scheme="NoPE"),
 }
-"""The study's own names. ``learned-SIGMA`` and any text such as ``Shaw(values=False)`` name further variants."""
+"""The study's own names. ``learned-SIGMA`` and any text such as ``Shaw(values=False)`` name further variants. A text
+has the view, the model and the training of the variant of its scheme."""
 
 AS_RELEASED: dict[str, Variant] = {
     # The authors' sinusoids have a dropout of 0.1, and their models are never evaluated in evaluation mode.
@@ -99,4 +101,10 @@ def variant(label: str, others: Sequence[str] | None = None) -> Variant:
     if label.startswith(PREFIX):
         return Variant(scheme="Learned", options={"sigma": sigma_of(label)})
     parsed = scheme_text.parse_variant(label, label, [*known, "learned-0.2"] if others is None else others)
-    return Variant(scheme=parsed.scheme, options=parsed.options)
+    texts = {name: scheme_text.Specification(each.scheme, each.options) for name, each in VARIANTS.items()}
+    like = named_like(parsed, texts)
+    if like is None:
+        return Variant(scheme=parsed.scheme, options=parsed.options)
+    if is_same(parsed, texts[like]):
+        return VARIANTS[like]
+    return msgspec.structs.replace(VARIANTS[like], options=parsed.options)

@@ -21,6 +21,7 @@ import msgspec
 
 from posenc import scheme_text
 from posenc.models.point_cloud import PointClassifier, PointsConfig
+from posenc.workbench.studies.shared.written_schemes import named_like
 from posenc.workbench.tasks.points import CELLS_PER_RADIUS, FEATURE_CHANNELS, Features, View
 
 WITH_XYZ = " + xyz"
@@ -78,7 +79,10 @@ def variant(label: str, config: PointsConfig) -> tuple[PointsVariant, PointsConf
         chosen = msgspec.structs.replace(chosen, features="xyz") if features == "xyz" else chosen
     else:
         parsed = scheme_text.parse_variant(name, label, VARIANTS)
-        chosen = PointsVariant(scheme=parsed.scheme, options=parsed.options, features=features, view="cells")
+        texts = {label: scheme_text.Specification(each.scheme, each.options) for label, each in by_name.items()}
+        like = named_like(parsed, texts)  # its view: LieRE reads radii, rotary schemes read cells
+        view: View = by_name[like].view if like else "cells"
+        chosen = PointsVariant(scheme=parsed.scheme, options=parsed.options, features=features, view=view)
     config = msgspec.structs.replace(config, channels=FEATURE_CHANNELS[chosen.features])
     try:
         _refuse_unfit(chosen.model(config))

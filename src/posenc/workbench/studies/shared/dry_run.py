@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from posenc.workbench.result_checks import changed_note, changed_runs, damaged_lines
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.shared import planning
+from posenc.workbench.studies.shared import planning, written_differences
 from posenc.workbench.studies.shared.declarations import MAIN
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def dry_run(study: Study, request: Request, store: Store, processes: int) -> lis
         processes: Number of processes that run at the same time.
 
     Returns:
-        Lines of text: changed settings, number of runs and of finished runs, estimate of the others, and each variant.
+        Lines of text: changed settings, differences of written encodings, runs made by other code, damaged runs, number
+        of runs and of finished runs, estimate of the others, and each variant.
 
     Raises:
         ValueError: The request cannot be run.
@@ -36,6 +38,9 @@ def dry_run(study: Study, request: Request, store: Store, processes: int) -> lis
     runs = f"{len(by_identity)} run{'' if len(by_identity) == 1 else 's'}"
     lines = [f"{runs} of {study.name}, {len(by_identity) - len(todo)} finished, results in {store.root}."]
     lines += planning.changed_lines(study, request)
+    lines += written_differences.lines(study, request, store)
+    lines += changed_note(changed_runs(store, specs), "Train them again: the same command with --retrain-changed.")
+    lines += damaged_lines(store, store.damaged())
     if todo:
         together = study.processes_that_fit(todo, min(processes, len(todo))) if request.device == "cpu" else 1
         lines.append(f"To execute: {study.estimate(todo, store, together)}, {together} at a time.")

@@ -33,6 +33,7 @@ class PageData:
         page: File name of the page without its ending.
         repeated: Runs on the user's data that repeat the trained ones with half the budget or with other learning
             rates. No panel draws them as a condition of its own.
+        remarks: Sentences on runs that the page leaves out, because other code made them than the other seeds.
 
     Example:
         >>> import tempfile
@@ -55,6 +56,7 @@ class PageData:
     measured: Sequence[RunSpec] = ()
     page: str = "page"
     repeated: Sequence[RunSpec] = ()
+    remarks: Sequence[str] = ()
 
     @cached_property
     def done(self) -> list[RunSpec]:

@@ -29,6 +29,7 @@ from posenc.workbench.studies.shared.lr_sweep import (
     with_rate,
 )
 from posenc.workbench.studies.shared.own_data import own_plan, with_half_budget
+from posenc.workbench.studies.shared.written_schemes import repeated
 
 if TYPE_CHECKING:
     from posenc.workbench.studies.shared.study import Study
@@ -87,7 +88,14 @@ def plan(study: Study, request: Request, store: Store) -> list[RunSpec]:
                 require_memory(WORKER_BYTES + study.cost.memory(specs[0]), f"training {variant}", study.cost.smaller)
             for spec in (*specs, *sweep.values()):
                 planned.setdefault((spec.identity, spec.condition, variant), spec)
-    return list(planned.values())
+    same = repeated(list(planned.values()), request.schemes or (), _named(study, request))
+    return [spec for spec in planned.values() if spec.variant not in same]
+
+
+def _named(study: Study, request: Request) -> set[str]:
+    """Labels that panels of the study need."""
+    every = needed(study, replace(request, schemes=None, panels=(ALL,))) if request.schemes else {}
+    return {label for labels in every.values() for label in labels}
 
 
 def _with_record(settings: dict[str, Any], store: Store) -> dict[str, Any]:

@@ -18,16 +18,19 @@ from posenc.workbench.report.live_page import LivePage
 from posenc.workbench.report.page import Table
 from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.report.result_rows import Row
+from posenc.workbench.result_checks import by_code
 from posenc.workbench.runs import Procedure, RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import (
     own_data_answer,
     own_data_page,
+    page_file,
     page_records,
     planning,
     stored_runs,
     study_page,
+    written_differences,
 )
 from posenc.workbench.studies.shared.changes import changed_preset
 from posenc.workbench.studies.shared.compared_score import ComparedScore, on_own_data
@@ -274,10 +277,12 @@ class Study:
             specs: The runs.
 
         Returns:
-            Changed settings and panels left out, the data, then remarks on them.
+            Changed settings and panels left out, differences of written encodings from the study's variants, the data,
+            then remarks on them.
         """
         return (
             *planning.changed_lines(self, request),
+            *written_differences.lines(self, request, store),
             *page_records.sentences(store, specs),
             *self.remarks(store, specs),
         )
@@ -306,6 +311,8 @@ class Study:
         Returns:
             The data that panels are drawn from.
         """
+        page = page_file.file_name(self, request, store, specs)
+        specs, remarks = by_code(store, specs)
         full = [spec for spec in specs if study_condition(spec.condition) == spec.condition]
         return PageData(
             request=request,
@@ -313,8 +320,9 @@ class Study:
             store=store,
             specs=full,
             measured=self.measurements(request, store, specs),
-            page=study_page.file_name(self, request, store, specs),
+            page=page,
             repeated=[spec for spec in specs if study_condition(spec.condition) != spec.condition],
+            remarks=remarks,
         )
 
     def page(self, request: Request, store: Store, specs: Sequence[RunSpec], failures: Mapping[str, str]) -> Path:

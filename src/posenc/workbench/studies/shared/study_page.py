@@ -20,7 +20,7 @@ from posenc.workbench.report.provenance_panel import provenance_panel
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.shared import changes, own_data_page, page_records, planning, run_scale
+from posenc.workbench.studies.shared import changes, own_data_page, page_file, page_records, planning, run_scale
 from posenc.workbench.studies.shared.compared_score import on_own_data
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.embedding_scale_panel import embedding_scale_panel, large_positions
@@ -44,7 +44,7 @@ def write(study: Study, request: Request, store: Store, specs: Sequence[RunSpec]
     Returns:
         The HTML file.
     """
-    path = store.root / "pages" / f"{file_name(study, request, store, specs)}.html"
+    path = page_file.folder(store) / f"{page_file.file_name(study, request, store, specs)}.html"
     return write_text(path, html(study, request, store, specs, failures))
 
 
@@ -70,8 +70,8 @@ def live(study: Study, request: Request, store: Store, specs: Sequence[RunSpec])
     snapshots = dict[str, Path]()
     for spec in sorted(specs, key=lambda spec: store.finished(spec.identity)) if study.live else ():
         snapshots.setdefault(display_label(spec), snapshot_path(store.root, spec.identity))
-    name = file_name(study, request, store, specs)
-    return LivePage(store.root / "pages" / f"{name}.html", blank, draw, snapshots)
+    name = page_file.file_name(study, request, store, specs)
+    return LivePage(page_file.folder(store) / f"{name}.html", blank, draw, snapshots)
 
 
 def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec], failures: Mapping[str, str]) -> str:
@@ -93,7 +93,7 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     record = page_records.own(store, specs)
     lacking = notes(page_records.records_of(store, specs))
     limits = (*_limits(study, request, changed, record is not None), *study.remarks(store, specs))
-    limits = (*limits, *lacking, *_single_seeds(data), *large_positions(data))
+    limits = (*data.remarks, *limits, *lacking, *_single_seeds(data), *large_positions(data))
     own = on_own_data(data) and bool(study.compared(data))
     panels = [summary_panel(study.answer(data), own_data_page.judged_predictions(study, data), limits)]
     panels += own_data_page.own_data_panels(study, data, names) if own else []
@@ -123,7 +123,7 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     asked = "".join(f" {option}" for option in changes.options(study.presets, request))
     asked += " --data DIR" if _read_real_data(data) else ""
     asked += f" --panels {' '.join(names)}" if request.panels else ""
-    return render_page(
+    page = render_page(
         title=study.question,
         lead=f"{study.lead}{f' Data: {record.name}.' if record else ''} {_scale(study, data, changed)}",
         panels=panels,
@@ -132,6 +132,8 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
             f"number is in the store beside this page: posenc results. {_drawn_by()}"
         ),
     )
+    shown = (*data.done, *(spec for spec in data.repeated if store.finished(spec.identity)))
+    return page_file.with_runs(page, shown)
 
 
 def _drawn_by() -> str:
@@ -145,27 +147,6 @@ def _read_real_data(data: PageData) -> bool:
     """True if a run of the page was started with ``--data``, as its stored command says."""
     identities = dict.fromkeys(spec.identity for spec in data.done)
     return any("--data" in str(data.store.read(each).provenance.get("command")).split() for each in identities)
-
-
-def file_name(study: Study, request: Request, store: Store, specs: Sequence[RunSpec]) -> str:
-    """File name of the page without its ending.
-
-    Args:
-        study: The study.
-        request: The request.
-        store: The store.
-        specs: The trained runs.
-
-    Returns:
-        STUDY-PRESET, followed by the changed settings, by NAME-DIGEST6 of the user's file, and by the panels if they
-        were chosen.
-    """
-    names, own = planning.panels_of(study, request), page_records.own(store, specs)
-    suffix = changes.file_suffix(study.presets, request)
-    parts = [study.name, request.preset, *([suffix] if suffix else []), *([own.label] if own else [])]
-    if request.panels:
-        parts += [planning.ALL] if set(names) == set(study.panels) else list(names)
-    return "-".join(parts)
 
 
 def display_label(spec: RunSpec) -> str:
@@ -265,7 +246,10 @@ def _provenance(study: Study, data: PageData, names: Sequence[str], failures: Ma
     if copies:
         not_run.append(f"The store holds another result too of {', '.join(sorted(copies))}: posenc results lists both.")
     return provenance_panel(
-        [{**each.provenance, **each.timing, "unit": each.name} for each in stored],
+        [
+            {**each.provenance, **each.timing, **each.spec.labels, "unit": each.name, "key": each.code}
+            for each in stored
+        ],
         planned=len({spec.identity for spec in every}),
         missing=[
             {"unit": f"{display_label(spec)}, seed {spec.seed}", "reason": failures[spec.identity]}
