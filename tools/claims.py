@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 import sys
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from posenc.workbench.packs import ENDING, merge
+from posenc.workbench.report.claims_by_paper import ClaimAtScales, claims_by_paper
 from posenc.workbench.report.claims_document import claims_markdown
+from posenc.workbench.report.claims_table import judge_claims
 from posenc.workbench.report.result_rows import Row, read_csv
 from posenc.workbench.store import Store
 from posenc.workbench.studies import studies
@@ -28,8 +31,15 @@ NOTES = (
 )
 
 
+BY_PAPER = (
+    "Find a claim by the paper that makes it. A claim has a row for each scale at which it was measured. Its section, "
+    "below, gives the claimed ranges, the controls and the quotation. A verdict includes the controls.",
+    "DIR is the folder of real data. `posenc data` lists the data sets and where each is to be had.",
+)
+
+
 def document() -> str:
-    parts = []
+    parts, entries = [], list[ClaimAtScales]()
     for study in studies().values():
         rows: dict[str, list[Row]] = defaultdict(list)
         for path in sorted((ROOT / "results").glob(f"{study.name}-*.csv")):
@@ -47,13 +57,40 @@ def document() -> str:
             notes = [note.format(scope=scope) for note in NOTES]
             beside = {preset: study.published(preset, found) for preset, found in scales.items()}
             commands = documented_commands(study, scales, {preset: reads_data(study, preset) for preset in scales})
+            entries += claims_at_scales(study, scales, commands)
             about = [f"Cost of the presets: {'; '.join(f'{each}: {study.presets[each].about}' for each in scales)}."]
             parts.append(
                 claims_markdown(
                     study.claims, scales, notes=[*notes, *about], title=study.question, tables=beside, commands=commands
                 )
             )
-    return "\n".join(parts)
+    return "\n".join([claims_by_paper(entries, BY_PAPER), *parts])
+
+
+def claims_at_scales(
+    study: Study, scales: Mapping[str, Sequence[Row]], commands: Mapping[str, Mapping[str, Sequence[str]]]
+) -> list[ClaimAtScales]:
+    """Claims of a study with their verdicts, pages, commands and times."""
+    judged = {preset: judge_claims(study.claims, rows) for preset, rows in scales.items()}
+    pages = {preset: f"../results/{page.name}" for preset in scales if (page := stored_page(study, preset))}
+    times = {preset: study.presets[preset].about.rpartition(": ")[2] for preset in scales}
+    return [
+        ClaimAtScales(
+            claim,
+            {preset: of_preset[place] for preset, of_preset in judged.items()},
+            pages,
+            commands.get(claim.name, {}),
+            times,
+        )
+        for place, claim in enumerate(study.claims)
+    ]
+
+
+def stored_page(study: Study, preset: str) -> Path | None:
+    """Stored page of a preset; of several that with all panels, else the first."""
+    pages = sorted((ROOT / "results").glob(f"{study.name}-{preset}*.html"))
+    whole = [page for page in pages if page.stem in (f"{study.name}-{preset}-all", f"{study.name}-{preset}")]
+    return (whole or pages or [None])[0]
 
 
 def reads_data(study: Study, preset: str) -> bool:

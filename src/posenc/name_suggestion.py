@@ -42,6 +42,33 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     return f"there is no {kind} {name!r}.{hint}{listed}"
 
 
+def unknown_option(called: str, option: str, known: Iterable[str]) -> str:
+    """Return the error message for an unknown option of a scheme or schedule.
+
+    Args:
+        called: Name of the scheme or schedule.
+        option: The unknown option.
+        known: Options that it takes.
+
+    Returns:
+        Two or three sentences.
+    """
+    known = list(known)
+    return f"{called}: {unknown('option', option, known)} It takes {', '.join(known) or 'none'}."
+
+
+def unreadable_call(text: str) -> str:
+    """Return the error message for a text that is neither a name nor a call.
+
+    Args:
+        text: The text.
+
+    Returns:
+        Two sentences.
+    """
+    return f"{text!r} cannot be read. Write Name or Name(option=value)."
+
+
 def unknown_variant(name: str, variants: Iterable[str], encodings: Iterable[str]) -> str:
     """Return the error message for the unknown name of a variant: the nearest names, then all possible ones.
 

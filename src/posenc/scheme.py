@@ -558,6 +558,10 @@ class Scheme(nn.Module, abc.ABC):
 
     # checks of inputs ----------------------------------------------------------------------------------------------
     def _nothing_to_embed(self) -> str:
+        if "embed" in self.claims.sites:
+            return (
+                f"{type(self).__name__} acts at embed and has no width. Write its property `out_dim`: return self.dim."
+            )
         sites = ", ".join(sorted(self.claims.sites)) or "no site"
         return (
             f"{type(self).__name__} embeds nothing: it acts at {sites}. Ask first whether 'embed' is in claims.sites."

@@ -21,7 +21,7 @@ import msgspec
 import torch
 
 from posenc import frequencies, own_scheme
-from posenc.name_suggestion import plain_name, unknown_variant
+from posenc.name_suggestion import plain_name, unknown_option, unknown_variant, unreadable_call
 from posenc.name_suggestion import unknown as unknown
 from posenc.scheme import Scheme
 from posenc.schemes import catalogue
@@ -66,7 +66,7 @@ def parse(text: str) -> Specification:
         kind = find(node.func.id)
         return Specification(kind.__name__, _arguments(node, kind, text))
     if "(" in text:
-        raise ValueError(f"{text!r} cannot be read. Write Name or Name(option=value).")
+        raise ValueError(unreadable_call(text))
     return Specification(find(text.strip()).__name__)
 
 
@@ -193,8 +193,7 @@ def build(specification: Specification, known: Known) -> Scheme:
     parameters = inspect.signature(kind).parameters
     for option in specification.options:
         if option not in parameters:
-            takes = ", ".join(parameters) or "none"
-            raise ValueError(f"{kind.__name__}: {unknown('option', option, parameters)} It takes {takes}.")
+            raise ValueError(unknown_option(kind.__name__, option, parameters))
     sizes = known(kind) if callable(known) else known
     needed = {name: value for name, value in sizes.items() if name in parameters}
     given = {**needed, **specification.options}
@@ -256,9 +255,7 @@ def _schedule(schedule: Callable[..., Any], options: Mapping[str, Any], given: M
     parameters, options = inspect.signature(schedule).parameters, dict(options)
     for option in options:
         if option not in parameters:
-            raise ValueError(
-                f"{schedule.__name__}: {unknown('option', option, parameters)} It takes {', '.join(parameters)}."
-            )
+            raise ValueError(unknown_option(schedule.__name__, option, parameters))
     if "count" in parameters and "count" not in options and isinstance(given.get("head_dim"), int):
         options["count"] = given["head_dim"] // 2
     for name, each in parameters.items():

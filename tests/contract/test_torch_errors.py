@@ -81,9 +81,42 @@ def largest_distance(self, q, pair):
     return self.table[:, None, None] / pair.far().max()
 
 
+def without_axes_of_pairs(self, q, pair):
+    return per_head(self.table, q, "Slopes", dim=-1)[:, None]
+
+
+def letters(self, q, pair):
+    return torch.einsum("h,ij->hij", per_head(self.table, q, "Slopes", dim=-1), 1 + 0 * pair.far())
+
+
+def product(self, q, pair):
+    return per_head(self.table, q, "Slopes", dim=-1) @ pair.far()
+
+
+def condition(self, q, pair):
+    return self.table[:, None, None] if pair.far() > 1 else self.table.mean()
+
+
+def positions_as_a_tensor(self, q, pair):
+    return self.table[:, None, None] * (pair.q.coords - pair.k)
+
+
+def another_device(self, q, pair):
+    return per_head(self.table, q, "Slopes", dim=-1)[:, None, None] * torch.ones(1, device="meta")
+
+
 @pytest.mark.parametrize(
     ("slopes", "sentence"),
     [
+        (
+            without_axes_of_pairs,
+            r"line \d+\)\. `bias` returns \(H, Q, K\) .* two axes behind them: slopes\[:, None, None\]",
+        ),
+        (letters, r"line \d+\)\. Positions that differ by sample add axes in front"),
+        (product, r"line \d+\)\. `@` sums over the last axis"),
+        (condition, r"line \d+\)\. A tensor holds the values of all tokens: .* torch\.where"),
+        (positions_as_a_tensor, r"line \d+\)\. Positions are no tensor: their coordinates are pos\.coords"),
+        pytest.param(another_device, r"Make tensors on the device of the input", marks=pytest.mark.full),
         (table_alone, r"attends with 2h heads, here 8, .*: per_head\(self\.table, q, 'Slopes', dim=-1\)"),
         (real_index, r"line \d+\)\. Positions are real numbers.* \.long\(\)"),
         (beyond_the_table, r"claims any position, .* Claim the `range` that the table covers"),
@@ -108,4 +141,57 @@ def test_other_errors_stay_as_they_are(monkeypatch):
         raise RuntimeError("something else")
 
     monkeypatch.setattr(Slopes, "slopes", broken)
-    assert {failure.trouble for failure in check(Slopes).failures} == {"RuntimeError: something else"}
+    (trouble,) = {failure.trouble for failure in check(Slopes).failures}
+    assert re.fullmatch(r"RuntimeError: something else \(test_torch_errors\.py, line \d+\)", trouble)
+
+
+def no_result(self, q, k, kept, pair, attn_mask):
+    pair.neutral(-self.slopes(q, pair) * pair.far())
+
+
+def without_heads(self, q, k, kept, pair, attn_mask):
+    return pair.neutral(-self.slopes(q, pair).mean() * pair.far())
+
+
+def too_few_arguments(self, q, k, pair):
+    return pair.neutral(-self.slopes(q, pair) * pair.far())
+
+
+@pytest.mark.parametrize(
+    ("bias", "sentence"),
+    [
+        (no_result, r"differs from the scalar definition .* `bias` returns None: end it with `return`\."),
+        (without_heads, r"`bias` returns the shape \(6, 6\); \(H, Q, K\) is \(8, 6, 6\) here\."),
+        (too_few_arguments, r"with these arguments: def bias\(self, q, k, kept, pair, attn_mask\)\."),
+    ],
+)
+def test_a_hook_of_another_form_is_described(monkeypatch, bias, sentence):
+    bias.__qualname__ = "Slopes.bias"
+    monkeypatch.setattr(Slopes, "bias", bias)
+    first = check(Slopes, family="definition").next
+    assert first is not None
+    assert re.search(sentence, first.trouble), first.trouble
+
+
+def test_an_embedding_without_a_width_names_the_missing_property():
+    class Rows(Scheme):
+        """Rows of ones."""
+
+        examples = ({},)
+
+        def __init__(self) -> None:
+            super().__init__()
+            claims = CLAIMS | {"sharing": "model", "axes": None}
+            self.claims = Claims(**claims, learned=False, sites=frozenset({"embed"}))  # pyright: ignore[reportArgumentType]
+
+        @override
+        def prepare(self, pos: Positions) -> torch.Tensor:
+            return torch.ones(*pos.coords.shape[:-1], 4, dtype=pos.table_dtype)
+
+        @override
+        def define_embed(self, p):
+            return torch.ones(4, dtype=p.dtype)
+
+    first = check(Rows, family="definition").next
+    assert first is not None
+    assert "Write its property `out_dim`: return self.dim." in first.trouble

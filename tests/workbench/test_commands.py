@@ -22,6 +22,7 @@ from posenc.workbench import (
     commands,
     pack,
     report,
+    request_execution,
     results,
     run,
     study_result,
@@ -241,8 +242,8 @@ def test_a_report_merges_its_pack_first(tmp_path):
     source = Store(tmp_path / "a")
     source.finish(spec, RunResult(metrics={"loss": 0.5}), {"seconds": 1.0})
     (file,) = pack(source, tmp_path / "packs")
-    assert commands.store_of_report(tmp_path / "b", file).finished(spec.identity)
-    assert commands.store_of_report(tmp_path / "b", None).specs() == [spec]
+    assert request_execution.store_of_report(tmp_path / "b", file).finished(spec.identity)
+    assert request_execution.store_of_report(tmp_path / "b", None).specs() == [spec]
     with pytest.raises(StoreError, match=r"absent\.pack is not there\. Name a pack, a folder of packs or a store"):
-        commands.store_of_report(tmp_path / "c", tmp_path / "absent.pack")
+        request_execution.store_of_report(tmp_path / "c", tmp_path / "absent.pack")
     assert not (tmp_path / "c").exists()

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from posenc.cli.grammar import Positional, arg
 from posenc.cli.terminal import console, refuse_device
+from posenc.workbench import request_checks
 
 MOST_OPERATIONS = {"cpu": 2e13, "cuda": 1e17}
 """Largest number of multiplications of one call of attention: minutes to an hour on such a device."""
@@ -38,15 +39,16 @@ def bench(
         batch: Batch size.
         device: cpu, cuda or cuda:N.
     """
+    if not names:
+        raise ValueError("no encoding is named. Write posenc bench rope shaw, or see posenc list.")
+    request_checks.refuse_device_name(device)
+    _refuse_sizes(tokens, heads, head_dim, batch, device)
     from rich.table import Column, Table
 
     from posenc import scheme_text
     from posenc.contract import check
     from posenc.measure.run_time import backend_and_reason, consecutive_positions, cost
 
-    if not names:
-        raise ValueError("no encoding is named. Write posenc bench rope shaw, or see posenc list.")
-    _refuse_sizes(tokens, heads, head_dim, batch, device)
     refuse_device(device)
     defaults = {"dim": heads * head_dim, "head_dim": head_dim, "heads": heads, "max_len": tokens,
              "max_distance": min(tokens - 1, 128)}  # fmt: skip

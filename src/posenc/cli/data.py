@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 from posenc.cli.grammar import Positional
+from posenc.workbench.memory import require_memory
+from posenc.workbench.output_files import refuse_output, write_outputs
+from posenc.workbench.request_checks import refuse_folder
+from posenc.workbench.user_files import require_file
 
 MOST_PUZZLES = 576 * 16 * 2**15
 PUZZLE_BYTES = 52
@@ -83,19 +87,23 @@ def _puzzles(
     seed: int,
     force: bool,
 ) -> int:
-    from posenc.workbench.output_files import refuse_output, write_outputs
-    from posenc.workbench.tasks import latin_squares
-
     if (read is None) == (to is None):
         raise ValueError("pass either --to FILE, which makes puzzles, or --read FILE.csv, which checks yours.")
+    if to is not None:
+        refuse_output(to, force)
+        _refuse_counts(*sizes)
+        if seed < 0:
+            raise ValueError(f"--seed is a number of at least 0; got {seed}. Leave it out for 0.")
+    if read is not None:
+        require_file(read, "a table of puzzles (.csv)")
+    from posenc.workbench.tasks import latin_squares
+
     if read is not None:
         puzzles = latin_squares.read_csv(read, rule)
         counts = {f"{kind}-vector": int((puzzles.kind == kind).sum()) for kind in (1, 2, 3)}
         print(f"{read}: {len(puzzles)} puzzles, each with one answer: {counts}, digest {puzzles.digest()[:16]}")
         return 0
     assert to is not None
-    refuse_output(to, force)
-    _refuse_counts(*sizes)
     made = latin_squares.generate_dataset(*sizes, seed=seed, rule=rule)
     write_outputs([(to, lambda partial: latin_squares.save_dataset(made, partial))], force=force)
     print(json.dumps(made.manifest, indent=2))
@@ -105,8 +113,6 @@ def _puzzles(
 
 def _refuse_counts(train: int, iid: int, ood: int) -> None:
     """Raise ValueError for more puzzles than exist or fit into memory, for fewer than none, or for none to train on."""
-    from posenc.workbench.memory import require_memory
-
     for flag, count, least in (("--train", train, 1), ("--iid", iid, 0), ("--ood", ood, 0)):
         if count < least:
             raise ValueError(f"{flag} is a number of puzzles, {least} or more; got {count}.")
@@ -120,13 +126,18 @@ def _refuse_counts(train: int, iid: int, ood: int) -> None:
 
 
 def _recordings(path: Path | None, to: Path | None, drop: bool, blocks: int | None, gap: int, force: bool) -> int:
-    from posenc.workbench.output_files import refuse_output
-    from posenc.workbench.tasks import recordings
-
     if path is None:
         raise ValueError("name the file to read: posenc data recordings --read FILE")
+    if not path.exists():
+        raise ValueError(f"there is no file {path}. Give the path of recordings: an .npz, or a folder of tables.")
     if to is not None:
         refuse_output(to, force)
+    if blocks is not None and blocks < 1:
+        raise ValueError(f"--blocks is a number of at least 1; got {blocks}. Leave it out to cut nothing.")
+    if gap < 0:
+        raise ValueError(f"--gap is a number of time steps, 0 or more; got {gap}. Leave it out for 20.")
+    from posenc.workbench.tasks import recordings
+
     loaded = recordings.read_recordings(path, drop=drop)
     if blocks is not None:
         loaded = recordings.cut_into_blocks(loaded, blocks, gap)
@@ -148,22 +159,28 @@ def _recordings(path: Path | None, to: Path | None, drop: bool, blocks: int | No
 
 
 def _download(read: Path | None, to: Path | None) -> int:
-    from posenc.workbench.tasks import images
-
     if read is not None:
         raise ValueError(
             "fashion-mnist is downloaded, so --read has no use here. To use your own copy: posenc run STUDY --data DIR"
         )
+    if to is not None:
+        refuse_folder(to, "--to")
+    from posenc.workbench.tasks import images
+
     print(images.download_files(images.FASHION_MNIST, to or images.cache_folder()))
     return 0
 
 
 def _fetch(read: Path | None, to: Path | None, subjects: int) -> int:
-    from posenc.workbench.tasks import brain, images
-
     if read is not None:
         raise ValueError(
             "development-fmri is downloaded, so --read has no use here. To use your own images: posenc run masked DIR"
         )
+    if subjects < 2:
+        raise ValueError(f"a study needs 2 subjects at least; got --subjects {subjects}. Leave it out for 10.")
+    if to is not None:
+        refuse_folder(to, "--to")
+    from posenc.workbench.tasks import brain, images
+
     print(brain.download_development_fmri(to or images.cache_folder() / "development-fmri", subjects))
     return 0

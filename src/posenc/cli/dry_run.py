@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,11 +22,10 @@ def print_plan(study: Study, request: Request, out: Path, jobs: int | None) -> N
         jobs: Largest number of runs at the same time; None for one per core.
     """
     from posenc.workbench.provenance import cores
-    from posenc.workbench.store import Store
+    from posenc.workbench.provisional_store import provisional_store
     from posenc.workbench.studies.shared.dry_run import dry_run
 
-    with tempfile.TemporaryDirectory() as folder:
-        root = out if out.exists() else Path(folder)
-        lines = dry_run(study, request, Store(root), jobs or cores())
-    print("\n".join(line.replace(folder, str(out)) for line in lines))
+    with provisional_store(out) as proposed:
+        lines = dry_run(study, request, proposed.store, jobs or cores())
+        print("\n".join(map(proposed.named, lines)))
     print("Nothing was started.")

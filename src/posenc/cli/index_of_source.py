@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from posenc.cli.index import PACKAGE, Index, source_digest
+from posenc.cli.setting_checks import NUMBERS
 
 if TYPE_CHECKING:
+    from posenc.workbench.studies.shared.changes import Setting
     from posenc.workbench.studies.shared.study import Study
 
 LABEL = re.compile(r"[\w@.,+ -]{2,40}")
@@ -138,7 +140,11 @@ def _labels(folder: Path) -> list[str]:
 
 
 def _settings(study: Study, preset: str) -> list[dict[str, Any]]:
-    """Settings of a study that --set changes, with the default of a preset."""
+    """Settings of a study that --set changes, with the defaults of a preset.
+
+    "leaves" has the path of each field, its path without keys of mappings, its default, its smallest number, and its
+    texts if only some are possible. "zero" is the reason why the study refuses 0, for a number that may not be 0.
+    """
     from posenc.workbench.studies.shared.changes import settings_of
 
     aliases: dict[str, list[str]] = {}
@@ -147,13 +153,31 @@ def _settings(study: Study, preset: str) -> list[dict[str, Any]]:
     return [
         {
             "name": setting.name,
-            "paths": list(setting.paths),
             "type": setting.type,
             "default": setting.default,
             "choices": list(setting.choices),
             "aliases": aliases.get(setting.name, []),
-            "fields": list(setting.fields),
-            "least": setting.least,
+            "leaves": [
+                [path, field, default, least, list(study.presets[preset].names.get(path, ()))]
+                for path, field, default, least in zip(
+                    setting.paths, setting.field_of, setting.defaults, setting.least_of, strict=True
+                )
+            ],
+            "zero": _reason_against_zero(study, preset, setting),
         }
         for setting in settings_of(study, preset)
     ]
+
+
+def _reason_against_zero(study: Study, preset: str, setting: Setting) -> str:
+    """Reason why a configuration refuses 0 for a number; "" if it does not."""
+    from posenc.workbench.studies import Request
+    from posenc.workbench.studies.shared.changes import changed_preset
+
+    if setting.type.removesuffix(" or none") not in NUMBERS:
+        return ""
+    try:
+        changed_preset(study.presets, Request(preset=preset, changes={setting.name: "0"}))
+    except ValueError as error:
+        return str(error).partition(" is not possible: ")[2]
+    return ""

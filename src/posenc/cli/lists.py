@@ -50,6 +50,8 @@ def list_names(
     """
     if subject != "schemes" and (site is not None or axes is not None or unbounded):
         raise ValueError(f"--site, --axes and --unbounded are for schemes, not for {subject}. See posenc list --help.")
+    if axes is not None and axes < 1:
+        raise ValueError(f"--axes is a number of position axes, 1 or more; got {axes}. Use --axes 2 for a plane.")
     if subject in ("schemes", "studies") and study is not None:
         raise ValueError(f"posenc list {subject} takes no study; got {study!r}. Leave it out.")
     index = index_file.load()

@@ -5,17 +5,15 @@ A name is refused only if the study would refuse it too; every other name is lef
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from posenc.cli.grammar import Command
 from posenc.cli.index import Index
-from posenc.name_suggestion import plain_name, unknown, unknown_variant
-from posenc.workbench import setting_errors
-
-ALL = "all"
-NUMBERS: Mapping[str, type] = {"whole number": int, "number": float}
-"""Description of a type of a setting -> the type."""
+from posenc.cli.setting_checks import ALL, changes_by_name, refuse_changes
+from posenc.name_suggestion import plain_name, unknown, unknown_option, unknown_variant, unreadable_call
+from posenc.workbench import request_checks
 
 
 def refuse_unknown(index: Index, command: Command, values: Mapping[str, Any]) -> None:
@@ -31,14 +29,16 @@ def refuse_unknown(index: Index, command: Command, values: Mapping[str, Any]) ->
     """
     given = {option.names: values[option.name] for option in command.options if option.names}
     for kind, known in (("scheme", scheme_names(index)), ("cited", cited_names(index))):
-        names = given.get(kind) or ()
-        for name in (names,) if isinstance(names, str) else names:
+        names = given.get(kind)
+        for name in (names,) if isinstance(names, str) else names or ():
             if not name.endswith(".py"):
                 _refuse_scheme(known, name)
+                _refuse_call(index, name)
     study = given.get("study")
     if study is None:
         return
     refuse_study(index, study)
+    request_checks.refuse_source(study, index.studies[study]["takes"], given.get("source"))
     entry, preset = index.studies[study], given.get("preset", "quick")
     if preset not in entry["presets"]:
         listed = ", ".join(entry["presets"])
@@ -50,10 +50,8 @@ def refuse_unknown(index: Index, command: Command, values: Mapping[str, Any]) ->
     for label in given.get("variant") or ():
         if not label.endswith(".py") and not _may_be_variant(index, entry, label):
             raise ValueError(unknown_variant(label, variants_of(entry), scheme_names(index)))
-    changes = changes_by_name(given.get("setting") or ())
-    for name, value in changes.items():
-        _refuse_setting(entry["settings"][preset], preset, name, value)
-    _refuse_varied(entry, preset, given.get("panel"), changes)
+        _refuse_call(index, label)
+    refuse_changes(entry, preset, given.get("panel"), changes_by_name(given.get("setting") or ()))
 
 
 def refuse_study(index: Index, study: str) -> None:
@@ -115,78 +113,21 @@ def _refuse_scheme(known: Sequence[str], text: str) -> None:
         raise ValueError(unknown("encoding", name, known))
 
 
-def changes_by_name(words: Iterable[str]) -> dict[str, str]:
-    """Read the values of --set.
-
-    Args:
-        words: Texts NAME=VALUE.
-
-    Returns:
-        Name of a setting -> its value as text.
-
-    Raises:
-        ValueError: A text has another form, or a name is given twice.
-    """
-    changes: dict[str, str] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not (name and equals and value):
-            raise ValueError(setting_errors.no_assignment(word))
-        if name in changes:
-            raise ValueError(f"--set {name} is given twice. Give it once.")
-        changes[name] = value
-    return changes
-
-
-def _refuse_varied(
-    entry: Mapping[str, Any], preset: str, panels: Sequence[str] | None, changes: Mapping[str, str]
-) -> None:
-    """Raise ValueError if a chosen panel, or every panel of the preset, varies a setting that is changed."""
-    settings = [each for each in entry["settings"][preset] if each["name"] in changes]
-    changed = {field for each in settings if not _is_default(each, changes[each["name"]]) for field in each["fields"]}
-    names = [name for name in entry["panels"] if name in (panels or ()) or ALL in (panels or ())]
-    names = names or entry["presets"][preset]["panels"]
-    varied = {name: sorted(changed & set(entry["varies"][name][preset])) for name in names}
-    if (panels or all(varied.values())) and (message := setting_errors.varied(varied)):
-        raise ValueError(message)
-
-
-def _is_default(setting: Mapping[str, Any], value: str) -> bool:
-    numbers = _number(float, value), _number(float, setting["default"])
-    return value == setting["default"] or (None not in numbers and numbers[0] == numbers[1])
-
-
-def _refuse_setting(settings: Sequence[Mapping[str, Any]], preset: str, name: str, value: str) -> None:
-    """Raise ValueError if no setting has the name, or if the value is of another type."""
-    known = [setting["name"] for setting in settings]
-    paths = (path for setting in settings for path in (setting["name"], *setting["paths"], *setting["aliases"]))
-    if name.rpartition(".")[2] not in {path.rpartition(".")[2] for path in paths}:
-        raise ValueError(
-            f"{unknown('setting', name, known)} The settings of the preset {preset} are {', '.join(known)}."
-        )
-    for setting in (setting for setting in settings if setting["name"] == name):
-        if setting["choices"] and value not in setting["choices"]:
-            raise ValueError(
-                f"{unknown(name, value, setting['choices'])} Choose one of {', '.join(setting['choices'])}."
-            )
-        kind = NUMBERS.get(setting["type"].removesuffix(" or none"))
-        optional = setting["type"].endswith(" or none") and value.lower() in ("none", "null")
-        number = None if kind is None or optional else _number(kind, value)
-        if kind and not optional and number is None:
-            example = setting_errors.example(name, setting["default"])
-            raise ValueError(f"{name} must be a {setting['type']}; got {value!r}. {example}")
-        if number is not None and not 0 <= number < float("inf"):
-            raise ValueError(setting_errors.negative(name, value, setting["default"]))
-        if number is not None and number < setting["least"]:
-            raise ValueError(setting_errors.too_small(name, value, setting["default"]))
-
-
-def _number(kind: type, text: str) -> Any:
-    """The number of a text; None if it is none of this kind."""
+def _refuse_call(index: Index, text: str) -> None:
+    """Raise ValueError if brackets do not close, or if the call of a scheme has an option that the scheme lacks."""
+    if text.count("(") != text.count(")"):
+        raise ValueError(unreadable_call(text))
     try:
-        return kind(text)
-    except ValueError:
-        return None
+        call = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):  # The study reads labels that are no Python.
+        return
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+        return
+    name = plain_name(call.func.id)
+    for row in (row for row in index.schemes if plain_name(row["name"]) == name):
+        for option in (word.arg for word in call.keywords if word.arg is not None):
+            if option not in row["options"]:
+                raise ValueError(unknown_option(row["name"], option, row["options"]))
 
 
 def _may_be_variant(index: Index, entry: Mapping[str, Any], label: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from posenc.cli.grammar import Command, Option
@@ -114,6 +115,8 @@ def _convert(command: Command, option: Option, text: str) -> Any:
         near = nearest_names(text, option.choices)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise UsageError(f"{option.shown} is one of {', '.join(option.choices)}; got {text!r}.{hint} {_help(command)}")
+    if option.kind is Path and not text:
+        raise UsageError(f"{option.shown} is an empty path. {_help(command)}")
     try:
         if option.kind in (int, float) and ("_" in text or len(text) > LONGEST_NUMBER):
             raise ValueError("no program but Python reads 1_000 as a number")

@@ -10,6 +10,8 @@ from posenc.cli import index
 from posenc.cli.grammar import arg
 from posenc.cli.terminal import console
 from posenc.cli.text_table import paragraph
+from posenc.workbench import request_checks
+from posenc.workbench.output_files import refuse_output
 
 NONE_FINISHED = "The store has no finished run of that study and preset."
 WIDE = 4
@@ -65,17 +67,17 @@ def results(
         to: New file to write instead of printing.
         force: Replace the file if it exists. A link or a device is never replaced.
     """
-    from posenc.workbench.commands import result_rows
-    from posenc.workbench.output_files import refuse_output
-    from posenc.workbench.store import Store
-
     _refuse_mixed(metrics, every, curves, format, to)
-    if run is not None:
-        if metrics or every or curves or format != "table" or study or preset or source or to:
-            raise ValueError("--run describes one run. Use it alone, or with --out.")
-        return _one_run(Store(out, create=False), run)
+    if run is not None and (metrics or every or curves or format != "table" or study or preset or source or to):
+        raise ValueError("--run describes one run. Use it alone, or with --out.")
     if to is not None:
         refuse_output(to, force)
+    request_checks.refuse_no_store(out)
+    from posenc.workbench.commands import result_rows
+    from posenc.workbench.store import Store
+
+    if run is not None:
+        return _one_run(Store(out, create=False), run)
     store = Store(out, create=False)
     if curves:
         return _curves(store, study, preset, to, force) or _name_damaged(store, study, preset)
@@ -85,7 +87,7 @@ def results(
         print(NONE_FINISHED)
         return status
     if format in ("table", "latex"):
-        from posenc.workbench.commands import refuse_missing_packages
+        from posenc.workbench.request_options import refuse_missing_packages
 
         refuse_missing_packages("scipy")
     if format == "table":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import keyword
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from posenc.cli.grammar import Positional, arg
 from posenc.cli.skeletons import MOST_AXES, Site, skeleton
+from posenc.workbench import request_checks
 
 if TYPE_CHECKING:
     from posenc.contract import Report
@@ -32,6 +34,8 @@ def check(what: Annotated[Positional[str], arg(names="scheme")], compiling: bool
         compiling: Also run the slow checks that call torch.compile.
         all: Print every failure, not only the first.
     """
+    if what.endswith(".py"):
+        request_checks.refuse_scheme_file(Path(what))
     from posenc import own_scheme, scheme_text
     from posenc.contract import check as run_contract
 
@@ -72,11 +76,11 @@ def cite(names: Annotated[Positional[tuple[str, ...]], arg(names="cited")], all:
             randomized for randomized positions.
         all: Print every entry.
     """
+    if not names and not all:
+        raise ValueError("no encoding is named. Write posenc cite rope gridpe, or posenc cite --all; see posenc list.")
     from posenc.cited_functions import functions
     from posenc.schemes import catalogue
 
-    if not names and not all:
-        raise ValueError("no encoding is named. Write posenc cite rope gridpe, or posenc cite --all; see posenc list.")
     entries: dict[str, str] = {}
     for name in (*names, *((*catalogue(), *functions()) if all else ())):
         entries |= _citations(name)
@@ -145,8 +149,8 @@ def claims_of_all() -> list[dict[str, Any]]:
     """Collect the claims of every scheme from its declared examples.
 
     Returns:
-        One mapping per scheme, with its name, summary, file and claims. "axes" and "sites" are those of any example;
-        the other claims are those of the first.
+        One mapping per scheme, with its name, summary, file, options and claims. "axes" and "sites" are those of any
+        example; the other claims are those of the first.
     """
     from posenc.schemes import catalogue
 
@@ -159,6 +163,7 @@ def claims_of_all() -> list[dict[str, Any]]:
                 "name": name,
                 "summary": (sys.modules[kind.__module__].__doc__ or "").split("\n")[0],
                 "file": Path(sys.modules[kind.__module__].__file__ or "").name,
+                "options": list(inspect.signature(kind).parameters),
                 **first,
                 "axes": sorted({claim.axes or "any" for claim in claims}, key=str),
                 "sites": sorted(set().union(*(claim.sites for claim in claims))),

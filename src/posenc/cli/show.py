@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from posenc.cli.grammar import Positional, arg
 from posenc.cli.terminal import console
+from posenc.workbench.output_files import refuse_output, write_outputs
 
 if TYPE_CHECKING:
     from posenc.scheme_text import Specification
@@ -50,27 +51,28 @@ def show(
         out: Write a new file instead: an .html page with all plots, or the plot of logits as .png, .svg or .pdf.
         force: Replace the file if it exists. A link or a device is never replaced.
     """
-    from posenc.cited_functions import find_function
-    from posenc.measure.distance_decay import shown_call, with_sizes
-    from posenc.scheme_text import find, parse
-
     if distances is not None and distances < 1:
         raise ValueError(f"--distances is a number of at least 1; got {distances}. Leave it out for the default.")
     if out is not None and out.suffix not in (*PAGE_ENDINGS, *FIGURE_ENDINGS):
         raise ValueError(
             f"--out writes a page (.html) or a figure ({', '.join(FIGURE_ENDINGS)}); got {out}. Use --out page.html."
         )
+    if out is not None:
+        refuse_output(out, force, "--out")
+    from posenc.cited_functions import find_function
+    from posenc.measure.distance_decay import make_shown, shown_call, with_sizes
+    from posenc.scheme_text import find, parse
+
     function = find_function(what.partition("(")[0])
     if function is not None:
         return _show_function(function, what, distances, out)
     call = with_sizes(parse(what)) if "(" in what else shown_call(find(what))
+    if "(" in what:
+        make_shown(call)  # A call that builds no encoding is refused.
     if out is None:
         _print(call, distances)
         return 0
-    from posenc.workbench.output_files import refuse_output, write_outputs
     from posenc.workbench.report.scheme_page import write_logit_figure, write_scheme_page
-
-    refuse_output(out, force, "--out")
 
     def write(partial: Path) -> None:
         if out.suffix in FIGURE_ENDINGS:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from posenc.cli.grammar import Positional, arg
+from posenc.workbench import request_checks
 
 
 def pack(
@@ -33,6 +34,8 @@ def pack(
         out: The store.
         force: Replace packs that exist.
     """
+    request_checks.refuse_no_store(out)
+    request_checks.refuse_folder(to, "DIR")
     from posenc.workbench import packs
     from posenc.workbench.store import Store
 
@@ -58,11 +61,11 @@ def merge(
         source: A pack, a folder of packs, or another store.
         out: The store; made if absent.
     """
-    from posenc.workbench import packs
-    from posenc.workbench.store import Store
+    request_checks.refuse_pack(source)
+    request_checks.refuse_folder(out, "--out")
+    from posenc.workbench.request_execution import merge_into
 
-    packs.refuse_absent(source)
-    print(packs.merge(Store(out), source))
+    print(merge_into(out, source))
     return 0
 
 

@@ -29,5 +29,5 @@ def refuse_device(device: str) -> None:
     try:
         torch.zeros(1, dtype=torch.float64, device=device).sum().item()  # Positions are computed in float64.
     except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
+        reason = str(error).partition("\n")[0].partition(". ")[0][:120]
         raise ValueError(f"the device {device!r} cannot be used here ({reason}). Use --device cpu.") from None

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from posenc.cli.grammar import Positional, arg
-from posenc.cli.name_checks import changes_by_name
+from posenc.cli.setting_checks import changes_by_name
 from posenc.cli.terminal import refuse_device
 from posenc.cli.torchrun import team_of
+from posenc.workbench import request_checks
 
 StudyName = Annotated[Positional[str], arg(names="study")]
 PresetName = Annotated[str, arg(names="preset")]
@@ -24,7 +26,7 @@ Changes = Annotated[tuple[str, ...], arg(metavar="NAME=VALUE", flag="--set", rep
 
 def run(
     study: Annotated[Positional[str | None], arg(names="study")] = None,
-    source: Annotated[Positional[Path | None], arg(metavar="FILE")] = None,
+    source: Annotated[Positional[Path | None], arg(metavar="FILE", names="source")] = None,
     preset: PresetName = "quick",
     panels: Panels = None,
     schemes: Variants = None,
@@ -90,24 +92,24 @@ def run(
         return 0
     if jobs is not None and jobs < 1:
         raise ValueError(f"--jobs is a number of at least 1; got {jobs}. Leave it out for one run per core.")
+    _refuse_lists(panels, schemes, seeds, lr_sweep)
+    request_checks.refuse_device_name(device)
+    _refuse_folders({"--out": out, "--tensorboard": tensorboard})
     folder = _data(data)
-    from posenc.workbench import commands, studies
+    from posenc.workbench import request_options, studies
     from posenc.workbench.executors.processes import follow
-    from posenc.workbench.store import Store
+    from posenc.workbench.request_execution import execute_request
 
     with team_of(device) as team:
         if not team.leads:
             follow(team)
             return 0
         refuse_device(device)
-        commands.refuse_missing_packages(*commands.PAGE_PACKAGES)
+        request_options.refuse_missing_packages(*request_options.PAGE_PACKAGES)
         definition = studies.find(study)
-        studies.refuse_preset(definition, preset)
-        commands.refuse_source(definition, source)
-        names = commands.scheme_names(schemes)
+        names = request_options.scheme_names(schemes)
         selection: dict[str, Any] = {"panels": panels, "schemes": names, "seeds": seeds, "device": device}
-        selection |= {"lr_sweep": lr_sweep}
-        selection |= {"changes": changes_by_name(changes), "data": folder, "source": source}
+        selection |= {"changes": changes_by_name(changes), "data": folder, "source": source, "lr_sweep": lr_sweep}
         request = studies.Request(preset=preset, **selection)
         if dry_run:
             from posenc.cli.dry_run import print_plan
@@ -117,7 +119,7 @@ def run(
         confirm = partial(_confirmed, yes=yes)
         options: dict[str, Any] = {"jobs": jobs, "team": team, "tensorboard": tensorboard}
         options |= {"confirm": confirm, "retrain_changed": retrain_changed}
-        done = commands.execute_request(definition, request, Store(out), **options)
+        done = execute_request(definition, request, out, **options)
         return done.exit_code if done else 1
 
 
@@ -166,20 +168,49 @@ def report(
         pack: A pack, or a folder of packs, that is merged into the store first.
         out: The store.
     """
-    from posenc.workbench import commands, studies
-
-    commands.refuse_missing_packages(*commands.PAGE_PACKAGES)
-    definition, store = studies.find(study), commands.store_of_report(out, pack)
     if file is not None and source is not None:
         raise ValueError(f"the data of the page are named twice, {file} and --source {source}. Name them once.")
-    names, changed = commands.scheme_names(schemes), changes_by_name(changes)
-    selection: dict[str, Any] = {"panels": panels, "schemes": names, "changes": changed}
+    _refuse_lists(panels, schemes, None, lr_sweep)
+    folder = _data(data)
+    _refuse_folders({"--figures": figures, "--out": None if pack is None else out})
+    if pack is None:
+        request_checks.refuse_no_store(out)
+    else:
+        request_checks.refuse_pack(pack)
+    from posenc.workbench import request_execution, request_options, studies
+
+    request_options.refuse_missing_packages(*request_options.PAGE_PACKAGES)
+    definition, names = studies.find(study), request_options.scheme_names(schemes)
+    selection: dict[str, Any] = {"panels": panels, "schemes": names, "changes": changes_by_name(changes)}
     selection |= {"lr_sweep": lr_sweep, "about": source or str(file or "")}
-    request = studies.Request(preset=preset, data=_data(data), **selection)
-    result = commands.report_request(definition, request, store)
+    request = studies.Request(preset=preset, data=folder, **selection)
+    result = request_execution.report_request(definition, request, request_execution.store_of_report(out, pack))
     if figures is not None:
         print(f"{len(result.save_figures(figures, format, force=force))} figures in {figures}.")
     return result.exit_code
+
+
+def _refuse_lists(
+    panels: tuple[str, ...] | None,
+    schemes: tuple[str, ...] | None,
+    seeds: tuple[int, ...] | None,
+    lr_sweep: tuple[float, ...] | None,
+) -> None:
+    """Raise ValueError for a value that is given twice or out of range, or for a Python file that does not exist."""
+    request_checks.refuse_seeds(seeds)
+    request_checks.refuse_rates(lr_sweep)
+    request_checks.refuse_repeated("scheme", schemes)
+    request_checks.refuse_repeated("panel", panels)
+    for name in schemes or ():
+        if name.endswith(".py"):
+            request_checks.refuse_scheme_file(Path(name))
+
+
+def _refuse_folders(folders: Mapping[str, Path | None]) -> None:
+    """Raise ValueError for a folder that cannot be made; by option."""
+    for option, folder in folders.items():
+        if folder is not None:
+            request_checks.refuse_folder(folder, option)
 
 
 def _confirmed(estimate: Any, yes: bool) -> bool:

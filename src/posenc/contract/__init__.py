@@ -273,19 +273,18 @@ def _cut_short(error: Exception) -> str:
 
 
 def _explained(error: Exception, case: Case) -> str:
-    """Message of an error; for an error of torch also its line in the scheme's own file and an explanation."""
+    """Message of an error with its line in the scheme's own file, and an explanation of an error of torch."""
     try:
         words = explain(error, case)
     except Exception:  # the scheme fails in another way too
         words = ""
-    if not words:
-        return _cut_short(error)
     own = [
         f" ({Path(frame.f_code.co_filename).name}, line {line})"
         for frame, line in traceback.walk_tb(error.__traceback__)
         if frame.f_globals.get("__name__") == case.kind.__module__
     ]
-    return f"{_cut_short(error).rstrip('.')}{own[-1] if own else ''}. {words}"
+    raised = f"{_cut_short(error).rstrip('.')}{own[-1] if own else ''}"
+    return f"{raised}. {words}" if words else raised if own else _cut_short(error)
 
 
 def _unwritten(error: NotImplementedError, case: Case) -> str:

@@ -65,7 +65,8 @@ def attention_equals_its_definition(case: Case) -> None:
         worst = largest_difference(fast, slow)
         require(
             worst <= EXACT,
-            f"attention differs from the scalar definition by {worst:.1e} at {kind} positions ({EXACT:.0e}).",
+            f"attention differs from the scalar definition by {worst:.1e} at {kind} positions ({EXACT:.0e})."
+            + (_shape_of_bias(scheme, q, k, pos) if worst > EXACT else ""),
         )
         _same_gradients(scheme, fast, slow, "attention", {"q": q, "k": k, "v": v, "positions": pos.coords})
 
@@ -124,6 +125,21 @@ def _places(case: Case, scheme: Scheme) -> dict[str, Positions]:
     except ValueError:
         return {"whole": whole}
     return {"whole": whole, "real": dataclasses.replace(between, coords=between.coords.requires_grad_())}
+
+
+def _shape_of_bias(scheme: Scheme, q: Tensor, k: Tensor, pos: Positions) -> str:
+    """Sentence on a bias that cannot be right by its shape; "" if it can."""
+    if "bias" not in scheme.claims.sites or scheme.claims.sites & {"q", "k"} or scheme.bias_reads:
+        return ""
+    where = scheme.prepare(pos)
+    bias = scheme.bias(q, k, None, scheme.relate(where, where), None)
+    if bias is None:
+        return " `bias` returns None: end it with `return`."
+    size = q.shape[1] if scheme.claims.per_head else 1
+    tokens = (pos.count, pos.count)
+    if bias.shape[-2:] == tokens and (bias.shape[-3:-2] or (1,))[0] == size:
+        return ""
+    return f" `bias` returns the shape {tuple(bias.shape)}; (H, Q, K) is {(size, *tokens)} here."
 
 
 def _some(own: int) -> list[int]:

@@ -27,6 +27,8 @@ MICRO = tuple(
     for dim, heads, reduction in zip((32, 64, 96, 128), (1, 2, 3, 4), REDUCTIONS, strict=True)
 )
 """Stages for images of 32 x 32 pixels, with grids of 16, 8, 4 and 2. Images of 28 x 28 are padded to 32 x 32."""
+SIZES = ("micro", *DEPTHS)
+"""Names of the sizes."""
 
 LITERAL = Options(patches="normed", tables=True, view="counted", keys="corner", placement="attention")
 """Options of the code as released in github BoyangL1/gridpe-vision."""
@@ -66,8 +68,8 @@ def pvt(
     Raises:
         ValueError: an unknown size, with the nearest known one; or ``literal`` together with ``options``.
     """
-    if size != "micro" and size not in DEPTHS:
-        raise ValueError(f"{unknown('size of a PVT', size, ['micro', *DEPTHS])} There are micro, {', '.join(DEPTHS)}.")
+    if size not in SIZES:
+        raise ValueError(f"{unknown('size of a PVT', size, SIZES)} There are {', '.join(SIZES)}.")
     stages = MICRO if size == "micro" else tuple(
         StageConfig(dim=dim, depth=depth, heads=heads, hidden=ratio * dim, patch=patch, reduction=reduction)
         for dim, depth, heads, ratio, patch, reduction in zip(

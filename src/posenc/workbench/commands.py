@@ -8,33 +8,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from posenc import own_scheme
 from posenc.scheme import Scheme
-from posenc.workbench import packs, runner, studies
+from posenc.workbench import studies
 from posenc.workbench.metric_table import metric_tables
 from posenc.workbench.progress import ConsentError, CostEstimate
-from posenc.workbench.provenance import cores
-from posenc.workbench.report.live_page import LivePage
-from posenc.workbench.result_checks import changed_note, changed_runs, damaged_lines, retrain
-from posenc.workbench.run_folders import REPLACED
-from posenc.workbench.runs import RunSpec
+from posenc.workbench.request_execution import execute_request, report_request, store_of_report
+from posenc.workbench.request_options import names_of, rates_of_call, request_of_call, seeds_of_call
+from posenc.workbench.result_checks import damaged_lines
 from posenc.workbench.store import Store
-from posenc.workbench.stored_code import ChangedRun
-from posenc.workbench.studies import Request
-from posenc.workbench.studies.shared import page_records, stored_runs
-from posenc.workbench.studies.shared.planning import with_present_labels
-from posenc.workbench.studies.shared.study import Study
+from posenc.workbench.studies.shared import page_records
 from posenc.workbench.study_result import ResultTable, StudyResult
-from posenc.workbench.training.distributed import ProcessGroup
-
-PAGE_PACKAGES = ("scipy", "statsmodels", "matplotlib", "jinja2")
-"""Packages that write the page of a study."""
 
 
 def run(
@@ -105,11 +93,12 @@ def run(
         raise ValueError(f"At least one run at a time is needed; got jobs={jobs}. Leave it out for one per core.")
     definition = studies.find(study)
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
-    others = {"seeds": _seeds(seeds), "device": device, "changes": dict(changes or {}), "lr_sweep": _rates(lr_sweep)}
-    request = _request(definition, preset, **names, **others)
+    others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
+    others |= {"device": device, "changes": dict(changes or {})}
+    request = request_of_call(definition, preset, **names, others=others)
     board = None if tensorboard is None else Path(tensorboard)
     options: dict[str, Any] = {"jobs": jobs, "tensorboard": board, "retrain_changed": retrain_changed}
-    result = execute_request(definition, request, Store(out), confirm=confirm, **options)
+    result = execute_request(definition, request, out, confirm=confirm, **options)
     assert result is not None, "confirm either returns True or raises"
     return result
 
@@ -158,29 +147,9 @@ def report(
     definition = studies.find(study)
     names: dict[str, Any] = {"source": None, "panels": panels, "schemes": schemes, "data": data}
     others = {"about": "" if source is None else str(source), "changes": dict(changes or {})}
-    request = _request(definition, preset, **names, **others, lr_sweep=_rates(lr_sweep))
+    others["lr_sweep"] = rates_of_call(lr_sweep)
+    request = request_of_call(definition, preset, **names, others=others)
     return report_request(definition, request, store_of_report(out, pack))
-
-
-def store_of_report(out: str | Path, pack: str | Path | None) -> Store:
-    """Open the store of a report, and merge a pack into it if one is given.
-
-    Args:
-        out: The store. It is made if a pack is given.
-        pack: A pack, a folder of packs or another store; None for none.
-
-    Returns:
-        The store.
-
-    Raises:
-        StoreError: There is no store and no pack, or the pack cannot be read.
-    """
-    if pack is None:
-        return Store(out, create=False)
-    packs.refuse_absent(Path(pack))
-    store = Store(out)
-    packs.merge(store, Path(pack))
-    return store
 
 
 def results(
@@ -222,7 +191,7 @@ def results(
         warnings.warn("\n".join(lines), stacklevel=2)
     if metrics is None:
         return ResultTable(rows)
-    chosen = _names("metrics", metrics) or ()
+    chosen = names_of("metrics", metrics) or ()
     metric_tables(rows, metrics=chosen)  # This refuses an unknown name.
     return ResultTable([row for row in rows if row["metric"] in chosen])
 
@@ -251,301 +220,3 @@ def result_rows(store: Store, study: str | None, preset: str | None, source: str
         known = ", ".join(dict.fromkeys(record.label for record in records))
         raise ValueError(f"{store.root} holds no results about {source}. It holds results about {known or 'no data'}.")
     return [row for row in rows if row["digest"] == digest]
-
-
-def _request(
-    definition: Study,
-    preset: str,
-    *,
-    source: str | Path | None,
-    panels: Sequence[str] | None,
-    schemes: Sequence[str | Scheme | type[Scheme]] | None,
-    data: str | Path | None,
-    **others: Any,
-) -> Request:
-    """Request of a call, checked before anything starts."""
-    refuse_missing_packages(*PAGE_PACKAGES)
-    studies.refuse_preset(definition, preset)
-    source, data = (None if path is None else Path(path) for path in (source, data))
-    refuse_source(definition, source)
-    if data is not None and not data.is_dir():
-        raise ValueError(f"data={str(data)!r} is not a folder. Give the folder of the data, or leave data out.")
-    others |= {"panels": _names("panels", panels), "schemes": scheme_names(schemes)}
-    return Request(preset=preset, data=data, source=source, **others)
-
-
-def _seeds(seeds: int | Sequence[int] | None) -> tuple[int, ...] | None:
-    if isinstance(seeds, int):
-        if seeds < 1:
-            raise ValueError(f"At least one seed is needed; got seeds={seeds}. Use seeds=3, or a list: seeds=[0, 1].")
-        return tuple(range(seeds))
-    return None if seeds is None else tuple(seeds)
-
-
-def _rates(rates: Sequence[float] | None) -> tuple[float, ...] | None:
-    if isinstance(rates, (int, float, str)):
-        raise ValueError(f"lr_sweep takes a list of learning rates; got {rates!r}. Write lr_sweep=[0.001, 0.003].")
-    return None if rates is None else tuple(rates)
-
-
-def scheme_names(schemes: Sequence[str | Scheme | type[Scheme]] | None) -> tuple[str, ...] | None:
-    """Names of the schemes of a request.
-
-    Args:
-        schemes: Names, texts, Python files, and schemes of your own as classes or objects; None for none.
-
-    Returns:
-        Names and texts. A file stands for each of its schemes.
-
-    Raises:
-        ValueError: A scheme of your own cannot be read.
-    """
-    if schemes is None or isinstance(schemes, str | Scheme | type):
-        schemes = None if schemes is None else (schemes,)
-    expanded: list[Any] = []
-    for scheme in schemes or ():
-        if isinstance(scheme, str) and scheme.endswith(".py"):
-            expanded += own_scheme.schemes_of_file(Path(scheme))
-        else:
-            expanded.append(scheme)
-    texts = [own_scheme.text_of(each) if isinstance(each, Scheme | type) else each for each in expanded]
-    return None if schemes is None else _names("schemes", texts)
-
-
-def _names(option: str, values: Sequence[str] | None) -> tuple[str, ...] | None:
-    if values is None:
-        return None
-    values = (values,) if isinstance(values, str) else tuple(values)
-    for value in values:
-        if not isinstance(value, str):
-            raise ValueError(f"{option} takes names as text; got {type(value).__name__}. Write {option}=['rope'].")
-    return values
-
-
-def refuse_source(study: Study, source: Path | None) -> None:
-    """Check the user's file or folder of a study.
-
-    Args:
-        study: The study.
-        source: The file or folder; None without one.
-
-    Raises:
-        ValueError: The study takes no file, or the file does not exist.
-    """
-    if source is None:
-        return
-    if not study.takes:
-        raise ValueError(f"{study.name} takes no file or folder; got {source}. Leave it out.")
-    if not source.exists():
-        raise ValueError(f"{source} does not exist. {study.name} takes {study.takes}.")
-
-
-def refuse_missing_packages(*packages: str) -> None:
-    """Check before training that the packages of the page are installed.
-
-    Args:
-        *packages: Names of the packages.
-
-    Raises:
-        ValueError: One is not installed; the message names the command that installs it.
-    """
-    missing = [package for package in packages if importlib.util.find_spec(package) is None]
-    if missing:
-        raise ValueError(f"a study's page needs {missing[0]}, which is not installed: pip install 'posenc[analysis]'")
-
-
-def execute_request(
-    study: Study,
-    request: Request,
-    store: Store,
-    *,
-    confirm: Callable[[CostEstimate], bool],
-    jobs: int | None = None,
-    team: ProcessGroup | None = None,
-    tensorboard: Path | None = None,
-    retrain_changed: bool = False,
-) -> StudyResult | None:
-    """Execute the runs of a request and their measurements, print the verdict, and write the page.
-
-    Args:
-        study: The study.
-        request: Preset, panels, variants and seeds.
-        store: Receives the results and the page.
-        confirm: Called before a long preset starts; nothing starts if it returns False.
-        jobs: Largest number of runs at the same time on the CPU; None for one per core.
-        team: The processes that torchrun started; None without torchrun.
-        tensorboard: Folder of TensorBoard event files; None for no files.
-        retrain_changed: True to train finished runs again that were made by other code than the present.
-
-    Returns:
-        The result; None if it was not confirmed.
-    """
-    team = team or ProcessGroup()
-    request = with_present_labels(study, request)
-    swept, specs = study.sweep(request, store), study.plan(request, store)
-    changed = changed_runs(store, specs)
-    again = {each.stored.identity for each in changed if retrain_changed}
-    todo = [spec for spec in specs if spec.identity in again or not store.finished(spec.identity)]
-    alone = request.device != "cpu" or team.size > 1  # One run after the other.
-    processes = 1 if alone else study.processes_that_fit(todo, jobs or cores())
-    executor = runner.pick(request.device, processes, team=team)
-    runs = f"{len(specs)} run{'' if len(specs) == 1 else 's'}"
-    print(f"{study.question} {runs} on {executor}, results in {store.root}.")
-    if not alone and processes < (possible := min(jobs or cores(), len(todo))):
-        each = "as asked" if jobs else "one per core"
-        print(f"Running {processes} at a time instead of {possible} ({each}): memory does not suffice for more.")
-    for line in study.announce(request, store, specs):  # Before the question, since remarks on the data may matter.
-        print(line)
-    for line in _changed_note(changed, retrain_changed):
-        print(line)
-    if not _consents(study, request, store, todo, processes, confirm):
-        print("Nothing was started.")
-        return None
-    if again:
-        print(f"{retrain(store, changed)} earlier results are kept in {store.root / REPLACED}.")
-    _note_own_schemes(request, store)
-    if swept:  # The other runs have the learning rates that these choose.
-        runner.run(swept, store, executor, cost=study.order, tensorboard=tensorboard)
-        specs = [spec for spec in study.plan(request, store) if spec not in swept or store.finished(spec.identity)]
-    shown = _with_earlier_runs(study, request, store, specs)
-    for line in damaged_lines(store, store.damaged()):  # Those of this request are trained again now.
-        print(line)
-    with study.live_page(request, store, shown) as live:
-        report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard, live=live)
-        team.leave()  # Releases the other processes if no run was left to execute.
-        status = measure(study, request, store, shown, jobs, live)
-    known = {damage.name for damage in store.damaged()}
-    store.verify_arrays(shown)
-    for line in damaged_lines(store, [damage for damage in store.damaged() if damage.name not in known]):
-        print(line)
-    verdict = study.verdict(request, store, shown)
-    for line in verdict:
-        print(line)
-    path = study.page(request, store, shown, {spec.identity: sentence for spec, sentence in report.failed})
-    print(path)
-    status = report.exit_code or status
-    return StudyResult(
-        study=study, request=request, store=store, specs=shown, path=path, verdict=verdict, exit_code=status
-    )
-
-
-def _changed_note(changed: Sequence[ChangedRun], retrain_changed: bool) -> list[str]:
-    """Lines on finished runs that were made by other code than the present."""
-    advice = (
-        "They are trained again."
-        if retrain_changed
-        else (
-            "They are kept, and not averaged with new ones. Train them again: the same command with --retrain-changed."
-        )
-    )
-    return changed_note(changed, advice)
-
-
-def _consents(
-    study: Study,
-    request: Request,
-    store: Store,
-    todo: Sequence[RunSpec],
-    processes: int,
-    confirm: Callable[[CostEstimate], bool],
-) -> bool:
-    """Ask before a long preset starts; print the estimate of a short one on the user's own data."""
-    if not todo:
-        return True
-    if study.asks(request.preset):
-        return confirm(study.estimate(todo, store, processes))
-    if request.source is not None:
-        print(f"Estimate: {study.estimate(todo, store, processes)}.")
-    return True
-
-
-def _with_earlier_runs(study: Study, request: Request, store: Store, specs: list[RunSpec]) -> list[RunSpec]:
-    """Runs of a page: those of a request, and finished ones of earlier commands, which it prints."""
-    shown = study.joined(request, store, specs)
-    earlier = shown[len(specs) :]
-    if earlier:
-        number = f"{len(earlier)} finished run{'' if len(earlier) == 1 else 's'}"
-        names = ", ".join(dict.fromkeys(spec.variant for spec in earlier))
-        print(f"The page also shows {number} of earlier commands: {names}.")
-    return shown
-
-
-def _note_own_schemes(request: Request, store: Store) -> None:
-    """Write the code of the user's schemes to the store as a record. Nothing reads it."""
-    for name, code in own_scheme.codes().items():
-        if any(label.partition("(")[0] == name for label in request.schemes or ()):
-            store.ensure_writable()
-            folder = store.root / "schemes"
-            folder.mkdir(exist_ok=True)
-            (folder / f"{name}.py").write_text(code, encoding="utf-8")
-
-
-def measure(
-    study: Study,
-    request: Request,
-    store: Store,
-    specs: Sequence[RunSpec],
-    jobs: int | None = None,
-    live: LivePage | None = None,
-) -> int:
-    """Measure trained models and store the results; on the CPU unless their settings name a device.
-
-    Args:
-        study: The study.
-        request: The request; its panels decide what is measured.
-        store: The store of the trained runs.
-        specs: The trained runs.
-        jobs: Largest number of measurements at the same time; None for one per core.
-        live: Live page that follows the measurements; None for none.
-
-    Returns:
-        Exit code of a command: 1 if a measurement failed, otherwise 0.
-    """
-    pending = study.measurements(request, store, specs)
-    if all(store.finished(spec.identity) for spec in pending):
-        return 0
-    print(f"Measuring {len(pending)} trained models.")
-    device, processes = pending[0].settings.get("device", "cpu"), study.processes_that_fit(specs, jobs or cores())
-    return runner.run(pending, store, runner.pick(device, processes), live=live).exit_code
-
-
-def report_request(study: Study, request: Request, store: Store) -> StudyResult:
-    """Measure stored runs where a panel needs it, print the path of the page, and write the page. Nothing is trained.
-
-    Args:
-        study: The study.
-        request: Preset and panels.
-        store: The store of the trained runs.
-
-    Returns:
-        The result.
-
-    Raises:
-        ValueError: The store has no run of the request; the message names the command that makes them.
-    """
-    request = stored_runs.subject(study, with_present_labels(study, request), store)
-    specs = _shown(study.stored(request, store), request, store)
-    store.verify_arrays(specs)
-    specs = [spec for spec in specs if store.finished(spec.identity)]
-    damaged = damaged_lines(store, store.damaged())
-    advice = "Train them again: the posenc run command that made them, with --retrain-changed."
-    for line in (*changed_note(changed_runs(store, specs), advice), *damaged):
-        print(line)
-    status = measure(study, request, store, specs) or int(bool(damaged))
-    verdict, path = study.verdict(request, store, specs), study.page(request, store, specs, {})
-    print(path)
-    return StudyResult(
-        study=study, request=request, store=store, specs=specs, path=path, verdict=verdict, exit_code=status
-    )
-
-
-def _shown(specs: Sequence[RunSpec], request: Request, store: Store) -> Sequence[RunSpec]:
-    """Stored runs of the variants that a request names. A variant NAME stands for all its sizes NAME@SIZE."""
-    stored = dict.fromkeys(spec.variant for spec in specs)
-    for name in request.schemes or ():
-        if not any(name in (label, label.partition("@")[0]) for label in stored):
-            raise ValueError(
-                f"{store.root} holds no results of {name!r} in these panels. It holds {', '.join(stored)}."
-            )
-    wanted = request.schemes
-    return [spec for spec in specs if not wanted or {spec.variant, spec.variant.partition("@")[0]} & {*wanted}]

@@ -119,6 +119,8 @@ def _publish(partial: Path, path: Path, force: bool, option: str) -> None:
 
 def _unwritable(path: Path, error: OSError, option: str) -> UserFileError:
     reason = error.strerror or str(error)
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        reason = "a folder on the way to it is a file"
     return UserFileError(
         f"{path} cannot be written ({reason}). Name a file in a folder that you can write: {option} FILE"
     )

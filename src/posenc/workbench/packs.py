@@ -24,6 +24,7 @@ import msgspec
 from posenc.version import __version__
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.output_files import write_outputs
+from posenc.workbench.request_checks import no_pack
 from posenc.workbench.runs import Row, RunResult, RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.stored import LABELS, WEIGHTS, Labels, Stored, StoreError
@@ -215,7 +216,7 @@ def refuse_absent(source: Path) -> None:
         StoreError: It does not exist.
     """
     if not source.exists():
-        raise StoreError(f"{source} is not there. Name a pack, a folder of packs or a store.")
+        raise StoreError(no_pack(source))
 
 
 def _portable(provenance: Row) -> Row:

@@ -40,6 +40,7 @@ from posenc.workbench.atomic_files import sync_folder, write_whole
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.old_stores import identities_of, old_key, old_keys, read_aliases, upgraded, write_aliases
 from posenc.workbench.output_files import refuse_output, write_output
+from posenc.workbench.request_checks import STORE_FILE, no_folder, no_results
 from posenc.workbench.run_folders import DAMAGED, REPLACED, RunFolders
 from posenc.workbench.run_writer import write_run
 from posenc.workbench.runs import Row, RunResult, RunSpec
@@ -86,11 +87,11 @@ class Store:
 
     def __init__(self, root: Path | str, create: bool = True) -> None:
         self.root = Path(root)
-        marker = self.root / "format.json"
+        marker = self.root / STORE_FILE
         with self._sentences():
             if not marker.exists():
                 if not create:
-                    raise StoreError(f"There are no results in {self.root}. Make some first: posenc run --help")
+                    raise StoreError(no_results(self.root))
                 self.root.mkdir(parents=True, exist_ok=True)
                 write_whole(marker, msgspec.json.encode({"format": FORMAT, "made_by": f"posenc {__version__}"}))
             content = marker.read_bytes()
@@ -728,5 +729,5 @@ def _sentence(error: OSError, root: Path) -> str:
             f"--out, or change its permissions and run the same command again."
         )
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
-        return f"{root} (or a folder on the way to it) is a file, and a folder is needed. Choose another with --out."
+        return no_folder(root, "--out")
     return f"{root} cannot be used: {error.strerror or error}. Choose another folder with --out."

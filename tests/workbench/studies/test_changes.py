@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from posenc.version import __version__
-from posenc.workbench import runner, studies
+from posenc.workbench import runner, setting_errors, studies
 from posenc.workbench.store import Store
 from posenc.workbench.studies import Request, nmar, permuted
 from posenc.workbench.studies.shared import changes
@@ -42,7 +42,7 @@ def test_every_name_stands_for_its_fields_and_every_default_is_a_possible_value(
     assert len(set(paths)) == len(paths)
     base = EVERY[study].presets[preset]
     for setting in settings:
-        if ";" not in setting.default and changes.COMPUTED not in setting.default:
+        if ";" not in setting.default and setting_errors.COMPUTED not in setting.default:
             assert changed(study, preset, **{setting.name: setting.default}) == base, setting
         for path in setting.paths:
             matches = changes._find(base, Request(preset=preset), path)
@@ -97,13 +97,11 @@ def test_a_label_has_one_form_and_is_read_back():
 def test_wrong_names_and_values_are_refused_with_the_possible_ones():
     assert refused("nmar", epoch=4).startswith("there is no setting 'epoch'. Did you mean epochs")
     assert "weight_decay" in refused("nmar", weight_dekay=0)
-    assert refused("gridpe", size=4).endswith("named 'size': recipes.size, augmentation.size.")
+    assert refused("gridpe", size=4).endswith("named 'size': recipes.size, augmentation.size. Name one of them.")
     message = refused("nmar", optimizer="adamm")
     assert message.startswith("there is no optimizer 'adamm'. Did you mean ")
     assert message.endswith("Choose one of adamw, adam, sgd.")
-    assert refused("nmar", epochs="4.5") == (
-        "epochs needs a value of this kind: whole number; got '4.5'. The preset has epochs=3500."
-    )
+    assert refused("nmar", epochs="4.5") == ("epochs must be a whole number; got '4.5'. The preset has epochs=3500.")
     assert "whole number" in refused("nmar", epochs=True)
     assert "2 numbers separated by commas or none" in refused("nmar", betas="0.9")
     assert "at least 1" in refused("nmar", depth=0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from small_latin_squares import shrink
 
-from posenc.workbench import commands, studies
+from posenc.workbench import request_execution, studies
 from posenc.workbench.report import live_page
 from posenc.workbench.store import Store
 from posenc.workbench.studies.latin_squares import STUDY
@@ -30,7 +30,7 @@ def test_the_page_is_drawn_from_the_first_runs_and_becomes_the_final_page(
     written, write_text = list[str](), live_page.write_text
     monkeypatch.setattr(live_page, "write_text", lambda path, text: written.append(text) or write_text(path, text))
     request = studies.Request(preset="quick", panels=["accuracy"], schemes=["2d-fixed", "nope"], seeds=[0])
-    done = commands.execute_request(STUDY, request, Store(tmp_path / "runs"), confirm=confirm, jobs=1)
+    done = request_execution.execute_request(STUDY, request, tmp_path / "runs", confirm=confirm, jobs=1)
     assert done is not None
     assert f"Live page: {done.path.as_uri()}" in capsys.readouterr().out.splitlines()
     assert "No run has finished yet." in written[0]

@@ -46,8 +46,8 @@ def claims_markdown(
         )
     judged = {scale: judge_claims(claims, rows) for scale, rows in scales.items()}
     summaries = [f"{scale}: {count_verdicts(of_scale)}." for scale, of_scale in judged.items()]
-    parts = [f"# {title}", *map(_wrap, notes), _verdict_table(claims, judged), _wrap(" ".join(summaries))]
-    parts += [_wrap(RULE), _wrap(P_VALUES)]
+    parts = [f"# {title}", *map(wrap, notes), _verdict_table(claims, judged), wrap(" ".join(summaries))]
+    parts += [wrap(RULE), wrap(P_VALUES)]
     for place, claim in enumerate(claims):
         known = (commands or {}).get(claim.name) or {"": (claim.command,)}
         parts.append(_claim_section(claim, {scale: of_scale[place] for scale, of_scale in judged.items()}, known))
@@ -57,15 +57,15 @@ def claims_markdown(
 
 
 def _table_section(scale: str, table: Table) -> str:
-    return "\n\n".join([f"## {table.caption} ({scale})", _markdown_table(table.columns, table.rows), _wrap(table.note)])
+    return "\n\n".join([f"## {table.caption} ({scale})", markdown_table(table.columns, table.rows), wrap(table.note)])
 
 
 def _verdict_table(claims: Sequence[Claim], judged: Mapping[str, Sequence[JudgedClaim]]) -> str:
     body = [
-        (f"[{claim.name}](#{_anchor(claim.name)})", *(of_scale[place].verdict for of_scale in judged.values()))
+        (f"[{claim.name}](#{heading_anchor(claim.name)})", *(of_scale[place].verdict for of_scale in judged.values()))
         for place, claim in enumerate(claims)
     ]
-    return _markdown_table(("claim", *judged), body)
+    return markdown_table(("claim", *judged), body)
 
 
 def _claim_section(claim: Claim, by_scale: Mapping[str, JudgedClaim], commands: Mapping[str, Sequence[str]]) -> str:
@@ -87,11 +87,11 @@ def _claim_section(claim: Claim, by_scale: Mapping[str, JudgedClaim], commands: 
     ]
     parts = [
         f"## {claim.name}",
-        _wrap(about),
-        "\n>\n".join(_wrap(text, "> ", "> ") for text in _quotation(claim)),
-        "Claimed ranges:\n\n" + "\n".join(_wrap(text, f"{place}. ", "   ") for place, text in enumerate(ranges, 1)),
-        _wrap(f"Control: {claim.control}"),
-        _markdown_table(("scale", "seeds", "measured, in the order above", "verdict", "reason"), body),
+        wrap(about),
+        "\n>\n".join(wrap(text, "> ", "> ") for text in _quotation(claim)),
+        "Claimed ranges:\n\n" + "\n".join(wrap(text, f"{place}. ", "   ") for place, text in enumerate(ranges, 1)),
+        wrap(f"Control: {claim.control}"),
+        markdown_table(("scale", "seeds", "measured, in the order above", "verdict", "reason"), body),
         "```sh\n" + "\n".join(_command_lines(commands)) + "\n```",
     ]
     return "\n\n".join(parts)
@@ -112,14 +112,27 @@ def _quotation(claim: Claim) -> tuple[str, ...]:
     return (*translated, f"“{claim.quote}”", claim.source)
 
 
-def _wrap(text: str, first: str = "", others: str = "") -> str:
+def wrap(text: str, first: str = "", others: str = "") -> str:
+    """Break a paragraph into lines.
+
+    Args:
+        text: The paragraph.
+        first: Text before the first line.
+        others: Text before the other lines.
+    """
     return textwrap.fill(
         _one_line(text), WIDTH, initial_indent=first, subsequent_indent=others, break_long_words=False,
         break_on_hyphens=False,
     )  # fmt: skip
 
 
-def _markdown_table(columns: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+def markdown_table(columns: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    """Write a table as Markdown.
+
+    Args:
+        columns: Titles of the columns.
+        body: Cells of each row; a line break in a cell becomes a space.
+    """
     rows = [columns, ["---"] * len(columns), *body]
     return "\n".join("| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in row) + " |" for row in rows)
 
@@ -128,6 +141,10 @@ def _one_line(text: str) -> str:
     return " ".join(text.replace(NO_BREAK, " ").split())
 
 
-def _anchor(name: str) -> str:
-    """Fragment identifier of a heading in rendered Markdown."""
+def heading_anchor(name: str) -> str:
+    """Fragment identifier of a heading in rendered Markdown.
+
+    Args:
+        name: The heading.
+    """
     return re.sub(r"[^\w\- ]", "", name.lower()).replace(" ", "-")

@@ -110,6 +110,7 @@ class Claim:
         command: Command that makes its runs.
         english: Translation of a quote in another language; shown first.
         lang: Language tag of such a quote.
+        published: The number that the source prints for the claim, with its unit; "" if it prints none.
 
     Raises:
         ValueError: Only one of `english` and `lang` is given, or there is no quantity.
@@ -144,6 +145,7 @@ class Claim:
     command: str
     english: str = ""
     lang: str = ""
+    published: str = ""
 
     def __post_init__(self) -> None:
         if bool(self.english) != bool(self.lang):

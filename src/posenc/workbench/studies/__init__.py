@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from posenc.scheme_text import unknown
+from posenc.workbench import request_checks
 
 if TYPE_CHECKING:
     from posenc.workbench.studies.shared.study import Study
@@ -53,32 +54,10 @@ class Request:
     lr_sweep: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        beyond = [seed for seed in self.seeds or () if not 0 <= seed < 2**63]
-        if beyond:
-            raise ValueError(f"a seed is a whole number from 0 to 2^63 - 1; got {beyond[0]}. Use --seeds 0 1 2.")
-        _refuse_rates(self.lr_sweep)
-        for name, values in (("seed", self.seeds), ("scheme", self.schemes), ("panel", self.panels)):
-            twice = [v for i, v in enumerate(values or ()) if v in (values or ())[:i]]
-            if twice:
-                raise ValueError(
-                    f"{name} {twice[0]} is given twice; a second run of it would be the same. Name it once."
-                )
-            if values is not None and not values:
-                raise ValueError(f"no {name} is given; name at least one, or leave --{name}s out for the preset's own.")
-
-
-def _refuse_rates(rates: Sequence[float] | None) -> None:
-    """Raise ValueError for learning rates that no sweep can compare."""
-    if rates is None:
-        return
-    for rate in rates:
-        if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 < rate < float("inf"):
-            raise ValueError(f"a learning rate is a number above 0; got {rate!r}. Use --lr-sweep 0.001 0.003 0.01.")
-    if len(set(rates)) < 2 or len(set(rates)) < len(rates):
-        raise ValueError(
-            f"a sweep compares two different learning rates or more; got {', '.join(f'{rate:g}' for rate in rates)}. "
-            "Use --lr-sweep 0.001 0.003 0.01; for one rate use --set lr=0.003."
-        )
+        request_checks.refuse_seeds(self.seeds)
+        request_checks.refuse_rates(self.lr_sweep)
+        request_checks.refuse_repeated("scheme", self.schemes)
+        request_checks.refuse_repeated("panel", self.panels)
 
 
 def studies() -> dict[str, Study]:

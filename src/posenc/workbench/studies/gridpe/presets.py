@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 from typing_extensions import override
 
+from posenc.models import pvt, vit
 from posenc.workbench.studies.gridpe import variants
-from posenc.workbench.studies.gridpe.conditions import PHOTOGRAPHS, PVT, PVT_PHOTOGRAPHS
+from posenc.workbench.studies.gridpe.conditions import CONDITIONS, PHOTOGRAPHS, PVT, PVT_PHOTOGRAPHS
 from posenc.workbench.studies.gridpe.variants import Architecture
 from posenc.workbench.studies.shared.declarations import MAIN, OwnDataPlan, Preset
 from posenc.workbench.tasks.images import IMAGENET, Augmentation
@@ -78,6 +79,13 @@ class GridPEPreset(Preset):
         if any(recipe.training.plateau for recipe in self.recipes.values()):
             return ()
         return ("recipes.training.warmup_steps", "recipes.training.decay_steps")
+
+    @property
+    @override
+    def names(self) -> Mapping[str, Sequence[str]]:
+        """Sizes of the models, by the architecture of a condition."""
+        sizes: dict[str, Sequence[str]] = {"vit": tuple(vit.SIZES), "pvt": pvt.SIZES}
+        return {f"recipes.{label}.size": sizes[CONDITIONS[label].architecture] for label in self.recipes}
 
     def variants_of(self, architecture: Architecture) -> tuple[str, ...]:
         """Encodings of an architecture in the panels of accuracy."""

@@ -36,8 +36,6 @@ DECIDED_BY_DATA = frozenset({"channels", "classes"})
 """Sizes of a model that its data decides."""
 OWN_STEPS, EPOCHS = "own_steps", "epochs"
 """Names of the fields with the steps on a user's own data, and with the epochs of a training."""
-COMPUTED = "computed"
-"""Default of a setting that a study computes from other settings or from the data."""
 SWEEP = "lr_sweep"
 """Name of the learning rates of a sweep in the label of a preset."""
 LONGEST_SUFFIX = 80
@@ -71,6 +69,9 @@ class Setting:
         choices: Its values, if only some texts are possible.
         fields: The paths without keys of mappings.
         least: Smallest number that is possible.
+        defaults: Value of the preset as text, of each of the paths.
+        field_of: Path without keys of mappings, of each of the paths.
+        least_of: Smallest number that is possible, of each of the paths.
     """
 
     name: str
@@ -80,6 +81,9 @@ class Setting:
     choices: Sequence[str] = ()
     fields: Sequence[str] = ()
     least: int = 0
+    defaults: Sequence[str] = ()
+    field_of: Sequence[str] = ()
+    least_of: Sequence[int] = ()
 
 
 def settings_of(study: Study, preset: str) -> list[Setting]:
@@ -239,7 +243,7 @@ def differences(presets: Mapping[str, Preset], request: Request) -> list[str]:
     names = _names(preset, before, {leaf.path: after[leaf.path] for leaf in changed})
     phrases = dict[str, list[str]]()
     for leaf in changed:
-        old = COMPUTED if _is_computed(preset, leaf) else setting_values.text(leaf.value)
+        old = setting_errors.COMPUTED if _is_computed(preset, leaf) else setting_values.text(leaf.value)
         phrases.setdefault(names[leaf.path], []).append(f"{old} → {setting_values.text(after[leaf.path])}")
     swept = [f"learning rate chosen for each variant from {setting_values.text(tuple(request.lr_sweep or ()))}"]
     described = [f"{name} {' and '.join(dict.fromkeys(texts))}" for name, texts in phrases.items()]
@@ -325,17 +329,22 @@ def _settings(preset: Preset) -> list[Setting]:
     settings = []
     for group in _groups(_leaves(preset)):
         first = group[0]
-        texts = dict.fromkeys(
-            COMPUTED if _is_computed(preset, leaf) else setting_values.text(leaf.value) for leaf in group
-        )
+        defaults = [
+            setting_errors.COMPUTED if _is_computed(preset, leaf) else setting_values.text(leaf.value) for leaf in group
+        ]
+        least = [setting_values.least(leaf.path[-1], leaf.value) for leaf in group]
+        fields = [".".join(leaf.fields) for leaf in group]
         setting = Setting(
             name=_name(preset, group),
             paths=tuple(".".join(leaf.path) for leaf in group),
             type=setting_values.describe(first.annotation),
-            default="; ".join(texts),
+            default="; ".join(dict.fromkeys(defaults)),
             choices=setting_values.choices(first.annotation),
-            fields=tuple(dict.fromkeys(".".join(leaf.fields) for leaf in group)),
-            least=max(setting_values.least(leaf.path[-1], leaf.value) for leaf in group),
+            fields=tuple(dict.fromkeys(fields)),
+            least=max(least),
+            defaults=tuple(defaults),
+            field_of=tuple(fields),
+            least_of=tuple(least),
         )
         settings.append(setting)
     return settings
@@ -379,7 +388,7 @@ def _find(preset: Preset, request: Request, name: str) -> list[_Leaf]:
             f"{unknown('setting', name, known)} The settings of the preset {request.preset} are {', '.join(known)}."
         )
     if len(groups := _groups(matches)) > 1:
-        raise ValueError(f"several settings are named {name!r}: {', '.join(_name(preset, each) for each in groups)}.")
+        raise ValueError(setting_errors.ambiguous(name, [_name(preset, each) for each in groups]))
     return matches
 
 
@@ -391,10 +400,14 @@ def _values(preset: Preset, request: Request) -> dict[Path, Any]:
     changed = dict[Path, tuple[str, int, Any]]()
     for name, value, leaves in sorted(matched, key=lambda each: -len(each[2])):  # a single field has the last word
         for leaf in leaves:
-            new = setting_values.convert(name, leaf.annotation, leaf.value, value)
+            computed = _is_computed(preset, leaf)
+            new = setting_values.convert(name, leaf.annotation, leaf.value, value, computed=computed)
+            names = preset.names.get(".".join(leaf.path), (new,))
+            if new not in names:
+                raise ValueError(setting_errors.unknown_name(".".join(leaf.path), value, names))
             other, count, before = changed.get(leaf.path, (name, 0, new))
             if count == len(leaves) and before != new:
-                raise ValueError(f"{other} and {name} are the same setting. Give one value.")
+                raise ValueError(setting_errors.same_setting(other, name))
             changed[leaf.path] = (name, len(leaves), new)
     own = {leaf.path: leaf for leaf in _leaves(preset)}
     return {

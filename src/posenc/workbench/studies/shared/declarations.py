@@ -93,6 +93,11 @@ class Preset:
         """Dotted paths of the settings that the study computes, unless a request changes them."""
         return ()
 
+    @property
+    def names(self) -> Mapping[str, Sequence[str]]:
+        """Texts that a setting may have, by its dotted path, where it names something, such as a model's size."""
+        return {}
+
     def with_dependent_values(self, changed: Collection[str]) -> Self:
         """Return the preset with the values that follow from changed ones. A subclass with such values overrides it.
 

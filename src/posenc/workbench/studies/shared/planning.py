@@ -13,6 +13,7 @@ from posenc.name_suggestion import plain_name, unknown
 from posenc.workbench import variant_labels
 from posenc.workbench.memory import free_memory, require_memory
 from posenc.workbench.progress import CostEstimate
+from posenc.workbench.provenance import cores
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
 from posenc.workbench.stored_records import SETTING
@@ -333,7 +334,8 @@ def processes_that_fit(study: Study, specs: Sequence[RunSpec], processes: int) -
     free = free_memory()
     if free is None:
         return processes
-    return max((n for n in range(2, processes + 1) if _bytes_of(study, specs, n) <= free), default=1)
+    most = min(processes, max(len(specs), cores()))  # More would never be started, and trying them would take forever.
+    return max((n for n in range(2, most + 1) if _bytes_of(study, specs, n) <= free), default=1)
 
 
 def estimate(study: Study, specs: Sequence[RunSpec], store: Store, processes: int) -> CostEstimate:

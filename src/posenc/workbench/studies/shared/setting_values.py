@@ -9,7 +9,6 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from posenc.scheme_text import unknown
 from posenc.workbench import setting_errors
 
 WORDS = {"none": None, "null": None}
@@ -76,7 +75,7 @@ def text(value: Any) -> str:
     return ",".join(map(text, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
-def convert(name: str, annotation: Any, default: Any, value: Any) -> Any:
+def convert(name: str, annotation: Any, default: Any, value: Any, *, computed: bool = False) -> Any:
     """Convert a value to the type of a setting.
 
     Args:
@@ -84,6 +83,7 @@ def convert(name: str, annotation: Any, default: Any, value: Any) -> Any:
         annotation: The type.
         default: Value of the preset.
         value: A text, as in a command, or a value of the type.
+        computed: True if the study computes the setting, so that the preset's value says nothing.
 
     Returns:
         The value.
@@ -92,18 +92,18 @@ def convert(name: str, annotation: Any, default: Any, value: Any) -> Any:
         ValueError: The value does not have the type, or is out of range.
     """
     members = _members(annotation)
+    shown = setting_errors.COMPUTED if computed else text(default)
     try:
         new = _parsed(members, value) if isinstance(value, str) else msgspec.convert(value, annotation)
     except ValueError:
         if options := choices(annotation):
-            raise ValueError(f"{unknown(name, str(value), options)} Choose one of {', '.join(options)}.") from None
-        kind = f"{name} needs a value of this kind: {describe(annotation)}; got {value!r}."
-        raise ValueError(f"{kind} {setting_errors.example(name, text(default))}") from None
+            raise ValueError(setting_errors.unknown_name(name, value, options)) from None
+        raise ValueError(setting_errors.wrong_type(name, describe(annotation), value, shown)) from None
     numbers = [each for each in (new if isinstance(new, tuple) else (new,)) if isinstance(each, (int, float))]
     if any(not math.isfinite(number) or number < 0 for number in numbers):
-        raise ValueError(setting_errors.negative(name, value, text(default)))
+        raise ValueError(setting_errors.negative(name, value, shown))
     if new == 0 and least(name, default):
-        raise ValueError(setting_errors.too_small(name, value, text(default)))
+        raise ValueError(setting_errors.too_small(name, value, shown))
     return new
 
 

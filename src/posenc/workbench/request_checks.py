@@ -1,0 +1,203 @@
+"""Checks of a request that need no torch: seeds, learning rates, names of devices, files and folders.
+
+The command line calls them before it loads torch; ``Request`` and the functions of ``posenc.workbench`` call them too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from posenc.name_suggestion import nearest_names
+
+DEVICES = ("cpu", "cuda", "xpu", "npu", "hpu", "mtia", "xla")
+"""Kinds of devices of PyTorch on which runs may be possible; whether one is, torch tells."""
+STORE_FILE = "format.json"
+"""File that makes a folder a store."""
+
+
+def refuse_seeds(seeds: Sequence[int] | None) -> None:
+    """Check seeds.
+
+    Args:
+        seeds: Seeds; None for those of the preset.
+
+    Raises:
+        ValueError: One is out of range, or is given twice.
+    """
+    for seed in seeds or ():
+        if not 0 <= seed < 2**63:
+            raise ValueError(f"a seed is a whole number from 0 to 2^63 - 1; got {seed}. Use --seeds 0 1 2.")
+    refuse_repeated("seed", seeds)
+
+
+def refuse_repeated(name: str, values: Sequence[object] | None) -> None:
+    """Check a list of names or seeds.
+
+    Args:
+        name: What a value is, such as "seed".
+        values: The values; None without any.
+
+    Raises:
+        ValueError: The list is empty, or has a value twice.
+    """
+    if values is None:
+        return
+    if not values:
+        raise ValueError(f"no {name} is given; name at least one, or leave --{name}s out for the preset's own.")
+    twice = [value for place, value in enumerate(values) if value in values[:place]]
+    if twice:
+        raise ValueError(f"{name} {twice[0]} is given twice; a second run of it would be the same. Name it once.")
+
+
+def refuse_rates(rates: Sequence[float] | None) -> None:
+    """Check the learning rates of a sweep.
+
+    Args:
+        rates: Learning rates; None without a sweep.
+
+    Raises:
+        ValueError: A rate is not above 0, or there are fewer than two different ones.
+    """
+    if rates is None:
+        return
+    for rate in rates:
+        if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 < rate < float("inf"):
+            raise ValueError(f"a learning rate is a number above 0; got {rate!r}. Use --lr-sweep 0.001 0.003 0.01.")
+    if len(set(rates)) < 2 or len(set(rates)) < len(rates):
+        raise ValueError(
+            f"a sweep compares two different learning rates or more; got {', '.join(f'{rate:g}' for rate in rates)}. "
+            "Use --lr-sweep 0.001 0.003 0.01; for one rate use --set lr=0.003."
+        )
+
+
+def refuse_device_name(device: str) -> None:
+    """Check the name of a device. Whether this machine has the device is another question.
+
+    Args:
+        device: The name, such as "cuda:1".
+
+    Raises:
+        ValueError: PyTorch has no such device.
+    """
+    kind, colon, number = device.partition(":")
+    if kind not in DEVICES or (colon and not re.fullmatch(r"[0-9]{1,4}", number)):
+        near = nearest_names(kind, DEVICES)
+        hint = f" Did you mean {near[0]}?" if near and kind not in DEVICES else ""
+        raise ValueError(f"there is no device {device!r}.{hint} Use cpu, cuda or cuda:N.")
+    if kind == "cpu" and colon:
+        raise ValueError(f"the CPU is one device; got {device!r}. Use --device cpu, and --jobs N for the runs at once.")
+
+
+def refuse_source(study: str, takes: str, source: Path | None) -> None:
+    """Check the user's file or folder of a study.
+
+    Args:
+        study: Name of the study.
+        takes: What the study takes; "" if it takes nothing.
+        source: The file or folder; None without one.
+
+    Raises:
+        ValueError: The study takes no file, or the file does not exist.
+    """
+    if source is None:
+        return
+    if not takes:
+        raise ValueError(f"{study} takes no file or folder; got {source}. Leave it out.")
+    if not source.exists():
+        raise ValueError(f"{source} does not exist. {study} takes {takes}.")
+
+
+def refuse_scheme_file(path: Path) -> None:
+    """Check the path of a Python file with schemes.
+
+    Args:
+        path: The path.
+
+    Raises:
+        ValueError: There is no such file.
+    """
+    if path.suffix != ".py" or not path.is_file():
+        raise ValueError(f"there is no file {path}. Give a Python file with a class that subclasses posenc.Scheme.")
+
+
+def refuse_folder(path: Path, option: str) -> None:
+    """Check that a folder exists or can be made.
+
+    Args:
+        path: The folder.
+        option: Option that names it, for the message.
+
+    Raises:
+        ValueError: It or a folder on the way to it is a file, or cannot be written.
+    """
+    existing = next(folder for folder in (path.absolute(), *path.absolute().parents) if os.path.lexists(folder))
+    if not existing.is_dir():
+        raise ValueError(no_folder(path, option))
+    if existing != path.absolute() and not os.access(existing, os.W_OK | os.X_OK):
+        raise ValueError(f"{path} cannot be made, because {existing} is not writable. Choose another with {option}.")
+
+
+def refuse_no_store(path: Path) -> None:
+    """Check that a folder is a store.
+
+    Args:
+        path: The folder.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not (path / STORE_FILE).exists():
+        raise ValueError(no_results(path))
+
+
+def refuse_pack(path: Path) -> None:
+    """Check that there is something at the path of a pack.
+
+    Args:
+        path: The path.
+
+    Raises:
+        ValueError: There is nothing.
+    """
+    if not path.exists():
+        raise ValueError(no_pack(path))
+
+
+def no_folder(path: Path, option: str) -> str:
+    """Message for a file in the place of a folder.
+
+    Args:
+        path: The path.
+        option: Option that names it.
+
+    Returns:
+        Two sentences.
+    """
+    return f"{path} (or a folder on the way to it) is a file, and a folder is needed. Choose another with {option}."
+
+
+def no_results(path: Path) -> str:
+    """Message for a folder that is no store.
+
+    Args:
+        path: The folder.
+
+    Returns:
+        Two sentences.
+    """
+    return f"There are no results in {path}. Make some first: posenc run --help"
+
+
+def no_pack(path: Path) -> str:
+    """Message for a pack that does not exist.
+
+    Args:
+        path: The path.
+
+    Returns:
+        Two sentences.
+    """
+    return f"{path} is not there. Name a pack, a folder of packs or a store."
