@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,12 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument(
-        "--between", type=float, nargs=2, default=(0.5, 12.0), metavar=("LOW", "HIGH"), help="seconds after a run began"
+        "--between",
+        type=float,
+        nargs=2,
+        default=(0.5, 12.0),
+        metavar=("LOW", "HIGH"),
+        help="seconds after progress",
     )
     parser.add_argument("--how", nargs="+", choices=("parent", "worker", "power"), default=["parent"])
     parser.add_argument("--seed", type=int, default=0)
@@ -103,7 +109,7 @@ def one_round(
         last = found["kills"] >= chosen.kills
         try:
             if not last:
-                wait_until_begun(process, out, sum(begun.values()))
+                wait_for_progress(process, out)
             code = process.wait(None if last else moments.uniform(*chosen.between))
         except subprocess.TimeoutExpired:
             how = moments.choice(chosen.how)
@@ -129,10 +135,20 @@ def one_round(
         print(f"{how} {found['kills']}: {len(now)} units finished", flush=True)
 
 
-def wait_until_begun(process: subprocess.Popen[bytes], out: Path, before: int) -> None:
-    """Wait until the command has begun a run, because a kill while it imports its modules shows little."""
-    while process.poll() is None and sum(map(sum, journal(out).values())) <= before:
+def wait_for_progress(process: subprocess.Popen[bytes], out: Path) -> None:
+    """Wait until a checkpoint or a result is written, because a kill while the command imports shows little."""
+    before = progress(out)
+    while process.poll() is None and progress(out) == before:
         time.sleep(0.05)
+
+
+def progress(out: Path) -> set[tuple[str, int]]:
+    """Results and checkpoints of a store, with their times."""
+    found = {(path.parent.name, 0) for path in out.glob("units/*/unit.json")}
+    for path in out.glob("work/*/*"):
+        with suppress(FileNotFoundError):  # A finished run's folder is removed.
+            found |= {(path.parent.name, path.stat().st_mtime_ns)} if path.suffix == ".pt" else set()
+    return found
 
 
 def disturb(
@@ -153,8 +169,8 @@ def disturb(
             return process.wait(moments.uniform(*between))
         except subprocess.TimeoutExpired:
             how = "parent"
+    copy = out.with_name(f"{out.name}-copy")
     if how == "power":
-        copy = out.with_name(f"{out.name}-copy")
         found["torn_files"] += copy_in_mid_write(out, copy, moments)
     os.kill(process.pid, signal.SIGKILL)
     code = process.wait()
