@@ -45,6 +45,7 @@ LAYERS = (
         "workbench.identity",
         "workbench.provenance",
         "workbench.metric_bounds",
+        "workbench.atomic_files",
         "workbench.request_checks",
     ),
     ("workbench.dataset_record",),
