@@ -5,10 +5,11 @@
 
 `{out}` in the command is replaced by a folder: one for a run that nobody disturbs, one for the run that is killed and
 started again until it has been killed that often. A run that comes to its end before that is followed by another one in
-a new folder. Each kill is one of these, in turn:
+a new folder. Each kill is one of these, by chance:
 
 * parent: the first process is ended by SIGKILL; its workers must end by themselves.
-* worker: one of its workers is ended by SIGKILL. The command goes on, and reports the run of that worker as failed.
+* worker: one of its workers is ended by SIGKILL. The command goes on, and reports the run of that worker as failed; a
+  while later the first process is ended too.
 * power: the folder is copied file by file while the command writes, and half of the files that are not yet synced lose
   their end. The command is then killed and goes on in the copy, as after a power cut.
 """
@@ -26,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +51,7 @@ def main() -> int:
     expected = table(chosen.results, undisturbed)
     print(f"undisturbed: {seconds:.1f} s, {len(snapshot(undisturbed))} units", flush=True)
     found: dict[str, Any] = dict.fromkeys(("kills", "rounds", "restarts", "lost", "twice", "orphans", "different"), 0)
-    found |= {"by_kind": dict.fromkeys(chosen.how, 0), "torn_files": 0, "damaged": 0}
+    found |= {"by_kind": dict.fromkeys((*chosen.how, "parent"), 0), "torn_files": 0, "damaged": 0}
     kept: list[int] = []
     while found["kills"] < chosen.kills:
         out = root / f"killed-{found['rounds']}"
@@ -69,7 +71,14 @@ def main() -> int:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--between", type=float, nargs=2, default=(0.5, 12.0), metavar=("LOW", "HIGH"), help="seconds")
+    parser.add_argument(
+        "--between",
+        type=float,
+        nargs=2,
+        default=(0.5, 12.0),
+        metavar=("LOW", "HIGH"),
+        help="seconds after progress",
+    )
     parser.add_argument("--how", nargs="+", choices=("parent", "worker", "power"), default=["parent"])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dir", type=Path, help="where the stores go; default: a new temporary folder")
@@ -99,10 +108,12 @@ def one_round(
         process, how = start(chosen.command, out, log), ""
         last = found["kills"] >= chosen.kills
         try:
+            if not last:
+                wait_for_progress(process, out)
             code = process.wait(None if last else moments.uniform(*chosen.between))
         except subprocess.TimeoutExpired:
-            how = chosen.how[found["kills"] % len(chosen.how)]
-            code = disturb(how, process, out, moments, found)
+            how = moments.choice(chosen.how)
+            code = disturb(how, process, out, moments, found, chosen.between)
         found["restarts"] += 1
         found["orphans"] += orphans(process.pid)
         now = snapshot(out)
@@ -124,18 +135,42 @@ def one_round(
         print(f"{how} {found['kills']}: {len(now)} units finished", flush=True)
 
 
+def wait_for_progress(process: subprocess.Popen[bytes], out: Path) -> None:
+    """Wait until a checkpoint or a result is written, because a kill while the command imports shows little."""
+    before = progress(out)
+    while process.poll() is None and progress(out) == before:
+        time.sleep(0.05)
+
+
+def progress(out: Path) -> set[tuple[str, int]]:
+    """Results and checkpoints of a store, with their times."""
+    found = {(path.parent.name, 0) for path in out.glob("units/*/unit.json")}
+    for path in out.glob("work/*/*"):
+        with suppress(FileNotFoundError):  # A finished run's folder is removed.
+            found |= {(path.parent.name, path.stat().st_mtime_ns)} if path.suffix == ".pt" else set()
+    return found
+
+
 def disturb(
-    how: str, process: subprocess.Popen[bytes], out: Path, moments: random.Random, found: dict[str, Any]
+    how: str,
+    process: subprocess.Popen[bytes],
+    out: Path,
+    moments: random.Random,
+    found: dict[str, Any],
+    between: tuple[float, float],
 ) -> int:
-    """One kill; the exit code of the command after it."""
+    """One kill; the exit code of the command after it. After that of a worker the parent is killed too, if it lives."""
     if how == "worker":
         workers = [pid for pid in members(process.pid) if pid != process.pid]
         if workers:
             os.kill(moments.choice(workers), signal.SIGKILL)
             found["kills"], found["by_kind"][how] = found["kills"] + 1, found["by_kind"][how] + 1
-        return process.wait()
+        try:
+            return process.wait(moments.uniform(*between))
+        except subprocess.TimeoutExpired:
+            how = "parent"
+    copy = out.with_name(f"{out.name}-copy")
     if how == "power":
-        copy = out.with_name(f"{out.name}-copy")
         found["torn_files"] += copy_in_mid_write(out, copy, moments)
     os.kill(process.pid, signal.SIGKILL)
     code = process.wait()
@@ -154,7 +189,8 @@ def copy_in_mid_write(out: Path, copy: Path, moments: random.Random) -> int:
     journal and the toy's log are appended to without a rename, so that their last line may be lost.
     """
     torn = 0
-    for folder, _, names in os.walk(out):
+    for folder, folders, names in os.walk(out):
+        folders.sort(key=lambda name: name == "units")  # last, as the journal is written after a run is stored
         for name in names:
             source = Path(folder) / name
             target = copy / source.relative_to(out)

@@ -61,8 +61,16 @@ def arguments() -> argparse.Namespace:
 def spec(seed: int) -> RunSpec:
     """A run with the settings of a small study."""
     settings = {"model": {"dim": 160, "depth": 4, "heads": 4}, "training": {"epochs": 60, "lr": 0.001}}
-    labels = {"study": "toy", "variant": f"v{seed % 10}", "preset": "quick", "procedure": "toy.train"}
-    return RunSpec(**labels, entry="toy:train", seed=seed, settings=settings)
+    variant, entry = f"v{seed % 10}", "toy:train"
+    return RunSpec(
+        study="toy",
+        variant=variant,
+        preset="quick",
+        procedure="toy.train",
+        entry=entry,
+        seed=seed,
+        settings=settings,
+    )
 
 
 def make(store: Store, specs: list[RunSpec]) -> None:

@@ -361,7 +361,7 @@ def test_results_in_every_format(said, trained, tmp_path):
     status, text, _ = said("results", "--format", "csv", "--out", out)
     assert status == 0
     rows = list(csv.DictReader(io.StringIO(text)))
-    columns = ["study", "preset", "setting", "scheme", "seed", "metric", "value", "unit", "data", "digest"]
+    columns = ["study", "preset", "setting", "scheme", "seed", "metric", "value", "unit", "data", "digest", "code"]
     assert list(rows[0]) == columns
     value = {row["metric"]: float(row["value"]) for row in rows}
     assert {"accuracy_ood", "accuracy_iid"} <= set(value)

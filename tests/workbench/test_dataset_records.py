@@ -19,7 +19,7 @@ from posenc.workbench.old_records import record_of_settings
 from posenc.workbench.report.data_panel import data_panel, describe, notes
 from posenc.workbench.runs import RunResult, RunSpec
 from posenc.workbench.store import Store
-from posenc.workbench.studies.shared import image_data, run_scale, study_page
+from posenc.workbench.studies.shared import image_data, page_file, run_scale, study_page
 
 LANGUAGE = studies.find("language")
 LABELS, CONDITIONS = ["rope", "nope"], 2

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from posenc import cli
+from posenc.workbench.commands import results
 from posenc.workbench.packs import merge, pack
 from posenc.workbench.runs import RunResult, RunSpec
 from posenc.workbench.store import Store, StoreError
@@ -100,6 +101,15 @@ def test_damaged_tensors_are_refused_when_they_are_read(store: Store, file: str)
     flip(folder(store) / f"{file}.safetensors")
     with pytest.raises(DamagedRunError, match=r"another content than was stored.*posenc store verify --set-aside"):
         getattr(store, file)(spec(1).identity)
+
+
+def test_a_run_with_damaged_arrays_is_left_out_once_they_were_compared(store: Store) -> None:
+    flip(folder(store) / "arrays.safetensors")
+    assert store.finished(spec(1).identity)
+    store.verify_arrays([spec(0), spec(1)])
+    assert [each.reason for each in store.damaged()] == ["arrays.safetensors has another content than was stored"]
+    assert [store.finished(spec(seed).identity) for seed in (0, 1)] == [True, False]
+    assert len(store.results()) == 2
 
 
 def test_a_changed_label_is_damage(store: Store) -> None:
@@ -237,3 +247,10 @@ def test_one_run_is_described_by_the_first_digits_of_its_identity(
     flip(folder(store) / "weights.safetensors")
     assert call("results", "--run", key, *out) == 1
     assert "DAMAGED: weights.safetensors has another content" in capsys.readouterr().out
+
+
+def test_results_in_python_warn_of_damage(store: Store) -> None:
+    assert len(results(out=store.root)) == 3
+    (folder(store) / "curves.jsonl").unlink()
+    with pytest.warns(UserWarning, match=r"1 damaged run .*\n  toy, line, seed 1 .*curves\.jsonl is missing"):
+        assert len(results(out=store.root)) == 2

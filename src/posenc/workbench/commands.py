@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from posenc.workbench.metric_table import metric_tables
 from posenc.workbench.progress import ConsentError, CostEstimate
 from posenc.workbench.request_execution import execute_request, report_request, store_of_report
 from posenc.workbench.request_options import names_of, rates_of_call, request_of_call, seeds_of_call
+from posenc.workbench.result_checks import damaged_lines
 from posenc.workbench.store import Store
 from posenc.workbench.studies.shared import page_records
 from posenc.workbench.study_result import ResultTable, StudyResult
@@ -158,7 +160,7 @@ def results(
     source: str | Path | None = None,
     out: str | Path = "runs",
 ) -> ResultTable:
-    """Read the results of a store, as ``posenc results`` does.
+    """Read the results of a store, as ``posenc results`` does. A warning names damaged runs, which it leaves out.
 
     Args:
         study: Only results of this study. Default: all.
@@ -183,7 +185,10 @@ def results(
         >>> [(row["scheme"], row["value"]) for row in results(out=store.root)]
         [('rope', 0.5)]
     """
-    rows = result_rows(Store(out, create=False), study, preset, "" if source is None else str(source))
+    store = Store(out, create=False)
+    rows = result_rows(store, study, preset, "" if source is None else str(source))
+    if lines := damaged_lines(store, store.damaged()):
+        warnings.warn("\n".join(lines), stacklevel=2)
     if metrics is None:
         return ResultTable(rows)
     chosen = names_of("metrics", metrics) or ()

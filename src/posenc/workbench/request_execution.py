@@ -59,7 +59,7 @@ def execute_request(
         changed = changed_runs(proposed.store, specs)
         again = {each.stored.identity for each in changed if retrain_changed}
         todo = [spec for spec in specs if spec.identity in again or not proposed.store.finished(spec.identity)]
-        notes = [*_changed_note(changed, retrain_changed), *damaged_lines(proposed.store, proposed.store.damaged())]
+        notes = _changed_note(changed, retrain_changed)
         executor = _announced(study, request, proposed, (specs, todo), jobs, team, confirm, notes)
         if executor is None:
             print("Nothing was started.")
@@ -72,10 +72,14 @@ def execute_request(
         runner.run(swept, store, executor, cost=study.order, tensorboard=tensorboard)
         specs = [spec for spec in study.plan(request, store) if spec not in swept or store.finished(spec.identity)]
     shown = _with_earlier_runs(study, request, store, specs)
+    for line in damaged_lines(store, store.damaged()):  # Those of this request are trained again now.
+        print(line)
     with study.live_page(request, store, shown) as live:
         report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard, live=live)
         team.leave()  # Releases the other processes if no run was left to execute.
         status = measure(study, request, store, shown, jobs, live)
+    for line in _damaged_arrays(store, shown):
+        print(line)
     verdict = study.verdict(request, store, shown)
     for line in verdict:
         print(line)
@@ -115,6 +119,13 @@ def _announced(
     for line in notes:
         print(proposed.named(line))
     return executor if _consents(study, request, store, todo, processes, confirm) else None
+
+
+def _damaged_arrays(store: Store, specs: Sequence[RunSpec]) -> list[str]:
+    """Compare the arrays of the runs of a page; lines on the damaged runs that no earlier read has met."""
+    known = {damage.name for damage in store.damaged()}
+    store.verify_arrays(specs)
+    return damaged_lines(store, [damage for damage in store.damaged() if damage.name not in known])
 
 
 def _changed_note(changed: Sequence[ChangedRun], retrain_changed: bool) -> list[str]:
@@ -213,6 +224,8 @@ def report_request(study: Study, request: Request, store: Store) -> StudyResult:
     """
     request = stored_runs.subject(study, with_present_labels(study, request), store)
     specs = _shown(study.stored(request, store), request, store)
+    store.verify_arrays(specs)
+    specs = [spec for spec in specs if store.finished(spec.identity)]
     damaged = damaged_lines(store, store.damaged())
     advice = "Train them again: the posenc run command that made them, with --retrain-changed."
     for line in (*changed_note(changed_runs(store, specs), advice), *damaged):

@@ -15,7 +15,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,6 +54,7 @@ class RunFolders:
         self.root, self.folder = root, root / UNITS
         self.damaged: dict[str, Damage] = {}
         self._checked: dict[str, Checked] = {}
+        self._refused: dict[str, tuple[Signature, Damage]] = {}
 
     def names(self) -> list[str]:
         """Names of all folders, damaged ones too; hidden files and folders are left out."""
@@ -80,6 +81,8 @@ class RunFolders:
             if known is not None and known.signature == _signature(folder, known.record):
                 return known.record
             checked = _check(folder, name)
+            if name in self._refused and self._refused[name][0] == checked.signature:
+                raise DamagedRunError(self._refused[name][1].reason)
             self._refuse_equal_copy(name, checked.record)
         except DamagedRunError as error:
             self._checked.pop(name, None)
@@ -91,24 +94,37 @@ class RunFolders:
         self._checked[name] = checked
         return checked.record
 
-    def verify(self, name: str) -> Damage | None:
-        """Compare every file of a run with its stored digest.
+    def verify(self, name: str, files: Collection[str] | None = None) -> Damage | None:
+        """Compare large files of a run with their stored digests. A damaged run is left out from then on.
 
         Args:
             name: Name of the folder.
+            files: Names of the files; None for all.
 
         Returns:
             The damage; None for a run that is what was stored.
         """
-        self._checked.pop(name, None)
         record, folder = self.record(name), f"{self.folder}/{name}"
         for file, digest in record.digests.items() if record else ():
+            if file in SMALL_FILES or (files is not None and file not in files):
+                continue
             try:
-                if file not in SMALL_FILES and _digest_of_file(f"{folder}/{file}") != digest:
+                if _digest_of_file(f"{folder}/{file}") != digest:
                     raise DamagedRunError(f"{file} has another content than was stored")
             except DamagedRunError as error:
                 self.damaged[name] = Damage(name=name, reason=str(error), **_labels(folder, self.root, name))
+                self._refused[name] = self._checked.pop(name).signature, self.damaged[name]
+                break
         return self.damaged.get(name)
+
+    def verify_all(self) -> int:
+        """Compare every file of every run with its stored digest; ``damaged`` then has the damaged runs.
+
+        Returns:
+            Number of runs that are what was stored.
+        """
+        names = [name for name in self.names() if (self.folder / name).is_dir()]
+        return sum(self.verify(name) is None for name in names)
 
     def set_aside(self, name: str, place: str, reason: str) -> Path:
         """Move the folder of a run out of the results, with the reason. Nothing is deleted.

@@ -44,7 +44,7 @@ from posenc.workbench.request_checks import STORE_FILE, no_folder, no_results
 from posenc.workbench.run_folders import DAMAGED, REPLACED, RunFolders
 from posenc.workbench.run_writer import write_run
 from posenc.workbench.runs import Row, RunResult, RunSpec
-from posenc.workbench.stored import Damage, DamagedRunError, Labels, Record, Stored, StoreError
+from posenc.workbench.stored import ARRAYS, Damage, DamagedRunError, Labels, Record, Stored, StoreError
 from posenc.workbench.stored_code import StoredCode
 from posenc.workbench.stored_records import StoredRecords
 from posenc.workbench.user_files import short
@@ -540,6 +540,17 @@ class Store:
         """
         return [damage for _, damage in sorted(self.folders.damaged.items())]
 
+    def verify_arrays(self, specs: Iterable[RunSpec]) -> None:
+        """Compare the arrays of runs with their stored digests, so that a page leaves damaged runs out.
+
+        Args:
+            specs: The runs.
+        """
+        with self._sentences():
+            for identity in dict.fromkeys(spec.identity for spec in specs):
+                for copy in self.copies(identity):
+                    self.folders.verify(copy.folder.name, (ARRAYS,))
+
     def verify(self) -> tuple[int, list[Damage]]:
         """Compare every file of every run with its stored digest.
 
@@ -547,9 +558,8 @@ class Store:
             Number of runs that are what was stored, and the damaged runs.
         """
         with self._sentences():
-            names = self.folders.names()
-            found = [self.folders.verify(name) for name in names if (self.folders.folder / name).is_dir()]
-        return sum(each is None for each in found), self.damaged()
+            self.folders = RunFolders(self.root)  # Nothing is kept of earlier reads.
+            return self.folders.verify_all(), self.damaged()
 
     def set_aside(self, name: str, reason: str, *, replaced: bool = False) -> Path:
         """Move a run out of the results, with the reason, so that the same request trains it again.

@@ -136,7 +136,7 @@ class StoredCode:
     def _own_codes(self) -> Mapping[str, str]:
         """Code of the user's own encodings: of this process, and as the store recorded it. It is not executed."""
         if self._codes is None:
-            recorded = (self.folder.parent / "schemes").glob("*.py")
+            recorded = (path for path in (self.folder.parent / "schemes").glob("*.py") if path.is_file())
             texts = {path.stem: path.read_text(encoding="utf-8", errors="replace") for path in recorded}
             self._codes = {name: text for name, text in (texts | own_scheme.codes()).items() if _is_code(text)}
         return self._codes
@@ -178,6 +178,6 @@ def _is_code(text: str) -> bool:
 
 def _read(path: Path) -> dict[str, str]:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, str])
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, str]) if path.is_file() else {}
     except (OSError, msgspec.DecodeError, ValueError):
         return {}

@@ -61,7 +61,7 @@ def runs_of(path: Path) -> set[str]:
         The identities; empty if there is no page, or if an early version wrote it.
     """
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     except OSError:
         return set()
     named = RUNS.search(text)
