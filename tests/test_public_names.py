@@ -134,6 +134,25 @@ def test_a_moved_module_as_an_attribute_names_its_new_place():
         _ = posenc.store
 
 
+RENAMED = [(module, old, new) for module, names in moved.RENAMED.items() for old, new in names.items()]
+
+
+@pytest.mark.parametrize(("module", "old", "new"), RENAMED)
+def test_an_old_name_of_a_module_names_the_new_one_which_exists(module, old, new):
+    with pytest.raises(ImportError, match=rf"^{module}\.{old} is now {new}$"):
+        exec(f"from {module} import {old}")
+    with pytest.raises(ImportError, match=rf"^{module}\.{old} is now {new}$"):
+        getattr(importlib.import_module(module), old)
+    assert hasattr(importlib.import_module(module), new)
+
+
+def test_a_module_with_renamed_names_refuses_other_names_as_python_does():
+    module = importlib.import_module("posenc.measure.loss_by_context")
+    assert not hasattr(module, "nothing")
+    with pytest.raises(ImportError, match="cannot import name 'nothing'"):
+        exec("from posenc.measure.loss_by_context import nothing")
+
+
 def test_the_first_use_of_the_catalogue_may_be_on_the_meta_device():
     meta = "import torch; from posenc.schemes import catalogue\nwith torch.device('meta'): found = catalogue()\n"
     run(meta + "for scheme in found.values():\n  for options in scheme.examples: scheme(**options)")
