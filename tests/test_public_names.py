@@ -5,7 +5,8 @@ import importlib.util
 import pkgutil
 import subprocess
 import sys
-from types import MappingProxyType, ModuleType
+from importlib.machinery import ModuleSpec
+from types import MappingProxyType, ModuleType, SimpleNamespace
 
 import pytest
 
@@ -151,6 +152,16 @@ def test_a_module_with_renamed_names_refuses_other_names_as_python_does():
     assert not hasattr(module, "nothing")
     with pytest.raises(ImportError, match="cannot import name 'nothing'"):
         exec("from posenc.measure.loss_by_context import nothing")
+
+
+def test_a_loader_that_serves_several_modules_stays_as_it_is(monkeypatch):
+    name = "posenc.measure.permutation_test"
+    shared = SimpleNamespace(exec_module=len)  # as pytest's, which rewrites the assertions of many modules
+    finder = SimpleNamespace(find_spec=lambda name, path, target: ModuleSpec(name, shared))
+    monkeypatch.setattr(sys, "meta_path", [moved.MovedModules, finder])
+    spec = moved.MovedModules.find_spec(name)
+    assert spec.loader.exec_module is not len
+    assert shared.exec_module is len
 
 
 def test_the_first_use_of_the_catalogue_may_be_on_the_meta_device():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from importlib.machinery import ModuleSpec
 from types import MappingProxyType, ModuleType
@@ -163,7 +164,9 @@ class MovedModules:
         others = (finder for finder in sys.meta_path if finder is not MovedModules)
         spec = next((found for finder in others if (found := finder.find_spec(name, path, target))), None)
         if spec is not None and spec.loader is not None:
-            vars(spec.loader)["exec_module"] = partial(_execute, spec.loader.exec_module)
+            loader = copy(spec.loader)  # a loader may serve several modules
+            vars(loader)["exec_module"] = partial(_execute, spec.loader.exec_module)
+            spec.loader = loader
         return spec
 
 

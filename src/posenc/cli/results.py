@@ -12,7 +12,7 @@ from posenc.cli.terminal import console
 from posenc.cli.text_table import paragraph
 
 NONE_FINISHED = "The store has no finished run of that study and preset."
-WIDE = 4
+MOST_COLUMNS = 4
 """Largest number of metrics that a table shows as columns; more metrics stand in one line each."""
 
 
@@ -63,7 +63,7 @@ def results(
     from posenc.workbench.output_files import refuse_output
     from posenc.workbench.store import Store
 
-    _refuse_mixed(metrics, every, curves, format, to)
+    _refuse_conflicting_options(metrics, every, curves, format, to)
     if to is not None:
         refuse_output(to, force)
     store = Store(out, create=False)
@@ -81,7 +81,7 @@ def results(
         _print_tables(rows, metrics or (), every)
         _print_records(store)
         return 0
-    chosen = _chosen(rows, metrics or (), every or format != "latex")
+    chosen = _exported_metrics(rows, metrics or (), every or format != "latex")
     if to is not None:
         store.write_rows(rows, to, format, metrics=chosen, force=force)
         print(to)
@@ -92,7 +92,9 @@ def results(
     return 0
 
 
-def _refuse_mixed(metrics: tuple[str, ...] | None, every: bool, curves: bool, format: str, to: Path | None) -> None:
+def _refuse_conflicting_options(
+    metrics: tuple[str, ...] | None, every: bool, curves: bool, format: str, to: Path | None
+) -> None:
     """Raise ValueError for options that exclude each other."""
     if metrics and every:
         raise ValueError("--metrics names some metrics and --all means all of them. Leave one out.")
@@ -111,7 +113,7 @@ def _main_metrics() -> dict[str, list[str]]:
     return {name: entry["metrics"] for name, entry in index.load().studies.items()}
 
 
-def _chosen(rows: list[dict[str, Any]], metrics: tuple[str, ...], every: bool) -> list[str]:
+def _exported_metrics(rows: list[dict[str, Any]], metrics: tuple[str, ...], every: bool) -> list[str]:
     """Metrics of a file: those that were asked for, all of them, or those of the answers."""
     from posenc.workbench.metric_table import metric_tables
 
@@ -128,8 +130,8 @@ def _print_tables(rows: list[dict[str, Any]], metrics: tuple[str, ...], every: b
     omitted = False
     for each in metric_tables(rows, _main_metrics(), metrics=metrics, every=every):
         conditions = len({line.condition for line in each.lines}) > 1
-        labels = ("condition", "scheme") if conditions else ("scheme",)
-        wide = len(each.metrics) <= WIDE
+        labels = ("condition", "variant") if conditions else ("variant",)
+        wide = len(each.metrics) <= MOST_COLUMNS
         titles = (*labels, "seeds", *each.metrics) if wide else (*labels, "metric", "seeds", "mean")
         table = Table(*(Column(title, overflow="fold") for title in titles), box=None)
         for line in each.lines:

@@ -212,7 +212,7 @@ def refuse_absent(source: Path) -> None:
         StoreError: It does not exist.
     """
     if not source.exists():
-        raise StoreError(f"{source} is not there. Name a pack, a folder of packs or a store.")
+        raise StoreError(f"{source} does not exist. Name a pack, a folder of packs or a store.")
 
 
 def _portable(provenance: Row) -> Row:

@@ -101,7 +101,7 @@ CLAIMS = (
         command=_command("accuracy", "as-run"),
     ),
     Claim(
-        name="learned-0.2 beats the common encodings",
+        name="learned-0.2 is more accurate than the common encodings",
         source=f"{PAPER}, section 3.2, Table 1",
         quote="there was a significant difference between the learn-0.2 model with the next highest-performing model "
         "(relative)",
@@ -160,7 +160,7 @@ CLAIMS = (
         command=_command("positions"),
     ),
     Claim(
-        name="small tables discover the true positions",
+        name="small initial tables recover the true positions",
         source=f"{PAPER}, section 3.3",
         quote="low-norm initializations can discover ground truth PEs",
         about="Without regard to scale, the trained table of learned-0.2 is nearer to 2d-fixed than random tables are.",
@@ -207,7 +207,7 @@ CLAIMS = (
         command=_command("noise"),
     ),
     Claim(
-        name="Adam fails at tiny tables where SGD does not",
+        name="SGD generalizes better than Adam from very small initial tables",
         source=f"{PAPER}, section 3.1, Table A4",
         quote="vanilla SGD outperformed the generalization ability of models trained with Adam for small values",
         about="At a standard deviation of 0.01 SGD generalizes better than Adam; at 0.2 it does not.",
@@ -221,7 +221,7 @@ CLAIMS = (
         command=_command("optimizers"),
     ),
     Claim(
-        name="weight decay closes the gap",
+        name="weight decay makes learned-0.2 as accurate as 2d-fixed",
         source=f"{PAPER}, section 3.2, Tables A5 and A6",
         quote="when applying L2 regularization (via weight decay), the generalization performance of learnable PEs was "
         "virtually indistinguishable from the ground truth 2d-fixed PE",
@@ -246,7 +246,7 @@ CLAIMS = (
         command=_command("weight-decay"),
     ),
     Claim(
-        name="more heads do not help",
+        name="more heads do not raise the accuracy of learned-0.2",
         source=f"{PAPER}, appendix, Fig. A14",
         quote="adding attention heads tends to reduce generalization performance across the board. The only "
         "architecture in which we see improvements are models with rope PE",
@@ -265,7 +265,7 @@ CLAIMS = (
         command=_command("heads"),
     ),
     Claim(
-        name="causal attention without positions fails",
+        name="causal attention without an encoding does not generalize",
         source=f"{PAPER}, section 3.2, Table 1",
         quote="it was surprising that c-nope models neither learned nor generalized",
         about="The causal mask alone does not give the network the positions that it needs.",

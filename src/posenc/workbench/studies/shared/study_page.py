@@ -263,7 +263,7 @@ def _provenance(study: Study, data: PageData, names: Sequence[str], failures: Ma
         )
     copies = {spec.variant for spec in data.done if len(data.store.copies(spec.identity)) > 1}
     if copies:
-        not_run.append(f"The store holds another result too of {', '.join(sorted(copies))}: posenc results lists both.")
+        not_run.append(f"The store holds two results of {', '.join(sorted(copies))}: posenc results lists both.")
     return provenance_panel(
         [{**each.provenance, **each.timing, "unit": each.name} for each in stored],
         planned=len({spec.identity for spec in every}),
