@@ -107,8 +107,8 @@ CLAIMS = (
         "(relative)",
         about="learned-0.2 is more accurate than relative, random, rope and 1d-fixed.",
         quantities=tuple(_above("learned-0.2", other) for other in ("relative", "random", "rope", "1d-fixed")),
-        control="The relative encoding as released is causal, without values and output projection; the quantity above "
-        "uses the one as published.",
+        control="The relative encoding as released is causal, without values and output projection; the claim is "
+        "measured with relative as published.",
         controls=(),
         panel="accuracy",
         command=_command("accuracy"),
@@ -118,7 +118,7 @@ CLAIMS = (
         source=f"{PAPER}, section 3.3, Fig. 3C",
         quote="the degree of agreement of learned attention maps with the ground truth (2d-fixed) predicted improved "
         "generalization (rho = 0.96, p < 0.0001)",
-        about="Over standard deviations, models whose attention is more similar to that of 2d-fixed are more accurate.",
+        about="Models with attention nearer to that of 2d-fixed are more accurate; initial tables differ in size.",
         quantities=(
             _correlated("attention_cosine", "Spearman of attention cosine with accuracy, over sigma", rises=True),
         ),
@@ -139,7 +139,7 @@ CLAIMS = (
         source=f"{PAPER}, section 3.3, Fig. 3F",
         quote="more similar ground truth PE approximation (measured by L2 norm) near perfectly predicted downstream "
         "generalization (rho = -0.98, p < 0.0001)",
-        about="Over standard deviations, tables nearer to 2d-fixed (orthogonal Procrustes) are more accurate.",
+        about="Models with tables nearer to 2d-fixed are more accurate; initial tables differ in size.",
         quantities=(
             _correlated(
                 "procrustes_distance", "Spearman of Procrustes distance with accuracy, over sigma", rises=False
@@ -259,7 +259,7 @@ CLAIMS = (
             )
             for condition in (TWO_HEADS, FOUR_HEADS)
         ),
-        control="rope must be more accurate with more heads, as in the figure.",
+        control="rope must be more accurate with more heads, as in the paper's figure.",
         controls=(_above("rope", "rope", "rope, 4 heads − one head, accuracy", condition=FOUR_HEADS, other=MAIN),),
         panel="heads",
         command=_command("heads"),
@@ -282,7 +282,7 @@ CLAIMS = (
             quote=quote,
             about="The released code and the formulas in the text have equivalent accuracies.",
             quantities=(_equivalent(label, f"{label}-literal"),),
-            control="The claim is its own control: both forms are trained side by side.",
+            control="The comparison is its own control: both forms are trained with the same seeds.",
             controls=(),
             panel="as-run",
             command=_command("as-run"),

@@ -128,8 +128,8 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
         lead=f"{study.lead}{f' Data: {record.name}.' if record else ''} {_scale(study, data, changed)}",
         panels=panels,
         footer=(
-            f"posenc run {study.name}{f' {record.name}' if record else ''} --preset {request.preset}{asked}. Every "
-            f"number is in the store beside this page: posenc results. {_drawn_by()}"
+            f"posenc run {study.name}{f' {record.name}' if record else ''} --preset {request.preset}{asked}. The "
+            f"store beside this page has every number; posenc results prints them. {_drawn_by()}"
         ),
     )
 
