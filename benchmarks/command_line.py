@@ -38,6 +38,21 @@ COMMANDS = {
     "posenc run latin-squares --preste quick": (2, "Did you mean --preset?"),
     "posenc run latin-squares --set epoch=4": (2, "Did you mean epochs"),
     "posenc run latin-squares --set epochs=many": (2, "epochs must be a whole number"),
+    "posenc run latin-squares --set lr=0": (2, "training needs a learning rate above 0"),
+    "posenc run gridpe --set recipes.pvt.training.epochs=0": (2, "recipes.pvt.training.epochs must be at least 1"),
+    "posenc run gridpe --set recipes.size=foo": (2, "there is no recipes.main.size 'foo'"),
+    "posenc run latin-squares --schemes Shaw(foo=1)": (2, "Shaw: there is no option 'foo'"),
+    "posenc run latin-squares --device foo": (2, "there is no device 'foo'"),
+    "posenc run latin-squares --seeds 1 1": (2, "seed 1 is given twice"),
+    "posenc run latin-squares --data absent": (2, "--data absent is not a folder"),
+    "posenc run latin-squares --jobs 0": (2, "--jobs is a number of at least 1"),
+    "posenc run image-fit absent.jpg": (2, "absent.jpg does not exist"),
+    "posenc report latin-squares --out absent": (2, "There are no results in absent"),
+    "posenc results --out absent": (2, "There are no results in absent"),
+    "posenc check absent.py": (2, "there is no file absent.py"),
+    "posenc bench rope --device foo": (2, "there is no device 'foo'"),
+    "posenc data latin-squares --read absent.csv": (2, "there is no file absent.csv"),
+    "posenc store merge absent": (2, "absent is not there"),
 }
 """Command -> its exit code, and a part of its output."""
 

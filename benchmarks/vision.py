@@ -71,7 +71,7 @@ def with_two_axes(config: VisionConfig) -> list[str]:
     found = []
     for name, kind in catalogue().items():
         try:
-            claims = build(parse(name), config.sites[0].known(kind)).claims
+            claims = build(parse(name), config.sites[0].scheme_arguments(kind)).claims
         except ValueError:  # it needs what no picture says
             continue
         turns = claims.sites == {"q", "k"} and claims.isometric
@@ -82,7 +82,7 @@ def with_two_axes(config: VisionConfig) -> list[str]:
 
 def beside_a_table(text: str, config: VisionConfig, x: Tensor, rounds: int) -> dict[str, Any]:
     """Time of a ViT with a scheme next to the same with a learned table."""
-    scheme = build(parse(text), config.sites[0].known(catalogue()[parse(text).scheme]))
+    scheme = build(parse(text), config.sites[0].scheme_arguments(catalogue()[parse(text).scheme]))
     gate = check(type(scheme), family="definition")
     if not gate.ok:
         raise ValueError(f"{text} is not timed: its code and its definition disagree. {gate.failures[0].trouble}")

@@ -207,7 +207,7 @@ SPECIAL: dict[str, Callable[[Path], object]] = {
     "a link to nothing": lambda path: _link(path, "nowhere"),
     "nothing": lambda path: None,
 }
-"""Things that are no file, in the place of one."""
+"""Folders, pipes and devices in the place of a file."""
 DAMAGED: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda content: b"",
     "zeros": lambda content: bytes(4096),

@@ -45,6 +45,7 @@ LAYERS = (
         "workbench.identity",
         "workbench.provenance",
         "workbench.metric_bounds",
+        "workbench.atomic_files",
         "workbench.request_checks",
     ),
     ("workbench.dataset_record",),
@@ -430,7 +431,7 @@ def foreign(source: str, path: str) -> list[str]:
 
 
 def tracked() -> list[Path]:
-    """What git tracks; everything in the known folders where this is no checkout."""
+    """What git tracks; everything in the known folders where this is not a checkout."""
     listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True, check=False)
     paths = [ROOT / path for path in listed.stdout.split("\0") if path] or [
         path for top in ("src", "tests", "benchmarks", "tools", "docs", ".ci") for path in (ROOT / top).rglob("*")

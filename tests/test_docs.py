@@ -62,7 +62,7 @@ def test_a_command_exists_with_its_flags(command: str) -> None:
     words = shlex.split(command)
     for word in words[2:]:
         if word.startswith("--"):
-            assert word in help_of(words[1]), f"{word} is no flag of posenc {words[1]}"
+            assert word in help_of(words[1]), f"{word} is not a flag of posenc {words[1]}"
     assert help_of(words[1])
 
 

@@ -5,7 +5,8 @@ import importlib.util
 import pkgutil
 import subprocess
 import sys
-from types import MappingProxyType, ModuleType
+from importlib.machinery import ModuleSpec
+from types import MappingProxyType, ModuleType, SimpleNamespace
 
 import pytest
 
@@ -132,6 +133,35 @@ def test_every_form_of_import_names_the_new_place(monkeypatch, statement):
 def test_a_moved_module_as_an_attribute_names_its_new_place():
     with pytest.raises(AttributeError, match=r"^posenc\.store is now posenc\.workbench\.store$"):
         _ = posenc.store
+
+
+RENAMED = [(module, old, new) for module, names in moved.RENAMED.items() for old, new in names.items()]
+
+
+@pytest.mark.parametrize(("module", "old", "new"), RENAMED)
+def test_an_old_name_of_a_module_names_the_new_one_which_exists(module, old, new):
+    with pytest.raises(ImportError, match=rf"^{module}\.{old} is now {new}$"):
+        exec(f"from {module} import {old}")
+    with pytest.raises(ImportError, match=rf"^{module}\.{old} is now {new}$"):
+        getattr(importlib.import_module(module), old)
+    assert hasattr(importlib.import_module(module), new)
+
+
+def test_a_module_with_renamed_names_refuses_other_names_as_python_does():
+    module = importlib.import_module("posenc.measure.loss_by_context")
+    assert not hasattr(module, "nothing")
+    with pytest.raises(ImportError, match="cannot import name 'nothing'"):
+        exec("from posenc.measure.loss_by_context import nothing")
+
+
+def test_a_loader_that_serves_several_modules_stays_as_it_is(monkeypatch):
+    name = "posenc.measure.permutation_test"
+    shared = SimpleNamespace(exec_module=len)  # as pytest's, which rewrites the assertions of many modules
+    finder = SimpleNamespace(find_spec=lambda name, path, target: ModuleSpec(name, shared))
+    monkeypatch.setattr(sys, "meta_path", [moved.MovedModules, finder])
+    spec = moved.MovedModules.find_spec(name)
+    assert spec.loader.exec_module is not len
+    assert shared.exec_module is len
 
 
 def test_the_first_use_of_the_catalogue_may_be_on_the_meta_device():

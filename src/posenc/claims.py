@@ -57,7 +57,7 @@ class Claims:
     def __post_init__(self) -> None:
         unknown = sorted(set(self.sites) - set(SITES))
         if unknown:
-            raise ValueError(f"{unknown[0]!r} is no site of a network; the sites are {', '.join(SITES)}.")
+            raise ValueError(f"{unknown[0]!r} is not a site of a network; the sites are {', '.join(SITES)}.")
         if by_axis(self.range):
             if len(self.range) != self.axes:
                 raise ValueError(

@@ -10,7 +10,7 @@ from speaker import config, theta
 
 from posenc.adapt import configured
 from posenc.adapt.configuration import READERS
-from posenc.adapt.keys import INSIDE
+from posenc.adapt.configuration_keys import ROPE_KEYS
 from posenc.frequencies import llama3, longrope, yarn
 
 LAMBDAS = [1.0, 1.5, 2.0, 4.0]
@@ -86,14 +86,14 @@ def test_every_kind_of_rotation_in_both_spellings(spelling, inside, length, want
         ),
         (
             {"rope_theta": 1e4, "rope_scaling": {"type": "linear", "factor": 2, "mrope_section": [1, 2]}},
-            r"a rotation of the kind 'linear' has a key 'mrope_section', which posenc does not know",
+            r"a rotation of the kind 'linear' has a key 'mrope_section', which posenc does not support",
         ),
         ({"rope_parameters": {"rope_theta": 1e4, "factor": 2.0}}, r"of the kind 'default' has a key 'factor', which"),
         ({"rope_parameters": {"rope_theta": 1e4, "rope_type": "linear"}}, r"of the kind 'linear' needs 'factor'"),
         ({"rope_parameters": {"rope_theta": 1e4, "rope_type": "yarn"}}, r"of the kind 'yarn' needs 'factor'"),
         (
             {"rope_parameters": {"rope_theta": 1e4, "rope_type": "llama3", "rope_thetas": 2}},
-            r"of the kind 'llama3' has a key 'rope_thetas', which posenc does not know",
+            r"of the kind 'llama3' has a key 'rope_thetas', which posenc does not support",
         ),
         (
             {"rope_parameters": {"full_attention": {"rope_theta": 1e4}, "sliding_attention": {"rope_theta": 1e4}}},
@@ -101,7 +101,7 @@ def test_every_kind_of_rotation_in_both_spellings(spelling, inside, length, want
         ),
         (
             {"rope_theta": 1e4, "rope_parameters": {"rope_theta": 500.0}},
-            r"this configuration says rope_theta=10000\.0 and, elsewhere, rope_theta=500\.0\. Keep one of them",
+            r"this configuration has rope_theta=10000\.0 and, elsewhere, rope_theta=500\.0\. Keep one of them",
         ),
         (
             {"rope_scaling": {"type": "linear", "factor": 2.0}, "rope_parameters": {"rope_theta": 500.0}},
@@ -137,7 +137,7 @@ def test_a_configuration_that_is_not_understood_is_refused_by_name(options, sent
 )
 def test_what_is_said_of_a_rotation_beside_its_dictionary_is_refused_by_name(name, value):
     assert configured(config(rope_theta=500.0, **{name: None})).theta == configured(config(rope_theta=500.0)).theta
-    with pytest.raises(ValueError, match=rf"says {name}=.*, which posenc does not know\. Build"):
+    with pytest.raises(ValueError, match=rf"has {name}=.*, a key that posenc does not support\. Build"):
         configured(config(rope_theta=500.0, **{name: value}))
 
     class Declared:
@@ -146,7 +146,7 @@ def test_what_is_said_of_a_rotation_beside_its_dictionary_is_refused_by_name(nam
         hidden_size, num_attention_heads, rope_theta = 16, 2, 500.0
 
     setattr(Declared, name, property(lambda self: value))
-    with pytest.raises(ValueError, match=rf"says {name}=.*, which posenc does not know"):
+    with pytest.raises(ValueError, match=rf"has {name}=.*, a key that posenc does not support"):
         configured(Declared())
 
 
@@ -189,7 +189,9 @@ def test_a_value_inside_the_dictionary_that_does_not_parse_is_refused_under_its_
     rest = {"linear": {"factor": 2.0}, "yarn": {"factor": 2.0}, "longrope": dict.fromkeys(
         ("short_factor", "long_factor"), LAMBDAS)}[kind]  # fmt: skip
     inside = {"rope_type": kind, "rope_theta": 500.0, **rest, name: value}
-    with pytest.raises(ValueError, match=rf"says {name}={re.escape(repr(value))}, and {name} is {needed}\. Correct it"):
+    with pytest.raises(
+        ValueError, match=rf"has {name}={re.escape(repr(value))}, and {name} has to be {needed}\. Correct it"
+    ):
         configured(config(rope_parameters=inside), length=40)
 
 
@@ -213,14 +215,16 @@ def test_a_value_inside_the_dictionary_that_does_not_parse_is_refused_under_its_
     ],
 )
 def test_a_value_that_does_not_parse_is_refused_under_its_key(name, value, needed):
-    with pytest.raises(ValueError, match=rf"says {name}={re.escape(repr(value))}, and {name} is {needed}\. Correct it"):
+    with pytest.raises(
+        ValueError, match=rf"has {name}={re.escape(repr(value))}, and {name} has to be {needed}\. Correct it"
+    ):
         configured(config(**{"rope_theta": 500.0, name: value}))
 
 
 def test_a_configuration_without_a_width_is_refused():
-    with pytest.raises(ValueError, match=r"does not say how wide a head is: it has neither head_dim nor both"):
+    with pytest.raises(ValueError, match=r"has no width of a head: it has neither head_dim nor both"):
         configured(SimpleNamespace(rope_theta=500.0, hidden_size=16))
 
 
 def test_every_key_of_every_kind_has_its_check():
-    assert {name for needed, optional, _ in READERS.values() for name in (*needed, *optional)} <= set(INSIDE)
+    assert {name for needed, optional, _ in READERS.values() for name in (*needed, *optional)} <= set(ROPE_KEYS)

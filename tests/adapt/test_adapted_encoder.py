@@ -98,5 +98,5 @@ def test_what_does_not_fit_is_refused_and_leaves_the_model_as_it_was(schemes, se
 
 
 def test_a_model_that_takes_no_schemes_is_refused():
-    with pytest.raises(ValueError, match=r"Linear takes no schemes by `place`, as posenc.models.encoder.Encoder does"):
+    with pytest.raises(ValueError, match=r"Linear has no method `place`, which sets the schemes of a posenc model"):
         swap(nn.Linear(2, 2), NoPE())

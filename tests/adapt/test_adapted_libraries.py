@@ -187,7 +187,7 @@ def test_the_old_spelling_and_generation_with_a_cache():
     ("name", "sentence"),
     [
         ("Gemma3Text", r"has a rotation for each of \w+, \w+; one for all is adapted here"),
-        ("GPTJ", r"GPTJForCausalLM has no part called `rotary_emb`, so this is no model of Llama's kind"),
+        ("GPTJ", r"GPTJForCausalLM has no part called `rotary_emb`, so this is not a model of Llama's kind"),
         ("GptOss", r"gives the two channels of a pair different numbers|makes no cosines"),
     ],
 )
@@ -203,13 +203,17 @@ def test_what_is_not_of_its_kind_is_refused(name, sentence):
 @pytest.mark.parametrize(
     ("name", "options", "sentence"),
     [
-        ("Llama", {"rope_ratio": 50}, r"says rope_ratio=50, which posenc does not know"),
+        ("Llama", {"rope_ratio": 50}, r"has rope_ratio=50, a key that posenc does not support"),
         ("Llama", {"rotary_pct": 0.25}, r"rotates 16 channels by other angles than its configuration describes"),
-        ("Falcon", {"alibi": True}, r"says rotary=False, and rotary is true where a model rotates queries and keys"),
+        (
+            "Falcon",
+            {"alibi": True},
+            r"has rotary=False, and .* has to be true where a model rotates queries and keys",
+        ),
         (
             "GraniteSWA",
             {"layer_rope_theta": [1e4, 20.0]},
-            r"says layer_rope_theta=\[.*, which posenc does not know",
+            r"has layer_rope_theta=\[.*, a key that posenc does not support",
         ),
     ],
 )

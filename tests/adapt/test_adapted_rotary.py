@@ -172,7 +172,7 @@ def test_a_model_that_remembers_long_texts_is_asked_without_leaving_a_trace():
     [
         (
             lambda: llama(nn.Linear(2, 2)),
-            r"Linear has no part called `rotary_emb`, so this is no model of Llama's kind",
+            r"Linear has no part called `rotary_emb`, so this is not a model of Llama's kind",
         ),
         (lambda: llama(Speaker(TheirRotary(theta(9.0)))), r"this model has no `config` to read its rotation from"),
         (

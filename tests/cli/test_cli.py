@@ -196,7 +196,7 @@ def test_check_of_what_is_no_scheme_file(said, tmp_path, text, sentence):
         ("report latin-squars", r"Did you mean latin-squares\?"),
         ("run latin-squares --schemes 2d-fixd", r"no variant '2d-fixd'\. Did you mean 2d-fixed or 1d-fixed"),
         ("run latin-squares --schemes learned--0.2", r"sigma is the standard deviation .* >= 0; got -0\.2"),
-        ("run latin-squares --schemes learned-big", r"as learned-0\.2; 'big' is no number"),
+        ("run latin-squares --schemes learned-big", r"as learned-0\.2; 'big' is not a number"),
         ("run latin-squares --schemes RoPE(head_dim=5)", r"`head_dim` must be even; got 5\. Use 6"),
         ("run latin-squares --schemes Learned(dim=5)", r"rows of width 5 .* width 32\. Build it with dim=32"),
         ("run latin-squares --schemes nope rope nope", r"scheme nope is given twice; .* Name it once"),

@@ -109,7 +109,7 @@ def test_one_seed_is_not_stated() -> None:
 
 
 def test_identical_seeds_are_judged_by_their_items() -> None:
-    """Three seeds with the same answers to 15 photographs are no proof of a difference of one photograph."""
+    """Three seeds with the same answers to 15 photographs are not proof of a difference of one photograph."""
     same = (0.0, 0.0, 0.0)
     few = ScoreScale(
         bounds=(0.0, 1.0), held_out=HeldOut(15, 60, split_by_seed=False), item_variance=proportion_variance

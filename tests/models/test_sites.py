@@ -57,12 +57,12 @@ def site(**changes) -> Site:
 
 
 def test_what_a_site_knows():
-    known = site().known(GridPE)
+    known = site().scheme_arguments(GridPE)
     assert known["head_dim"] == 32
     assert known["max_len"] == 63
     assert known["extent"] == 9
     assert known["window"] == (7, 9)
-    assert site().known(XPos)["extent"] == 63  # one axis, which all patches share
+    assert site().scheme_arguments(XPos)["extent"] == 63  # one axis, which all patches share
 
 
 def test_a_scheme_is_shared_by_a_stage_or_made_for_each_layer():

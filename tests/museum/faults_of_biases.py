@@ -30,7 +30,7 @@ class SlopesOfAnotherRule(ALiBi):
 
 
 class SlopesInHalfPrecision(ALiBi):
-    """vllm-fork#503, TensorRT-Model-Connect#667: slopes rounded to bfloat16; those of 12 heads are no powers of two."""
+    """vllm-fork#503, TensorRT-Model-Connect#667: slopes rounded to bfloat16; some of 12 are not powers of two."""
 
     caught_by = "definition.attention_equals_its_definition"
 

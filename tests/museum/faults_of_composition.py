@@ -129,7 +129,7 @@ class TheFirstPartSpeaksForAll(SideBySide):
 
 
 class PartsInAPlainList(SideBySide):
-    """torch's oldest trap: modules in a list are no submodules, so nothing of them is trained, moved or saved."""
+    """torch's oldest trap: modules in a list are not submodules, so nothing of them is trained, moved or saved."""
 
     caught_by = "claims.learning_is_as_claimed"
 

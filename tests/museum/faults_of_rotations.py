@@ -240,7 +240,7 @@ class KeyHeadsAreCountedAsQueryHeads(Rotary):
 
 
 class QueriesAndKeysTurnApart(Rotary):
-    """RoSE: q and k have frequencies of their own, so scores are no functions of the distance, as they claim to be."""
+    """RoSE: q and k have frequencies of their own, so scores are not functions of the distance, as they claim to be."""
 
     caught_by = "claims.translation_is_as_claimed"
 

@@ -41,7 +41,7 @@ def causal(length):
 # ALiBi ---------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("heads", [1, 2, 8, 12, 16, 20])
 def test_alibi_is_that_of_x_transformers(x_transformers, heads):
-    # its slopes for heads that are no power of two are those of the paper's code, not of its formula
+    # its slopes for numbers of heads that are not a power of two are those of the paper's code, not of its formula
     scheme = ALiBi(heads, slopes=released_slopes(heads))
     same(ours(scheme, heads, sequence(LENGTH)), x_transformers.AlibiPositionalBias(heads)(LENGTH, LENGTH))
 

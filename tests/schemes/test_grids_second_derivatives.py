@@ -67,7 +67,7 @@ def test_by_hand_in_one_cell(monkeypatch, way):
 
 @pytest.mark.parametrize("how", ["linear", "nearest"])
 def test_what_is_zero_has_a_third_derivative_and_trains(how):
-    """A penalty on bends is no error, and its gradient by the table is zero as well."""
+    """A penalty on bends is not an error, and its gradient by the table is zero as well."""
     scheme = DenseGrid(1, 4, 2, interpolation=how).double()
     at = torch.tensor([[0.3], [0.6]], dtype=torch.float64, requires_grad=True)
     value = scheme.embed(scheme.prepare(Positions(at))).sum()

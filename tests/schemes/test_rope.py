@@ -222,7 +222,7 @@ def test_a_token_without_a_place_is_not_turned():
         ),
         (
             lambda: convert_pairing(torch.zeros(10, 2), "half", "across", 8),
-            r"10 rows are no multiple of 8\. Pass the head's",
+            r"10 rows are not a multiple of 8\. Pass the head's",
         ),
         (
             lambda: convert_pairing(torch.zeros(8, 2), "half", "across", 8, turning=10),

@@ -100,7 +100,7 @@ def test_resized_on_one_axis_and_on_three():
 @pytest.mark.parametrize(
     ("shape", "to", "sentence"),
     [
-        ((5, 5), (2, 2), r"a table of 24 rows is no grid of shape \(5, 5\), which has 25 points\. Keep a class token"),
+        ((5, 5), (2, 2), r"table of 24 rows is not a grid of shape \(5, 5\), which has 25 points\. Keep a class token"),
         ((4, 6), (24,), r"grid of shape \(4, 6\) has 2 axes and so has its new shape, .* got \(24,\)"),
         ((4, 6), (0, 6), r"each of at least 1 point; got \(0, 6\)"),
     ],

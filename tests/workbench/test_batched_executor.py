@@ -250,7 +250,7 @@ def test_a_stopped_batch_continues_as_single_runs(tmp_path: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("posenc.workbench.training.batched.REPORT_SECONDS", 0.0)
-        patch.setattr("posenc.workbench.worker.THROTTLE", 0.0)
+        patch.setattr("posenc.workbench.worker.PROGRESS_SECONDS", 0.0)
         original = execute.batched.train_batched
         patch.setattr(execute.batched, "train_batched", lambda *a, **k: original(*a, **k, checkpoint_seconds=0))
         with pytest.raises(runner.Interrupted):

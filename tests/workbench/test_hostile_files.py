@@ -1,4 +1,4 @@
-"""Every reader meets every thing that is no file of its kind: a sentence, at once, and within little memory."""
+"""Every reader meets every thing that is not a file of its kind: a sentence, at once, and within little memory."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_a_mesh_of_the_largest_numbers_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cell", ["1_000", "１２", "x"])
 def test_what_only_python_reads_as_a_number_is_none(tmp_path: Path, cell: str) -> None:
     (tmp_path / "a.csv").write_text(f"x,y\n1,2\n3,{cell}\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"a\.csv, line 3: .* is no number"):
+    with pytest.raises(ValueError, match=r"a\.csv, line 3: .* is not a number"):
         read_recordings(tmp_path)
     with pytest.raises(ValueError, match=r"\w"):
         user_files.number(cell)
@@ -249,7 +249,7 @@ def test_what_only_python_reads_as_a_number_is_none(tmp_path: Path, cell: str) -
 
 def test_a_cell_that_csv_refuses_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,y\n1," + "2" * 200_000 + "\n")
-    with pytest.raises(ValueError, match=r"a\.csv, line 2: this is no table \(field larger"):
+    with pytest.raises(ValueError, match=r"a\.csv, line 2: this is not a table \(field larger"):
         read_recordings(tmp_path)
 
 

@@ -336,7 +336,7 @@ def test_latex_means_and_intervals(tmp_path: Path) -> None:
     store.finish(single, RunResult(metrics=finished), {"seconds": 1.0})
     store.export(tmp_path / "table.tex", "latex")
     text = (tmp_path / "table.tex").read_text()
-    assert r"scheme & accuracy\_iid & accuracy\_ood & parameters & seeds \\" in text
+    assert r"variant & accuracy\_iid & accuracy\_ood & parameters & seeds \\" in text
     assert r"a\_b & $0.900$ & $0.5\;[0.0, 1.0]$ & -- & 2 \\" in text
     assert r"single & $0.900$ & $0.500$ & $95{,}552$ & 1 \\" in text
     assert text.endswith(f"% {INTERVAL_NOTE}\n")
@@ -347,7 +347,7 @@ def test_latex_means_and_intervals(tmp_path: Path) -> None:
     assert (tmp_path / "table.tex").read_text().count(r"\multicolumn") == 2
     store.export(tmp_path / "table.tex", "latex", metrics=["accuracy_ood"], force=True)
     chosen = (tmp_path / "table.tex").read_text()
-    assert r"scheme & accuracy\_ood & seeds \\" in chosen
+    assert r"variant & accuracy\_ood & seeds \\" in chosen
     assert "% Left out: accuracy_iid, parameters.\n" in chosen
     store.export(tmp_path / "table.csv", "csv", metrics=["parameters"])
     assert len((tmp_path / "table.csv").read_text().splitlines()) == 2

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from posenc.adapt.keys import INSIDE, TRAINED, checked, refuse_strange, value_of
+from posenc.adapt.configuration_keys import ROPE_KEYS, TRAINED_LENGTH, check_value, refuse_unknown_keys, value_of
 from posenc.frequencies import Frequencies, dynamic_ntk, geometric, linear, llama3, longrope, yarn
 from posenc.kernels.rotary import Pairing
 from posenc.schemes.rope import RoPE
@@ -45,32 +45,32 @@ def configured(config: Any, *, length: int | None = None, pairing: Pairing = "ha
     """
     if config is None:
         raise ValueError("this model has no `config` to read its rotation from. Pass the scheme: llama(model, scheme).")
-    refuse_strange(config)
+    refuse_unknown_keys(config)
     head = _head_dim(config)
     given = _rope_parameters(config, head)
     kind, base, part = given.pop("rope_type"), given.pop("rope_theta"), given.pop("partial_rotary_factor", None)
     part = 1.0 if part is None else part
-    turning = head if kind == "proportional" else int(head * part)
+    rotary_dim = head if kind == "proportional" else int(head * part)
     if kind not in READERS:
         raise ValueError(
-            f"the rotation {kind!r} is none of {', '.join(READERS)}. Build it yourself: llama(model, RoPE({turning}, "
-            f'frequencies=.., pairing="{pairing}")).'
+            f"the rotation {kind!r} is none of {', '.join(READERS)}. Build it yourself: llama(model, "
+            f'RoPE({rotary_dim}, frequencies=.., pairing="{pairing}")).'
         )
     needed, optional, read = READERS[kind]
     by_length = "factor" in given and given["factor"] is None
     given = {name: value for name, value in given.items() if value is not None}
     extended = value_of(config, "max_position_embeddings")
-    trained = given.pop(TRAINED, None) or value_of(config, TRAINED) or extended
+    trained = given.pop(TRAINED_LENGTH, None) or value_of(config, TRAINED_LENGTH) or extended
     extended = extended or trained
-    given |= {} if trained is None else {TRAINED: trained}
+    given |= {} if trained is None else {TRAINED_LENGTH: trained}
     if kind == "yarn" and by_length and trained and extended:
         given["factor"] = extended / trained
-    strange = sorted(set(given) - {*needed, *optional, TRAINED})
+    unknown = sorted(set(given) - {*needed, *optional, TRAINED_LENGTH})
     missing = sorted(set(needed) - set(given))
-    if strange or missing:
+    if unknown or missing:
         raise ValueError(
             f"a rotation of the kind {kind!r} "
-            + (f"has a key {strange[0]!r}, which posenc does not know." if strange else f"needs {missing[0]!r}.")
+            + (f"has a key {unknown[0]!r}, which posenc does not support." if unknown else f"needs {missing[0]!r}.")
             + " Build the scheme yourself and pass it: llama(model, scheme)."
         )
     if kind in ("dynamic", "longrope") and length is None:
@@ -79,14 +79,14 @@ def configured(config: Any, *, length: int | None = None, pairing: Pairing = "ha
             "longest text. Cached keys are valid for one length only."
         )
     known = {"trained": trained, "extended": extended, "length": length, "part": part}
-    return RoPE(turning, of=head, frequencies=read(turning // 2, float(base), given, known), pairing=pairing)
+    return RoPE(rotary_dim, of=head, frequencies=read(rotary_dim // 2, float(base), given, known), pairing=pairing)
 
 
 def _head_dim(config: Any) -> int:
     head, width, heads = (value_of(config, name) for name in ("head_dim", "hidden_size", "num_attention_heads"))
     if head is None and (width is None or heads is None):
         raise ValueError(
-            "this configuration does not say how wide a head is: it has neither head_dim nor both hidden_size and "
+            "this configuration has no width of a head: it has neither head_dim nor both hidden_size and "
             "num_attention_heads. For a model of several parts pass the configuration of the part that rotates."
         )
     return int(head or width // heads)
@@ -106,7 +106,7 @@ def _rope_parameters(config: Any, head: int) -> dict[str, Any]:
             given[key] = value / whole
         elif value is not None and given[key] != value / whole:
             raise ValueError(
-                f"this configuration says {name}={value} and, elsewhere, {key}={given[key]}. Keep one of them."
+                f"this configuration has {name}={value} and, elsewhere, {key}={given[key]}. Keep one of them."
             )
     if given.get("rope_theta") is None:
         raise ValueError("this configuration has no rope_theta, the base of its frequencies: 10000 would be a guess.")
@@ -117,8 +117,8 @@ def _dictionary(config: Any) -> dict[str, Any]:
     """The dictionary ``rope_parameters`` or ``rope_scaling``, with the kind under ``rope_type``."""
     new, old = value_of(config, "rope_parameters"), value_of(config, "rope_scaling")
     given = dict(new or old or {})
-    for name in INSIDE.keys() & given.keys():
-        checked(name, given[name], INSIDE[name])
+    for name in ROPE_KEYS.keys() & given.keys():
+        check_value(name, given[name], ROPE_KEYS[name])
     if any(isinstance(value, Mapping) for value in given.values()):
         raise ValueError(
             f"this configuration has a rotation for each of {', '.join(given)}; one for all is adapted here."
@@ -145,8 +145,8 @@ def _yarn(count: int, base: float, given: dict[str, Any], known: dict[str, Any])
 
 def _proportional(count: int, base: float, given: dict[str, Any], known: dict[str, Any]) -> Tensor:
     """The highest frequencies of the whole head; the other pairs have frequency 0."""
-    still = torch.arange(count) >= int(known["part"] * 2 * count // 2)
-    return linear(count, factor=given.get("factor", 1.0), base=base).masked_fill(still, 0.0)
+    unrotated = torch.arange(count) >= int(known["part"] * 2 * count // 2)
+    return linear(count, factor=given.get("factor", 1.0), base=base).masked_fill(unrotated, 0.0)
 
 
 def _longrope(count: int, base: float, given: dict[str, Any], known: dict[str, Any]) -> Frequencies:
@@ -163,14 +163,14 @@ READERS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Reader]] = {
     "default": ((), (), lambda n, base, given, known: geometric(n, base=base)),
     "linear": (("factor",), (), lambda n, base, given, known: linear(n, factor=given["factor"], base=base)),
     "dynamic": (
-        ("factor", TRAINED),
+        ("factor", TRAINED_LENGTH),
         (),
         lambda n, base, given, known: dynamic_ntk(
             n, length=known["length"], trained=known["extended"], factor=given["factor"], base=base
         ),
     ),
     "llama3": (
-        ("factor", "low_freq_factor", "high_freq_factor", TRAINED),
+        ("factor", "low_freq_factor", "high_freq_factor", TRAINED_LENGTH),
         (),
         lambda n, base, given, known: llama3(
             n, factor=given["factor"], trained=known["trained"], base=base,
@@ -178,11 +178,11 @@ READERS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Reader]] = {
         ),
     ),
     "yarn": (
-        ("factor", TRAINED),
+        ("factor", TRAINED_LENGTH),
         ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate"),
         _yarn,
     ),
     "proportional": ((), ("factor",), _proportional),
-    "longrope": (("short_factor", "long_factor", TRAINED), ("factor", "attention_factor"), _longrope),
+    "longrope": (("short_factor", "long_factor", TRAINED_LENGTH), ("factor", "attention_factor"), _longrope),
 }  # fmt: skip
 """For each kind of rotation: its required keys, its optional keys, and the function that reads them."""

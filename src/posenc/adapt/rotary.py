@@ -114,7 +114,7 @@ def llama(model: Model, scheme: Scheme | None = None, *, length: int | None = No
     places = [module for module in model.modules() if isinstance(getattr(module, "rotary_emb", None), nn.Module)]
     if not places:
         raise ValueError(
-            f"{type(model).__name__} has no part called `rotary_emb`, so this is no model of Llama's kind."
+            f"{type(model).__name__} has no part called `rotary_emb`, so this is not a model of Llama's kind."
         )
     config = getattr(model, "config", None)
     rope = configured(config, length=length) if scheme is None else scheme  # its errors come before measurements

@@ -12,7 +12,7 @@ from posenc.scheme import Scheme
 
 
 @runtime_checkable
-class Placing(Protocol):
+class SchemeHost(Protocol):
     """A model whose method ``place`` sets its schemes, such as ``posenc.models.encoder.Encoder``."""
 
     def place(self, schemes: Callable[[int], Scheme]) -> None:
@@ -49,10 +49,10 @@ def swap(model: Model, schemes: Scheme | Callable[[int], Scheme]) -> Model:
         >>> config = EncoderConfig(channels=3, classes=2, dim=16, depth=1, hidden=32, heads=2)
         >>> model = swap(Encoder(config, lambda layer: NoPE()), RoPE(8))
     """
-    if not isinstance(model, Placing):
+    if not isinstance(model, SchemeHost):
         raise ValueError(
-            f"{type(model).__name__} takes no schemes by `place`, as posenc.models.encoder.Encoder does. For models of "
-            "other libraries see the rest of posenc.adapt."
+            f"{type(model).__name__} has no method `place`, which sets the schemes of a posenc model. For models of "
+            "other libraries use the other functions of posenc.adapt."
         )
     weight = next(model.parameters())
     make = layers(schemes) if isinstance(schemes, Scheme) else schemes

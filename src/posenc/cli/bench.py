@@ -78,7 +78,7 @@ def bench(
 
 
 def _refuse_sizes(tokens: int, heads: int, head_dim: int, batch: int, device: str) -> None:
-    """Raise ValueError for sizes that are no sizes, or that would take hours or more memory than is free."""
+    """Raise ValueError for sizes that are not sizes, or that would take hours or more memory than is free."""
     from posenc.workbench.memory import require_memory
 
     for flag, value in (("--tokens", tokens), ("--heads", heads), ("--head-dim", head_dim), ("--batch", batch)):

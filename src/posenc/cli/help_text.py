@@ -13,7 +13,7 @@ from posenc.cli.text_table import command_lines, entries, labels, paragraph
 from posenc.version import __version__
 
 EXIT_CODES = (("0", "done"), ("1", "a run or a check failed, or nothing was started"), ("2", "wrong usage or input"),
-              ("130", "interrupted"))  # fmt: skip
+              ("130", "interrupted by Ctrl-C"), ("143", "stopped by SIGTERM"))  # fmt: skip
 HELP_FLAG = ("-h, --help", "Print this help.")
 
 

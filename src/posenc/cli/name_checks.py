@@ -131,7 +131,7 @@ def _refuse_call(index: Index, text: str) -> None:
 
 
 def _may_be_variant(index: Index, entry: Mapping[str, Any], label: str) -> bool:
-    """False for a label that the study refuses: it is no scheme, and no constant of the study's code is part of it."""
+    """False for a label that the study refuses: neither a scheme nor one with a name of the study's code in it."""
     name = label.partition("(")[0].strip()
     plain = plain_name(name)
     if plain in map(plain_name, (*scheme_names(index), *variants_of(entry))):

@@ -14,7 +14,7 @@ from posenc.workbench import request_checks
 from posenc.workbench.output_files import refuse_output
 
 NONE_FINISHED = "The store has no finished run of that study and preset."
-WIDE = 4
+MOST_COLUMNS = 4
 """Largest number of metrics that a table shows as columns; more metrics stand in one line each."""
 
 
@@ -67,7 +67,7 @@ def results(
         to: New file to write instead of printing.
         force: Replace the file if it exists. A link or a device is never replaced.
     """
-    _refuse_mixed(metrics, every, curves, format, to)
+    _refuse_conflicting_options(metrics, every, curves, format, to)
     if run is not None and (metrics or every or curves or format != "table" or study or preset or source or to):
         raise ValueError("--run describes one run. Use it alone, or with --out.")
     if to is not None:
@@ -95,7 +95,7 @@ def results(
         _print_records(store)
         _print_changed(store, rows)
         return status
-    chosen = _chosen(rows, metrics or (), every or format != "latex")
+    chosen = _exported_metrics(rows, metrics or (), every or format != "latex")
     if to is not None:
         store.write_rows(rows, to, format, metrics=chosen, force=force)
         print(to)
@@ -142,7 +142,9 @@ def _print_changed(store: Any, rows: list[dict[str, Any]]) -> None:
         print(line)
 
 
-def _refuse_mixed(metrics: tuple[str, ...] | None, every: bool, curves: bool, format: str, to: Path | None) -> None:
+def _refuse_conflicting_options(
+    metrics: tuple[str, ...] | None, every: bool, curves: bool, format: str, to: Path | None
+) -> None:
     """Raise ValueError for options that exclude each other."""
     if metrics and every:
         raise ValueError("--metrics names some metrics and --all means all of them. Leave one out.")
@@ -161,7 +163,7 @@ def _main_metrics() -> dict[str, list[str]]:
     return {name: entry["metrics"] for name, entry in index.load().studies.items()}
 
 
-def _chosen(rows: list[dict[str, Any]], metrics: tuple[str, ...], every: bool) -> list[str]:
+def _exported_metrics(rows: list[dict[str, Any]], metrics: tuple[str, ...], every: bool) -> list[str]:
     """Metrics of a file: those that were asked for, all of them, or those of the answers."""
     from posenc.workbench.metric_table import metric_tables
 
@@ -178,8 +180,8 @@ def _print_tables(rows: list[dict[str, Any]], metrics: tuple[str, ...], every: b
     omitted = False
     for each in metric_tables(rows, _main_metrics(), metrics=metrics, every=every):
         conditions = len({line.condition for line in each.lines}) > 1
-        labels = ("condition", "scheme") if conditions else ("scheme",)
-        wide = len(each.metrics) <= WIDE
+        labels = ("condition", "variant") if conditions else ("variant",)
+        wide = len(each.metrics) <= MOST_COLUMNS
         titles = (*labels, "seeds", *each.metrics, "runs") if wide else (*labels, "metric", "seeds", "mean", "runs")
         table = Table(*(Column(title, overflow="fold") for title in titles), box=None)
         for line in each.lines:

@@ -9,7 +9,7 @@ from posenc.cli.text_table import WIDTH
 
 
 def console() -> Any:
-    """Rich console: as wide as the terminal, or 80 columns if the output is no terminal."""
+    """Rich console: as wide as the terminal, or 80 columns if the output is not a terminal."""
     from rich.console import Console
 
     return Console() if sys.stdout.isatty() else Console(width=WIDTH)

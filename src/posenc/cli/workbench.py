@@ -116,9 +116,8 @@ def run(
 
             print_plan(definition, request, out, jobs)
             return 0
-        confirm = partial(_confirmed, yes=yes)
         options: dict[str, Any] = {"jobs": jobs, "team": team, "tensorboard": tensorboard}
-        options |= {"confirm": confirm, "retrain_changed": retrain_changed}
+        options |= {"confirm": partial(_confirmed, yes=yes), "retrain_changed": retrain_changed}
         done = execute_request(definition, request, out, **options)
         return done.exit_code if done else 1
 

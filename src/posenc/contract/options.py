@@ -8,18 +8,19 @@ from torch import Tensor
 
 from posenc.contract.case import Case, largest_difference, require
 
-SAME = 1e-12
-NOT_AN_OPTION = {"self", "generator"}
+TOLERANCE = 1e-12
+OTHER_PARAMETERS = {"self", "generator"}
 
 
 def every_option_is_in_an_example(case: Case) -> None:
+    """Each constructor parameter is in an example, and there are at most 8."""
     if case.instance is not None:
         return
-    options = [name for name in inspect.signature(case.kind).parameters if name not in NOT_AN_OPTION]
+    options = [name for name in inspect.signature(case.kind).parameters if name not in OTHER_PARAMETERS]
     shown = {name for example in case.kind.examples for name in example}
-    idle = [name for name in options if name not in shown]
-    require(not idle, f"the option {idle[0] if idle else ''} is in none of its examples, so nothing tests it.")
-    require(len(options) <= 8, f"takes {len(options)} constructor parameters; at most 8, the rest is another scheme.")
+    unused = [name for name in options if name not in shown]
+    require(not unused, f"the option {unused[0] if unused else ''} is in none of its examples, so nothing tests it.")
+    require(len(options) <= 8, f"takes {len(options)} constructor parameters, and 8 are allowed. Make two schemes.")
 
 
 def every_example_differs_from_the_others(case: Case) -> None:
@@ -28,19 +29,19 @@ def every_example_differs_from_the_others(case: Case) -> None:
         return
     others = [other for options in case.kind.examples if str(other := Case(case.kind, options)) != str(case)]
     mine, theirs = _fingerprint(case), [_fingerprint(other) for other in others]
-    if not _alike(_fingerprint(case), mine):
+    if not _same_effects(_fingerprint(case), mine):
         for other in others:
             _fingerprint(other)
             require(
-                _alike(_fingerprint(case), mine),
-                f"does something else after {other} was built: state is shared between instances.",
+                _same_effects(_fingerprint(case), mine),
+                f"has another effect after {other} was built: state is shared between instances.",
             )
     for other, does in zip(others, theirs, strict=True):
-        require(not _alike(does, mine), f"does exactly what {other} does: one of their options has no effect.")
+        require(not _same_effects(does, mine), f"has the effect of {other}: one of their options has no effect.")
 
 
-def _alike(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
-    return one.keys() == other.keys() and all(largest_difference(one[name], other[name]) <= SAME for name in other)
+def _same_effects(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return one.keys() == other.keys() and all(largest_difference(one[name], other[name]) <= TOLERANCE for name in other)
 
 
 def _fingerprint(case: Case) -> dict[str, Tensor]:

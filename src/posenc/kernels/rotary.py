@@ -284,8 +284,8 @@ def convert_pairing(
     turning = head_dim if turning is None else turning
     if head_dim < 1 or weight.shape[0] % head_dim:
         raise ValueError(
-            f"a projection has head_dim rows for each head; {weight.shape[0]} rows are no multiple of {head_dim}. Pass "
-            "the head's width, and the weight as (out, in)."
+            f"a projection has head_dim rows for each head; {weight.shape[0]} rows are not a multiple of {head_dim}. "
+            "Pass the head's width, and the weight as (out, in)."
         )
     if turning % 2 or not 0 <= turning <= head_dim or (head_dim % 2 and "across" in (was, becomes)):
         raise ValueError(f"an even number of at most {head_dim} channels is rotated; got turning={turning}.")

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from posenc.measure.statistics import UNBOUNDED, Bounds, Estimate, mean, sd, within_bounds
 
 POWER = 0.8
-"""Probability with which the smallest detectable difference is found."""
+"""Probability with which the smallest detectable difference is detected."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def widest_undecided(
 ) -> float:
     """Compute the half-width that the interval keeps with any number of seeds, because the held-out items are few.
 
-    A mean difference below it cannot be told from 0 by more seeds, only with more data.
+    More seeds cannot distinguish a smaller mean difference from 0; more data can.
 
     Args:
         values: one paired difference per seed.

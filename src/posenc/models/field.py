@@ -146,7 +146,8 @@ def largest_size_within(budget: int, parameters: Callable[[int], int], least: in
     """
     if parameters(least) > budget:
         raise TooSmallError(
-            f"the smallest field of this kind has {parameters(least)} parameters, and {budget} are allowed. Allow more."
+            f"the smallest field of this kind has {parameters(least)} parameters, and {budget} are allowed. "
+            f"Allow {parameters(least)} or more."
         )
     low, high = least, least + 1
     while high < LARGEST_SIZE and parameters(high) <= budget:

@@ -63,7 +63,7 @@ class PointsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 f"Use a number of heads that divides {self.dim}."
             )
 
-    def known(self, axes: int = 3) -> dict[str, Any]:
+    def scheme_arguments(self, axes: int = 3) -> dict[str, Any]:
         """Return the constructor arguments of a scheme that follow from the model, for ``scheme_text.build``.
 
         Args:

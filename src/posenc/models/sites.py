@@ -56,7 +56,7 @@ class Site:
     shape: tuple[int, int]
     before: int = 0
 
-    def known(self, kind: type[Scheme]) -> dict[str, Any]:
+    def scheme_arguments(self, kind: type[Scheme]) -> dict[str, Any]:
         """Return the constructor arguments of a scheme class that follow from the site, for ``scheme_text.build``.
 
         Args:
@@ -105,7 +105,7 @@ def at_sites(
             return nothing
         if before is not None and not before.claims.per_layer:
             return before
-        made[site.stage] = build(specification, site.known)
+        made[site.stage] = build(specification, site.scheme_arguments)
         return made[site.stage]
 
     return schemes

@@ -24,7 +24,7 @@ from posenc.kernels.pairs import Pairs, PairScheme
 from posenc.positions import Positions
 from posenc.scheme import At, Claims
 
-TEMPERATURE_AS_RUN = 0.01
+RELEASED_TEMPERATURE = 0.01
 """Temperature in the released code of arXiv 2406.08272."""
 
 
@@ -68,10 +68,10 @@ class CausalNoPE(PairScheme):
             )
         if literal and temperature != 1:
             raise ValueError(
-                f"literal=True is the temperature {TEMPERATURE_AS_RUN:g} of the authors' code; "
+                f"literal=True is the temperature {RELEASED_TEMPERATURE:g} of the authors' code; "
                 f"got temperature={temperature:g} as well. Pass one of the two."
             )
-        self.temperature, self.literal = TEMPERATURE_AS_RUN if literal else temperature, literal
+        self.temperature, self.literal = RELEASED_TEMPERATURE if literal else temperature, literal
         scaled = self.temperature != 1
         self.claims = Claims(
             translation="exact",

@@ -18,8 +18,8 @@ Conventions:
 - ``literal=True``: as released. f is drawn anew at every ``prepare``, separately for q and k, and is never trained. It
   acts along the tokens: A and B are N x N, and the factor of a token depends on all tokens. The c_i are fixed complex
   numbers, ``|omega_k| = 200^(k/d)``, and directions are drawn anew, too.
-- ``literal="frozen"`` keeps the first draw and applies f along the channels, because a map along the tokens is no map
-  of one token.
+- ``literal="frozen"`` keeps the first draw and applies f along the channels, because a map along the tokens is not a
+  map of one token.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class Learned(Scheme):
         rows, dim = len(self.table) - before, self.out_dim
         if math.prod(shape) != rows:
             raise ValueError(
-                f"a table of {rows} rows is no grid of shape {tuple(shape)}, which has {math.prod(shape)} points. "
+                f"a table of {rows} rows is not a grid of shape {tuple(shape)}, which has {math.prod(shape)} points. "
                 "Keep a class token out of the table, which has a parameter of its own, or say before=1."
             )
         if len(to) != len(shape) or min(to) < 1:

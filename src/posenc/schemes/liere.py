@@ -94,7 +94,9 @@ class LieRE(Scheme):
                 f"axes={axes}, heads={heads}, block={block}, head_dim={head_dim}."
             )
         if not 0 < scale < math.inf:
-            raise ValueError(f"the first generators are uniform on [0, scale), scale > 0; got {scale:g}.")
+            raise ValueError(
+                f"LieRE draws initial generators from [0, scale), so scale is above 0 and finite; got {scale:g}."
+            )
         self.head_dim, self.block, self.scale = head_dim, block, scale
         self.generators = nn.Parameter(torch.empty(heads, axes, head_dim // block, block * (block - 1) // 2))
         self.reset_parameters(generator)
@@ -129,14 +131,14 @@ class LieRE(Scheme):
 
     @override
     def transform(self, x: Tensor, where: Tensor, site: Literal["q", "k", "v", "o"]) -> Tensor:
-        return self._turned(x, where) if site in ("q", "k") else x
+        return self._rotate_blocks(x, where) if site in ("q", "k") else x
 
     @override
     def rerotate(self, x: Tensor, where_from: Tensor, where_to: Tensor, site: Literal["k", "v"] = "k") -> Tensor:
         """Rotate cached keys from p to p': ``R(p') R(p)^T (R(p) k)``."""
-        return self._turned(x, where_to @ where_from.mT) if site == "k" else x
+        return self._rotate_blocks(x, where_to @ where_from.mT) if site == "k" else x
 
-    def _turned(self, x: Tensor, by: Tensor) -> Tensor:
+    def _rotate_blocks(self, x: Tensor, by: Tensor) -> Tensor:
         """Multiply the blocks of channels of ``x`` by rotations."""
         by = per_head(by, require_width(x, self.head_dim, "LieRE"), "LieRE", dim=-5)
         wide = torch.promote_types(x.dtype, by.dtype)

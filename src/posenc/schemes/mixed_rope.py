@@ -41,7 +41,7 @@ class MixedRoPE(Scheme):
         generator: Random generator for the initial directions; torch's default generator if None.
 
     Raises:
-        ValueError: If ``head_dim`` is no multiple of ``2 * axes``, a count is below 1, or ``pairing`` is unknown.
+        ValueError: If ``head_dim`` is not a multiple of ``2 * axes``, a count is below 1, or ``pairing`` is unknown.
 
     Example:
         >>> import torch

@@ -45,7 +45,7 @@ class Sinusoid(Scheme):
         leading: Axis that comes first in a row: the "last" or the "first".
 
     Raises:
-        ValueError: If ``dim`` is no multiple of ``2 * axes``, ``base`` is not positive, or a named choice is unknown.
+        ValueError: If ``dim`` is not a multiple of ``2 * axes``, ``base`` is not positive, or a choice is unknown.
 
     Example:
         >>> from posenc import Sinusoid, grid

@@ -4,7 +4,7 @@
     lat_s = lat / lambda_s,  lon_s = lon / lambda_s,  lambda_s = r_min (r_max / r_min)^(s/(S-1)),  s = 0 .. S-1
 
 Inner products depend on the differences of longitude and of latitude alone, as on a torus and not on a sphere.
-Where 1 / lambda_s is no whole number the row is discontinuous at the date line, as in the authors' code.
+Where 1 / lambda_s is not a whole number the row is discontinuous at the date line, as in the authors' code.
 
 Source: Mai et al. 2023, arXiv 2306.17624 (first arXiv 2201.10489).
 

@@ -122,7 +122,7 @@ class ArrayFile:
         return self[name]
 
     def content(self, name: str, factor: float = 2) -> bytes:
-        """Content of a member that is no array.
+        """Content of a member that is not an array.
 
         Args:
             name: Name of the member, with its suffix.
@@ -144,7 +144,7 @@ def read_header(file: IO[bytes], name: str) -> Header:
         name: Name of the array, for messages.
 
     Raises:
-        UserFileError: It is no header of an array.
+        UserFileError: It is not a header of an array.
     """
     try:
         version = np.lib.format.read_magic(file)
@@ -156,7 +156,7 @@ def read_header(file: IO[bytes], name: str) -> Header:
     except OSError:
         raise
     except Exception as error:  # the header is text that numpy parses, which fails in any way
-        raise UserFileError(f"{name} is no array ({short(error)}). Write the file again by numpy.savez.") from error
+        raise UserFileError(f"{name} is not an array ({short(error)}). Write the file again by numpy.savez.") from error
 
 
 @contextmanager
@@ -171,7 +171,7 @@ def open_arrays(path: str | Path, wanted: str = "an .npz file") -> Iterator[Arra
         The arrays.
 
     Raises:
-        UserFileError: It is no regular file, no archive, or a member is damaged.
+        UserFileError: It is not a regular file or not an archive, or a member is damaged.
     """
     path = Path(path)
     with open_file(path, wanted) as file:
@@ -192,7 +192,7 @@ def read_npy(path: str | Path) -> np.ndarray:
     """Read a ``.npy`` file; its header is checked first.
 
     Raises:
-        UserFileError: It is no regular file, is damaged, or does not fit into memory.
+        UserFileError: It is not a regular file, is damaged, or does not fit into memory.
     """
     path = Path(path)
     with open_file(path, "an .npy file") as file:

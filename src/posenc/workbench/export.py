@@ -86,7 +86,7 @@ def as_parquet(rows: Sequence[Row]) -> bytes:
 
 
 def as_latex(rows: Sequence[Row], metrics: Sequence[str] = ()) -> str:
-    """Encode rows as a LaTeX table (booktabs): one line per scheme, one column per metric.
+    """Encode rows as a LaTeX table (booktabs): one line per variant, one column per metric.
 
     A cell is the mean over seeds with its 95% t-interval, as a comment after the table says. Rows of several studies,
     presets, conditions or data sets become one block each.
@@ -103,7 +103,7 @@ def as_latex(rows: Sequence[Row], metrics: Sequence[str] = ()) -> str:
     width = len(metrics) + 2
     left_out = sorted({row["metric"] for row in rows} - {*metrics})
     lines = [rf"\begin{{tabular}}{{l{'r' * (width - 1)}}}", r"\toprule"]
-    lines += [" & ".join(["scheme", *map(_escape, metrics), "seeds"]) + r" \\"]
+    lines += [" & ".join(["variant", *map(_escape, metrics), "seeds"]) + r" \\"]
     blocks = [(table, condition) for table in tables for condition in dict.fromkeys(x.condition for x in table.lines)]
     for table, condition in blocks:
         lines.append(r"\midrule")

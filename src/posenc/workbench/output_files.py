@@ -32,7 +32,7 @@ def refuse_output(path: str | Path, force: bool = False, option: str = "--to") -
     path = Path(path)
     if str(path) in STREAMS or str(path).startswith(tuple(f"{each}/" for each in STREAMS[2:4])):
         raise UserFileError(
-            f"{option} {path} is no file of yours. Leave {option} out to print to the terminal or a pipe."
+            f"{option} {path} is not a file of yours. Leave {option} out to print to the terminal or a pipe."
         )
     kind = "a link" if path.is_symlink() else kind_of(path)
     if kind == "a file" and not force:

@@ -1,4 +1,4 @@
-"""Records of the data of a store's runs, each kept once.
+"""Records of the data of a store's runs, each stored once.
 
 data/record-KEY.json     the record, and the paths under which its data were read on this machine
 """
@@ -20,7 +20,7 @@ SETTING = "dataset"
 """Setting of a run with the key of the record of its data. It is outside the identity, which other settings decide."""
 
 
-class KeptRecord(msgspec.Struct, frozen=True, kw_only=True):
+class RecordFile(msgspec.Struct, frozen=True, kw_only=True):
     """Content of the file of a record. Field names are stored.
 
     Attributes:
@@ -42,10 +42,10 @@ class StoredRecords:
     def __init__(self, root: Path) -> None:
         self.folder = root / "data"
         self._root = root
-        self._kept: dict[str, KeptRecord] = {}
+        self._files: dict[str, RecordFile] = {}
 
     def add(self, record: DatasetRecord, path: Path | None = None) -> str:
-        """Keep a record, once for each key. A record with another name replaces the one that is kept.
+        """Keep a record, once for each key. A record with another name replaces the one that is stored.
 
         Args:
             record: The record.
@@ -54,13 +54,13 @@ class StoredRecords:
         Returns:
             The key, for the setting "dataset" of the runs.
         """
-        kept, where = self._read(record.key), () if path is None else (str(path.resolve()),)
-        paths = (*(each for each in (kept.paths if kept else ()) if each not in where), *where)
-        new = KeptRecord(record=record, paths=paths)
-        if new != kept:
+        stored, where = self._read(record.key), () if path is None else (str(path.resolve()),)
+        paths = (*(each for each in (stored.paths if stored else ()) if each not in where), *where)
+        new = RecordFile(record=record, paths=paths)
+        if new != stored:
             self.folder.mkdir(parents=True, exist_ok=True)
             write_whole(self._path(record.key), msgspec.json.encode(new))
-            self._kept[record.key] = new
+            self._files[record.key] = new
         return record.key
 
     def get(self, key: str) -> DatasetRecord | None:
@@ -72,8 +72,8 @@ class StoredRecords:
         Returns:
             The record; None if the store lacks it.
         """
-        kept = self._read(key)
-        return None if kept is None else kept.record
+        stored = self._read(key)
+        return None if stored is None else stored.record
 
     def paths(self, key: str) -> tuple[str, ...]:
         """Return the paths at which the data of a record were read on this machine, the newest last.
@@ -84,8 +84,8 @@ class StoredRecords:
         Returns:
             The paths; empty if none is known.
         """
-        kept = self._read(key)
-        return () if kept is None else kept.paths
+        stored = self._read(key)
+        return () if stored is None else stored.paths
 
     def of(self, settings: Mapping[str, Any]) -> DatasetRecord | None:
         """Return the record that the settings of a run name; if they name none, the record that they describe.
@@ -97,21 +97,21 @@ class StoredRecords:
             The record; None for a study whose runs have none.
         """
         key = settings.get(SETTING)
-        kept = self.get(key) if isinstance(key, str) else None
-        described = None if kept else record_of_settings(settings, self._names)
-        return kept or (described and (self.get(described.key) or described))
+        stored = self.get(key) if isinstance(key, str) else None
+        described = None if stored else record_of_settings(settings, self._names)
+        return stored or (described and (self.get(described.key) or described))
 
     @cached_property
     def _names(self) -> dict[str, str]:
         return read_names(self._root)
 
-    def _read(self, key: str) -> KeptRecord | None:
-        if key not in self._kept:
+    def _read(self, key: str) -> RecordFile | None:
+        if key not in self._files:
             try:
-                self._kept[key] = msgspec.json.decode(self._path(key).read_bytes(), type=KeptRecord)
+                self._files[key] = msgspec.json.decode(self._path(key).read_bytes(), type=RecordFile)
             except (OSError, msgspec.DecodeError):
                 return None
-        return self._kept[key]
+        return self._files[key]
 
     def _path(self, key: str) -> Path:
         return self.folder / f"record-{key}.json"

@@ -89,7 +89,7 @@ class ResultTable:
 
 
 def _html_table(table: MetricTable) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in ("condition", "scheme", "seeds", *table.metrics, "runs"))
+    head = "".join(f"<th>{escape(name)}</th>" for name in ("condition", "variant", "seeds", *table.metrics, "runs"))
     body = "".join(
         f"<tr><td>{escape(line.condition)}</td><td>{escape(line.variant)}</td><td>{line.seeds}</td>"
         + "".join(f"<td>{escape(line.cell(metric))}</td>" for metric in table.metrics)

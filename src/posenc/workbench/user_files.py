@@ -68,7 +68,7 @@ def require_file(path: str | Path, wanted: str = "a file") -> None:
 
 
 def refuse_special(path: str | Path, wanted: str = "a file") -> None:
-    """Check that a path is no folder, named pipe, socket or device, and no link to one; it may be missing.
+    """Check that a path is not a folder, named pipe, socket or device, nor a link to one; it may be missing.
 
     Args:
         path: The path.
@@ -90,7 +90,7 @@ def open_file(path: str | Path, wanted: str = "a file") -> BinaryIO:
         wanted: What the reader takes, for the message.
 
     Raises:
-        UserFileError: It is no regular file, or the system does not allow to read it.
+        UserFileError: It is not a regular file, or the system does not allow to read it.
     """
     require_file(path, wanted)
     try:
@@ -118,7 +118,7 @@ def read_bytes(path: str | Path, factor: float = 2, wanted: str = "a file", fix:
         fix: A sentence that names a change which needs less memory.
 
     Raises:
-        UserFileError: It is no regular file, cannot be read, or does not fit into memory.
+        UserFileError: It is not a regular file, cannot be read, or does not fit into memory.
     """
     with open_file(path, wanted) as file:
         size = os.fstat(file.fileno()).st_size
@@ -142,7 +142,7 @@ def unpack(path: str | Path, factor: float = 2, wanted: str = "a file", fix: str
         fix: A sentence that names a change which needs less memory.
 
     Raises:
-        UserFileError: It is no regular file, cannot be read or unpacked, or does not fit into memory.
+        UserFileError: It is not a regular file, cannot be read or unpacked, or does not fit into memory.
     """
     if not str(path).endswith(GZIP_SUFFIX):
         return read_bytes(path, factor, wanted, fix)
@@ -192,7 +192,7 @@ def read_text(path: str | Path, factor: float = 8, wanted: str = "a text file", 
         fix: A sentence that names a change which needs less memory.
 
     Raises:
-        UserFileError: It is no regular file, cannot be read, is not UTF-8, or does not fit into memory.
+        UserFileError: It is not a regular file, cannot be read, is not UTF-8, or does not fit into memory.
     """
     content = read_bytes(path, factor, wanted, fix)
     try:
@@ -219,7 +219,8 @@ def csv_rows(lines: Iterable[str], path: str | Path, delimiter: str = ",") -> li
         rows.extend((reader.line_num, row) for row in reader if row)
     except csv.Error as error:
         name = Path(path).name
-        raise UserFileError(f"{name}, line {reader.line_num}: this is no table ({error}). Write it again.") from error
+        where = f"{name}, line {reader.line_num}"
+        raise UserFileError(f"{where}: this is not a table ({error}). Write it again.") from error
     return rows
 
 
@@ -231,7 +232,7 @@ def csv_lines(text: str) -> io.StringIO:
 def number(text: str) -> float:
     """Convert text to a number. Raises ValueError for what Python reads and no other program, as 1_000."""
     if "_" in text or not text.isascii():
-        raise ValueError(f"{text!r} is no number")
+        raise ValueError(f"{text!r} is not a number")
     return float(text)
 
 

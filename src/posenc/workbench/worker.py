@@ -22,10 +22,10 @@ from posenc.workbench.stored import DamagedRunError
 from posenc.workbench.training.distributed import current
 
 Emit = Callable[[Event], None]
-POLL = 0.5
-"""Seconds between two attempts to lock a run that another process executes."""
-THROTTLE = 0.1
-"""Shortest time in seconds between two progress events of one run; measurements are reported at once."""
+POLL_SECONDS = 0.5
+"""Time between two attempts to lock a run that another process executes."""
+PROGRESS_SECONDS = 0.1
+"""Shortest time between two progress events of one run; measurements are reported at once."""
 
 
 def execute(spec: RunSpec, store_root: Path, emit: Emit) -> None:
@@ -57,7 +57,7 @@ def execute(spec: RunSpec, store_root: Path, emit: Emit) -> None:
         if not announced:
             emit(waiting_for(spec))
         announced = True
-        time.sleep(POLL)
+        time.sleep(POLL_SECONDS)
 
 
 def execute_unless_locked(
@@ -218,7 +218,7 @@ def _throttled(key: str, emit: Emit) -> Reporter:
 
     def report(step: int, steps: int, rate: float, metrics: dict[str, float]) -> None:
         nonlocal last
-        if metrics or time.monotonic() - last >= THROTTLE:
+        if metrics or time.monotonic() - last >= PROGRESS_SECONDS:
             last = time.monotonic()
             emit(Event(key=key, kind="progress", step=step, steps=steps, rate=rate, metrics=metrics))
 

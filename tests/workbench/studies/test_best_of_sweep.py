@@ -42,12 +42,12 @@ def test_the_best_variant_is_compared_with_the_second() -> None:
 def test_variants_that_cannot_be_told_apart_are_both_named() -> None:
     close = {"a": {0: 10.0, 1: 9.0, 2: 11.0}, "b": {0: 9.5, 1: 10.0, 2: 9.0}}
     answer = best_variant(close, metric="PSNR", unit="dB")
-    assert answer.startswith("Best: a or b, cannot be told apart. a: PSNR 10.00 dB; difference from b: +0.50 dB [−")
+    assert answer.startswith("Best: a or b, not distinguishable. a: PSNR 10.00 dB; difference from b: +0.50 dB [−")
 
 
 def test_one_seed_or_one_variant_is_never_called_the_best() -> None:
     one_seed = best_variant({"a": {0: 10.0}, "b": {0: 9.5}}, metric="PSNR", unit="dB")
-    assert one_seed == "Best: cannot be told from one seed. Highest mean: a, PSNR 10.00 dB; second: b, PSNR 9.50 dB."
+    assert one_seed == "Best: inconclusive from one seed. Highest mean: a, PSNR 10.00 dB; second: b, PSNR 9.50 dB."
     assert "without a seed in common" in best_variant({"a": {0: 10.0}, "b": {1: 9.5}}, metric="PSNR", unit="dB")
     assert "a is the only variant with results" in best_variant({"a": {0: 10.0, 1: 11.0}}, metric="PSNR", unit="dB")
     assert best_variant({}, metric="PSNR", unit="dB") == ""
@@ -56,13 +56,13 @@ def test_one_seed_or_one_variant_is_never_called_the_best() -> None:
 def test_every_variant_that_may_be_the_best_is_named() -> None:
     values = {"a": {0: 10.0, 1: 9.0}, "b": {0: 9.9, 1: 9.05}, "c": {0: 9.5, 1: 9.0}, "far": {0: 1.0, 1: 0.1}}
     answer = best_variant(values, metric="PSNR", unit="dB")
-    assert answer.startswith("Best: any of a, b, c, cannot be told apart. a: PSNR 9.50 dB; difference from b: +0.02 dB")
+    assert answer.startswith("Best: any of a, b, c, not distinguishable. a: PSNR 9.50 dB; difference from b: +0.02 dB")
     assert "far" not in answer
     many = best_variant({f"v{n}": {0: 1.0 + n, 1: 2.0 - n} for n in range(20)}, metric="PSNR", unit="dB")
-    assert " and 8 more, cannot be told apart" in many
+    assert " and 8 more, not distinguishable" in many
     # the second is worse for sure, the third has other seeds: it may be the best
     apart = {"a": {0: 10.0, 1: 10.1}, "b": {0: 9.0, 1: 9.1}, "c": {7: 5.0}}
-    assert best_variant(apart, metric="PSNR", unit="dB").startswith("Best: a or c, cannot be told apart.")
+    assert best_variant(apart, metric="PSNR", unit="dB").startswith("Best: a or c, not distinguishable.")
 
 
 def test_references_take_part_under_their_name() -> None:

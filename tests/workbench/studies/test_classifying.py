@@ -70,7 +70,7 @@ def test_pictures_that_are_gone_or_changed_are_said(tmp_path, fashion):
     with pytest.raises(ValueError, match="lacks t10k-labels-idx1-ubyte"):
         image_data.read_images(tmp_path, kept)
     (tmp_path / "data" / f"images-{kept.digest}.json").unlink()
-    with pytest.raises(ValueError, match=r"which says where fashion-mnist is. Run the same command again"):
+    with pytest.raises(ValueError, match=r"names the folder of fashion-mnist, cannot be read. Run the same command"):
         image_data.read_images(tmp_path, kept)
     with pytest.raises(ValueError, match=r"cifar-10 is not at .* your own copy"):
         image_data.record_images(tmp_path, "cifar-10", fashion, size=None, images=None)

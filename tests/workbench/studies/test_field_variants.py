@@ -17,9 +17,9 @@ PLANE = Budget(axes=2, outputs=3, parameters=9000, finest=32)
             "MultiResolutionGrid(axes=3)",
             r"the variant 'MultiRes.*' cannot be built: it encodes 3 axes, and a position has 2\.",
         ),
-        ("gaussian-nan", r"'gaussian-nan' should name .*, as gaussian-10; 'nan' is no number above 0\."),
-        ("gaussian-0", r"'0' is no number above 0\."),
-        ("posenc-x", r"'posenc-x' should name posenc by its scale, as posenc-10; 'x' is no number above 0\."),
+        ("gaussian-nan", r"'gaussian-nan' should name .*, as gaussian-10; 'nan' is not a number above 0\."),
+        ("gaussian-0", r"'0' is not a number above 0\."),
+        ("posenc-x", r"'posenc-x' should name posenc by its scale, as posenc-10; 'x' is not a number above 0\."),
     ],
 )
 def test_a_label_that_cannot_be_built_is_refused_by_name(label, sentence):

@@ -257,7 +257,7 @@ def test_other_sizes_are_asked_of_trained_models_once_and_for_the_panel_that_sho
     assert spec.condition == "main"
     assert spec.parents["trained"] in before
     again = STUDY.stored(shown, store)
-    # what measures is no row of its own
+    # measuring runs are not rows of their own
     assert {each.identity for each in again} == {each.identity for each in trained if each.condition == "main"}
 
 

@@ -39,7 +39,7 @@ def headline(study: str, data: PageData) -> str:
 def test_a_loss_above_that_of_the_bigram_is_not_called_the_lowest() -> None:
     far = {"sinusoid": (3.04, 3.06), "rope": (3.2, 3.36), "nope": (3.6, 3.62), "bigram": (2.48, 2.48)}
     answer = headline("language", page({"loss": far, "loss_at_x8": far}))
-    assert "Best at 8 times the training length: sinusoid or rope, cannot be told apart." in answer
+    assert "Best at 8 times the training length: sinusoid or rope, not distinguishable." in answer
     assert answer.endswith("For reference, the bigram: 2.480 nats, better than every variant "
                            "(difference −0.570 nats [−0.697, −0.443] (2 seeds)).")  # fmt: skip
     assert "lowest" not in answer
@@ -60,7 +60,7 @@ def test_a_single_encoding_is_not_called_the_best_and_counted_models_alone_are_r
 def test_baselines_alone_are_reported(study: str, metric: str) -> None:
     answer = headline(study, page({metric: {"ridge": (1.0, 1.01), "mean": (2.0, 2.1)}}, specs=[]))
     assert "No answer yet: no encoding with a" in answer or "Modules not measured" in answer
-    assert "No encoding has results in predicting" in answer or "Baselines alone have results." in answer
+    assert "No encoding has results in predicting" in answer or "Only baselines have results." in answer
     assert "no run has finished" not in answer
     assert headline(study, page({})) == "No answer yet: no run has finished."
 

@@ -71,7 +71,7 @@ def test_sigma_is_chosen_on_some_photographs_and_reported_on_others():
     one_alone = select_scales(at("astronaut", gaussian_5=24.0) + others)
     assert (one_alone.label("gaussian"), one_alone.selected_on) == (variants.PUBLISHED_SIGMA, ())
     assert select_scales(others).reported == chosen.reported
-    order = next(claim for claim in claims.CLAIMS if claim.name.startswith("Gaussian above"))
+    order = next(claim for claim in claims.CLAIMS if claim.name.startswith("PSNR is highest with Gaussian"))
     judged = judge_claim(order, on + others)
     assert "not measured" in judged.verdict
     first = next(reading for reading in judged.measurements if reading.quantity.name.startswith("gaussian - posenc"))
@@ -116,10 +116,10 @@ def test_the_best_of_one_sigma_is_not_reported(sigmas, tmp_path):
 
 
 def test_the_speed_up_is_judged_by_its_median_over_images():
-    claim = next(claim for claim in claims.CLAIMS if "times as fast" in claim.name)
+    claim = next(claim for claim in claims.CLAIMS if "needs less time" in claim.name)
 
     def fitted(picture: str, after: float) -> list[dict]:
-        """The grid reaches the final PSNR of the rival after a part of the time."""
+        """The grid reaches the final PSNR of the other network after a part of the time."""
         table = {
             part: {"multires": 30.0 if part >= after else 10.0, "none": 10.0 + 10 * part}
             for part in EVALUATION_FRACTIONS

@@ -36,7 +36,7 @@ def test_scales_are_named_or_follow_the_image():
     labels = ("posenc", "posenc-32", "gaussian-5")
     sigmas = {label: field_variants.field_variant(label, budget).options["sigma"] for label in labels}
     assert sigmas == {"posenc": 8.0, "posenc-32": 32.0, "gaussian-5": 5.0}
-    with pytest.raises(ValueError, match=r"'posenc-x' should name posenc by its scale, as posenc-10; 'x' is no number"):
+    with pytest.raises(ValueError, match=r"'posenc-x' should name posenc by its scale, .*; 'x' is not a number"):
         field_variants.field_variant("posenc-x", budget)
 
 
@@ -57,7 +57,7 @@ def test_unknown_variants_are_refused_with_the_nearest():
     budget = Budget(2, 3, 60_000, 64)
     with pytest.raises(ValueError, match=r"no variant 'multiress'\. Did you mean multires"):
         field_variants.field_variant("multiress", budget)
-    with pytest.raises(ValueError, match="'x' is no number"):
+    with pytest.raises(ValueError, match="'x' is not a number"):
         field_variants.field_variant("gaussian-x", budget)
     with pytest.raises(ValueError, match=r"multires@60000; got 'many'"):
         variants.variant("multires@many", budget)

@@ -80,7 +80,7 @@ def test_from_a_users_text_to_a_page(tmp_path: Path, own_text: Path, small: pres
     assert headline.startswith("Best at the training length: cannot be told yet. ")  # no runs with half the steps
     assert " Best at 4 times the training length: cannot be told yet. " in headline
     for reference in ("nope", "bigram"):
-        assert sum(each.startswith(f"Against {reference}, cannot be told yet: ") for each in further) == 2
+        assert sum(each.startswith(f"Differences from {reference} that cannot be told yet: ") for each in further) == 2
 
 
 def test_a_run_has_the_metrics_and_arrays_of_its_variant(

@@ -74,7 +74,7 @@ def test_a_label_names_its_variant() -> None:
     for label, sentence in {
         "learnt-0.2": "Did you mean learned-0.2",
         "2dfixd": "Did you mean 2d-fixed",
-        "learned-small": "'small' is no number",
+        "learned-small": "'small' is not a number",
         "Shaw(values=x)": "must be plain values",
     }.items():
         with pytest.raises(ValueError, match=sentence):
@@ -116,9 +116,14 @@ def test_units_end_in_results_by_class_and_a_page(tmp_path: Path, quick: presets
     right = store.arrays(specs[0].identity)["right_ood"]
     assert right.mean() == pytest.approx(store.read(specs[0].identity).metrics["accuracy_ood"])
     html = STUDY.page(request, store, specs, {}).read_text()
-    for words in ("Which encodings generalize", "3-vector", "Where the gap closes", "another model, another scale"):
+    for words in (
+        "Which encodings generalize",
+        "3-vector",
+        "Condition in which the gap closes",
+        "another model, another scale",
+    ):
         assert words in html
-    assert "was not run" not in html.split("Where the gap closes")[-1].split("What was run")[0]
+    assert "was not run" not in html.split("Condition in which the gap closes")[-1].split("What was run")[0]
     assert any("2d-fixed" in line for line in STUDY.verdict(request, store, specs))
 
 
@@ -250,7 +255,7 @@ def test_a_report_makes_no_puzzles(tmp_path: Path, quick: presets.Preset, monkey
     assert "gap closes: learned-0.2, learned-2." in html
     assert not list((tmp_path / "data").iterdir())
     headline = STUDY.verdict(report, store, found)[0]
-    assert "0.25, the accuracy of guessing (the store lacks the puzzles" in headline  # these are no preset's own
+    assert "0.25, the accuracy of guessing (the store lacks the puzzles" in headline  # not those of a preset
 
 
 @pytest.mark.parametrize("preset", ["quick", "paper", pytest.param("authors", marks=pytest.mark.data)])

@@ -111,7 +111,7 @@ def test_a_page_of_all_panels_has_every_one(trained: Trained) -> None:
     assert path.name == "latin-squares-quick-all.html"
     html = path.read_text()
     for words in (
-        "Accuracy by encoding", "Where the gap closes", "Accuracy by initial standard deviation",
+        "Accuracy by encoding", "Condition in which the gap closes", "Accuracy by initial standard deviation",
         "cosine similarity with 2d-fixed", "Jensen-Shannon divergence", "Attention maps",
         "Procrustes distance from 2d-fixed by", "disparity", "Distances between tokens", "Layouts of learned",
         "by noise on the token embeddings", "Adam and SGD", "without weight decay by initial",

@@ -252,7 +252,7 @@ def test_scores_are_of_the_test_part_at_the_step_that_validation_chose(
     assert {row["setting"] for row in data.half_rows} == {"shapes, half budget"}
     assert {row["setting"] for row in data.half_curves} == {"shapes, half budget"}
     page = STUDY.page(request, store, specs, {}).read_text()
-    assert "Training clouds are shown of classes without held-out clouds: rod. The parts are those of seed 0" in page
+    assert "Classes without held-out clouds, shown by a training cloud: rod. The parts are those of seed 0" in page
     assert "half budget" not in page.split("Provenance")[0]
     assert {spec.identity for spec in STUDY.stored(request, store)} == {spec.identity for spec in specs}
     asked = dataclasses.replace(request, panels=["accuracy"])
@@ -306,7 +306,11 @@ def test_a_sweep_chooses_a_rate_for_each_variant_on_validation_data(
         ("points", {"lr_sweep": [0.1, -1]}, "a learning rate is a number above 0; got -1"),
         ("points", {"lr_sweep": ["much", 0.1]}, "a learning rate is a number above 0; got 'much'"),
         ("points", {"lr_sweep": 0.1}, r"takes a list of learning rates; got 0.1. Write lr_sweep=\[0.001, 0.003\]"),
-        ("points", {"lr_sweep": [0.1, 0.2]}, "of your own data alone. Name them: posenc run points PATH --lr-sweep"),
+        (
+            "points",
+            {"lr_sweep": [0.1, 0.2]},
+            r"data alone. Name your data: posenc run points PATH --lr-sweep",
+        ),
         (
             "nmar",
             {"lr_sweep": [0.1, 0.2]},

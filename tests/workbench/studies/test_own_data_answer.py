@@ -143,10 +143,10 @@ def test_the_variant_that_starts_fastest_is_not_called_best(store) -> None:
     study, specs = toy_study(), fill(store, FASTEST)
     headline, *details = study.answer(page_data(study, store, specs))
     assert headline.startswith("Best: cannot be told yet. fourier has the highest accuracy 0.944 after 350 steps.")
-    assert headline.endswith("Not decided against gridpe, rope-axial (not above chance at half the steps).")
+    assert headline.endswith("Not shown to be better than gridpe, rope-axial (not above chance at half the steps).")
     text = " ".join(details)
     assert "Better than nope in accuracy: fourier +0.41" in text, "the control at chance counts as finished"
-    assert "Against nope, cannot be told yet: gridpe, rope-axial" in text
+    assert "Differences from nope that cannot be told yet: gridpe, rope-axial" in text
 
 
 def test_a_difference_that_lasts_is_stated_with_its_interval(store) -> None:
@@ -172,8 +172,8 @@ def test_a_lead_that_shrinks_with_training_names_the_command_and_its_time(store)
     assert "nope (the difference still changes)" in headline
     (command,) = [each for each in details if each.startswith("More training may decide")]
     full = 2 * len(SEEDS) * 60.0
-    assert f"about {2 * full / 60 / ORIGIN['machine']['cores']:.0f} minutes more for twice the steps" in command
-    words = shlex.split(command.partition("twice the steps: ")[2])
+    assert f"twice the steps, about {2 * full / 60 / ORIGIN['machine']['cores']:.0f} minutes more)" in command
+    words = shlex.split(command.partition("more): ")[2])
     assert words[:4] == ["posenc", "run", "points", "my clouds"]
     assert words[words.index("--set") + 1] == "own_steps=700"
     assert words[words.index("--out") + 1] == str(store.root)
@@ -230,7 +230,7 @@ def test_one_seed_and_missing_half_budget_runs_are_said(store) -> None:
     specs = fill(store, {"nope": (0.6, 0.6), "rope": (0.9, 0.9)}, half=False)
     headline, *details = study.answer(page_data(study, store, specs))
     assert "nope (no runs with half the steps)" in headline
-    assert any(each.startswith("Runs with half the steps are missing, about") for each in details)
+    assert any(each.startswith("Runs with half the steps are missing (about") for each in details)
     one = Store(store.root / "one")
     headline, *details = study.answer(
         page_data(study, one, fill(one, {"nope": (0.6, 0.6), "rope": (0.9, 0.9)}, seeds=(3,)))

@@ -121,7 +121,7 @@ def test_a_scheme_as_text_is_a_variant_and_an_unknown_one_is_refused_in_a_senten
     for label, sentence in {
         "grid": "Did you mean gridpe",
         "RoPE": "the variant 'RoPE' cannot be built: it reads 1 axes, and a point has 3",
-        "LogCPB(window=(4, 4, 4))": "stand at any real coordinates",
+        "LogCPB(window=(4, 4, 4))": "points have real coordinates",
         "GridPE(ratios=2)": "Did you mean ratio",
     }.items():
         with pytest.raises(ValueError, match=sentence):
@@ -296,5 +296,5 @@ def test_the_answer_names_one_encoding_only_if_its_difference_from_the_second_ex
     third = headline({"xyz": nope, "gridpe": gridpe, "nope": [0.5, 0.52, 0.51]}, {})
     assert third.endswith("Without an encoding: 0.510 [0.485,\xa00.535].")
     alike = headline({"xyz": [0.92, 0.90, 0.91], "gridpe": gridpe}, {})
-    assert alike.startswith("Best for solids: gridpe or xyz, cannot be told apart. gridpe: accuracy 0.910;")
+    assert alike.startswith("Best for solids: gridpe or xyz, not distinguishable. gridpe: accuracy 0.910;")
     assert headline({}, {}) == "No answer yet: no run has finished."

@@ -71,7 +71,7 @@ def test_the_answer_is_the_best_encoding_against_the_second():
     )
     assert "Without an encoding: 20.10 dB [19.85,\xa020.35]. Fourier features (gaussian-2): 25.13 dB." in answer
     assert headline([*made_up("multires", [24.0, 27.2, 25.1]), *second]).startswith(
-        "Best on held-out views of spot after 36 s of training each: multires or gaussian-2, cannot be told apart."
+        "Best on held-out views of spot after 36 s of training each: multires or gaussian-2, not distinguishable."
     )
     assert headline([]) == "No answer yet: no run has finished."
 

@@ -386,8 +386,8 @@ def judged(name, table):
 
 def test_claims_follow_from_the_numbers_both_ways():
     good = told(gaussian_2=0.01, multires=0.001, dense=0.002, hash=0.003, siren=0.005)
-    assert judged("grids suit making shapes", good) == "supported"
-    assert judged("grids suit making shapes", good[:-3] + told(siren=0.0005)) == "contradicted"
+    assert judged("grids suit the fit of a shape", good) == "supported"
+    assert judged("grids suit the fit of a shape", good[:-3] + told(siren=0.0005)) == "contradicted"
     iou = told(metric="iou", hash=0.9, dense=0.8, multires=0.95)
     assert judged("hashing compensates for a table that is too small for a shape", iou) == "supported"
     iou = told(metric="iou", hash=0.1, dense=0.8, multires=0.95)

@@ -123,9 +123,9 @@ def test_other_meshes_grids_and_files_are_refused(tmp_path, whole, part, courses
     elsewhere = cifti2.BrainModelAxis.from_surface(np.arange(30), VERTICES, "CIFTI_STRUCTURE_CEREBELLUM")
     with pytest.raises(ValueError, match=r"has no grayordinate with a label of Glasser"):
         brain.read_grayordinates([save_dense(data, tmp_path / "c.dtseries.nii", elsewhere)], labels)
-    with pytest.raises(ValueError, match=r"is no label file of grayordinates"):
+    with pytest.raises(ValueError, match=r"is not a label file of grayordinates"):
         brain.read_labels(path)
-    with pytest.raises(ValueError, match=r"is no series of grayordinates"):
+    with pytest.raises(ValueError, match=r"is not a series of grayordinates"):
         brain.read_grayordinates([tmp_path / "Glasser.dlabel.nii"], labels)
     with pytest.raises(ValueError, match=r"has the key 9, which its table does not name"):
         brain.read_labels(save_labels(np.full(len(whole), 9), tmp_path / "d.dlabel.nii", whole, TABLE))

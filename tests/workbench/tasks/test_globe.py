@@ -91,10 +91,10 @@ def test_a_raster_that_cannot_be_read_is_one_sentence(made: Path, tmp_path: Path
     ):
         globe.read_raster(made / globe.FILE)
     np.savez(made / globe.FILE, land=np.zeros((2, 3), np.uint8))
-    with pytest.raises(ValueError, match="is no raster of land and country_iso"):
+    with pytest.raises(ValueError, match="is not a raster of land and country_iso"):
         globe.read_raster(made / globe.FILE)
     (made / globe.FILE).write_bytes(b"PK\3\4 cut short")
-    with pytest.raises(ValueError, match="is no raster of land and country_iso"):
+    with pytest.raises(ValueError, match="is not a raster of land and country_iso"):
         globe.read_raster(made / globe.FILE)
 
 
@@ -156,7 +156,7 @@ def test_a_larger_power_makes_a_smoother_field() -> None:
     lon = torch.linspace(-180, 180, 2000, dtype=torch.float64)
     steep = [float(globe.random_field(16, p, seed=1).values_at(lon, lat).diff().abs().mean()) for p in (0.0, 2.0, 4.0)]
     assert steep == sorted(steep, reverse=True)
-    with pytest.raises(ValueError, match="a field that is no constant has degree 1 or more; got 0"):
+    with pytest.raises(ValueError, match="a field that is not a constant has degree 1 or more; got 0"):
         globe.random_field(0, 2.0, seed=0)
 
 

@@ -115,7 +115,7 @@ def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(tmp_path)
         ("data_batch_2", None, "lacks data_batch_2"),
         ("data_batch_2", b"", "data_batch_2 is truncated, damaged or no batch"),
         ("data_batch_2", as_python2(batch([1, 2]))[:-50], "data_batch_2 is truncated, damaged or no batch"),
-        ("test_batch", as_python2([1]), "test_batch is no batch; it contains a list"),
+        ("test_batch", as_python2([1]), "test_batch is not a batch; it contains a list"),
         ("test_batch", as_python2({b"data": RANDOM[:2], b"labels": [1]}), "n x 3072 of uint8, and n labels"),
         ("test_batch", as_python2({b"data": RANDOM[:2, :9], b"labels": [1, 2]}), "n x 3072 of uint8"),
         ("test_batch", as_python2({b"data": RANDOM[:2], b"labels": [1, 10]}), "label 10, but its 10 classes"),

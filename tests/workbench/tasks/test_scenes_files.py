@@ -266,7 +266,7 @@ def test_a_picture_that_does_not_decode_is_told(tmp_path):
 
 
 def test_no_folder_and_no_file(tmp_path):
-    with pytest.raises(ValueError, match=r"is no folder; a scene is a folder with transforms\.json"):
+    with pytest.raises(ValueError, match=r"is not a folder; a scene is a folder with transforms\.json"):
         scenes.read_scene(tmp_path / "absent")
     with pytest.raises(ValueError, match=r"holds neither transforms\.json nor transforms_train\.json"):
         scenes.read_scene(tmp_path)

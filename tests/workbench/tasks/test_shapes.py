@@ -40,7 +40,7 @@ def box(side=0.5):
 
 
 def rough(seed=0, count=60):
-    """Triangles of all sizes and shapes, slivers among them, that are no surface of anything."""
+    """Triangles of all sizes and shapes, slivers among them, that are not the surface of a solid."""
     rng = np.random.default_rng(seed)
     corners = rng.random((count, 1, 3)) + rng.standard_normal((count, 3, 3)) * 10 ** rng.uniform(-3, 0, (count, 1, 1))
     return Mesh(corners.reshape(-1, 3), np.arange(3 * count).reshape(-1, 3))

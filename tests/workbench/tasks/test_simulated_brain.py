@@ -13,7 +13,7 @@ def test_sizes_are_the_published_ones_in_a_scrambled_order() -> None:
     assert found.modules is not None
     assert {name: found.modules.count(name) for name in NETWORKS} == dict(NETWORKS)
     beside = np.mean([a == b for a, b in zip(found.modules, found.modules[1:], strict=False)])
-    assert beside < 0.2  # by chance .13: neighbours in the order are no neighbours in the brain
+    assert beside < 0.2  # by chance .13: neighbours in the order are not neighbours in the brain
     assert found.series[0].dtype == np.float32
     assert (found.names, found.series[0].shape, found.series[1].shape) == (
         ("subject 1", "subject 2"),

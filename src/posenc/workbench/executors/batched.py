@@ -8,7 +8,14 @@ from pathlib import Path
 
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
-from posenc.workbench.worker import POLL, Emit, execute_batched, execute_unless_locked, find_batched, waiting_for
+from posenc.workbench.worker import (
+    POLL_SECONDS,
+    Emit,
+    execute_batched,
+    execute_unless_locked,
+    find_batched,
+    waiting_for,
+)
 
 MEMORY_FRACTION = 0.7
 """Fraction of the device's free memory that one batched model is planned to use."""
@@ -64,7 +71,7 @@ class BatchedExecutor:
             announced |= {spec.identity for spec in locked}
             queue = locked
             if queue:
-                time.sleep(POLL)
+                time.sleep(POLL_SECONDS)
 
     def groups(self, specs: Sequence[RunSpec]) -> Iterator[list[RunSpec]]:
         """Divide runs into batches.

@@ -21,7 +21,15 @@ from posenc.workbench.provenance import cores
 from posenc.workbench.runs import RunResult, RunSpec
 from posenc.workbench.store import Store, StoreError
 from posenc.workbench.training.distributed import OtherProcessError, ProcessGroup
-from posenc.workbench.worker import POLL, Emit, Execute, Reporter, execute_unless_locked, find_procedure, waiting_for
+from posenc.workbench.worker import (
+    POLL_SECONDS,
+    Emit,
+    Execute,
+    Reporter,
+    execute_unless_locked,
+    find_procedure,
+    waiting_for,
+)
 
 
 class InProcess:
@@ -65,7 +73,7 @@ class InProcess:
                         emit(waiting_for(spec))
                 waiting = {spec.identity for spec in queue}
                 if queue:
-                    time.sleep(POLL)
+                    time.sleep(POLL_SECONDS)
         finally:
             torch.set_num_threads(before)
 
@@ -249,7 +257,7 @@ class WorkerPool:
         try:
             while self._assign():
                 pipes = {worker.pipe: worker for worker in self.workers}
-                for pipe in wait(list(pipes), timeout=POLL):
+                for pipe in wait(list(pipes), timeout=POLL_SECONDS):
                     self._listen(pipes[pipe])  # pyright: ignore[reportArgumentType]
             finished = True
         finally:
@@ -296,7 +304,7 @@ class WorkerPool:
             if spec.identity not in self.announced:
                 self.announced.add(spec.identity)
                 self.emit(waiting_for(spec))
-            self.locked[spec.identity] = (spec, time.monotonic() + POLL)
+            self.locked[spec.identity] = (spec, time.monotonic() + POLL_SECONDS)
             worker.spec = None
         else:
             self.trouble = message if isinstance(message, StoreError) else self.trouble

@@ -19,6 +19,6 @@ def calls_panel(calls: Mapping[tuple[str, str], Sequence[str]]) -> Panel | None:
     rows = tuple((*labels, "; ".join(texts)) for labels, texts in calls.items() if texts)
     if not rows:
         return None
-    caption = "Every argument, those that the study filled in included. Runs of earlier versions have no stored call."
+    caption = "All arguments, including those that the study filled in. Runs of earlier versions have no stored call."
     table = Table("Calls of the encodings", ("variant", "condition", "call"), rows, prose=True, folded=True)
     return Panel("Encodings with their arguments", (table,), caption)

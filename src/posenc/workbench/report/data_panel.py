@@ -51,7 +51,9 @@ def data_panel(records: Sequence[DatasetRecord]) -> Panel | None:
             blocks.append(_class_table(record))
     if sentences := notes(records):
         blocks.append(Text(sentences))
-    return Panel(TITLE, tuple(blocks), "A digest covers all contents. That of generated data covers the settings.")
+    return Panel(
+        TITLE, tuple(blocks), "Digest: hash of all contents, or of the generator's settings if the data are generated."
+    )
 
 
 def notes(records: Sequence[DatasetRecord]) -> tuple[str, ...]:

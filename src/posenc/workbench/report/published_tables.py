@@ -70,7 +70,7 @@ def published_comparison(
     columns = ["Encoding", "Here: mean ± SD", header, "Rank here", "Rank published", "Difference (published SDs)"]
     columns += ["Difference within 2 SD √(1/n + 1/m)", "Welch’s t-test (Holm)"] if n_published else []
     note = f"Published: {source}" + (f" ({label}: compare ranks, not values)" if label else "")
-    note += f". Ranks are among the {count(len(shared), 'encoding')} with both results."
+    note += f". Ranks count only the {count(len(shared), 'encoding')} with both results."
     if n_published:
         note += _test_note(n_published, [scheme for scheme in shared if scheme not in corrected], len(corrected))
     heading = "Results here and published" + (f": {label}" if label else "")

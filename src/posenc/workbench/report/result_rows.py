@@ -44,7 +44,7 @@ def read_csv(path: str | Path) -> list[Row]:
     missing = [name for name in REQUIRED_COLUMNS if lines and name not in lines[0]]
     if missing or not lines:
         lacks = f"lacks the columns {', '.join(missing)}" if lines else "has no rows"
-        raise ValueError(f"{path} {lacks}: it is no file of results. {_EXPORT_COMMAND}")
+        raise ValueError(f"{path} {lacks}: it is not a file of results. {_EXPORT_COMMAND}")
     rows: list[Row] = []
     for line_number, line in enumerate(lines, 2):
         try:

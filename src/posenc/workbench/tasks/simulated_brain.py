@@ -6,7 +6,7 @@
 The time course f_n of network n is a mixture of its own course z_n and a course z_0 that all networks share. The
 loading a_c^s of a channel on its network differs between channels and, a little, between subjects s. The sizes are
 those of the 12 networks of the Cole-Anticevic partition of 360 cortical parcels. The noise b is chosen so that ridge
-regression, at half the channels masked, explains about 40 % of an unseen subject's variance, which is about what it
+regression, at half the channels masked, explains about 40% of an unseen subject's variance, which is about what it
 explains in real recordings from 360 parcels.
 
 References:
@@ -40,14 +40,14 @@ def simulate(
     networks: Mapping[str, int] = NETWORKS,
     noise: float = NOISE,
 ) -> Recordings:
-    """Simulate one recording of ``frames`` times for each subject, with known modules; float32.
+    """Simulate one float32 recording of ``frames`` time points for each subject, with known modules.
 
     Args:
         subjects: Number of subjects.
-        frames: Number of times.
+        frames: Number of time points.
         seed: Seed of the order of the channels, of the loadings and of the time courses.
         networks: Number of channels of each network, by name.
-        noise: b.
+        noise: Standard deviation b of the noise of a channel.
 
     Returns:
         Recordings ``(channels, frames)`` with the networks as modules.

@@ -111,16 +111,16 @@ def train_batched(
     """
     if not members:
         return []
-    _refuse_other_plans(members)
+    _refuse_different_configurations(members)
     arithmetic = Arithmetic(precision, next(members[0].fit.model.parameters()).device)
     runs = [_Run(member) for member in members]
     for run in runs:
         run.attempt(run.begin)
     stops = sorted({run.state.step for run in runs if run.error is None} | {runs[0].steps})
     for start, stop in pairwise(stops):
-        going = [run for run in runs if run.error is None and run.state.step == start]
-        if going:
-            _Stage(going, arithmetic, graph, checkpoint_seconds).train(start, stop)
+        current = [run for run in runs if run.error is None and run.state.step == start]
+        if current:
+            _Stage(current, arithmetic, graph, checkpoint_seconds).train(start, stop)
     return [run.state.curve if run.error is None else run.error for run in runs]
 
 
@@ -191,23 +191,23 @@ class _Stage:
         for number, run in enumerate(runs):
             self.stepper.put_moments(number, run.moments)
         self.history = self.stack.values.new_zeros(STEPS_BETWEEN_READS, len(runs))
-        self.unseen, self.seen_to = 0, runs[0].state.step
+        self.unread, self.read_to = 0, runs[0].state.step
 
     def train(self, start: int, stop: int) -> None:
         """Train all members from step ``start`` to step ``stop``."""
         first = self.runs[0]
         last_save = last_report = time.monotonic()
-        since, cost, every = start, 0.0, self.checkpoint_seconds
-        self.stepper.refuse_strangers(next(self._batches(start, stop))[1])
+        since, write_seconds, pause = start, 0.0, self.checkpoint_seconds
+        self.stepper.refuse_different_models(next(self._batches(start, stop))[1])
         for step, index in self._batches(start, stop):
-            self.history[self.unseen].copy_(self.stepper(step, index))
-            self.unseen, here = self.unseen + 1, step + 1
+            self.history[self.unread].copy_(self.stepper(step, index))
+            self.unread, here = self.unread + 1, step + 1
             epoch, rest = divmod(here, first.per_epoch)
             measured = rest == 0 and (epoch % first.config.evaluate_every == 0 or here == first.steps)
             now = time.monotonic()
             report_due = measured or now - last_report > REPORT_SECONDS or here == first.steps
-            save_due = now - last_save > max(every, min(50 * cost, 300 * every)) and here < first.steps
-            if measured or report_due or save_due or here == stop or self.unseen == STEPS_BETWEEN_READS:
+            save_due = now - last_save > max(pause, min(50 * write_seconds, 300 * pause)) and here < first.steps
+            if measured or report_due or save_due or here == stop or self.unread == STEPS_BETWEEN_READS:
                 self._read_losses()
             if measured:
                 for run in self._alive():
@@ -219,7 +219,7 @@ class _Stage:
                 began = time.monotonic()
                 self._save()
                 last_save = time.monotonic()
-                cost = last_save - began
+                write_seconds = last_save - began
             if not self._alive():
                 break
         for number, run in enumerate(self.runs):
@@ -245,13 +245,13 @@ class _Stage:
         A member that has failed stays in the stack and is ignored. It does not affect the others, and a stack of
         another size would need a new CUDA graph.
         """
-        if not self.unseen:
+        if not self.unread:
             return
-        losses = self.history[: self.unseen].T.double().tolist()
+        losses = self.history[: self.unread].T.double().tolist()
         for run, own in zip(self.runs, losses, strict=True):
             if run.error is None:
-                run.attempt(run.take, self.seen_to, own)
-        self.seen_to, self.unseen = self.seen_to + self.unseen, 0
+                run.attempt(run.take, self.read_to, own)
+        self.read_to, self.unread = self.read_to + self.unread, 0
 
     def _report(self, rate: float, measured: bool) -> None:
         for run in self._alive():
@@ -266,7 +266,7 @@ class _Stage:
                 run.save(vector, model, self.stepper.moments(number, "cpu"))
 
 
-def _refuse_other_plans(members: Sequence[Member]) -> None:
+def _refuse_different_configurations(members: Sequence[Member]) -> None:
     first = members[0]
     for number, member in enumerate(members):
         if member.fit.score is None or not member.fit.data:
@@ -289,5 +289,5 @@ def _refuse_other_plans(members: Sequence[Member]) -> None:
         if member.fit.samples != first.fit.samples or len(member.fit.data) != len(first.fit.data):
             raise ValueError(
                 f"member {number} has {member.fit.samples} samples and member 0 has {first.fit.samples}; models of one "
-                "batch step together, so they have as many samples. Train it in another batch."
+                "batch step together, so they need equal numbers of samples. Train it in another batch."
             )

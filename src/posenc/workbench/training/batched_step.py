@@ -119,7 +119,7 @@ class Stepper:
         """Return the batch of every model, tensors ``(M, B, ..)``."""
         return [part[index] if shared else part[self.members, index] for part, shared in self.data]
 
-    def refuse_strangers(self, index: Tensor) -> None:
+    def refuse_different_models(self, index: Tensor) -> None:
         """Raise ValueError if a model's loss in the stack differs from its loss alone.
 
         The stack uses plain attributes of the first model, such as a temperature, so models must not differ in them.

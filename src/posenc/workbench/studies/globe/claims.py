@@ -24,7 +24,7 @@ COUNTERPARTS = (
 )
 """(spherical, planar): the first was predicted to err less at the poles and across the date line."""
 REGIONS = {"_poles": "within 10° of a pole", "_date_line": "within 5° of the date line"}
-"""Ending of a stored metric to the region in words."""
+"""Suffix of a stored metric, with the region that it names."""
 NO_RASTER = (
     "Land and countries were not run: they need Natural Earth (--data DIR with geo/natural_earth_110m_raster.npz)."
 )

@@ -161,8 +161,8 @@ CLAIMS = (
         quantities=tuple(
             _above("gridpe", other, metric=f"accuracy_at_{LARGEST}") for other in ("rope-axial", "rope-mixed", LEARNED)
         ),
-        control="A difference that exists at the trained size already is no effect of image size. Accuracy relative to "
-        "that at the trained size has to be above that of the other rotary encodings.",
+        control="A difference that exists at the trained size already is not an effect of image size. Accuracy "
+        "relative to that at the trained size has to be above that of the other rotary encodings.",
         controls=tuple(_above("gridpe", other, metric=f"kept_at_{LARGEST}") for other in ("rope-axial", "rope-mixed")),
         panel="resolution",
         command=RUN.format("resolution"),

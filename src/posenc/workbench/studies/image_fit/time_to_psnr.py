@@ -26,7 +26,6 @@ from posenc.workbench.training.config import EVALUATION_FRACTIONS
 GRID = "multires"
 FEWEST_IMAGES = 6
 """Fewest images for which minimum and maximum are a 95% interval of the median: 1 - 2 / 2^6 = 0.97."""
-PREDICTED_SPEED_UP = 5.0
 
 
 class Crossing(NamedTuple):

@@ -101,14 +101,14 @@ CLAIMS = (
         command=_command("accuracy", "as-run"),
     ),
     Claim(
-        name="learned-0.2 beats the common encodings",
+        name="learned-0.2 is more accurate than the common encodings",
         source=f"{PAPER}, section 3.2, Table 1",
         quote="there was a significant difference between the learn-0.2 model with the next highest-performing model "
         "(relative)",
         about="learned-0.2 is more accurate than relative, random, rope and 1d-fixed.",
         quantities=tuple(_above("learned-0.2", other) for other in ("relative", "random", "rope", "1d-fixed")),
-        control="The relative encoding as released is causal, without values and output projection; the quantity above "
-        "uses the one as published.",
+        control="The relative encoding as released is causal, without values and output projection; the claim is "
+        "measured with relative as published.",
         controls=(),
         panel="accuracy",
         command=_command("accuracy"),
@@ -118,7 +118,7 @@ CLAIMS = (
         source=f"{PAPER}, section 3.3, Fig. 3C",
         quote="the degree of agreement of learned attention maps with the ground truth (2d-fixed) predicted improved "
         "generalization (rho = 0.96, p < 0.0001)",
-        about="Over standard deviations, models whose attention is more similar to that of 2d-fixed are more accurate.",
+        about="Models with attention nearer to that of 2d-fixed are more accurate; initial tables differ in size.",
         quantities=(
             _correlated("attention_cosine", "Spearman of attention cosine with accuracy, over sigma", rises=True),
         ),
@@ -139,7 +139,7 @@ CLAIMS = (
         source=f"{PAPER}, section 3.3, Fig. 3F",
         quote="more similar ground truth PE approximation (measured by L2 norm) near perfectly predicted downstream "
         "generalization (rho = -0.98, p < 0.0001)",
-        about="Over standard deviations, tables nearer to 2d-fixed (orthogonal Procrustes) are more accurate.",
+        about="Models with tables nearer to 2d-fixed are more accurate; initial tables differ in size.",
         quantities=(
             _correlated(
                 "procrustes_distance", "Spearman of Procrustes distance with accuracy, over sigma", rises=False
@@ -160,7 +160,7 @@ CLAIMS = (
         command=_command("positions"),
     ),
     Claim(
-        name="small tables discover the true positions",
+        name="small initial tables recover the true positions",
         source=f"{PAPER}, section 3.3",
         quote="low-norm initializations can discover ground truth PEs",
         about="Without regard to scale, the trained table of learned-0.2 is nearer to 2d-fixed than random tables are.",
@@ -207,7 +207,7 @@ CLAIMS = (
         command=_command("noise"),
     ),
     Claim(
-        name="Adam fails at tiny tables where SGD does not",
+        name="SGD generalizes better than Adam from very small initial tables",
         source=f"{PAPER}, section 3.1, Table A4",
         quote="vanilla SGD outperformed the generalization ability of models trained with Adam for small values",
         about="At a standard deviation of 0.01 SGD generalizes better than Adam; at 0.2 it does not.",
@@ -221,7 +221,7 @@ CLAIMS = (
         command=_command("optimizers"),
     ),
     Claim(
-        name="weight decay closes the gap",
+        name="weight decay makes learned-0.2 as accurate as 2d-fixed",
         source=f"{PAPER}, section 3.2, Tables A5 and A6",
         quote="when applying L2 regularization (via weight decay), the generalization performance of learnable PEs was "
         "virtually indistinguishable from the ground truth 2d-fixed PE",
@@ -246,7 +246,7 @@ CLAIMS = (
         command=_command("weight-decay"),
     ),
     Claim(
-        name="more heads do not help",
+        name="more heads do not raise the accuracy of learned-0.2",
         source=f"{PAPER}, appendix, Fig. A14",
         quote="adding attention heads tends to reduce generalization performance across the board. The only "
         "architecture in which we see improvements are models with rope PE",
@@ -259,13 +259,13 @@ CLAIMS = (
             )
             for condition in (TWO_HEADS, FOUR_HEADS)
         ),
-        control="rope must be more accurate with more heads, as in the figure.",
+        control="rope must be more accurate with more heads, as in the paper's figure.",
         controls=(_above("rope", "rope", "rope, 4 heads − one head, accuracy", condition=FOUR_HEADS, other=MAIN),),
         panel="heads",
         command=_command("heads"),
     ),
     Claim(
-        name="causal attention without positions fails",
+        name="causal attention without an encoding does not generalize",
         source=f"{PAPER}, section 3.2, Table 1",
         quote="it was surprising that c-nope models neither learned nor generalized",
         about="The causal mask alone does not give the network the positions that it needs.",
@@ -282,7 +282,7 @@ CLAIMS = (
             quote=quote,
             about="The released code and the formulas in the text have equivalent accuracies.",
             quantities=(_equivalent(label, f"{label}-literal"),),
-            control="The claim is its own control: both forms are trained side by side.",
+            control="The comparison is its own control: both forms are trained with the same seeds.",
             controls=(),
             panel="as-run",
             command=_command("as-run"),

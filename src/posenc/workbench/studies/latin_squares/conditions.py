@@ -144,7 +144,7 @@ CONDITIONS: dict[str, Condition] = {
         ),
         ChangedTraining(
             label=GAP_CLOSES,
-            title="Where the gap closes",
+            title="Condition in which the gap closes",
             by_preset={
                 # More puzzles, a larger rate, pre-norm, tokens as large as the encoding, which is added once:
                 # learned-2 then reaches learned-0.2.

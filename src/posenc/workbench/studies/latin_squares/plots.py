@@ -81,7 +81,7 @@ def gap_closes(data: PageData) -> list[Panel]:
         condition_contrast(
             rows_of(data, SIGMA_GAP),
             metric=OOD,
-            conditions={MAIN: "Main condition", GAP_CLOSES: "Where the gap closes"},
+            conditions={MAIN: "Main condition", GAP_CLOSES: "Condition in which the gap closes"},
             pairs=[SIGMA_GAP],
             chance=CHANCE,
             selection_note=SELECTION,

@@ -34,7 +34,7 @@ def headline(data: PageData) -> str:
     answer = answer or "No answer yet: no encoding with a learned table has finished."
     above = [f"{_percent(each.mean)} ({label})" for label, each in (errors or every).items()]
     above = [above[0], above[-1]] if len(above) > 2 else above
-    which = "Prediction errors" if errors else "Baselines alone have results. Their prediction errors"
+    which = "Prediction errors" if errors else "Only baselines have results. Their prediction errors"
     return f"{answer} {which} are {' to '.join(above)} above that of the best linear prediction."
 
 

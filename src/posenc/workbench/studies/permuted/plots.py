@@ -42,7 +42,7 @@ def neighbor_recall(data: PageData) -> list[Panel]:
             lines=lines,
             title="Neighbor recall and Procrustes disparity",
             caption="Neighbor recall: share of a token's true neighbors, up to four, among as many nearest rows of the "
-            f"table. {TRUE_GRID} encodes the true cells, so its value is the best to expect. {plots.LAYER}",
+            f"table. {TRUE_GRID} encodes the true cells, so other encodings should not be better. {plots.LAYER}",
         )
     ]
 

@@ -102,7 +102,7 @@ CLAIMS = (
         source=f"{PAPER}, abstract",
         quote="GridPE provides a unifying framework for positional encoding in arbitrary high-dimensional spaces",
         about="On three axes, GridPE is more accurate than no encoding, also within pairs of classes that have the "
-        "same pieces in another arrangement. No study has more axes; tests check the formula for them.",
+        "same pieces in another arrangement. No study has more than three axes; tests check the formula for more.",
         quantities=(_above(GRIDPE, "nope"), _above(GRIDPE, "nope", ARRANGED)),
         control="GridPE at positions that are the same for all clouds has to be less accurate, or the gain is not due "
         "to the positions. Without positions, pairs with the same pieces have to be at chance, or the neighborhoods "
@@ -125,7 +125,7 @@ CLAIMS = (
             _above(f"{GRIDPE}{WITH_XYZ}", f"rope-axial{WITH_XYZ}", TWICE),
             _above(GRIDPE, "rope-axial", TWICE),
         ),
-        control="A difference that exists with the trained number of points already is no effect of the number. "
+        control="A difference that exists with the trained number of points already is not an effect of the number. "
         "Accuracy relative to that with the trained number has to be higher too.",
         controls=(
             _above(f"{GRIDPE}{WITH_XYZ}", f"rope-axial{WITH_XYZ}", RELATIVE),
@@ -155,7 +155,7 @@ CLAIMS = (
         source=f"{PAPER}, section on positional encoding",
         quote="grid cell-inspired encodings that inherently support extrapolation to higher dimensions and maintain "
         "translational invariance",
-        about="A translation by one radius, which no training has, leaves the logits unchanged up to rounding.",
+        about="A translation by one radius leaves the logits unchanged up to rounding. Training has no translations.",
         quantities=(_value(GRIDPE, LOGIT_CHANGE, -1e-3, 1e-3), _above(GRIDPE, "xyz", TRANSLATED)),
         control="The logits of a model that reads coordinates have to change, or the translation is too small.",
         controls=(_value("xyz", LOGIT_CHANGE, low=0.1),),

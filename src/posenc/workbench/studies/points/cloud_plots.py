@@ -50,7 +50,7 @@ def _clouds_panel(data: PageData, condition: PointsCondition) -> Panel:
         body.append((title, *((str(settings["train"]), str(settings["test"])) if generated else counts)))
     key = f"{count} points of one held-out cloud of each class, seen from above one side. Points at the back are paler."
     if untested := spec.settings.get("items", {}).get("untested"):
-        key += f" Training clouds are shown of classes without held-out clouds: {join_words(untested)}."
+        key += f" Classes without held-out clouds, shown by a training cloud: {join_words(untested)}."
     if spec.settings.get("split") == "seed":
         key += f" The parts are those of seed {spec.seed}; each seed draws its own, of the same sizes."
     notes = [Text(splits.test.notes)] if splits.test.notes else []

@@ -10,7 +10,7 @@ from posenc.workbench.studies.shared.declarations import Condition
 
 SOLIDS, SPOT = "solids", "spot"
 ANY_ROTATION = " turned any way"
-"""Ending of the label of a condition whose clouds are rotated in 3-D. It is a stored name."""
+"""Suffix of the labels of conditions with clouds that are rotated in 3-D. It is a stored name."""
 TITLES = {SPOT: "parts of Spot"}
 
 

@@ -25,12 +25,12 @@ def needs_upright(request: Request, preset: PointsPreset) -> Needs:
 
 
 def needs_rotated(request: Request, preset: PointsPreset) -> Needs:
-    """The variants that are no controls, on clouds that are rotated in 3-D."""
+    """The variants that are not controls, on clouds that are rotated in 3-D."""
     return {label_of(request, rotated=True): WITHOUT_CONTROLS}
 
 
 def needs_spot(request: Request, preset: PointsPreset) -> Needs:
-    """The variants that are no controls, on the parts of Spot; nothing without Spot's mesh."""
+    """The variants that are not controls, on the parts of Spot; nothing without Spot's mesh."""
     return {SPOT: WITHOUT_CONTROLS} if mesh_of_spot(request) else {}
 
 

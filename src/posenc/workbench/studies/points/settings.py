@@ -17,7 +17,7 @@ from posenc.workbench.studies import Request
 from posenc.workbench.studies.points.conditions import SPOT, PointsCondition, condition
 from posenc.workbench.studies.points.execute import POINT_RATIOS
 from posenc.workbench.studies.points.presets import PRESETS, PointsPreset
-from posenc.workbench.studies.points.stored_clouds import divide_clouds, store_folder, store_mesh
+from posenc.workbench.studies.points.stored_clouds import divide_clouds, sample_meshes, store_mesh
 from posenc.workbench.studies.points.variants import variant
 from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
 from posenc.workbench.studies.shared.own_data import Split, own_plan, parts_settings, training_in_steps
@@ -104,7 +104,7 @@ def _cloud_data(request: Request, store: Store, chosen: PointsCondition, preset:
     if request.source is not None and chosen.clouds != SPOT:
         digest = task.folder_digest(request.source, store.root / "data" / "file-digests.json")
         data: dict[str, Any] = {"folder": digest, "points": points, "most": preset.meshes}
-        splits = store_folder(store.root, request.source, data)
+        splits = sample_meshes(store.root, request.source, data)
         if own_plan(preset, request) is not None:
             return _own_clouds(data, splits, request.source, store)
         if not len(splits.test):

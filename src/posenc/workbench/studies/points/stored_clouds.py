@@ -20,7 +20,7 @@ from posenc.workbench.tasks.class_split import split_by_class
 from posenc.workbench.tasks.shapes import Mesh, read_shape
 
 
-def store_folder(root: Path, folder: Path, data: Mapping[str, Any]) -> task.Splits:
+def sample_meshes(root: Path, folder: Path, data: Mapping[str, Any]) -> task.Splits:
     """Sample the points of the meshes of a folder into a store, once for each store.
 
     Args:
@@ -34,7 +34,7 @@ def store_folder(root: Path, folder: Path, data: Mapping[str, Any]) -> task.Spli
     Raises:
         ValueError: The folder has no labeled meshes.
     """
-    path = folder_path(root, data)
+    path = clouds_path(root, data)
     if not path.exists():
         print(f"Sampling points of the meshes of {folder}; this is done once for each store.")
         task.save_clouds(task.read_mesh_folder(folder, data["points"], per_class=data["most"]), path)
@@ -53,7 +53,7 @@ def store_mesh(root: Path, path: Path) -> str:
     return digest
 
 
-def folder_path(root: Path, data: Mapping[str, Any]) -> Path:
+def clouds_path(root: Path, data: Mapping[str, Any]) -> Path:
     """File of a store that holds the clouds of a folder of meshes."""
     digest = hashlib.sha256(msgspec.json.encode(dict(data), order="sorted")).hexdigest()[:16]
     return root / "data" / f"points-{digest}.npz"
@@ -105,7 +105,7 @@ def read_clouds(root: Path, data: Mapping[str, Any], seed: int, split: Split | N
         ValueError: The store lacks the clouds of the folder, or the mesh.
     """
     if "folder" in data:
-        if not (path := folder_path(root, data)).exists():
+        if not (path := clouds_path(root, data)).exists():
             raise ValueError(f"the clouds are no longer at {path}. Run the same command again.")
         clouds = task.load_clouds(path)
         return clouds if split is None else divide_clouds(clouds, split, seed)

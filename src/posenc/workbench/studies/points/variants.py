@@ -54,7 +54,7 @@ class PointsVariant(msgspec.Struct, frozen=True, kw_only=True):
     def model(self, config: PointsConfig) -> PointClassifier:
         """The untrained model. Raises ValueError if the scheme does not fit it."""
         chosen = scheme_text.Specification(self.scheme, self.options)
-        return PointClassifier(config, scheme_text.per_layer(chosen, config.known()))
+        return PointClassifier(config, scheme_text.per_layer(chosen, config.scheme_arguments()))
 
 
 def variant(label: str, config: PointsConfig) -> tuple[PointsVariant, PointsConfig]:
@@ -97,7 +97,7 @@ def _refuse_unfit(model: PointClassifier) -> None:
         if claims.axes not in (None, 3):
             raise ValueError(f"it reads {claims.axes} axes, and a point has 3. Write axes=3 if it can.")
         if claims.range is not None or "mix" in claims.sites:
-            raise ValueError("points stand at any real coordinates, and it reads a table's rows or a grid's.")
+            raise ValueError("points have real coordinates, and it reads the rows of a table or the cells of a grid.")
 
 
 def _by_name(config: PointsConfig) -> dict[str, PointsVariant]:

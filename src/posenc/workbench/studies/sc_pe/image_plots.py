@@ -28,7 +28,7 @@ Pixels = np.ndarray
 """``(C, H, W)`` of any range."""
 
 
-def multiplied(data: PageData) -> list[Panel]:
+def pixel_panels(data: PageData) -> list[Panel]:
     """Accuracy with multiplied pixels, and the multiplied images."""
     title = "Accuracy with multiplied pixels"
     panels = [
@@ -67,7 +67,7 @@ def _held_out_images(data: PageData) -> tuple[list[Pixels], str]:
     return [*(samples.astype(np.float32) / 127.5 - 1)], ""
 
 
-def _bytes(x: Pixels) -> np.ndarray:
+def _as_uint8(x: Pixels) -> np.ndarray:
     """Pixels of any range to ``(H, W, C)`` uint8."""
     low, high = float(x.min()), float(x.max())
     scaled = (x - low) / (high - low) if high > low else np.full_like(x, 0.5)
@@ -78,7 +78,7 @@ def _two_by_two(tiles: Sequence[Pixels | None]) -> np.ndarray:
     """Up to four images in two rows of two, with white between them; None gives a white tile."""
     first = next(tile for tile in tiles if tile is not None)
     white = np.full((*first.shape[1:], 3), 255, np.uint8)
-    filled = [white if tile is None else np.broadcast_to(_bytes(tile), white.shape) for tile in tiles]
+    filled = [white if tile is None else np.broadcast_to(_as_uint8(tile), white.shape) for tile in tiles]
     filled += [white] * (4 - len(filled))
     rows = [np.concatenate([left, white[:, :GAP], right], 1) for left, right in (filled[:2], filled[2:])]
     return np.concatenate([rows[0], np.full((GAP, *rows[0].shape[1:]), 255, np.uint8), rows[1]])

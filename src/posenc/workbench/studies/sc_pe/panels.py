@@ -87,7 +87,7 @@ PANELS: Mapping[str, PanelSpec] = {
         "accuracy of encodings multiplied with the pixels, and a trained mask",
         "Fig. 4 of the note",
         needs_of(variants.PIXEL_VARIANTS),
-        image_plots.multiplied,
+        image_plots.pixel_panels,
     ),
     "rates": _lenet_panel(
         "accuracy by the two learning rates of the released code, with and without the encoding",

@@ -107,7 +107,7 @@ def _pixel_maps() -> Panel:
         "Neighbors in row 0",
         f"Neighbors in row {SIDE // 2}",
         f"Neighbors in row {SIDE - 1}",
-        f"Distinct vectors of {SIDE * SIDE}",
+        f"Distinct vectors (of {SIDE * SIDE})",
     )
     note = (
         "The note states one flaw of its encoding: its two diagonals have equal similarity. A second flaw is that the "

@@ -91,7 +91,7 @@ def predictions(data: PageData) -> Sequence[Prediction]:
 
 CLAIMS = (
     Claim(
-        name="grids suit making shapes",
+        name="grids suit the fit of a shape",
         source=NOTES,
         quote="Hash / Densegrid / Multi-Resolution Encoding 适用于多视角还原3D图, zero-shot(单图过拟合) 等任务",
         english="Hash, dense grid and multi-resolution encodings suit tasks such as restoring 3-D from many views and "
@@ -131,7 +131,7 @@ CLAIMS = (
         command=RUN.format("fit"),
     ),
     Claim(
-        name="Fourier features serve shapes",
+        name="Fourier features improve fields of shapes",
         source=NOTES,
         quote="Fourier Encoding作为一种无法学习，但具有平移不变性的编码，经常用于各类视觉任务",
         english="Fourier encoding, which cannot be learned but is translation invariant, is often used in all "
@@ -151,9 +151,9 @@ CLAIMS = (
         command=RUN.format("fit sigma"),
     ),
     Claim(
-        name="Gaussian above positional above basic above none, for shapes",
+        name="fields of shapes are best with Gaussian features, then positional, basic and no features",
         source="arXiv 2006.10739, Table 1, 3D shape; numbers from memory, not checked against the paper",
-        quote="shape IoU .864/.892/.960/.973 (none, basic, positional, Gaussian)",
+        quote="shape IoU 0.864, 0.892, 0.960, 0.973 (none, basic, positional, Gaussian)",
         about="The intersection over union of occupancy fields decreases in this order. The Gaussian features have the "
         "sigma selected for the signed distance; those with the published sigma of 12 are shown beside them.",
         quantities=tuple(

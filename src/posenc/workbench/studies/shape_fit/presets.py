@@ -16,7 +16,7 @@ from posenc.workbench.tasks.shapes import PoolSizes
 from posenc.workbench.training.loop import TrainingConfig
 
 OWN = OwnDataPlan(seeds=(0, 1, 2), parts=False)
-"""Sample points are drawn from a mesh without end, so that nothing is held out from it."""
+"""Every step draws new points from the mesh, so no part of the mesh is held out."""
 SHAPE_TRAINING = msgspec.structs.replace(FIELD_TRAINING, ema=None)
 
 

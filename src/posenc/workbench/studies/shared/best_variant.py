@@ -24,7 +24,7 @@ def no_answer(finished: bool) -> str:
         The sentence.
     """
     if finished:
-        return "No answer yet: no finished run is of the comparison that answers the question; the panels show them."
+        return "No answer yet: the finished runs belong to other comparisons, which the panels show."
     return "No answer yet: no run has finished."
 
 
@@ -113,7 +113,7 @@ def best_variant(
         over: Noun for the keys of the inner mapping, such as "seed" or "image".
         digits: Decimals of the scores.
         bounds: Lowest and highest possible score.
-        references: Name to seed to score of models that are no variants, such as a bigram. Each is compared with the
+        references: Name to seed to score of models that are not variants, such as a bigram. Each is compared with the
             best variant.
 
     Returns:
@@ -135,7 +135,7 @@ def best_variant(
 
 
 def _answer(scores: Scores, order: Sequence[str], heading: str) -> str:
-    """Sentence on the best variant, or on those that cannot be told apart from it."""
+    """Sentence on the best variant, or on those that are not distinguishable from it."""
     best, *others = order
     if not others:
         return f"{heading}: inconclusive, {best} is the only variant with results ({scores.size(best)})."
@@ -145,7 +145,7 @@ def _answer(scores: Scores, order: Sequence[str], heading: str) -> str:
         why = f"from one {scores.over}" if any(differences.values()) else f"without a {scores.over} in common"
         which = "Highest" if scores.higher else "Lowest"
         means = f"{which} mean: {best}, {scores.size(best)}; second: {second}, {scores.size(second)}"
-        return f"{heading}: cannot be told {why}. {means}."
+        return f"{heading}: inconclusive {why}. {means}."
     close = [other for other in others if not scores.better(best, other)]
     if not close:
         gap = scores.gap(best, second)
@@ -154,7 +154,7 @@ def _answer(scores: Scores, order: Sequence[str], heading: str) -> str:
     listed = ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
     tied = f"{best} or {close[0]}" if len(names) == 2 else f"any of {listed}"
     gap = f"difference from {close[0]}: {scores.gap(best, close[0])}"
-    return f"{heading}: {tied}, cannot be told apart. {best}: {scores.size(best)}; {gap}."
+    return f"{heading}: {tied}, not distinguishable. {best}: {scores.size(best)}; {gap}."
 
 
 def _without(scores: Scores, label: str) -> str:
@@ -170,6 +170,6 @@ def _reference(scores: Scores, best: str, name: str) -> str:
     elif scores.better(best, name):
         word = f"worse than {best}"
     else:
-        word = f"cannot be told apart from {best}"
+        word = f"not distinguishable from {best}"
     size = f"{number(scores.means[name], scores.digits)}{scores.ending}"
     return f"For reference, {name}: {size}, {word} (difference {scores.gap(name, best)})."

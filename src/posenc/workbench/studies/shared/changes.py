@@ -31,7 +31,7 @@ Path = tuple[str, ...]
 P = TypeVar("P", bound=Preset)
 
 DECLARATIONS = frozenset({*(field.name for field in dataclasses.fields(Preset)), "limits"})
-"""Fields of a preset that are no settings."""
+"""Fields of a preset that are not settings."""
 DECIDED_BY_DATA = frozenset({"channels", "classes"})
 """Sizes of a model that its data decides."""
 OWN_STEPS, EPOCHS = "own_steps", "epochs"
@@ -393,7 +393,7 @@ def _find(preset: Preset, request: Request, name: str) -> list[_Leaf]:
 
 
 def _values(preset: Preset, request: Request) -> dict[Path, Any]:
-    """Changed fields with their new values. A value that equals the preset's own is no change."""
+    """Changed fields with their new values. A value that equals the preset's own is not a change."""
     if not request.changes:
         return {}
     matched = [(name, value, _find(preset, request, name)) for name, value in request.changes.items()]

@@ -129,7 +129,7 @@ def field_variant(label: str, budget: Budget) -> FieldVariant:
     except TooSmallError as error:
         raise ValueError(f"the variant {label!r} cannot be built: {error}") from None
     parsed = scheme_text.parse_variant(label, label, NAMES)
-    return _built(_variant(parsed.scheme, budget, parsed.options), label)
+    return _check_axes(_variant(parsed.scheme, budget, parsed.options), label)
 
 
 def _variant(scheme: str, budget: Budget, options: dict[str, Any], **changes: Any) -> FieldVariant:
@@ -185,7 +185,7 @@ def _number_in(name: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value < math.inf:
-        raise ValueError(f"{name!r} should name {meaning}, as {kind}-10; {text!r} is no number above 0.")
+        raise ValueError(f"{name!r} should name {meaning}, as {kind}-10; {text!r} is not a number above 0.")
     return value
 
 
@@ -234,8 +234,8 @@ def _dense(budget: Budget, network: FieldConfig) -> FieldVariant:
     return _variant("DenseGrid", budget, options)
 
 
-def _built(variant: FieldVariant, label: str) -> FieldVariant:
-    """The variant, after building it on the meta device. The memory check follows later."""
+def _check_axes(variant: FieldVariant, label: str) -> FieldVariant:
+    """Return the variant after a check of its axes: it is built on the meta device, which takes no memory."""
     with torch.device("meta"):
         try:
             scheme = variant.field().scheme

@@ -182,7 +182,9 @@ def read_images(root: Path, record: ImageRecord) -> Splits:
     path = _record_path(root, record.digest)
     stored = _stored(path)
     if stored is None:
-        raise ValueError(f"{path} cannot be read, which says where {record.name} is. Run the same command again.")
+        raise ValueError(
+            f"{path}, which names the folder of {record.name}, cannot be read. Run the same command again."
+        )
     same = _contents(root, stored.location) == stored.contents
     splits, _ = _read(stored.location)
     if not same and (_is_own(stored.location) or _digest(splits, root) != record.digest):

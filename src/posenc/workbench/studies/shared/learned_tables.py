@@ -11,12 +11,12 @@ def learned(sigma: float) -> str:
 
 
 def sigma_of(label: str) -> float:
-    """Standard deviation that a label ``learned-SIGMA`` names. Raises ValueError where it is no number."""
+    """Standard deviation that a label ``learned-SIGMA`` names. Raises ValueError where it is not a number."""
     text = label.removeprefix(PREFIX)
     try:
         return float(text)
     except ValueError:
         raise ValueError(
-            f"{label!r} should name a learned table by its standard deviation, such as learned-0.2; {text!r} is no "
+            f"{label!r} should name a learned table by its standard deviation, such as learned-0.2; {text!r} is not a "
             "number."
         ) from None

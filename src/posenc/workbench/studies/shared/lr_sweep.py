@@ -61,8 +61,8 @@ def refuse_sweep(study: Study, request: Request) -> None:
     if any(each.own is not None and each.own.parts for each in study.presets.values()):
         if request.source is None:
             raise ValueError(
-                f"--lr-sweep chooses learning rates on validation data, which {study.name} has of your own data alone. "
-                f"Name them: posenc run {study.name} PATH --lr-sweep {_words(request)}"
+                f"--lr-sweep chooses learning rates on validation data, and {study.name} holds some out of your own "
+                f"data alone. Name your data: posenc run {study.name} PATH --lr-sweep {_words(request)}"
             )
         if preset.own is None:
             possible = " or ".join(name for name, each in study.presets.items() if each.own is not None)

@@ -39,7 +39,7 @@ REASONS: dict[Reason, str] = {
 """Reason for not stating a difference, in words."""
 MORE_TRAINING: frozenset[Reason] = frozenset({"at chance", "still changing"})
 """Reasons that a larger budget may remove."""
-UNTOLD = "cannot be told yet"
+UNDECIDED = "cannot be told yet"
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Pair:
     def verdict(self) -> str:
         """The statement as a sentence part: "gridpe is better than nope", or the reason for none."""
         if not self.comparison.stated:
-            return f"{UNTOLD}: {self.reason}"
+            return f"{UNDECIDED}: {self.reason}"
         return f"{self.a} is {'better' if self.variants.better(self.comparison) else 'worse'} than {self.b}"
 
 
@@ -123,14 +123,14 @@ def best_sentence(data: PageData, variants: ComparedVariants) -> str:
     size = f"{score.name} {number(variants.mean(first), score.digits)}{score.ending}"
     size = f"{size} {data.budget(score.condition)}".rstrip()
     if not others:
-        return f"{heading}: {UNTOLD}, because {first} is the only variant with results ({size})."
+        return f"{heading}: {UNDECIDED}, because {first} is the only variant with results ({size})."
     made = [(label, variants.compare(first, label)) for label in others]
     undecided = {label: each for label, each in made if each is None or not each.stated}
     if not undecided:
         second = Pair(variants, first, others[0], next(each for _, each in made if each is not None))
         return f"{heading}: {first}, {size}; difference from the second, {others[0]}: {second.size}."
     reasons = _by_reason((label, each) for label, each in undecided.items())
-    return f"{heading}: {UNTOLD}. {first} has the {_extreme(score)} {size}. Not decided against {reasons}."
+    return f"{heading}: {UNDECIDED}. {first} has the {_extreme(score)} {size}. Not shown to be better than {reasons}."
 
 
 def _extreme(score: ComparedScore) -> str:
@@ -156,28 +156,30 @@ def _against(variants: ComparedVariants, reference: str) -> Iterator[str]:
         if stated:
             listed = ", ".join(f"{each.a} {each.size}" for each in stated)
             yield f"{word} than {reference} in {score.title}: {listed}."
-    untold = [(each.a, each.comparison) for each in pairs if not each.comparison.stated]
-    if untold:
-        yield f"Against {reference}, {UNTOLD}: {_by_reason(untold)}."
+    undecided = [(each.a, each.comparison) for each in pairs if not each.comparison.stated]
+    if undecided:
+        yield f"Differences from {reference} that cannot be told yet: {_by_reason(undecided)}."
 
 
 def _next_commands(study: Study, data: PageData, pairs: Sequence[Pair]) -> Iterator[str]:
     """Sentences with the commands that would decide what cannot be told yet, and their time."""
-    untold = [pair for pair in pairs if not pair.comparison.stated]
-    reasons = {pair.comparison.reason for pair in untold}
+    undecided = [pair for pair in pairs if not pair.comparison.stated]
+    reasons = {pair.comparison.reason for pair in undecided}
     full, half = _seconds(data, data.specs), _seconds(data, data.half_specs)
     if reasons & MORE_TRAINING:
         command = _command(study, data, with_twice_the_budget(study.presets, data.request))
-        yield f"More training may decide, {_duration(data, 2 * full)} more for twice the steps: {command}"
+        yield f"More training may decide (twice the steps, {_duration(data, 2 * full)} more): {command}"
     if "no half budget" in reasons:
         command = _command(study, data, data.request)
-        yield f"Runs with half the steps are missing, {_duration(data, full / 2)} more: {command}"
-    contained = [pair.comparison for pair in untold if pair.comparison.reason in ("interval contains 0", "no interval")]
+        yield f"Runs with half the steps are missing ({_duration(data, full / 2)} more): {command}"
+    contained = [
+        pair.comparison for pair in undecided if pair.comparison.reason in ("interval contains 0", "no interval")
+    ]
     if any(not abs(each.difference.mean) <= each.undecided for each in contained):
         seeds = {spec.seed for spec in data.specs}
         request = replace(data.request, seeds=tuple(range(2 * max(len(seeds), 1))))
         cost = _duration(data, full + half)
-        yield f"More seeds may decide, {cost} more for twice the seeds: {_command(study, data, request)}"
+        yield f"More seeds may decide (twice the seeds, {cost} more): {_command(study, data, request)}"
     elif contained:
         yield "More seeds cannot decide where the interval contains 0, because the held-out items are few: add data."
 

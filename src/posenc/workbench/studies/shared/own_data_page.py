@@ -14,7 +14,7 @@ from posenc.workbench.report.number_format import capitalize, count
 from posenc.workbench.report.page import Finding, Panel, Text
 from posenc.workbench.report.preregistered import WORDS, Prediction, judge_predictions, prediction_name
 from posenc.workbench.studies.shared.compared_score import ComparedScore, compared, on_own_data
-from posenc.workbench.studies.shared.own_data_answer import UNTOLD, Pair
+from posenc.workbench.studies.shared.own_data_answer import UNDECIDED, Pair
 from posenc.workbench.studies.shared.own_data_panels import curve_panels, difference_panel, training_panel
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -61,7 +61,7 @@ def _judge(data: PageData, prediction: Prediction, finding: Finding, scores: Seq
     pair = Pair(variants, prediction.better, prediction.worse, comparison)
     text = f"{prediction_name(prediction)}: difference {pair.size} {data.budget(condition)}".rstrip()
     if not comparison.stated:
-        return Finding("unsure", capitalize(UNTOLD), f"{text}; {pair.reason}.")
+        return Finding("unsure", capitalize(UNDECIDED), f"{text}; {pair.reason}.")
     tone = "yes" if variants.better(comparison) else "no"
     return Finding(tone, WORDS[tone], f"{text}, {count(comparison.difference.n, 'seed')}.")
 

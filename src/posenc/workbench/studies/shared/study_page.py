@@ -128,8 +128,8 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
         lead=f"{study.lead}{f' Data: {record.name}.' if record else ''} {_scale(study, data, changed)}",
         panels=panels,
         footer=(
-            f"posenc run {study.name}{f' {record.name}' if record else ''} --preset {request.preset}{asked}. Every "
-            f"number is in the store beside this page: posenc results. {_drawn_by()}"
+            f"posenc run {study.name}{f' {record.name}' if record else ''} --preset {request.preset}{asked}. The "
+            f"store beside this page has every number; posenc results prints them. {_drawn_by()}"
         ),
     )
     shown = (*data.done, *(spec for spec in data.repeated if store.finished(spec.identity)))
@@ -244,7 +244,7 @@ def _provenance(study: Study, data: PageData, names: Sequence[str], failures: Ma
         )
     copies = {spec.variant for spec in data.done if len(data.store.copies(spec.identity)) > 1}
     if copies:
-        not_run.append(f"The store holds another result too of {', '.join(sorted(copies))}: posenc results lists both.")
+        not_run.append(f"The store holds two results of {', '.join(sorted(copies))}: posenc results lists both.")
     return provenance_panel(
         [
             {**each.provenance, **each.timing, **each.spec.labels, "unit": each.name, "key": each.code}

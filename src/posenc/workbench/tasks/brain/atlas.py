@@ -68,7 +68,7 @@ def read_atlas(image: Path, table: Path | None = None, networks: Path | None = N
         networks: File of networks (see ``networks``).
 
     Raises:
-        ValueError: The image is no atlas, or a parcel has no name.
+        ValueError: The image is not an atlas, or a parcel has no name.
     """
     loaded = load_image(image)
     if hasattr(loaded, "nifti_header") or len(loaded.shape) not in (3, 4) or loaded.shape[3:] not in ((), (1,)):
@@ -148,7 +148,7 @@ def _whole_numbers(path: Path, image: Any) -> np.ndarray:
     whole = np.rint(values)
     if not np.isfinite(values).all() or abs(values - whole).max() > 1e-3 or whole.min() < 0:
         raise ValueError(
-            f"{path} is no label image: its voxels are whole numbers, 0 where there is no parcel. A map of "
+            f"{path} is not a label image: its voxels are whole numbers, 0 where there is no parcel. A map of "
             "probabilities must be cut into labels first."
         )
     return whole.astype(np.int64)

@@ -201,7 +201,7 @@ def read_table(path: Path) -> np.ndarray:
     """Read a table ``(time, columns)`` separated by tabs, commas or spaces; a line of names is skipped, n/a is nan.
 
     Raises:
-        ValueError: The table is missing or empty, rows differ in length, or a cell is no number.
+        ValueError: The table is missing or empty, rows differ in length, or a cell is not a number.
     """
     lines = [line for line in read_text(path, 40, "a table of text").splitlines() if line.strip()]
     rows = [_cells(line) for line in lines]

@@ -60,7 +60,7 @@ def read_labels(path: Path, networks: Path | None = None) -> Labels:
     image = load_image(path)
     axes = _cifti_axes(path, image)
     if not hasattr(axes[0], "label") or not hasattr(axes[1], "iter_structures"):
-        raise ValueError(f"{path} is no label file of grayordinates. Give a .dlabel.nii, such as Glasser's.")
+        raise ValueError(f"{path} is not a label file of grayordinates. Give a .dlabel.nii, such as Glasser's.")
     values = np.rint(image_values(path, image, 0, 1)[0]).astype(np.int64)
     table: Mapping[int, tuple[str, Any]] = axes[0].label[0]
     keys = np.array([key for key in np.unique(values) if key > 0])
@@ -109,7 +109,7 @@ def read_parcellated(
         image = load_image(run.series)
         axes = _cifti_axes(run.series, image)
         if not hasattr(axes[1], "voxels") or hasattr(axes[1], "iter_structures"):
-            raise ValueError(f"{run.series} is no series of parcels. Give a .ptseries.nii.")
+            raise ValueError(f"{run.series} is not a series of parcels. Give a .ptseries.nii.")
         require_frames(run.series, image.shape[0], first_frames)
         run_names = tuple(str(name) for name in axes[1].name)
         if names and run_names != names:
@@ -126,7 +126,7 @@ def label_means(path: Path, labels: Labels, first: int = 0) -> np.ndarray:
     image = load_image(path)
     axes = _cifti_axes(path, image)
     if not hasattr(axes[0], "step") or not hasattr(axes[1], "iter_structures"):
-        raise ValueError(f"{path} is no series of grayordinates. Give a .dtseries.nii.")
+        raise ValueError(f"{path} is not a series of grayordinates. Give a .dtseries.nii.")
     require_frames(path, image.shape[0], first)
     values = _match_labels(path, axes[1], labels)
     order = np.argsort(values, kind="stable")[np.count_nonzero(values == 0) :]

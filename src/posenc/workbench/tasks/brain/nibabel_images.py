@@ -70,7 +70,7 @@ def load_volume_series(path: Path, first: int) -> tuple[Any, int]:
     """Open a 4-D NIfTI series; return it and its number of frames.
 
     Raises:
-        ValueError: The image is no series of volumes, or fewer than two frames would be left.
+        ValueError: The image is not a series of volumes, or fewer than two frames would be left.
     """
     image = load_image(path)
     if hasattr(image, "nifti_header") or len(image.shape) != 4:

@@ -99,7 +99,7 @@ def read_raster(path: Path) -> Raster:
         raise
     except ValueError as error:
         raise ValueError(
-            f"{path} is no raster of land and country_iso, {ROWS} rows of {COLUMNS} half-degree cells: {error} "
+            f"{path} is not a raster of land and country_iso, {ROWS} rows of {COLUMNS} half-degree cells: {error} "
             "Copy the file again."
         ) from error
     south = round((90 - ANTARCTICA_NORTH) * PER_DEGREE)

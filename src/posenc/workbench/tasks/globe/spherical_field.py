@@ -67,7 +67,7 @@ def random_field(degree: int, power: float, *, seed: int) -> Field:
         ValueError: ``degree`` is below 1.
     """
     if degree < 1:
-        raise ValueError(f"a field that is no constant has degree 1 or more; got {degree}. 16 shows continents.")
+        raise ValueError(f"a field that is not a constant has degree 1 or more; got {degree}. 16 shows continents.")
     l = torch.arange(degree + 1, dtype=torch.float64)  # noqa: E741
     sizes = ((l + 1) ** (-power / 2)).repeat_interleave(2 * torch.arange(degree + 1) + 1)
     c = sizes * torch.randn(len(sizes), dtype=torch.float64, generator=torch.Generator().manual_seed(seed))

@@ -98,7 +98,7 @@ class _Machine:
         elif name == "BUILD":
             call, state = self.last(2)
             if not isinstance(call, Call):
-                raise ValueError("it changes an object that is no array")
+                raise ValueError("it changes an object that is not an array")
             call.state = state
             stack.append(call)
         elif name not in ("PROTO", "FRAME"):
@@ -129,7 +129,7 @@ class _Machine:
         elif isinstance(target, dict):
             target.update(_pairs(values))
         else:
-            raise ValueError("it extends an object that is no list")
+            raise ValueError("it extends an object that is not a list")
 
 
 def _pairs(values: list[Any]) -> list[tuple[Any, Any]]:
@@ -144,7 +144,7 @@ def _named(text: str) -> Name:
 
 def _call(name: Any, arguments: Any) -> Any:
     if not isinstance(name, Name) or not isinstance(arguments, tuple):
-        raise ValueError("it calls an object that is no name")
+        raise ValueError("it calls an object that is not a name")
     if name.text == "_codecs encode":  # bytes, as Python 3 writes them for Python 2
         text, encoding = arguments
         if encoding not in ("latin1", "latin-1"):

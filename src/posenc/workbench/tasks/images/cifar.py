@@ -150,7 +150,7 @@ def _load_batch(path: Path, name: str, content: Callable[[str], bytes]) -> dict[
             f"{path}: {name} is truncated, damaged or no batch ({short(error)}). Copy the official archive again."
         ) from error
     if not isinstance(batch, dict):
-        raise ValueError(f"{path}: {name} is no batch; it contains a {type(batch).__name__}, not a dictionary.")
+        raise ValueError(f"{path}: {name} is not a batch; it contains a {type(batch).__name__}, not a dictionary.")
     return batch
 
 
@@ -164,8 +164,8 @@ def _batch_arrays(
     numbered = all(type(label) is int and abs(label) < 2**31 for label in numbers)
     if not right or not numbered or not len(numbers) == len(array) > 0:
         raise ValueError(
-            f"{path}: {name} is no official batch; it needs data, n x 3072 of uint8, and n {key.decode()}. Copy the "
-            "official archive again."
+            f"{path}: {name} is not an official batch; it needs data, n x 3072 of uint8, and n {key.decode()}. Copy "
+            "the official archive again."
         )
     array_of_labels = np.array(numbers, dtype=np.int64)
     check_labels(f"{path}: {name}", array_of_labels, classes)

@@ -80,7 +80,7 @@ def load_images(
         classes = FASHION if name == "fashion-mnist" else None
         return _split_arrays(idx.read_idx_folder(place, name, classes), size, validation, share, images, seed)
     if not place.is_dir() and place.suffix != ".npz":
-        raise ValueError(f"{place} is no data set. Give class folders, IDX files, CIFAR's batches or a packed .npz.")
+        raise ValueError(f"{place} is not a data set. Give class folders, IDX files, CIFAR's batches or a packed .npz.")
     files = class_folders(place, name) if place.is_dir() else packed_images(place, name)
     size = size or _packed_size(place, files["train"])
     folder = cache or cache_folder()

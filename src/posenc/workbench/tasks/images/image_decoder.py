@@ -97,7 +97,7 @@ def decode_images(
 
 
 def image_size(file: Any) -> tuple[int, int]:
-    """Width and height of an image in pixels, without decoding it. Raises ValueError where it is no image."""
+    """Width and height of an image in pixels, without decoding it. Raises ValueError where it is not an image."""
     Image, _ = _pil()
     try:
         with Image.open(file) as opened:

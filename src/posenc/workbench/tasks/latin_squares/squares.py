@@ -283,8 +283,8 @@ def classify_puzzle(puzzle: str, rule: Rule = "authors") -> int:
         rule: Definition of the classes.
 
     Raises:
-        ValueError: The text is no puzzle, its clues contradict each other or do not imply the probe's symbol, or it is
-            in none of the three classes.
+        ValueError: The text is not a puzzle, its clues contradict each other or do not imply the probe's symbol, or it
+            is in none of the three classes.
 
     >>> classify_puzzle("2000500234001000"), classify_puzzle("0300340102454032"), classify_puzzle("1020050120040000")
     (1, 2, 3)

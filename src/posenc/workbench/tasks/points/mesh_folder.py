@@ -120,7 +120,7 @@ def _read_part(
             try:
                 mesh = read_shape(path).mesh
             except ValueError as error:
-                if "pip install" in str(error):  # a missing package is no fault of the mesh
+                if "pip install" in str(error):  # a missing package is not a fault of the mesh
                     raise
                 unread.append(str(error))
                 continue

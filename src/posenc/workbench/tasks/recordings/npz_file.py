@@ -56,7 +56,9 @@ def read_npz(path: Path) -> Recordings:
 def _check_names(path: Path, archive: ArrayFile) -> None:
     names = [name for name in archive.names if name in archive or name not in ARRAYS]
     if bare := [name for name in archive.names if name in ARRAYS and name not in archive]:
-        raise ValueError(f"{path.name} is no file of numpy.savez: {bare[0]} is no array (no {bare[0]}.npy in it).")
+        raise ValueError(
+            f"{path.name} was not written by numpy.savez: the array {bare[0]} is not in a member {bare[0]}.npy."
+        )
     if unknown := [name for name in names if name not in ARRAYS]:
         raise ValueError(
             f"{path.name} has the unknown array {short(', '.join(map(repr, unknown)))}; the arrays of a file are "

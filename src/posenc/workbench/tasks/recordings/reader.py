@@ -36,7 +36,7 @@ def read_recordings(path: Path, *, drop: bool = False, folder: Path | None = Non
         return tables.read_tables(path, folder).validated(drop=drop)
     if path.suffix == ".npz":
         return npz_file.read_npz(path).validated(drop=drop)
-    raise ValueError(f"{path} is no recording. Recordings are {ACCEPTED_FORMATS}.")
+    raise ValueError(f"{path} is not a recording. Recordings are {ACCEPTED_FORMATS}.")
 
 
 def contents_of(path: Path, notes: Path | None = None) -> str:

@@ -81,7 +81,7 @@ def standardized_frames(recordings: Recordings, *, folder: Path | None = None, l
     ends = np.cumsum(lengths)
     for number, each in enumerate(recordings.series):
         mean, sd = _moments(each)
-        varies = np.isfinite(sd) & (sd > CONSTANT_TOLERANCE * abs(mean))  # rounding errors are no variation
+        varies = np.isfinite(sd) & (sd > CONSTANT_TOLERANCE * abs(mean))  # rounding errors are not variation
         if not varies.all():
             channel = recordings.channels[int(varies.argmin())]
             raise ValueError(

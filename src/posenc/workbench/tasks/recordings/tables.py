@@ -47,7 +47,7 @@ def read_tables(place: Path, folder: Path | None = None) -> Recordings:
         folder: Folder for memory-mapped arrays, for tables that do not fit in memory together.
 
     Raises:
-        ValueError: There is no table, the columns differ, a cell is no number, or the memory is too small.
+        ValueError: There is no table, the columns differ, a cell is not a number, or the memory is too small.
     """
     files = sorted(path for path in place.iterdir() if path.suffix in READERS and path.name != CHANNELS_FILE)
     if not files:
@@ -163,8 +163,8 @@ def _check_cells(path: Path, line: int, cells: list[str], names: tuple[str, ...]
         if not _is_number(cell):
             column = repr(names[place]) if names else str(place + 1)
             raise ValueError(
-                f"{path.name}, line {line}: {cell!r} in column {column} is no number. Columns are channels; leave out "
-                "dates, labels and the like."
+                f"{path.name}, line {line}: {cell!r} in column {column} is not a number. Columns are channels; leave "
+                "out dates, labels and the like."
             )
 
 
@@ -190,8 +190,8 @@ def _read_parquet(path: Path) -> Table:
     for name, column in columns.items():
         if column.dtype.kind not in "iuf":
             raise ValueError(
-                f"{path.name} has {column.dtype} in column {name!r}, which is no number. Columns are channels; leave "
-                "out dates, labels and the like."
+                f"{path.name} has {column.dtype} in column {name!r}, which is not a number. Columns are channels; "
+                "leave out dates, labels and the like."
             )
     return tuple(columns), np.stack([np.ma.filled(column.astype(np.float64), np.nan) for column in columns.values()])
 
@@ -215,7 +215,7 @@ def _read_channels(
     for channel in channels:
         if bad := [axis for axis in axes if not _is_number(table[channel][axis])]:
             raise ValueError(
-                f"{path.name}: {bad[0]} of the channel {channel!r} is no number: {table[channel][bad[0]]!r}."
+                f"{path.name}: {bad[0]} of the channel {channel!r} is not a number: {table[channel][bad[0]]!r}."
             )
     places = [[number(table[channel][axis].strip() or "nan") for axis in axes] for channel in channels]
     modules = tuple(table[channel]["module"].strip() for channel in channels) if "module" in names else None

@@ -149,7 +149,7 @@ def scene_record(scene: Scene, digest: str, folder: Path, *, side: int | None, h
 def _split_files(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
     """JSON files of a folder by split; a single file for all frames is "train"."""
     if not folder.is_dir():
-        raise ValueError(f"{folder} is no folder; a scene is a folder with transforms.json and its images.")
+        raise ValueError(f"{folder} is not a folder; a scene is a folder with transforms.json and its images.")
     paths = {split: folder / f"transforms_{split}.json" for split in SPLITS}
     for path in (*paths.values(), folder / "transforms.json"):
         refuse_special(path, "a file of cameras")
@@ -379,7 +379,7 @@ def _lens_parameters(frame: Frame, width: int, height: int, step: int) -> list[f
     if not (lens["h"] > 0 and abs(height / lens["h"] / scale - 1) < 0.01):
         raise ValueError(
             f"{frame.label}: the file states {lens['w']:g} x {lens['h']:g} pixels, and the image has {width} x "
-            f"{height}, which is no scaled copy of that."
+            f"{height}, which is not a scaled copy of that."
         )
     for axis, size, name in (("x", lens["w"], "fl_x"), ("y", lens["h"], "fl_y")):
         angle = lens.get(f"camera_angle_{axis}")

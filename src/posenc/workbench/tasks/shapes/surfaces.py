@@ -5,7 +5,7 @@
     normals   mean angle, in both directions too, between the face at a and the face at the point nearest to a
 
 d is the exact distance to the other surface's triangles, so two equal surfaces have Chamfer distance 0 for any number
-of points. Angles are between lines without direction, so a face with the wrong orientation is no error.
+of points. Angles are between lines without direction, so a face with the wrong orientation is not an error.
 """
 
 from __future__ import annotations

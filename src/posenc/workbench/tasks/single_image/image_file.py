@@ -52,7 +52,7 @@ def read_image(path: Path) -> np.ndarray:
         ``(H, W, C)`` uint8 or uint16, with C = 1 (gray), 2 (gray and alpha), 3 or 4.
 
     Raises:
-        ValueError: The file is no image, has no pixels, is CMYK, or would not fit into memory.
+        ValueError: The file is not an image, has no pixels, is CMYK, or would not fit into memory.
     """
     with open_file(path, "an image (PNG, JPEG, WebP or TIFF)") as file:
         head = file.read(26)

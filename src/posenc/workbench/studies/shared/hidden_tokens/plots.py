@@ -122,10 +122,10 @@ def module_plots(data: PageData, *, title: str, caption: str = "") -> Panel:
     for metric in MODULE_SCORES:
         null = values_by_scheme(data.rows, f"{metric}_null_high")
         if null:
-            lines[metric] = {"97.5% of permutations": max(v for seeds in null.values() for v in seeds.values())}
+            lines[metric] = {"97.5th percentile": max(v for seeds in null.values() for v in seeds.values())}
     key = (
         "AUC: probability that two tokens of one module are nearer in the table than two of different modules. Line: "
-        "97.5th percentile with the modules permuted over the tokens, the highest of all encodings. "
+        "97.5th percentile with the modules permuted over the tokens; the highest value of all encodings. "
     )
     return score_plots(
         data.rows, metrics=MODULE_SCORES, lines=lines, title=title, caption=f"{key}{LAYER} {caption}".strip()
