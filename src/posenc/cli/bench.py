@@ -30,8 +30,11 @@ def bench(
 
     posenc bench rope --tokens 4096 --device cuda
 
+    posenc bench alibi my_scheme.py
+
     Args:
-        names: Encodings by their name in posenc list, with constructor arguments if needed.
+        names: Encodings by their name in posenc list, with constructor arguments if needed, and your own, as
+            my_scheme.py or mypkg.bias:MyBias.
         tokens: Sequence length in tokens.
         heads: Number of attention heads.
         head_dim: Channels of one head.
@@ -40,7 +43,7 @@ def bench(
     """
     from rich.table import Column, Table
 
-    from posenc import scheme_text
+    from posenc import own_files, scheme_text
     from posenc.contract import check
     from posenc.measure.run_time import backend_and_reason, consecutive_positions, cost
 
@@ -60,7 +63,7 @@ def bench(
         "baseline (ms)",
         box=None,
     )
-    for name in names:
+    for name in (each for given in names for each in own_files.texts_with_names(given)):
         scheme = scheme_text.build(scheme_text.parse(name), defaults)
         gate = check(type(scheme), family="definition")
         if not gate.ok:

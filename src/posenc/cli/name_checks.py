@@ -11,6 +11,7 @@ from typing import Any
 from posenc.cli.grammar import Command
 from posenc.cli.index import Index
 from posenc.name_suggestion import plain_name, unknown, unknown_variant
+from posenc.scheme_reference import has_reference, installed, split_view
 from posenc.workbench import setting_errors
 
 ALL = "all"
@@ -33,8 +34,8 @@ def refuse_unknown(index: Index, command: Command, values: Mapping[str, Any]) ->
     for kind, known in (("scheme", scheme_names(index)), ("cited", cited_names(index))):
         names = given.get(kind) or ()
         for name in (names,) if isinstance(names, str) else names:
-            if not name.endswith(".py"):
-                _refuse_scheme(known, name)
+            if not has_reference(name):
+                _refuse_scheme([*known, *installed()], name)
     study = given.get("study")
     if study is None:
         return
@@ -48,8 +49,8 @@ def refuse_unknown(index: Index, command: Command, values: Mapping[str, Any]) ->
         if panel not in panels:
             raise ValueError(f"{unknown('panel', panel, panels)} The panels are {', '.join(panels)}.")
     for label in given.get("variant") or ():
-        if not label.endswith(".py") and not _may_be_variant(index, entry, label):
-            raise ValueError(unknown_variant(label, variants_of(entry), scheme_names(index)))
+        if not has_reference(label) and not _may_be_variant(index, entry, label):
+            raise ValueError(unknown_variant(label, variants_of(entry), [*scheme_names(index), *installed()]))
     changes = changes_by_name(given.get("setting") or ())
     for name, value in changes.items():
         _refuse_setting(entry["settings"][preset], preset, name, value)
@@ -191,7 +192,7 @@ def _number(kind: type, text: str) -> Any:
 
 def _may_be_variant(index: Index, entry: Mapping[str, Any], label: str) -> bool:
     """False for a label that the study refuses: it is no scheme, and no constant of the study's code is part of it."""
-    name = label.partition("(")[0].strip()
+    name = split_view(label)[0].partition("(")[0].strip()
     plain = plain_name(name)
     if plain in map(plain_name, (*scheme_names(index), *variants_of(entry))):
         return True

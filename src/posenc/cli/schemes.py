@@ -26,18 +26,21 @@ def check(what: Annotated[Positional[str], arg(names="scheme")], compiling: bool
 
     posenc check my_scheme.py --all
 
+    posenc check "my_scheme.py:MyScheme(heads=8)"
+
     Args:
-        what: Encoding by its name in posenc list, one call of it, or a Python file; all encodings of a file are
-            checked.
+        what: Encoding by its name in posenc list, a call of it, a Python file (all its encodings are checked), or a
+            class of a file or of an installed module, as mypkg.bias:MyBias.
         compiling: Also run the slow checks that call torch.compile.
         all: Print every failure, not only the first.
     """
-    from posenc import own_scheme, scheme_text
+    from posenc import own_files, scheme_text
     from posenc.contract import check as run_contract
 
-    one = what if "(" in what else scheme_text.find(what) if not what.endswith(".py") else None
+    own = own_files.classes_named(what)
+    one = own_files.with_names(what) if "(" in what else scheme_text.find(what) if own is None else None
     failed = False
-    for scheme in own_scheme.schemes_of_file(Path(what)) if one is None else [one]:
+    for scheme in (own or ()) if one is None else [one]:
         report = run_contract(scheme, compiling=compiling)
         name = scheme if isinstance(scheme, str) else scheme.__name__
         print(f"{name}: {report if all else _first_failure(report)}")
@@ -65,11 +68,13 @@ def cite(names: Annotated[Positional[tuple[str, ...]], arg(names="cited")], all:
 
     posenc cite yarn "Sum([RoPE(64), ALiBi(8)])"
 
+    posenc cite my_scheme.py
+
     posenc cite --all
 
     Args:
-        names: Encodings by their name in posenc list, calls of them, schedules such as yarn, ntk and longrope, and
-            randomized for randomized positions.
+        names: Encodings by their name in posenc list, calls of them, your own (my_scheme.py, mypkg.bias:MyBias),
+            schedules such as yarn, ntk and longrope, and randomized for randomized positions.
         all: Print every entry.
     """
     from posenc.cited_functions import functions
@@ -88,16 +93,17 @@ def cite(names: Annotated[Positional[tuple[str, ...]], arg(names="cited")], all:
 
 def _citations(text: str) -> dict[str, str]:
     """BibTeX entry of a function, of a scheme, or of each scheme in a call; by name."""
-    from posenc import scheme_text
+    from posenc import own_files, scheme_text
     from posenc.cited_functions import citation, find_function
 
     if function := find_function(text):
         return {function.__name__: citation(function)}
-    call, found = scheme_text.parse(text), dict[str, str]()
-    for each in scheme_text.specifications(call):
-        found[each.scheme] = scheme_text.find(each.scheme).cite.strip()
-        for schedule in scheme_text.schedules_in(each):
-            found[schedule.__name__] = citation(schedule)
+    found = dict[str, str]()
+    for each_text in own_files.texts_with_names(text):
+        for each in scheme_text.specifications(scheme_text.parse(each_text)):
+            found[each.scheme] = scheme_text.find(each.scheme).cite.strip()
+            for schedule in scheme_text.schedules_in(each):
+                found[schedule.__name__] = citation(schedule)
     return found
 
 

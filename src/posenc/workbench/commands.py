@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from posenc import own_scheme
+from posenc import own_files, own_scheme
 from posenc.scheme import Scheme
 from posenc.workbench import packs, runner, studies
 from posenc.workbench.metric_table import metric_tables
@@ -31,6 +31,8 @@ from posenc.workbench.training.distributed import ProcessGroup
 
 PAGE_PACKAGES = ("scipy", "statsmodels", "matplotlib", "jinja2")
 """Packages that write the page of a study."""
+SchemeOfRun = str | Scheme | type[Scheme] | tuple[str | Scheme | type[Scheme], str]
+"""A scheme of a request: a text, a class or an object, alone or with the name of a view of the positions."""
 
 
 def run(
@@ -39,7 +41,7 @@ def run(
     *,
     preset: str = "quick",
     panels: Sequence[str] | None = None,
-    schemes: Sequence[str | Scheme | type[Scheme]] | None = None,
+    schemes: Sequence[SchemeOfRun] | None = None,
     seeds: int | Sequence[int] | None = None,
     changes: Mapping[str, Any] | None = None,
     lr_sweep: Sequence[float] | None = None,
@@ -59,8 +61,10 @@ def run(
         source: Your own file or folder, for a study that takes one: an image, a mesh, a scene.
         preset: Scale: "quick" (minutes), "standard" (hours) or "paper" (days).
         panels: Names of figures and tables of the page. Default: those of the preset.
-        schemes: Variants to train: names, text such as "Shaw(values=False)", a Python file, or schemes of your own:
-            a class, or an object, which every run makes anew. Default: those of the preset.
+        schemes: Variants to train: names, text such as "Shaw(values=False)", or schemes of your own: "my_bias.py",
+            "my_bias.py:MyBias(heads=8)", "mypkg.bias:MyBias", a class, or an object, which every run makes anew. A view
+            of the positions follows an @, as in "GridPE@grid", or stands beside a class or object: (MyBias, "grid").
+            Default: those of the preset.
         seeds: Number of seeds, counted from 0, or a list of seeds. Default: those of the preset.
         changes: Settings of the preset with new values, such as {"epochs": 4}. Default: none.
         lr_sweep: Learning rates. The best on validation data, with one seed and half of the steps, is chosen for each
@@ -112,7 +116,7 @@ def report(
     *,
     preset: str = "quick",
     panels: Sequence[str] | None = None,
-    schemes: Sequence[str | Scheme | type[Scheme]] | None = None,
+    schemes: Sequence[SchemeOfRun] | None = None,
     changes: Mapping[str, Any] | None = None,
     lr_sweep: Sequence[float] | None = None,
     data: str | Path | None = None,
@@ -248,7 +252,7 @@ def _request(
     *,
     source: str | Path | None,
     panels: Sequence[str] | None,
-    schemes: Sequence[str | Scheme | type[Scheme]] | None,
+    schemes: Sequence[SchemeOfRun] | None,
     data: str | Path | None,
     **others: Any,
 ) -> Request:
@@ -277,11 +281,12 @@ def _rates(rates: Sequence[float] | None) -> tuple[float, ...] | None:
     return None if rates is None else tuple(rates)
 
 
-def scheme_names(schemes: Sequence[str | Scheme | type[Scheme]] | None) -> tuple[str, ...] | None:
+def scheme_names(schemes: Sequence[SchemeOfRun] | None) -> tuple[str, ...] | None:
     """Names of the schemes of a request.
 
     Args:
-        schemes: Names, texts, Python files, and schemes of your own as classes or objects; None for none.
+        schemes: Names, texts, files and modules of your own, and classes or objects, alone or in a pair with the name
+            of a view; None for none.
 
     Returns:
         Names and texts. A file stands for each of its schemes.
@@ -291,13 +296,14 @@ def scheme_names(schemes: Sequence[str | Scheme | type[Scheme]] | None) -> tuple
     """
     if schemes is None or isinstance(schemes, str | Scheme | type):
         schemes = None if schemes is None else (schemes,)
-    expanded: list[Any] = []
-    for scheme in schemes or ():
-        if isinstance(scheme, str) and scheme.endswith(".py"):
-            expanded += own_scheme.schemes_of_file(Path(scheme))
+    texts: list[Any] = []
+    for given in schemes or ():
+        scheme, view = given if isinstance(given, tuple) and len(given) == 2 else (given, "")
+        ending = f"@{view}" if view else ""
+        if isinstance(scheme, str):
+            texts += [text + ending for text in own_files.texts_with_names(scheme)]
         else:
-            expanded.append(scheme)
-    texts = [own_scheme.text_of(each) if isinstance(each, Scheme | type) else each for each in expanded]
+            texts.append(own_scheme.text_of(scheme) + ending if isinstance(scheme, Scheme | type) else scheme)
     return None if schemes is None else _names("schemes", texts)
 
 
