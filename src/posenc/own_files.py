@@ -18,15 +18,18 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
-from posenc import frequencies, own_scheme
+from posenc import frequencies
+from posenc import own_scheme
 from posenc.name_suggestion import nearest_names, plain_name
 from posenc.scheme import Scheme
 from posenc.scheme_reference import GROUP, Reference, installed, references
 from posenc.schemes import catalogue, schemes_in
 
+FILES = "file:"
+"""First part of the name of the module of a file."""
 SHOWN = 60
 """Largest number of printed characters that a message repeats."""
 
@@ -173,25 +176,24 @@ def _member(module: ModuleType, reference: Reference) -> type[Scheme]:
 def _module_of_file(path: Path) -> ModuleType:
     """The module of a file, executed anew, with the text that was read kept for ``posenc.own_scheme``."""
     if not path.is_file():
-        known = {plain_name(name): name for name in catalogue()}
-        also = f" For posenc's own {known[plain_name(path.stem)]} leave .py out." if plain_name(path.stem) in known else ""
+        known = {plain_name(name): name for name in catalogue()}.get(plain_name(path.stem))
+        also = f" For posenc's own {known} leave .py out." if known else ""
         raise ValueError(
             f"there is no file {path}. Give a Python file with a class that subclasses posenc.Scheme.{also}"
         )
     # The prefix keeps a file random.py from replacing the module random, the digest two files of one name apart.
     place = str(path.resolve())
-    name = f"file:{path.stem}:{sha256(place.encode()).hexdigest()[:8]}"
+    name = f"{FILES}{path.stem}:{sha256(place.encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None, "its name ends with .py"
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # pickle looks up classes here.
 
     def execute() -> ModuleType:
-        text = path.read_text(encoding="utf-8")
-        code: CodeType = compile(text, module.__file__ or place, "exec", dont_inherit=True)
-        # Without a time in this entry the file is not read again: its schemes keep the text that is executed here.
-        linecache.cache[module.__file__ or place] = (len(text), None, text.splitlines(keepends=True), place)
-        exec(code, vars(module))  # noqa: S102 - the user names this file in order to run it
+        file = module.__file__ or place
+        linecache.checkcache(file)
+        text = "".join(linecache.getlines(file))  # posenc.own_scheme reads these lines too, also after an edit
+        exec(compile(text, file, "exec", dont_inherit=True), vars(module))  # noqa: S102 - the user names this file
         return module
 
     return _guarded(str(path), execute)
@@ -239,7 +241,8 @@ def _in_words(error: Exception) -> str:
     """Type, message and line of an error."""
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__} in line {error.lineno}: {error.msg}"
-    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if ":" in frame.f_globals.get("__name__", "")]
+    frames = traceback.walk_tb(error.__traceback__)
+    lines = [line for frame, line in frames if frame.f_globals.get("__name__", "").startswith(FILES)]
     where = f" in line {lines[-1]}" if lines else ""
     message = f"{type(error).__name__}{where}: {str(error) or 'no message'}"
     return f"{message}. Install it." if isinstance(error, ModuleNotFoundError) else message

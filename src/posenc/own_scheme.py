@@ -21,6 +21,7 @@ import linecache
 import re
 import sys
 import textwrap
+import tokenize
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -59,8 +60,9 @@ class Source(NamedTuple):
         if self.path is None:
             return False
         try:
-            return self.path.read_text(encoding="utf-8") != self.text
-        except (OSError, UnicodeDecodeError):
+            with tokenize.open(self.path) as file:
+                return file.read().rstrip("\n") != self.text.rstrip("\n")
+        except (OSError, SyntaxError, UnicodeDecodeError):
             return True
 
 
@@ -212,7 +214,7 @@ class _Loader(importlib.abc.SourceLoader):
 
     @override
     def get_filename(self, fullname: str) -> str:
-        return f"<{fullname}>"
+        return f"{fullname}.py"  # no such file: linecache asks the loader for the text
 
     @override
     def get_data(self, path: str) -> bytes:
@@ -222,11 +224,10 @@ class _Loader(importlib.abc.SourceLoader):
 def _import(name: str, code: str, source: Source) -> None:
     if PACKAGE + name in sys.modules:
         return
-    spec = importlib.util.spec_from_loader(PACKAGE + name, loader := _Loader(code, source))
+    loader = _Loader(code, source)
+    spec = importlib.util.spec_from_loader(PACKAGE + name, loader)
     assert spec is not None, "a loader is given"
     module = sys.modules[PACKAGE + name] = importlib.util.module_from_spec(spec)
-    file = loader.get_filename(PACKAGE + name)  # for tracebacks and inspect.getsource
-    linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
     try:
         loader.exec_module(module)
     except Exception as error:

@@ -10,9 +10,9 @@ a hook changes nothing.
 from __future__ import annotations
 
 import abc
-import inspect
 import dataclasses
 import html
+import inspect
 import itertools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

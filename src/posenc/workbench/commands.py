@@ -15,7 +15,7 @@ from typing import Any
 
 from posenc import own_files, own_scheme
 from posenc.scheme import Scheme
-from posenc.workbench import packs, runner, studies
+from posenc.workbench import own_scheme_records, packs, runner, studies
 from posenc.workbench.metric_table import metric_tables
 from posenc.workbench.progress import ConsentError, CostEstimate
 from posenc.workbench.provenance import cores
@@ -390,13 +390,16 @@ def execute_request(
     if not _consents(study, request, store, todo, processes, confirm):
         print("Nothing was started.")
         return None
-    _note_own_schemes(request, store)
+    for record in own_scheme_records.note(store, request.schemes or ()):
+        print(f"{record.name} is the scheme of {record.source}; contract: {record.contract}.")
     if swept:  # The other runs have the learning rates that these choose.
         runner.run(swept, store, executor, cost=study.order, tensorboard=tensorboard)
         specs = [spec for spec in study.plan(request, store) if spec not in swept or store.finished(spec.identity)]
     shown = _with_earlier_runs(study, request, store, specs)
     with study.live_page(request, store, shown) as live:
         report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard, live=live)
+        for line in own_scheme_records.edited(request.schemes or ()):
+            print(line)
         team.leave()  # Releases the other processes if no run was left to execute.
         status = measure(study, request, store, shown, jobs, live)
     verdict = study.verdict(request, store, shown)
@@ -437,16 +440,6 @@ def _with_earlier_runs(study: Study, request: Request, store: Store, specs: list
         names = ", ".join(dict.fromkeys(spec.variant for spec in earlier))
         print(f"The page also shows {number} of earlier commands: {names}.")
     return shown
-
-
-def _note_own_schemes(request: Request, store: Store) -> None:
-    """Write the code of the user's schemes to the store as a record. Nothing reads it."""
-    for name, code in own_scheme.codes().items():
-        if any(label.partition("(")[0] == name for label in request.schemes or ()):
-            store.ensure_writable()
-            folder = store.root / "schemes"
-            folder.mkdir(exist_ok=True)
-            (folder / f"{name}.py").write_text(code, encoding="utf-8")
 
 
 def measure(

@@ -28,9 +28,14 @@ from posenc import scheme_text
 from posenc.kernels.grid_levels import growth, lay_out
 from posenc.models.field import Field, FieldConfig, TooSmallError, largest_size_within, network_size
 from posenc.name_suggestion import plain_name
+from posenc.scheme_reference import split_view
+from posenc.workbench.studies.shared import position_views
+from posenc.workbench.studies.shared.position_views import PositionView
 from posenc.workbench.training.config import TrainingConfig
 
 LEVELS, COARSEST, FEATURES = 16, 16, 2
+VIEW = "coordinates"
+"""The only view of the positions of a field."""
 FREQUENCIES = 128
 """Directions of Fourier features: 256 features, a sine and a cosine each."""
 INSTANT_NGP: Mapping[str, Any] = MappingProxyType({"lr": 1e-2, "betas": (0.9, 0.99), "eps": 1e-15, "optimizer": "adam"})
@@ -105,6 +110,18 @@ def training_memory(variant: FieldVariant, positions: int) -> float:
     return 4.0 * (COPIES * field.parameter_count + activations * positions)
 
 
+def views(axes: int) -> tuple[PositionView, ...]:
+    """Views of the positions of a field.
+
+    Args:
+        axes: Number of coordinates.
+
+    Returns:
+        The only one.
+    """
+    return (PositionView(VIEW, axes, "coordinates of a point"),)
+
+
 def field_variant(label: str, budget: Budget) -> FieldVariant:
     """The variant of a label.
 
@@ -119,6 +136,8 @@ def field_variant(label: str, budget: Budget) -> FieldVariant:
         ValueError: The label is unknown (the message names the nearest one), or the smallest field of this kind has
             more parameters than the budget.
     """
+    label, view = split_view(label)
+    position_views.refuse_view(view, views(budget.axes))
     by_plain_name = {plain_name(known): known for known in NAMES}
     name = by_plain_name.get(plain_name(label), label.lower())
     try:
@@ -244,6 +263,7 @@ def _built(variant: FieldVariant, label: str) -> FieldVariant:
     if scheme.claims.axes not in (None, variant.axes):
         raise ValueError(
             f"the variant {label!r} cannot be built: it encodes {scheme.claims.axes} axes, and a position has "
-            f"{variant.axes}. Write axes={variant.axes}, or leave axes out."
+            f"{variant.axes}. Write axes={variant.axes}, or leave axes out. "
+            f"{position_views.listed(views(variant.axes))}"
         )
     return variant
