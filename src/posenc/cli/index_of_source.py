@@ -58,9 +58,9 @@ def study_entry(study: Study) -> dict[str, Any]:
         study: The study.
 
     Returns:
-        "question", "takes", "metrics", "views" (name, axes, about), "arrays", "data" (file -> use), "examples", "presets", "panels", "variants"
-        (panel -> preset -> condition -> labels), "varies" (panel -> preset -> dotted paths of settings), "labels"
-        (string constants of the code of the variants) and "settings" (by preset).
+        "question", "takes", "metrics", "views" (name, axes, about), "arrays", "data" (file -> use), "examples",
+        "presets", "panels", "variants" (panel -> preset -> condition -> labels), "varies" (panel -> preset -> dotted
+        paths of settings), "labels" (string constants of the code of the variants) and "settings" (by preset).
     """
     module = _module(study)
     return {

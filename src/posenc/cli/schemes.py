@@ -13,6 +13,7 @@ from posenc.cli.skeletons import MOST_AXES, Site, skeleton
 
 if TYPE_CHECKING:
     from posenc.contract import Report
+    from posenc.scheme import Scheme
 
 
 def check(what: Annotated[Positional[str], arg(names="scheme")], compiling: bool = False, all: bool = False) -> int:
@@ -156,18 +157,34 @@ def claims_of_all() -> list[dict[str, Any]]:
     """
     from posenc.schemes import catalogue
 
-    rows = []
-    for name, kind in catalogue().items():
-        claims = [kind(**options).claims for options in kind.examples]
-        first = dataclasses.asdict(claims[0])
-        rows.append(
-            {
-                "name": name,
-                "summary": (sys.modules[kind.__module__].__doc__ or "").split("\n")[0],
-                "file": Path(sys.modules[kind.__module__].__file__ or "").name,
-                **first,
-                "axes": sorted({claim.axes or "any" for claim in claims}, key=str),
-                "sites": sorted(set().union(*(claim.sites for claim in claims))),
-            }
+    return [claims_of(name, kind) for name, kind in catalogue().items()]
+
+
+def claims_of(name: str, kind: type[Scheme]) -> dict[str, Any]:
+    """Collect the claims of a scheme from its declared examples.
+
+    Args:
+        name: Its name.
+        kind: Its class.
+
+    Returns:
+        A mapping as in ``claims_of_all``.
+
+    Raises:
+        ValueError: The class declares no examples.
+    """
+    if not kind.examples:
+        raise ValueError(
+            f"{name} declares no `examples`, from which its claims are read. Write a tuple of constructor arguments, as "
+            "examples = ({'dim': 12}, {'dim': 12, 'base': 100.0})."
         )
-    return rows
+    claims = [kind(**options).claims for options in kind.examples]
+    module = sys.modules[kind.__module__]
+    return {
+        "name": name,
+        "summary": (module.__doc__ or "").split("\n")[0],
+        "file": Path(module.__file__ or "").name,
+        **dataclasses.asdict(claims[0]),
+        "axes": sorted({claim.axes or "any" for claim in claims}, key=str),
+        "sites": sorted(set().union(*(claim.sites for claim in claims))),
+    }

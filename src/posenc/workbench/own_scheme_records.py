@@ -1,7 +1,7 @@
 """Records of a user's schemes in a store: code, origin, digest, and the checks of the contract that they fail.
 
-A store has them in its folder ``schemes``, as ``NAME.py`` and ``NAME.json``. Pages read the records. No code is executed
-from a store.
+A store has them in its folder ``schemes``, as ``NAME.py`` and ``NAME.json``. Pages read the records. No code of a store
+is executed.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import msgspec
 
 from posenc import own_scheme
 from posenc.contract import check
-from posenc.workbench.atomic_files import write_whole
 from posenc.workbench.store import Store
+from posenc.workbench.training.checkpoint import write_whole
 
 FOLDER = "schemes"
 NAME = re.compile(r"\b\w+_[0-9a-f]{8}\b")

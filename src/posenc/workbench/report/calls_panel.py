@@ -26,11 +26,6 @@ def calls_panel(
     if not rows:
         return None
     caption = "Every argument, those that the study filled in included. Runs of earlier versions have no stored call."
-    table = Table(
-        "Calls of the encodings",
-        ("variant", "condition", "view of the positions", "call"),
-        rows,
-        prose=True,
-        folded=True,
-    )
+    columns = ("variant", "condition", "view of the positions", "call")
+    table = Table("Calls of the encodings", columns, rows, prose=True, folded=True)
     return Panel("Encodings with their arguments", (table,), caption)
