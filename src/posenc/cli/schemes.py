@@ -175,7 +175,7 @@ def claims_of(name: str, kind: type[Scheme]) -> dict[str, Any]:
     """
     if not kind.examples:
         raise ValueError(
-            f"{name} declares no `examples`, from which its claims are read. Write a tuple of constructor arguments, as "
+            f"{name} declares no `examples`, from which its claims are read. Write constructor arguments, as "
             "examples = ({'dim': 12}, {'dim': 12, 'base': 100.0})."
         )
     claims = [kind(**options).claims for options in kind.examples]

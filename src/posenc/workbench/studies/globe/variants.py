@@ -25,7 +25,7 @@ from posenc.kernels.grid_levels import growth
 from posenc.models.field import FieldConfig, largest_size_within, network_size
 from posenc.scheme_reference import split_view
 from posenc.workbench.studies.shared import position_views
-from posenc.workbench.studies.shared.field_variants import FieldVariant
+from posenc.workbench.studies.shared.field_variants import FieldVariant, with_channels
 from posenc.workbench.studies.shared.position_views import PositionView
 from posenc.workbench.tasks.globe import MAP_SIDE, views
 
@@ -93,7 +93,7 @@ def variant(label: str, *, outputs: int, parameters: int, detail: float) -> Glob
     if text.lower() in by_label:
         scheme, view, options = by_label[text.lower()]
     else:
-        specification = scheme_text.parse_variant(text, label, VARIANTS)
+        specification = with_channels(scheme_text.parse_variant(text, label, VARIANTS))
         scheme, options = specification.scheme, specification.options
         view = "lonlat"
         asked = asked or _view_of(specification)

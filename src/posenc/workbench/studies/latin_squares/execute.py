@@ -100,7 +100,11 @@ def on_view(variant: Variant, config: EncoderConfig, view: str) -> Variant:
     scheme, views = Specification(variant.scheme, variant.options), task.views()
     positions = {each.name: views[each.name] for each in VIEWS}
     chosen = position_views.choose(scheme, _known(config), positions, VIEWS, view)
-    return msgspec.convert({**msgspec.to_builtins(variant), "view": chosen}, Variant)
+    placed = msgspec.convert({**msgspec.to_builtins(variant), "view": chosen}, Variant)
+    with torch.random.fork_rng(devices=[]), torch.no_grad():  # heads or widths that differ are found here
+        puzzle = torch.zeros(1, 16, config.channels)
+        make_model(placed, config).eval()(puzzle, views[chosen], torch.tensor([0]))
+    return placed
 
 
 def require_buildable(variant: Variant, config: EncoderConfig) -> None:

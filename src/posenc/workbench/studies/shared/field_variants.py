@@ -16,6 +16,7 @@ with the network of the grids.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -47,6 +48,8 @@ COPIES = 8
 GRIDS = {"dense", "hash", "multires", "multires-nearest", "multires-smoothstep"}
 NAMES = ("none", "basic", "positional", "posenc", "gaussian-10", "siren", "one-blob", *sorted(GRIDS))
 SCHEMES = {"none": "Coordinates", "siren": "SIREN", "one-blob": "OneBlob"}
+CHANNELS = 96
+"""Channels of a scheme as text that needs a number of channels and names none: a multiple of 2 P for P = 1, 2, 3."""
 BINS = 32
 """Bins per axis of one-blob, as in the image configuration of instant-ngp."""
 
@@ -147,8 +150,23 @@ def field_variant(label: str, budget: Budget) -> FieldVariant:
             return _gridless(name, SCHEMES.get(name, "FourierFeatures"), budget)
     except TooSmallError as error:
         raise ValueError(f"the variant {label!r} cannot be built: {error}") from None
-    parsed = scheme_text.parse_variant(label, label, NAMES)
+    parsed = with_channels(scheme_text.parse_variant(label, label, NAMES))
     return _built(_variant(parsed.scheme, budget, parsed.options), label)
+
+
+def with_channels(scheme: scheme_text.Specification) -> scheme_text.Specification:
+    """Give a scheme as text a number of channels, if its class needs one and the text has none.
+
+    Args:
+        scheme: The scheme.
+
+    Returns:
+        The scheme, with ``dim=96`` if it had no ``dim`` and needs one.
+    """
+    parameter = inspect.signature(scheme_text.find(scheme.scheme)).parameters.get("dim")
+    if parameter is None or parameter.default is not parameter.empty or "dim" in scheme.options:
+        return scheme
+    return msgspec.structs.replace(scheme, options={"dim": CHANNELS, **scheme.options})
 
 
 def _variant(scheme: str, budget: Budget, options: dict[str, Any], **changes: Any) -> FieldVariant:

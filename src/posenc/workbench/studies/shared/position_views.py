@@ -18,7 +18,7 @@ import torch
 from posenc.name_suggestion import unknown
 from posenc.positions import Positions
 from posenc.scheme import Scheme
-from posenc.scheme_text import Specification, build, call_text
+from posenc.scheme_text import Specification, axes_of, build, call_text, find
 
 Sizes = Callable[[type[Scheme]], Mapping[str, Any]]
 """Function from a scheme class to the constructor arguments that follow from a model."""
@@ -127,16 +127,32 @@ def choose(
             raise ValueError(f"these data have no view {asked!r}. They have {', '.join(positions)}.")
         _require_fit(scheme, sizes_at(known, positions[asked]), positions[asked], views, asked)
         return asked
+    axes = _own_axes(scheme)
+    of_these_axes = [name for name, pos in positions.items() if pos.axes == axes]
+    attempts = [(name, True) for name in of_these_axes or (positions if axes is None else ())]
+    if not of_these_axes:  # it may be built for the axes of a view
+        attempts += [(name, False) for name in positions]
     errors: list[ValueError] = []
-    for as_written in (True, False):
-        for name, pos in positions.items():
-            try:
-                _require_fit(scheme, sizes_at(known, pos, as_written=as_written), pos, views)
-            except ValueError as error:
-                errors.append(error)
-            else:
-                return name
+    for name, as_written in attempts:
+        pos = positions[name]
+        if not as_written and any(not isinstance(error, UnfitError) for error in errors):
+            break  # with other axes the same error would be hidden
+        try:
+            _require_fit(scheme, sizes_at(known, pos, as_written=as_written), pos, views)
+        except ValueError as error:
+            errors.append(error)
+        else:
+            return name
     raise next((each for each in errors if not isinstance(each, UnfitError)), errors[0])
+
+
+def _own_axes(scheme: Specification) -> int | None:
+    """Number of axes in the text of a scheme, or by default of its class; None if its class takes no such argument."""
+    parameter = inspect.signature(find(scheme.scheme)).parameters.get("axes")
+    named = axes_of(scheme)
+    if named is None and parameter is not None and isinstance(parameter.default, int):
+        return parameter.default
+    return named
 
 
 def _require_fit(
