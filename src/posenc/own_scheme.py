@@ -340,8 +340,10 @@ def _version(module: str, kind: type[Scheme]) -> str:
 
 def _definition(value: Any, kind: type[Scheme]) -> str:
     """Code of a class or function, from the file or the notebook cell that defines it."""
-    for function in _functions(value):
-        text = "".join(linecache.getlines(function.__code__.co_filename))
+    files = [function.__code__.co_filename for function in _functions(value)]
+    own = getattr(sys.modules[value.__module__], "__file__", None)  # of a class without functions
+    for file in (*files, *([own] if own else [])):
+        text = "".join(linecache.getlines(file))
         for node in reversed(ast.parse(text).body):
             if getattr(node, "name", None) == value.__name__:
                 first = min(each.lineno for each in (node, *getattr(node, "decorator_list", ())))
