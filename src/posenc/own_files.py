@@ -84,7 +84,7 @@ def classes_named(text: str) -> list[type[Scheme]] | None:
     parts = references(text)
     if len(parts) != 1 or isinstance(parts[0], str) or _is_known(parts[0]):
         return None
-    (only,) = parts
+    only = parts[0]
     if only.is_file and not only.name:
         return schemes_of_file(Path(only.source))
     return [_class(only)]

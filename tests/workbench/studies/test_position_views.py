@@ -40,6 +40,16 @@ CALLS = {
     "Sum": "Sum([RoPE, ALiBi])",
 }
 """Calls of schemes that need more than the sizes of a model."""
+SMALL: dict[str, dict[str, Any]] = {
+    "globe": {"train": 64, "held": 16, "band": 4},
+    "masked": {"frames": 40, "test_frames": 8},
+    "nmar": {"train_steps": 64, "test_steps": 16},
+    "permuted": {"images": 40, "test_images": 8},
+    "points": {"train": 2, "test": 1, "points": 16},
+    "scene": {"rays": 16, "points": 64, "samples": 8},
+    "shape-fit": {"uniform": 64, "near": 64, "surface": 64, "held": 64, "resolution": 8, "batch": 32},
+}
+"""Sizes that the test changes in a study."""
 VIEWS = (PositionView("grid", 2, "row and column"), PositionView("index", 1, "number"))
 POSITIONS = {"grid": grid(4, 4), "index": sequence(16)}
 SIZES: dict[str, Any] = {"dim": 96, "head_dim": 48, "heads": 2}
@@ -150,6 +160,7 @@ def small_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def few_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = latin_presets.PRESETS["quick"]
+    assert quick.main.data is not None
     puzzles = msgspec.structs.replace(quick.main.data, train=80, iid=20, ood=12)
     main = msgspec.structs.replace(quick.main, data=puzzles, train_size=64)
     monkeypatch.setitem(latin_presets.PRESETS, "quick", dataclasses.replace(quick, main=main))
@@ -167,11 +178,16 @@ def source(study: str, data: Path) -> Path | None:
     return data / "photo.png" if study == "image-fit" else None
 
 
+def small_request(study: str, data: Path, **options: Any) -> Request:
+    changes = SMALL.get(study, {})
+    return Request(preset="quick", seeds=[0], data=data, source=source(study, data), changes=changes, **options)
+
+
 def placed(study: str, texts: list[str], data: Path, store: Store) -> tuple[list[RunSpec], dict[str, str]]:
     """Short runs of the schemes that a study has room for, and the sentence with which it refuses each other one."""
     specs, refused = [], {}
     for text in texts:
-        request = Request(preset="quick", schemes=[text], seeds=[0], data=data, source=source(study, data))
+        request = small_request(study, data, schemes=[text])
         try:
             planned = EVERY[study].plan(request, store)
         except ValueError as error:
@@ -188,9 +204,7 @@ def check_views(study: str, texts: list[str], data: Path, store: Store) -> dict[
     specs, refused = placed(study, texts, data, store)
     report = execute_runs(specs, store, InProcess(), emit=lambda event: None)
     assert not report.failed, [sentence for _, sentence in report.failed]
-    page_of = EVERY[study].page_data(
-        Request(preset="quick", seeds=[0], data=data, source=source(study, data)), store, specs
-    )
+    page_of = EVERY[study].page_data(small_request(study, data), store, specs)
     shown = {spec.variant: view_in(spec.settings, EVERY[study].views) for spec in page_of.done}
     assert len(shown) == len(specs)
     for text, view in shown.items():

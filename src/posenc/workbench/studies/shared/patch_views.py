@@ -53,18 +53,30 @@ def view_of(
         The view of the model, and the scheme, which gets axes=1 for the view "index" if its class takes axes.
 
     Raises:
-        ValueError: The scheme does not read positions of the view that is named.
+        ValueError: The scheme does not read positions of the view that is named, or of any.
     """
     if asked == "index" and "axes" in inspect.signature(find(scheme.scheme)).parameters:
         scheme = msgspec.structs.replace(scheme, options={"axes": 1, **scheme.options})
     if not asked:
-        fits = "unit" if _misfit(scheme, known, shape, "grid") and not _misfit(scheme, known, shape, "unit") else "grid"
-        return fits, scheme
+        misfit = _misfit(scheme, known, shape, "grid")
+        if misfit and (not _in_unit_square(scheme, known) or _misfit(scheme, known, shape, "unit")):
+            raise ValueError(misfit)
+        return "unit" if misfit else "grid", scheme
     view: View = "unit" if asked == "unit" else "grid"
     axes = 1 if asked == "index" else 2
     if misfit := _misfit(scheme, known, shape, view, axes):
         raise ValueError(f"{scheme.scheme} does not fit the view {asked}: {misfit} {listed(VIEWS)}")
     return view, scheme
+
+
+def _in_unit_square(scheme: Specification, known: Callable[[type[Scheme]], Mapping[str, Any]]) -> bool:
+    """True for a scheme that is defined from 0 to 1 on each axis."""
+    try:
+        with torch.random.fork_rng(devices=[]):
+            claims = build(scheme, known).claims
+    except ValueError:
+        return False
+    return all(each is not None and each[1] <= 1 for each in claims.limits(claims.axes or 2))
 
 
 def _misfit(
