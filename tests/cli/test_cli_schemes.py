@@ -22,7 +22,7 @@ from posenc.measure.distance_decay import (
     shown_call,
 )
 from posenc.measure.run_time import consecutive_positions, cost
-from posenc.own_scheme import schemes_of_file
+from posenc.own_files import schemes_of_file
 from posenc.scheme_text import parse
 from posenc.schemes import catalogue
 from posenc.schemes.alibi import ALiBi
