@@ -14,7 +14,7 @@ from posenc.schemes import catalogue
 from posenc.workbench import runner
 
 COMMANDS = ("run", "report", "results", "list", "show", "check", "new", "cite", "bench", "data", "store pack",
-            "store merge", "doctor", "completion")  # fmt: skip
+            "store merge", "store verify", "doctor", "completion")  # fmt: skip
 
 GOOD = '''
 """My scheme: nothing at all."""
@@ -77,8 +77,8 @@ def test_the_commands_are_these_and_every_ones_help_has_an_example(said):
         (("frobnicate",), "there is no command 'frobnicate'."),
         (("reprt",), "there is no command 'reprt'. Did you mean report?"),
         (("--versio",), "posenc has no flag --versio. Did you mean --version?"),
-        (("store",), "there is no command posenc store ''. The commands are pack, merge."),
-        (("store", "pck"), "there is no command posenc store 'pck'. Did you mean pack? The commands are pack, merge."),
+        (("store",), "there is no command posenc store ''. The commands are pack, merge, verify."),
+        (("store", "pck"), "there is no command posenc store 'pck'. Did you mean pack? The commands are pack, merge"),
         (("check",), "WHAT is missing."),
         (("check", "rope", "xpos"), "posenc check takes WHAT; 'xpos' is too much."),
         (("check", "rope", "--all=yes"), "--all takes no value; got 'yes'."),

@@ -78,5 +78,5 @@ def with_runs(html: str, specs: Iterable[RunSpec]) -> str:
     Returns:
         The page.
     """
-    runs = " ".join(dict.fromkeys(spec.identity for spec in specs))
+    runs = " ".join(sorted({spec.identity for spec in specs}))
     return html.replace("</head>", f'<meta name="posenc-runs" content="{runs}">\n</head>', 1)
