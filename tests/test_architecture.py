@@ -28,13 +28,14 @@ MODULES = {
 CODE = sorted(path for folder in ("src", "tests", "benchmarks", "tools") for path in (ROOT / folder).rglob("*.py"))
 
 LAYERS = (
-    ("version", "moved", "name_suggestion"),
+    ("version", "moved", "name_suggestion", "scheme_reference"),
     ("positions", "frequencies", "claims"),
     ("position_augmentation",),
     ("scheme",),
     ("kernels",),
     ("schemes",),
     ("own_scheme",),
+    ("own_files",),
     ("attention", "scheme_text", "cited_functions"),
     ("models",),
     ("contract", "adapt", "measure"),
@@ -76,6 +77,7 @@ LAYERS = (
     ("workbench.result_checks",),
     ("workbench.run_description",),
     ("workbench.provisional_store",),
+    ("workbench.own_scheme_records",),
     ("workbench.packs", "workbench.curve_table", "workbench.worker", "workbench.executors", "workbench.runner"),
     ("workbench.tasks",),
     ("workbench.report",),

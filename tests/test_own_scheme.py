@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -12,9 +13,10 @@ import torch
 
 from posenc import own_scheme, scheme_text
 from posenc.positions import sequence
-from posenc.schemes.concat import Concat
+from posenc.schemes.graph_distance import GraphDistance
 from posenc.schemes.rope import RoPE
 from posenc.schemes.sinusoid import Sinusoid
+from posenc.schemes.sum import Sum
 
 SOURCE = """
 import math
@@ -139,7 +141,7 @@ def test_what_cannot_be_made_anew_is_refused(written) -> None:
         (module.Tensorial, "Tensorial uses x, which is a Tensor and cannot be written as text"),
         (Inside, "Inside is defined inside a function or class. Define it at the top level"),
         (object(), "object is not a scheme. Pass a name, a subclass of posenc.Scheme"),
-        (Concat([Sinusoid(4), Sinusoid(4)]), r"Concat has the argument \w+=.*, which text cannot hold"),
+        (GraphDistance(1, edges=torch.tensor([[0, 1]])), r"GraphDistance has the argument edges=Tensor\(\.\.\), which"),
     ):
         with pytest.raises(ValueError, match=sentence):
             own_scheme.text_of(wrong)
@@ -147,7 +149,43 @@ def test_what_cannot_be_made_anew_is_refused(written) -> None:
         own_scheme.add_codes({"Broken_00000000": "class Broken:\n    x = absent\n"})
 
 
-def test_a_file_stands_for_its_schemes(written, tmp_path: Path) -> None:
-    written()
-    names = [kind.__name__ for kind in own_scheme.schemes_of_file(tmp_path / "mine.py")]
-    assert names == ["Ramp", "Tensorial"]
+def test_an_object_that_is_made_of_others_becomes_text_with_their_arguments(written) -> None:
+    module = written()
+    name = own_scheme.text_of(module.Ramp)
+    text = own_scheme.text_of(Sum([Sinusoid(4), module.Ramp(4, slope=0.5)], translation="none"))
+    assert text == f"Sum(parts=[Sinusoid(dim=4), {name}(dim=4, slope=0.5)], translation='none')"
+    assert scheme_text.build(scheme_text.parse(text), {}).out_dim == 4
+    assert scheme_text.parse(f"Sum([{name}, RoPE])").options["parts"][0]["scheme"] == name  # a name without brackets
+
+
+def test_the_origin_of_the_code_tells_an_edited_file(written, tmp_path: Path) -> None:
+    source = own_scheme.source(own_scheme.text_of(written(text=SOURCE.format(scale=5.0).rstrip()).Ramp))
+    assert source is not None
+    assert source.name == "mine:Ramp"
+    assert len(source.digest) == 64
+    assert not source.edited
+    (tmp_path / "mine.py").write_text(SOURCE.format(scale=6.0))
+    assert source.edited
+    (tmp_path / "mine.py").unlink()
+    assert source.edited
+    assert own_scheme.source("RoPE") is None
+
+
+def test_an_edited_module_of_the_same_package_is_another_scheme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = []
+    for number in (1, 2):
+        package = tmp_path / str(number) / "pack"
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        (package / "deep.py").write_text(f"FACTOR = {number}\n")
+        (package / "wave.py").write_text("from pack import deep\n\n\ndef wave(x):\n    return deep.FACTOR * x\n")
+        text = SOURCE.format(scale=2.0).partition("def wave")[0] + "from pack.wave import wave\n\n"
+        (package / "bias.py").write_text(text + "class Ramp" + SOURCE.format(scale=2.0).split("class Ramp")[1])
+        with monkeypatch.context() as patch:
+            patch.syspath_prepend(tmp_path / str(number))
+            for name in [name for name in sys.modules if name.partition(".")[0] == "pack"]:
+                patch.delitem(sys.modules, name)
+            names.append(own_scheme.text_of(importlib.import_module("pack.bias").Ramp))
+    assert names[0] != names[1]

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from posenc.moved import MOVED
+from posenc.name_suggestion import nearest_names
 from posenc.version import __version__ as __version__
 
 EXPORTS = {
@@ -41,7 +42,7 @@ def __getattr__(name: str) -> Any:
         return schemes[name]
     if not name.startswith("_") and find_spec(f"posenc.{name}"):  # a module, as posenc.frequencies
         return importlib.import_module(f"posenc.{name}")
-    raise AttributeError(f"posenc has no {name!r}; posenc list shows its schemes.")
+    raise AttributeError(f"posenc has no {name!r}.{_hint(name)} posenc list shows its schemes.")
 
 
 def __dir__() -> list[str]:
@@ -50,6 +51,15 @@ def __dir__() -> list[str]:
 
 def _schemes() -> dict[str, Any]:
     return importlib.import_module("posenc.schemes").catalogue()
+
+
+def _hint(name: str) -> str:
+    """The nearest public names; those of schemes where the name may be one, because they load torch."""
+    if name.startswith("_"):
+        return ""
+    known = [*_MODULE_OF, *MODULES, *(_schemes() if name[:1].isupper() or "torch" in sys.modules else ())]
+    near = nearest_names(name, known)
+    return f" Did you mean {' or '.join(f'posenc.{each}' for each in near)}?" if near else ""
 
 
 class _Package(ModuleType):

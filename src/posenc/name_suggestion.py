@@ -21,6 +21,8 @@ def nearest_names(name: str, known: Iterable[str]) -> list[str]:
     plain = {plain_name(other): other for other in known}
     matches = difflib.get_close_matches(plain_name(name), plain, 3, 0.5)
     alike = [difflib.SequenceMatcher(None, match, plain_name(name)).ratio() for match in matches]
+    if 1.0 in alike:  # it differs in case, hyphens and underscores alone
+        return [plain[plain_name(name)]]
     return [plain[match] for match, ratio in zip(matches, alike, strict=True) if ratio > max(alike) - FARTHER]
 
 

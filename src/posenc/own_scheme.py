@@ -3,8 +3,8 @@
     text_of(Ramp(dim=16))    # "Ramp_3f2a9c1d(dim=16)", which posenc.scheme_text reads as the name of any other scheme
 
 The name ends with a digest of the code, so the runs of an edited scheme are other runs. The code is the class and the
-imports, constants, functions and classes that it uses. Worker processes get it from their parent process. No code is
-read from a store.
+imports, constants, functions and classes that it uses; ``posenc.own_files`` reads it from files and installed packages.
+Worker processes get it from their parent process. No code is read from a store.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ import linecache
 import re
 import sys
 import textwrap
+import tokenize
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from typing_extensions import override
 
@@ -34,6 +35,35 @@ if TYPE_CHECKING:
 PACKAGE = "posenc_own_scheme:"
 """First part of the name of the module of a scheme, which makes it distinct from importable modules."""
 DIGITS = 8
+
+
+class Source(NamedTuple):
+    """Origin of the code of a scheme.
+
+    Attributes:
+        name: File and class, module and class, or "a notebook".
+        digest: sha256 of the code, whose first digits end the name of the scheme.
+        path: The file; None without one.
+        text: Text of the file as it was read.
+        document: Docstring of the module.
+    """
+
+    name: str
+    digest: str
+    path: Path | None = None
+    text: str = ""
+    document: str | None = None
+
+    @property
+    def edited(self) -> bool:
+        """True if the file has another text now, or is gone."""
+        if self.path is None:
+            return False
+        try:
+            with tokenize.open(self.path) as file:
+                return file.read().rstrip("\n") != self.text.rstrip("\n")
+        except (OSError, SyntaxError, UnicodeDecodeError):
+            return True
 
 
 def text_of(scheme: Scheme | type[Scheme]) -> str:
@@ -60,11 +90,8 @@ def text_of(scheme: Scheme | type[Scheme]) -> str:
         )
     own = catalogue().get(kind.__name__) is not kind and not kind.__module__.startswith(PACKAGE)
     name = _add(kind) if own else kind.__name__
-    words = (
-        ""
-        if isinstance(scheme, type)
-        else ", ".join(f"{option}={value!r}" for option, value in _options(scheme).items())
-    )
+    options = {} if isinstance(scheme, type) else _options(scheme)
+    words = ", ".join(f"{option}={_word(value)}" for option, value in options.items())
     return f"{name}({words})" if words else name
 
 
@@ -80,13 +107,26 @@ def find(name: str) -> type[Scheme] | None:
     Raises:
         ValueError: This process does not have the code of the name.
     """
-    module = sys.modules.get(PACKAGE + name)
+    module = sys.modules.get(PACKAGE + name.strip())
     if module is None and re.fullmatch(rf"\w+_[0-9a-f]{{{DIGITS}}}", name):
         raise ValueError(
             f"{name} is a scheme of your own, and no code is read from a store. Pass the scheme: schemes=[..] in "
             "Python, --schemes FILE.py on the command line."
         )
-    return None if module is None else vars(module)[name]
+    return None if module is None else vars(module)[name.strip()]
+
+
+def source(name: str) -> Source | None:
+    """Return the origin of the code of a name of ``text_of``, None for another name.
+
+    Args:
+        name: The name.
+
+    Returns:
+        The origin.
+    """
+    module = sys.modules.get(PACKAGE + name)
+    return None if module is None else module.__loader__.source  # pyright: ignore
 
 
 def codes() -> dict[str, str]:
@@ -102,37 +142,7 @@ def add_codes(codes: Mapping[str, str]) -> None:
         codes: Name to code, as ``codes`` returns them there.
     """
     for name, code in codes.items():
-        _import(name, code)
-
-
-def schemes_of_file(path: Path) -> list[type[Scheme]]:
-    """Import a Python file.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The schemes that it defines.
-
-    Raises:
-        ValueError: The file is absent, cannot be imported, or defines no scheme.
-    """
-    from posenc.schemes import schemes_in
-
-    name = f"file:{path.stem}"  # The prefix keeps a file random.py from replacing the module random.
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise ValueError(f"there is no file {path}. Give a Python file with a class that subclasses posenc.Scheme.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # pickle looks up classes here.
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise ValueError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
-    schemes = list(schemes_in(module).values())
-    if not schemes:
-        raise ValueError(f"{path} defines no scheme. Subclass posenc.Scheme and write its abstract `prepare`.")
-    return schemes
+        _import(name, code, Source("another process", hashlib.sha256(code.encode()).hexdigest()))
 
 
 def _options(scheme: Scheme) -> dict[str, Any]:
@@ -141,12 +151,30 @@ def _options(scheme: Scheme) -> dict[str, Any]:
     positional, named = scheme._arguments
     options = inspect.signature(kind).bind(*positional, **named).arguments
     for name, value in options.items():
-        if not _is_literal(value):
-            raise ValueError(
-                f"{kind.__name__} has the argument {name}={type(value).__name__}(..), which text cannot hold. Build it "
-                "in the constructor of a class of your own."
-            )
+        for part in value if _has_schemes(value) else (value,):
+            if not (_is_scheme(part) or _is_literal(part)):
+                raise ValueError(
+                    f"{kind.__name__} has the argument {name}={type(part).__name__}(..), which text cannot hold. Build "
+                    "it in the constructor of a class of your own."
+                )
     return options
+
+
+def _is_scheme(value: Any) -> bool:
+    from posenc.scheme import Scheme
+
+    return isinstance(value, Scheme)
+
+
+def _has_schemes(value: Any) -> bool:
+    return isinstance(value, list | tuple) and any(map(_is_scheme, value))
+
+
+def _word(value: Any) -> str:
+    """Text of an argument. A scheme in it stands for its class with the same arguments, as an object does."""
+    if _has_schemes(value):
+        return f"[{', '.join(map(_word, value))}]"
+    return text_of(value) if _is_scheme(value) else repr(value)
 
 
 def _is_literal(value: Any) -> bool:
@@ -162,30 +190,42 @@ def _is_literal(value: Any) -> bool:
 def _add(kind: type[Scheme]) -> str:
     """Name of a class of one's own, whose code is then available under this name."""
     code = _code(kind)
-    name = f"{kind.__name__}_{hashlib.sha256(code.encode()).hexdigest()[:DIGITS]}"
-    _import(name, code)
+    digest = hashlib.sha256(code.encode()).hexdigest()
+    name = f"{kind.__name__}_{digest[:DIGITS]}"
+    _import(name, code, _source(kind, digest))
     return name
+
+
+def _source(kind: type[Scheme], digest: str) -> Source:
+    module = sys.modules[kind.__module__]
+    document, file = module.__doc__, getattr(module, "__file__", None)
+    if file is None:
+        return Source("a notebook", digest, document=document)
+    path, text = Path(file), "".join(linecache.getlines(file))
+    written = path.name if module.__name__ == "__main__" or ":" in module.__name__ else module.__name__
+    return Source(f"{written}:{kind.__name__}", digest, path, text, document)
 
 
 class _Loader(importlib.abc.SourceLoader):
     """Loader of a module whose code is a text."""
 
-    def __init__(self, code: str) -> None:
-        self.code = code
+    def __init__(self, code: str, source: Source) -> None:
+        self.code, self.source = code, source
 
     @override
     def get_filename(self, fullname: str) -> str:
-        return f"<{fullname}>"
+        return f"{fullname}.py"  # no such file: linecache asks the loader for the text
 
     @override
     def get_data(self, path: str) -> bytes:
         return self.code.encode()
 
 
-def _import(name: str, code: str) -> None:
+def _import(name: str, code: str, source: Source) -> None:
     if PACKAGE + name in sys.modules:
         return
-    spec = importlib.util.spec_from_loader(PACKAGE + name, loader := _Loader(code))
+    loader = _Loader(code, source)
+    spec = importlib.util.spec_from_loader(PACKAGE + name, loader)
     assert spec is not None, "a loader is given"
     module = sys.modules[PACKAGE + name] = importlib.util.module_from_spec(spec)
     try:
@@ -196,7 +236,10 @@ def _import(name: str, code: str) -> None:
             f"the code of {name.rpartition('_')[0]} cannot run on its own: {type(error).__name__}: {error}. Import at "
             "the top level what it uses."
         ) from error
+    module.__doc__ = source.document
     kind = vars(module)[name.rpartition("_")[0]]
+    if kind.shown:  # it names the class as its file does
+        kind.shown = re.sub(rf"\b{kind.__name__}\b", name, kind.shown)
     kind.__name__ = kind.__qualname__ = name
     setattr(module, name, kind)
 
@@ -265,23 +308,42 @@ def _annotations(tree: ast.AST) -> set[str]:
 def _statement(name: str, value: Any, kind: type[Scheme]) -> str:
     """Line that gives a module, an imported object or a constant its name."""
     if isinstance(value, ModuleType):
-        return f"import {value.__name__} as {name}"
+        return f"import {value.__name__} as {name}{_version(value.__name__, kind)}"
     if _is_literal(value):
         return f"{name} = {value!r}"
     attribute = getattr(value, "__name__", None) or getattr(value, "_name", None) or ""
     for module in (getattr(value, "__module__", None), "torch"):  # functions of torch name no module
         if module in sys.modules and getattr(sys.modules[module], attribute, None) is value:
-            return f"from {module} import {attribute} as {name}"
+            return f"from {module} import {attribute} as {name}{_version(module, kind)}"
     raise ValueError(
         f"{kind.__name__} uses {name}, which is a {type(value).__name__} and cannot be written as text. Make it in the "
         "constructor, or import its module."
     )
 
 
+def _version(module: str, kind: type[Scheme]) -> str:
+    """Comment with the digest of a module of the scheme's own package and of what it imports from there."""
+    package = kind.__module__.partition(".")[0]
+    pending, files = [module], dict[str, str]()
+    while pending:
+        name = pending.pop()
+        loaded = sys.modules.get(name)
+        if loaded is None or name in files or name.partition(".")[0] != package:
+            continue
+        files[name] = "".join(linecache.getlines(getattr(loaded, "__file__", None) or ""))
+        for each in vars(loaded).values():
+            if isinstance(each, ModuleType | type | FunctionType):
+                pending.append(each.__name__ if isinstance(each, ModuleType) else each.__module__)
+    text = "".join(f"{name}\n{files[name]}" for name in sorted(files))
+    return f"  # {hashlib.sha256(text.encode()).hexdigest()[:DIGITS]}" if files else ""
+
+
 def _definition(value: Any, kind: type[Scheme]) -> str:
     """Code of a class or function, from the file or the notebook cell that defines it."""
-    for function in _functions(value):
-        text = "".join(linecache.getlines(function.__code__.co_filename))
+    files = [function.__code__.co_filename for function in _functions(value)]
+    own = getattr(sys.modules[value.__module__], "__file__", None)  # of a class without functions
+    for file in (*files, *([own] if own else [])):
+        text = "".join(linecache.getlines(file))
         for node in reversed(ast.parse(text).body):
             if getattr(node, "name", None) == value.__name__:
                 first = min(each.lineno for each in (node, *getattr(node, "decorator_list", ())))

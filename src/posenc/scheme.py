@@ -12,6 +12,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import html
+import inspect
 import itertools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -91,6 +92,14 @@ class At:
 
 def _with_arguments(cls: Any, *positional: Any, **named: Any) -> Any:
     """A scheme before its constructor, which keeps the arguments of the constructor."""
+    if len(positional) > 1 and all(isinstance(each, Scheme) for each in positional):
+        first, *_ = inspect.signature(cls).parameters.values()
+        if "Sequence" in str(first.annotation):
+            names = ", ".join(f"{type(each).__name__}(..)" for each in positional)
+            raise ValueError(
+                f"{cls.__name__} takes its schemes as one list; got {len(positional)} arguments. Write "
+                f"{cls.__name__}([{names}])."
+            )
     scheme = nn.Module.__new__(cls)
     vars(scheme)["_arguments"] = (positional, named)  # a module takes no attribute before its constructor
     return scheme

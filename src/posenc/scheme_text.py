@@ -77,7 +77,7 @@ def _arguments(node: ast.Call, called: Callable[..., Any], text: str) -> dict[st
     name = called.__name__
     if len(node.args) > len(places) or any(isinstance(each, ast.Starred) for each in node.args):
         takes = f"at most {len(places)} options without a name: {', '.join(places)}" if places else "named options only"
-        raise ValueError(f"{name} takes {takes}. {text!r} has {len(node.args)}.")
+        raise ValueError(f"{name} takes {takes}. {text!r} has {len(node.args)}.{_list_hint(called, node)}")
     if any(word.arg is None for word in node.keywords):
         raise ValueError(f"the options of {text!r} are named, as {name}(option=value).")
     options = {place: _value(word, text) for place, word in zip(places, node.args, strict=False)}
@@ -89,6 +89,14 @@ def _arguments(node: ast.Call, called: Callable[..., Any], text: str) -> dict[st
     return options
 
 
+def _list_hint(called: Callable[..., Any], node: ast.Call) -> str:
+    """Sentence for several schemes given to a scheme that takes a list of them."""
+    first = next(iter(inspect.signature(called).parameters.values()), None)
+    if first is None or "Sequence[Scheme]" not in str(first.annotation):
+        return ""
+    return f" Put the schemes into a list: {called.__name__}([{', '.join(map(ast.unparse, node.args))}])"
+
+
 def _value(node: ast.expr, text: str) -> Any:
     """A value of a text as plain JSON: a literal, a scheme, a schedule, or a list of them."""
     if isinstance(node, ast.List | ast.Tuple):
@@ -98,6 +106,8 @@ def _value(node: ast.expr, text: str) -> Any:
         known = {plain_name(name): name for name in catalogue()}
         if plain_name(node.id) in known:
             return {"scheme": known[plain_name(node.id)], "options": {}}
+        if own_scheme.find(node.id) is not None:
+            return {"scheme": node.id, "options": {}}
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if schedule := schedules().get(plain_name(node.func.id)):
             return {"schedule": schedule.__name__, "options": _arguments(node, schedule, text)}

@@ -204,7 +204,7 @@ def test_check_of_what_is_no_scheme_file(said, tmp_path, text, sentence):
             "run latin-squares --seeds 3 1 3",
             r"seed 3 is given twice; a second run of it would be the same\. Name it once",
         ),
-        ("run latin-squares --device gpu9", r"device 'gpu9' cannot be used here \(.*\)\. Use --device cpu\."),
+        ("run latin-squares --device gpu9", r"there is no device 'gpu9'\. Use cpu, cuda or cuda:N\."),
         ("run latin-squares --data nowhere", r"--data nowhere is not a folder\. Give the one that holds lst/"),
         ("results --out nowhere", r"There are no results in nowhere\. Make some first: posenc run --help"),
         ("report latin-squares --out nowhere", r"There are no results in nowhere\."),

@@ -22,7 +22,7 @@ from posenc.measure.distance_decay import (
     shown_call,
 )
 from posenc.measure.run_time import consecutive_positions, cost
-from posenc.own_scheme import schemes_of_file
+from posenc.own_files import schemes_of_file
 from posenc.scheme_text import parse
 from posenc.schemes import catalogue
 from posenc.schemes.alibi import ALiBi
@@ -231,7 +231,7 @@ def test_bench_builds_heads_and_grids_for_what_needs_them(capsys: pytest.Capture
     assert re.search(r"gridpe +q and k", told)
     assert re.search(r"peg +mix", told)
     assert run("bench", "rope", "--device", "nowhere") == 2
-    assert "the device 'nowhere' cannot be used here" in capsys.readouterr().err
+    assert "there is no device 'nowhere'. Use cpu, cuda or cuda:N." in capsys.readouterr().err
 
 
 def test_cost_is_measured_at_the_sites_that_a_scheme_has() -> None:

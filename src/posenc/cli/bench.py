@@ -31,8 +31,11 @@ def bench(
 
     posenc bench rope --tokens 4096 --device cuda
 
+    posenc bench alibi my_scheme.py
+
     Args:
-        names: Encodings by their name in posenc list, with constructor arguments if needed.
+        names: Encodings by their name in posenc list, with constructor arguments if needed, and your own, as
+            my_scheme.py or mypkg.bias:MyBias.
         tokens: Sequence length in tokens.
         heads: Number of attention heads.
         head_dim: Channels of one head.
@@ -45,7 +48,7 @@ def bench(
     _refuse_sizes(tokens, heads, head_dim, batch, device)
     from rich.table import Column, Table
 
-    from posenc import scheme_text
+    from posenc import own_files, scheme_text
     from posenc.contract import check
     from posenc.measure.run_time import backend_and_reason, consecutive_positions, cost
 
@@ -62,7 +65,7 @@ def bench(
         "baseline (ms)",
         box=None,
     )
-    for name in names:
+    for name in (each for given in names for each in own_files.texts_with_names(given)):
         scheme = scheme_text.build(scheme_text.parse(name), defaults)
         gate = check(type(scheme), family="definition")
         if not gate.ok:

@@ -125,7 +125,7 @@ def _values(option: Option, words: Sequence[str], loose: Sequence[str], index: I
     """Possible values of an option."""
     if option.choices:
         return list(option.choices)
-    if option.names == "study":
+    if option.names in ("study", "listed"):
         return list(index.studies)
     if option.names == "scheme":
         return name_checks.scheme_names(index)

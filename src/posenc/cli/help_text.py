@@ -73,7 +73,7 @@ def of_command(command: Command, index: Index | None = None) -> str:
         *(paragraph(text) for text in command.text),
         _arguments(command),
         _options(command),
-        _section("studies", studies.items()) if "study" in asked and studies else "",
+        _section("studies", studies.items()) if {"study", "listed"} & set(asked) and studies else "",
     ]
     if index is not None and "panel" in asked:
         panels = ((name, ", ".join(entry["panels"])) for name, entry in index.studies.items())

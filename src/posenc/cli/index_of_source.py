@@ -60,15 +60,16 @@ def study_entry(study: Study) -> dict[str, Any]:
         study: The study.
 
     Returns:
-        "question", "takes", "metrics", "arrays", "data" (file -> use), "examples", "presets", "panels", "variants"
-        (panel -> preset -> condition -> labels), "varies" (panel -> preset -> dotted paths of settings), "labels"
-        (string constants of the code of the variants) and "settings" (by preset).
+        "question", "takes", "metrics", "views" (name, axes, about), "arrays", "data" (file -> use), "examples",
+        "presets", "panels", "variants" (panel -> preset -> condition -> labels), "varies" (panel -> preset -> dotted
+        paths of settings), "labels" (string constants of the code of the variants) and "settings" (by preset).
     """
     module = _module(study)
     return {
         "question": study.question,
         "takes": study.takes,
         "metrics": list(study.metrics),
+        "views": [view._asdict() for view in study.views],
         "arrays": {name: list(about) for name, about in study.arrays.items()},
         "data": dict(study.data),
         "examples": _examples(module.__doc__ or ""),

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from posenc.cli import index as index_file
 from posenc.cli import name_checks
 from posenc.cli.grammar import Positional, arg
-from posenc.cli.index import Index
 from posenc.cli.text_table import entries, labels, paragraph, table
+from posenc.scheme_reference import GROUP, has_reference, installed
 
 Subject = Literal["schemes", "studies", "panels", "variants", "data"]
 Site = Literal["embed", "q", "k", "v", "o", "qk", "bias", "value_bias", "mask", "mix"]
@@ -20,7 +20,7 @@ Site = Literal["embed", "q", "k", "v", "o", "qk", "bias", "value_bias", "mask", 
 
 def list_names(
     subject: Positional[Subject] = "schemes",
-    study: Annotated[Positional[str | None], arg(names="study")] = None,
+    study: Annotated[Positional[str | None], arg(metavar="STUDY|SCHEME", names="listed")] = None,
     site: Site | None = None,
     axes: int | None = None,
     unbounded: bool = False,
@@ -28,7 +28,8 @@ def list_names(
 ) -> int:
     """List schemes with their claims, studies, panels, variants or data.
 
-    Panels and variants of all studies are listed, or those of one study.
+    Panels and variants of all studies are listed, or those of one study. Below the variants of a study stand the views
+    of the positions that any scheme can be put on, as "GridPE@grid".
 
     For example:
 
@@ -40,9 +41,12 @@ def list_names(
 
     posenc list variants latin-squares --format json
 
+    posenc list schemes my_scheme.py
+
     Args:
         subject: Subject of the list. Default: schemes.
-        study: Only panels, variants or data of this study.
+        study: Only panels, variants or data of this study. For schemes, your own file, a class of it, or a class of a
+            module, as mypkg.bias:MyBias.
         site: Only schemes that act at this site of a network; qk for q and k.
         axes: Only schemes that take positions with this number of axes.
         unbounded: Only schemes that take any position.
@@ -52,20 +56,55 @@ def list_names(
         raise ValueError(f"--site, --axes and --unbounded are for schemes, not for {subject}. See posenc list --help.")
     if axes is not None and axes < 1:
         raise ValueError(f"--axes is a number of position axes, 1 or more; got {axes}. Use --axes 2 for a plane.")
-    if subject in ("schemes", "studies") and study is not None:
-        raise ValueError(f"posenc list {subject} takes no study; got {study!r}. Leave it out.")
+    own = subject == "schemes" and study is not None and has_reference(study)
+    if subject in ("schemes", "studies") and study is not None and not own:
+        hint = ", or name a file of your own, as my_scheme.py" if subject == "schemes" else ""
+        raise ValueError(f"posenc list {subject} takes no study; got {study!r}. Leave it out{hint}.")
     index = index_file.load()
-    if study is not None:
+    if study is not None and not own:
         name_checks.refuse_study(index, study)
     if subject == "schemes":
-        content: Any = _schemes(index, site, axes, unbounded)
+        content: Any = _schemes(index.schemes if study is None else _own_rows(study), site, axes, unbounded)
     elif subject == "studies":
         content = {name: _study(entry) for name, entry in index.studies.items()}
     else:
         chosen = {study: index.studies[study]} if study is not None else index.studies
         content = {name: entry[subject] for name, entry in chosen.items()}
     print(json.dumps(content, indent=2) if format == "json" else _text(subject, content))
+    if format == "table" and subject == "schemes" and study is None:
+        _print_installed()
+    if format == "table" and subject == "variants" and study is not None:
+        print(_views(index.studies[study]["views"]))
     return 0
+
+
+def _own_rows(text: str) -> list[dict[str, Any]]:
+    """Rows of the user's schemes that a text names."""
+    from posenc import own_files
+    from posenc.cli.schemes import claims_of
+
+    kinds = own_files.classes_named(text)
+    if kinds is None:
+        raise ValueError(f"{text!r} is a call, and a list shows classes. Leave out the brackets.")
+    return [claims_of(kind.__name__, kind) for kind in kinds]
+
+
+def _print_installed() -> None:
+    """Print the schemes of installed packages by name, without importing them."""
+    if offered := installed():
+        rows = ((name, ", ".join(entry.value for entry in same)) for name, same in offered.items())
+        print(f"\nschemes of installed packages, entry points of the group {GROUP}\n{entries(rows)}")
+
+
+def _views(views: list[dict[str, Any]]) -> str:
+    """Views of the positions of a study, on which any scheme can be put."""
+    rows = []
+    for view in views:
+        axes = (
+            "axes of the data" if view["axes"] is None else f"{view['axes']} {'axis' if view['axes'] == 1 else 'axes'}"
+        )
+        rows.append((f"@{view['name']}", f"{axes}: {view['about']}"))
+    return f'  views of the positions, as in --schemes "GridPE@{views[0]["name"]}"\n{entries(rows, indent=4)}'
 
 
 def print_studies() -> None:
@@ -94,11 +133,11 @@ def _study(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {"question": entry["question"], "takes": entry["takes"], "data": entry["data"], "time": times}
 
 
-def _schemes(index: Index, site: str | None, axes: int | None, unbounded: bool) -> list[dict[str, Any]]:
+def _schemes(rows: list[dict[str, Any]], site: str | None, axes: int | None, unbounded: bool) -> list[dict[str, Any]]:
     sites = {"q", "k"} if site == "qk" else {site} - {None}
     return [
         row
-        for row in index.schemes
+        for row in rows
         if (not unbounded or row["range"] is None)
         and (axes is None or axes in row["axes"] or "any" in row["axes"])
         and sites <= set(row["sites"])

@@ -13,6 +13,7 @@ from posenc.cli.grammar import Command
 from posenc.cli.index import Index
 from posenc.cli.setting_checks import ALL, changes_by_name, refuse_changes
 from posenc.name_suggestion import plain_name, unknown, unknown_option, unknown_variant, unreadable_call
+from posenc.scheme_reference import has_reference, installed, split_view
 from posenc.workbench import request_checks
 
 
@@ -31,8 +32,8 @@ def refuse_unknown(index: Index, command: Command, values: Mapping[str, Any]) ->
     for kind, known in (("scheme", scheme_names(index)), ("cited", cited_names(index))):
         names = given.get(kind)
         for name in (names,) if isinstance(names, str) else names or ():
-            if not name.endswith(".py"):
-                _refuse_scheme(known, name)
+            if not has_reference(name):
+                _refuse_scheme([*known, *installed()], name)
                 _refuse_call(index, name)
     study = given.get("study")
     if study is None:
@@ -48,9 +49,11 @@ def refuse_unknown(index: Index, command: Command, values: Mapping[str, Any]) ->
         if panel not in panels:
             raise ValueError(f"{unknown('panel', panel, panels)} The panels are {', '.join(panels)}.")
     for label in given.get("variant") or ():
-        if not label.endswith(".py") and not _may_be_variant(index, entry, label):
-            raise ValueError(unknown_variant(label, variants_of(entry), scheme_names(index)))
-        _refuse_call(index, label)
+        if has_reference(label):
+            continue
+        if not _may_be_variant(index, entry, label):
+            raise ValueError(unknown_variant(label, variants_of(entry), [*scheme_names(index), *installed()]))
+        _refuse_call(index, split_view(label)[0])
     refuse_changes(entry, preset, given.get("panel"), changes_by_name(given.get("setting") or ()))
 
 
@@ -132,7 +135,7 @@ def _refuse_call(index: Index, text: str) -> None:
 
 def _may_be_variant(index: Index, entry: Mapping[str, Any], label: str) -> bool:
     """False for a label that the study refuses: neither a scheme nor one with a name of the study's code in it."""
-    name = label.partition("(")[0].strip()
+    name = split_view(label)[0].partition("(")[0].strip()
     plain = plain_name(name)
     if plain in map(plain_name, (*scheme_names(index), *variants_of(entry))):
         return True

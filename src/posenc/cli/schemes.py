@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import keyword
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from posenc.workbench import request_checks
 
 if TYPE_CHECKING:
     from posenc.contract import Report
+    from posenc.scheme import Scheme
 
 
 def check(what: Annotated[Positional[str], arg(names="scheme")], compiling: bool = False, all: bool = False) -> int:
@@ -28,20 +28,23 @@ def check(what: Annotated[Positional[str], arg(names="scheme")], compiling: bool
 
     posenc check my_scheme.py --all
 
+    posenc check "my_scheme.py:MyScheme(heads=8)"
+
     Args:
-        what: Encoding by its name in posenc list, one call of it, or a Python file; all encodings of a file are
-            checked.
+        what: Encoding by its name in posenc list, a call of it, a Python file (all its encodings are checked), or a
+            class of a file or of an installed module, as mypkg.bias:MyBias.
         compiling: Also run the slow checks that call torch.compile.
         all: Print every failure, not only the first.
     """
     if what.endswith(".py"):
         request_checks.refuse_scheme_file(Path(what))
-    from posenc import own_scheme, scheme_text
+    from posenc import own_files, scheme_text
     from posenc.contract import check as run_contract
 
-    one = what if "(" in what else scheme_text.find(what) if not what.endswith(".py") else None
+    own = own_files.classes_named(what)
+    one = own_files.with_names(what) if "(" in what else scheme_text.find(what) if own is None else None
     failed = False
-    for scheme in own_scheme.schemes_of_file(Path(what)) if one is None else [one]:
+    for scheme in (own or ()) if one is None else [one]:
         report = run_contract(scheme, compiling=compiling)
         name = scheme if isinstance(scheme, str) else scheme.__name__
         print(f"{name}: {report if all else _first_failure(report)}")
@@ -69,11 +72,13 @@ def cite(names: Annotated[Positional[tuple[str, ...]], arg(names="cited")], all:
 
     posenc cite yarn "Sum([RoPE(64), ALiBi(8)])"
 
+    posenc cite my_scheme.py
+
     posenc cite --all
 
     Args:
-        names: Encodings by their name in posenc list, calls of them, schedules such as yarn, ntk and longrope, and
-            randomized for randomized positions.
+        names: Encodings by their name in posenc list, calls of them, your own (my_scheme.py, mypkg.bias:MyBias),
+            schedules such as yarn, ntk and longrope, and randomized for randomized positions.
         all: Print every entry.
     """
     if not names and not all:
@@ -92,16 +97,17 @@ def cite(names: Annotated[Positional[tuple[str, ...]], arg(names="cited")], all:
 
 def _citations(text: str) -> dict[str, str]:
     """BibTeX entry of a function, of a scheme, or of each scheme in a call; by name."""
-    from posenc import scheme_text
+    from posenc import own_files, scheme_text
     from posenc.cited_functions import citation, find_function
 
     if function := find_function(text):
         return {function.__name__: citation(function)}
-    call, found = scheme_text.parse(text), dict[str, str]()
-    for each in scheme_text.specifications(call):
-        found[each.scheme] = scheme_text.find(each.scheme).cite.strip()
-        for schedule in scheme_text.schedules_in(each):
-            found[schedule.__name__] = citation(schedule)
+    found = dict[str, str]()
+    for each_text in own_files.texts_with_names(text):
+        for each in scheme_text.specifications(scheme_text.parse(each_text)):
+            found[each.scheme] = scheme_text.find(each.scheme).cite.strip()
+            for schedule in scheme_text.schedules_in(each):
+                found[schedule.__name__] = citation(schedule)
     return found
 
 
@@ -154,19 +160,34 @@ def claims_of_all() -> list[dict[str, Any]]:
     """
     from posenc.schemes import catalogue
 
-    rows = []
-    for name, kind in catalogue().items():
-        claims = [kind(**options).claims for options in kind.examples]
-        first = dataclasses.asdict(claims[0])
-        rows.append(
-            {
-                "name": name,
-                "summary": (sys.modules[kind.__module__].__doc__ or "").split("\n")[0],
-                "file": Path(sys.modules[kind.__module__].__file__ or "").name,
-                "options": list(inspect.signature(kind).parameters),
-                **first,
-                "axes": sorted({claim.axes or "any" for claim in claims}, key=str),
-                "sites": sorted(set().union(*(claim.sites for claim in claims))),
-            }
+    return [claims_of(name, kind) for name, kind in catalogue().items()]
+
+
+def claims_of(name: str, kind: type[Scheme]) -> dict[str, Any]:
+    """Collect the claims of a scheme from its declared examples.
+
+    Args:
+        name: Its name.
+        kind: Its class.
+
+    Returns:
+        A mapping as in ``claims_of_all``.
+
+    Raises:
+        ValueError: The class declares no examples.
+    """
+    if not kind.examples:
+        raise ValueError(
+            f"{name} declares no `examples`, from which its claims are read. Write constructor arguments, as "
+            "examples = ({'dim': 12}, {'dim': 12, 'base': 100.0})."
         )
-    return rows
+    claims = [kind(**options).claims for options in kind.examples]
+    module = sys.modules[kind.__module__]
+    return {
+        "name": name,
+        "summary": (module.__doc__ or "").split("\n")[0],
+        "file": Path(module.__file__ or "").name,
+        **dataclasses.asdict(claims[0]),
+        "axes": sorted({claim.axes or "any" for claim in claims}, key=str),
+        "sites": sorted(set().union(*(claim.sites for claim in claims))),
+    }

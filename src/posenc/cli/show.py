@@ -45,8 +45,11 @@ def show(
 
     posenc show "Sum([RoPE(64), ALiBi(8)])" --out logits.pdf
 
+    posenc show "my_scheme.py:MyScheme(heads=8)"
+
     Args:
-        what: Encoding by its name in posenc list, a call of it, or a frequency schedule such as yarn.
+        what: Encoding by its name in posenc list, a call of it, your own (my_scheme.py, mypkg.bias:MyBias), or a
+            frequency schedule such as yarn.
         distances: Largest distance of the plot. Default: 24, or the encoding's max_distance if that is larger.
         out: Write a new file instead: an .html page with all plots, or the plot of logits as .png, .svg or .pdf.
         force: Replace the file if it exists. A link or a device is never replaced.
@@ -59,6 +62,7 @@ def show(
         )
     if out is not None:
         refuse_output(out, force, "--out")
+    from posenc import own_files
     from posenc.cited_functions import find_function
     from posenc.measure.distance_decay import make_shown, shown_call, with_sizes
     from posenc.scheme_text import find, parse
@@ -66,6 +70,7 @@ def show(
     function = find_function(what.partition("(")[0])
     if function is not None:
         return _show_function(function, what, distances, out)
+    what = own_files.with_names(what)
     call = with_sizes(parse(what)) if "(" in what else shown_call(find(what))
     if "(" in what:
         make_shown(call)  # A call that builds no encoding is refused.
@@ -131,22 +136,23 @@ def _with_and_without(function: Callable[..., Any], what: str) -> dict[str, Spec
 def _print(call: Specification, distances: int | None) -> None:
     from rich.table import Table
 
+    from posenc import own_scheme
     from posenc.contract import claims_measured
     from posenc.scheme_text import find, signature
 
     kind = find(call.scheme)
     screen = console()
-    module = sys.modules[kind.__module__]
+    module, own = sys.modules[kind.__module__], own_scheme.source(call.scheme)
     screen.print(f"[bold]{kind.__name__}[/bold]{signature(kind)}", highlight=False)
-    screen.print(f"Source: {module.__file__}\n", highlight=False)
+    screen.print(f"Source: {own.path or own.name if own else module.__file__}\n", highlight=False)
     screen.print(inspect.cleandoc(module.__doc__ or ""), markup=False, highlight=False)
     screen.print()
     screen.print(inspect.cleandoc(kind.__doc__ or ""), markup=False, highlight=False)
     table = Table("claim", "value", "check", box=None, title="Claims", title_justify="left")
-    for claim in claims_measured(kind):
+    for claim in claims_measured(kind) if kind.examples else ():
         table.add_row(claim.name, claim.claimed, "holds" if not claim.trouble else f"FAILS: {claim.trouble}")
     screen.print()
-    screen.print(table)
+    screen.print(table if kind.examples else "It declares no `examples`, so its claims are not measured.")
     screen.print()
     for line in _logit_lines(call, distances):
         screen.print(line, markup=False, highlight=False)

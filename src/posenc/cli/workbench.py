@@ -60,7 +60,7 @@ def run(
     posenc run image-fit photo.jpg
 
     posenc run gridpe photographs/ --lr-sweep 0.0005 0.001 0.002
-    posenc run latin-squares --schemes 2d-fixed my_scheme.py
+    posenc run latin-squares --schemes 2d-fixed GridPE@grid "my_scheme.py:MyScheme(heads=4)"
 
     torchrun --nproc-per-node 2 -m posenc.cli run latin-squares
 
@@ -69,8 +69,9 @@ def run(
         source: Your own file or folder, for a study that takes one: an image, a mesh, a scene.
         preset: Scale: quick (minutes, starts at once), standard (hours) or paper (days).
         panels: Figures and tables of the page by name, or all. Default: those of the preset.
-        schemes: Variants to train: labels of the study, encodings, or your own Python file. Default: those of the
-            panels.
+        schemes: Variants to train: labels of the study, encodings, or your own: my_scheme.py, a class of the file,
+            mypkg.bias:MyBias. @VIEW after one puts it on a view of the positions that posenc list variants STUDY
+            names. Default: those of the panels.
         seeds: Seeds of each variant. Default: those of the preset.
         changes: A setting of the study and its new value, such as epochs=4; repeat the flag for more settings.
         lr_sweep: Learning rates, for your own data: the best on validation data, with one seed and half of the steps,

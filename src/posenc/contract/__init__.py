@@ -10,6 +10,7 @@ one family of checks. ``checks`` finds them by walking the package.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import html
 import importlib
@@ -18,10 +19,13 @@ import linecache
 import pkgutil
 import textwrap
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from posenc import own_files
 from posenc.contract.case import Case, ContractError, UnwrittenError, range_in_words
 from posenc.contract.torch_errors import explain
 from posenc.scheme import Claims, Scheme
@@ -117,8 +121,8 @@ def check(scheme: Scheme | type[Scheme] | str, *, compiling: bool = False, famil
     A failed check does not raise an error: it is a failure in the report.
 
     Args:
-        scheme: A class (each of its ``examples`` is checked), an instance, or either as text: "RoPE" or
-            "RoPE(head_dim=64)".
+        scheme: A class (each of its ``examples`` is checked), an instance, or either as text: "RoPE",
+            "RoPE(head_dim=64)", "my_scheme.py" or "mypkg.bias:MyBias".
         compiling: Also run the checks that call ``torch.compile``, which are slow. Default False.
         family: Run only the checks of this file of ``posenc.contract``, such as "definition". Default: all.
 
@@ -136,11 +140,26 @@ def check(scheme: Scheme | type[Scheme] | str, *, compiling: bool = False, famil
     """
     cases = _cases(scheme)
     chosen = [one for one in checks(compiling=compiling) if family in (None, one.__module__.rpartition(".")[2])]
-    return Report(tuple(run(one, case) for case in cases for one in chosen))
+    with one_thread():
+        return Report(tuple(run(one, case) for case in cases for one in chosen))
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch use one thread: on tensors of a few values, several threads only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _cases(scheme: Any) -> list[Case]:
+    if isinstance(scheme, str) and (own := own_files.classes_named(scheme)) is not None:
+        return [case for kind in own for case in _cases(kind)]
     if isinstance(scheme, str):
+        scheme = own_files.with_names(scheme)
         parsed = parse(scheme)
         scheme = build(parsed, {}) if "(" in scheme else find(parsed.scheme)
     if isinstance(scheme, Scheme):
@@ -207,9 +226,14 @@ def claims_measured(kind: type[Scheme]) -> list[Measured]:
     Returns:
         One comparison per field of ``Claims``.
     """
+    cases = [Case(kind, options) for options in kind.examples]
+    with one_thread():
+        return _measured(cases)
+
+
+def _measured(cases: Sequence[Case]) -> list[Measured]:
     from posenc.contract import claims
 
-    cases = [Case(kind, options) for options in kind.examples]
     found = []
     for field in dataclasses.fields(Claims):
         claimed = list(dict.fromkeys(_words(getattr(case.claims, field.name)) for case in cases))

@@ -13,12 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from posenc.scheme import Scheme
 from posenc.workbench import studies
 from posenc.workbench.metric_table import metric_tables
 from posenc.workbench.progress import ConsentError, CostEstimate
 from posenc.workbench.request_execution import execute_request, report_request, store_of_report
-from posenc.workbench.request_options import names_of, rates_of_call, request_of_call, seeds_of_call
+from posenc.workbench.request_options import SchemeOfRun, names_of, rates_of_call, request_of_call, seeds_of_call
 from posenc.workbench.result_checks import damaged_lines
 from posenc.workbench.store import Store
 from posenc.workbench.studies.shared import page_records
@@ -31,7 +30,7 @@ def run(
     *,
     preset: str = "quick",
     panels: Sequence[str] | None = None,
-    schemes: Sequence[str | Scheme | type[Scheme]] | None = None,
+    schemes: Sequence[SchemeOfRun] | None = None,
     seeds: int | Sequence[int] | None = None,
     changes: Mapping[str, Any] | None = None,
     lr_sweep: Sequence[float] | None = None,
@@ -52,8 +51,10 @@ def run(
         source: Your own file or folder, for a study that takes one: an image, a mesh, a scene.
         preset: Scale: "quick" (minutes), "standard" (hours) or "paper" (days).
         panels: Names of figures and tables of the page. Default: those of the preset.
-        schemes: Variants to train: names, text such as "Shaw(values=False)", a Python file, or schemes of your own:
-            a class, or an object, which every run makes anew. Default: those of the preset.
+        schemes: Variants to train: names, text such as "Shaw(values=False)", or schemes of your own: "my_bias.py",
+            "my_bias.py:MyBias(heads=8)", "mypkg.bias:MyBias", a class, or an object, which every run makes anew. A view
+            of the positions follows an @, as in "GridPE@grid", or stands beside a class or object: (MyBias, "grid").
+            Default: those of the preset.
         seeds: Number of seeds, counted from 0, or a list of seeds. Default: those of the preset.
         changes: Settings of the preset with new values, such as {"epochs": 4}. Default: none.
         lr_sweep: Learning rates. The best on validation data, with one seed and half of the steps, is chosen for each
@@ -109,7 +110,7 @@ def report(
     *,
     preset: str = "quick",
     panels: Sequence[str] | None = None,
-    schemes: Sequence[str | Scheme | type[Scheme]] | None = None,
+    schemes: Sequence[SchemeOfRun] | None = None,
     changes: Mapping[str, Any] | None = None,
     lr_sweep: Sequence[float] | None = None,
     data: str | Path | None = None,

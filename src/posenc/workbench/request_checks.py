@@ -10,8 +10,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from posenc.name_suggestion import nearest_names
-
 DEVICES = ("cpu", "cuda", "xpu", "npu", "hpu", "mtia", "xla")
 """Kinds of devices of PyTorch on which runs may be possible; whether one is, torch tells."""
 STORE_FILE = "format.json"
@@ -84,9 +82,7 @@ def refuse_device_name(device: str) -> None:
     """
     kind, colon, number = device.partition(":")
     if kind not in DEVICES or (colon and not re.fullmatch(r"[0-9]{1,4}", number)):
-        near = nearest_names(kind, DEVICES)
-        hint = f" Did you mean {near[0]}?" if near and kind not in DEVICES else ""
-        raise ValueError(f"there is no device {device!r}.{hint} Use cpu, cuda or cuda:N.")
+        raise ValueError(f"there is no device {device!r}. Use cpu, cuda or cuda:N.")
     if kind == "cpu" and colon:
         raise ValueError(f"the CPU is one device; got {device!r}. Use --device cpu, and --jobs N for the runs at once.")
 

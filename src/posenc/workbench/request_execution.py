@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from posenc import own_scheme
-from posenc.workbench import packs, runner
+from posenc.workbench import own_scheme_records, packs, runner
 from posenc.workbench.progress import CostEstimate
 from posenc.workbench.provenance import cores
 from posenc.workbench.provisional_store import ProvisionalStore, provisional_store
@@ -67,7 +66,8 @@ def execute_request(
         store = proposed.accept()
     if again:
         print(f"{retrain(store, changed)} earlier results are kept in {store.root / REPLACED}.")
-    _note_own_schemes(request, store)
+    for record in own_scheme_records.note(store, request.schemes or ()):
+        print(f"{record.name} is the scheme of {record.source}; contract: {record.contract}.")
     if swept:  # The other runs have the learning rates that these choose.
         runner.run(swept, store, executor, cost=study.order, tensorboard=tensorboard)
         specs = [spec for spec in study.plan(request, store) if spec not in swept or store.finished(spec.identity)]
@@ -76,6 +76,8 @@ def execute_request(
         print(line)
     with study.live_page(request, store, shown) as live:
         report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard, live=live)
+        for line in own_scheme_records.edited(request.schemes or ()):
+            print(line)
         team.leave()  # Releases the other processes if no run was left to execute.
         status = measure(study, request, store, shown, jobs, live)
     for line in _damaged_arrays(store, shown):
@@ -167,16 +169,6 @@ def _with_earlier_runs(study: Study, request: Request, store: Store, specs: list
         names = ", ".join(dict.fromkeys(spec.variant for spec in earlier))
         print(f"The page also shows {number} of earlier commands: {names}.")
     return shown
-
-
-def _note_own_schemes(request: Request, store: Store) -> None:
-    """Write the code of the user's schemes to the store as a record. Nothing reads it."""
-    for name, code in own_scheme.codes().items():
-        if any(label.partition("(")[0] == name for label in request.schemes or ()):
-            store.ensure_writable()
-            folder = store.root / "schemes"
-            folder.mkdir(exist_ok=True)
-            (folder / f"{name}.py").write_text(code, encoding="utf-8")
 
 
 def measure(

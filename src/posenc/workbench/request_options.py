@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from posenc import own_scheme
+from posenc import own_files, own_scheme
 from posenc.scheme import Scheme
 from posenc.workbench import request_checks, studies
 from posenc.workbench.studies import Request
@@ -15,6 +15,8 @@ from posenc.workbench.studies.shared.study import Study
 
 PAGE_PACKAGES = ("scipy", "statsmodels", "matplotlib", "jinja2")
 """Packages that write the page of a study."""
+SchemeOfRun = str | Scheme | type[Scheme] | tuple[str | Scheme | type[Scheme], str]
+"""A scheme of a request: a text, a class or an object, alone or with the name of a view of the positions."""
 
 
 def request_of_call(
@@ -23,7 +25,7 @@ def request_of_call(
     *,
     source: str | Path | None,
     panels: Sequence[str] | None,
-    schemes: Sequence[str | Scheme | type[Scheme]] | None,
+    schemes: Sequence[SchemeOfRun] | None,
     data: str | Path | None,
     others: Mapping[str, Any],
 ) -> Request:
@@ -70,11 +72,12 @@ def rates_of_call(rates: Sequence[float] | None) -> tuple[float, ...] | None:
     return None if rates is None else tuple(rates)
 
 
-def scheme_names(schemes: Sequence[str | Scheme | type[Scheme]] | None) -> tuple[str, ...] | None:
+def scheme_names(schemes: Sequence[SchemeOfRun] | None) -> tuple[str, ...] | None:
     """Names of the schemes of a request.
 
     Args:
-        schemes: Names, texts, Python files, and schemes of your own as classes or objects; None for none.
+        schemes: Names, texts, files and modules of your own, and classes or objects, alone or in a pair with the name
+            of a view; None for none.
 
     Returns:
         Names and texts. A file stands for each of its schemes.
@@ -84,13 +87,14 @@ def scheme_names(schemes: Sequence[str | Scheme | type[Scheme]] | None) -> tuple
     """
     if schemes is None or isinstance(schemes, str | Scheme | type):
         schemes = None if schemes is None else (schemes,)
-    expanded: list[Any] = []
-    for scheme in schemes or ():
-        if isinstance(scheme, str) and scheme.endswith(".py"):
-            expanded += own_scheme.schemes_of_file(Path(scheme))
+    texts: list[Any] = []
+    for given in schemes or ():
+        scheme, view = given if isinstance(given, tuple) and len(given) == 2 else (given, "")
+        ending = f"@{view}" if view else ""
+        if isinstance(scheme, str):
+            texts += [text + ending for text in own_files.texts_with_names(scheme)]
         else:
-            expanded.append(scheme)
-    texts = [own_scheme.text_of(each) if isinstance(each, Scheme | type) else each for each in expanded]
+            texts.append(own_scheme.text_of(scheme) + ending if isinstance(scheme, Scheme | type) else scheme)
     return None if schemes is None else names_of("schemes", texts)
 
 

@@ -39,6 +39,8 @@ def test_scaled_frequencies_say_their_factor() -> None:
 
 def test_runs_without_calls_have_no_panel() -> None:
     assert calls_panel({("rope", "main"): ()}) is None
-    panel = calls_panel({("rope", "main"): ("RoPE(head_dim=16)",), ("old", "main"): ()})
+    views = {("rope", "main"): "index (1 axis: number)"}
+    panel = calls_panel({("rope", "main"): ("RoPE(head_dim=16)",), ("old", "main"): ()}, views)
     assert panel is not None
-    assert panel.blocks[0].rows == (("rope", "main", "RoPE(head_dim=16)"),)  # type: ignore[union-attr]
+    row = ("rope", "main", "index (1 axis: number)", "RoPE(head_dim=16)")
+    assert panel.blocks[0].rows == (row,)  # type: ignore[union-attr]

@@ -20,6 +20,7 @@ from posenc.workbench.studies.globe.execute import TRAIN, memory_bytes, run_seco
 from posenc.workbench.studies.globe.panels import PANELS
 from posenc.workbench.studies.globe.presets import LIMITS, PRESETS
 from posenc.workbench.studies.globe.settings import run_settings
+from posenc.workbench.studies.globe.variants import VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 from posenc.workbench.tasks.globe import BAND
 
@@ -44,4 +45,5 @@ STUDY = Study(
     headline=headline,
     predictions=predictions,
     limits={name: (*LIMITS, *preset.limits) for name, preset in PRESETS.items()},
+    views=VIEWS,
 )

@@ -23,10 +23,19 @@ import torch
 from posenc import scheme_text
 from posenc.kernels.grid_levels import growth
 from posenc.models.field import FieldConfig, largest_size_within, network_size
-from posenc.workbench.studies.shared.field_variants import FieldVariant
-from posenc.workbench.tasks.globe import MAP_SIDE
+from posenc.scheme_reference import split_view
+from posenc.workbench.studies.shared import position_views
+from posenc.workbench.studies.shared.field_variants import FieldVariant, with_channels
+from posenc.workbench.studies.shared.position_views import PositionView
+from posenc.workbench.tasks.globe import MAP_SIDE, views
 
 View = Literal["lonlat", "xyz", "picture"]
+VIEWS = (
+    PositionView("lonlat", 2, "longitude and latitude in radians"),
+    PositionView("xyz", 3, "unit vector of a place"),
+    PositionView("picture", 2, "row and column on a map of 181 x 181 pixels"),
+)
+"""Views of a place. Without a name a scheme reads the first that fits."""
 PLANAR = ("none", "fourier", "space2vec-grid", "space2vec-theory", "hash", "hash-wrap")
 SPHERICAL = (
     "xyz",
@@ -45,6 +54,8 @@ VARIANTS = (*PLANAR, *SPHERICAL, *OCTANT)
 KINDS = {"plane": PLANAR, "sphere": SPHERICAL, "octant pixels": OCTANT}
 """Geometry that encodings were designed for, and these encodings."""
 
+PLACES = (torch.tensor([-180.0, 0.0, 90.0, 179.0]), torch.tensor([-90.0, 0.0, 45.0, 90.0]))
+"""Longitudes and latitudes at which a scheme is tried."""
 LEVELS, COARSEST, FINEST = 8, 4, 32
 """Hash grid at detail 1: number of levels, and cells between the poles of the coarsest and finest level.
 
@@ -66,7 +77,7 @@ def variant(label: str, *, outputs: int, parameters: int, detail: float) -> Glob
     """The encoding of a label with its network.
 
     Args:
-        label: Label of a variant, or a scheme of the catalog as text.
+        label: Label of a variant, or a scheme as text, alone or with a view, as ``FourierFeatures@xyz``.
         outputs: Outputs of the network.
         parameters: Trained parameters, at most.
         detail: Factor on the finest detail of every encoding that has one.
@@ -77,24 +88,43 @@ def variant(label: str, *, outputs: int, parameters: int, detail: float) -> Glob
     Raises:
         ValueError: An unknown label, with the nearest name; or the budget is too small.
     """
-    by_label = _variants_by_label(detail, parameters)
-    if label.lower() in by_label:
-        scheme, view, options = by_label[label.lower()]
+    by_label, (text, asked) = _variants_by_label(detail, parameters), split_view(label)
+    position_views.refuse_view(asked, VIEWS)
+    if text.lower() in by_label:
+        scheme, view, options = by_label[text.lower()]
     else:
-        specification = scheme_text.parse_variant(label, label, VARIANTS)
+        specification = with_channels(scheme_text.parse_variant(text, label, VARIANTS))
         scheme, options = specification.scheme, specification.options
-        view = "xyz" if scheme_text.axes_of(specification) == 3 else "lonlat"
-    axes = 3 if view == "xyz" else 2
+        view = "lonlat"
+        asked = asked or _view_of(specification)
     try:
+        if asked:
+            places = {asked: views(*PLACES)[asked]}
+            view = position_views.choose(scheme_text.Specification(scheme, options), {}, places, VIEWS, asked)
+        axes = 3 if view == "xyz" else 2
         network = _network(scheme_text.Specification(scheme, options), axes, outputs, parameters)
         encoding = GlobeEncoding(
-            field=FieldVariant(scheme=scheme, axes=axes, options=options, network=network), view=view
+            field=FieldVariant(scheme=scheme, axes=axes, options=options, network=network),
+            view=view,  # type: ignore[arg-type]
         )
         with torch.device("meta"):
             encoding.field.field()
     except ValueError as error:
         raise ValueError(f"the encoding {label!r} cannot be built: {error}") from None
     return encoding
+
+
+def _view_of(scheme: scheme_text.Specification) -> str:
+    """View of a scheme as text: "lonlat" unless it reads three axes, or positions that longitudes are not."""
+    if scheme_text.axes_of(scheme) == 3:
+        return "xyz"
+    places = views(*PLACES)
+    for view in VIEWS:
+        try:
+            return position_views.choose(scheme, {}, {view.name: places[view.name]}, VIEWS, view.name)
+        except ValueError:
+            continue
+    return "lonlat"
 
 
 def _network(scheme: scheme_text.Specification, axes: int, outputs: int, parameters: int) -> FieldConfig:

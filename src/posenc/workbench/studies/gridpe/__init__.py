@@ -21,6 +21,7 @@ from posenc.workbench.studies.gridpe.presets import PRESETS
 from posenc.workbench.studies.gridpe.remarks import remarks
 from posenc.workbench.studies.gridpe.settings import run_settings
 from posenc.workbench.studies.shared.classification import TRAIN, cost_key, memory_bytes, run_seconds
+from posenc.workbench.studies.shared.patch_views import VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
@@ -49,4 +50,5 @@ STUDY = Study(
     claims=CLAIMS,
     remarks=remarks,
     limits={name: preset.limits for name, preset in PRESETS.items()},
+    views=VIEWS,
 )

@@ -101,6 +101,7 @@ CLAIMS = (
         quote="For the ViT architecture, the application of GridPE variants results in noticeable improvements in "
         "performance",
         about="Each of the four forms is more accurate than a learned table.",
+        published="top-1 accuracy: rotate 77.6, complex 78.8, deep 81.5, merge 79.0, learned table 76.1 (%)",
         quantities=tuple(_above(f"grid-{form}", LEARNED) for form in GRID_FORMS),
         control="Axial rotary encoding has two axes and no grid cells; it has to be less accurate than grid-deep. A "
         "learned table has to be more accurate than no encoding, or the task does not depend on position.",
@@ -113,6 +114,7 @@ CLAIMS = (
         source=f"{PAPER}, Results, Table 1",
         quote="GridViT-deep emerges as the most successful variant, achieving the highest top-1 accuracy (81.5%)",
         about="The form with a trained network on the waves is more accurate than the other three.",
+        published="top-1 accuracy on ImageNet-100: deep 81.5, the others 77.6 to 79.0 (%)",
         quantities=tuple(_above("grid-deep", f"grid-{form}") for form in GRID_FORMS if form != "deep"),
         control="In the released code its network is drawn anew at each call and never trained, so as released it has "
         "to be less accurate.",
@@ -127,6 +129,7 @@ CLAIMS = (
         about="As released, waves are drawn anew at each call and separately for queries and keys, so they hold no "
         "information on position. Unless such variants are more accurate than no encoding, Table 1 is no evidence for "
         "grid-cell encodings.",
+        published="top-1 accuracy on ImageNet-100: 77.6 to 81.5, learned table 76.1 (%)",
         quantities=tuple(_above(f"grid-{form}-literal", "nope-literal") for form in GRID_FORMS),
         control="The released model has to be able to use position: its learned table is more accurate than no "
         "encoding.",
@@ -140,6 +143,7 @@ CLAIMS = (
         quote="PVT models generally maintain stable and efficient convergence regardless of the positional encoding "
         "used",
         about="Accuracy differs by less than 0.03 from that of the original PVT.",
+        published="top-1 accuracy on ImageNet-100: 82.3 to 87.1, original PVT 84.1 (%)",
         quantities=tuple(
             Quantity(f"{label} − pvt-o, accuracy", difference(ACCURACY, label, "pvt-o", PVT), low=-0.03, high=0.03)
             for label in ("cpvt", "gridpe")
@@ -158,6 +162,7 @@ CLAIMS = (
         quote="GridPE 58.72, RoPE-axial 57.32, RoPE-mixed 54.44, learned 57.24 at 512 pixels after training at 224",
         about="On images of 16/7 (2.29) times the trained side, rounded to whole patches, gridpe is more accurate than "
         "the other variants.",
+        published="accuracy at 512 pixels: GridPE 58.72, RoPE-axial 57.32, RoPE-mixed 54.44, learned 57.24 (%)",
         quantities=tuple(
             _above("gridpe", other, metric=f"accuracy_at_{LARGEST}") for other in ("rope-axial", "rope-mixed", LEARNED)
         ),

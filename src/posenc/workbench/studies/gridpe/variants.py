@@ -15,7 +15,9 @@ from posenc.models.vision import VisionConfig
 from posenc.models.vision_stage import SIGMA, Options
 from posenc.models.vit import LITERAL as VIT_LITERAL
 from posenc.models.vit import vit
+from posenc.scheme_reference import split_view
 from posenc.scheme_text import Specification, parse, parse_variant
+from posenc.workbench.studies.shared import patch_views
 from posenc.workbench.studies.shared.classification import TransformerSpec
 from posenc.workbench.studies.shared.image_data import ImageRecord
 from posenc.workbench.studies.shared.learned_tables import PREFIX, learned, sigma_of
@@ -27,6 +29,7 @@ HEAD_COUNTS = (1, 2, 4, 8)
 GROUP, SHORTEST = 6, 4.0
 """Channels in a group of GridPE on two axes, and its default shortest wavelength in patches."""
 Architecture = Literal["vit", "pvt"]
+BY_NAME = "scheme by name"
 LEARNED = learned(SIGMA)
 """Learned table of the model, whose initial standard deviation is that of the other weights."""
 
@@ -47,6 +50,7 @@ class Encoding:
         tables: Add learned position tables to the model.
         pooled: Use the mean of all tokens in place of a class token, as in CPVT.
         heads: Number of attention heads; None for that of the model's size.
+        view: View of the patches that a label names; "" for none.
     """
 
     scheme: str
@@ -55,6 +59,7 @@ class Encoding:
     tables: bool = False
     pooled: bool = False
     heads: int | None = None
+    view: str = ""
 
 
 def _grid(form: str, *, literal: bool = False) -> str:
@@ -125,6 +130,10 @@ def has_variant(architecture: Architecture, label: str) -> bool:
 
 def encoding(architecture: Architecture, label: str) -> Encoding:
     """The encoding of a label. Raises ValueError for a label that is neither a variant nor a scheme."""
+    text, view = split_view(label)
+    patch_views.refuse_view(view)
+    if view:
+        return dataclasses.replace(encoding(architecture, text), view=view)
     encodings = VIT if architecture == "vit" else PVT
     if label in encodings:
         return encodings[label]
@@ -133,8 +142,10 @@ def encoding(architecture: Architecture, label: str) -> Encoding:
     written = parse_variant(label, label, encodings)
     plain = {name: each for name, each in encodings.items() if not each.literal and each.heads is None}
     like = named_like(written, {name: parse(each.scheme) for name, each in plain.items()})
-    model = {} if like is None else {"tables": plain[like].tables, "pooled": plain[like].pooled}
-    return Encoding(scheme=label, about="scheme by name", **model)
+    by_name = Encoding(scheme=label, about=BY_NAME)
+    if like is None:
+        return by_name
+    return dataclasses.replace(by_name, tables=plain[like].tables, pooled=plain[like].pooled)
 
 
 def variant(
@@ -165,8 +176,12 @@ def variant(
         config = pvt(size, options=options, read_out="mean" if chosen.pooled else "class", **shape)
     config = config if patch is None else _with_stage_sizes(config, 1, patch=patch)
     config = config if chosen.heads is None else _with_stage_sizes(config, len(config.stages), heads=chosen.heads)
+    scheme = fit_scheme(chosen.scheme, config)
+    if chosen.view or chosen.about == BY_NAME:
+        view, scheme = patch_views.view_of(scheme, config.sites[0].scheme_arguments, config.sites[0].shape, chosen.view)
+        config = msgspec.structs.replace(config, options=msgspec.structs.replace(config.options, view=view))
     first_only = chosen.literal and architecture == "pvt"
-    return TransformerSpec(config=config, scheme=fit_scheme(chosen.scheme, config), first_only=first_only)
+    return TransformerSpec(config=config, scheme=scheme, first_only=first_only)
 
 
 def _with_stage_sizes(config: VisionConfig, stages: int, **sizes: int) -> VisionConfig:

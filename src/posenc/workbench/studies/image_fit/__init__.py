@@ -21,6 +21,7 @@ from posenc.workbench.studies.image_fit.execute import TRAIN, cost_group, memory
 from posenc.workbench.studies.image_fit.panels import PANELS
 from posenc.workbench.studies.image_fit.presets import LIMITS, PRESETS
 from posenc.workbench.studies.image_fit.settings import remarks, run_settings
+from posenc.workbench.studies.shared.field_variants import views
 from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
@@ -45,4 +46,5 @@ STUDY = Study(
     live=True,
     remarks=remarks,
     protocol_limits=dict.fromkeys(PRESETS, LIMITS),
+    views=views(2),
 )

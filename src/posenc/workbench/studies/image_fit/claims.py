@@ -213,6 +213,7 @@ CLAIMS = (
         source=TANCIK,
         quote="none 19.323 (2.481), basic 21.716 (2.717), posenc 24.947 (3.719), gaussian 25.568 (4.186)",
         about="PSNR on odd pixels after training on even pixels.",
+        published="PSNR: none 19.32, basic 21.72, positional 24.95, Gaussian 25.57 (dB)",
         quantities=tuple(
             Quantity(f"{a} - {b} on held-out pixels, PSNR in dB", psnr_difference(a, b, HELD_OUT), low=0.0)
             for a, b in ((GAUSSIAN, POSENC), (POSENC, "basic"), ("basic", "none"))

@@ -6,8 +6,9 @@ Labels are those of ``shared.field_variants``. ``LABEL@PARAMETERS`` has another 
 
 from __future__ import annotations
 
+from posenc.scheme_reference import split_view
 from posenc.workbench.studies.image_fit.presets import Limit
-from posenc.workbench.studies.shared import field_variants
+from posenc.workbench.studies.shared import field_variants, position_views
 from posenc.workbench.studies.shared.field_variants import INSTANT_NGP, Budget, FieldVariant
 from posenc.workbench.training.config import TrainingConfig
 
@@ -40,6 +41,8 @@ def variant(label: str, budget: Budget) -> FieldVariant:
     Raises:
         ValueError: The label is unknown, its size is not a number, or it is too small.
     """
+    label, view = split_view(label)
+    position_views.refuse_view(view, field_variants.views(budget.axes))
     name, at, size = label.partition("@")
     if at:
         if not size.isdigit():

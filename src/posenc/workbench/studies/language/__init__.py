@@ -22,6 +22,7 @@ from posenc.workbench.studies.language.execute import TRAIN, equal_cost, memory,
 from posenc.workbench.studies.language.panels import PANELS
 from posenc.workbench.studies.language.presets import LIMITS, PRESETS
 from posenc.workbench.studies.language.settings import remarks, run_settings
+from posenc.workbench.studies.language.variants import VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
@@ -48,4 +49,5 @@ STUDY = Study(
     scope="models of 10^5 to 10^6 parameters on one text, with characters or bytes as tokens.",
     limits=LIMITS,
     remarks=remarks,
+    views=VIEWS,
 )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import torch
 
 from posenc.models.language import LanguageConfig
 from posenc.workbench.runs import RunSpec
@@ -75,7 +76,8 @@ def _training_settings(
     """Settings of a trained variant. Raises ValueError for a variant that cannot be built."""
     one = variant(label, config, longest=longest)
     try:
-        one.model(window)  # an encoding that does not fit is refused before anything is trained
+        with torch.no_grad():  # an encoding that does not fit is refused before anything is trained
+            one.model(window).eval()(torch.zeros(1, 2, dtype=torch.long))
     except ValueError as error:
         raise ValueError(f"{label!r} cannot be built: {error}") from None
     settings = {"row": msgspec.to_builtins(one), "training": training.plain, "device": device}

@@ -12,8 +12,11 @@ from posenc.models import layers
 from posenc.models.language import LanguageConfig, LanguageModel
 from posenc.position_augmentation import randomized
 from posenc.positions import Positions, sequence
+from posenc.scheme_reference import split_view
 from posenc.scheme_text import Specification, build, parse_variant, per_layer
+from posenc.workbench.studies.shared import position_views
 from posenc.workbench.studies.shared.learned_tables import PREFIX, learned, sigma_of
+from posenc.workbench.studies.shared.position_views import PositionView
 
 Scaling = Literal["linear", "ntk", "yarn", "yarn-released"]
 
@@ -22,6 +25,9 @@ RANDOMIZED = "-randomized"
 SIGMA = 0.5
 """Standard deviation of the initial learned table. Token vectors have a standard deviation of 1."""
 LEARNED = learned(SIGMA)
+
+VIEWS = (PositionView("index", 1, "number of a token"),)
+"""Views of the positions."""
 
 NGRAMS = {"unigram": 1, "bigram": 2}
 """N-gram baseline to its order. Their probabilities are counted, not trained."""
@@ -180,7 +186,7 @@ def variant(label: str, config: LanguageConfig, *, longest: int) -> LanguageVari
     """The variant of a label: one of the study's names, or any scheme of the catalog as text.
 
     Args:
-        label: Label. The ending "-randomized" asks for randomized positions.
+        label: Label, alone or with the view of the positions. The ending "-randomized" asks for randomized positions.
         config: Sizes of the model.
         longest: Longest context in testing, in tokens.
 
@@ -190,6 +196,8 @@ def variant(label: str, config: LanguageConfig, *, longest: int) -> LanguageVari
     Raises:
         ValueError: The name is unknown; the message gives the nearest known names.
     """
+    label, view = split_view(label)
+    position_views.refuse_view(view, VIEWS)
     label = trained_as(label)
     name = label.removesuffix(RANDOMIZED)
     position_range = RANGE_FACTOR * longest if name != label else None
@@ -200,7 +208,14 @@ def variant(label: str, config: LanguageConfig, *, longest: int) -> LanguageVari
         table = Specification("Learned", {"sigma": sigma_of(name)})
         return LanguageVariant(config=config, schemes=(table,), position_range=position_range)
     parsed = parse_variant(name, label, DESCRIPTIONS)
+    _refuse_other_axes(parsed, config)
     return LanguageVariant(config=config, schemes=(parsed,), position_range=position_range)
+
+
+def _refuse_other_axes(scheme: Specification, config: LanguageConfig) -> None:
+    """Raise ValueError for a scheme that reads other positions than a sequence."""
+    known = {"dim": config.dim, "head_dim": config.head_dim, "heads": config.heads}
+    position_views.choose(scheme, known, {"index": sequence(LEAST_MAX_DISTANCE)}, VIEWS)
 
 
 def trained_as(label: str) -> str:

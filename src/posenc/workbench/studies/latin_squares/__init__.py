@@ -23,6 +23,7 @@ from posenc.workbench.studies.latin_squares.panels import PANELS
 from posenc.workbench.studies.latin_squares.presets import PRESETS
 from posenc.workbench.studies.latin_squares.published import tables
 from posenc.workbench.studies.latin_squares.settings import remarks, run_settings
+from posenc.workbench.studies.latin_squares.variants import VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
@@ -61,4 +62,5 @@ STUDY = Study(
         ),
     },
     remarks=remarks,
+    views=VIEWS,
 )

@@ -21,7 +21,8 @@ from posenc.models.encoder import Encoder, EncoderConfig
 from posenc.scheme_text import Specification, per_layer
 from posenc.workbench.runs import Batched, Job, Procedure, RunResult, RunSpec
 from posenc.workbench.store import Store
-from posenc.workbench.studies.latin_squares.variants import Variant
+from posenc.workbench.studies.latin_squares.variants import VIEWS, Variant
+from posenc.workbench.studies.shared import position_views
 from posenc.workbench.studies.shared.training_run import (
     execute_training,
     initial_embedding_scale,
@@ -72,15 +73,38 @@ def load_or_generate(root: Path, arguments: dict[str, Any]) -> task.Dataset:
 
 def make_model(variant: Variant, config: EncoderConfig) -> Encoder:
     """The encoder of a variant; config already includes the changes of the variant."""
-    defaults = {
-        "dim": config.dim,
-        "head_dim": config.head_dim,
-        "heads": config.heads,
-        "max_len": 16,
-        "max_distance": 15,
-        "axes": 2 if variant.view == "grid" else 1,
-    }
-    return Encoder(config, per_layer(Specification(variant.scheme, variant.options), defaults))
+    sizes = position_views.sizes_at(_known(config), task.views()[variant.view])
+    return Encoder(config, per_layer(Specification(variant.scheme, variant.options), sizes))
+
+
+def _known(config: EncoderConfig) -> dict[str, Any]:
+    """Constructor arguments of schemes that follow from the model."""
+    sizes = {"dim": config.dim, "head_dim": config.head_dim, "heads": config.heads}
+    return {**sizes, "max_len": 16, "max_distance": 15}
+
+
+def on_view(variant: Variant, config: EncoderConfig, view: str) -> Variant:
+    """The variant on a view of the positions.
+
+    Args:
+        variant: The variant.
+        config: Sizes of the encoder.
+        view: Name of the view; "" for the richest that the scheme fits.
+
+    Returns:
+        The variant.
+
+    Raises:
+        ValueError: The scheme cannot be built, or does not fit.
+    """
+    scheme, views = Specification(variant.scheme, variant.options), task.views()
+    positions = {each.name: views[each.name] for each in VIEWS}
+    chosen = position_views.choose(scheme, _known(config), positions, VIEWS, view)
+    placed = msgspec.convert({**msgspec.to_builtins(variant), "view": chosen}, Variant)
+    with torch.random.fork_rng(devices=[]), torch.no_grad():  # heads or widths that differ are found here
+        puzzle = torch.zeros(1, 16, config.channels)
+        make_model(placed, config).eval()(puzzle, views[chosen], torch.tensor([0]))
+    return placed
 
 
 def require_buildable(variant: Variant, config: EncoderConfig) -> None:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from posenc.scheme_reference import split_view
 from posenc.workbench.atomic_files import write_whole
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.store import Store
@@ -16,6 +17,7 @@ from posenc.workbench.studies import Request
 from posenc.workbench.studies.latin_squares import execute, published
 from posenc.workbench.studies.latin_squares.conditions import protocol
 from posenc.workbench.studies.latin_squares.presets import PRESETS, GeneratedPuzzles
+from posenc.workbench.studies.latin_squares.variants import is_named
 from posenc.workbench.studies.latin_squares.variants import variant as variant_of
 from posenc.workbench.studies.shared.changes import changed_preset
 from posenc.workbench.tasks import latin_squares as task
@@ -31,10 +33,13 @@ GENERATED_PUZZLES: dict[str, Any] = {
 
 def run_settings(request: Request, store: Store, condition: str, variant: str) -> dict[str, Any]:
     """Settings of a run, plain JSON. Raises ValueError for a variant that cannot be built."""
-    chosen = variant_of(variant)
+    text, view = split_view(variant)
+    chosen = variant_of(text)
     planned = protocol(changed_preset(PRESETS, request).main, condition, request.preset)
     _refuse_train_size(planned.train_size, planned.data)
     model = _changed(planned.model, chosen.model)
+    if view or not is_named(text):
+        chosen = execute.on_view(chosen, model, view)
     execute.require_buildable(chosen, model)
     settings = {
         "data": _data(planned.data, request, store),

@@ -8,8 +8,16 @@ from typing import Any, Literal
 import msgspec
 
 from posenc import scheme_text
+from posenc.name_suggestion import plain_name
 from posenc.workbench.studies.shared.learned_tables import PREFIX, learned, sigma_of
+from posenc.workbench.studies.shared.position_views import PositionView
 from posenc.workbench.studies.shared.written_schemes import is_same, named_like
+
+VIEWS = (
+    PositionView("grid", 2, "row and column of a cell"),
+    PositionView("index", 1, "number of a cell in reading order"),
+)
+"""Views of the positions, from the richest."""
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +85,12 @@ ATTENTION_MAP_VARIANTS = (
     "2d-fixed", "learned-0.1", "learned-0.2", "learned-1", "learned-2", "1d-fixed", "rope", "relative", "random"
 )  # fmt: skip
 LAYOUT_VARIANTS = ("1d-fixed", "learned-0.1", "learned-0.2", "learned-1", "learned-2")
+
+
+def is_named(label: str) -> bool:
+    """Return True for a label of the study, whose view is part of its definition; False for the text of a scheme."""
+    plain = {plain_name(name) for name in VARIANTS}
+    return label in AS_RELEASED or plain_name(label) in plain or label.startswith(PREFIX)
 
 
 def variant(label: str, others: Sequence[str] | None = None) -> Variant:

@@ -19,6 +19,7 @@ from posenc.workbench.studies.nmar.panels import PANELS
 from posenc.workbench.studies.nmar.presets import PRESETS
 from posenc.workbench.studies.nmar.settings import run_settings
 from posenc.workbench.studies.shared.hidden_tokens.execute import equal_cost, memory_bytes
+from posenc.workbench.studies.shared.hidden_tokens.variants import VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
@@ -44,4 +45,5 @@ STUDY = Study(
         )
     },
     scope="quick is a one-layer model of width 32 on networks of 15 nodes; every seed draws another network.",
+    views=(VIEWS["index"],),
 )

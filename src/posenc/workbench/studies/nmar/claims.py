@@ -99,6 +99,7 @@ CLAIMS = (
         "each of the model variants; F = 0.24, p = 0.97)",
         about=f"Errors relative to the best linear prediction differ by less than {EQUIVALENT:.0%}, by an equivalence "
         "test. An F-test without a significant difference shows little with few seeds.",
+        published="mean squared error 0.049; F = 0.24, p = 0.97",
         quantities=tuple(
             Quantity(
                 f"{other} − {SMALL}, relative error",

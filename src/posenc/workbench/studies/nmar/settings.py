@@ -23,9 +23,10 @@ RELATIVE_ERROR = "mse_over_linear"
 def run_settings(request: Request, store: Store, condition: str, variant_label: str) -> dict[str, Any]:
     """Settings of a run. Raises ValueError if the encoding is unknown or does not fit."""
     preset = changed_preset(PRESETS, request)
-    chosen = variant_label if variant_label in BASELINES else variant(variant_label, preset.model.dim, axes=1)
+    views = {"index": sequence(preset.network.nodes)}
+    chosen = variant_label if variant_label in BASELINES else variant(variant_label, preset.model, views, axes=1)
     if not isinstance(chosen, str):
-        require_fit(chosen, preset.model, {"index": sequence(preset.network.nodes)})
+        require_fit(chosen, preset.model, views)
     data = {
         "network": msgspec.to_builtins(preset.network),
         "train": preset.train_steps,

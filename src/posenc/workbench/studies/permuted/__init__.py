@@ -18,6 +18,7 @@ from posenc.workbench.studies.permuted.panels import PANELS
 from posenc.workbench.studies.permuted.presets import PRESETS
 from posenc.workbench.studies.permuted.settings import run_settings
 from posenc.workbench.studies.shared.hidden_tokens.execute import equal_cost
+from posenc.workbench.studies.shared.hidden_tokens.variants import VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
@@ -44,4 +45,5 @@ STUDY = Study(
         )
     },
     scope="quick is a one-layer model of width 32 on Fashion-MNIST; every seed has another permutation.",
+    views=(VIEWS["grid"], VIEWS["index"]),
 )

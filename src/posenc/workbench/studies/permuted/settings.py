@@ -27,7 +27,9 @@ def run_settings(request: Request, store: Store, condition: str, variant_label: 
     preset = changed_preset(PRESETS, request)
     images = record_images(store.root, DATA_SET, request.data, size=None, images=preset.images)
     patches = permuted_grid(images, seed=0)
-    chosen = variant_label if variant_label in BASELINES else variant(variant_label, preset.model.dim, axes=2)
+    chosen = (
+        variant_label if variant_label in BASELINES else variant(variant_label, preset.model, patches.views(), axes=2)
+    )
     if not isinstance(chosen, str):
         require_fit(chosen, preset.model, patches.views())
     data = {

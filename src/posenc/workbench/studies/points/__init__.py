@@ -22,6 +22,7 @@ from posenc.workbench.studies.points.execute import TRAIN, memory_bytes, run_sec
 from posenc.workbench.studies.points.panels import PANELS
 from posenc.workbench.studies.points.presets import LIMITS, PRESETS, PROTOCOL_LIMITS
 from posenc.workbench.studies.points.settings import run_settings
+from posenc.workbench.studies.points.variants import VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
@@ -49,4 +50,5 @@ STUDY = Study(
     scope="clouds are of solids that the project generates; ModelNet40 needs the user's own copy.",
     limits=dict.fromkeys(PRESETS, LIMITS),
     protocol_limits=dict.fromkeys(PRESETS, PROTOCOL_LIMITS),
+    views=VIEWS,
 )

@@ -21,9 +21,18 @@ import msgspec
 
 from posenc import scheme_text
 from posenc.models.point_cloud import PointClassifier, PointsConfig
+from posenc.scheme_reference import split_view
+from posenc.workbench.studies.shared import position_views
+from posenc.workbench.studies.shared.position_views import PositionView
 from posenc.workbench.studies.shared.written_schemes import named_like
 from posenc.workbench.tasks.points import CELLS_PER_RADIUS, FEATURE_CHANNELS, Features, View
 
+VIEWS = (
+    PositionView("cells", 3, "coordinates in sixteenths of the width of a cloud"),
+    PositionView("radii", 3, "coordinates in radii of the cloud"),
+    PositionView("fixed", 3, "the same places for all clouds"),
+)
+"""Views of the positions. Without a name a scheme reads the first."""
 WITH_XYZ = " + xyz"
 """Ending of a variant whose features contain the coordinates."""
 SIGMA = 0.5
@@ -61,7 +70,7 @@ def variant(label: str, config: PointsConfig) -> tuple[PointsVariant, PointsConf
     """The variant of a label, and the configuration of the model with as many channels as its features have.
 
     Args:
-        label: One of the labels above, or a scheme of the catalogue as text.
+        label: One of the labels above, or a scheme as text, alone or with a view, as ``GridPE@radii``.
         config: Sizes of the model.
 
     Returns:
@@ -71,18 +80,20 @@ def variant(label: str, config: PointsConfig) -> tuple[PointsVariant, PointsConf
         ValueError: The label is unknown (the message names the nearest one), or the scheme does not read three real
             axes.
     """
-    name = label.removesuffix(WITH_XYZ)
+    name, view = split_view(label.removesuffix(WITH_XYZ))
+    position_views.refuse_view(view, VIEWS)
     by_name = _by_name(config)
-    features: Features = "shape" if name == label else "xyz"
+    features: Features = "xyz" if label.endswith(WITH_XYZ) else "shape"
     if name.lower() in by_name:
         chosen = by_name[name.lower()]
         chosen = msgspec.structs.replace(chosen, features="xyz") if features == "xyz" else chosen
     else:
         parsed = scheme_text.parse_variant(name, label, VARIANTS)
-        texts = {label: scheme_text.Specification(each.scheme, each.options) for label, each in by_name.items()}
+        texts = {known: scheme_text.Specification(each.scheme, each.options) for known, each in by_name.items()}
         like = named_like(parsed, texts)  # its view: LieRE reads radii, rotary schemes read cells
-        view: View = by_name[like].view if like else "cells"
-        chosen = PointsVariant(scheme=parsed.scheme, options=parsed.options, features=features, view=view)
+        own: View = by_name[like].view if like else "cells"
+        chosen = PointsVariant(scheme=parsed.scheme, options=parsed.options, features=features, view=own)
+    chosen = msgspec.structs.replace(chosen, **({"view": view} if view else {}))
     config = msgspec.structs.replace(config, channels=FEATURE_CHANNELS[chosen.features])
     try:
         _refuse_unfit(chosen.model(config))
@@ -95,7 +106,9 @@ def _refuse_unfit(model: PointClassifier) -> None:
     schemes: list[Any] = list(model.schemes)
     for claims in (scheme.claims for scheme in schemes):
         if claims.axes not in (None, 3):
-            raise ValueError(f"it reads {claims.axes} axes, and a point has 3. Write axes=3 if it can.")
+            count = f"{claims.axes} {'axis' if claims.axes == 1 else 'axes'}"
+            listed = position_views.listed(VIEWS)
+            raise ValueError(f"it reads {count}, and a point has 3. Write axes=3 if it can. {listed}")
         if claims.range is not None or "mix" in claims.sites:
             raise ValueError("points have real coordinates, and it reads the rows of a table or the cells of a grid.")
 

@@ -22,6 +22,7 @@ from posenc.workbench.studies.recordings.panels import PANELS
 from posenc.workbench.studies.recordings.presets import PRESETS
 from posenc.workbench.studies.recordings.settings import remarks, run_settings
 from posenc.workbench.studies.shared.hidden_tokens.execute import equal_cost, memory_bytes
+from posenc.workbench.studies.shared.hidden_tokens.variants import VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
@@ -52,4 +53,5 @@ STUDY = Study(
             "hundreds of channels get smaller batches and need the standard preset.",
         )
     },
+    views=(VIEWS["places"], VIEWS["index"], VIEWS["graph"]),
 )

@@ -18,7 +18,7 @@ from posenc.workbench.studies.recordings.presets import PRESETS, Simulation
 from posenc.workbench.studies.recordings.stored_recordings import Protocol
 from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
 from posenc.workbench.studies.shared.hidden_tokens.settings import MaskedTask, error_metric, settings_of
-from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, require_fit, variant
+from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, MaskedVariant, require_fit, variant
 from posenc.workbench.studies.shared.own_data import EVALUATIONS, own_plan, parts_settings
 from posenc.workbench.tasks import simulated_brain
 from posenc.workbench.tasks.recordings import Recordings, contents_of, read_recordings
@@ -43,7 +43,9 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     tokens = stored_recordings.arrangement(store.root, digest)
     axes = 1 if tokens.coordinates is None else tokens.coordinates.shape[1]
     _refuse_few_channels(tokens.channels, (rates.rate, *rates.test_rates))
-    chosen = variant_label if variant_label in BASELINES else variant(variant_label, preset.model.dim, axes)
+    chosen: MaskedVariant | str = variant_label
+    if variant_label not in BASELINES:
+        chosen = variant(variant_label, preset.model, tokens.views, axes)
     if not isinstance(chosen, str):
         if chosen.view not in tokens.views and variant_label not in (request.schemes or ()):
             return None

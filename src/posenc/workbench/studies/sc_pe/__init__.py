@@ -20,6 +20,7 @@ from posenc.workbench.studies.sc_pe.panels import PANELS
 from posenc.workbench.studies.sc_pe.presets import PRESETS
 from posenc.workbench.studies.sc_pe.settings import run_settings
 from posenc.workbench.studies.shared.classification import TRAIN, cost_key, memory_bytes, run_seconds
+from posenc.workbench.studies.shared.patch_views import VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
@@ -48,4 +49,5 @@ STUDY = Study(
     predictions=predictions,
     claims=CLAIMS,
     limits={name: preset.limits for name, preset in PRESETS.items()},
+    views=VIEWS,
 )

@@ -132,6 +132,7 @@ CLAIMS = (
         english=GAIN_ENGLISH,
         lang="zh-Hans",
         about="A LeNet whose features are concatenated with the spherical encoding has a higher held-out accuracy.",
+        published="about +2 points of accuracy on Fashion-MNIST",
         quantities=(_above("as-published", "plain"),),
         control="The released network with the encoding also pads its first convolution, and the network without it "
         "does not. An encoding that is the same for every image is a bias, so a trained vector of its width has to be "
@@ -148,6 +149,7 @@ CLAIMS = (
         lang="zh-Hans",
         about="The claim on CIFAR-10, with the two learning rates of the released code: 0.0003 with the encoding, "
         "0.001 without it.",
+        published="about +4 points of accuracy on CIFAR-10",
         quantities=(_above("code-slow", "plain", CIFAR),),
         control="With an equal learning rate, which the released code did not use, the encoding has to be more "
         "accurate. A trained vector has to be less accurate.",

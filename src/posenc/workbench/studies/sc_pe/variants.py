@@ -6,16 +6,22 @@ import dataclasses
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from posenc.models.lenet import LeNetConfig, Placement
 from posenc.models.vision_stage import Options
 from posenc.models.vit import vit
+from posenc.scheme_reference import split_view
 from posenc.scheme_text import Specification, parse, parse_variant, unknown
+from posenc.workbench.studies.shared import patch_views
 from posenc.workbench.studies.shared.classification import LeNetSpec, TransformerSpec
 from posenc.workbench.studies.shared.image_data import ImageRecord
 
 READOUT, CODE_READOUT = "hidden=(128,)", "hidden=(256, 64)"
 SCALES = (0.0, 0.1, 10.0)
 """Factors on the initial weights of the readout's last layer, in addition to 1."""
+WIDTH = 4
+"""Channels of a scheme that is concatenated by name, where it can have any number."""
 PADDING = 2
 PATCH = 4
 SLOW_RATE = 3e-4
@@ -33,6 +39,7 @@ class LeNetVariant:
         padded: True if the first convolution is padded.
         lr: Learning rate; None for that of the preset.
         scale: Factor on the initial weights of the readout's last layer.
+        view: View of the pixels that a label names; "" for none.
     """
 
     about: str
@@ -41,6 +48,7 @@ class LeNetVariant:
     padded: bool = False
     lr: float | None = None
     scale: float = 1.0
+    view: str = ""
 
 
 class Sphere(NamedTuple):
@@ -145,6 +153,10 @@ def lenet(label: str, images: ImageRecord) -> tuple[LeNetSpec, float | None]:
         width=height * width if chosen.placement == "constant" else 0,
     )
     scheme = parse(chosen.scheme) if chosen.scheme else None
+    if (scheme is not None and split_view(label)[0] not in VARIANTS) or (scheme is not None and chosen.view):
+        known = {"n": max(height, width), "dim": WIDTH, "head_dim": WIDTH, "heads": 1, "axes": 2}
+        view, scheme = patch_views.view_of(scheme, lambda kind: known, (height, width), chosen.view)
+        config = msgspec.structs.replace(config, view=view)
     return LeNetSpec(config=config, scheme=scheme, scale=chosen.scale), chosen.lr
 
 
@@ -153,6 +165,10 @@ def lenet_variant(label: str) -> LeNetVariant:
 
     Raises ValueError for a label that is neither a variant nor a scheme.
     """
+    text, view = split_view(label)
+    patch_views.refuse_view(view)
+    if view:
+        return dataclasses.replace(lenet_variant(text), view=view)
     if label in VARIANTS:
         return VARIANTS[label]
     specification = parse_variant(label, label, VARIANTS)

@@ -21,6 +21,7 @@ from posenc.workbench.studies.scene.execute import TRAIN, memory_bytes, run_seco
 from posenc.workbench.studies.scene.panels import PANELS
 from posenc.workbench.studies.scene.presets import LIMITS, PRESETS
 from posenc.workbench.studies.scene.settings import run_settings
+from posenc.workbench.studies.shared.field_variants import views
 from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
@@ -44,4 +45,5 @@ STUDY = Study(
     "and not over scenes.",
     live=True,
     protocol_limits=dict.fromkeys(PRESETS, LIMITS),
+    views=views(3),
 )

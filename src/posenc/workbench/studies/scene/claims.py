@@ -148,6 +148,7 @@ CLAIMS = (
         source="arXiv 2006.10739, Table 1, 3D NeRF; numbers as printed in the authors' notebook",
         quote="none 22.405, basic 23.157, posenc 25.598, gaussian 25.475",
         about="Fourier features have a higher PSNR than bare coordinates with a matched parameter count.",
+        published="PSNR: none 22.41, basic 23.16, positional 25.60, Gaussian 25.48 (dB)",
         quantities=(_difference(FOURIER, "none"),),
         control="A small network takes several times as many steps in that time. Fourier features must have a higher "
         "PSNR there too.",

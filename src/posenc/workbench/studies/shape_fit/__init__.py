@@ -23,6 +23,7 @@ from posenc.workbench.studies.shape_fit.execute import TRAIN, memory_bytes, run_
 from posenc.workbench.studies.shape_fit.panels import PANELS
 from posenc.workbench.studies.shape_fit.presets import LIMITS, PRESETS, PROTOCOL_LIMITS
 from posenc.workbench.studies.shape_fit.settings import run_settings
+from posenc.workbench.studies.shared.field_variants import views
 from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
@@ -46,4 +47,5 @@ STUDY = Study(
     live=True,
     limits=dict.fromkeys(PRESETS, LIMITS),
     protocol_limits=PROTOCOL_LIMITS,
+    views=views(3),
 )

@@ -16,6 +16,7 @@ with the network of the grids.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -28,9 +29,14 @@ from posenc import scheme_text
 from posenc.kernels.grid_levels import growth, lay_out
 from posenc.models.field import Field, FieldConfig, TooSmallError, largest_size_within, network_size
 from posenc.name_suggestion import plain_name
+from posenc.scheme_reference import split_view
+from posenc.workbench.studies.shared import position_views
+from posenc.workbench.studies.shared.position_views import PositionView
 from posenc.workbench.training.config import TrainingConfig
 
 LEVELS, COARSEST, FEATURES = 16, 16, 2
+VIEW = "coordinates"
+"""The only view of the positions of a field."""
 FREQUENCIES = 128
 """Directions of Fourier features: 256 features, a sine and a cosine each."""
 INSTANT_NGP: Mapping[str, Any] = MappingProxyType({"lr": 1e-2, "betas": (0.9, 0.99), "eps": 1e-15, "optimizer": "adam"})
@@ -42,6 +48,8 @@ COPIES = 8
 GRIDS = {"dense", "hash", "multires", "multires-nearest", "multires-smoothstep"}
 NAMES = ("none", "basic", "positional", "posenc", "gaussian-10", "siren", "one-blob", *sorted(GRIDS))
 SCHEMES = {"none": "Coordinates", "siren": "SIREN", "one-blob": "OneBlob"}
+CHANNELS = 96
+"""Channels of a scheme as text that needs a number of channels and names none: a multiple of 2 P for P = 1, 2, 3."""
 BINS = 32
 """Bins per axis of one-blob, as in the image configuration of instant-ngp."""
 
@@ -105,6 +113,18 @@ def training_memory(variant: FieldVariant, positions: int) -> float:
     return 4.0 * (COPIES * field.parameter_count + activations * positions)
 
 
+def views(axes: int) -> tuple[PositionView, ...]:
+    """Views of the positions of a field.
+
+    Args:
+        axes: Number of coordinates.
+
+    Returns:
+        The only one.
+    """
+    return (PositionView(VIEW, axes, "coordinates of a point"),)
+
+
 def field_variant(label: str, budget: Budget) -> FieldVariant:
     """The variant of a label.
 
@@ -119,6 +139,8 @@ def field_variant(label: str, budget: Budget) -> FieldVariant:
         ValueError: The label is unknown (the message names the nearest one), or the smallest field of this kind has
             more parameters than the budget.
     """
+    label, view = split_view(label)
+    position_views.refuse_view(view, views(budget.axes))
     by_plain_name = {plain_name(known): known for known in NAMES}
     name = by_plain_name.get(plain_name(label), label.lower())
     try:
@@ -128,8 +150,23 @@ def field_variant(label: str, budget: Budget) -> FieldVariant:
             return _gridless(name, SCHEMES.get(name, "FourierFeatures"), budget)
     except TooSmallError as error:
         raise ValueError(f"the variant {label!r} cannot be built: {error}") from None
-    parsed = scheme_text.parse_variant(label, label, NAMES)
+    parsed = with_channels(scheme_text.parse_variant(label, label, NAMES))
     return _check_axes(_variant(parsed.scheme, budget, parsed.options), label)
+
+
+def with_channels(scheme: scheme_text.Specification) -> scheme_text.Specification:
+    """Give a scheme as text a number of channels, if its class needs one and the text has none.
+
+    Args:
+        scheme: The scheme.
+
+    Returns:
+        The scheme, with ``dim=96`` if it had no ``dim`` and needs one.
+    """
+    parameter = inspect.signature(scheme_text.find(scheme.scheme)).parameters.get("dim")
+    if parameter is None or parameter.default is not parameter.empty or "dim" in scheme.options:
+        return scheme
+    return msgspec.structs.replace(scheme, options={"dim": CHANNELS, **scheme.options})
 
 
 def _variant(scheme: str, budget: Budget, options: dict[str, Any], **changes: Any) -> FieldVariant:
@@ -244,6 +281,7 @@ def _check_axes(variant: FieldVariant, label: str) -> FieldVariant:
     if scheme.claims.axes not in (None, variant.axes):
         raise ValueError(
             f"the variant {label!r} cannot be built: it encodes {scheme.claims.axes} axes, and a position has "
-            f"{variant.axes}. Write axes={variant.axes}, or leave axes out."
+            f"{variant.axes}. Write axes={variant.axes}, or leave axes out. "
+            f"{position_views.listed(views(variant.axes))}"
         )
     return variant

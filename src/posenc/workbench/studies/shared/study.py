@@ -37,6 +37,7 @@ from posenc.workbench.studies.shared.compared_score import ComparedScore, on_own
 from posenc.workbench.studies.shared.declarations import Condition, PanelSpec, Preset
 from posenc.workbench.studies.shared.lr_sweep import study_condition
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.studies.shared.position_views import PositionView
 
 
 def plain_condition(label: str) -> Condition:
@@ -118,6 +119,7 @@ class Study:
         passes: True if an epoch of the settings is a pass over the training data, False if it is a step. On own data
             it is always a step.
         remarks: Maps a store and runs to sentences on their data, printed at the start and on the page.
+        views: Views of the positions that a scheme can be put on, from the richest, as in "GridPE@grid".
         live: True if runs write their newest image, which the live page shows.
 
     Example:
@@ -151,6 +153,7 @@ class Study:
     passes: bool = False
     remarks: Callable[[Store, Sequence[RunSpec]], Sequence[str]] = _no_remarks
     live: bool = False
+    views: Sequence[PositionView] = ()
 
     def asks(self, preset: str) -> bool:
         """Return True if a preset asks for confirmation before it starts.

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from posenc.version import __version__
+from posenc.workbench import own_scheme_records
 from posenc.workbench.provenance import git_state, now
 from posenc.workbench.report.calls_panel import calls_panel
 from posenc.workbench.report.claims_table import claims_table
 from posenc.workbench.report.data_panel import data_panel, notes
 from posenc.workbench.report.live_page import LivePage, snapshot_path
+from posenc.workbench.report.own_schemes_panel import failed_contracts, own_schemes_panel
 from posenc.workbench.report.page import Panel, Table, Text, render_page, write_text
 from posenc.workbench.report.preregistered import summary_panel
 from posenc.workbench.report.provenance_panel import provenance_panel
@@ -26,6 +28,7 @@ from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.embedding_scale_panel import embedding_scale_panel, large_positions
 from posenc.workbench.studies.shared.lr_sweep import sweep_panel
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.studies.shared.position_views import view_in
 
 if TYPE_CHECKING:
     from posenc.workbench.studies.shared.study import Study
@@ -93,7 +96,9 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     record = page_records.own(store, specs)
     lacking = notes(page_records.records_of(store, specs))
     limits = (*_limits(study, request, changed, record is not None), *study.remarks(store, specs))
-    limits = (*data.remarks, *limits, *lacking, *_single_seeds(data), *large_positions(data))
+    own_schemes = own_scheme_records.records_of(store, (spec.variant for spec in data.done))
+    limits = (*data.remarks, *limits, *lacking, *failed_contracts(own_schemes))
+    limits = (*limits, *_single_seeds(data), *large_positions(data))
     own = on_own_data(data) and bool(study.compared(data))
     panels = [summary_panel(study.answer(data), own_data_page.judged_predictions(study, data), limits)]
     panels += own_data_page.own_data_panels(study, data, names) if own else []
@@ -106,7 +111,8 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
         _conditions(study, data),
         sweep_panel(store, data.repeated),
         embedding_scale_panel(data),
-        calls_panel(_calls(data)),
+        calls_panel(_calls(data), _views(study, data)),
+        own_schemes_panel(own_schemes),
     )
     panels += [each for each in settings if each]
     if beside := () if changed else tuple(study.published(request.preset, data.rows)):
@@ -201,6 +207,11 @@ def _calls(data: PageData) -> dict[tuple[str, str], Sequence[str]]:
     first = {(spec.variant, spec.condition): spec for spec in sorted(data.done, key=lambda spec: -spec.seed)}
     order = sorted(first, key=lambda labels: (labels[1] != MAIN, labels[1], labels[0]))
     return {labels: data.store.read(first[labels].identity).timing.get("calls", ()) for labels in order}
+
+
+def _views(study: Study, data: PageData) -> dict[tuple[str, str], str]:
+    """Variant and condition to the view of the positions that its encoding reads."""
+    return {(spec.variant, spec.condition): view_in(spec.settings, study.views) for spec in data.done}
 
 
 def _conditions(study: Study, data: PageData) -> Panel | None:

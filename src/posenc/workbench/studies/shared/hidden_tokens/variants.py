@@ -18,10 +18,13 @@ from posenc.models.encoder import EncoderConfig
 from posenc.models.masked_encoder import MaskedEncoder
 from posenc.positions import Positions
 from posenc.scheme import Scheme
-from posenc.scheme_text import Specification, axes_of, build, parse
+from posenc.scheme_reference import split_view
+from posenc.scheme_text import Specification, build
 from posenc.schemes.concat import Concat
 from posenc.schemes.fourier_features import FourierFeatures
 from posenc.workbench.studies.latin_squares import variants as latin_squares
+from posenc.workbench.studies.shared import position_views
+from posenc.workbench.studies.shared.position_views import PositionView
 
 BASELINES = ("mean", "ridge", "nearest")
 SIGMAS = (0.1, 0.2, 1.0, 2.0)
@@ -39,6 +42,15 @@ View = Literal["index", "grid", "places", "graph"]
 """Position of a token: its number, its true cell, its coordinates, or eigenvectors of the graph of nearest channels."""
 
 
+VIEWS = {
+    "places": PositionView("places", None, "coordinates of a token, if the data have them"),
+    "grid": PositionView("grid", 2, "true row and column of a token"),
+    "index": PositionView("index", 1, "number of a token"),
+    "graph": PositionView("graph", EIGENVECTORS, "smooth eigenvectors of the graph of nearest tokens"),
+}
+"""Views of the positions, from the richest. The last one is chosen only by name."""
+
+
 class MaskedVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An encoding, the view of the tokens that it reads, and what it changes in the model. Field names are stored."""
 
@@ -48,20 +60,41 @@ class MaskedVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     model: dict[str, Any] = {}
 
 
-def variant(label: str, dim: int, axes: int) -> MaskedVariant:
+def variant(label: str, config: EncoderConfig, positions: Mapping[str, Positions], axes: int) -> MaskedVariant:
     """The encoding of a label.
 
     Args:
-        label: One of the labels above, or a scheme of the catalogue as text.
-        dim: Model width.
+        label: One of the labels above, or a scheme as text, both alone or with a view, as ``GridPE@places``.
+        config: Sizes of the encoder.
+        positions: Positions of the tokens by the name of the view.
         axes: Number of coordinates of a channel.
 
     Returns:
         The encoding.
 
     Raises:
-        ValueError: The label is unknown; the message has the nearest name.
+        ValueError: The label is unknown (the message has the nearest name), or the scheme fits no view.
     """
+    text, asked = split_view(label)
+    chosen = _named(text, config.dim, axes)
+    if not asked and (text in WITH_COORDINATES or latin_squares.is_named(text)):
+        return chosen
+    if asked in VIEWS and asked not in positions:  # require_fit explains what the data lack
+        return _on(chosen, asked)
+    offered = [view for name, view in VIEWS.items() if name in positions]
+    tried = {view.name: positions[view.name] for view in offered if asked or view.name != "graph"}
+    scheme = Specification(chosen.scheme, chosen.options)
+    known = {"dim": config.dim, "head_dim": config.head_dim, "heads": config.heads}
+    return _on(chosen, position_views.choose(scheme, known, tried, offered, asked))
+
+
+def _on(variant: MaskedVariant, view: str) -> MaskedVariant:
+    """The variant on another view."""
+    return msgspec.convert({**msgspec.to_builtins(variant), "view": view}, MaskedVariant)
+
+
+def _named(label: str, dim: int, axes: int) -> MaskedVariant:
+    """The encoding of a label without a view; a scheme as text reads the order of the tokens."""
     with_coordinates: Mapping[str, MaskedVariant] = {
         # Every axis gets the same number of pairs; the channels that are left over stay zero.
         "sinusoid-xyz": MaskedVariant(
@@ -76,15 +109,7 @@ def variant(label: str, dim: int, axes: int) -> MaskedVariant:
     if label in with_coordinates:
         return with_coordinates[label]
     other = latin_squares.variant(label, (*WITHOUT_COORDINATES, *WITH_COORDINATES, *BASELINES))
-    view: View = "places" if label not in latin_squares.VARIANTS and _axes(label) not in (None, 1) else other.view
-    return MaskedVariant(scheme=other.scheme, options=other.options, view=view, model=other.model)
-
-
-def _axes(label: str) -> int | None:
-    """Number of axes in a label such as ``FourierFeatures(dim=64, axes=3)``; None without one."""
-    if label.startswith("learned-"):
-        return None
-    return axes_of(parse(label))
+    return MaskedVariant(scheme=other.scheme, options=other.options, view=other.view, model=other.model)
 
 
 def make_model(
@@ -104,20 +129,15 @@ def make_model(
     Raises:
         ValueError: The encoding does not fit the model or the positions.
     """
-    known = {
-        "dim": config.dim,
-        "head_dim": config.head_dim,
-        "heads": config.heads,
-        "max_len": pos.count,
-        "max_distance": pos.count - 1,
-        "axes": pos.axes,
-    }
+    known = {"dim": config.dim, "head_dim": config.head_dim, "heads": config.heads}
+    known |= {"max_len": pos.count, "max_distance": pos.count - 1}
+    sizes = position_views.sizes_at(known, pos)
     first: list[Scheme] = []
 
     def schemes(layer: int) -> Scheme:
         if first and not first[0].claims.per_layer:
             return first[0]
-        first.append(_widened(build(Specification(encoding.scheme, encoding.options), known), config.dim))
+        first.append(_widened(build(Specification(encoding.scheme, encoding.options), sizes), config.dim))
         return first[-1]
 
     return MaskedEncoder(msgspec.structs.replace(config, **encoding.model), schemes, hidden=hidden)
