@@ -94,10 +94,9 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     data.folder.mkdir(parents=True, exist_ok=True)
     changed = changes.differences(study.presets, request)
     record = page_records.own(store, specs)
-    lacking = notes(page_records.records_of(store, specs))
-    limits = (*_limits(study, request, changed, record is not None), *study.remarks(store, specs))
+    limits = (*data.remarks, *_limits(study, request, changed, record is not None), *study.remarks(store, specs))
     own_schemes = own_scheme_records.records_of(store, (spec.variant for spec in data.done))
-    limits = (*data.remarks, *limits, *lacking, *failed_contracts(own_schemes))
+    limits = (*limits, *notes(page_records.records_of(store, specs)), *failed_contracts(own_schemes))
     limits = (*limits, *_single_seeds(data), *large_positions(data))
     own = on_own_data(data) and bool(study.compared(data))
     panels = [summary_panel(study.answer(data), own_data_page.judged_predictions(study, data), limits)]
