@@ -324,6 +324,9 @@ def test_onnx_agrees_at_another_length(family, tmp_path):
     torch.testing.assert_close(torch.tensor(out), module(q, k, v, x, pos), atol=1e-5, rtol=0)
 
 
+SAMPLES = ("alike", "places differ", "places and positions differ")
+
+
 @pytest.mark.compile
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 @pytest.mark.parametrize("scheme", [RoPE(4), CausalNoPE(0.5), Shaw(4, 3, values=False), Shaw(4, 3, literal=True)])
