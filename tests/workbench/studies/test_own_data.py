@@ -259,6 +259,7 @@ def test_scores_are_of_the_test_part_at_the_step_that_validation_chose(
     assert {spec.condition for spec in STUDY.stored(asked, store)} == {"shapes", "shapes, half budget"}
 
 
+@pytest.mark.full
 def test_a_sweep_chooses_a_rate_for_each_variant_on_validation_data(
     tmp_path: Path, folder: Path, small: None, capsys: pytest.CaptureFixture[str]
 ) -> None:

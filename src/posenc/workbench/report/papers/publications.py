@@ -46,6 +46,12 @@ PUBLICATIONS = (
         "Tancik et al. 2020",
     ),
     Publication(
+        "2201.05989",
+        "Instant Neural Graphics Primitives with a Multiresolution Hash Encoding",
+        "arXiv 2201.05989",
+        "Müller et al. 2022",
+    ),
+    Publication(
         "2003.08934",
         "NeRF: Representing Scenes as Neural Radiance Fields for View Synthesis",
         "arXiv 2003.08934",
