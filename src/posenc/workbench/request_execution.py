@@ -80,10 +80,9 @@ def execute_request(
             print(line)
         team.leave()  # Releases the other processes if no run was left to execute.
         status = measure(study, request, store, shown, jobs, live)
-    for line in _damaged_arrays(store, shown):
-        print(line)
+    damaged = _damaged_arrays(store, shown)
     verdict = study.verdict(request, store, shown)
-    for line in verdict:
+    for line in (*damaged, *verdict):
         print(line)
     path = study.page(request, store, shown, {spec.identity: sentence for spec, sentence in report.failed})
     print(path)
