@@ -167,7 +167,7 @@ def test_check_of_a_file_that_is_right_and_of_one_that_is_not(said, tmp_path):
     ("text", "sentence"),
     [
         ("x = 1", r"bad\.py defines no scheme\. Subclass posenc\.Scheme and write its abstract `prepare`\."),
-        ("import nowhere_to_be_found", r"bad\.py cannot be imported: ModuleNotFoundError: No module named"),
+        ("import nowhere_to_be_found", r"bad\.py cannot be imported: ModuleNotFoundError in line 1: No module named"),
         ("def f(:", r"bad\.py cannot be imported: SyntaxError"),
         (GOOD.replace("examples = ({},)", ""), r"Mine declares no `examples`\. Write a tuple of constructor arguments"),
         (None, r"there is no file .*bad\.py\. Give a Python file with a class that subclasses posenc\.Scheme\."),

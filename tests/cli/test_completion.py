@@ -31,7 +31,7 @@ def known() -> index.Index:
     [
         ("r", ["run", "report", "results"]),
         ("--h", ["--help"]),
-        ("store ", ["pack", "merge"]),
+        ("store ", ["pack", "merge", "verify"]),
         ("store p", ["pack"]),
         ("run lat", ["latin-squares"]),
         ("run latin-squares --pre", ["--preset"]),

@@ -84,7 +84,7 @@ WITH_TORCH = {
     "run image-fit folder": "folder is a folder, and an image",
     "run image-fit file.txt": "file.txt does not decode as an image",
     "run scene file.txt": "a scene is a folder with transforms.json",
-    "run masked file.txt": "file.txt is no recording",
+    "run masked file.txt": "file.txt is not a recording",
     "run gridpe": "fashion-mnist is not at",
     "run gridpe --lr-sweep 0.1 0.2": "posenc run gridpe PATH --lr-sweep 0.1 0.2",
     "run latin-squares --set heads=3": "3 heads do not divide a width of 32",

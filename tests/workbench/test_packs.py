@@ -426,7 +426,7 @@ def test_commands_pack_and_merge(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_commands_refuse_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, says in (
         (("pack", tmp_path / "packs", "--out", tmp_path / "absent"), "There are no results in"),
-        (("merge", tmp_path / "absent", "--out", tmp_path / "b"), "does not exist. Name a pack, a folder of packs or"),
+        (("merge", tmp_path / "absent", "--out", tmp_path / "b"), "is not there. Name a pack, a folder of packs or"),
         (("merge", __file__, "--out", tmp_path / "b"), "cannot be read as a pack"),
     ):
         assert call("store", *words) == 2

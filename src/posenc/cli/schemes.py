@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import keyword
 import sys
 from pathlib import Path
@@ -187,6 +188,7 @@ def claims_of(name: str, kind: type[Scheme]) -> dict[str, Any]:
         "name": name,
         "summary": (module.__doc__ or "").split("\n")[0],
         "file": Path(module.__file__ or "").name,
+        "options": list(inspect.signature(kind).parameters),
         **dataclasses.asdict(claims[0]),
         "axes": sorted({claim.axes or "any" for claim in claims}, key=str),
         "sites": sorted(set().union(*(claim.sites for claim in claims))),

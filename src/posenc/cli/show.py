@@ -144,7 +144,7 @@ def _print(call: Specification, distances: int | None) -> None:
     screen = console()
     module, own = sys.modules[kind.__module__], own_scheme.source(call.scheme)
     screen.print(f"[bold]{kind.__name__}[/bold]{signature(kind)}", highlight=False)
-    screen.print(f"Source: {own.path or own.name if own else module.__file__}\n", highlight=False)
+    screen.print(f"Source: {own.path or own.name if own else module.__file__}\n", highlight=False, soft_wrap=True)
     screen.print(inspect.cleandoc(module.__doc__ or ""), markup=False, highlight=False)
     screen.print()
     screen.print(inspect.cleandoc(kind.__doc__ or ""), markup=False, highlight=False)

@@ -337,6 +337,7 @@ class Store:
             The run; the first copy if several results are stored.
 
         Raises:
+            DamagedRunError: Its files are not what was stored.
             StoreError: It is not in the store.
         """
         stored = next(self._copies(identity), None)

@@ -11,7 +11,7 @@ import pytest
 from posenc.workbench.report.claims_by_paper import ClaimAtScales, claims_by_paper
 from posenc.workbench.report.claims_table import Claim, Quantity, judge_claim
 from posenc.workbench.report.estimators import difference
-from posenc.workbench.report.papers.publications import publication_of
+from posenc.workbench.report.publications import publication_of
 from posenc.workbench.studies import studies
 
 CLAIM = Claim(

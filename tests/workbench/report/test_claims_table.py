@@ -276,7 +276,7 @@ def test_a_file_of_results_reads_back(tmp_path):
     stored = [{"study": "s", "preset": "quick", "unit": "u", **row} for row in ROWS]
     stored[0]["value"] = 1 / 3
     path.write_text(as_csv(stored), encoding="utf-8")
-    assert read_csv(path) == [row | {"data": "", "digest": ""} for row in stored]
+    assert read_csv(path) == [row | {"data": "", "digest": "", "code": ""} for row in stored]
 
 
 @pytest.mark.parametrize(

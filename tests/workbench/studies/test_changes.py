@@ -244,7 +244,7 @@ def test_a_report_of_another_preset_names_that_of_the_store(study, tmp_path):
 def test_the_footer_names_the_data_that_the_stored_command_named(study, tmp_path, monkeypatch):
     _, _, without = executed(study, Store(tmp_path / "a"))
     assert "--data" not in without.read_text()
-    assert f"posenc results. Drawn by posenc {__version__}" in without.read_text()
+    assert f"posenc results prints them. Drawn by posenc {__version__}" in without.read_text()
     monkeypatch.setattr(sys, "argv", ["posenc", "run", "nmar", "--data", "somewhere"])
     _, _, page = executed(study, Store(tmp_path / "b"))
     assert "posenc run nmar --preset quick --data DIR." in page.read_text()

@@ -37,8 +37,11 @@ def tokens() -> Tokens:
     )
 
 
+POSITIONS = {"index": sequence(CHANNELS), "places": Positions(torch.zeros(CHANNELS, 3))}
+
+
 def spec(label: str, task: settings.MaskedTask, **changes) -> RunSpec:
-    chosen = label if label in variants.BASELINES else variants.variant(label, CONFIG.dim, axes=3)
+    chosen = label if label in variants.BASELINES else variants.variant(label, CONFIG, POSITIONS, axes=3)
     stored = settings.settings_of(chosen, task, CONFIG, TRAINING, {"tokens": CHANNELS}, "cpu") | changes
     names = {"procedure": "masked.train", "entry": "a:b"}
     return RunSpec(study="s", preset="p", variant=label, seed=1, settings=stored, **names)
@@ -81,7 +84,7 @@ def test_every_row_learns(label, tokens):
 
 def test_a_row_of_places_fills_the_width_with_zeros(tokens):
     config = msgspec.structs.replace(CONFIG, dim=16)
-    row = variants.variant("sinusoid-xyz", 16, axes=3)
+    row = variants.variant("sinusoid-xyz", msgspec.structs.replace(CONFIG, dim=16), POSITIONS, axes=3)
     scheme = variants.make_model(row, config, tokens.views["places"], "learned").schemes[0]
     table = scheme.embed(scheme.prepare(tokens.views["places"]))
     assert table.shape == (CHANNELS, 16)
@@ -98,9 +101,9 @@ def test_tables_are_one_a_layer_where_they_are_learned_and_one_where_they_are_fi
 
 def test_what_does_not_fit_is_refused_in_a_sentence(tokens):
     with pytest.raises(ValueError, match="needs coordinates of the channels, and these have none"):
-        variants.require_fit(variants.variant("laplacian", 12, 3), CONFIG, tokens.views)
+        variants.require_fit(variants.variant("laplacian", CONFIG, POSITIONS, 3), CONFIG, tokens.views)
     with pytest.raises(ValueError, match=r"there is no variant 'learnd'. Did you mean"):
-        variants.variant("learnd", 12, 3)
+        variants.variant("learnd", CONFIG, POSITIONS, 3)
 
 
 def test_a_unit_trains_scores_every_recording_and_says_what_its_table_knows(tokens, tmp_path):

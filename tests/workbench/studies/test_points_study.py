@@ -120,7 +120,7 @@ def test_a_scheme_as_text_is_a_variant_and_an_unknown_one_is_refused_in_a_senten
     assert variants.variant("GRIDPE", CONFIG) == variants.variant("gridpe", CONFIG)
     for label, sentence in {
         "grid": "Did you mean gridpe",
-        "RoPE": "the variant 'RoPE' cannot be built: it reads 1 axes, and a point has 3",
+        "RoPE": "the variant 'RoPE' cannot be built: it reads 1 axis, and a point has 3",
         "LogCPB(window=(4, 4, 4))": "points have real coordinates",
         "GridPE(ratios=2)": "Did you mean ratio",
     }.items():

@@ -302,8 +302,8 @@ def test_multiplied_pictures_are_those_of_the_network(tmp_path, fashion, small):
     made = Classifier(spec, store.root)
     made.model.load_state_dict(store.read(spec.identity).weights)
     np.testing.assert_allclose(store.arrays(spec.identity)["over"], made.model.over().detach(), rtol=1e-6)
-    assert image_plots._bytes(np.array([[[0.0, 5.0]]])).tolist() == [[[0], [255]]]
-    assert image_plots._bytes(np.ones((1, 1, 2))).tolist() == [[[128], [128]]]
+    assert image_plots._as_uint8(np.array([[[0.0, 5.0]]])).tolist() == [[[0], [255]]]
+    assert image_plots._as_uint8(np.ones((1, 1, 2))).tolist() == [[[128], [128]]]
     assert image_plots._two_by_two([np.eye(3)[None], None]).shape == (8, 8, 3)
 
 

@@ -143,7 +143,7 @@ def test_names_that_do_not_fit_are_refused(tmp_path, text, sentence):
 
 
 def test_what_is_no_atlas_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"no label image: its voxels are whole numbers"):
+    with pytest.raises(ValueError, match=r"not a label image: its voxels are whole numbers"):
         brain.read_atlas(save(labels() / 3.0, tmp_path / "a.nii.gz"))
     with pytest.raises(ValueError, match=r"is an atlas \(x, y, z\) of whole numbers; got an image of shape"):
         brain.read_atlas(save(volumes(np.ones((8, 3))), tmp_path / "a.nii.gz"))

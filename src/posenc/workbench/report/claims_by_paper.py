@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from posenc.workbench.report.claims_document import heading_anchor, markdown_table, wrap
 from posenc.workbench.report.claims_table import Claim, JudgedClaim
-from posenc.workbench.report.papers.publications import OWN, PUBLICATIONS, Publication, publication_of
+from posenc.workbench.report.publications import OWN, PUBLICATIONS, Publication, publication_of
 
 COLUMNS = ("claim", "published", "measured here", "verdict", "scale and page", "command")
 

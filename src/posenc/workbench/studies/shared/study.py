@@ -119,8 +119,8 @@ class Study:
         passes: True if an epoch of the settings is a pass over the training data, False if it is a step. On own data
             it is always a step.
         remarks: Maps a store and runs to sentences on their data, printed at the start and on the page.
-        views: Views of the positions that a scheme can be put on, from the richest, as in "GridPE@grid".
         live: True if runs write their newest image, which the live page shows.
+        views: Views of the positions that a scheme can be put on, from the richest, as in "GridPE@grid".
 
     Example:
         >>> from posenc.workbench import find_study
