@@ -202,7 +202,9 @@ def test_a_tampered_weight_file_is_refused(tmp_path: Path, trained: Trained) -> 
     content = bytearray(path.read_bytes())
     content[-3] ^= 1
     path.write_bytes(content)
-    with pytest.raises(StoreError, match=r"has another content than was stored\. Set the run aside: posenc store verify --set-aside"):
+    with pytest.raises(
+        StoreError, match=r"has another content than was stored\. Set the run aside: posenc store verify"
+    ):
         store.weights(specs[0].identity)
 
 

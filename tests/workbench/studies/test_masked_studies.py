@@ -109,7 +109,7 @@ def test_the_verdict_answers_the_question_by_the_interval(aucs, answer):
 def test_the_verdict_on_baselines_alone_is_no_answer():
     row = {"setting": "main", "scheme": "ridge", "seed": 0, "metric": "mse_over_linear", "value": 1.0}
     answer = nmar.STUDY.headline(SimpleNamespace(rows=[row]))
-    assert answer.startswith("No answer yet: no encoding with a learned table has finished. Only baselines have results. ")
+    assert answer.startswith("No answer yet: no encoding with a learned table has finished. Only baselines ")
 
 
 def test_the_claims_of_the_simulated_network_can_fail():
