@@ -107,7 +107,9 @@ def _positionals(command: Command, loose: list[str], values: dict[str, Any]) -> 
             values[option.name] = _convert(command, option, loose.pop(0))
     if loose:
         shown = " ".join(each.metavar for each in command.positionals) or "no words without a flag"
-        raise UsageError(f"posenc {command.name} takes {shown}; {loose[0]!r} is too much. {_help(command)}")
+        repeated = next((each for each in command.options if each.repeated and "=" in loose[0]), None)
+        hint = f" Each {repeated.flag} takes one value: write {repeated.flag} {loose[0]}." if repeated else ""
+        raise UsageError(f"posenc {command.name} takes {shown}; {loose[0]!r} is too much.{hint} {_help(command)}")
 
 
 def _convert(command: Command, option: Option, text: str) -> Any:
