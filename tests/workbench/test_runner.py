@@ -3,14 +3,17 @@
 import errno
 import io
 import os
+import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import msgspec
 import pytest
 import torch
 
 import toy_work
-from posenc.workbench.executors.processes import Local
+from posenc import own_scheme
+from posenc.workbench.executors.processes import Local, codes_of
 from posenc.workbench.runner import BatchedExecutor, Event, InProcess, pick, run
 from posenc.workbench.runs import RunResult, RunSpec
 from posenc.workbench.store import Store, StoreError
@@ -149,3 +152,16 @@ def test_a_store_that_cannot_be_written_is_refused_before_the_work(
     with pytest.raises(StoreError, match="cannot be written to"):
         run(toys(2), store, InProcess(), emit=lambda event: None)
     assert begun(tmp_path) == []
+
+
+def test_a_worker_gets_only_the_code_that_its_runs_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another scheme's code may import what a worker does not find; it must not end the worker."""
+    lost = ModuleType("lost")
+    monkeypatch.setattr(lost, "__loader__", SimpleNamespace(code="import absent_package_of_a_test"))
+    monkeypatch.setitem(sys.modules, f"{own_scheme.PACKAGE}Lost_00000000", lost)
+    assert "Lost_00000000" in own_scheme.codes()
+    assert codes_of(toys(2)) == {}
+    report = run(toys(2), Store(tmp_path), Local(1), emit=lambda event: None)
+    assert report.exit_code == 0
+    used = msgspec.structs.replace(toys(1)[0], variant="Lost_00000000(dim=4)")
+    assert set(codes_of([used])) == {"Lost_00000000"}

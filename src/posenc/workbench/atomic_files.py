@@ -12,14 +12,15 @@ from pathlib import Path
 
 
 @contextmanager
-def replaced_file(path: Path) -> Iterator[Path]:
+def replaced_file(path: Path, *, durable: bool = True) -> Iterator[Path]:
     """Context manager that yields a temporary path in the same folder; on success that file replaces ``path``.
 
-    The temporary file is synchronized with the disk before the rename, and the folder after it. On an error the
-    temporary file is removed and ``path`` is unchanged.
+    On an error the temporary file is removed and ``path`` is unchanged.
 
     Args:
         path: File to write. Its folder exists.
+        durable: True to synchronize the temporary file with the disk before the rename, and the folder after it, so
+            that a power failure cannot lose it. False for files that are cheap to write again, such as pages.
 
     Yields:
         The temporary path; it ends with the suffix of ``path``, which some writers need.
@@ -30,12 +31,14 @@ def replaced_file(path: Path) -> Iterator[Path]:
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial{path.suffix}")
     try:
         yield partial
-        with partial.open("rb") as file:
-            os.fsync(file.fileno())
+        if durable:
+            with partial.open("rb") as file:
+                os.fsync(file.fileno())
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-    sync_folder(path.parent)
+    if durable:
+        sync_folder(path.parent)
 
 
 def write_whole(path: Path, data: bytes | memoryview) -> None:

@@ -199,12 +199,13 @@ class WorkerProcess:
     Args:
         store_root: Folder of the store.
         imports_main: Import the main script in the worker, because a run's procedure is defined in it.
+        codes: Code of the user's schemes that the runs use, by name.
     """
 
-    def __init__(self, store_root: Path, imports_main: bool = True) -> None:
+    def __init__(self, store_root: Path, imports_main: bool = True, codes: Mapping[str, str] | None = None) -> None:
         self.pipe, theirs = get_context("spawn").Pipe()
         self.spec: RunSpec | None = None
-        arguments = (theirs, store_root, os.getpid(), own_scheme.codes())
+        arguments = (theirs, store_root, os.getpid(), codes or {})
         self.process = get_context("spawn").Process(target=serve, args=arguments, daemon=True)
         with no_interrupt(), nullcontext() if imports_main else hidden_main():
             self.process.start()
@@ -241,6 +242,7 @@ class WorkerPool:
         self.workers: list[WorkerProcess] = []
         self.trouble: StoreError | None = None
         self.imports_main = True
+        self.codes: Mapping[str, str] = {}
 
     def run(self, specs: Sequence[RunSpec]) -> None:
         """Execute the runs.
@@ -253,6 +255,7 @@ class WorkerPool:
         """
         self.queue.extend(specs)
         self.imports_main = any(spec.entry.partition(":")[0] in ("__main__", "__mp_main__") for spec in specs)
+        self.codes = codes_of(specs)
         finished = False
         try:
             while self._assign():
@@ -277,7 +280,7 @@ class WorkerPool:
             self.queue.clear()
             self.locked.clear()
         while self.queue and len(self.workers) < self.processes:
-            self.workers.append(WorkerProcess(self.store_root, self.imports_main))
+            self.workers.append(WorkerProcess(self.store_root, self.imports_main, self.codes))
             self._give(self.workers[-1])
         for worker in list(self.workers):
             if self.queue and worker.spec is None:
@@ -347,6 +350,12 @@ def no_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def codes_of(specs: Sequence[RunSpec]) -> dict[str, str]:
+    """Code of the user's schemes that runs use, by name. A worker cannot always import those of other runs."""
+    texts = [f"{spec.variant} {spec.settings}" for spec in specs]
+    return {name: code for name, code in own_scheme.codes().items() if any(name in text for text in texts)}
 
 
 def serve(pipe: Connection, store_root: Path, parent: int, codes: Mapping[str, str]) -> None:

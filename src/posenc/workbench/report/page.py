@@ -274,7 +274,7 @@ def write_text(path: Path, text: str) -> Path:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replaced_file(path) as partial:
+        with replaced_file(path, durable=False) as partial:
             partial.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise ValueError(_unwritable(path, error)) from error
