@@ -29,10 +29,10 @@ SECONDS ?= 60
 fuzz: $(VENV)/.test  ## change bytes of files at random and read them: make fuzz SECONDS=1200 for each reader
 	$(VENV)/bin/python tools/fuzz.py --seconds $(SECONDS)
 
-test: checks  ## set up, pass the default tests: at most 6 minutes on two cores
+test: checks  ## set up, pass the default tests: about 11 minutes on two cores
 	$(PYTEST) -m "not full"
 
-test-all: checks test-coverage test-shapes test-rest  ## set up, pass every test: at most 25 minutes on two cores
+test-all: checks test-coverage test-shapes test-rest  ## set up, pass every test: about 40 minutes on two cores
 
 # The shape hook and torch.compile do not go together; the tests marked `bare` gain nothing from it.
 test-coverage: $(VENV)/.test  ## the default tests; they must cover 90 % of the lines of src

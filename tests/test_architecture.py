@@ -433,7 +433,7 @@ def foreign(source: str, path: str) -> list[str]:
 
 
 def tracked() -> list[Path]:
-    """What git tracks; everything in the known folders where this is not a checkout."""
+    """Files that git tracks; outside a checkout, every file of the known folders."""
     listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True, check=False)
     paths = [ROOT / path for path in listed.stdout.split("\0") if path] or [
         path for top in ("src", "tests", "benchmarks", "tools", "docs", ".ci") for path in (ROOT / top).rglob("*")

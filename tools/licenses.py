@@ -35,8 +35,8 @@ MPL-2.0 and LGPL, the licenses of some packages, allow their use by a program un
 
 ## Known advisories
 
-This command compares the pinned versions with the databases of known advisories. It needs the internet and installs
-nothing:
+This command compares the pinned versions with the databases of known advisories. It needs the internet, and installs
+nothing into your environment:
 
     pipx run pip-audit --requirement constraints.txt --no-deps --disable-pip
 

@@ -62,7 +62,7 @@ def test_a_claim_stands_under_its_paper_with_a_row_for_each_measured_scale() -> 
     assert "97.7% against 46.9%" in quick
     assert "2d − 1d: 0.400" in quick
     assert "[quick](../results/toy-quick.html)" in quick
-    assert "`posenc run toy --seeds 0 1 2`<br>The whole preset: two minutes." in quick
+    assert "`posenc run toy --seeds 0 1 2`<br>Own panels and seeds of the preset: two minutes." in quick
     assert "| standard | `posenc run toy` |" in standard
 
 

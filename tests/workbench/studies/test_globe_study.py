@@ -106,8 +106,8 @@ def test_a_scheme_as_text_is_a_variant() -> None:
     [
         ("harmonic", "Did you mean harmonics"),
         ("SphereC(scale=4)", r"'SphereC\(scale=4\)' cannot be built: SphereC: .* Did you mean scales"),
-        ("RoPE(head_dim=8)", r"RoPE\(head_dim=8\) reads positions of 1 axis, and the view lonlat has 2"),
-        ("Sinusoid(dim=8, axes=1)", r"reads positions of 1 axis, and the view lonlat has 2\. The views of this"),
+        ("RoPE(head_dim=8)", r"RoPE acts at k, q"),
+        ("Sinusoid(dim=8, axes=1)", r"it reads 1 axis, and a place has 2, or 3 as a vector\. .* The views of this"),
         (
             "FourierFeatures(dim=40000, axes=2)",
             r"cannot be built: the smallest field of this kind has 40005 parameters",

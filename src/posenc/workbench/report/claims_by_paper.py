@@ -76,7 +76,7 @@ def _rows(entry: ClaimAtScales) -> list[tuple[str, ...]]:
         numbers = "<br>".join(f"{each.quantity.name}: {each.text}" for each in own)
         page = f"[{scale}]({entry.pages[scale]})" if scale in entry.pages else scale
         commands = "<br>".join(f"`{command}`" for command in entry.commands.get(scale, (claim.command,)))
-        time = f"<br>The whole preset: {entry.times[scale]}." if scale in entry.times else ""
+        time = f"<br>Own panels and seeds of the preset: {entry.times[scale]}." if scale in entry.times else ""
         published = claim.published or "in words"
         rows.append((name, published, numbers, f"**{judged.verdict}**", page, commands + time))
     return rows

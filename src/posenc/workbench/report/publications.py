@@ -13,7 +13,7 @@ class Publication:
         mark: Part of a claim's source that names the publication, such as "2406.08272".
         title: Its title.
         where: Where it is to be had, such as "arXiv 2406.08272".
-        authors: Authors and year.
+        authors: Authors and year; "" if they are not known.
     """
 
     mark: str
@@ -36,9 +36,7 @@ PUBLICATIONS = (
         "Ito et al. 2024",
     ),
     Publication("CNN with SC PE", "CNN with SC PE", "github Cui-Peng-624/SC-Position-Encoding", "Cui 2024"),
-    Publication(
-        "seed note 002", "Note on positional encodings, in Chinese", "seed note 002", "a note without a named author"
-    ),
+    Publication("seed note 002", "Note on positional encodings, in Chinese", "seed note 002", ""),
     Publication(
         "2006.10739",
         "Fourier Features Let Networks Learn High Frequency Functions in Low Dimensional Domains",
@@ -75,7 +73,7 @@ PUBLICATIONS = (
         "arXiv 2305.19466",
         "Kazemnejad et al. 2023",
     ),
-    Publication("tiny-cuda-nn, issue 185", "Issue 185 of tiny-cuda-nn", "github NVlabs/tiny-cuda-nn", "2022"),
+    Publication("tiny-cuda-nn, issue 185", "Issue 185 of tiny-cuda-nn", "github NVlabs/tiny-cuda-nn", ""),
 )
 OWN = Publication("prediction of this study", "Predictions of the studies, written before they were run", "posenc", "")
 

@@ -105,7 +105,7 @@ def variant(label: str, *, outputs: int, parameters: int, detail: float) -> Glob
         network = _network(scheme_text.Specification(scheme, options), axes, outputs, parameters)
         encoding = GlobeEncoding(
             field=FieldVariant(scheme=scheme, axes=axes, options=options, network=network),
-            view=view,  # type: ignore[arg-type]
+            view=view,  # type: ignore[arg-type]  # one of VIEWS
         )
         with torch.device("meta"):
             encoding.field.field()
@@ -115,7 +115,7 @@ def variant(label: str, *, outputs: int, parameters: int, detail: float) -> Glob
 
 
 def _view_of(scheme: scheme_text.Specification) -> str:
-    """View of a scheme as text: "lonlat" unless it reads three axes, or positions that longitudes are not."""
+    """View of a scheme as text, by its axes and the positions that it can read; "" if it fits none."""
     if scheme_text.axes_of(scheme) == 3:
         return "xyz"
     places = views(*PLACES)
@@ -124,7 +124,7 @@ def _view_of(scheme: scheme_text.Specification) -> str:
             return position_views.choose(scheme, {}, {view.name: places[view.name]}, VIEWS, view.name)
         except ValueError:
             continue
-    return "lonlat"
+    return ""
 
 
 def _network(scheme: scheme_text.Specification, axes: int, outputs: int, parameters: int) -> FieldConfig:
@@ -134,7 +134,10 @@ def _network(scheme: scheme_text.Specification, axes: int, outputs: int, paramet
         sites = ", ".join(sorted(built.claims.sites)) or "no site"
         raise ValueError(f"a field reads an embedding of its coordinates, and {scheme.scheme} acts at {sites}.")
     if built.claims.axes not in (None, axes):
-        raise ValueError(f"it reads {built.claims.axes} axes, and a place has 2, or 3 as a vector. Write axes=3 or 2.")
+        count = f"{built.claims.axes} {'axis' if built.claims.axes == 1 else 'axes'}"
+        raise ValueError(
+            f"it reads {count}, and a place has 2, or 3 as a vector. Write axes=3 or 2. {position_views.listed(VIEWS)}"
+        )
     own = sum(p.numel() for p in built.parameters())
 
     def count(width: int) -> int:

@@ -42,7 +42,10 @@ def variant(label: str, budget: Budget) -> FieldVariant:
         ValueError: The label is unknown, its size is not a number, or it is too small.
     """
     label, view = split_view(label)
-    position_views.refuse_view(view, field_variants.views(budget.axes))
+    try:
+        position_views.refuse_view(view, field_variants.views(budget.axes))
+    except ValueError as error:
+        raise ValueError(f"{error} A number of parameters is possible too: {label}@60000.") from None
     name, at, size = label.partition("@")
     if at:
         if not size.isdigit():
