@@ -134,9 +134,9 @@ def _network(scheme: scheme_text.Specification, axes: int, outputs: int, paramet
         sites = ", ".join(sorted(built.claims.sites)) or "no site"
         raise ValueError(f"a field reads an embedding of its coordinates, and {scheme.scheme} acts at {sites}.")
     if built.claims.axes not in (None, axes):
-        count = f"{built.claims.axes} {'axis' if built.claims.axes == 1 else 'axes'}"
+        read = f"{built.claims.axes} {'axis' if built.claims.axes == 1 else 'axes'}"
         raise ValueError(
-            f"it reads {count}, and a place has 2, or 3 as a vector. Write axes=3 or 2. {position_views.listed(VIEWS)}"
+            f"it reads {read}, and a place has 2, or 3 as a vector. Write axes=3 or 2. {position_views.listed(VIEWS)}"
         )
     own = sum(p.numel() for p in built.parameters())
 

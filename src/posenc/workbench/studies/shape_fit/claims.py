@@ -156,7 +156,7 @@ CLAIMS = (
         quote="shape IoU 0.864, 0.892, 0.960, 0.973 (none, basic, positional, Gaussian)",
         about="The intersection over union of occupancy fields decreases in this order. The Gaussian features have the "
         "sigma selected for the signed distance; those with the published sigma of 12 are shown beside them.",
-        published="IoU: none 0.864, basic 0.892, positional 0.960, Gaussian 0.973 (from memory, not checked against the paper)",
+        published="IoU: none 0.864, basic 0.892, positional 0.960, Gaussian 0.973 (from memory, not checked)",
         quantities=tuple(
             Quantity(f"{a} - {b}, intersection over union", difference("iou", a, b, OCCUPANCY), low=0.0)
             for a, b in ((GAUSSIAN, "positional"), ("positional", "basic"), ("basic", "none"))
