@@ -203,8 +203,8 @@ class Line(Scheme):
     assert all(label.endswith("(dim=8, slope=2.0)") for label in labels)
     assert labels[0] != labels[1]
     assert {*labels, "none"} == {row["scheme"] for row in results(out=tmp_path / "runs")}
-    kept = [path.stem for path in (tmp_path / "runs" / "schemes").iterdir()]
-    assert sorted(kept) == sorted(label.partition("(")[0] for label in labels)
+    kept = [path.name for path in (tmp_path / "runs" / "schemes").iterdir()]
+    assert sorted(kept) == sorted(f"{label.partition('(')[0]}{end}" for label in labels for end in (".json", ".py"))
 
 
 def test_a_notebook_shows_progress_and_continues_after_a_restart(tmp_path, photo):

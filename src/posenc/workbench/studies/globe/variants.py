@@ -95,14 +95,14 @@ def variant(label: str, *, outputs: int, parameters: int, detail: float) -> Glob
     else:
         specification = with_channels(scheme_text.parse_variant(text, label, VARIANTS))
         scheme, options = specification.scheme, specification.options
-        view = "lonlat"
-        asked = asked or _view_of(specification)
+        asked = view = asked or _view_of(specification)
+    view = asked or view
     try:
-        if asked:
-            places = {asked: views(*PLACES)[asked]}
-            view = position_views.choose(scheme_text.Specification(scheme, options), {}, places, VIEWS, asked)
         axes = 3 if view == "xyz" else 2
         network = _network(scheme_text.Specification(scheme, options), axes, outputs, parameters)
+        if asked:
+            places = {asked: views(*PLACES)[asked]}
+            position_views.choose(scheme_text.Specification(scheme, options), {}, places, VIEWS, asked)
         encoding = GlobeEncoding(
             field=FieldVariant(scheme=scheme, axes=axes, options=options, network=network),
             view=view,  # type: ignore[arg-type]  # one of VIEWS
@@ -115,7 +115,7 @@ def variant(label: str, *, outputs: int, parameters: int, detail: float) -> Glob
 
 
 def _view_of(scheme: scheme_text.Specification) -> str:
-    """View of a scheme as text, by its axes and the positions that it can read; "" if it fits none."""
+    """View of a scheme as text, by its axes and the positions that it can read; the first if it fits none."""
     if scheme_text.axes_of(scheme) == 3:
         return "xyz"
     places = views(*PLACES)
@@ -124,7 +124,7 @@ def _view_of(scheme: scheme_text.Specification) -> str:
             return position_views.choose(scheme, {}, {view.name: places[view.name]}, VIEWS, view.name)
         except ValueError:
             continue
-    return ""
+    return VIEWS[0].name
 
 
 def _network(scheme: scheme_text.Specification, axes: int, outputs: int, parameters: int) -> FieldConfig:
