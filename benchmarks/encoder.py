@@ -27,9 +27,9 @@ from torch.nn import functional
 
 from command import begin, keep, met, options
 from plain import PlainEncoder, differences
+from posenc.lookup.scheme_text import Specification, per_layer
 from posenc.models.encoder import Encoder, EncoderConfig
 from posenc.positions import sequence
-from posenc.scheme_text import Specification, per_layer
 from posenc.workbench.studies.latin_squares.presets import PRESETS
 from posenc.workbench.training.loop import Fit, TrainingConfig, train
 from processes import started, together

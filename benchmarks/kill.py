@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from posenc.workbench import provenance
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 
 Finished = dict[str, tuple[int, int]]  # by key: inode and time of unit.json, which change if it is written again
 ORPHANS = 30.0  # seconds that orphaned workers are given to end

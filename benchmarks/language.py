@@ -34,12 +34,12 @@ from encoder import peak_memory, start_memory
 from posenc.attention import attend
 from posenc.contract import check
 from posenc.kernels.attention_mask import AttentionMask
+from posenc.lookup.scheme_text import Specification, build
 from posenc.models.cache import Cache
 from posenc.models.generation import extend
 from posenc.models.language import LanguageConfig, LanguageModel
 from posenc.positions import sequence
 from posenc.scheme import Scheme
-from posenc.scheme_text import Specification, build
 from posenc.schemes import catalogue
 from posenc.schemes.nope import NoPE
 from posenc.schemes.vo_rope import VORoPE

@@ -23,10 +23,10 @@ from torch.nn import functional
 from command import begin, keep, met, options
 from encoder import TOLERANCE, peak_memory, seconds_of, start_memory
 from plain import PlainMasked, differences
+from posenc.lookup.scheme_text import Specification, per_layer
 from posenc.models.encoder import EncoderConfig
 from posenc.models.masked_encoder import MaskedEncoder
 from posenc.positions import sequence
-from posenc.scheme_text import Specification, per_layer
 from posenc.workbench.training.loop import Fit, TrainingConfig, TrainingPosition, train
 
 CHANNELS, BATCH, FRAMES = 360, 64, 512

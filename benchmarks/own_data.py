@@ -41,7 +41,7 @@ from posenc.measure.budget_comparison import BudgetComparison, Scores, ScoreScal
 from posenc.measure.held_out_interval import HeldOut, proportion_variance
 from posenc.workbench import runner, studies
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.shared.declarations import full_budget_of
 from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES
 from posenc.workbench.studies.shared.lr_sweep import study_condition

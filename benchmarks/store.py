@@ -18,7 +18,7 @@ from typing import Any
 
 from posenc.workbench import provenance
 from posenc.workbench.runs import RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 
 CURVE_POINTS = 60
 """Points of each run's learning curve, as of a quick preset."""

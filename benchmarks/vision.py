@@ -29,13 +29,13 @@ from command import begin, keep, met, options
 from encoder import peak_memory, start_memory
 from posenc.attention import choose
 from posenc.contract import check
+from posenc.lookup.scheme_text import build, parse
 from posenc.models.pretrained import load_weights
 from posenc.models.pvt import pvt
 from posenc.models.sites import at_sites
 from posenc.models.vision import VisionConfig, VisionTransformer
 from posenc.models.vision_stage import Options
 from posenc.models.vit import vit
-from posenc.scheme_text import build, parse
 from posenc.schemes import catalogue
 
 IMAGE, BATCH, CLASSES = 224, 8, 1000

@@ -1,6 +1,6 @@
 """Attempts on readers, as data: a whole file for each reader, and what may stand in its place.
 
-``READERS`` and ``MALFORMATIONS`` are multiplied by ``tests/workbench/test_hostile_files.py`` and by ``tools/fuzz.py``.
+``READERS`` and ``MALFORMATIONS`` are multiplied by ``test_hostile_files.py`` and by ``tools/fuzz.py``.
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ def texts(content: str) -> Callable[[Path], object]:
 
 
 def _readers() -> dict[str, Reader]:
-    from posenc.workbench import packs
     from posenc.workbench.report import result_rows
+    from posenc.workbench.storage import packs
     from posenc.workbench.tasks import globe, latin_squares, points, scenes, shapes, single_image, text
     from posenc.workbench.tasks.brain.confounds import read_table
     from posenc.workbench.tasks.brain.networks import read_networks

@@ -28,57 +28,64 @@ MODULES = {
 CODE = sorted(path for folder in ("src", "tests", "benchmarks", "tools") for path in (ROOT / folder).rglob("*.py"))
 
 LAYERS = (
-    ("version", "moved", "name_suggestion", "scheme_reference"),
+    ("version", "lookup", "workbench.files", "workbench.storage", "workbench.tables"),
+    ("lookup.moved", "lookup.name_suggestion", "lookup.scheme_reference"),
     ("positions", "frequencies", "claims"),
     ("position_augmentation",),
     ("scheme",),
     ("kernels",),
     ("schemes",),
-    ("own_scheme",),
-    ("own_files",),
-    ("attention", "scheme_text", "cited_functions"),
+    ("lookup.own_scheme",),
+    ("lookup.own_files",),
+    ("attention", "lookup.scheme_text", "lookup.cited_functions"),
     ("models",),
     ("contract", "adapt", "measure"),
     # the library ends here: it never imports the workbench
     (
         "workbench.memory",
-        "workbench.frozen_defaults",
-        "workbench.identity",
+        "workbench.storage.frozen_defaults",
+        "workbench.storage.identity",
         "workbench.provenance",
-        "workbench.metric_bounds",
-        "workbench.atomic_files",
+        "workbench.tables.metric_bounds",
+        "workbench.files.atomic_files",
         "workbench.request_checks",
     ),
     ("workbench.dataset_record",),
     ("workbench.setting_errors",),
-    ("workbench.user_files", "workbench.output_files"),
-    ("workbench.array_files",),
+    ("workbench.files.user_files", "workbench.files.output_files"),
+    ("workbench.files.array_files",),
     ("workbench.training",),
     (
         "workbench.runs",
-        "workbench.file_digests",
+        "workbench.files.file_digests",
         "workbench.progress",
         "workbench.notebook_display",
         "workbench.tensorboard",
         "workbench.variant_labels",
-        "workbench.source_digests",
+        "workbench.storage.source_digests",
     ),
-    ("workbench.metric_table", "workbench.export"),
+    ("workbench.tables.metric_table", "workbench.tables.export"),
     (
-        "workbench.stored",
-        "workbench.old_records",
-        "workbench.stored_records",
-        "workbench.old_stores",
-        "workbench.run_writer",
-        "workbench.run_folders",
-        "workbench.stored_code",
+        "workbench.storage.stored",
+        "workbench.storage.old_records",
+        "workbench.storage.stored_records",
+        "workbench.storage.old_stores",
+        "workbench.storage.run_writer",
+        "workbench.storage.run_folders",
+        "workbench.storage.stored_code",
     ),
-    ("workbench.store",),
-    ("workbench.result_checks",),
-    ("workbench.run_description",),
-    ("workbench.provisional_store",),
-    ("workbench.own_scheme_records",),
-    ("workbench.packs", "workbench.curve_table", "workbench.worker", "workbench.executors", "workbench.runner"),
+    ("workbench.storage.store",),
+    ("workbench.storage.result_checks",),
+    ("workbench.storage.run_description",),
+    ("workbench.storage.provisional_store",),
+    ("workbench.storage.own_scheme_records",),
+    (
+        "workbench.storage.packs",
+        "workbench.tables.curve_table",
+        "workbench.worker",
+        "workbench.executors",
+        "workbench.runner",
+    ),
     ("workbench.tasks",),
     ("workbench.report",),
     ("workbench.studies",),
@@ -130,18 +137,23 @@ def imported(source: str, module: str, package: bool) -> Iterator[str]:
                 above = parts[: len(parts) - node.level + package]
                 base = ".".join([*above, base]).rstrip(".")
             # `from posenc import scheme` names a module, `from posenc.scheme import Scheme` does not
-            yield from (
-                (f"{base}.{alias.name}" for alias in node.names) if base in ("posenc", "posenc.workbench") else (base,)
-            )
+            split = base == "posenc" or base.removeprefix("posenc.") in SPLIT
+            yield from (f"{base}.{alias.name}" for alias in node.names) if split else (base,)
         elif isinstance(node, ast.Call) and dotted(node.func).endswith("import_module") and node.args:
             first = node.args[0]
             yield from (str(first.value),) if isinstance(first, ast.Constant) else ()
 
 
+SPLIT = ("lookup", "workbench", "workbench.files", "workbench.storage", "workbench.tables")
+"""Folders whose modules stand in layers of their own."""
+
+
 def room(module: str) -> str:
-    """The part of the package that a layer names: the first level below posenc, below the workbench the second."""
-    parts = module.split(".")[1:]
-    return ".".join(parts[:2] if parts[:1] == ["workbench"] else parts[:1])
+    """The part of the package that a layer names: the first level below posenc, inside the folders of SPLIT deeper."""
+    named, *rest = module.split(".")[1:] or [""]
+    while named in SPLIT and rest:
+        named = f"{named}.{rest.pop(0)}"
+    return named
 
 
 def upward(source: str, path: str) -> list[str]:
@@ -179,10 +191,10 @@ def test_imports_run_downwards():
         ("from posenc.cli import main", "src/posenc/scheme.py", "imports posenc.cli, which stands above 'scheme'"),
         ("def f():\n    import posenc.models.encoder", "src/posenc/schemes/rope.py", "stands above 'schemes'"),
         ("from posenc.workbench import studies", "src/posenc/models/vit.py", "posenc.workbench.studies, which stands"),
-        ("import posenc.workbench.store", "src/posenc/measure/x.py", "which stands above 'measure'"),
+        ("import posenc.workbench.storage.store", "src/posenc/measure/x.py", "which stands above 'measure'"),
         ("from posenc.workbench.report import page", "src/posenc/workbench/tasks/x/y.py", "above 'workbench.tasks'"),
         ("from ..report import page", "src/posenc/workbench/training/loop.py", "imports posenc.workbench.report"),
-        ("from .report import page", "src/posenc/workbench/store.py", "imports posenc.workbench.report"),
+        ("from ..report import page", "src/posenc/workbench/storage/store.py", "imports posenc.workbench.report"),
         ("from ..workbench import studies", "src/posenc/measure/__init__.py", "imports posenc.workbench"),
         ("importlib.import_module('posenc.workbench.runner')", "src/posenc/attention.py", "posenc.workbench.runner"),
         ("from posenc import RoPE", "src/posenc/workbench/report/page.py", "not from the face"),

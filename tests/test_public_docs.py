@@ -387,7 +387,7 @@ def test_the_linters_refuse_a_bad_docstring(tmp_path):
         "src/posenc/positions.py": 1,
         "src/posenc/schemes/new.py": 1,
         "src/posenc/models/new.py": 0,
-        "src/posenc/workbench/store.py": 1,
+        "src/posenc/workbench/storage/store.py": 1,
         "src/posenc/workbench/executors/new.py": 1,
         "src/posenc/workbench/training/new.py": 1,
         "src/posenc/workbench/tasks/new.py": 0,

@@ -11,7 +11,8 @@ from types import MappingProxyType, ModuleType, SimpleNamespace
 import pytest
 
 import posenc
-from posenc import moved, workbench
+from posenc import workbench
+from posenc.lookup import moved
 from posenc.schemes import catalogue
 
 pytestmark = pytest.mark.bare
@@ -99,7 +100,7 @@ def test_the_workbench_loads_torch_at_the_first_use():
 
 
 def test_a_module_of_the_workbench_is_an_attribute():
-    run("import posenc.workbench, sys; assert posenc.workbench.packs is sys.modules['posenc.workbench.packs']")
+    run("import posenc.workbench, sys; assert posenc.workbench.memory is sys.modules['posenc.workbench.memory']")
 
 
 def test_a_wrong_name_of_the_workbench_is_refused():
@@ -131,7 +132,7 @@ def test_every_form_of_import_names_the_new_place(monkeypatch, statement):
 
 
 def test_a_moved_module_as_an_attribute_names_its_new_place():
-    with pytest.raises(AttributeError, match=r"^posenc\.store is now posenc\.workbench\.store$"):
+    with pytest.raises(AttributeError, match=r"^posenc\.store is now posenc\.workbench\.storage\.store$"):
         _ = posenc.store
 
 

@@ -27,7 +27,7 @@ def quick() -> ModuleType:
     [
         ("src/posenc/schemes/rope.py", {"tests/schemes/test_rope.py"}),  # imported by `posenc.RoPE`
         ("src/posenc/kernels/simplex.py", {"tests/schemes/test_grid_pe.py"}),  # imported by a scheme
-        ("src/posenc/workbench/store.py", {"tests/workbench/test_store.py"}),
+        ("src/posenc/workbench/storage/store.py", {"tests/workbench/storage/test_store.py"}),
         ("tests/schemes/test_rope.py", {"tests/schemes/test_rope.py"}),
         ("tests/toy_ranks.py", {"tests/workbench/training/test_ranks.py"}),
         ("tests/workbench/report/conftest.py", {"tests/workbench/report/test_page.py"}),

@@ -36,7 +36,7 @@ def test_every_package_with_a_table_of_exports_has_a_stub(stub):
 
 def test_a_stale_stub_is_found(stub):
     source = (
-        "from posenc.version import __version__ as __version__\nfrom posenc.moved import MOVED\n"
+        "from posenc.version import __version__ as __version__\nfrom posenc.lookup.moved import MOVED\n"
         "EXPORTS = {'scheme': ('Scheme',), 'contract': ('check',)}\nMODULES = ('adapt',)"
     )
     fresh = stub.render(source, {"RoPE": "posenc.schemes.rope"})

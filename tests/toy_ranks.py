@@ -16,7 +16,7 @@ from posenc.cli.torchrun import exit_process, team_of
 from posenc.workbench.executors.processes import follow
 from posenc.workbench.runner import pick, run
 from posenc.workbench.runs import RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.training.distributed import current
 from posenc.workbench.training.loop import Fit, Plateau, TrainingConfig
 from posenc.workbench.training.loop import train as train_fit

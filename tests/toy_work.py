@@ -15,10 +15,10 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from posenc.workbench.export import as_csv
 from posenc.workbench.runner import Local, run
 from posenc.workbench.runs import RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
+from posenc.workbench.tables.export import as_csv
 from posenc.workbench.training import checkpoint
 
 Report = Callable[[int, int, float, dict[str, float]], None]

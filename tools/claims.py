@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from posenc.workbench.packs import ENDING, merge
 from posenc.workbench.report.claims_by_paper import ClaimAtScales, claims_by_paper
 from posenc.workbench.report.claims_document import claims_markdown
 from posenc.workbench.report.claims_table import judge_claims
 from posenc.workbench.report.result_rows import Row, read_csv
-from posenc.workbench.store import Store
+from posenc.workbench.storage.packs import ENDING, merge
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import studies
 from posenc.workbench.studies.shared.claim_commands import documented_commands
 from posenc.workbench.studies.shared.study import Study

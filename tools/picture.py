@@ -14,8 +14,8 @@ import matplotlib as mpl
 mpl.use("svg")
 from matplotlib import pyplot as plt
 
+from posenc.lookup.scheme_text import Specification, call_text
 from posenc.measure.distance_decay import heads_of, logits_by_head, make_shown, reachable_distance, shown_call
-from posenc.scheme_text import Specification, call_text
 from posenc.schemes import catalogue
 
 ACROSS, LOW, HIGH, CHARACTERS = 8, -0.6, 1.6, 30

@@ -31,7 +31,7 @@ from torch.nn import functional
 from posenc.positions import grid, sequence
 from posenc.workbench import provenance, runner, studies
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.latin_squares import execute, variants
 from posenc.workbench.studies.latin_squares.presets import PRESETS
 from posenc.workbench.training.batched import Member, train_batched

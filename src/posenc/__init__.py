@@ -15,8 +15,8 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from posenc.moved import MOVED
-from posenc.name_suggestion import nearest_names
+from posenc.lookup.moved import MOVED
+from posenc.lookup.name_suggestion import nearest_names
 from posenc.version import __version__ as __version__
 
 EXPORTS = {

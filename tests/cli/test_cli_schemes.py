@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from posenc import cli, frequencies
-from posenc.cited_functions import functions
 from posenc.contract import check, claims_measured
+from posenc.lookup.cited_functions import functions
+from posenc.lookup.own_files import schemes_of_file
+from posenc.lookup.scheme_text import parse
 from posenc.measure.distance_decay import (
     example_scheme,
     heads_of,
@@ -22,8 +24,6 @@ from posenc.measure.distance_decay import (
     shown_call,
 )
 from posenc.measure.run_time import consecutive_positions, cost
-from posenc.own_files import schemes_of_file
-from posenc.scheme_text import parse
 from posenc.schemes import catalogue
 from posenc.schemes.alibi import ALiBi
 from posenc.schemes.pope import PoPE

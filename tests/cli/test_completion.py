@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from posenc import cli
-from posenc.cited_functions import functions
 from posenc.cli import completion, index
 from posenc.cli.grammar import command_of
+from posenc.lookup.cited_functions import functions
 from posenc.schemes import catalogue
 from posenc.workbench import studies
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from posenc import cli, scheme_text
+from posenc import cli
 from posenc.cli import bench, main, parser, workbench
 from posenc.cli.grammar import command_of
+from posenc.lookup import scheme_text
 
 pytestmark = pytest.mark.bare
 

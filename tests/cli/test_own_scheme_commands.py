@@ -10,8 +10,8 @@ import pytest
 
 from own_scheme_files import write_bias, write_package
 from posenc import cli
-from posenc.workbench.own_scheme_records import records_of
-from posenc.workbench.store import Store
+from posenc.workbench.storage.own_scheme_records import records_of
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.latin_squares import presets
 from workbench.studies.small_latin_squares import new_preset
 

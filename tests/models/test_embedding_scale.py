@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from posenc.lookup.scheme_text import parse
 from posenc.models.encoder import Encoder, EncoderConfig
 from posenc.models.language import LanguageConfig, LanguageModel
 from posenc.models.masked_encoder import MaskedEncoder
@@ -18,7 +19,6 @@ from posenc.models.vision import VisionConfig, VisionTransformer
 from posenc.models.vision_stage import Options, StageConfig
 from posenc.positions import Positions, sequence
 from posenc.scheme import Scheme
-from posenc.scheme_text import parse
 from posenc.schemes.nope import NoPE
 from posenc.schemes.scaled import Scaled
 from posenc.schemes.sinusoid import Sinusoid

@@ -11,10 +11,10 @@ from torch.nn import functional
 
 from posenc.contract.case import Case
 from posenc.kernels import linear as kernel
+from posenc.lookup.scheme_text import Specification, per_layer
 from posenc.models.encoder import Block, Encoder, EncoderConfig
 from posenc.positions import sequence
 from posenc.scheme import Claims, Scheme
-from posenc.scheme_text import Specification, per_layer
 from posenc.schemes import catalogue
 from posenc.schemes.learned import Learned
 from posenc.schemes.nope import NoPE

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from posenc.lookup.scheme_text import parse
 from posenc.models.pretrained import load_weights
 from posenc.models.sites import at_sites
 from posenc.models.vision import VisionConfig, VisionTransformer
 from posenc.models.vision_stage import Options, StageConfig
-from posenc.scheme_text import parse
 from posenc.schemes.learned import Learned
 from posenc.schemes.nope import NoPE
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from posenc.lookup.scheme_text import parse
 from posenc.models.pvt import pvt
 from posenc.models.sites import Site, at_sites, patch_positions
-from posenc.scheme_text import parse
 from posenc.schemes.grid_pe import GridPE
 from posenc.schemes.learned import Learned
 from posenc.schemes.nope import NoPE

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from posenc.adapt import swap
+from posenc.lookup.scheme_text import parse
 from posenc.measure.attention_maps import attention_maps
 from posenc.measure.attention_reach import attention_reach
 from posenc.models import pvt as of_pvt
@@ -21,7 +22,6 @@ from posenc.models.sites import at_sites
 from posenc.models.vision import VisionConfig, VisionTransformer
 from posenc.models.vision_stage import Options, StageConfig
 from posenc.models.vit import vit
-from posenc.scheme_text import parse
 from posenc.schemes.axial_rope import AxialRoPE
 from posenc.schemes.concat import Concat
 from posenc.schemes.grid_pe import GridPE

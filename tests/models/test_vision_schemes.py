@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 
+from posenc.lookup.scheme_text import Specification, parse
 from posenc.models.pvt import pvt
 from posenc.models.sites import at_sites
 from posenc.models.vision import VisionConfig, VisionTransformer
 from posenc.models.vision_stage import Options
 from posenc.models.vit import vit
-from posenc.scheme_text import Specification, parse
 from posenc.schemes import catalogue
 
 OPTIONS: dict[str, dict[str, Any]] = {

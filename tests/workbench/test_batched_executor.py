@@ -18,7 +18,7 @@ from posenc.workbench.executors.batched import BatchedExecutor
 from posenc.workbench.progress import Event
 from posenc.workbench.runner import InProcess, pick, run
 from posenc.workbench.runs import Batched, Job, RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.latin_squares import execute, variants
 from posenc.workbench.training.loop import TrainingConfig
 from posenc.workbench.worker import find_batched

@@ -28,7 +28,7 @@ from posenc.workbench import (
     study_result,
 )  # fmt: skip
 from posenc.workbench.report.page import Figure
-from posenc.workbench.stored import StoreError
+from posenc.workbench.storage.stored import StoreError
 from posenc.workbench.studies.image_fit import presets
 
 SMALL = """

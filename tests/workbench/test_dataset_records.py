@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 from posenc import cli
-from posenc.workbench import commands, packs, studies
+from posenc.workbench import commands, studies
 from posenc.workbench.dataset_record import DatasetRecord, Part, generated
-from posenc.workbench.file_digests import contents_digest
-from posenc.workbench.old_records import record_of_settings
+from posenc.workbench.files.file_digests import contents_digest
 from posenc.workbench.report.data_panel import data_panel, describe, notes
 from posenc.workbench.runs import RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage import packs
+from posenc.workbench.storage.old_records import record_of_settings
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.shared import image_data, page_file, run_scale, study_page
 
 LANGUAGE = studies.find("language")
@@ -63,7 +64,7 @@ def test_a_digest_covers_all_contents_and_no_place(tmp_path: Path) -> None:
 
 
 def test_a_noted_file_that_is_edited_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("posenc.workbench.file_digests.UNSETTLED_NS", 0)  # else a new file is never noted
+    monkeypatch.setattr("posenc.workbench.files.file_digests.UNSETTLED_NS", 0)  # else a new file is never noted
     file, notes_file = aged(tmp_path / "a.txt", "one"), tmp_path / "notes.json"
     before = contents_digest([file], file, notes_file)
     noted = json.loads(notes_file.read_bytes())
@@ -173,7 +174,7 @@ def test_a_class_without_test_items_is_named() -> None:
 
 
 def test_runs_of_earlier_versions_have_a_record_from_their_settings() -> None:
-    first = json.loads((Path(__file__).parent / "runs_of_the_first_layout.json").read_text())
+    first = json.loads((Path(__file__).parent / "storage" / "runs_of_the_first_layout.json").read_text())
     records = {run["study"]: record_of_settings(run["settings"], {}) for run in first}
     assert all(records.values()), {study for study, record in records.items() if record is None}
     assert {study: record.label for study, record in records.items() if record and record.kind != "generated"} == {

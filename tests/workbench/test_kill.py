@@ -15,7 +15,7 @@ import pytest
 
 import toy_work
 from posenc.workbench.runner import Event, InProcess, Interrupted, execute, run
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from toy_work import assert_same, begun, toys
 
 TOY = Path(toy_work.__file__)

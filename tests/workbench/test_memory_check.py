@@ -11,7 +11,7 @@ from PIL import Image
 from posenc.cli import workbench
 from posenc.workbench import memory, studies
 from posenc.workbench.provenance import cores
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import globe, image_fit, points, scene, shape_fit
 from posenc.workbench.studies.image_fit import presets
 from posenc.workbench.studies.shared import planning

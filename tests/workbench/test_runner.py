@@ -12,11 +12,11 @@ import pytest
 import torch
 
 import toy_work
-from posenc import own_scheme
+from posenc.lookup import own_scheme
 from posenc.workbench.executors.processes import Local, codes_of
 from posenc.workbench.runner import BatchedExecutor, Event, InProcess, pick, run
 from posenc.workbench.runs import RunResult, RunSpec
-from posenc.workbench.store import Store, StoreError
+from posenc.workbench.storage.store import Store, StoreError
 from posenc.workbench.training import checkpoint
 from toy_work import assert_same, begun, toys
 

@@ -8,7 +8,7 @@ import pytest
 
 from posenc.workbench.progress import Event
 from posenc.workbench.runner import InProcess, run
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.tensorboard import TensorBoardLogger
 from toy_ranks import SAMPLES, spec
 

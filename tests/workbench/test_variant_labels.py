@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from posenc.cli import index, name_checks
-from posenc.name_suggestion import plain_name
+from posenc.lookup.name_suggestion import plain_name
 from posenc.workbench import studies
-from posenc.workbench.old_stores import old_key
-from posenc.workbench.packs import merge, pack
 from posenc.workbench.report.result_rows import read_csv
 from posenc.workbench.runs import RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.old_stores import old_key
+from posenc.workbench.storage.packs import merge, pack
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.gridpe import variants as gridpe
 from posenc.workbench.studies.language import variants as language

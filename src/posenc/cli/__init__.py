@@ -32,7 +32,7 @@ from posenc.cli import (
 from posenc.cli.grammar import Command, command_of
 from posenc.cli.name_checks import refuse_study, refuse_unknown
 from posenc.cli.parser import HELP, UsageError, is_flag, parse
-from posenc.name_suggestion import nearest_names, unknown
+from posenc.lookup.name_suggestion import nearest_names, unknown
 
 COMMANDS: Mapping[str, Callable[..., int | None]] = {
     "run": workbench.run,

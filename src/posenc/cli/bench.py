@@ -48,8 +48,8 @@ def bench(
     _refuse_sizes(tokens, heads, head_dim, batch, device)
     from rich.table import Column, Table
 
-    from posenc import own_files, scheme_text
     from posenc.contract import check
+    from posenc.lookup import own_files, scheme_text
     from posenc.measure.run_time import backend_and_reason, consecutive_positions, cost
 
     refuse_device(device)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 from posenc.cli.grammar import Positional
+from posenc.workbench.files.output_files import refuse_output, write_outputs
+from posenc.workbench.files.user_files import require_file
 from posenc.workbench.memory import require_memory
-from posenc.workbench.output_files import refuse_output, write_outputs
 from posenc.workbench.request_checks import refuse_folder
-from posenc.workbench.user_files import require_file
 
 MOST_PUZZLES = 576 * 16 * 2**15
 PUZZLE_BYTES = 52

@@ -22,7 +22,7 @@ def print_plan(study: Study, request: Request, out: Path, jobs: int | None) -> N
         jobs: Largest number of runs at the same time; None for one per core.
     """
     from posenc.workbench.provenance import cores
-    from posenc.workbench.provisional_store import provisional_store
+    from posenc.workbench.storage.provisional_store import provisional_store
     from posenc.workbench.studies.shared.dry_run import dry_run
 
     with provisional_store(out) as proposed:

@@ -26,8 +26,8 @@ def build() -> Index:
     Returns:
         The index.
     """
-    from posenc.cited_functions import functions
     from posenc.cli.schemes import claims_of_all
+    from posenc.lookup.cited_functions import functions
     from posenc.workbench import studies
 
     entries = {name: study_entry(study) for name, study in studies.studies().items()}

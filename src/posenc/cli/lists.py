@@ -12,7 +12,7 @@ from posenc.cli import index as index_file
 from posenc.cli import name_checks
 from posenc.cli.grammar import Positional, arg
 from posenc.cli.text_table import entries, labels, paragraph, table
-from posenc.scheme_reference import GROUP, has_reference, installed
+from posenc.lookup.scheme_reference import GROUP, has_reference, installed
 
 Subject = Literal["schemes", "studies", "panels", "variants", "data"]
 Site = Literal["embed", "q", "k", "v", "o", "qk", "bias", "value_bias", "mask", "mix"]
@@ -80,8 +80,8 @@ def list_names(
 
 def _own_rows(text: str) -> list[dict[str, Any]]:
     """Rows of the user's schemes that a text names."""
-    from posenc import own_files
     from posenc.cli.schemes import claims_of
+    from posenc.lookup import own_files
 
     kinds = own_files.classes_named(text)
     if kinds is None:

@@ -12,8 +12,8 @@ from typing import Any
 from posenc.cli.grammar import Command
 from posenc.cli.index import Index
 from posenc.cli.setting_checks import ALL, changes_by_name, refuse_changes
-from posenc.name_suggestion import plain_name, unknown, unknown_option, unknown_variant, unreadable_call
-from posenc.scheme_reference import has_reference, installed, split_view
+from posenc.lookup.name_suggestion import plain_name, unknown, unknown_option, unknown_variant, unreadable_call
+from posenc.lookup.scheme_reference import has_reference, installed, split_view
 from posenc.workbench import request_checks
 
 

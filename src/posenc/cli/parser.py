@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from posenc.cli.grammar import Command, Option
-from posenc.name_suggestion import nearest_names
+from posenc.lookup.name_suggestion import nearest_names
 
 LONGEST_NUMBER = 25
 """Largest number of characters of a number."""

@@ -11,7 +11,7 @@ from posenc.cli.grammar import arg
 from posenc.cli.terminal import console
 from posenc.cli.text_table import paragraph
 from posenc.workbench import request_checks
-from posenc.workbench.output_files import refuse_output
+from posenc.workbench.files.output_files import refuse_output
 
 NONE_FINISHED = "The store has no finished run of that study and preset."
 MOST_COLUMNS = 4
@@ -74,7 +74,7 @@ def results(
         refuse_output(to, force)
     request_checks.refuse_no_store(out)
     from posenc.workbench.commands import result_rows
-    from posenc.workbench.store import Store
+    from posenc.workbench.storage.store import Store
 
     if run is not None:
         return _one_run(Store(out, create=False), run)
@@ -100,7 +100,7 @@ def results(
         store.write_rows(rows, to, format, metrics=chosen, force=force)
         print(to)
         return status
-    from posenc.workbench.export import encode
+    from posenc.workbench.tables.export import encode
 
     sys.stdout.write(encode(rows, format, chosen).decode())
     return status
@@ -108,9 +108,9 @@ def results(
 
 def _one_run(store: Any, key: str) -> int:
     """Print everything about one run."""
-    from posenc.workbench.result_checks import damaged_lines
-    from posenc.workbench.run_description import describe_run, find_run
-    from posenc.workbench.stored import Damage
+    from posenc.workbench.storage.result_checks import damaged_lines
+    from posenc.workbench.storage.run_description import describe_run, find_run
+    from posenc.workbench.storage.stored import Damage
 
     found = find_run(store, key)
     if isinstance(found, Damage):
@@ -122,7 +122,7 @@ def _one_run(store: Any, key: str) -> int:
 
 def _name_damaged(store: Any, study: str | None, preset: str | None) -> int:
     """Name the damaged runs that a table may lack, on standard error; the exit status is 1 if there are some."""
-    from posenc.workbench.result_checks import damaged_lines
+    from posenc.workbench.storage.result_checks import damaged_lines
 
     lacking = [each for each in store.damaged() if study in (None, each.study) or not each.study]
     lacking = [each for each in lacking if preset in (None, each.preset) or not each.preset]
@@ -133,7 +133,7 @@ def _name_damaged(store: Any, study: str | None, preset: str | None) -> int:
 
 def _print_changed(store: Any, rows: list[dict[str, Any]]) -> None:
     """Name the runs of a table that were made by other code than the present."""
-    from posenc.workbench.result_checks import changed_note
+    from posenc.workbench.storage.result_checks import changed_note
 
     shown = {row["unit"] for row in rows}
     changed = store.code.changed((run, run.spec) for run in store.everything() if run.name in shown)
@@ -165,7 +165,7 @@ def _main_metrics() -> dict[str, list[str]]:
 
 def _exported_metrics(rows: list[dict[str, Any]], metrics: tuple[str, ...], every: bool) -> list[str]:
     """Metrics of a file: those that were asked for, all of them, or those of the answers."""
-    from posenc.workbench.metric_table import metric_tables
+    from posenc.workbench.tables.metric_table import metric_tables
 
     tables = metric_tables(rows, _main_metrics(), metrics=metrics, every=every and not metrics)
     return list(dict.fromkeys(metric for table in tables for metric in table.metrics))
@@ -175,7 +175,7 @@ def _print_tables(rows: list[dict[str, Any]], metrics: tuple[str, ...], every: b
     """Print a table for each study and preset; more than four metrics stand in one line each."""
     from rich.table import Column, Table
 
-    from posenc.workbench.metric_table import INTERVAL_NOTE, metric_tables
+    from posenc.workbench.tables.metric_table import INTERVAL_NOTE, metric_tables
 
     omitted = False
     for each in metric_tables(rows, _main_metrics(), metrics=metrics, every=every):
@@ -216,8 +216,8 @@ def _print_records(store: Any) -> None:
 
 def _curves(store: Any, study: str | None, preset: str | None, to: Path | None, force: bool) -> int:
     """Print or write the curves of a store."""
-    from posenc.workbench.curve_table import ArrayAxis, as_csv, curve_rows
-    from posenc.workbench.output_files import write_output
+    from posenc.workbench.files.output_files import write_output
+    from posenc.workbench.tables.curve_table import ArrayAxis, as_csv, curve_rows
 
     arrays = {
         name: {array: ArrayAxis(*about) for array, about in entry["arrays"].items()}

@@ -39,8 +39,8 @@ def check(what: Annotated[Positional[str], arg(names="scheme")], compiling: bool
     """
     if what.endswith(".py"):
         request_checks.refuse_scheme_file(Path(what))
-    from posenc import own_files, scheme_text
     from posenc.contract import check as run_contract
+    from posenc.lookup import own_files, scheme_text
 
     own = own_files.classes_named(what)
     one = own_files.with_names(what) if "(" in what else scheme_text.find(what) if own is None else None
@@ -84,7 +84,7 @@ def cite(names: Annotated[Positional[tuple[str, ...]], arg(names="cited")], all:
     """
     if not names and not all:
         raise ValueError("no encoding is named. Write posenc cite rope gridpe, or posenc cite --all; see posenc list.")
-    from posenc.cited_functions import functions
+    from posenc.lookup.cited_functions import functions
     from posenc.schemes import catalogue
 
     entries: dict[str, str] = {}
@@ -98,8 +98,8 @@ def cite(names: Annotated[Positional[tuple[str, ...]], arg(names="cited")], all:
 
 def _citations(text: str) -> dict[str, str]:
     """BibTeX entry of a function, of a scheme, or of each scheme in a call; by name."""
-    from posenc import own_files, scheme_text
-    from posenc.cited_functions import citation, find_function
+    from posenc.lookup import own_files, scheme_text
+    from posenc.lookup.cited_functions import citation, find_function
 
     if function := find_function(text):
         return {function.__name__: citation(function)}
@@ -143,7 +143,7 @@ def new(
         raise ValueError(
             f"--axes is a number from 1 to {MOST_AXES}; got {axes}. Use --axes 2 for positions in a plane."
         )
-    from posenc.workbench.output_files import write_output
+    from posenc.workbench.files.output_files import write_output
 
     path = to or Path(f"{name}.py")
     text = skeleton("".join(word.capitalize() for word in name.split("_")), site, axes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from posenc.name_suggestion import unknown
+from posenc.lookup.name_suggestion import unknown
 from posenc.workbench import setting_errors
 
 ALL = "all"

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from posenc.cli.grammar import Positional, arg
 from posenc.cli.terminal import console
-from posenc.workbench.output_files import refuse_output, write_outputs
+from posenc.workbench.files.output_files import refuse_output, write_outputs
 
 if TYPE_CHECKING:
-    from posenc.scheme_text import Specification
+    from posenc.lookup.scheme_text import Specification
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 COLUMNS = 64
@@ -62,10 +62,10 @@ def show(
         )
     if out is not None:
         refuse_output(out, force, "--out")
-    from posenc import own_files
-    from posenc.cited_functions import find_function
+    from posenc.lookup import own_files
+    from posenc.lookup.cited_functions import find_function
+    from posenc.lookup.scheme_text import find, parse
     from posenc.measure.distance_decay import make_shown, shown_call, with_sizes
-    from posenc.scheme_text import find, parse
 
     function = find_function(what.partition("(")[0])
     if function is not None:
@@ -92,7 +92,7 @@ def show(
 
 def _show_function(function: Callable[..., Any], what: str, distances: int | None, out: Path | None) -> int:
     """Show a frequency schedule beside RoPE without it, or a function that changes positions."""
-    from posenc.cited_functions import citation, is_schedule
+    from posenc.lookup.cited_functions import citation, is_schedule
 
     calls = _with_and_without(function, what) if is_schedule(function) else {}
     if out is not None:
@@ -120,8 +120,8 @@ def _show_function(function: Callable[..., Any], what: str, distances: int | Non
 
 def _with_and_without(function: Callable[..., Any], what: str) -> dict[str, Specification]:
     """RoPE with plain frequencies and with those of a schedule, whose arguments the text gives or are usual ones."""
+    from posenc.lookup.scheme_text import parse
     from posenc.measure.distance_decay import WIDTH
-    from posenc.scheme_text import parse
 
     if "(" not in what:
         parameters = inspect.signature(function).parameters.values()
@@ -136,9 +136,9 @@ def _with_and_without(function: Callable[..., Any], what: str) -> dict[str, Spec
 def _print(call: Specification, distances: int | None) -> None:
     from rich.table import Table
 
-    from posenc import own_scheme
     from posenc.contract import claims_measured
-    from posenc.scheme_text import find, signature
+    from posenc.lookup import own_scheme
+    from posenc.lookup.scheme_text import find, signature
 
     kind = find(call.scheme)
     screen = console()
@@ -162,8 +162,8 @@ def _print(call: Specification, distances: int | None) -> None:
 
 def _logit_lines(call: Specification, distances: int | None) -> list[str]:
     """Logit by distance as lines of block characters, one per head."""
+    from posenc.lookup.scheme_text import call_text
     from posenc.measure.distance_decay import heads_of, logits_by_head, make_shown, reachable_distance
-    from posenc.scheme_text import call_text
 
     written = call_text(call)
     try:

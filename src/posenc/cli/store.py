@@ -36,8 +36,8 @@ def pack(
     """
     request_checks.refuse_no_store(out)
     request_checks.refuse_folder(to, "DIR")
-    from posenc.workbench import packs
-    from posenc.workbench.store import Store
+    from posenc.workbench.storage import packs
+    from posenc.workbench.storage.store import Store
 
     for path in packs.pack(Store(out, create=False), to, study, preset, force=force):
         print(f"{path}  {path.stat().st_size:,} bytes, {len(packs.read(path)[1])} runs")
@@ -86,8 +86,8 @@ def verify(out: Path = Path("runs"), set_aside: bool = False) -> int:
         set_aside: Move damaged runs to the folder "damaged" of the store, so that a run whose weights are damaged is
             trained again too.
     """
-    from posenc.workbench.result_checks import damaged_lines
-    from posenc.workbench.store import Store
+    from posenc.workbench.storage.result_checks import damaged_lines
+    from posenc.workbench.storage.store import Store
 
     store = Store(out, create=False)
     right, damaged = store.verify()

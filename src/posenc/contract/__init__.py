@@ -25,11 +25,11 @@ from typing import Any
 
 import torch
 
-from posenc import own_files
 from posenc.contract.case import Case, ContractError, UnwrittenError, range_in_words
 from posenc.contract.torch_errors import explain
+from posenc.lookup import own_files
+from posenc.lookup.scheme_text import build, find, parse
 from posenc.scheme import Claims, Scheme
-from posenc.scheme_text import build, find, parse
 
 __all__ = ["Report", "Result", "check"]
 

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from posenc.lookup.scheme_text import Specification, build, find, parse, specifications
 from posenc.positions import Positions
 from posenc.scheme import Scheme
-from posenc.scheme_text import Specification, build, find, parse, specifications
 
 UNIT = 2.0
 """Longest range that is taken for a domain of real coordinates, such as [0, 1] or [-1, 1].

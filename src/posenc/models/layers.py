@@ -40,7 +40,7 @@ def layers(*turns: Turn, repeat: bool = True, rest: Turn | None = None) -> Calla
     if strange is not None:
         raise ValueError(
             f"layers takes schemes, or functions of a layer's number that make one; got {strange!r}. For one named in "
-            "text write build(parse(text), known) of posenc.scheme_text."
+            "text write build(parse(text), known) of posenc.lookup.scheme_text."
         )
 
     def scheme_of(layer: int) -> Scheme:

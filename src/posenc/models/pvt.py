@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from posenc.lookup.scheme_text import unknown
 from posenc.models.vision import VisionConfig
 from posenc.models.vision_stage import Options, StageConfig
-from posenc.scheme_text import unknown
 
 DEPTHS: dict[str, tuple[int, int, int, int]] = {
     "tiny": (2, 2, 2, 2),

@@ -15,9 +15,9 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from posenc.lookup.scheme_text import Specification, build
 from posenc.positions import Positions
 from posenc.scheme import Pair, Scheme, Where
-from posenc.scheme_text import Specification, build
 from posenc.schemes.nope import NoPE
 
 View = Literal["grid", "unit", "line", "counted", "pixels"]

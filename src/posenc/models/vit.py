@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from posenc.lookup.scheme_text import unknown
 from posenc.models.vision import VisionConfig
 from posenc.models.vision_stage import Options, StageConfig
-from posenc.scheme_text import unknown
 
 SIZES: dict[str, StageConfig] = {
     "quick": StageConfig(dim=64, depth=4, heads=2, hidden=128, patch=4),

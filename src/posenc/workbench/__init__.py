@@ -20,16 +20,16 @@ EXPORTS = {
     "dataset_record": ("DatasetRecord", "Part"),
     "executors.batched": ("BatchedExecutor",),
     "executors.processes": ("InProcess", "Local"),
-    "identity": ("SettingsError",),
-    "packs": ("MergeCounts", "merge", "pack"),
     "progress": ("ConsentError", "CostEstimate", "Event"),
     "report.claims_table": ("Claim", "Quantity"),
     "report.page": ("Panel", "Table"),
     "report.preregistered": ("Prediction",),
     "runner": ("Executor", "Interrupted", "Report as ExecutionReport", "pick as pick_executor", "run as execute_runs"),
     "runs": ("Batched", "Job", "Procedure", "RunResult", "RunSpec"),
-    "store": ("Store",),
-    "stored": ("StoreError", "Stored"),
+    "storage.identity": ("SettingsError",),
+    "storage.packs": ("MergeCounts", "merge", "pack"),
+    "storage.store": ("Store",),
+    "storage.stored": ("StoreError", "Stored"),
     "studies": ("Request", "find as find_study", "studies as all_studies"),
     "studies.shared.declarations": ("MAIN", "Condition", "OwnDataPlan", "PanelSpec", "Preset"),
     "studies.shared.page_data": ("PageData",),
@@ -58,7 +58,7 @@ def __getattr__(name: str) -> Any:
     if name in _PLACE_OF:
         module, attribute = _PLACE_OF[name]
         return getattr(importlib.import_module(module), attribute)
-    if not name.startswith("_") and find_spec(f"posenc.workbench.{name}"):  # a module, as posenc.workbench.packs
+    if not name.startswith("_") and find_spec(f"posenc.workbench.{name}"):  # a module, as posenc.workbench.runs
         return importlib.import_module(f"posenc.workbench.{name}")
     raise AttributeError(f"posenc.workbench has no {name!r}; dir(posenc.workbench) lists its names.")
 

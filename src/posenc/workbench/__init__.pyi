@@ -12,10 +12,6 @@ from posenc.workbench.dataset_record import Part as Part
 from posenc.workbench.executors.batched import BatchedExecutor as BatchedExecutor
 from posenc.workbench.executors.processes import InProcess as InProcess
 from posenc.workbench.executors.processes import Local as Local
-from posenc.workbench.identity import SettingsError as SettingsError
-from posenc.workbench.packs import MergeCounts as MergeCounts
-from posenc.workbench.packs import merge as merge
-from posenc.workbench.packs import pack as pack
 from posenc.workbench.progress import ConsentError as ConsentError
 from posenc.workbench.progress import CostEstimate as CostEstimate
 from posenc.workbench.progress import Event as Event
@@ -34,9 +30,13 @@ from posenc.workbench.runs import Job as Job
 from posenc.workbench.runs import Procedure as Procedure
 from posenc.workbench.runs import RunResult as RunResult
 from posenc.workbench.runs import RunSpec as RunSpec
-from posenc.workbench.store import Store as Store
-from posenc.workbench.stored import Stored as Stored
-from posenc.workbench.stored import StoreError as StoreError
+from posenc.workbench.storage.identity import SettingsError as SettingsError
+from posenc.workbench.storage.packs import MergeCounts as MergeCounts
+from posenc.workbench.storage.packs import merge as merge
+from posenc.workbench.storage.packs import pack as pack
+from posenc.workbench.storage.store import Store as Store
+from posenc.workbench.storage.stored import Stored as Stored
+from posenc.workbench.storage.stored import StoreError as StoreError
 from posenc.workbench.studies import Request as Request
 from posenc.workbench.studies import find as find_study
 from posenc.workbench.studies import studies as all_studies

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from posenc.workbench import studies
-from posenc.workbench.metric_table import metric_tables
 from posenc.workbench.progress import ConsentError, CostEstimate
 from posenc.workbench.request_execution import execute_request, report_request, store_of_report
 from posenc.workbench.request_options import SchemeOfRun, names_of, rates_of_call, request_of_call, seeds_of_call
-from posenc.workbench.result_checks import damaged_lines
-from posenc.workbench.store import Store
+from posenc.workbench.storage.result_checks import damaged_lines
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.shared import page_records
 from posenc.workbench.study_result import ResultTable, StudyResult
+from posenc.workbench.tables.metric_table import metric_tables
 
 
 def run(

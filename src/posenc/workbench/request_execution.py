@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from posenc.workbench import own_scheme_records, packs, runner
+from posenc.workbench import runner
 from posenc.workbench.progress import CostEstimate
 from posenc.workbench.provenance import cores
-from posenc.workbench.provisional_store import ProvisionalStore, provisional_store
 from posenc.workbench.report.live_page import LivePage
-from posenc.workbench.result_checks import changed_note, changed_runs, damaged_lines, retrain
-from posenc.workbench.run_folders import REPLACED
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
-from posenc.workbench.stored_code import ChangedRun
+from posenc.workbench.storage import own_scheme_records, packs
+from posenc.workbench.storage.provisional_store import ProvisionalStore, provisional_store
+from posenc.workbench.storage.result_checks import changed_note, changed_runs, damaged_lines, retrain
+from posenc.workbench.storage.run_folders import REPLACED
+from posenc.workbench.storage.store import Store
+from posenc.workbench.storage.stored_code import ChangedRun
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import stored_runs
 from posenc.workbench.studies.shared.planning import with_present_labels

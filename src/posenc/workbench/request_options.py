@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from posenc import own_files, own_scheme
+from posenc.lookup import own_files, own_scheme
 from posenc.scheme import Scheme
 from posenc.workbench import request_checks, studies
 from posenc.workbench.studies import Request

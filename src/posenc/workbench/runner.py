@@ -18,7 +18,7 @@ from posenc.workbench.executors.batched import BatchedExecutor
 from posenc.workbench.executors.processes import DistributedExecutor, InProcess, Local
 from posenc.workbench.progress import ConsentError, CostEstimate, Event, Watcher, confirm
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store, StoreError
+from posenc.workbench.storage.store import Store, StoreError
 from posenc.workbench.tensorboard import TensorBoardLogger
 from posenc.workbench.training.distributed import ProcessGroup
 from posenc.workbench.worker import Emit, Execute, Reporter, execute

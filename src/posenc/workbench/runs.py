@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from posenc.workbench.identity import identity
+from posenc.workbench.storage.identity import identity
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +69,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def identity(self) -> str:
-        """Digest of everything that decides the result, 24 hexadecimal digits; see ``posenc.workbench.identity``.
+        """Digest of everything that decides the result, 24 hexadecimal digits (``workbench/storage/identity.py``).
 
         Returns:
             The identity.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from posenc.name_suggestion import unknown
+from posenc.lookup.name_suggestion import unknown
 
 COMPUTED = "computed"
 """Default of a setting that a study computes from other settings or from the data."""

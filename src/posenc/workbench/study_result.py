@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from posenc.workbench import studies
-from posenc.workbench.metric_table import INTERVAL_NOTE, MetricTable, metric_tables
 from posenc.workbench.report.figure_export import FigureFormat, export_figures, named_figures, standalone_svg
 from posenc.workbench.report.page import Figure
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import planning
 from posenc.workbench.studies.shared.study import Study
+from posenc.workbench.tables.metric_table import INTERVAL_NOTE, MetricTable, metric_tables
 
 SHOWN_FIGURES = 4
 """Number of figures that a notebook shows of a result."""

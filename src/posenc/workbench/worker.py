@@ -17,8 +17,8 @@ from typing import cast
 
 from posenc.workbench.progress import Event
 from posenc.workbench.runs import Batched, Execute, Job, Reporter, RunResult, RunSpec
-from posenc.workbench.store import FULL, LOCKED, Store, StoreError
-from posenc.workbench.stored import DamagedRunError
+from posenc.workbench.storage.store import FULL, LOCKED, Store, StoreError
+from posenc.workbench.storage.stored import DamagedRunError
 from posenc.workbench.training.distributed import current
 
 Emit = Callable[[Event], None]

@@ -7,7 +7,6 @@ import re
 import pytest
 
 from posenc.workbench import studies
-from posenc.workbench.export import as_csv
 from posenc.workbench.report.claims_document import claims_markdown
 from posenc.workbench.report.claims_table import Claim, Quantity, claims_table, judge_claim, judge_claims
 from posenc.workbench.report.estimators import (
@@ -21,6 +20,7 @@ from posenc.workbench.report.estimators import (
 )
 from posenc.workbench.report.page import Findings, Table, render_page
 from posenc.workbench.report.result_rows import read_csv
+from posenc.workbench.tables.export import as_csv
 
 
 def rows_of(setting="main", metric="score", **scores):

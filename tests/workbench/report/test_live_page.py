@@ -15,7 +15,7 @@ from posenc.workbench.report.live_page import LivePage, snapshot_path, write_sna
 from posenc.workbench.report.live_status import LiveStatus, insert_status
 from posenc.workbench.report.page import Panel, Text, render_page
 from posenc.workbench.runner import InProcess, Interrupted, Local, run
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from toy_work import assert_same, toys
 
 

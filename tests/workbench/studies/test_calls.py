@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import nn
 
+from posenc.lookup.scheme_text import build, parse
 from posenc.models.encoder import Encoder, EncoderConfig
-from posenc.scheme_text import build, parse
 from posenc.workbench.report.calls_panel import calls_panel
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.language.rope_scaling import scale_frequencies

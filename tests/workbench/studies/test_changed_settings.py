@@ -11,7 +11,7 @@ import pytest
 from small_latin_squares import shrink
 
 from posenc.workbench import studies
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.image_fit import conditions as image_conditions
 from posenc.workbench.studies.scene import presets as scene_presets

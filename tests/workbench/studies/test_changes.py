@@ -9,7 +9,7 @@ import pytest
 
 from posenc.version import __version__
 from posenc.workbench import runner, setting_errors, studies
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request, nmar, permuted
 from posenc.workbench.studies.shared import changes
 from posenc.workbench.studies.shared.dry_run import dry_run

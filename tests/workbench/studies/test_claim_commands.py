@@ -12,9 +12,9 @@ import pytest
 from posenc.cli import COMMANDS
 from posenc.cli.grammar import command_of
 from posenc.cli.parser import parse
-from posenc.workbench.packs import merge
 from posenc.workbench.report.result_rows import read_csv
-from posenc.workbench.store import Store
+from posenc.workbench.storage.packs import merge
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request, find
 from posenc.workbench.studies.shared import planning
 from posenc.workbench.studies.shared.claim_commands import cells_of_claim, claim_commands

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from drawn_pictures import write_idx
+from posenc.lookup.scheme_text import parse
 from posenc.models.lenet import LeNetConfig
 from posenc.models.vision import VisionConfig
 from posenc.models.vision_stage import Options, StageConfig
 from posenc.models.vit import LITERAL
-from posenc.scheme_text import parse
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.shared import classification, image_data, page_records
 from posenc.workbench.studies.shared.classification import Classifier, LeNetSpec, TransformerSpec
 from posenc.workbench.studies.shared.image_sizes import accuracy_at

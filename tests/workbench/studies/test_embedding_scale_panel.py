@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from posenc.workbench.packs import _equal
 from posenc.workbench.runs import RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.packs import _equal
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared.declarations import Preset
 from posenc.workbench.studies.shared.embedding_scale_panel import embedding_scale_panel, large_positions

@@ -10,7 +10,7 @@ import pytest
 
 from drawn_pictures import write_idx
 from posenc.workbench import studies
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.image_fit.scale_selection import SELECTION_PHOTOGRAPHS
 from posenc.workbench.studies.scene import presets as scene
 from posenc.workbench.tasks.globe import FILE as COUNTRIES

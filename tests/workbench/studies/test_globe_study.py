@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from posenc.workbench import runner, studies
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.globe import STUDY, claims, execute, map_plots, plots, presets, settings, variants
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.studies.shared.training_run import restored

@@ -13,7 +13,7 @@ import torch
 from posenc.models import vit as vits
 from posenc.models.vision_stage import StageConfig
 from posenc.workbench import runner, studies
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.gridpe import STUDY, conditions, presets, published, variants
 from posenc.workbench.studies.shared import image_sizes, planning
 from posenc.workbench.studies.shared.classification import Classifier, TransformerSpec

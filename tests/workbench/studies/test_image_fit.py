@@ -16,7 +16,7 @@ from PIL import Image
 
 from posenc.workbench import runner, studies
 from posenc.workbench.report import live_page
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.image_fit import (
     STUDY,
     claims,

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from posenc.workbench.report.claims_table import judge_claim
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.image_fit import (
     claims,

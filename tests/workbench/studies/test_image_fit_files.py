@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from posenc.workbench import studies
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.image_fit import STUDY, presets, stored_image
 from posenc.workbench.tasks import single_image
 

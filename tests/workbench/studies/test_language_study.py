@@ -10,7 +10,7 @@ import torch
 from posenc.measure.loss_by_context import loss_by_context
 from posenc.workbench import runner, studies
 from posenc.workbench.runs import TRAINED
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.language import STUDY, execute, presets, rope_scaling, text_model, variants
 from posenc.workbench.studies.language.recall_model import MULTIPLES
 from posenc.workbench.studies.language.stored_text import store_text

@@ -13,7 +13,7 @@ from small_latin_squares import shrink
 from posenc.models.encoder import EncoderConfig
 from posenc.workbench import runner, studies
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.latin_squares import STUDY, conditions, execute, presets, results, settings, variants
 from posenc.workbench.training import loop
 

@@ -16,9 +16,9 @@ from small_latin_squares import shrink
 from posenc import cli
 from posenc.models.encoder import EncoderConfig
 from posenc.workbench import runner, studies
-from posenc.workbench.old_stores import old_key
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store, StoreError
+from posenc.workbench.storage.old_stores import old_key
+from posenc.workbench.storage.store import Store, StoreError
 from posenc.workbench.studies.latin_squares import STUDY, execute, measure, panels, published, variants
 from posenc.workbench.studies.shared.training_run import restored
 

@@ -10,7 +10,7 @@ from small_latin_squares import shrink
 
 from posenc.workbench import request_execution, studies
 from posenc.workbench.report import live_page
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.latin_squares import STUDY
 from posenc.workbench.studies.latin_squares.claims import PREDICTED
 

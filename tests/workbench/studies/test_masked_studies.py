@@ -13,7 +13,7 @@ import torch
 from posenc.cli import main
 from posenc.workbench import runner, studies
 from posenc.workbench.report.claims_table import judge_claim
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import nmar, permuted, recordings
 from posenc.workbench.studies.nmar.claims import CLAIMS as NMAR_CLAIMS
 from posenc.workbench.studies.permuted.settings import images_of, permuted_grid

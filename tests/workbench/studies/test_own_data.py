@@ -12,7 +12,7 @@ import torch
 from posenc.cli import main
 from posenc.workbench import commands, runner, studies
 from posenc.workbench.commands import run
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import points, shape_fit
 from posenc.workbench.studies.points import presets, stored_clouds
 from posenc.workbench.studies.recordings import stored_recordings

@@ -7,7 +7,7 @@ import pytest
 
 from posenc.workbench import request_execution
 from posenc.workbench.runs import RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request, find
 from posenc.workbench.studies.shared import page_file
 

@@ -13,7 +13,7 @@ import torch
 from posenc.models.point_cloud import PointsConfig
 from posenc.workbench import runner, studies
 from posenc.workbench.report.claims_table import judge_claim
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.points import (
     STUDY,
     claims,

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from drawn_pictures import write_idx
+from posenc.lookup.scheme_text import Specification, build, parse
 from posenc.models.encoder import EncoderConfig
 from posenc.positions import Positions, grid, sequence
-from posenc.scheme_text import Specification, build, parse
 from posenc.schemes import catalogue
 from posenc.workbench import studies
 from posenc.workbench.executors.processes import InProcess
 from posenc.workbench.runner import run as execute_runs
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.latin_squares import presets as latin_presets
 from posenc.workbench.studies.scene import presets as scene_presets

@@ -14,7 +14,7 @@ from posenc.positions import grid
 from posenc.schemes.sc_pe import SCPE
 from posenc.workbench import runner, studies
 from posenc.workbench.report.claims_table import judge_claim
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.sc_pe import (
     STUDY,
     claims,

@@ -17,7 +17,7 @@ import torch
 from posenc.models.radiance import RadianceConfig
 from posenc.workbench import memory, runner, studies
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.scene import STUDY, execute, plots, presets, turntable, variants
 from posenc.workbench.studies.shared import training_run
 from posenc.workbench.studies.shared.field_variants import Budget

@@ -12,7 +12,7 @@ import torch
 
 from posenc.workbench import runner, studies
 from posenc.workbench.report.claims_table import judge_claim
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.shape_fit import (
     STUDY,
     claims,

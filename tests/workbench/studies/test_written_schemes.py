@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from posenc.scheme_text import Specification, parse
-from posenc.workbench.store import Store
+from posenc.lookup.scheme_text import Specification, parse
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request, find
 from posenc.workbench.studies.gridpe import variants as gridpe
 from posenc.workbench.studies.latin_squares import variants as latin_squares

@@ -4,9 +4,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from posenc.lookup.scheme_text import Specification, per_layer
 from posenc.models.encoder import Encoder, EncoderConfig
 from posenc.positions import grid, sequence
-from posenc.scheme_text import Specification, per_layer
 from posenc.workbench.training.loop import Fit, TrainingConfig
 
 SAMPLES = 40

@@ -12,7 +12,7 @@ import torch
 import toy_ranks
 from posenc.cli.torchrun import team_of
 from posenc.workbench.runner import InProcess, run
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.training import checkpoint, distributed
 from posenc.workbench.training.distributed import OtherProcessError, ProcessGroup, SyncPoint
 from toy_ranks import spec

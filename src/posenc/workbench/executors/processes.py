@@ -15,11 +15,11 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import ModuleType
 
-from posenc import own_scheme
+from posenc.lookup import own_scheme
 from posenc.workbench.progress import Event
 from posenc.workbench.provenance import cores
 from posenc.workbench.runs import RunResult, RunSpec
-from posenc.workbench.store import Store, StoreError
+from posenc.workbench.storage.store import Store, StoreError
 from posenc.workbench.training.distributed import OtherProcessError, ProcessGroup
 from posenc.workbench.worker import (
     POLL_SECONDS,

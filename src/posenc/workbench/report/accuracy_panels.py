@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from posenc.measure.statistics import Estimate, paired_difference, t_interval
-from posenc.workbench.metric_bounds import SHARE
 from posenc.workbench.report.dot_plot import dot_plot
 from posenc.workbench.report.learning_curve_plot import evenly_spaced, learning_curve_plot
 from posenc.workbench.report.number_format import interval, number, signed_number
 from posenc.workbench.report.page import Block, Figure, FigureGroup, Panel, Table, Text
 from posenc.workbench.report.result_rows import BySeed, Row, is_finite, order_by_mean, values_by_scheme
 from posenc.workbench.report.svg_style import Color, id_prefix
+from posenc.workbench.tables.metric_bounds import SHARE
 
 T_INTERVAL = "t-interval of the mean over seeds"
 BOOTSTRAP = "interval of the hierarchical bootstrap over seeds and items"

@@ -21,8 +21,8 @@ from posenc.measure.statistics import (
     paired_p_value,
     t_interval,
 )
-from posenc.workbench.metric_bounds import CORRELATION, metric_bounds
 from posenc.workbench.report.result_rows import BySeed, Row, values_by_scheme
+from posenc.workbench.tables.metric_bounds import CORRELATION, metric_bounds
 
 if TYPE_CHECKING:
     from posenc.measure.inference import Correlation

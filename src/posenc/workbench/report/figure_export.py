@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, cast, get_args
 
-from posenc.workbench.output_files import write_outputs
+from posenc.workbench.files.output_files import write_outputs
 from posenc.workbench.report.page import Figure, FigureGroup, Panel, anchor
 from posenc.workbench.report.svg_drawing import draw_svg, view_box
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from posenc.workbench.own_scheme_records import OwnSchemeRecord
 from posenc.workbench.report.page import Panel, Table
+from posenc.workbench.storage.own_scheme_records import OwnSchemeRecord
 
 
 def own_schemes_panel(records: Sequence[OwnSchemeRecord]) -> Panel | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from posenc.workbench.atomic_files import replaced_file
+from posenc.workbench.files.atomic_files import replaced_file
 
 Tone = Literal["yes", "unsure", "no", "absent"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from posenc.measure.statistics import mean
-from posenc.workbench.user_files import csv_lines, csv_rows, number, read_text
+from posenc.workbench.files.user_files import csv_lines, csv_rows, number, read_text
 from posenc.workbench.variant_labels import current_label
 
 Row = Mapping[str, Any]

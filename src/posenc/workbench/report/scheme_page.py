@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from posenc.cited_functions import citation
 from posenc.contract import claims_measured
+from posenc.lookup.cited_functions import citation
+from posenc.lookup.scheme_text import Specification, call_text, find, signature
 from posenc.measure.distance_decay import (
     heads_of,
     logit_on_plane,
@@ -25,7 +26,6 @@ from posenc.measure.distance_decay import (
 )
 from posenc.measure.grid_cells import firing_maps
 from posenc.scheme import Scheme
-from posenc.scheme_text import Specification, call_text, find, signature
 from posenc.workbench.report import papers
 from posenc.workbench.report.figure_export import FORMATS, export_figure, paper_width
 from posenc.workbench.report.heat_map import heat_maps

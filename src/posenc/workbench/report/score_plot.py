@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from posenc.measure.statistics import Bounds, mean, t_interval
-from posenc.workbench.metric_bounds import metric_bounds
 from posenc.workbench.report.dot_plot import dot_plot
 from posenc.workbench.report.number_format import capitalize, decimals, interval, number
 from posenc.workbench.report.page import Figure, FigureGroup, Panel, Table, Text
 from posenc.workbench.report.result_rows import BySeed, Row, values_by_scheme
 from posenc.workbench.report.svg_style import id_prefix
+from posenc.workbench.tables.metric_bounds import metric_bounds
 
 KEY = (
     "Circle: one {over}. Vertical tick: mean over {over}s, also printed at the right. Bar: {level:.0%} t-interval of "

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from posenc.scheme_text import unknown
+from posenc.lookup.scheme_text import unknown
 from posenc.workbench import request_checks
 
 if TYPE_CHECKING:

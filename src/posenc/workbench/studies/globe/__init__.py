@@ -13,7 +13,6 @@ within 5 of the date line, and have no jump across it.
 
 from __future__ import annotations
 
-from posenc.workbench.curve_table import ArrayAxis
 from posenc.workbench.studies.globe.claims import headline, predictions
 from posenc.workbench.studies.globe.conditions import condition
 from posenc.workbench.studies.globe.execute import TRAIN, memory_bytes, run_seconds
@@ -22,6 +21,7 @@ from posenc.workbench.studies.globe.presets import LIMITS, PRESETS
 from posenc.workbench.studies.globe.settings import run_settings
 from posenc.workbench.studies.globe.variants import VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
+from posenc.workbench.tables.curve_table import ArrayAxis
 from posenc.workbench.tasks.globe import BAND
 
 STUDY = Study(

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from posenc.measure.statistics import Estimate, mean, paired_difference
-from posenc.workbench.metric_bounds import metric_bounds
 from posenc.workbench.report.number_format import interval, join_words, signed_number
 from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.report.result_rows import BySeed, values_by_scheme
@@ -14,6 +13,7 @@ from posenc.workbench.studies.globe.conditions import CONDITIONS, FIELD, GlobeCo
 from posenc.workbench.studies.globe.variants import PLANAR, SPHERICAL
 from posenc.workbench.studies.shared.best_variant import best_variant
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tables.metric_bounds import metric_bounds
 
 COUNTERPARTS = (
     ("xyz", "none"),

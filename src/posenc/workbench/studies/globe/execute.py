@@ -17,9 +17,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from posenc.models.field import Field
-from posenc.workbench.atomic_files import write_whole
+from posenc.workbench.files.atomic_files import write_whole
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
-from posenc.workbench.store import Store, StoreError
+from posenc.workbench.storage.store import Store, StoreError
 from posenc.workbench.studies.globe.variants import GlobeEncoding
 from posenc.workbench.studies.shared.field_variants import training_memory
 from posenc.workbench.studies.shared.training_run import execute_training, restored, weights_of

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from posenc.workbench.metric_bounds import SHARE, SIZE
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.number_format import decimals, number
 from posenc.workbench.report.page import Panel, Table, Text
@@ -22,6 +21,7 @@ from posenc.workbench.studies.globe.conditions import FIELD, GlobeCondition
 from posenc.workbench.studies.globe.execute import target_of
 from posenc.workbench.studies.globe.variants import DEGREE, KINDS, VARIANTS, GlobeEncoding
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tables.metric_bounds import SHARE, SIZE
 from posenc.workbench.tasks.globe import BAND, BANDS, Field, draw_places, regions
 
 CURVES = ("fourier", "hash", "sphere-c-plus", "sphere-m", "hash-xyz", "harmonics")

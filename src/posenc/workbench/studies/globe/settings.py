@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.globe.conditions import FIELD, LARGEST_COUNTRIES, GlobeCondition, condition
 from posenc.workbench.studies.globe.execute import store_raster

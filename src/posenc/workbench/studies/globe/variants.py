@@ -20,10 +20,10 @@ from typing import Any, Literal
 import msgspec
 import torch
 
-from posenc import scheme_text
 from posenc.kernels.grid_levels import growth
+from posenc.lookup import scheme_text
+from posenc.lookup.scheme_reference import split_view
 from posenc.models.field import FieldConfig, largest_size_within, network_size
-from posenc.scheme_reference import split_view
 from posenc.workbench.studies.shared import position_views
 from posenc.workbench.studies.shared.field_variants import FieldVariant, with_channels
 from posenc.workbench.studies.shared.position_views import PositionView

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from posenc.measure.statistics import paired_difference
-from posenc.workbench.metric_bounds import SHARE
 from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import difference, mean_over_seeds
 from posenc.workbench.report.number_format import count, interval, signed_number
@@ -25,6 +24,7 @@ from posenc.workbench.studies.shared.classification_panels import (
 from posenc.workbench.studies.shared.compared_score import ComparedScore, compared_accuracy
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tables.metric_bounds import SHARE
 
 GRID_CELL = ("gridpe", *(f"grid-{form}" for form in GRID_FORMS))
 """Grid-cell encodings as published. The answer uses the first of them that was run, not the best."""

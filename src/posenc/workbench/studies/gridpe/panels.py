@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from posenc.workbench.report.page import Panel
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.gridpe import plots, variants
 from posenc.workbench.studies.gridpe.conditions import CONDITIONS, labels_of

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from posenc.measure.statistics import mean, t_interval
-from posenc.workbench.metric_bounds import SHARE
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.number_format import interval, number
 from posenc.workbench.report.page import Panel, Table
@@ -38,6 +37,7 @@ from posenc.workbench.studies.shared.classification_panels import (
 )
 from posenc.workbench.studies.shared.image_sizes import measured_side
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tables.metric_bounds import SHARE
 
 VITS, PVTS = labels_of("vit"), labels_of("pvt")
 LAYER_PLOT_VARIANTS = (LEARNED, "nope", "sinusoid", "rope-axial", "gridpe", "grid-deep")

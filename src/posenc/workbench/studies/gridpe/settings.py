@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.gridpe.conditions import CONDITIONS, VisionCondition
 from posenc.workbench.studies.gridpe.presets import PRESETS, GridPEPreset

@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 import msgspec
 
+from posenc.lookup.scheme_reference import split_view
+from posenc.lookup.scheme_text import Specification, parse, parse_variant
 from posenc.models.pvt import LITERAL as PVT_LITERAL
 from posenc.models.pvt import pvt
 from posenc.models.vision import VisionConfig
 from posenc.models.vision_stage import SIGMA, Options
 from posenc.models.vit import LITERAL as VIT_LITERAL
 from posenc.models.vit import vit
-from posenc.scheme_reference import split_view
-from posenc.scheme_text import Specification, parse, parse_variant
 from posenc.workbench.studies.shared import patch_views
 from posenc.workbench.studies.shared.classification import TransformerSpec
 from posenc.workbench.studies.shared.image_data import ImageRecord

@@ -17,7 +17,7 @@ from posenc.kernels.domain import coarse_to_fine
 from posenc.models.field import Field
 from posenc.workbench.report.live_page import write_snapshot
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.image_fit.stored_image import load_pixels
 from posenc.workbench.studies.image_fit.variants import L2
 from posenc.workbench.studies.shared.field_variants import FieldVariant, training_memory

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from posenc.workbench.report.number_format import join_words
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.image_fit import conditions, variants
 from posenc.workbench.studies.image_fit.conditions import HELD_OUT, SHIFT, SHIFTED, SIZES

@@ -6,7 +6,7 @@ Labels are those of ``shared.field_variants``. ``LABEL@PARAMETERS`` has another 
 
 from __future__ import annotations
 
-from posenc.scheme_reference import split_view
+from posenc.lookup.scheme_reference import split_view
 from posenc.workbench.studies.image_fit.presets import Limit
 from posenc.workbench.studies.shared import field_variants, position_views
 from posenc.workbench.studies.shared.field_variants import INSTANT_NGP, Budget, FieldVariant

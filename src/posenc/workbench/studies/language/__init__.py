@@ -15,7 +15,6 @@ sinusoids and RoPE rises.
 
 from __future__ import annotations
 
-from posenc.workbench.curve_table import ArrayAxis
 from posenc.workbench.studies.language.claims import CLAIMS, compared, headline, predictions
 from posenc.workbench.studies.language.conditions import condition
 from posenc.workbench.studies.language.execute import TRAIN, equal_cost, memory, seconds
@@ -24,6 +23,7 @@ from posenc.workbench.studies.language.presets import LIMITS, PRESETS
 from posenc.workbench.studies.language.settings import remarks, run_settings
 from posenc.workbench.studies.language.variants import VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
+from posenc.workbench.tables.curve_table import ArrayAxis
 
 STUDY = Study(
     name="language",

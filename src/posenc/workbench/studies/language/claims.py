@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 
 from posenc.measure.statistics import mean
-from posenc.workbench.metric_bounds import SHARE, metric_bounds
 from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import (
     PairedDifference,
@@ -36,6 +35,7 @@ from posenc.workbench.studies.shared.classification_panels import finished_condi
 from posenc.workbench.studies.shared.compared_score import ComparedScore
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tables.metric_bounds import SHARE, metric_bounds
 
 LOSS, LOSS_X8, LOSS_X1, SHIFT_DISTANCE = "loss", "loss_at_x8", "loss_at_x1", "moved"
 ACCURACY_X2, ORDER_FREE_X2 = "accuracy_at_x2", "bag_at_x2"

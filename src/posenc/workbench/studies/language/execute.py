@@ -12,7 +12,7 @@ from torch import Tensor
 from posenc.measure.evaluation_mode import evaluation_mode
 from posenc.measure.loss_by_context import loss_by_context
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.language.recall_model import RecallModel
 from posenc.workbench.studies.language.rope_scaling import scale_frequencies, unscaled_run, unscaled_training
 from posenc.workbench.studies.language.text_model import (

@@ -21,11 +21,11 @@ from torch import Tensor, nn
 from posenc import frequencies
 from posenc.adapt.swap import swap
 from posenc.frequencies import Frequencies
+from posenc.lookup.scheme_text import Specification, call_text
 from posenc.models.language import LanguageConfig
-from posenc.scheme_text import Specification, call_text
 from posenc.schemes.rope import RoPE
 from posenc.workbench.runs import TRAINED, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.language.recall_model import MULTIPLES
 from posenc.workbench.studies.language.variants import Scaling
 from posenc.workbench.studies.shared.training_run import ModelOnData, store_root

@@ -10,7 +10,7 @@ import torch
 
 from posenc.models.language import LanguageConfig
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.language.conditions import RecallCondition, condition
 from posenc.workbench.studies.language.presets import PRESETS, RecallScale

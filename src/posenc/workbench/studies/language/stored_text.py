@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from posenc.workbench.atomic_files import write_whole
-from posenc.workbench.stored_records import StoredRecords
+from posenc.workbench.files.atomic_files import write_whole
+from posenc.workbench.storage.stored_records import StoredRecords
 from posenc.workbench.tasks import text
 
 

@@ -8,12 +8,12 @@ from typing import Any, Literal
 import msgspec
 import torch
 
+from posenc.lookup.scheme_reference import split_view
+from posenc.lookup.scheme_text import Specification, build, parse_variant, per_layer
 from posenc.models import layers
 from posenc.models.language import LanguageConfig, LanguageModel
 from posenc.position_augmentation import randomized
 from posenc.positions import Positions, sequence
-from posenc.scheme_reference import split_view
-from posenc.scheme_text import Specification, build, parse_variant, per_layer
 from posenc.workbench.studies.shared import position_views
 from posenc.workbench.studies.shared.learned_tables import PREFIX, learned, sigma_of
 from posenc.workbench.studies.shared.position_views import PositionView

@@ -10,7 +10,7 @@ import msgspec
 from typing_extensions import override
 
 from posenc.models.encoder import EncoderConfig
-from posenc.workbench.frozen_defaults import FROZEN_DEFAULTS
+from posenc.workbench.storage.frozen_defaults import FROZEN_DEFAULTS
 from posenc.workbench.studies.latin_squares.presets import Protocol
 from posenc.workbench.studies.latin_squares.variants import HEADS, SIGMA_GAP, SIGMAS, SMALL_SIGMAS, TABLE_1, learned
 from posenc.workbench.studies.shared.declarations import MAIN, Condition

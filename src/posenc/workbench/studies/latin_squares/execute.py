@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from posenc.lookup.scheme_text import Specification, per_layer
 from posenc.models.encoder import Encoder, EncoderConfig
-from posenc.scheme_text import Specification, per_layer
 from posenc.workbench.runs import Batched, Job, Procedure, RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.latin_squares.variants import VIEWS, Variant
 from posenc.workbench.studies.shared import position_views
 from posenc.workbench.studies.shared.training_run import (

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from posenc.measure.statistics import Estimate, t_interval
-from posenc.workbench.metric_bounds import SHARE
 from posenc.workbench.report.number_format import (
     count,
     interval,
@@ -23,6 +22,7 @@ from posenc.workbench.studies.latin_squares.execute import CHANCE, OOD
 from posenc.workbench.studies.latin_squares.results import COMMONEST, RAREST, baselines
 from posenc.workbench.studies.shared.best_variant import best_variant
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tables.metric_bounds import SHARE
 
 MAX_NAMES = 12
 """Largest number of encodings that a sentence lists; further ones are counted."""

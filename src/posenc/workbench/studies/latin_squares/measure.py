@@ -20,7 +20,7 @@ from posenc.measure.procrustes import additive_r2, alignment, same_line_auc
 from posenc.measure.robustness import noise_robustness
 from posenc.schemes.sinusoid import Sinusoid
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.latin_squares.execute import EncoderOnPuzzles, build
 from posenc.workbench.studies.latin_squares.variants import REFERENCES
 from posenc.workbench.studies.shared.declarations import MAIN

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from posenc.workbench.report.page import Panel
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.latin_squares import measure, plots, position_plots, sigma_plots
 from posenc.workbench.studies.latin_squares.attention_plots import attention

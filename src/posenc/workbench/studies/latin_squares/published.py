@@ -11,13 +11,13 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from posenc.workbench.atomic_files import write_whole
+from posenc.workbench.files.atomic_files import write_whole
+from posenc.workbench.files.user_files import read_bytes
 from posenc.workbench.report.page import Table
 from posenc.workbench.report.published_tables import reproduction_table
 from posenc.workbench.report.result_rows import Row
 from posenc.workbench.studies.latin_squares.execute import IID, OOD
 from posenc.workbench.studies.latin_squares.variants import SIGMAS, learned
-from posenc.workbench.user_files import read_bytes
 
 MeanSD = tuple[float, float]
 SEEDS_PUBLISHED = 15

@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from posenc.scheme_reference import split_view
-from posenc.workbench.atomic_files import write_whole
+from posenc.lookup.scheme_reference import split_view
+from posenc.workbench.files.atomic_files import write_whole
+from posenc.workbench.files.user_files import read_bytes
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.latin_squares import execute, published
 from posenc.workbench.studies.latin_squares.conditions import protocol
@@ -21,7 +22,6 @@ from posenc.workbench.studies.latin_squares.variants import is_named
 from posenc.workbench.studies.latin_squares.variants import variant as variant_of
 from posenc.workbench.studies.shared.changes import changed_preset
 from posenc.workbench.tasks import latin_squares as task
-from posenc.workbench.user_files import read_bytes
 
 Config = TypeVar("Config", bound=msgspec.Struct)
 GENERATED_PUZZLES: dict[str, Any] = {

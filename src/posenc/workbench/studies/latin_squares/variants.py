@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from posenc import scheme_text
-from posenc.name_suggestion import plain_name
+from posenc.lookup import scheme_text
+from posenc.lookup.name_suggestion import plain_name
 from posenc.workbench.studies.shared.learned_tables import PREFIX, learned, sigma_of
 from posenc.workbench.studies.shared.position_views import PositionView
 from posenc.workbench.studies.shared.written_schemes import is_same, named_like

@@ -9,7 +9,7 @@ import torch
 
 from posenc.positions import sequence
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.nmar.settings import RELATIVE_ERROR
 from posenc.workbench.studies.shared.hidden_tokens import execute
 from posenc.workbench.studies.shared.hidden_tokens.settings import MaskedTask, error_metric

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from posenc.positions import sequence
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.nmar.presets import PRESETS
 from posenc.workbench.studies.shared.changes import changed_preset

@@ -8,7 +8,7 @@ import msgspec
 import torch
 
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.permuted.settings import images_of
 from posenc.workbench.studies.shared.hidden_tokens import execute
 from posenc.workbench.studies.shared.hidden_tokens.tokens import Tokens

@@ -8,7 +8,7 @@ import msgspec
 import torch
 
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.permuted.presets import PRESETS
 from posenc.workbench.studies.shared.changes import changed_preset

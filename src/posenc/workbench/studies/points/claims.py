@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from posenc.workbench.metric_bounds import SHARE
 from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import difference, mean_over_seeds
 from posenc.workbench.report.preregistered import Prediction
@@ -16,6 +15,7 @@ from posenc.workbench.studies.shared.best_variant import best_variant, no_answer
 from posenc.workbench.studies.shared.classification_panels import ACCURACY, finished_conditions, seeds_by_label
 from posenc.workbench.studies.shared.compared_score import ComparedScore, compared_accuracy
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tables.metric_bounds import SHARE
 
 ARRANGED, TRANSLATED, TWICE, RELATIVE = "accuracy_arranged", "accuracy_moved_1", "accuracy_x2", "kept_x2"
 LOGIT_CHANGE = "change_moved_1"

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from posenc.models.point_cloud import PointClassifier, PointsConfig
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.points.stored_clouds import read_clouds
 from posenc.workbench.studies.points.variants import PointsVariant
 from posenc.workbench.studies.shared.training_run import execute_training, weights_of

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from posenc.models.point_cloud import PointsConfig
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.points.conditions import SPOT, PointsCondition, condition
 from posenc.workbench.studies.points.execute import POINT_RATIOS

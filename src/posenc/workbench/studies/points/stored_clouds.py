@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from posenc.workbench.atomic_files import write_whole
+from posenc.workbench.files.atomic_files import write_whole
 from posenc.workbench.studies.shared.own_data import GIVEN_VALIDATION_SHARE, TEST_SHARE, VALIDATION_SHARE, Split
 from posenc.workbench.tasks import points as task
 from posenc.workbench.tasks.class_split import split_by_class

@@ -19,9 +19,9 @@ from typing import Any
 
 import msgspec
 
-from posenc import scheme_text
+from posenc.lookup import scheme_text
+from posenc.lookup.scheme_reference import split_view
 from posenc.models.point_cloud import PointClassifier, PointsConfig
-from posenc.scheme_reference import split_view
 from posenc.workbench.studies.shared import position_views
 from posenc.workbench.studies.shared.position_views import PositionView
 from posenc.workbench.studies.shared.written_schemes import named_like

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.recordings import stored_recordings
 from posenc.workbench.studies.shared.hidden_tokens import execute
 from posenc.workbench.studies.shared.hidden_tokens.tokens import Tokens

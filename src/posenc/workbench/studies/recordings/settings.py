@@ -10,7 +10,7 @@ import msgspec
 
 from posenc.workbench.dataset_record import GENERATED, generated
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.recordings import stored_recordings
 from posenc.workbench.studies.recordings.conditions import condition

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from posenc.positions import Positions, graph, sequence
-from posenc.workbench.atomic_files import replaced_file, write_whole
 from posenc.workbench.dataset_record import DatasetRecord, Part
+from posenc.workbench.files.atomic_files import replaced_file, write_whole
 from posenc.workbench.studies.shared.hidden_tokens.tokens import Tokens
 from posenc.workbench.studies.shared.hidden_tokens.variants import EIGENVECTORS
 from posenc.workbench.tasks.recordings import Frames, Recordings, one_subject, split, standardized_frames

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from posenc.measure.statistics import Estimate, paired_difference
-from posenc.workbench.metric_bounds import SHARE
 from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import difference, equivalence
 from posenc.workbench.report.number_format import count, interval, signed_number
@@ -22,6 +21,7 @@ from posenc.workbench.studies.shared.classification_panels import (
 from posenc.workbench.studies.shared.compared_score import ComparedScore, compared_accuracy
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tables.metric_bounds import SHARE
 
 NOTE = "Cui 2024, CNN with SC PE, section 4"
 MARGIN = 0.01

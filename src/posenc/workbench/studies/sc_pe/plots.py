@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from posenc.measure.statistics import paired_difference, t_interval
-from posenc.workbench.metric_bounds import SHARE, SIZE
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.number_format import interval, number, signed_number
 from posenc.workbench.report.page import Panel, Table
@@ -30,6 +29,7 @@ from posenc.workbench.studies.shared.classification_panels import (
 )
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tables.metric_bounds import SHARE, SIZE
 
 Pairs = Sequence[tuple[str, str, str]]
 """(a, b, difference between them)."""

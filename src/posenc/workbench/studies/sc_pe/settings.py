@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.sc_pe.conditions import CIFAR, TRANSFORMER
 from posenc.workbench.studies.sc_pe.presets import PRESETS

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from posenc.lookup.scheme_text import build, parse
 from posenc.positions import grid, sequence
-from posenc.scheme_text import build, parse
 from posenc.workbench.report.heat_map import heat_maps
 from posenc.workbench.report.page import Panel, Table
 from posenc.workbench.studies.sc_pe import variants

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from posenc.lookup.scheme_reference import split_view
+from posenc.lookup.scheme_text import Specification, parse, parse_variant, unknown
 from posenc.models.lenet import LeNetConfig, Placement
 from posenc.models.vision_stage import Options
 from posenc.models.vit import vit
-from posenc.scheme_reference import split_view
-from posenc.scheme_text import Specification, parse, parse_variant, unknown
 from posenc.workbench.studies.shared import patch_views
 from posenc.workbench.studies.shared.classification import LeNetSpec, TransformerSpec
 from posenc.workbench.studies.shared.image_data import ImageRecord

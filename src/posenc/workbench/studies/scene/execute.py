@@ -16,7 +16,7 @@ from torch import Tensor
 from posenc.models.radiance import Radiance, RadianceConfig
 from posenc.workbench.report.live_page import write_snapshot
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.shared.field_variants import FieldVariant
 from posenc.workbench.studies.shared.training_run import execute_training, weights_of
 from posenc.workbench.tasks import scenes

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from posenc.models.field import FieldConfig
 from posenc.models.radiance import RadianceConfig, parameters_outside_field
-from posenc.workbench.file_digests import contents_digest
-from posenc.workbench.store import Store
+from posenc.workbench.files.file_digests import contents_digest
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.scene import presets
 from posenc.workbench.studies.scene.conditions import SPOT, TORUS, SceneCondition, condition

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from posenc.workbench.atomic_files import write_whole
+from posenc.workbench.files.atomic_files import write_whole
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.scene.execute import SceneModel, build
 from posenc.workbench.studies.shared.training_run import restored
 from posenc.workbench.tasks import scenes

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from posenc.models.field import Field
-from posenc.workbench.atomic_files import write_whole
+from posenc.workbench.files.atomic_files import write_whole
 from posenc.workbench.report.live_page import write_snapshot
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.shape_fit.stored_shape import SURFACE_POINTS, load_points, npz_bytes
 from posenc.workbench.studies.shared.field_variants import FieldVariant, training_memory
 from posenc.workbench.studies.shared.training_run import execute_training, weights_of

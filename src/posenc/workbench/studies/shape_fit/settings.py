@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shape_fit import variants
 from posenc.workbench.studies.shape_fit.conditions import CONDITIONS

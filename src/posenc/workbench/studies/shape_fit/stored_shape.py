@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from posenc.workbench.atomic_files import write_whole
-from posenc.workbench.file_digests import contents_digest
-from posenc.workbench.stored_records import StoredRecords
+from posenc.workbench.files.atomic_files import write_whole
+from posenc.workbench.files.file_digests import contents_digest
+from posenc.workbench.storage.stored_records import StoredRecords
 from posenc.workbench.tasks import shapes
 from posenc.workbench.tasks.shapes.samples import FORMAT
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
-from posenc.scheme_text import unknown
+from posenc.lookup.scheme_text import unknown
 from posenc.workbench import setting_errors
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import setting_values

@@ -14,15 +14,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from posenc.lookup.scheme_text import Specification
+from posenc.lookup.scheme_text import build as build_scheme
 from posenc.measure.attention_reach import attention_reach
 from posenc.models.lenet import LeNet, LeNetConfig
 from posenc.models.sites import at_sites, patch_positions
 from posenc.models.vision import VisionConfig, VisionTransformer
 from posenc.scheme import Scheme
-from posenc.scheme_text import Specification
-from posenc.scheme_text import build as build_scheme
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.shared.image_data import ImageRecord, read_images
 from posenc.workbench.studies.shared.image_parts import divide_images
 from posenc.workbench.studies.shared.own_data import Split, training_in_steps

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from posenc.measure.budget_comparison import BudgetComparison, Scores, ScoreScale, compare_budgets
 from posenc.measure.held_out_interval import HeldOut, proportion_variance
 from posenc.measure.statistics import mean
-from posenc.workbench.metric_bounds import metric_bounds
 from posenc.workbench.report.result_rows import BySeed, Row, values_by_scheme
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.shared.declarations import MAIN, half_budget_of
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tables.metric_bounds import metric_bounds
 
 FEW_ITEMS = 100
 """Number of held-out items below which a page states the smallest difference that could have been seen."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from posenc.workbench.report.page import Panel
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 
 if TYPE_CHECKING:
     from posenc.workbench.studies import Request

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from posenc.workbench.result_checks import changed_note, changed_runs, damaged_lines
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.result_checks import changed_note, changed_runs, damaged_lines
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import planning, written_differences
 from posenc.workbench.studies.shared.declarations import MAIN

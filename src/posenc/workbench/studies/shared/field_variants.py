@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 import msgspec
 import torch
 
-from posenc import scheme_text
 from posenc.kernels.grid_levels import growth, lay_out
+from posenc.lookup import scheme_text
+from posenc.lookup.name_suggestion import plain_name
+from posenc.lookup.scheme_reference import split_view
 from posenc.models.field import Field, FieldConfig, TooSmallError, largest_size_within, network_size
-from posenc.name_suggestion import plain_name
-from posenc.scheme_reference import split_view
 from posenc.workbench.studies.shared import position_views
 from posenc.workbench.studies.shared.position_views import PositionView
 from posenc.workbench.training.config import TrainingConfig

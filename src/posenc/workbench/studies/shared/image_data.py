@@ -16,11 +16,11 @@ import msgspec
 import numpy as np
 import torch
 
-from posenc.workbench.atomic_files import write_whole
 from posenc.workbench.dataset_record import digest_of
-from posenc.workbench.file_digests import contents_digest
-from posenc.workbench.old_records import SAMPLE_DIGESTS
-from posenc.workbench.stored_records import StoredRecords
+from posenc.workbench.files.atomic_files import write_whole
+from posenc.workbench.files.file_digests import contents_digest
+from posenc.workbench.storage.old_records import SAMPLE_DIGESTS
+from posenc.workbench.storage.stored_records import StoredRecords
 from posenc.workbench.tasks.images import LOCATIONS, Splits, image_record, load_images, source_files, split
 
 SAMPLED, CHUNK = 1000, 2048

@@ -13,8 +13,8 @@ import msgspec
 import numpy as np
 import torch
 
-from posenc.workbench.atomic_files import write_whole
-from posenc.workbench.stored_records import StoredRecords
+from posenc.workbench.files.atomic_files import write_whole
+from posenc.workbench.storage.stored_records import StoredRecords
 from posenc.workbench.studies.shared.image_data import ImageRecord, dataset_key, read_images
 from posenc.workbench.studies.shared.own_data import (
     GIVEN_VALIDATION_SHARE,

@@ -14,7 +14,7 @@ import torch
 
 from posenc.models.vision import VisionTransformer
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.shared.classification import Classifier, build
 from posenc.workbench.studies.shared.training_run import restored, store_root
 from posenc.workbench.tasks.images import ImageSet, score

@@ -14,7 +14,7 @@ import msgspec
 from posenc.workbench.report.number_format import number
 from posenc.workbench.report.page import Panel, Table
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared.changes import preset_label
 from posenc.workbench.studies.shared.declarations import MAIN, full_budget_of

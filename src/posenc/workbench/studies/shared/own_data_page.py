@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from posenc.workbench.metric_bounds import SHARE, metric_bounds
 from posenc.workbench.report.number_format import capitalize, count
 from posenc.workbench.report.page import Finding, Panel, Text
 from posenc.workbench.report.preregistered import WORDS, Prediction, judge_predictions, prediction_name
@@ -17,6 +16,7 @@ from posenc.workbench.studies.shared.compared_score import ComparedScore, compar
 from posenc.workbench.studies.shared.own_data_answer import UNDECIDED, Pair
 from posenc.workbench.studies.shared.own_data_panels import curve_panels, difference_panel, training_panel
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tables.metric_bounds import SHARE, metric_bounds
 
 if TYPE_CHECKING:
     from posenc.workbench.studies.shared.study import Study

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from posenc.measure.statistics import Estimate
-from posenc.workbench.metric_bounds import metric_bounds
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.number_format import NO_BREAK, capitalize, interval, number, signed_number
 from posenc.workbench.report.page import Panel, Table, Text
@@ -15,6 +14,7 @@ from posenc.workbench.studies.shared.compared_score import ComparedScore, Compar
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.own_data_answer import pairs_of
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tables.metric_bounds import metric_bounds
 
 DIFFERENCES_TITLE = "Differences between variants"
 RULE = (

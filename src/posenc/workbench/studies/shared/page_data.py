@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared.declarations import Preset, full_budget_of
 from posenc.workbench.training.loop import EVALUATION_FRACTIONS

@@ -9,7 +9,7 @@ from shlex import quote
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.report.data_panel import describe, notes
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 
 
 def records_of(store: Store, specs: Iterable[RunSpec]) -> list[DatasetRecord]:

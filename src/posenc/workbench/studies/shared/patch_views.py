@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import torch
 
+from posenc.lookup.scheme_text import Specification, build, find
 from posenc.models.sites import View, patch_positions
 from posenc.scheme import Scheme
-from posenc.scheme_text import Specification, build, find
 from posenc.workbench.studies.shared import position_views
 from posenc.workbench.studies.shared.position_views import PositionView, listed
 

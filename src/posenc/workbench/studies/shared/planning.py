@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from posenc.name_suggestion import plain_name, unknown
+from posenc.lookup.name_suggestion import plain_name, unknown
 from posenc.workbench import variant_labels
 from posenc.workbench.memory import free_memory, require_memory
 from posenc.workbench.progress import CostEstimate
 from posenc.workbench.provenance import cores
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
-from posenc.workbench.stored_records import SETTING
+from posenc.workbench.storage.store import Store
+from posenc.workbench.storage.stored_records import SETTING
 from posenc.workbench.studies import Request, refuse_preset
 from posenc.workbench.studies.shared import changes
 from posenc.workbench.studies.shared.declarations import full_budget_of, half_budget_of

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from posenc.name_suggestion import unknown
+from posenc.lookup.name_suggestion import unknown
+from posenc.lookup.scheme_text import Specification, axes_of, build, call_text, find
 from posenc.positions import Positions
 from posenc.scheme import Scheme
-from posenc.scheme_text import Specification, axes_of, build, call_text, find
 
 Sizes = Callable[[type[Scheme]], Mapping[str, Any]]
 """Function from a scheme class to the constructor arguments that follow from a model."""

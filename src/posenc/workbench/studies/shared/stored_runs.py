@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request, refuse_preset
 from posenc.workbench.studies.shared import changes, page_records, planning
 from posenc.workbench.studies.shared.declarations import Needs, PanelSpec, Preset

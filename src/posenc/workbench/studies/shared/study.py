@@ -11,16 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from posenc.workbench.curve_table import ArrayAxis
 from posenc.workbench.progress import CostEstimate
 from posenc.workbench.report.claims_table import Claim
 from posenc.workbench.report.live_page import LivePage
 from posenc.workbench.report.page import Table
 from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.report.result_rows import Row
-from posenc.workbench.result_checks import by_code
 from posenc.workbench.runs import Procedure, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.result_checks import by_code
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import (
     own_data_answer,
@@ -38,6 +37,7 @@ from posenc.workbench.studies.shared.declarations import Condition, PanelSpec, P
 from posenc.workbench.studies.shared.lr_sweep import study_condition
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.studies.shared.position_views import PositionView
+from posenc.workbench.tables.curve_table import ArrayAxis
 
 
 def plain_condition(label: str) -> Condition:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from posenc.version import __version__
-from posenc.workbench import own_scheme_records
 from posenc.workbench.provenance import git_state, now
 from posenc.workbench.report.calls_panel import calls_panel
 from posenc.workbench.report.claims_table import claims_table
@@ -20,7 +19,8 @@ from posenc.workbench.report.page import Panel, Table, Text, render_page, write_
 from posenc.workbench.report.preregistered import summary_panel
 from posenc.workbench.report.provenance_panel import provenance_panel
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage import own_scheme_records
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import changes, own_data_page, page_file, page_records, planning, run_scale
 from posenc.workbench.studies.shared.compared_score import on_own_data

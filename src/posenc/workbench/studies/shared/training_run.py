@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from posenc.scheme import Scheme
 from posenc.workbench.runs import RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.training.fit import Fit
 from posenc.workbench.training.loop import Report, TrainingConfig, amount, train_to_state
 from posenc.workbench.training.precision import Precision

@@ -10,8 +10,8 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from posenc.name_suggestion import plain_name
-from posenc.scheme_text import Specification, find
+from posenc.lookup.name_suggestion import plain_name
+from posenc.lookup.scheme_text import Specification, find
 from posenc.workbench.runs import RunSpec
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from posenc.workbench.files.user_files import csv_rows, read_text
 from posenc.workbench.tasks.brain.networks import networks_from_names, read_networks
 from posenc.workbench.tasks.brain.nibabel_images import image_values, load_image
-from posenc.workbench.user_files import csv_rows, read_text
 
 MIN_COVERAGE = 0.5
 """Smallest share of an atlas inside the field of view of a series; with less, their spaces count as different."""

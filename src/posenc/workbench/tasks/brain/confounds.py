@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from posenc.workbench.files.user_files import number, read_text
 from posenc.workbench.tasks.brain.nibabel_images import (
     EXTRA,
     frame_blocks,
@@ -29,7 +30,6 @@ from posenc.workbench.tasks.brain.nibabel_images import (
     load_image,
     load_volume_series,
 )
-from posenc.workbench.user_files import number, read_text
 
 COMPONENTS = 5
 MOTION = 6

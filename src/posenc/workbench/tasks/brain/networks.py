@@ -17,8 +17,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from posenc.workbench.files.user_files import csv_rows, read_text
 from posenc.workbench.tasks import simulated_brain
-from posenc.workbench.user_files import csv_rows, read_text
 
 CAB_NP_NETWORKS = tuple(simulated_brain.NETWORKS)
 """Names of CAB-NP's networks 1 to 12."""

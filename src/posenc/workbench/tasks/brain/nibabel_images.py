@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from posenc.workbench.files.user_files import require_file
 from posenc.workbench.memory import require_memory
-from posenc.workbench.user_files import require_file
 
 EXTRA = "pip install 'posenc[fmri]'"
 BLOCK_VALUES = 2**27

@@ -15,8 +15,8 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
-from posenc.workbench.array_files import open_arrays
-from posenc.workbench.user_files import TooLargeError, refuse_special
+from posenc.workbench.files.array_files import open_arrays
+from posenc.workbench.files.user_files import TooLargeError, refuse_special
 
 ROWS, COLUMNS, PER_DEGREE = 360, 720, 2
 FILE = Path("geo") / "natural_earth_110m_raster.npz"  # in a folder of data

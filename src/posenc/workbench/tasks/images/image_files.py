@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from posenc.workbench.array_files import open_arrays
+from posenc.workbench.files.array_files import open_arrays
+from posenc.workbench.files.user_files import refuse_special, require_file, short
 from posenc.workbench.tasks.images.image_set import check_labels
-from posenc.workbench.user_files import refuse_special, require_file, short
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 TRAIN, VALIDATION, TEST = ("train", "training"), ("val", "validation", "valid"), ("test",)

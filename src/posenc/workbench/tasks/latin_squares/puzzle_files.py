@@ -15,8 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from posenc.workbench.array_files import ArrayFile, open_arrays
-from posenc.workbench.atomic_files import write_whole
+from posenc.workbench.files.array_files import ArrayFile, open_arrays
+from posenc.workbench.files.atomic_files import write_whole
+from posenc.workbench.files.user_files import csv_lines, csv_rows, read_text, require_file
 from posenc.workbench.tasks.latin_squares.generator import stratified_order
 from posenc.workbench.tasks.latin_squares.puzzles import (
     FORMAT,
@@ -35,7 +36,6 @@ from posenc.workbench.tasks.latin_squares.squares import (
     unclassified_reason,
     unsolved_reason,
 )
-from posenc.workbench.user_files import csv_lines, csv_rows, read_text, require_file
 
 CONDITIONS = ("Binary", "Ternary", "Quaternary")
 GENERATED_FILES = ("gen_binary.csv", "gen_ternary.csv", "gen_quaternary.csv")

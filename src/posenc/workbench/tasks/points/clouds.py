@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float32, Int64
 from torch import Tensor
 
-from posenc.workbench.array_files import open_arrays
-from posenc.workbench.atomic_files import replaced_file
+from posenc.workbench.files.array_files import open_arrays
+from posenc.workbench.files.atomic_files import replaced_file
 from posenc.workbench.tasks.points.solids import SOLIDS, make_solid
 from posenc.workbench.tasks.shapes import Mesh
 from posenc.workbench.tasks.shapes.meshes import Points

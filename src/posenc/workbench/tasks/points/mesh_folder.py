@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from posenc.workbench.dataset_record import SPLITS, DatasetRecord, Part
-from posenc.workbench.file_digests import contents_digest
+from posenc.workbench.files.file_digests import contents_digest
 from posenc.workbench.tasks.points.clouds import Clouds, Splits, sample_cloud, stack_clouds
 from posenc.workbench.tasks.shapes import FORMATS, read_shape
 

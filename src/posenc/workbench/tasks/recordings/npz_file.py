@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from posenc.workbench.array_files import ArrayFile, open_arrays
+from posenc.workbench.files.array_files import ArrayFile, open_arrays
+from posenc.workbench.files.user_files import open_file, refuse_special, short
 from posenc.workbench.memory import require_memory
 from posenc.workbench.tasks.recordings.series import Recordings
-from posenc.workbench.user_files import open_file, refuse_special, short
 
 ARRAYS = ("recordings", "channels", "coordinates", "modules", "names", "subjects")
 

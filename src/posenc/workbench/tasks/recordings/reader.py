@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from posenc.workbench.file_digests import contents_digest
+from posenc.workbench.files.file_digests import contents_digest
 from posenc.workbench.tasks.recordings import npz_file, tables
 from posenc.workbench.tasks.recordings.series import Recordings
 

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from posenc.workbench.files.user_files import SMALLER, csv_rows, number, read_text, require_file, require_reading, short
 from posenc.workbench.memory import require_memory
 from posenc.workbench.tasks.recordings.memory_map import memory_mapped_zeros
 from posenc.workbench.tasks.recordings.series import Recordings
-from posenc.workbench.user_files import SMALLER, csv_rows, number, read_text, require_file, require_reading, short
 
 CHANNELS_FILE = "channels.csv"
 AXES = ("x", "y", "z")

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from posenc.workbench.files.output_files import refuse_output, write_outputs
 from posenc.workbench.memory import require_memory
-from posenc.workbench.output_files import refuse_output, write_outputs
 from posenc.workbench.tasks.recordings.series import Recordings, subject_from_name
 from posenc.workbench.tasks.recordings.tables import AXES, CHANNELS_FILE
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from posenc.workbench.array_files import open_arrays
+from posenc.workbench.files.array_files import open_arrays
 
 Array = NDArray[np.float64]
 

@@ -27,10 +27,10 @@ import numpy as np
 import torch
 
 from posenc.workbench.dataset_record import DatasetRecord, Part
+from posenc.workbench.files.user_files import kind_of, read_bytes, read_text, refuse_special, short
 from posenc.workbench.memory import require_memory
 from posenc.workbench.tasks import single_image
 from posenc.workbench.tasks.scenes.views import LENS_PARAMETERS, Background, Scene, Views, nearest_point_to_lines
-from posenc.workbench.user_files import kind_of, read_bytes, read_text, refuse_special, short
 
 SPLITS = ("train", "val", "test")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".PNG", ".JPG", ".JPEG")

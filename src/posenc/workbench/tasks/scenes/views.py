@@ -23,9 +23,9 @@ import torch
 from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
-from posenc.workbench.array_files import ArrayFile, open_arrays
-from posenc.workbench.atomic_files import replaced_file
-from posenc.workbench.user_files import TooLargeError, require_file
+from posenc.workbench.files.array_files import ArrayFile, open_arrays
+from posenc.workbench.files.atomic_files import replaced_file
+from posenc.workbench.files.user_files import TooLargeError, require_file
 
 FORMAT = 1
 STORED_ARRAYS = {"images": "pictures", "poses": "poses", "lenses": "lenses", "mask": "mask"}

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posenc.workbench.array_files import open_arrays
+from posenc.workbench.files.array_files import open_arrays
+from posenc.workbench.files.user_files import open_file, require_file
 from posenc.workbench.memory import require_memory
-from posenc.workbench.user_files import open_file, require_file
 
 Points = NDArray[np.floating]
 Index = NDArray[np.integer]

@@ -21,9 +21,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from posenc.workbench.array_files import open_arrays
-from posenc.workbench.atomic_files import replaced_file
 from posenc.workbench.dataset_record import DatasetRecord, Part
+from posenc.workbench.files.array_files import open_arrays
+from posenc.workbench.files.atomic_files import replaced_file
 from posenc.workbench.tasks.shapes.distance import MeshTree
 from posenc.workbench.tasks.shapes.meshes import Index, Mesh, Placement, Points, Shape
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from posenc.workbench.array_files import open_arrays
 from posenc.workbench.dataset_record import DatasetRecord
+from posenc.workbench.files.array_files import open_arrays
+from posenc.workbench.files.user_files import TooLargeError, open_file
 from posenc.workbench.memory import free_memory
-from posenc.workbench.user_files import TooLargeError, open_file
 
 FORMAT = 1
 """Version of the reader. Raise it when the same file is read as other pixels."""

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Int32
 from torch import Tensor
 
-from posenc.workbench import user_files
+from posenc.workbench.files import user_files
 
 Unit = Literal["characters", "bytes"]
 FILE = "text/tinyshakespeare.txt"

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from posenc.models.encoder import EncoderConfig
 from posenc.workbench.runs import RunResult, RunSpec
-from posenc.workbench.store import Store
+from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.shared.hidden_tokens.settings import MaskedTask, error_metric
 from posenc.workbench.studies.shared.hidden_tokens.table_scores import curve_scores, final_scores, table_arrays
 from posenc.workbench.studies.shared.hidden_tokens.tokens import Tokens, draw_hidden, hidden_indices

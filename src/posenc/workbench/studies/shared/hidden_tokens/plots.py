@@ -13,7 +13,6 @@ import torch
 
 from posenc.measure.distances import token_distances
 from posenc.measure.statistics import Estimate, mean, t_interval
-from posenc.workbench.metric_bounds import SHARE, metric_bounds
 from posenc.workbench.report import token_map
 from posenc.workbench.report.heat_map import heat_maps
 from posenc.workbench.report.line_plot import line_plot
@@ -27,6 +26,7 @@ from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.hidden_tokens.settings import error_metric
 from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, TABLES_SHOWN
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tables.metric_bounds import SHARE, metric_bounds
 
 NO_TABLE = "None of the encodings that were run has a table of positions, so no map can be drawn."
 LAYER = "For models with several layers, maps show the first layer's table; scores are means over layers."

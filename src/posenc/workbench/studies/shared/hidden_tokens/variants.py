@@ -14,12 +14,12 @@ from typing import Any, Literal
 import msgspec
 import torch
 
+from posenc.lookup.scheme_reference import split_view
+from posenc.lookup.scheme_text import Specification, build
 from posenc.models.encoder import EncoderConfig
 from posenc.models.masked_encoder import MaskedEncoder
 from posenc.positions import Positions
 from posenc.scheme import Scheme
-from posenc.scheme_reference import split_view
-from posenc.scheme_text import Specification, build
 from posenc.schemes.concat import Concat
 from posenc.schemes.fourier_features import FourierFeatures
 from posenc.workbench.studies.latin_squares import variants as latin_squares

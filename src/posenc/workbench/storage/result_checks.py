@@ -1,0 +1,209 @@
+"""Sentences on stored results that are not what a reader expects: damaged runs, and runs made by other code.
+
+``posenc run``, ``report``, ``results`` and ``store verify`` print them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from shlex import quote
+from typing import NamedTuple
+
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.storage.source_digests import digest_of
+from posenc.workbench.storage.store import Store
+from posenc.workbench.storage.stored import Damage, Stored
+from posenc.workbench.storage.stored_code import ChangedRun, differing, in_words
+
+SHOWN = 12
+"""Number of runs that are named; the others are counted."""
+
+
+class ByCode(NamedTuple):
+    """Runs of a page, without those that may not be averaged with the others.
+
+    Attributes:
+        specs: The runs that the page shows.
+        remarks: Sentences on runs that are left out, on changed files, and on runs whose code is not known.
+    """
+
+    specs: list[RunSpec]
+    remarks: tuple[str, ...]
+
+
+def damaged_lines(store: Store, damaged: Sequence[Damage]) -> list[str]:
+    """Name damaged runs, and what to type.
+
+    Args:
+        store: The store.
+        damaged: The runs.
+
+    Returns:
+        The lines; none without damaged runs.
+    """
+    if not damaged:
+        return []
+    one = len(damaged) == 1
+    lines = [f"{len(damaged)} damaged run{' is' if one else 's are'} left out of the results:"]
+    lines += [f"  {damage}." for damage in damaged[:SHOWN]]
+    lines += [f"  and {len(damaged) - SHOWN} more"] if len(damaged) > SHOWN else []
+    commands = list(dict.fromkeys(damage.command for damage in damaged if damage.command.startswith("posenc run")))
+    again = f" ({'; '.join(commands[:3])})" if commands else ""
+    return [
+        *lines,
+        f"The posenc run command that made {'it' if one else 'them'}{again} trains again. First move copies, and runs "
+        f"with damaged weights, away: posenc store verify --set-aside --out {quote(str(store.root))}",
+    ]
+
+
+def changed_lines(changed: Sequence[ChangedRun]) -> list[str]:
+    """Name the runs that were made by other code than the present, with the files that differ.
+
+    Args:
+        changed: The runs.
+
+    Returns:
+        One line for each variant, without a heading; none without runs.
+    """
+    groups: dict[tuple[str, str, str, str, tuple[str, ...]], list[int]] = {}
+    for each in changed:
+        spec = each.stored.spec
+        cell = (spec.study, spec.preset, spec.variant, spec.condition, each.modules)
+        groups.setdefault(cell, []).append(spec.seed)
+    return [
+        f"{study} {preset}, {_cell(variant, condition, seeds)}: {in_words(modules)}"
+        for (study, preset, variant, condition, modules), seeds in sorted(groups.items())
+    ]
+
+
+def changed_note(changed: Sequence[ChangedRun], advice: str) -> list[str]:
+    """Heading, lines and advice on runs that were made by other code than the present.
+
+    Args:
+        changed: The runs.
+        advice: Last line, what to do.
+
+    Returns:
+        The lines; none without runs.
+    """
+    if not changed:
+        return []
+    lines = changed_lines(changed)
+    runs = f"{len(changed)} finished run{' was' if len(changed) == 1 else 's were'}"
+    shown = [f"  {line}" for line in lines[:SHOWN]]
+    shown += [f"  and {len(lines) - SHOWN} more variants"] if len(lines) > SHOWN else []
+    return [f"{runs} made by other code than the present. These files differ:", *shown, advice]
+
+
+def changed_runs(store: Store, specs: Iterable[RunSpec]) -> list[ChangedRun]:
+    """Find the finished runs of a request that were made by other code than the present.
+
+    Args:
+        store: The store.
+        specs: The runs of the request, whose procedures are the present ones.
+
+    Returns:
+        The changed runs, each result once.
+    """
+    by_identity = {spec.identity: spec for spec in specs}
+    pairs = ((copy, spec) for identity, spec in by_identity.items() for copy in store.copies(identity))
+    return store.code.changed(pairs)
+
+
+def retrain(store: Store, changed: Iterable[ChangedRun]) -> int:
+    """Set runs aside that were made by other code, and the measurements of their models, so that they are done again.
+
+    Args:
+        store: The store.
+        changed: The runs.
+
+    Returns:
+        Number of runs that were set aside. Their files are in the folder ``replaced`` of the store.
+    """
+    by_name = {each.stored.folder.name: each for each in changed}
+    identities = {each.stored.identity for each in by_name.values()}
+    measured = [stored for stored in store.everything() if identities & set(stored.spec.parents.values())]
+    for name in sorted(by_name, reverse=True):  # ID.3 before ID.2, because copies are renumbered
+        reason = f"trained again, because these files have changed: {in_words(by_name[name].modules)}"
+        store.set_aside(name, reason, replaced=True)
+    others = sorted({stored.folder.name for stored in measured} - by_name.keys(), reverse=True)
+    for name in others:
+        store.set_aside(name, "measured again, because its model is trained again", replaced=True)
+    return len(by_name) + len(others)
+
+
+def by_code(store: Store, specs: Sequence[RunSpec]) -> ByCode:
+    """Keep, of each variant in a condition, only the runs that were made by the same code.
+
+    Of several codes the present one is kept, otherwise that of the run that finished last. A run whose code is not
+    known is kept, and named if the code of another seed is known.
+
+    Args:
+        store: The store.
+        specs: The trained runs of a page; unfinished ones are kept.
+
+    Returns:
+        The runs and the sentences.
+    """
+    cells: dict[tuple[str, str, str], list[tuple[RunSpec, Stored]]] = {}
+    for spec in specs:
+        if stored := next(iter(store.copies(spec.identity)), None):
+            cells.setdefault((spec.procedure, spec.condition, spec.variant), []).append((spec, stored))
+    left_out: list[tuple[RunSpec, Stored]] = []
+    remarks: list[str] = []
+    for (_, condition, variant), runs in cells.items():
+        codes = dict.fromkeys(stored.code for _, stored in runs if stored.code)
+        kept = _kept_code(store, runs) if len(codes) > 1 else next(iter(codes), "")
+        apart = [(spec, stored) for spec, stored in runs if stored.code not in ("", kept)]
+        unknown = [spec.seed for spec, stored in runs if not stored.code] if kept else []
+        left_out += apart
+        if apart:
+            modules = differing([store.code.get(code) for code in codes])
+            remarks.append(
+                f"Left out, because other code made them than the other seeds: "
+                f"{_cell(variant, condition, [spec.seed for spec, _ in apart])} (changed: {in_words(modules)}). Train "
+                "them again: the same posenc run command with --retrain-changed."
+            )
+        if unknown:
+            remarks.append(
+                f"The code of {_cell(variant, condition, unknown)} is unknown, because an early version stored no "
+                "digests of it. They are averaged with seeds whose code is known."
+            )
+    without = {(spec.identity, spec.condition, spec.variant) for spec, _ in left_out}
+    shown = [spec for spec in specs if (spec.identity, spec.condition, spec.variant) not in without]
+    return ByCode(
+        shown, (*remarks, *_different_codes(store, [pair for runs in cells.values() for pair in runs], without))
+    )
+
+
+def _kept_code(store: Store, runs: Sequence[tuple[RunSpec, Stored]]) -> str:
+    """Code whose runs are shown: the present one if a run has it, otherwise that of the run that finished last."""
+    present = digest_of(store.code.present(runs[0][0]))
+    if any(stored.code == present for _, stored in runs):
+        return present
+    known = [stored for _, stored in runs if stored.code]
+    return max(known, key=lambda stored: str(stored.timing.get("finished_at", ""))).code
+
+
+def _different_codes(
+    store: Store, runs: Sequence[tuple[RunSpec, Stored]], without: set[tuple[str, str, str]]
+) -> list[str]:
+    """Sentence on files that different runs of a page have in different versions, such as the training loop."""
+    shown = [stored for spec, stored in runs if (spec.identity, spec.condition, spec.variant) not in without]
+    versions: dict[str, set[str]] = {}
+    for code in dict.fromkeys(stored.code for stored in shown):
+        for module, digest in store.code.get(code).items():
+            versions.setdefault(module, set()).add(digest)
+    modules = sorted(module for module, digests in versions.items() if len(digests) > 1)
+    if not modules:
+        return []
+    return [
+        f"Runs of this page were made by different versions of {in_words(modules)}. Compare them after training them "
+        "again: the same posenc run command with --retrain-changed."
+    ]
+
+
+def _cell(variant: str, condition: str, seeds: Sequence[int]) -> str:
+    where = "" if condition == "main" else f", {condition}"
+    listed = " ".join(map(str, sorted(seeds)[:SHOWN])) + (" .." if len(seeds) > SHOWN else "")
+    return f"{variant}{where}, seed{'' if len(seeds) == 1 else 's'} {listed}"

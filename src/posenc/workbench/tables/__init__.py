@@ -1,0 +1,1 @@
+"""Tables of results: metrics, their bounds, curves, and export."""

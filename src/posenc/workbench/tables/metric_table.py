@@ -1,0 +1,216 @@
+"""Tables of means over seeds: one line per variant, one column per metric, each with its 95% t-interval."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from posenc.workbench.dataset_record import label_of
+from posenc.workbench.tables.metric_bounds import metric_bounds
+
+Row = Mapping[str, Any]
+
+PLAIN_METRICS = 4
+"""Number of metrics of a table if a study names none."""
+CODE, RUN = 6, 8
+"""Digits of the key of a code and of the identity of a run that a table shows."""
+INTERVAL_NOTE = "Mean over seeds [95% t-interval]. No interval: one seed, or the same value for every seed."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """Line of a table: a variant in a condition.
+
+    Attributes:
+        condition: Label of the condition.
+        variant: Label of the variant, with the number of the copy if several results of one run are stored, and with
+            the code if different code made its seeds: their results are not averaged.
+        values: Metric to seed to value.
+        runs: Identities of its runs.
+    """
+
+    condition: str
+    variant: str
+    values: Mapping[str, Mapping[int, float]]
+    runs: tuple[str, ...] = ()
+
+    @property
+    def run_names(self) -> str:
+        """Beginnings of the identities, which name a run in `posenc results --run`; at most three."""
+        some = " ".join(run[:RUN] for run in self.runs[:3])
+        return some + (f" +{len(self.runs) - 3}" if len(self.runs) > 3 else "")
+
+    @property
+    def seeds(self) -> int:
+        """Number of seeds."""
+        return max(map(len, self.values.values()), default=0)
+
+    def cell(self, metric: str) -> str:
+        """Mean of a metric with its interval; "" without a value."""
+        return mean_text(list(self.values.get(metric, {}).values()), metric)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricTable:
+    """Table of one study, one preset and one data set.
+
+    Attributes:
+        study: Name of the study.
+        preset: Label of the preset.
+        data: Label of the data, such as "docs-1f00c4"; "" for rows without data.
+        metrics: Metrics that the table shows.
+        left_out: Further metrics of the same runs.
+        lines: One per condition and variant.
+    """
+
+    study: str
+    preset: str
+    data: str
+    metrics: tuple[str, ...]
+    left_out: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+    @property
+    def title(self) -> str:
+        """Study, preset and data."""
+        return ", ".join(filter(None, (self.study, self.preset, self.data)))
+
+    @property
+    def omission(self) -> str:
+        """Sentence on the metrics that are left out; "" if there are none."""
+        if not self.left_out:
+            return ""
+        names = ", ".join(self.left_out[:8]) + (" .." if len(self.left_out) > 8 else "")
+        return f"Left out: {len(self.left_out)} of {len(self.left_out) + len(self.metrics)} metrics ({names})."
+
+
+def metric_tables(
+    rows: Iterable[Row],
+    main: Mapping[str, Sequence[str]] | None = None,
+    *,
+    metrics: Sequence[str] = (),
+    every: bool = False,
+) -> list[MetricTable]:
+    """Arrange result rows as tables, one per study, preset and data set: runs on different data are never averaged.
+
+    Args:
+        rows: Rows of `Store.results`.
+        main: Study to the metrics that its answer is about; see `Study.metrics`.
+        metrics: Metrics to show in place of these.
+        every: Show all metrics.
+
+    Returns:
+        The tables, in the order of the rows.
+
+    Raises:
+        ValueError: A metric is not stored; the message names the nearest one.
+    """
+    blocks: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        blocks.setdefault((row["study"], row["preset"], label_of(row)), []).append(row)
+    stored = {row["metric"] for block in blocks.values() for row in block}
+    for name in metrics:
+        if name not in stored:
+            near = get_close_matches(name, sorted(stored), 3)
+            hint = f"Did you mean {', '.join(near)}?" if near else f"Stored are {', '.join(sorted(stored))}."
+            raise ValueError(f"there is no metric {name!r} in these results. {hint}")
+    tables = []
+    for (study, preset, data), block in blocks.items():
+        known = sorted({row["metric"] for row in block}, key=_natural)
+        shown = known if every else [name for name in metrics if name in known]
+        if not metrics and not every:
+            shown = main_metrics((main or {}).get(study, ()), known) or known[:PLAIN_METRICS]
+        left_out = tuple(name for name in known if name not in shown)
+        lines = _lines(block)
+        tables.append(
+            MetricTable(
+                study=study, preset=preset, data=data, metrics=tuple(shown), left_out=left_out, lines=tuple(lines)
+            )
+        )
+    return tables
+
+
+def main_metrics(names: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Stored metrics of a study's answer.
+
+    Args:
+        names: Names as the study gives them. "loss_at_x*" is the stored metric of this form with the largest number.
+        known: Names of the stored metrics.
+
+    Returns:
+        The names that are stored, in the order of the study.
+    """
+    chosen = []
+    for name in names:
+        pattern = re.compile(re.escape(name).replace(r"\*", r"([0-9.]+)"))
+        chosen += sorted(filter(pattern.fullmatch, known), key=_natural)[-1:]
+    return list(dict.fromkeys(chosen))
+
+
+def mean_text(values: Sequence[float], metric: str) -> str:
+    """Format a mean over seeds: "2.144 [2.104, 2.184]".
+
+    Args:
+        values: One value per seed.
+        metric: Stored name, for its bounds.
+
+    Returns:
+        The mean with two digits of its interval; without an interval for one seed, or if all values are equal. Values
+        that are not finite are left out and counted.
+    """
+    finite = [value for value in values if math.isfinite(value)]
+    lost = f" ({len(finite)} of {len(values)} seeds finite)" if len(finite) < len(values) else ""
+    if not finite:
+        return f"not finite{lost}" if values else ""
+    if max(finite) == min(finite):
+        return f"{_number(finite[0], _digits_alone(finite[0]))}{lost}"
+    from posenc.measure.statistics import t_interval
+
+    estimate = t_interval(finite, bounds=metric_bounds(metric))
+    digits = max(0, min(6, 1 - math.floor(math.log10(estimate.high - estimate.low))))
+    ends = f"[{_number(estimate.low, digits)}, {_number(estimate.high, digits)}]"
+    return f"{_number(estimate.mean, digits)} {ends}{lost}"
+
+
+def _lines(rows: Sequence[Row]) -> list[Line]:
+    codes: dict[tuple[str, str, str], set[str]] = {}
+    for row in rows:
+        codes.setdefault((row["setting"], row["scheme"], row["metric"]), set()).add(row.get("code", ""))
+    groups: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
+    runs: dict[tuple[str, str], dict[str, None]] = {}
+    for row in rows:
+        copy = str(row["unit"]).partition(".")[2]
+        several = len(codes[row["setting"], row["scheme"], row["metric"]] - {""}) > 1
+        code = f" (code {row.get('code', '')[:CODE] or 'unknown'})" if several else ""
+        label = (row["setting"], row["scheme"] + (f" (copy {copy})" if copy else "") + code)
+        groups.setdefault(label, {}).setdefault(row["metric"], {})[row["seed"]] = row["value"]
+        runs.setdefault(label, {})[str(row["unit"])] = None
+    return [
+        Line(condition=label[0], variant=label[1], values=values, runs=tuple(runs[label]))
+        for label, values in groups.items()
+    ]
+
+
+def _digits_alone(value: float) -> int:
+    """Decimals of a value without an interval: none for a count, three for most values, more for small ones."""
+    size = abs(value)
+    if size >= 10 and value == round(value):
+        return 0
+    if size >= 100:
+        return 1
+    return 3 if size >= 0.1 or size == 0 else min(6, 2 - math.floor(math.log10(size)))
+
+
+def _number(value: float, digits: int) -> str:
+    text = f"{value:,.{digits}f}"
+    return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
+
+
+def _natural(name: str) -> list[tuple[str, float]]:
+    """Sort key that puts "x2" before "x16"."""
+    parts = re.split(r"(\d+(?:\.\d+)?)", name)
+    return [(text, float(number or 0)) for text, number in zip(parts[::2], [*parts[1::2], ""], strict=True)]
