@@ -36,7 +36,7 @@ def known() -> index.Index:
         ("run lat", ["latin-squares"]),
         ("run latin-squares --pre", ["--preset"]),
         ("run latin-squares --preset ", ["quick", "standard", "paper"]),
-        ("run latin-squares --panels a", ["accuracy", "attention", "as-run", "all"]),
+        ("run latin-squares --panels a", ["accuracy", "attention", "as-released", "all"]),
         ("run latin-squares --panels accuracy po", ["positions"]),
         ("run latin-squares --schemes 2d", ["2d-fixed", "2d-fixed-literal"]),
         ("run --preset quick lat", ["latin-squares"]),

@@ -44,10 +44,7 @@ def refuse_unknown(index: Index, command: Command, values: Mapping[str, Any]) ->
     if preset not in entry["presets"]:
         listed = ", ".join(entry["presets"])
         raise ValueError(f"{unknown('preset', preset, entry['presets'])} The presets of {study} are {listed}.")
-    panels = [*entry["panels"], ALL]
-    for panel in given.get("panel") or ():
-        if panel not in panels:
-            raise ValueError(f"{unknown('panel', panel, panels)} The panels are {', '.join(panels)}.")
+    request_checks.refuse_panels(study, given.get("panel") or (), [*entry["panels"], ALL])
     for label in given.get("variant") or ():
         if has_reference(label):
             continue

@@ -7,13 +7,27 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+
+from posenc.lookup.name_suggestion import unknown
 
 DEVICES = ("cpu", "cuda", "xpu", "npu", "hpu", "mtia", "xla")
 """Kinds of devices of PyTorch on which runs may be possible; whether one is, torch tells."""
 STORE_FILE = "format.json"
 """File that makes a folder a store."""
+RENAMED_PANELS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "globe": {"seam": "date-line"},
+        "gridpe": {"literal": "as-released", "pyramid": "pvt", "reach": "attention-distance"},
+        "latin-squares": {"as-run": "as-released"},
+        "points": {"moved": "invariance", "any": "rotations"},
+        "sc-pe": {"beside": "concatenation", "starts": "readout-scale", "over": "multiplication"},
+        "shape-fit": {"slopes": "eikonal"},
+    }
+)
+"""Study to old name of a panel to its present name."""
 
 
 def refuse_seeds(seeds: Sequence[int] | None) -> None:
@@ -48,6 +62,25 @@ def refuse_repeated(name: str, values: Sequence[object] | None) -> None:
     twice = [value for place, value in enumerate(values) if value in values[:place]]
     if twice:
         raise ValueError(f"{name} {twice[0]} is given twice; a second run of it would be the same. Name it once.")
+
+
+def refuse_panels(study: str, asked: Iterable[str], known: Sequence[str]) -> None:
+    """Check names of panels.
+
+    Args:
+        study: Id of the study.
+        asked: The names.
+        known: Names of the panels of the study.
+
+    Raises:
+        ValueError: A name is unknown; the message has the present name of a renamed panel, or the nearest name.
+    """
+    for name in asked:
+        if name in known:
+            continue
+        if name in RENAMED_PANELS.get(study, ()):
+            raise ValueError(f"the panel {name} is now {RENAMED_PANELS[study][name]}; ask for that name.")
+        raise ValueError(f"{unknown('panel', name, known)} The panels are {', '.join(known)}.")
 
 
 def refuse_rates(rates: Sequence[float] | None) -> None:

@@ -348,7 +348,7 @@ def test_the_standard_preset_is_planned_with_photographs(tmp_path, fashion, monk
 
 def test_photographs_stand_beside_in_the_standard_preset(tmp_path, small):
     (tmp_path / "caltech100").mkdir()
-    request = studies.Request(preset="standard", data=tmp_path, panels=["accuracy", "pyramid"])
+    request = studies.Request(preset="standard", data=tmp_path, panels=["accuracy", "pvt"])
     assert list(planning.needed(STUDY, request)) == [
         "main",
         conditions.PHOTOGRAPHS,

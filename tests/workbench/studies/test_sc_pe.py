@@ -207,7 +207,7 @@ def test_cifar_is_a_result_of_its_own_where_the_user_has_it(tmp_path, fashion, s
         flat = np.repeat(pixels.reshape(20, 1, -1), 3, 1).reshape(20, -1)
         (folder / name).write_bytes(pickle.dumps({b"data": flat, b"labels": labels.tolist()}))
     store = Store(tmp_path / "runs")
-    asked = {"panels": ["beside", "rates"], "schemes": ["plain", "plain-slow", "code", "code-slow"]}
+    asked = {"panels": ["concatenation", "rates"], "schemes": ["plain", "plain-slow", "code", "code-slow"]}
     request = studies.Request(preset="quick", data=fashion, **asked)
     specs = run(request, store)
     assert {spec.condition for spec in specs} == {"main", conditions.CIFAR}
@@ -239,7 +239,7 @@ def test_a_folder_of_ones_own(tmp_path, class_folders, small):
 
 def test_photographs_that_no_page_shows(tmp_path, fashion, small, monkeypatch):
     store = Store(tmp_path / "runs")
-    request = studies.Request(preset="quick", panels=["over"], schemes=["mask"], data=fashion)
+    request = studies.Request(preset="quick", panels=["multiplication"], schemes=["mask"], data=fashion)
     specs = run(request, store)
     monkeypatch.setattr(image_plots, "WITHHELD_DATA", "fashion")
     page = STUDY.page(request, store, specs, {}).read_text()
@@ -254,7 +254,8 @@ def test_photographs_that_no_page_shows(tmp_path, fashion, small, monkeypatch):
         ({"schemes": ["RoPE"]}, "a LeNet has pixels and features and no attention, and RoPE acts at"),
         ({"schemes": ["SCPE(n=20)"]}, "SCPE starts at 0 and stops at 19; position 27"),
         ({"panels": ["tokens"], "schemes": ["sphare"]}, "Did you mean sphere.* The variants are sphere,"),
-        ({"panels": ["besides"]}, "Did you mean beside"),
+        ({"panels": ["concatenations"]}, "Did you mean concatenation"),
+        ({"panels": ["beside"]}, "the panel beside is now concatenation"),
     ],
 )
 def test_what_cannot_be_planned_is_said_in_a_sentence(tmp_path, fashion, asked, sentence):
@@ -298,7 +299,9 @@ def test_pixels_are_as_distinct_as_the_note_s_sphere_and_the_code_s():
 
 def test_multiplied_pictures_are_those_of_the_network(tmp_path, fashion, small):
     store = Store(tmp_path / "runs")
-    (spec,) = run(studies.Request(preset="quick", schemes=["torus times"], panels=["over"], data=fashion), store)
+    (spec,) = run(
+        studies.Request(preset="quick", schemes=["torus times"], panels=["multiplication"], data=fashion), store
+    )
     made = Classifier(spec, store.root)
     made.model.load_state_dict(store.read(spec.identity).weights)
     np.testing.assert_allclose(store.arrays(spec.identity)["over"], made.model.over().detach(), rtol=1e-6)
@@ -389,7 +392,11 @@ def test_claims_point_at_panels_that_there_are():
     for claim in CLAIMS:
         assert set(claim.command.split("--panels ")[1].split()) <= set(STUDY.panels)
         assert claim.lang == "zh-Hans"
-    assert {claim.panel for claim in CLAIMS} == {"beside", "rates", "starts", "over", "tokens"} < set(STUDY.panels)
+    assert (
+        {claim.panel for claim in CLAIMS}
+        == {"concatenation", "rates", "readout-scale", "multiplication", "tokens"}
+        < set(STUDY.panels)
+    )
     assert studies.find("sc-pe") is STUDY
     assert {label for a, b, _ in plots.CONTROLS for label in (a, b)} <= set(variants.FEATURE_VARIANTS)
 

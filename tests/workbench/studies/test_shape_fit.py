@@ -226,7 +226,7 @@ def test_gradients_are_measured_all_over_the_shape(quick, tmp_path, monkeypatch)
 
 def test_a_run_repeats_and_seeds_differ(quick, tmp_path):
     object.__setattr__(quick, "steps", 5)
-    request = asked(mesh_file(tmp_path), schemes=["multires-smoothstep"], panels=["slopes"])
+    request = asked(mesh_file(tmp_path), schemes=["multires-smoothstep"], panels=["eikonal"])
     (store, specs), (again, _) = ran(request, tmp_path / "a"), ran(request, tmp_path / "b")
     numbers = [[s.read(spec.identity).metrics["sdf_error"] for spec in specs] for s in (store, again)]
     assert numbers[0] == numbers[1]
@@ -262,7 +262,7 @@ def test_a_run_that_is_cut_off_goes_on_to_the_same_digit(quick, tmp_path):
 def test_the_eikonal_term_brings_the_gradient_norm_nearer_to_1(quick, tmp_path, monkeypatch):
     strong = dataclasses.replace(conditions.CONDITIONS["eikonal"], terms=shapes.LossTerms(eikonal=1.5))
     object.__setattr__(quick, "steps", 40)
-    request = asked(mesh_file(tmp_path), schemes=["multires-smoothstep"], panels=["slopes"], seeds=[0])
+    request = asked(mesh_file(tmp_path), schemes=["multires-smoothstep"], panels=["eikonal"], seeds=[0])
     with monkeypatch.context() as patch:
         patch.setitem(conditions.CONDITIONS, "eikonal", strong)
         store, specs = ran(request, tmp_path)

@@ -35,7 +35,7 @@ PANELS: Mapping[str, PanelSpec] = {
     "scores": _panel("scores over the globe, near the poles and near the date line", plots.scores_by_region),
     "latitude": _panel("error by latitude", plots.error_by_latitude),
     "maps": _panel("maps of predictions and errors", map_plots.prediction_maps),
-    "seam": _panel("maps of the strip around the date line", map_plots.date_line_maps),
+    "date-line": _panel("maps of the strip around the date line", map_plots.date_line_maps),
     "poles": _panel("maps of both poles", map_plots.polar_maps),
     "variants": _panel("schemes and sizes of the encodings", plots.variant_table),
 }

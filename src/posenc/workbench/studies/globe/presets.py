@@ -54,7 +54,7 @@ class GlobePreset(Preset):
         return replace(self, training=msgspec.structs.replace(self.training, decay_steps=decay_steps))
 
 
-PANELS = ("scores", "latitude", "maps", "seam", "poles", "variants")
+PANELS = ("scores", "latitude", "maps", "date-line", "poles", "variants")
 PRESETS: Mapping[str, GlobePreset] = {
     "quick": GlobePreset(
         about="19 encodings on 10,000 places, three targets, 3 seeds: four to six minutes on two cores",

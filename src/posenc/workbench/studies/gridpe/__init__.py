@@ -2,7 +2,7 @@
 
     posenc run gridpe --data DIR                       a small ViT and PVT on Fashion-MNIST: 15 minutes
     posenc run gridpe FOLDER                           the same on your own class folders
-    posenc run gridpe --data DIR --panels resolution heads reach literal
+    posenc run gridpe --data DIR --panels resolution heads attention-distance as-released
     posenc run gridpe FOLDER --preset paper            ImageNet-100, the paper's models: several GPUs
 
 Predicted before the first run: a learned table and GridPE are more accurate than no encoding. The simplex form is more

@@ -120,7 +120,7 @@ CLAIMS = (
         "to be less accurate.",
         controls=(_above("grid-deep", "grid-deep-literal"),),
         panel="accuracy",
-        command=RUN.format("accuracy literal"),
+        command=RUN.format("accuracy as-released"),
     ),
     Claim(
         name="the released variants encode position",
@@ -134,8 +134,8 @@ CLAIMS = (
         control="The released model has to be able to use position: its learned table is more accurate than no "
         "encoding.",
         controls=(_above("learned-literal", "nope-literal"),),
-        panel="literal",
-        command=RUN.format("accuracy literal"),
+        panel="as-released",
+        command=RUN.format("accuracy as-released"),
     ),
     Claim(
         name="a PVT hardly depends on its encoding",
@@ -153,8 +153,8 @@ CLAIMS = (
             Quantity("pvt-o, accuracy", mean_over_seeds(ACCURACY, "pvt-o", PVT), low=0.5),
             _above("pvt-o", "nope", PVT),
         ),
-        panel="pyramid",
-        command=RUN.format("pyramid"),
+        panel="pvt",
+        command=RUN.format("pvt"),
     ),
     Claim(
         name="grid-cell encodings generalize to larger images",

@@ -65,13 +65,13 @@ PANELS: Mapping[str, PanelSpec] = {
     "accuracy": _vit_panel(
         "accuracy of a ViT by encoding, as published", "Table 1 of the paper, lower half", (), plots.vit_accuracy
     ),
-    "literal": _vit_panel(
+    "as-released": _vit_panel(
         "accuracy of a ViT by encoding, as released and as published",
         "Table 1 of the paper, lower half",
         variants.RELEASED_AND_PUBLISHED,
         plots.released_accuracy,
     ),
-    "pyramid": PanelSpec(
+    "pvt": PanelSpec(
         about="accuracy of a PVT by encoding",
         shows="Table 1 of the paper, upper half",
         needs=needs_of("pvt"),
@@ -99,7 +99,7 @@ PANELS: Mapping[str, PanelSpec] = {
         variants.BY_HEADS,
         plots.accuracy_by_heads,
     ),
-    "reach": _vit_panel(
+    "attention-distance": _vit_panel(
         "attention distance and entropy", "the measurements of the paper's version 3", (), plots.attention_distance
     ),
     "variants": PanelSpec(

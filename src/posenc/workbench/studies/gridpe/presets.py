@@ -116,7 +116,7 @@ TWINS_AUGMENTATION = Augmentation(
     mean=IMAGENET[0],
     std=IMAGENET[1],
 )
-EVERY_PANEL = ("accuracy", "literal", "pyramid", "curves", "resolution", "heads", "reach", "variants")
+EVERY_PANEL = ("accuracy", "as-released", "pvt", "curves", "resolution", "heads", "attention-distance", "variants")
 TUNING = (
     "Batch size and learning rate of the ViT were chosen on Fashion-MNIST for the learned table alone, with two "
     "seeds that are not used here: accuracy 0.800 for batch 32 at 0.002, 0.794 for 32 at 0.0015, 0.785 for 32 at "
@@ -127,7 +127,7 @@ PRESETS: Mapping[str, GridPEPreset] = {
     "quick": GridPEPreset(
         about="a small ViT and a small PVT on at most 10,000 training images, 3 seeds: 15 minutes on two cores",
         seeds=(0, 1, 2),
-        panels=("accuracy", "pyramid", "curves", "variants"),
+        panels=("accuracy", "pvt", "curves", "variants"),
         asks=False,
         own=OwnDataPlan(),
         recipes={

@@ -165,7 +165,7 @@ PANELS: Mapping[str, PanelSpec] = {
         needs=lambda request, preset: dict.fromkeys((MAIN, TWO_HEADS, FOUR_HEADS), HEADS),
         draw=plots.heads,
     ),
-    "as-run": _panel(
+    "as-released": _panel(
         about="accuracy of encodings as released and as published",
         shows="Table 1, in which the fixed, relative and causal encodings are as released",
         needs=lambda request, preset: {MAIN: _unique(AS_RELEASED, PUBLISHED_OF.values())},

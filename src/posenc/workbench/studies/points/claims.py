@@ -161,7 +161,7 @@ CLAIMS = (
         quantities=(_value(GRIDPE, LOGIT_CHANGE, -1e-3, 1e-3), _above(GRIDPE, "xyz", TRANSLATED)),
         control="The logits of a model that reads coordinates have to change, or the translation is too small.",
         controls=(_value("xyz", LOGIT_CHANGE, low=0.1),),
-        panel="moved",
+        panel="invariance",
         command=RUN,
     ),
 )

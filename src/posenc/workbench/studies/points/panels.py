@@ -45,10 +45,10 @@ PANELS: Mapping[str, PanelSpec] = {
         plots.accuracy_by_point_count,
         "arXiv 2406.07049, version 3, point clouds",
     ),
-    "moved": _upright_panel(
+    "invariance": _upright_panel(
         "accuracy and change of the logits after a translation or a rotation of the clouds", plots.motions
     ),
-    "any": PanelSpec(
+    "rotations": PanelSpec(
         about="accuracy on clouds that are rotated in 3-D, in training too",
         shows=NO_FIGURE,
         needs=needs_rotated,

@@ -49,8 +49,8 @@ def _training(epochs: int, lr: float) -> TrainingConfig:
     return TrainingConfig(epochs=epochs, batch=32, lr=lr, optimizer="adam", clip=1.0)
 
 
-QUICK_PANELS = ("accuracy", "points", "moved", "clouds", "variants")
-ALL_PANELS = ("accuracy", "points", "moved", "any", "spot", "clouds", "variants")
+QUICK_PANELS = ("accuracy", "points", "invariance", "clouds", "variants")
+ALL_PANELS = ("accuracy", "points", "invariance", "rotations", "spot", "clouds", "variants")
 PRESETS: Mapping[str, PointsPreset] = {
     "quick": PointsPreset(
         about="12 variants on 1,400 clouds of 96 points, 3 seeds: about nine minutes on two cores",

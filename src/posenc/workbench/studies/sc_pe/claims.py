@@ -138,8 +138,8 @@ CLAIMS = (
         "does not. An encoding that is the same for every image is a bias, so a trained vector of its width has to be "
         "less accurate.",
         controls=(_above("as-published", "plain-padded"), _above("as-published", "constant-padded")),
-        panel="beside",
-        command=RUN.format("beside"),
+        panel="concatenation",
+        command=RUN.format("concatenation"),
     ),
     Claim(
         name="the spherical encoding improves a LeNet on CIFAR-10",
@@ -159,7 +159,7 @@ CLAIMS = (
             _above("code", "constant", CIFAR),
         ),
         panel="rates",
-        command=RUN.format("beside rates"),
+        command=RUN.format("concatenation rates"),
     ),
     Claim(
         name="on CIFAR-10 the encoding lowers the training accuracy",
@@ -187,8 +187,8 @@ CLAIMS = (
         quantities=(_equivalent("as-published", "plain"),),
         control="The accuracies must also be equivalent with equal padding and without padding.",
         controls=(_equivalent("as-published", "plain-padded"), _equivalent("code", "plain")),
-        panel="beside",
-        command=RUN.format("beside"),
+        panel="concatenation",
+        command=RUN.format("concatenation"),
     ),
     Claim(
         name="the initial weights of the readout do not matter",
@@ -203,8 +203,8 @@ CLAIMS = (
         quantities=(_equivalent("code x 10", "code"), _equivalent("code x 0.1", "code")),
         control="Initial weights of 0 must be equivalent too; with them the encoding is initially equal at all pixels.",
         controls=(_equivalent("code x 0", "code"),),
-        panel="starts",
-        command=RUN.format("starts"),
+        panel="readout-scale",
+        command=RUN.format("readout-scale"),
     ),
     Claim(
         name="multiplied pixels improve training accuracy and not held-out accuracy",
@@ -216,8 +216,8 @@ CLAIMS = (
         quantities=(_above("note times", "plain", metric=TRAINING), _equivalent("note times", "plain")),
         control="A trained value per pixel, without a sphere, has to have a lower training accuracy.",
         controls=(_above("note times", "mask", metric=TRAINING),),
-        panel="over",
-        command=RUN.format("over"),
+        panel="multiplication",
+        command=RUN.format("multiplication"),
     ),
     Claim(
         name="in a transformer the training loss of the sphere is smoother than that of the sinusoid",

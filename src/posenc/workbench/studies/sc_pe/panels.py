@@ -71,19 +71,19 @@ PANELS: Mapping[str, PanelSpec] = {
         needs=no_needs,
         draw=similarity_plots.similarity,
     ),
-    "beside": _lenet_panel(
+    "concatenation": _lenet_panel(
         "accuracy of encodings concatenated with the features, and controls",
         "Figs. 2 and 3 of the note",
         needs_features,
         plots.concatenated,
     ),
-    "starts": _lenet_panel(
+    "readout-scale": _lenet_panel(
         "accuracy by the initial scale of the readout",
         "the note's guess on initialization",
         needs_of(variants.INITIAL_SCALES),
         plots.initial_scale,
     ),
-    "over": _lenet_panel(
+    "multiplication": _lenet_panel(
         "accuracy of encodings multiplied with the pixels, and a trained mask",
         "Fig. 4 of the note",
         needs_of(variants.PIXEL_VARIANTS),

@@ -60,7 +60,7 @@ PRESETS: Mapping[str, SCPEPreset] = {
     "quick": SCPEPreset(
         about="LeNet on at most 10,000 training images, 10 epochs, 3 seeds: about five minutes on two cores",
         seeds=(0, 1, 2),
-        panels=("similarity", "beside", "starts", "over", "variants"),
+        panels=("similarity", "concatenation", "readout-scale", "multiplication", "variants"),
         asks=False,
         own=OwnDataPlan(),
         training=lenet_training(10),
@@ -71,7 +71,7 @@ PRESETS: Mapping[str, SCPEPreset] = {
     "standard": SCPEPreset(
         about="LeNet on all of Fashion-MNIST, 30 epochs, 10 seeds: about five hours on one core",
         seeds=tuple(range(10)),
-        panels=("similarity", "beside", "variants"),
+        panels=("similarity", "concatenation", "variants"),
         own=OwnDataPlan(),
         own_steps=4000,
         training=lenet_training(30),
@@ -81,7 +81,7 @@ PRESETS: Mapping[str, SCPEPreset] = {
     "paper": SCPEPreset(
         about="as the note: 100 epochs, every variant, 10 seeds: days on one core",
         seeds=tuple(range(10)),
-        panels=("similarity", "beside", "starts", "over", "rates", "tokens", "variants"),
+        panels=("similarity", "concatenation", "readout-scale", "multiplication", "rates", "tokens", "variants"),
         training=lenet_training(100),
         transformer_training=transformer_training(100),
     ),

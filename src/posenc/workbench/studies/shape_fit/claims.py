@@ -191,7 +191,7 @@ CLAIMS = (
                 low=0.0,
             ),
         ),
-        panel="slopes",
-        command=RUN.format("slopes"),
+        panel="eikonal",
+        command=RUN.format("eikonal"),
     ),
 )

@@ -29,7 +29,7 @@ PANELS = {
         needs=fixed_needs({MAIN: variants.FIT}),
         draw=plots.fit,
     ),
-    "slopes": PanelSpec(
+    "eikonal": PanelSpec(
         about="gradient norm and surface error with and without the eikonal term, for linear and smooth interpolation",
         shows="no published figure",
         needs=with_and_without_terms,

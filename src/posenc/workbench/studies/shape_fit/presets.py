@@ -59,7 +59,7 @@ PRESETS = {
         about="Spot or your mesh, eight encodings x 3 seeds and two with the eikonal term, 1,000 steps: "
         "four to six minutes on two cores",
         seeds=(0, 1, 2),
-        panels=("fit", "slopes"),
+        panels=("fit", "eikonal"),
         asks=False,
         own=OWN,
         parameters=36_000,
@@ -75,7 +75,7 @@ PRESETS = {
         about="the same and occupancy, normals and a sweep of sigma; 92,000 parameters, 2,000 steps: an hour and a "
         "quarter on two cores",
         seeds=(0, 1, 2),
-        panels=("fit", "slopes", "occupancy", "sigma"),
+        panels=("fit", "eikonal", "occupancy", "sigma"),
         own=OWN,
         parameters=92_000,
         finest=128,

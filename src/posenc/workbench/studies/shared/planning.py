@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from posenc.lookup.name_suggestion import plain_name, unknown
-from posenc.workbench import variant_labels
+from posenc.lookup.name_suggestion import plain_name
+from posenc.workbench import request_checks, variant_labels
 from posenc.workbench.memory import free_memory, require_memory
 from posenc.workbench.progress import CostEstimate
 from posenc.workbench.provenance import cores
@@ -250,10 +250,7 @@ def panels_of(study: Study, request: Request) -> tuple[str, ...]:
         names = tuple(study.presets[request.preset].panels)
         varied = changes.changed_and_varied(study, request, names)
         return tuple(name for name in names if not varied[name]) or names
-    known = [*study.panels, ALL]
-    for name in request.panels:
-        if name not in known:
-            raise ValueError(f"{unknown('panel', name, known)} The panels are {', '.join(known)}.")
+    request_checks.refuse_panels(study.name, request.panels, [*study.panels, ALL])
     return tuple(name for name in study.panels if name in request.panels or ALL in request.panels)
 
 
