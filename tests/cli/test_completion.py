@@ -61,11 +61,16 @@ def test_all_studies_and_schemes_are_candidates(known: index.Index) -> None:
     assert completion.candidates(["check", ""], COMMANDS, known) == list(catalogue())
 
 
-def test_the_script_completes_in_bash(tmp_path: Path) -> None:
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Environment in which ``posenc`` is a command."""
     program = tmp_path / "posenc"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m posenc.cli "$@"\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    return {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+
+
+def test_the_script_completes_in_bash(environment: dict[str, str]) -> None:
     bash = shutil.which("bash")
     assert bash is not None
 
@@ -88,6 +93,35 @@ def test_the_script_completes_in_bash(tmp_path: Path) -> None:
         [bash, "-c", completion.SCRIPTS["bash"] + "complete -p posenc"], capture_output=True, text=True, check=True
     )
     assert registered.stdout == "complete -o default -F _posenc posenc\n"
+
+
+def test_the_script_completes_names_and_files_in_fish(tmp_path: Path, environment: dict[str, str]) -> None:
+    fish = shutil.which("fish")
+    if fish is None:
+        pytest.skip("fish is not installed")
+    (tmp_path / "photo.png").touch()
+
+    def complete(line: str) -> list[str]:
+        script = f"{completion.SCRIPTS['fish']}complete -C {line!r}"
+        done = subprocess.run(
+            [fish, "-N", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True, env=environment
+        )
+        return [candidate.partition("\t")[0] for candidate in done.stdout.splitlines()]
+
+    assert set(complete("posenc run ")) == set(studies.studies())  # and no file
+    assert complete("posenc run image-fit ph") == ["photo.png"]
+
+
+def test_the_script_completes_names_in_zsh(tmp_path: Path, environment: dict[str, str]) -> None:
+    zsh = shutil.which("zsh")
+    if zsh is None:
+        pytest.skip("zsh is not installed")
+    # zsh completes at a terminal alone; here the function gets the words, and prints what it would offer
+    script = 'compdef() { }; compadd() { print -rl -- "${@[6,-1]}" }; _files() { print files }\n'
+    script += completion.SCRIPTS["zsh"] + 'words=(posenc run latin-squares --preset ""); CURRENT=5; _posenc\n'
+    script += "words=(posenc run image-fit ph); CURRENT=4; _posenc\n"
+    done = subprocess.run([zsh, "-f"], input=script, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split() == ["quick", "standard", "paper", "files"]
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

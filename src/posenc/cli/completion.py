@@ -47,9 +47,14 @@ compdef _posenc posenc
     "fish": """\
 function __posenc_complete
     set -l words (commandline -opc) (commandline -ct)
-    posenc __complete $words[2..-1] 2>/dev/null
+    set -l candidates (posenc __complete $words[2..-1] 2>/dev/null)
+    if test (count $candidates) -gt 0
+        printf '%s\\n' $candidates
+    else
+        __fish_complete_path (commandline -ct)
+    end
 end
-complete -c posenc -a '(__posenc_complete)'
+complete -c posenc -f -a '(__posenc_complete)'
 """,
 }
 
