@@ -112,7 +112,8 @@ def _run(words: list[str]) -> int | None:
     if longest := max((len(word) for word in words if len(word) > LONGEST_WORD), default=0):
         raise UsageError(f"a word of this command has {longest:,} characters; up to {LONGEST_WORD:,} are read.")
     if words[0] == completion.HIDDEN:
-        print("\n".join(completion.candidates(words[1:], _commands(), index.load())))
+        for candidate in completion.candidates(words[1:], _commands(), index.load()):
+            print(candidate)  # no line at all without candidates, so that the shell offers files
         return 0
     if words[0] in HELP:
         print(help_text.of_all(_commands().values()))
