@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import pickle
 import socket
 import struct
+import tarfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,6 +70,14 @@ def _cifar(path: Path) -> None:
         batch = {b"data": RNG.integers(0, 255, (2, 3072), np.uint8), b"labels": [0, 1]}
         (path.parent / name).write_bytes(pickle.dumps(batch, protocol=2))
     (path.parent / "batches.meta").write_bytes(pickle.dumps({b"label_names": [b"cat", b"dog"]}, protocol=2))
+
+
+def _cifar_archive(path: Path) -> None:
+    _cifar(path)
+    names = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch", "batches.meta"]
+    with tarfile.open(path, "w:gz") as archive:
+        for name in names:
+            archive.add(path.parent / name, f"cifar-10-batches-py/{name}")
 
 
 POSE = [[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 4], [0, 0, 0, 1]]
@@ -153,6 +164,9 @@ def _readers() -> dict[str, Reader]:
         "idx": Reader("a-idx3-ubyte", _idx, lambda path: idx.read_idx(path, 3)),
         "idx.gz": Reader("a-idx3-ubyte.gz", _idx, lambda path: idx.read_idx(path, 3)),
         "cifar": Reader("data_batch_1", _cifar, lambda path: cifar.read_cifar(path.parent, "cifar-10")),
+        "cifar archive": Reader(
+            "cifar-10-python.tar.gz", _cifar_archive, lambda path: cifar.read_cifar(path, "cifar-10")
+        ),
         "obj": Reader("a.obj", _obj, shapes.read_shape),
         "off": Reader("a.off", _off, shapes.read_shape),
         "stl": Reader("a.stl", _stl, shapes.read_shape),
@@ -197,6 +211,95 @@ def _sparse(path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(2 << 30)
 
+
+def npz_of(path: Path, shape: str, content: bytes = b"") -> Path:
+    """Write an npz archive whose arrays have a header with this shape, and these bytes."""
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    header += b" " * (64 - (len(header) + 11) % 64) + b"\n"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("v", "f", "recordings"):
+            archive.writestr(f"{name}.npy", b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + content)
+    return path
+
+
+def _zeros(name: str, shape: tuple[int, ...], kind: str, **others: Any) -> Callable[[Path], object]:
+    """Function that writes a small npz archive of an array of zeros, which is never in memory as a whole."""
+
+    def write(path: Path) -> None:
+        header = io.BytesIO()
+        described = {"descr": np.dtype(kind).str, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(header, described)
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                file.write(header.getvalue())
+                left = int(np.prod(shape, dtype=object)) * np.dtype(kind).itemsize
+                while left:
+                    left -= file.write(bytes(min(left, 1 << 24)))
+            for other, value in others.items():
+                content = io.BytesIO()
+                np.save(content, value)
+                archive.writestr(f"{other}.npy", content.getvalue())
+
+    return write
+
+
+def _packed_zeros(count: int, before: bytes = b"") -> Callable[[Path], object]:
+    def write(path: Path) -> None:
+        with gzip.open(path, "wb", compresslevel=1) as file:
+            file.write(before)
+            for _ in range(count >> 24):
+                file.write(bytes(1 << 24))
+
+    return write
+
+
+def _archive_of_zeros(path: Path) -> None:
+    """A packed archive whose one member has 40 GB."""
+    member = tarfile.TarInfo("cifar-10-batches-py/data_batch_1")
+    member.size = 40 << 30
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(member.tobuf())
+        for _ in range(48):
+            file.write(bytes(1 << 24))
+
+
+def _large_parquet(path: Path) -> None:
+    import duckdb
+
+    columns = ", ".join(f"0.0::double as c{number}" for number in range(40))
+    with duckdb.connect() as connection:
+        connection.sql(f"select {columns} from range(2000000)").write_parquet(str(path))
+
+
+def _large_image(path: Path) -> None:
+    """A PNG of 12,000 x 12,000 pixels in 20 kB."""
+    Image.new("1", (12_000, 12_000)).save(path, "PNG")
+
+
+BOMBS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "a text that unpacks to 1 GiB": ("text.gz", _packed_zeros(1 << 30)),
+    "a mesh of 100 GiB by its header": ("mesh npz", lambda path: npz_of(path, "(10000000000, 3)")),
+    "a mesh with 10**12 corners": ("mesh npz", lambda path: npz_of(path, "(1000000000000, 3)")),
+    "a mesh whose header is no text": ("mesh npz", lambda path: npz_of(path, "((((")),
+    "a mesh whose header calculates": ("mesh npz", lambda path: npz_of(path, "(10**12, 3)")),
+    "a mesh that unpacks to 1 GiB": ("mesh npz", _zeros("v", (90_000_000, 3), "<f4", f=np.array(FACES))),
+    "Spot of 1 GiB": ("spot", _zeros("v", (90_000_000, 3), "<f4", f=np.array(FACES))),
+    "photographs of 1 GiB": ("photographs", _zeros("images", (5500, 256, 256, 3), "u1", names=np.array(["a"]))),
+    "recordings of 1 GiB": ("recordings", _zeros("recordings", (2, 90_000_000, 3), "<f2")),
+    "an image of 144 megapixels": ("png", _large_image),
+    "a table of 2 GiB of nothing": ("table", lambda path: _sparse(path)),
+    "a mesh of 2 GiB of nothing": ("obj", lambda path: _sparse(path)),
+    "results of 2 GiB of nothing": ("results", lambda path: _sparse(path)),
+    "a pack of 2 GiB of nothing": ("pack", lambda path: _sparse(path)),
+    "transforms of 2 GiB of nothing": ("transforms", lambda path: _sparse(path)),
+    "a parquet file of 640 MB in memory": ("parquet", _large_parquet),
+    "an archive with a member of 40 GiB": ("cifar archive", _archive_of_zeros),
+    "an idx file of 4 PiB by its header": (
+        "idx.gz",
+        lambda path: path.write_bytes(gzip.compress(bytes((0, 0, 8, 3)) + struct.pack(">III", 1 << 30, 1 << 20, 4))),
+    ),
+}
+"""Small files that would take much memory: reader and the function that writes it."""
 
 SPECIAL: dict[str, Callable[[Path], object]] = {
     "a named pipe": os.mkfifo,

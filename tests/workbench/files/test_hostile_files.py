@@ -102,6 +102,18 @@ def test_two_gigabytes_of_nothing_are_refused_unread(tmp_path: Path, name: str) 
         hostile.READERS[name].read(path)
 
 
+@pytest.mark.parametrize(
+    "name", [name if "GiB" not in name else pytest.param(name, marks=pytest.mark.full) for name in hostile.BOMBS]
+)
+def test_a_small_file_that_takes_much_memory_is_refused(tmp_path: Path, name: str) -> None:
+    kind, write = hostile.BOMBS[name]
+    path = place(tmp_path, hostile.READERS[kind])
+    write(path)
+    with at_once(), pytest.raises(ValueError, match=r"\w") as error:
+        hostile.READERS[kind].read(path)
+    assert "\n" not in str(error.value)
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, bytes]]:
     files = {}
@@ -143,18 +155,9 @@ def test_a_packed_text_that_unpacks_to_gigabytes_is_stopped(tmp_path: Path) -> N
         text.read_text(path)
 
 
-def npz_of(path: Path, shape: str, content: bytes = b"") -> Path:
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode()
-    header += b" " * (64 - (len(header) + 11) % 64) + b"\n"
-    with zipfile.ZipFile(path, "w") as archive:
-        for name in ("v", "f", "recordings"):
-            archive.writestr(f"{name}.npy", b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + content)
-    return path
-
-
 @pytest.mark.parametrize("shape", ["(1000000000000, 3)", "(-1, 3)", "((((", "(10**12, 3)", "'a'", "(2, 3)"])
 def test_headers_that_lie_are_refused_before_memory_is_taken(tmp_path: Path, shape: str) -> None:
-    path = npz_of(tmp_path / "a.npz", shape)
+    path = hostile.npz_of(tmp_path / "a.npz", shape)
     for read in (shapes.read_shape, scenes.load_spot):
         with pytest.raises(ValueError, match=r"a\.npz"):
             read(path)

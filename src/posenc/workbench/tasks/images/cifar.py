@@ -33,6 +33,8 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...], str, str, bytes, bytes]] = {
     "cifar-100": ("cifar-100-python", ("train",), "test", "meta", b"fine_labels", b"fine_label_names"),
 }  # fmt: skip
 """For each data set: folder, training files, test file, file of class names, key of labels, key of names."""
+MOST_BATCH_BYTES = 1 << 28
+"""The largest official batch, the training set of CIFAR-100, has 155 MB."""
 MOST_BYTES = 1 << 29
 """Largest archive in bytes, unpacked. The official ones have 186 MB."""
 BATCH_FACTOR = 40
@@ -98,6 +100,8 @@ def _archive_reader(path: Path, names: tuple[str, ...], folder: str) -> Callable
                 for member in archive:
                     inside = Path(member.name)
                     if member.isfile() and inside.parent.name == folder and inside.name in names:
+                        if member.size > MOST_BATCH_BYTES:
+                            raise ValueError(f"{member.name} has {member.size:,} bytes, more than any official batch")
                         file = archive.extractfile(member)
                         assert file is not None
                         contents[inside.name] = file.read()

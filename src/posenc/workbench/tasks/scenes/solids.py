@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.workbench.files.array_files import open_arrays
+from posenc.workbench.files.user_files import TooLargeError
 
 Array = NDArray[np.float64]
 
@@ -46,6 +47,8 @@ def load_spot(path: str | Path) -> Solid:
             faces = content.array("f", (None, 3), "iu").astype(np.int64)
         if not len(vertices) or not len(faces) or not 0 <= faces.min() <= faces.max() < len(vertices):
             raise ValueError("a face names a vertex that it lacks, or it has no faces")
+    except TooLargeError:
+        raise
     except ValueError as error:
         raise ValueError(
             f"{path} should hold a mesh as arrays v and f of an .npz file; it does not ({error})."

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.workbench.files.array_files import open_arrays
-from posenc.workbench.files.user_files import open_file, require_file
-from posenc.workbench.memory import require_memory
+from posenc.workbench.files.user_files import TooLargeError, UserFileError, open_file, require_file, require_reading
 
 Points = NDArray[np.floating]
 Index = NDArray[np.integer]
@@ -196,6 +195,10 @@ def read_shape(path: str | Path, margin: float = MARGIN) -> Shape:
         vertices, faces = reader(path)
     except TooLargeError:
         raise
+    except UserFileError as error:
+        if path.suffix.lower() != ".npz":
+            raise
+        raise UserFileError(f"{error} A mesh is the arrays v (vertices, N x 3) and f (faces, M x 3).") from error
     except Exception as error:  # readers raise many kinds of error for a damaged file
         raise ValueError(
             f"{path.name} cannot be read as {path.suffix[1:].upper()}: it is damaged, cut short or of another kind. "
@@ -207,10 +210,6 @@ def read_shape(path: str | Path, margin: float = MARGIN) -> Shape:
     except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from None
     return place_in_cube(path.name, mesh, margin, notes)
-
-
-class TooLargeError(ValueError):
-    """A mesh that would not fit into memory; the message is ours."""
 
 
 def _refuse_faces(path: Path, faces: int) -> None:
@@ -240,7 +239,7 @@ def _trimesh_reader() -> Callable[[Path], tuple[Any, Any]]:
     def load(path: Path) -> tuple[Any, Any]:
         # read from a stream, so that materials and textures named in the file are not opened
         with open_file(path, "a mesh") as file:
-            require_memory(os.fstat(file.fileno()).st_size * FILE_FACTOR, f"reading {path}", "Make the mesh coarser.")
+            require_reading(os.fstat(file.fileno()).st_size * FILE_FACTOR, path, "Make the mesh coarser.")
             loaded: Any = trimesh.load(file, file_type=path.suffix.lower()[1:], process=False)
         if hasattr(loaded, "geometry"):  # several objects in one file
             loaded = loaded.to_mesh() if loaded.geometry else None
