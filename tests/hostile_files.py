@@ -130,10 +130,29 @@ def texts(content: str) -> Callable[[Path], object]:
     return lambda path: path.write_text(content)
 
 
+def _text_readers() -> dict[str, Reader]:
+    from posenc.workbench.data.documents import ReadingOptions
+    from posenc.workbench.tasks import text
+
+    return {
+        "text": Reader("a.txt", texts("to be or not to be"), text.read_text),
+        "text.gz": Reader("a.txt.gz", lambda path: path.write_bytes(gzip.compress(b"to be")), text.read_text),
+        "folder of texts": Reader("texts/a.txt", texts("to be"), lambda path: text.read_text(path.parent)),
+        "json lines": Reader("a.jsonl", texts('{"text": "to be"}\n{"text": "or not"}\n'), text.read_text),
+        "fasta": Reader("a.fasta", texts(">one\nACGT\nAC\n>two\nGG\n"), text.read_text),
+        "ids npy": Reader("a.npy", lambda path: np.save(path, np.arange(9, dtype=np.uint16)), text.read_text),
+        "ids bin": Reader(
+            "a.bin",
+            lambda path: path.write_bytes(np.arange(9, dtype="<u2").tobytes()),
+            lambda path: text.read_text(path, ReadingOptions(dtype="uint16")),
+        ),
+    }
+
+
 def _readers() -> dict[str, Reader]:
     from posenc.workbench.report import result_rows
     from posenc.workbench.storage import packs
-    from posenc.workbench.tasks import globe, latin_squares, points, scenes, shapes, single_image, text
+    from posenc.workbench.tasks import globe, latin_squares, points, scenes, shapes, single_image
     from posenc.workbench.tasks.brain.confounds import read_table
     from posenc.workbench.tasks.brain.networks import read_networks
     from posenc.workbench.tasks.images import cifar, idx
@@ -149,12 +168,11 @@ def _readers() -> dict[str, Reader]:
     series = RNG.normal(size=(2, 3, 20))
 
     return {
-        "text": Reader("a.txt", texts("to be or not to be"), text.read_text),
-        "text.gz": Reader("a.txt.gz", lambda path: path.write_bytes(gzip.compress(b"to be")), text.read_text),
-        "png": Reader("a.png", _image("PNG"), single_image.read_image),
-        "jpeg": Reader("a.jpg", _image("JPEG"), single_image.read_image),
-        "webp": Reader("a.webp", _image("WEBP"), single_image.read_image),
-        "tiff": Reader("a.tif", _image("TIFF"), single_image.read_image),
+        **_text_readers(),
+        **{
+            kind.lower(): Reader(f"a.{ending}", _image(kind), single_image.read_image)
+            for kind, ending in (("PNG", "png"), ("JPEG", "jpg"), ("WEBP", "webp"), ("TIFF", "tif"))
+        },
         "photographs": Reader(
             "photos/photos_256.npz", _npz(**photos), lambda path: single_image.load_photos(path.parents[1], 256)
         ),

@@ -54,6 +54,7 @@ LAYERS = (
     ("workbench.setting_errors",),
     ("workbench.files.user_files", "workbench.files.output_files"),
     ("workbench.files.array_files",),
+    ("workbench.data",),
     ("workbench.training",),
     (
         "workbench.runs",

@@ -45,6 +45,7 @@ COMMANDS: Mapping[str, Callable[..., int | None]] = {
     "cite": schemes.cite,
     "bench": bench.bench,
     "data": data.data,
+    "data look": data.look,
     "store pack": store.pack,
     "store merge": store.merge,
     "store verify": store.verify,
@@ -141,6 +142,8 @@ def _commands() -> dict[str, Command]:
 
 def _name(words: Sequence[str]) -> str | None:
     """Name of the command that words begin with; None for a group with --help."""
+    if " ".join(words[:2]) in COMMANDS:
+        return " ".join(words[:2])
     if words[0] in COMMANDS:
         return words[0]
     group = [name for name in COMMANDS if name.split()[0] == words[0]]

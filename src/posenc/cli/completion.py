@@ -89,7 +89,8 @@ def candidates(words: Sequence[str], commands: Mapping[str, Command], index: Ind
         The words that start with it; none where a file or a number is expected.
     """
     *before, start = words or [""]
-    name = next((name for name in commands if before[: len(name.split())] == name.split()), None)
+    longest_first = sorted(commands, key=lambda name: -len(name.split()))
+    name = next((name for name in longest_first if before[: len(name.split())] == name.split()), None)
     if name is None:
         depth = len(before)
         fitting = (known.split() for known in commands if known.split()[:depth] == before)

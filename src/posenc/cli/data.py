@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shlex import quote
 from typing import Literal
 
 from posenc.cli.grammar import Positional
@@ -13,6 +14,8 @@ from posenc.workbench.memory import require_memory
 from posenc.workbench.request_checks import refuse_folder
 
 MOST_PUZZLES = 576 * 16 * 2**15
+EXCERPT, VOCABULARY_SHOWN = 60, 40
+"""Tokens of the beginning of a text, and entries of its vocabulary, that are printed."""
 PUZZLE_BYTES = 52
 """Bytes of a puzzle's arrays, 18, and of the number by which it is compared with the others, 8, each held twice."""
 
@@ -77,6 +80,60 @@ def data(
         print(brain.HCP_INSTRUCTIONS, end="")
         return 0
     return _puzzles(read, to, (train, iid, ood), rule, seed, force)
+
+
+def look(
+    path: Positional[Path],
+    field: str | None = None,
+    dtype: Literal["bytes", "uint16", "uint32"] | None = None,
+) -> int:
+    """Say what a file or folder is read as, and print the commands that train on it.
+
+    For example:
+
+    posenc data look texts/
+
+    posenc data look train.bin --dtype uint16
+
+    Args:
+        path: Your file or folder.
+        field: Field with the text in JSON Lines.
+        dtype: What a .bin file holds: bytes, or token ids of this type.
+    """
+    if not path.exists():
+        raise ValueError(f"there is no file {path}. Give the path of your data.")
+    from posenc.workbench.data.forms import forms_of
+
+    stated = {name: value for name, value in (("field", field), ("dtype", dtype)) if value is not None}
+    for form in forms_of(path):
+        print(f"{path} is read as {form.name}, because {form.reason}.")
+        if form.studies == ("language",):
+            _look_at_text(path, stated)
+        flags = "".join(f" --{name} {quote(value)}" for name, value in stated.items())
+        for study in form.studies:
+            print(f"  posenc run {study} {quote(str(path))}{flags if study == 'language' else ''}")
+    return 0
+
+
+def _look_at_text(path: Path, stated: dict[str, str]) -> None:
+    from posenc.workbench.data.documents import ReadingOptions
+    from posenc.workbench.data.readers import read_documents
+    from posenc.workbench.tasks.text import tokenize_documents
+
+    documents = read_documents(path, ReadingOptions(**stated))  # type: ignore[arg-type]  # the parser has checked them
+    text = tokenize_documents(documents)
+    counts = f"{len(text.tokens):,} {text.unit}, {len(text.vocabulary):,} of them different"
+    read_as = ", ".join(f"{name} {value}" for name, value in documents.options.items())
+    print(f"  {counts}{f'; {read_as}' if read_as else ''}")
+    if text.unit != "bytes":
+        shown = ("" if text.unit == "characters" else " ").join(text.vocabulary[:VOCABULARY_SHOWN])
+        more = (
+            f" and {len(text.vocabulary) - VOCABULARY_SHOWN:,} more" if len(text.vocabulary) > VOCABULARY_SHOWN else ""
+        )
+        print(f"  vocabulary: {shown!r}{more}")
+    print(f"  begins: {text.decode(text.tokens[:EXCERPT])!r}")
+    for sentence in documents.left_out:
+        print(f"  left out: {sentence}")
 
 
 def _puzzles(

@@ -41,6 +41,8 @@ def run(
     yes: bool = False,
     tensorboard: Annotated[Path | None, arg(metavar="DIR")] = None,
     retrain_changed: bool = False,
+    field: str | None = None,
+    dtype: Literal["bytes", "uint16", "uint32"] | None = None,
 ) -> int:
     """Train the models of a study and write its page.
 
@@ -85,6 +87,8 @@ def run(
         tensorboard: Also write all measurements as TensorBoard event files to this folder.
         retrain_changed: Train finished runs of this command again if source files that decide their results have
             changed. The earlier results are kept in the folder "replaced" of the store.
+        field: Field with the text in your JSON Lines, for the study language.
+        dtype: What your .bin file holds, for the study language: bytes, or token ids of this type.
     """
     if study is None:
         from posenc.cli.lists import print_studies
@@ -111,6 +115,7 @@ def run(
         names = request_options.scheme_names(schemes)
         selection: dict[str, Any] = {"panels": panels, "schemes": names, "seeds": seeds, "device": device}
         selection |= {"changes": changes_by_name(changes), "data": folder, "source": source, "lr_sweep": lr_sweep}
+        selection["reading"] = request_checks.reading_options(study, source, field, dtype)
         request = studies.Request(preset=preset, **selection)
         if dry_run:
             from posenc.cli.dry_run import print_plan

@@ -11,9 +11,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from posenc.workbench import studies
+from posenc.workbench import request_checks, studies
 from posenc.workbench.progress import ConsentError, CostEstimate
 from posenc.workbench.request_execution import execute_request, report_request, store_of_report
 from posenc.workbench.request_options import SchemeOfRun, names_of, rates_of_call, request_of_call, seeds_of_call
@@ -41,6 +41,8 @@ def run(
     yes: bool = False,
     tensorboard: str | Path | None = None,
     retrain_changed: bool = False,
+    field: str | None = None,
+    dtype: Literal["bytes", "uint16", "uint32"] | None = None,
 ) -> StudyResult:
     """Train the models of a study and write its page, as ``posenc run`` does.
 
@@ -67,6 +69,8 @@ def run(
         tensorboard: Also write all measurements as TensorBoard event files to this folder.
         retrain_changed: Train finished runs of the request again if source files that decide their results have
             changed. The earlier results are kept in the folder ``replaced`` of the store.
+        field: Field with the text in JSON Lines, for the study language.
+        dtype: What a ``.bin`` file holds, for the study language: bytes, or token ids of this type.
 
     Returns:
         The result, with its table, figures, verdict and page. ``exit_code`` is 1 if a run failed.
@@ -96,6 +100,7 @@ def run(
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
     others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
     others |= {"device": device, "changes": dict(changes or {})}
+    others["reading"] = request_checks.reading_options(study, source, field, dtype)
     request = request_of_call(definition, preset, **names, others=others)
     board = None if tensorboard is None else Path(tensorboard)
     options: dict[str, Any] = {"jobs": jobs, "tensorboard": board, "retrain_changed": retrain_changed}

@@ -139,6 +139,32 @@ def refuse_source(study: str, takes: str, source: Path | None) -> None:
         raise ValueError(f"{source} does not exist. {study} takes {takes}.")
 
 
+def reading_options(study: str, source: object, field: str | None, dtype: str | None) -> dict[str, str]:
+    """Options of the reader of a user's text.
+
+    Args:
+        study: Name of the study.
+        source: The user's file; None without one.
+        field: Field of JSON Lines; None if it is not stated.
+        dtype: Type of the numbers of a .bin file; None if it is not stated.
+
+    Returns:
+        The stated options by name.
+
+    Raises:
+        ValueError: One is stated for another study, or without a file.
+    """
+    stated = {name: value for name, value in (("field", field), ("dtype", dtype)) if value is not None}
+    for name, value in stated.items():
+        if study != "language":
+            raise ValueError(f"--{name} {value} is for a text, and {study} reads none. Leave it out.")
+        if source is None:
+            raise ValueError(
+                f"--{name} {value} is for your own text; name it: posenc run language FILE --{name} {value}"
+            )
+    return stated
+
+
 def refuse_scheme_file(path: Path) -> None:
     """Check the path of a Python file with schemes.
 

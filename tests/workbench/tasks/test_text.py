@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from posenc.workbench.data.documents import ReadingOptions
 from posenc.workbench.tasks import text
+
+BYTES = ReadingOptions(dtype="bytes")
 
 
 def test_the_worked_example() -> None:
@@ -36,13 +39,11 @@ def test_a_mark_of_the_byte_order_is_no_character(tmp_path: Path) -> None:
     assert text.read_text(path).vocabulary == ("a", "b")
 
 
-def test_bytes_are_read_where_the_name_says_so_or_the_caller(tmp_path: Path) -> None:
+def test_bytes_are_read_where_the_caller_says_so(tmp_path: Path) -> None:
     content = bytes(range(256)) + "ü".encode()
-    for name in ("mine.bin", "mine.txt"):
-        (tmp_path / name).write_bytes(content)
+    (tmp_path / "mine.bin").write_bytes(content)
     (tmp_path / "mine.bin.gz").write_bytes(gzip.compress(content))
-    told = [text.read_text(tmp_path / name) for name in ("mine.bin", "mine.bin.gz")]
-    for found in (*told, text.read_text(tmp_path / "mine.txt", "bytes")):
+    for found in (text.read_text(tmp_path / name, BYTES) for name in ("mine.bin", "mine.bin.gz")):
         assert found.tokens.tolist() == list(content)
         assert (len(found.vocabulary), found.unit) == (256, "bytes")
         assert found.decode(found.tokens[-2:]) == "ü"
@@ -54,9 +55,9 @@ def test_the_name_that_is_advised_for_bytes_is_read_as_bytes(tmp_path: Path) -> 
         (tmp_path / name).write_bytes(packed)
         with pytest.raises(ValueError, match="is not UTF-8") as said:
             text.read_text(tmp_path / name)
-        advised = tmp_path / str(said.value).split("rename it to ")[1].split(";")[0]
+        advised = tmp_path / str(said.value).split("rename it to ")[1].split(" and add --dtype bytes;")[0]
         (tmp_path / name).rename(advised)
-        found = text.read_text(advised)
+        found = text.read_text(advised, BYTES)
         assert (bytes(found.tokens.tolist()), found.unit) == (content, "bytes"), name
 
 
@@ -94,7 +95,7 @@ def test_what_is_no_text_is_said_in_a_sentence(tmp_path: Path, name: str, conten
 
 
 def test_a_folder_and_a_missing_file_are_no_text(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="is a folder"):
+    with pytest.raises(ValueError, match="has no text: it is empty"):
         text.read_text(tmp_path)
     with pytest.raises(ValueError, match=r"there is no file .*none.txt"):
         text.read_text(tmp_path / "none.txt")

@@ -31,6 +31,7 @@ class Request:
         about: Name, NAME-DIGEST6, digest or path of the data that a report is about; "" for the only data of the store.
         changes: Name to value, for settings of the preset that differ, such as ``{"epochs": 4}``. A value may be text.
         lr_sweep: Learning rates of which one is chosen for each variant, on validation data.
+        reading: Options of the reader of the user's file, such as ``{"field": "text"}``.
 
     Raises:
         ValueError: A list is empty or names something twice, a seed is out of range, or a rate is not above 0.
@@ -52,6 +53,7 @@ class Request:
     about: str = ""
     changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     lr_sweep: Sequence[float] | None = None
+    reading: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         request_checks.refuse_seeds(self.seeds)

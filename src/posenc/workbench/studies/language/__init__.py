@@ -32,7 +32,7 @@ STUDY = Study(
         "Small causal models learn to predict the next token of a text from short windows, and are tested on contexts "
         "many times as long. They differ in the encoding alone."
     ),
-    takes="a text",
+    takes="a text: a file, a folder of .txt files, .jsonl, .fasta, or token ids (.npy, .bin)",
     data={"text/tinyshakespeare.txt.gz": "tiny-shakespeare, needed unless FILE is given"},
     presets=PRESETS,
     panels=PANELS,

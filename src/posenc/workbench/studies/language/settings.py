@@ -9,13 +9,14 @@ import msgspec
 import torch
 
 from posenc.models.language import LanguageConfig
+from posenc.workbench.data.documents import ReadingOptions
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.language.conditions import RecallCondition, condition
 from posenc.workbench.studies.language.presets import PRESETS, RecallScale
 from posenc.workbench.studies.language.recall_model import MULTIPLES
-from posenc.workbench.studies.language.stored_text import StoredText, store_text, text_path
+from posenc.workbench.studies.language.stored_text import StoredText, load_text, store_text, text_path
 from posenc.workbench.studies.language.variants import NGRAMS, SCALED, trained_as, variant
 from posenc.workbench.studies.shared.changes import changed_preset, request_of
 from posenc.workbench.studies.shared.own_data import own_plan, parts_settings
@@ -30,6 +31,14 @@ PARTS = {
     "ninth, and reports results on the tenth.",
 }
 """Sentence on the parts of a text, by whether they depend on the seed."""
+
+
+BY_DOCUMENT = (
+    "Each seed draws an order of its documents. It reports results on a tenth, chooses the step of the training on "
+    "another tenth, and trains on the others."
+)
+EXCERPT = 50
+"""Tokens of the beginning of a text that a sentence shows."""
 
 
 def run_settings(request: Request, store: Store, label: str, variant_label: str) -> dict[str, Any]:
@@ -53,8 +62,9 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     window = preset.window
     path = text_path(request.source, request.data)
     own, given = own_plan(preset, request) is not None, request.source is not None
+    reading = msgspec.convert(request.reading, ReadingOptions)
     lengths = {"window": window, "max_multiple": preset.max_multiple}
-    text, counts, key = store_text(store.root, path, **lengths, by_seed=own, own=given)
+    text, counts, key = store_text(store.root, path, **lengths, by_seed=own, own=given, reading=reading)
     settings: dict[str, Any] = {"text": msgspec.to_builtins(text), "window": window, "targets": preset.targets}
     settings |= {"dataset": key} | (parts_settings("seed", counts, text.unit) if own else {})
     if variant_label in NGRAMS:
@@ -84,13 +94,25 @@ def _training_settings(
     return settings | ({"schedule": SCALED[label], "trained_as": trained_as(label)} if label in SCALED else {})
 
 
+def _excerpt(store: Store, stored: StoredText) -> str:
+    """The beginning of a text; "" if the store came from a pack, which holds no text."""
+    try:
+        whole = load_text(store.root, stored)
+    except ValueError:
+        return ""
+    return f' and begins "{" ".join(whole.decode(whole.tokens[:EXCERPT]).split())} .."'
+
+
 def remarks(store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:
     """Sentences on the text of these runs: its vocabulary, its splits, and the longest context that it allows."""
     spec = next((spec for spec in specs if "text" in spec.settings), None)
     if spec is None:
         return ()
     text, window = msgspec.convert(spec.settings["text"], StoredText), spec.settings["window"]
-    sentences = [f"The text has {text.vocabulary} different {text.unit}. {PARTS['split' in spec.settings]}"]
+    record = store.record_of(spec)
+    by_document = record is not None and str(record.options["split"]).startswith("by document")
+    parts = BY_DOCUMENT if by_document else PARTS["split" in spec.settings]
+    sentences = [f"The text has {text.vocabulary} different {text.unit}{_excerpt(store, text)}. {parts}"]
     longest = changed_preset(PRESETS, request_of(spec.preset)).max_multiple
     if text.max_multiple < longest:
         sentences.append(

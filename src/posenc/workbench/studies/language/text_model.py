@@ -170,7 +170,7 @@ def read_splits(spec: RunSpec, root: Path) -> tuple[text.Splits, int]:
     """Splits of the text of a run, and its longest context in testing, in tokens."""
     stored, window = msgspec.convert(spec.settings["text"], StoredText), spec.settings["window"]
     seed = spec.seed if "split" in spec.settings else None
-    return split_text(load_text(root, stored).tokens, window, seed), stored.max_multiple * window
+    return split_text(load_text(root, stored), window, seed), stored.max_multiple * window
 
 
 def adjacent_windows(split: Tensor, window: int) -> Tensor:

@@ -228,7 +228,15 @@ def _command(study: Study, data: PageData, request: Request) -> str:
     words = ["posenc", "run", study.name, *([quote(str(source))] if source else []), "--preset", request.preset]
     for option, values in (("--panels", request.panels), ("--schemes", schemes), ("--seeds", request.seeds)):
         words += [option, *(quote(str(value)) for value in values)] if values else []
-    return " ".join([*words, *options(study.presets, request), "--out", quote(str(data.store.root))])
+    return " ".join(
+        [
+            *words,
+            *page_records.reading_flags(record),
+            *options(study.presets, request),
+            "--out",
+            quote(str(data.store.root)),
+        ]
+    )
 
 
 def _schemes(study: Study, data: PageData, unnamed: Request) -> list[str]:

@@ -79,6 +79,16 @@ def options(records: Iterable[DatasetRecord]) -> str:
     return ", ".join(sorted({f"--source {quote(record.label)}" for record in records}))
 
 
+def reading_flags(record: DatasetRecord | None) -> list[str]:
+    """Flags with which a command reads the user's data of a record again, such as ``["--field", "text"]``."""
+    if record is None or record.kind != "text":
+        return []
+    stated = {name: str(record.options[name]) for name in ("field", "dtype") if name in record.options}
+    if record.options.get("tokens") == "bytes":
+        stated["dtype"] = "bytes"
+    return [word for name, value in stated.items() for word in (f"--{name}", quote(value))]
+
+
 def _fitting(store: Store, records: Sequence[DatasetRecord], source: str) -> list[DatasetRecord]:
     """Records that a text names: by their path, otherwise by label or digest, otherwise by name."""
     path = Path(source).resolve()

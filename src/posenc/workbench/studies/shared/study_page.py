@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from posenc.version import __version__
+from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.provenance import git_state, now
 from posenc.workbench.report.calls_panel import calls_panel
 from posenc.workbench.report.claims_table import claims_table
@@ -125,20 +126,23 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     if described := data_panel(page_records.records_of(store, specs)):
         panels.append(described)
     panels.append(_provenance(study, data, names, failures))
-    asked = "".join(f" {option}" for option in changes.options(study.presets, request))
-    asked += " --data DIR" if _read_real_data(data) else ""
-    asked += f" --panels {' '.join(names)}" if request.panels else ""
     page = render_page(
         title=study.question,
         lead=f"{study.lead}{f' Data: {record.name}.' if record else ''} {_scale(study, data, changed)}",
         panels=panels,
-        footer=(
-            f"posenc run {study.name}{f' {record.name}' if record else ''} --preset {request.preset}{asked}. The "
-            f"store beside this page has every number; posenc results prints them. {_drawn_by()}"
-        ),
+        footer=_footer(study, request, data, names, record),
     )
     shown = (*data.done, *(spec for spec in data.repeated if store.finished(spec.identity)))
     return page_file.with_runs(page, shown)
+
+
+def _footer(study: Study, request: Request, data: PageData, panels: Sequence[str], record: DatasetRecord | None) -> str:
+    """The command of a page, where its numbers are, and the version that draws it."""
+    words = ["posenc run", study.name, *([record.name] if record else []), *page_records.reading_flags(record)]
+    words += ["--preset", request.preset, *changes.options(study.presets, request)]
+    words += ["--data DIR"] if _read_real_data(data) else []
+    words += ["--panels", *panels] if request.panels else []
+    return f"{' '.join(words)}. The store beside this page has every number; posenc results prints them. {_drawn_by()}"
 
 
 def _drawn_by() -> str:

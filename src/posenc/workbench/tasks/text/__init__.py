@@ -1,8 +1,8 @@
-"""Language modeling on one text file: next-token prediction of characters or bytes, and n-gram baselines.
+"""Language modeling on texts: next-token prediction of characters, bytes or token ids, and n-gram baselines.
 
     splits  by position: the first 90 % of the text for training, the next 5 % for validation, the last 5 % for testing
     window  N tokens and the token after them: token n + 1 is predicted from tokens 0 .. n of the window
-    loss    mean of -ln p over the predicted tokens, in nats per character or byte
+    loss    mean of -ln p over the predicted tokens, in nats per character, byte or token
 
 Example with a small text (Tiny Shakespeare has 1.1 million characters of 65 kinds):
 
@@ -27,8 +27,24 @@ from __future__ import annotations
 
 from posenc.measure.loss_by_context import windows
 from posenc.workbench.tasks.text.ngrams import NgramModel, fit_ngram
-from posenc.workbench.tasks.text.splits import Splits, split, split_by_seed, text_record, window_starts
-from posenc.workbench.tasks.text.text_file import FILE, Text, Unit, read_text, tinyshakespeare_path, tokenize
+from posenc.workbench.tasks.text.splits import (
+    Splits,
+    has_documents_to_hold_out,
+    split,
+    split_by_documents,
+    split_by_seed,
+    text_record,
+    window_starts,
+)
+from posenc.workbench.tasks.text.text_file import (
+    FILE,
+    Text,
+    Unit,
+    read_text,
+    tinyshakespeare_path,
+    tokenize,
+    tokenize_documents,
+)
 
 __all__ = [
     "FILE",
@@ -37,12 +53,15 @@ __all__ = [
     "Text",
     "Unit",
     "fit_ngram",
+    "has_documents_to_hold_out",
     "read_text",
     "split",
+    "split_by_documents",
     "split_by_seed",
     "text_record",
     "tinyshakespeare_path",
     "tokenize",
+    "tokenize_documents",
     "window_starts",
     "windows",
 ]

@@ -1,4 +1,4 @@
-"""Train, validation and test splits of a text by position, and starts of windows."""
+"""Train, validation and test splits of a text by position or by document, and starts of windows."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from jaxtyping import Int32, Int64
+from numpy.typing import NDArray
 from torch import Tensor
 
+from posenc.workbench.data.documents import Documents
 from posenc.workbench.dataset_record import DatasetRecord, Part
 from posenc.workbench.tasks.text.text_file import Text
 
@@ -80,6 +82,47 @@ def split_by_seed(tokens: Int32[Tensor, "N"], *, longest: int, seed: int) -> Spl
     return Splits(blocks[train].flatten(), blocks[validation], blocks[test], tuple(filter(None, lengths)))
 
 
+def split_by_documents(text: Text, *, longest: int, seed: int) -> Splits:
+    """Split a text between its documents: a tenth for testing, a tenth for validation, the others for training.
+
+    The documents are put into an order that the seed draws. The sizes of the splits do not depend on the seed: the last
+    document of each split is cut to the size, and its rest is left out.
+
+    Args:
+        text: A text for which ``has_documents_to_hold_out`` is true.
+        longest: Tokens of the longest window that each split must hold, without the token after it.
+        seed: Seed of the order.
+
+    Raises:
+        ValueError: The text is too short.
+    """
+    held, largest = _held_out_tokens(len(text.tokens), BLOCKS, longest), int(_lengths(text).max())
+    sizes = iter((held, held, len(text.tokens) - 2 * held - 2 * largest))
+    pieces = text.tokens.split(_lengths(text).tolist())
+    order = np.random.Generator(np.random.Philox(key=seed)).permutation(len(pieces)).tolist()
+    parts: list[list[Tensor]] = [[]]
+    left = next(sizes)
+    for number in order:
+        parts[-1].append(pieces[number][:left])
+        left -= len(parts[-1][-1])
+        if not left:
+            if len(parts) == len(Splits._fields) - 1:
+                break
+            parts.append([])
+            left = next(sizes)
+    test, validation, train = parts
+    return Splits(torch.cat(train), torch.cat(validation), torch.cat(test))
+
+
+def has_documents_to_hold_out(text: Text) -> bool:
+    """True for a text of at least ten documents of which none has more than a tenth of the tokens."""
+    return len(text.ends) >= BLOCKS and BLOCKS * int(_lengths(text).max()) <= len(text.tokens)
+
+
+def _lengths(text: Text) -> NDArray[np.int64]:
+    return np.diff(np.array((0, *text.ends), np.int64))
+
+
 def _held_out_tokens(count: int, parts: int, longest: int) -> int:
     """Tokens of one of equal parts of a text. Raises ValueError where the longest window does not fit into it."""
     held = count // parts
@@ -91,11 +134,14 @@ def _held_out_tokens(count: int, parts: int, longest: int) -> int:
     return held
 
 
-def text_record(text: Text, splits: Splits, digest: str, *, name: str, own: bool, by_seed: bool) -> DatasetRecord:
+def text_record(
+    text: Text, documents: Documents, splits: Splits, digest: str, *, name: str, own: bool, by_seed: bool
+) -> DatasetRecord:
     """Record of a text with the tokens of its splits.
 
     Args:
         text: The text.
+        documents: What the text was read from.
         splits: Its splits.
         digest: Digest of its tokens and vocabulary.
         name: Name of the file.
@@ -107,6 +153,9 @@ def text_record(text: Text, splits: Splits, digest: str, *, name: str, own: bool
     """
     named = {"training": splits.train, "validation": splits.validation, "test": splits.test}
     how = f"{BLOCKS} blocks; the seed of a run holds out one for validation and one for testing"
+    if has_documents_to_hold_out(text):
+        how = "by document; the seed of a run holds out a tenth for validation and a tenth for testing"
+    read_as = {"form": documents.form, **documents.options} if documents.form not in ("text", "bytes") else {}
     return DatasetRecord(
         kind="text",
         name=name,
@@ -118,7 +167,9 @@ def text_record(text: Text, splits: Splits, digest: str, *, name: str, own: bool
             "tokens": text.unit,
             "vocabulary": len(text.vocabulary),
             "split": how if by_seed else "beginning, middle, end",
+            **read_as,
         },
+        left_out=documents.left_out,
         own=own,
     )
 

@@ -1,26 +1,24 @@
-"""Reading and tokenizing one text file: characters of UTF-8 text, or bytes."""
+"""Tokens of texts: characters of UTF-8 text, bytes, or token ids."""
 
 from __future__ import annotations
 
 import dataclasses
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from jaxtyping import Int32
+from numpy.typing import NDArray
 from torch import Tensor
 
-from posenc.workbench.files import user_files
+from posenc.workbench.data.documents import Documents, ReadingOptions
+from posenc.workbench.data.readers import read_documents
 
-Unit = Literal["characters", "bytes"]
+Unit = Literal["characters", "bytes", "tokens"]
 FILE = "text/tinyshakespeare.txt"
 """Tiny Shakespeare in a data folder; the same name with .gz is read too."""
-BYTES_SUFFIX = ".bin"
-"""Files with this suffix are read as bytes."""
-MEMORY_FACTOR = 24
-"""Approximate bytes of memory per byte of text while its characters are numbered."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -28,17 +26,21 @@ class Text:
     """A tokenized text.
 
     Attributes:
-        tokens: ``(N,)``: index in ``vocabulary`` of each character or byte.
-        vocabulary: The characters, sorted; for bytes, the Latin-1 characters of all 256 values.
-        unit: "characters" or "bytes".
+        tokens: ``(N,)``: index in ``vocabulary`` of each character, byte or token id.
+        vocabulary: The characters, sorted; for bytes, the Latin-1 characters of all 256 values; for token ids, the ids.
+        unit: "characters", "bytes" or "tokens".
+        ends: End of each document in ``tokens``, with the separator after it; empty for one document.
     """
 
     tokens: Int32[Tensor, "N"]
     vocabulary: tuple[str, ...]
     unit: Unit
+    ends: tuple[int, ...] = ()
 
     def decode(self, tokens: Tensor) -> str:
         """String that tokens ``(N,)`` stand for; bytes that are not UTF-8 become the replacement character."""
+        if self.unit == "tokens":
+            return " ".join(self.vocabulary[token] for token in tokens.tolist())
         chars = "".join(self.vocabulary[token] for token in tokens.tolist())
         return chars if self.unit == "characters" else chars.encode("latin-1").decode("utf-8", errors="replace")
 
@@ -54,32 +56,41 @@ def tinyshakespeare_path(data: Path) -> Path:
     )
 
 
-def read_text(path: Path, unit: Unit | None = None) -> Text:
-    """Read a file as characters or bytes; a file that ends in .gz is unpacked first.
+def read_text(path: Path, options: ReadingOptions | None = None) -> Text:
+    """Read a file or folder of texts, or of token ids, and tokenize it; see ``posenc.workbench.data.readers``.
 
     Args:
-        path: The file.
-        unit: "characters" or "bytes"; by default bytes for a file that ends in .bin and characters for any other.
+        path: File or folder.
+        options: Options of the reader; None for none.
 
     Raises:
-        ValueError: The file is missing, empty, damaged, too large for the memory, or not UTF-8 when read as characters.
+        ValueError: The path has no form that a reader knows, or is empty, damaged or too large for the memory.
     """
-    user_files.require_file(path, "a text")
-    packed = path.suffix == ".gz"
-    plain, ending = (path.with_suffix(""), f"{BYTES_SUFFIX}.gz") if packed else (path, BYTES_SUFFIX)
-    unit = unit or ("bytes" if plain.suffix == BYTES_SUFFIX else "characters")
-    content = user_files.unpack(path, MEMORY_FACTOR, "a text", "Cut the file.")
-    if not content:
-        raise ValueError(f"{path} is empty; a text has at least a few windows of characters.")
-    if unit == "bytes":
-        return _byte_text(content)
-    try:
-        return tokenize(content.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} is not UTF-8: byte {error.start} is 0x{error.object[error.start]:02x}. To read it as bytes, "
-            f"rename it to {plain.stem}{ending}; or save it as UTF-8."
-        ) from None
+    return tokenize_documents(read_documents(path, options or ReadingOptions()))
+
+
+def tokenize_documents(documents: Documents) -> Text:
+    """Tokenize documents in a row.
+
+    Args:
+        documents: Texts become characters, with the separator between two of them. Bytes stay bytes. Token ids are
+            numbered by size.
+
+    Returns:
+        The text.
+    """
+    if documents.form == "bytes":
+        assert documents.ids is not None
+        return _byte_text(documents.ids)
+    if documents.ids is not None:
+        known, tokens = np.unique(documents.ids, return_inverse=True)
+        return Text(torch.from_numpy(tokens.astype(np.int32)), tuple(map(str, known.tolist())), "tokens")
+    text = tokenize(documents.separator.join(documents.texts))
+    if len(documents.texts) == 1:
+        return text
+    lengths = np.array([len(each) + len(documents.separator) for each in documents.texts])
+    ends = lengths.cumsum() - [*[0] * (len(lengths) - 1), len(documents.separator)]
+    return dataclasses.replace(text, ends=tuple(ends.tolist()))
 
 
 def tokenize(text: str) -> Text:
@@ -93,6 +104,6 @@ def tokenize(text: str) -> Text:
     return Text(torch.from_numpy(tokens), tuple(map(chr, np.flatnonzero(known).tolist())), "characters")
 
 
-def _byte_text(content: bytes) -> Text:
-    tokens = torch.from_numpy(np.frombuffer(content, dtype=np.uint8).astype(np.int32))
+def _byte_text(content: NDArray[Any]) -> Text:
+    tokens = torch.from_numpy(content.astype(np.int32))
     return Text(tokens, tuple(map(chr, range(256))), "bytes")

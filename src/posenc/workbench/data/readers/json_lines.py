@@ -1,0 +1,91 @@
+"""JSON Lines: one object a line, one of whose fields is the text of a document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from posenc.lookup.name_suggestion import unknown
+from posenc.workbench.data.documents import Documents, ReadingOptions
+from posenc.workbench.files import user_files
+from posenc.workbench.files.user_files import UserFileError
+
+FORM = "JSON Lines"
+OPTIONS: tuple[str, ...] = ("field",)
+ENDINGS = (".jsonl", ".jsonl.gz", ".ndjson")
+MEMORY_FACTOR = 30
+
+
+def match(path: Path) -> str:
+    """Match files that end in .jsonl, .jsonl.gz or .ndjson."""
+    ending = next((each for each in ENDINGS if path.name.lower().endswith(each)), "")
+    return f"it ends in {ending}" if ending and not path.is_dir() else ""
+
+
+def read(path: Path, options: ReadingOptions) -> Documents:
+    """Read the text of each line.
+
+    Args:
+        path: The file.
+        options: "field", which is needed where several fields hold text.
+
+    Returns:
+        One document a line. Lines with an empty text are left out and counted.
+
+    Raises:
+        UserFileError: A line is not an object, lacks the field, or the field is not text; the message has its number.
+    """
+    user_files.require_file(path, "a text")
+    content = user_files.unpack(path, MEMORY_FACTOR, "a text", "Cut the file.")
+    documents, empty, field = list[str](), 0, options.field
+    for number, line in enumerate(content.splitlines(), start=1):
+        if not line.strip():
+            continue
+        row = _object(line, path, number)
+        field = field or _text_field(row, path, number)
+        if field not in row:
+            raise UserFileError(f"{path}, line {number}: {unknown('field', field, row)} It has {', '.join(row)}.")
+        text = row[field]
+        if not isinstance(text, str):
+            raise UserFileError(
+                f"{path}, line {number}: the field {field!r} is {type(text).__name__}, not text. Name another: "
+                f"--field {next((name for name, value in row.items() if isinstance(value, str)), 'NAME')}"
+            )
+        if text:
+            documents.append(text)
+        empty += not text
+    if not documents:
+        raise UserFileError(f"{path} has no text. Give a file with one JSON object with text a line.")
+    left_out = (f"{empty} lines with an empty text",) if empty else ()
+    read_as = {"documents": len(documents), "field": field}
+    return Documents(FORM, tuple(documents), options=read_as, left_out=left_out)
+
+
+def _object(line: bytes, path: Path, number: int) -> Mapping[str, Any]:
+    try:
+        row = msgspec.json.decode(line)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise UserFileError(
+            f"{path}, line {number} is not JSON ({user_files.short(error)}). Write one object a line."
+        ) from None
+    if not isinstance(row, dict):
+        raise UserFileError(f'{path}, line {number} is not an object, as {{"text": ..}}. Write one object a line.')
+    return row
+
+
+def _text_field(row: Mapping[str, Any], path: Path, number: int) -> str:
+    texts = {name: value for name, value in row.items() if isinstance(value, str)}
+    fields = sorted(texts, key=lambda name: -len(texts[name]))  # the text is likely the longest
+    if len(fields) != 1:
+        found = (
+            f"{len(fields)} fields with text: {', '.join(fields)}"
+            if fields
+            else f"no text: {', '.join(row) or 'no field'}"
+        )
+        raise UserFileError(
+            f"{path}, line {number} has {found}. Name the one to read: --field {(fields or ['NAME'])[0]}"
+        )
+    return fields[0]

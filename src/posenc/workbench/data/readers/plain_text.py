@@ -1,0 +1,65 @@
+"""A UTF-8 file as one document; ``.gz`` is unpacked."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from posenc.workbench.data.documents import Documents, ReadingOptions
+from posenc.workbench.data.readers import fasta, json_lines, token_ids
+from posenc.workbench.files import user_files
+
+FORM = "text"
+OPTIONS: tuple[str, ...] = ()
+MEMORY_FACTOR = 24
+"""Approximate bytes of memory for each byte of text while its characters are numbered."""
+
+
+def match(path: Path) -> str:
+    """Match every file that no other reader of files matches."""
+    if path.is_dir() or any(other.match(path) for other in (fasta, json_lines, token_ids)):
+        return ""
+    return "it is a file" if not path.exists() or stat.S_ISREG(path.stat().st_mode) else "it is not a folder"
+
+
+def read(path: Path, options: ReadingOptions) -> Documents:
+    """Read the file.
+
+    Args:
+        path: The file.
+        options: No option.
+
+    Returns:
+        One document.
+
+    Raises:
+        UserFileError: It is empty, damaged, too large for the memory, or not UTF-8.
+    """
+    return Documents(FORM, (decoded(path),))
+
+
+def decoded(path: Path, wanted: str = "a text") -> str:
+    """Read a UTF-8 file.
+
+    Args:
+        path: The file; ``.gz`` is unpacked.
+        wanted: What the reader takes, for messages.
+
+    Returns:
+        Its text, without a byte order mark.
+
+    Raises:
+        UserFileError: It is empty, damaged, too large for the memory, or not UTF-8.
+    """
+    user_files.require_file(path, wanted)
+    content = user_files.unpack(path, MEMORY_FACTOR, wanted, "Cut the file.")
+    if not content:
+        raise user_files.UserFileError(f"{path} is empty; a text has at least a few windows of characters.")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        plain, ending = (path.with_suffix(""), ".bin.gz") if path.suffix == ".gz" else (path, ".bin")
+        raise user_files.UserFileError(
+            f"{path} is not UTF-8: byte {error.start} is 0x{error.object[error.start]:02x}. To read it as bytes, "
+            f"rename it to {plain.stem}{ending} and add --dtype bytes; or save it as UTF-8."
+        ) from None

@@ -1,0 +1,57 @@
+"""A folder of text files, each one document; folders inside are read too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from posenc.workbench.data.documents import Documents, ReadingOptions
+from posenc.workbench.data.readers.plain_text import decoded
+from posenc.workbench.files.user_files import UserFileError
+
+FORM = "folder of texts"
+OPTIONS: tuple[str, ...] = ()
+ENDINGS = (".txt", ".md", ".txt.gz", ".md.gz")
+LISTED = 5
+"""Names of files that a sentence lists."""
+
+
+def match(path: Path) -> str:
+    """Match every folder."""
+    return "it is a folder" if path.is_dir() else ""
+
+
+def read(path: Path, options: ReadingOptions) -> Documents:
+    """Read the text files of the folder, in the order of their paths.
+
+    Args:
+        path: The folder.
+        options: No option.
+
+    Returns:
+        One document a file. Empty files and files of other kinds are left out and named.
+
+    Raises:
+        UserFileError: There is no text, or a file is damaged or not UTF-8.
+    """
+    files = sorted(each for each in path.rglob("*") if not each.is_dir() and not _is_hidden(each.relative_to(path)))
+    texts = [each for each in files if each.name.lower().endswith(ENDINGS)]
+    if not texts:
+        found = f"it has {', '.join(each.name for each in files[:LISTED])}" if files else "it is empty"
+        raise UserFileError(f"{path} has no text: {found}. A folder of texts has files {', '.join(ENDINGS[:2])}.")
+    empty = [each for each in texts if each.is_file() and not each.stat().st_size]
+    documents = tuple(decoded(each) for each in texts if each not in empty)
+    if not documents:
+        raise UserFileError(f"{path} has only empty texts: {_names(empty, path)}. Give files with text.")
+    left_out = [f"{len(empty)} empty: {_names(empty, path)}"] if empty else []
+    if others := [each for each in files if each not in texts]:
+        left_out.append(f"{len(others)} of other kinds: {_names(others, path)}")
+    return Documents(FORM, documents, options={"documents": len(documents)}, left_out=tuple(left_out))
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _names(files: list[Path], folder: Path) -> str:
+    names = [str(each.relative_to(folder)) for each in files]
+    return ", ".join(names if len(names) <= LISTED else [*names[:LISTED], f"{len(names) - LISTED} more"])

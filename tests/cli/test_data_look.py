@@ -1,0 +1,83 @@
+"""``posenc data look``: what a path is read as, and the commands that take it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from posenc import cli
+
+pytestmark = pytest.mark.bare
+
+
+def look(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    with pytest.raises(SystemExit) as leaving:
+        cli.main(["data", "look", *words])
+    printed = capsys.readouterr()
+    assert leaving.value.code == (2 if printed.err else 0)
+    return printed.out + printed.err
+
+
+def test_a_text_is_described_with_its_command(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("docs.jsonl").write_text('{"text": "to be"}\n{"text": ""}\n')
+    assert look(capsys, "docs.jsonl") == (
+        "docs.jsonl is read as JSON Lines, because it ends in .jsonl.\n"
+        "  5 characters, 5 of them different; documents 1, field text\n"
+        "  vocabulary: ' beot'\n"
+        "  begins: 'to be'\n"
+        "  left out: 1 lines with an empty text\n"
+        "  posenc run language docs.jsonl\n"
+    )
+    np.arange(50, dtype="<u2").tofile("train.bin")
+    assert "add --dtype bytes" in look(capsys, "train.bin")
+    printed = look(capsys, "train.bin", "--dtype", "uint16")
+    assert "50 tokens, 50 of them different; dtype uint16" in printed
+    assert "and 10 more" in printed
+    assert printed.endswith("  posenc run language train.bin --dtype uint16\n")
+
+
+FOLDERS = {
+    "class folders of images: 2 classes, 3 images": (["a/1.png", "a/2.png", "b/1.jpg"], ["gridpe", "sc-pe"]),
+    "class folders of meshes: 1 classes, 2 meshes": (["train/a/1.off", "test/a/2.off"], ["points"]),
+    "2 images without class folders; one of them at a time": (["1.png", "2.png"], ["image-fit"]),
+    "a folder of 2 tables": (["1.csv", "2.parquet"], ["masked"]),
+    "a scene": (["transforms.json", "1.png"], ["scene"]),
+}
+
+
+@pytest.mark.parametrize("form", FOLDERS)
+def test_a_folder_is_what_its_files_are(tmp_path: Path, monkeypatch, capsys, form: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    files, studies = FOLDERS[form]
+    for name in files:
+        Path("mine", name).parent.mkdir(parents=True, exist_ok=True)
+        Path("mine", name).touch()
+    printed = look(capsys, "mine")
+    assert f"mine is read as {form}, because it" in printed
+    assert [line.split()[2] for line in printed.splitlines() if line.startswith("  posenc run ")] == studies
+
+
+def test_arrays_are_told_apart_by_their_names(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez("r.npz", recordings=np.zeros((2, 3, 9)))
+    assert "recordings of the shape 2 x 3 x 9" in look(capsys, "r.npz")
+    np.savez("m.npz", v=np.zeros((4, 3)), f=np.zeros((2, 3), int))
+    assert "a mesh: 4 vertices, 2 faces" in look(capsys, "m.npz")
+    np.savez("x.npz", other=np.zeros(3))
+    assert "x.npz has nothing that a study takes" in look(capsys, "x.npz")
+
+
+def test_mixed_files_have_a_line_for_each_form(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.png", "b.csv", "c.txt"):
+        Path(name).write_text("x")
+    printed = look(capsys, ".")
+    assert [line.split()[2] for line in printed.splitlines() if line.startswith("  posenc run ")] == [
+        "image-fit",
+        "masked",
+        "language",
+    ]
+    assert "there is no file nosuch" in look(capsys, "nosuch")
