@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -82,15 +83,21 @@ def execute_request(
         team.leave()  # Releases the other processes if no run was left to execute.
         status = measure(study, request, store, shown, jobs, live)
     damaged = _damaged_arrays(store, shown)
-    verdict = study.verdict(request, store, shown)
-    for line in (*damaged, *verdict):
+    verdict, last = study.verdict(request, store, shown), study.last_lines(request, store, shown)
+    for line in (*damaged, *(line for line in verdict if line not in last)):
         print(line)
     path = study.page(request, store, shown, {spec.identity: sentence for spec, sentence in report.failed})
-    print(path)
+    for line in (*last, *_beside(path), path):
+        print(line)
     status = report.exit_code or status
     return StudyResult(
         study=study, request=request, store=store, specs=shown, path=path, verdict=verdict, exit_code=status
     )
+
+
+def _beside(page: Path) -> list[Path]:
+    """Tables that were written in the folder of a page, with its name."""
+    return sorted(page.parent.glob(f"{glob.escape(page.stem)}-*.csv"))
 
 
 def _announced(

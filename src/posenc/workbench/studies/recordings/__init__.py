@@ -15,6 +15,7 @@ Source: arXiv 2406.08272, section 3.4 and Figs. 4, 5, A11 to A13.
 
 from __future__ import annotations
 
+from posenc.workbench.studies.recordings import group_report
 from posenc.workbench.studies.recordings.claims import CLAIMS, compared, headline, predictions
 from posenc.workbench.studies.recordings.conditions import condition
 from posenc.workbench.studies.recordings.execute import TRAIN, run_seconds
@@ -22,7 +23,7 @@ from posenc.workbench.studies.recordings.panels import PANELS
 from posenc.workbench.studies.recordings.presets import PRESETS
 from posenc.workbench.studies.recordings.settings import remarks, run_settings
 from posenc.workbench.studies.shared.hidden_tokens.execute import equal_cost, memory_bytes
-from posenc.workbench.studies.shared.hidden_tokens.variants import VIEWS
+from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
@@ -43,6 +44,9 @@ STUDY = Study(
     metrics=("auc", "mse_90"),
     headline=headline,
     compared=compared,
+    first=group_report.answer,
+    modules=group_report.rows,
+    baselines=BASELINES,
     predictions=predictions,
     claims=CLAIMS,
     remarks=remarks,
