@@ -41,6 +41,8 @@ def run(
     yes: bool = False,
     tensorboard: Annotated[Path | None, arg(metavar="DIR")] = None,
     retrain_changed: bool = False,
+    drop: bool = False,
+    fill: Literal["linear"] | None = None,
 ) -> int:
     """Train the models of a study and write its page.
 
@@ -58,6 +60,8 @@ def run(
     posenc run latin-squares --set epochs=4 --set optimizer=sgd
 
     posenc run image-fit photo.jpg
+
+    posenc run masked recordings.npz --fill linear
 
     posenc run gridpe photographs/ --lr-sweep 0.0005 0.001 0.002
     posenc run latin-squares --schemes 2d-fixed GridPE@grid "my_scheme.py:MyScheme(heads=4)"
@@ -85,6 +89,8 @@ def run(
         tensorboard: Also write all measurements as TensorBoard event files to this folder.
         retrain_changed: Train finished runs of this command again if source files that decide their results have
             changed. The earlier results are kept in the folder "replaced" of the store.
+        drop: Drop channels of recordings that are constant or have missing values.
+        fill: linear fills missing values of recordings linearly in time. Default: their times are left out.
     """
     if study is None:
         from posenc.cli.lists import print_studies
@@ -111,6 +117,7 @@ def run(
         names = request_options.scheme_names(schemes)
         selection: dict[str, Any] = {"panels": panels, "schemes": names, "seeds": seeds, "device": device}
         selection |= {"changes": changes_by_name(changes), "data": folder, "source": source, "lr_sweep": lr_sweep}
+        selection |= {"drop": drop, "fill": fill}
         request = studies.Request(preset=preset, **selection)
         if dry_run:
             from posenc.cli.dry_run import print_plan

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from posenc.workbench import studies
 from posenc.workbench.progress import ConsentError, CostEstimate
@@ -41,6 +41,8 @@ def run(
     yes: bool = False,
     tensorboard: str | Path | None = None,
     retrain_changed: bool = False,
+    drop: bool = False,
+    fill: Literal["linear"] | None = None,
 ) -> StudyResult:
     """Train the models of a study and write its page, as ``posenc run`` does.
 
@@ -67,6 +69,8 @@ def run(
         tensorboard: Also write all measurements as TensorBoard event files to this folder.
         retrain_changed: Train finished runs of the request again if source files that decide their results have
             changed. The earlier results are kept in the folder ``replaced`` of the store.
+        drop: Drop channels of recordings that are constant or have missing values.
+        fill: "linear" fills missing values of recordings linearly in time. Default: their times are left out.
 
     Returns:
         The result, with its table, figures, verdict and page. ``exit_code`` is 1 if a run failed.
@@ -95,7 +99,7 @@ def run(
     definition = studies.find(study)
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
     others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
-    others |= {"device": device, "changes": dict(changes or {})}
+    others |= {"device": device, "changes": dict(changes or {}), "drop": drop, "fill": fill}
     request = request_of_call(definition, preset, **names, others=others)
     board = None if tensorboard is None else Path(tensorboard)
     options: dict[str, Any] = {"jobs": jobs, "tensorboard": board, "retrain_changed": retrain_changed}

@@ -46,6 +46,7 @@ STUDY = Study(
     compared=compared,
     first=group_report.answer,
     modules=group_report.rows,
+    missing_values=True,
     baselines=BASELINES,
     predictions=predictions,
     claims=CLAIMS,

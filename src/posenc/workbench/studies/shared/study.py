@@ -115,6 +115,8 @@ class Study:
         first: Maps the data of a page on the user's own data to the sentences that its answer begins with. The terminal
             prints them last.
         modules: Maps the data of a page to one row per token, with the module that the models of all seeds find for it.
+        missing_values: True if the study treats missing values of the user's file as ``Request.drop`` and
+            ``Request.fill`` say.
         baselines: Variants without a training, which every request on the user's own data executes too.
         metrics: Stored names of the metrics that the answer is about, the main one first: the columns of `posenc
             results`. "loss_at_x*" stands for the stored metric of this form with the largest number.
@@ -153,6 +155,7 @@ class Study:
     compared: Callable[[PageData], Sequence[ComparedScore]] = _nothing_compared
     first: Callable[[PageData], Sequence[str]] = _nothing_first
     modules: Callable[[PageData], Sequence[dict[str, Any]]] = _no_modules
+    missing_values: bool = False
     baselines: Sequence[str] = ()
     metrics: Sequence[str] = ()
     arrays: Mapping[str, ArrayAxis] = field(default_factory=dict)
