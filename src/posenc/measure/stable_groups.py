@@ -197,9 +197,7 @@ def correlation_within_groups_p(correlations: Tensor, groups: Groups, *, draws: 
     if float(own.sum(0).max()) < 2:
         return 1.0
     without_diagonal = correlations.double().clone().fill_diagonal_(0)
-    return permutation_test(
-        lambda rows: float((rows * (without_diagonal @ rows)).sum()), own, draws=draws, seed=seed
-    ).p
+    return permutation_test(lambda rows: float((rows * (without_diagonal @ rows)).sum()), own, draws=draws, seed=seed).p
 
 
 def combined_p(values: Sequence[float]) -> float:

@@ -115,7 +115,7 @@ def refuse_preset(study: Study, preset: str) -> None:
 
 
 def refuse_missing_values(name: str, treats: bool, request: Request) -> None:
-    """Raise ValueError for a treatment of missing values that the study, or a request without a file, has no use for."""
+    """Raise ValueError for a treatment of missing values where the study, or a request without a file, reads none."""
     if request.fill not in (None, "linear"):
         raise ValueError(f"missing values are filled linearly or not at all; got {request.fill!r}. Use 'linear'.")
     option = "--drop" if request.drop else f"--fill {request.fill}" if request.fill else ""

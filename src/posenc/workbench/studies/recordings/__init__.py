@@ -3,12 +3,12 @@
     posenc run masked my_recordings.npz              about four minutes on two cores for two dozen channels
     posenc run masked                                the same on a small simulated brain
     posenc run masked folder/ --preset standard      the paper's model: hours per model of 360 channels; asks first
-    posenc run masked my_recordings.npz --panels rates
+    posenc run masked my_recordings.npz --panels encodings rates
 
 A file holds ``recordings`` (recording, channel, time) and may hold ``channels``, ``coordinates``, ``modules``. A folder
 holds one .csv or .parquet file per recording, or brain images with an atlas. Channels are hidden and predicted from the
-others; each time point is a sample. Whole recordings are held out for testing. The learned positions are written to
-``PAGE-positions.csv`` in the folder of the page.
+others; each time point is a sample. Whole recordings are held out for testing. The groups of channels are written to
+``PAGE-modules.csv`` in the folder of the page, and the learned positions to ``PAGE-positions.csv``.
 
 Source: arXiv 2406.08272, section 3.4 and Figs. 4, 5, A11 to A13.
 """
@@ -45,6 +45,7 @@ STUDY = Study(
     headline=headline,
     compared=compared,
     first=group_report.answer,
+    first_panel="groups",
     modules=group_report.rows,
     missing_values=True,
     baselines=BASELINES,

@@ -207,9 +207,7 @@ def _correlations(data: PageData) -> ChannelCorrelations | None:
     return data.computed["correlations"]
 
 
-def _of_tables(
-    data: PageData, label: str, correlations: ChannelCorrelations | None, usual: int
-) -> Grouping | None:
+def _of_tables(data: PageData, label: str, correlations: ChannelCorrelations | None, usual: int) -> Grouping | None:
     """Groups of the learned tables of a variant.
 
     Args:
@@ -266,14 +264,14 @@ def _of_correlations(correlations: ChannelCorrelations, seeds: Sequence[int]) ->
     return _grouping(CORRELATION, agreement, number, combined_p(tests) if tests else None, whole, by_seed, left_out)
 
 
-def _halves(units: Sequence[str]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+def _halves(units: list[str]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Random divisions of the recordings or subjects into two halves, each once."""
     if len(units) < 2:
         return []
     generator, middle = np.random.Generator(np.random.Philox(key=0)), len(units) // 2
-    orders = [[units[each] for each in generator.permutation(len(units))] for _ in range(HALVES)]
-    made = {frozenset((tuple(sorted(order[:middle])), tuple(sorted(order[middle:])))) for order in orders}
-    return sorted((min(pair), max(pair)) for pair in made)
+    orders = [[str(units[each]) for each in generator.permutation(len(units)).tolist()] for _ in range(HALVES)]
+    made = [(tuple(sorted(order[:middle])), tuple(sorted(order[middle:]))) for order in orders]
+    return sorted({(min(a, b), max(a, b)) for a, b in made})
 
 
 def _grouping(

@@ -88,9 +88,13 @@ def _channel_table(data: PageData, file: str) -> Table:
         "nearest_other_group": "nearest other group",
         "correlation_group": "group by correlation",
     }
-    body = tuple(tuple("–" if row[key] is None else str(row[key]) for key in columns) for row in lines)
+    body = tuple(tuple(_cell(row[key]) for key in columns) for row in lines)
     note = f"{file}, in the folder of this page, has these columns and the groups of every seed."
     return Table("Group of each channel", tuple(columns.values()), body, note, folded=len(body) > UNFOLDED_CHANNELS)
+
+
+def _cell(value: object) -> str:
+    return "–" if value is None else number(value) if isinstance(value, float) else str(value)
 
 
 def _maps(found: ChannelGroups) -> list[Panel]:

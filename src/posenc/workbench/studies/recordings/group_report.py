@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from posenc.workbench.report.number_format import number, p_value
@@ -17,7 +18,12 @@ from posenc.workbench.studies.recordings.channel_groups import (
     Grouping,
     channel_groups,
 )
+from posenc.workbench.studies.recordings.presets import PRESETS
+from posenc.workbench.studies.shared.changes import options
+from posenc.workbench.studies.shared.declarations import MAIN
+from posenc.workbench.studies.shared.hidden_tokens.variants import WITHOUT_COORDINATES
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.studies.shared.page_records import own
 
 MODULES_FILE = "modules.csv"
 LONGEST_LIST = 40
@@ -44,8 +50,18 @@ def answer(data: PageData) -> tuple[str, ...]:
         return ()
     chosen = found.chosen
     if chosen is None:
-        return (_no_groups(found),)
-    return (_first_sentence(found, chosen), *_lists(found, chosen), _comparison(found, chosen))
+        return (_no_groups(found), *_others(data))
+    return (_first_sentence(found, chosen), *_lists(found, chosen), _comparison(found, chosen), *_others(data))
+
+
+def _others(data: PageData) -> list[str]:
+    """Sentence with the command that trains the encodings which quick leaves out on own recordings."""
+    record = own(data.store, data.specs)
+    if record is None or set(data.labels(MAIN)) >= set(WITHOUT_COORDINATES):
+        return []
+    words = ["posenc run masked", quote(record.name), "--preset", data.request.preset, "--panels encodings"]
+    words += [*options(PRESETS, data.request), "--out", quote(str(data.store.root))]
+    return [f"Other encodings: {' '.join(words)}"]
 
 
 def _first_sentence(found: ChannelGroups, chosen: Grouping) -> str:
@@ -166,8 +182,8 @@ def method(found: ChannelGroups) -> tuple[str, ...]:
             "Correlation matrix: average linkage of sqrt(2 − 2r), over all recordings; nothing is trained. Number of "
             f"groups: the one with the highest agreement between two halves of the {found.unit} (up to 10 random "
             "divisions). p: correlation within the groups of one half, in the other half, against permuted groups. "
-            f"Seeds: the same for the recordings that each seed was trained on. Left out: each {unit} in turn, computed "
-            "again."
+            f"Seeds: the same for the recordings that each seed was trained on. Left out: each {unit} in turn, "
+            "computed again."
         )
     paragraphs.append(
         f"Groups are reported if the agreement is at least {number(STABLE)} and p is at most {number(SIGNIFICANT)}; "

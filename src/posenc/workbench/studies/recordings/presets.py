@@ -54,7 +54,8 @@ PANELS = ("groups", "errors", "modules", "maps", "curves")
 
 PRESETS: Mapping[str, RecordingsPreset] = {
     "quick": RecordingsPreset(
-        about="one layer of width 32, 3,000 steps, 3 seeds: about four minutes on two cores for two dozen channels",
+        about="one layer of width 32, 3,000 steps, 3 seeds (5 on own recordings, with the first encodings only): about "
+        "four minutes on two cores for two dozen channels",
         seeds=(0, 1, 2),
         panels=PANELS,
         asks=False,

@@ -114,6 +114,7 @@ class Study:
             scores, the page states only differences that models which still learn will keep.
         first: Maps the data of a page on the user's own data to the sentences that its answer begins with. The terminal
             prints them last.
+        first_panel: Name of the panel that stands before the comparison of variants on a page of the user's own data.
         modules: Maps the data of a page to one row per token, with the module that the models of all seeds find for it.
         missing_values: True if the study treats missing values of the user's file as ``Request.drop`` and
             ``Request.fill`` say.
@@ -154,6 +155,7 @@ class Study:
     headline: Callable[[PageData], str]
     compared: Callable[[PageData], Sequence[ComparedScore]] = _nothing_compared
     first: Callable[[PageData], Sequence[str]] = _nothing_first
+    first_panel: str = ""
     modules: Callable[[PageData], Sequence[dict[str, Any]]] = _no_modules
     missing_values: bool = False
     baselines: Sequence[str] = ()

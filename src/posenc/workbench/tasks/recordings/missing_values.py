@@ -66,7 +66,7 @@ def _without_times(recordings: Recordings, absent: Sequence[np.ndarray | None]) 
     for number, (name, gaps) in enumerate(zip(recordings.names, absent, strict=True)):
         if gaps is None:
             continue
-        times = ~gaps.any(0)
+        times = np.logical_and.reduce(~gaps, axis=0)
         if times.sum() < max(2, LEAST_PRESENT * len(times)):
             most = int(gaps.sum(1).max())
             fill = "Fill the gaps with --fill linear, or leave" if most <= LEAST_PRESENT * len(times) else "Leave"
@@ -81,7 +81,7 @@ def _without_times(recordings: Recordings, absent: Sequence[np.ndarray | None]) 
     total, recorded = sum(left_out.values()), recordings.frames
     where = f"recording {next(iter(left_out))!r}" if len(left_out) == 1 else f"{len(left_out)} recordings"
     remark = (
-        f"left out: {total:,} of {recorded:,} times, in {where}, because a channel has no value there (most often "
+        f"Left out: {total:,} of {recorded:,} times, in {where}, because a channel has no value there (most often "
         f"{recordings.channels[int(worst.argmax())]!r}). --fill linear fills them instead."
     )
     return dataclasses.replace(recordings, series=tuple(series), remarks=(*recordings.remarks, remark))
@@ -107,6 +107,6 @@ def _filled(recordings: Recordings, absent: Sequence[np.ndarray | None], drop: b
                 )
         series[number] = whole
     values = recordings.frames * len(recordings.channels)
-    remark = f"filled linearly in time: {filled:,} of {values:,} values, which were missing."
+    remark = f"Filled linearly in time: {filled:,} of {values:,} values, which were missing."
     remarks = (*recordings.remarks, remark) if filled else recordings.remarks
     return dataclasses.replace(recordings, series=tuple(series), remarks=remarks)

@@ -88,7 +88,7 @@ class Recordings:
     @property
     def note(self) -> str:
         """Sentences on the channels that were left out, and on other changes; empty where there are none."""
-        dropped = (f"left out (constant or not finite): {_list_names(self.dropped)}.",) if self.dropped else ()
+        dropped = (f"Left out (constant or not finite): {_list_names(self.dropped)}.",) if self.dropped else ()
         return " ".join((*dropped, *self.remarks))
 
     def take(self, index: Sequence[int]) -> Recordings:

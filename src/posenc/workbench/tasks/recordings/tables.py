@@ -76,7 +76,7 @@ def read_tables(place: Path, folder: Path | None = None) -> Recordings:
     channels, coordinates, modules = (
         _read_channels(place / CHANNELS_FILE, first) if (place / CHANNELS_FILE).is_file() else (first, None, None)
     )
-    remark = f"aligned by name: the channels of {_listed(reordered)}, whose order differs from {files[0].name}."
+    remark = f"Aligned by name: the channels of {_listed(reordered)}, whose order differs from that of {files[0].name}."
     remarks = (remark,) if reordered else ()
     return Recordings(tuple(series), tuple(stems), channels, coordinates, modules, remarks=remarks)
 
