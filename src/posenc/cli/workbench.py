@@ -97,8 +97,7 @@ def run(
 
         print_studies()
         return 0
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"--jobs is a number of at least 1; got {jobs}. Leave it out for one run per core.")
+    _refuse_jobs(jobs)
     _refuse_lists(panels, schemes, seeds, lr_sweep)
     request_checks.refuse_device_name(device)
     _refuse_folders({"--out": out, "--tensorboard": tensorboard})
@@ -113,12 +112,10 @@ def run(
             return 0
         refuse_device(device)
         request_options.refuse_missing_packages(*request_options.PAGE_PACKAGES)
-        definition = studies.find(study)
-        names = request_options.scheme_names(schemes)
+        definition, names = studies.find(study), request_options.scheme_names(schemes)
         selection: dict[str, Any] = {"panels": panels, "schemes": names, "seeds": seeds, "device": device}
         selection |= {"changes": changes_by_name(changes), "data": folder, "source": source, "lr_sweep": lr_sweep}
-        selection |= {"drop": drop, "fill": fill}
-        request = studies.Request(preset=preset, **selection)
+        request = studies.Request(preset=preset, drop=drop, fill=fill, **selection)
         if dry_run:
             from posenc.cli.dry_run import print_plan
 
@@ -195,6 +192,12 @@ def report(
     if figures is not None:
         print(f"{len(result.save_figures(figures, format, force=force))} figures in {figures}.")
     return result.exit_code
+
+
+def _refuse_jobs(jobs: int | None) -> None:
+    """Raise ValueError for a number of simultaneous runs below 1."""
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs is a number of at least 1; got {jobs}. Leave it out for one run per core.")
 
 
 def _refuse_lists(
