@@ -143,7 +143,7 @@ CASES: Mapping[str, Case] = {
     ),
     "text": Case("language", text, "text.txt", "loss", False, "nope", ("training.epochs", 600), ("loss",), NGRAMS),
     "channels": Case(
-        "masked", channels, "channels.npz", "mse_90", False, "nope", ("epochs", 3000), ("errors",), BASELINES
+        "masked", channels, "channels.npz", "mse_90", False, "nope", ("epochs", 3000), ("encodings",), BASELINES
     ),
     "photograph": Case(
         "image-fit", photograph, "photograph.png", "psnr", True, "none", ("limit.seconds", 10), ("fit",)

@@ -80,6 +80,7 @@ def _cifar_archive(path: Path) -> None:
             archive.add(path.parent / name, f"cifar-10-batches-py/{name}")
 
 
+IMAGES = ("png", "jpeg", "webp", "tiff")
 POSE = [[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 4], [0, 0, 0, 1]]
 
 
@@ -161,18 +162,15 @@ def _readers() -> dict[str, Reader]:
 
     cells = np.zeros((360, 720), np.int16)
     ends, labels = np.array([4, 8]), np.array([0, 1], np.uint8)
-    splits = {f"{name}_{part}": value for part in ("train", "test")
-              for name, value in (("jpeg", np.zeros(8, np.uint8)), ("end", ends), ("y", labels))}  # fmt: skip
+    packed = {"jpeg": np.zeros(8, np.uint8), "end": ends, "y": labels}
+    splits = {f"{name}_{part}": value for part in ("train", "test") for name, value in packed.items()}
     mesh = {"v": np.array([line.split() for line in CORNERS.splitlines()], np.float32), "f": np.array(FACES)}
     photos = {"images": np.zeros((2, 256, 256, 3), np.uint8), "names": np.array(["a", "b"])}
     series = RNG.normal(size=(2, 3, 20))
 
     return {
         **_text_readers(),
-        **{
-            kind.lower(): Reader(f"a.{ending}", _image(kind), single_image.read_image)
-            for kind, ending in (("PNG", "png"), ("JPEG", "jpg"), ("WEBP", "webp"), ("TIFF", "tif"))
-        },
+        **{kind: Reader(f"a.{kind}", _image(kind.upper()), single_image.read_image) for kind in IMAGES},
         "photographs": Reader(
             "photos/photos_256.npz", _npz(**photos), lambda path: single_image.load_photos(path.parents[1], 256)
         ),

@@ -43,6 +43,8 @@ def run(
     retrain_changed: bool = False,
     field: str | None = None,
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
+    drop: bool = False,
+    fill: Literal["linear"] | None = None,
 ) -> int:
     """Train the models of a study and write its page.
 
@@ -60,6 +62,8 @@ def run(
     posenc run latin-squares --set epochs=4 --set optimizer=sgd
 
     posenc run image-fit photo.jpg
+
+    posenc run masked recordings.npz --fill linear
 
     posenc run gridpe photographs/ --lr-sweep 0.0005 0.001 0.002
     posenc run latin-squares --schemes 2d-fixed GridPE@grid "my_scheme.py:MyScheme(heads=4)"
@@ -89,18 +93,16 @@ def run(
             changed. The earlier results are kept in the folder "replaced" of the store.
         field: Field with the text in your JSON Lines, for the study language.
         dtype: What your .bin file holds, for the study language: bytes, or token ids of this type.
+        drop: Drop channels of recordings that are constant or have missing values.
+        fill: linear fills missing values of recordings linearly in time. Default: their times are left out.
     """
     if study is None:
-        from posenc.cli.lists import print_studies
-
-        print_studies()
-        return 0
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"--jobs is a number of at least 1; got {jobs}. Leave it out for one run per core.")
+        return _list_studies()
+    _refuse_jobs(jobs)
     _refuse_lists(panels, schemes, seeds, lr_sweep)
     request_checks.refuse_device_name(device)
     _refuse_folders({"--out": out, "--tensorboard": tensorboard})
-    folder = _data(data)
+    folder, reading = _data(data), request_checks.reading_options(study, source, field, dtype)
     from posenc.workbench import request_options, studies
     from posenc.workbench.executors.processes import follow
     from posenc.workbench.request_execution import execute_request
@@ -111,12 +113,10 @@ def run(
             return 0
         refuse_device(device)
         request_options.refuse_missing_packages(*request_options.PAGE_PACKAGES)
-        definition = studies.find(study)
-        names = request_options.scheme_names(schemes)
+        definition, names = studies.find(study), request_options.scheme_names(schemes)
         selection: dict[str, Any] = {"panels": panels, "schemes": names, "seeds": seeds, "device": device}
         selection |= {"changes": changes_by_name(changes), "data": folder, "source": source, "lr_sweep": lr_sweep}
-        selection["reading"] = request_checks.reading_options(study, source, field, dtype)
-        request = studies.Request(preset=preset, **selection)
+        request = studies.Request(preset=preset, drop=drop, fill=fill, reading=reading, **selection)
         if dry_run:
             from posenc.cli.dry_run import print_plan
 
@@ -193,6 +193,19 @@ def report(
     if figures is not None:
         print(f"{len(result.save_figures(figures, format, force=force))} figures in {figures}.")
     return result.exit_code
+
+
+def _list_studies() -> int:
+    from posenc.cli.lists import print_studies
+
+    print_studies()
+    return 0
+
+
+def _refuse_jobs(jobs: int | None) -> None:
+    """Raise ValueError for a number of simultaneous runs below 1."""
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs is a number of at least 1; got {jobs}. Leave it out for one run per core.")
 
 
 def _refuse_lists(

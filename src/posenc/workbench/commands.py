@@ -43,6 +43,8 @@ def run(
     retrain_changed: bool = False,
     field: str | None = None,
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
+    drop: bool = False,
+    fill: Literal["linear"] | None = None,
 ) -> StudyResult:
     """Train the models of a study and write its page, as ``posenc run`` does.
 
@@ -71,6 +73,8 @@ def run(
             changed. The earlier results are kept in the folder ``replaced`` of the store.
         field: Field with the text in JSON Lines, for the study language.
         dtype: What a ``.bin`` file holds, for the study language: bytes, or token ids of this type.
+        drop: Drop channels of recordings that are constant or have missing values.
+        fill: "linear" fills missing values of recordings linearly in time. Default: their times are left out.
 
     Returns:
         The result, with its table, figures, verdict and page. ``exit_code`` is 1 if a run failed.
@@ -99,7 +103,7 @@ def run(
     definition = studies.find(study)
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
     others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
-    others |= {"device": device, "changes": dict(changes or {})}
+    others |= {"device": device, "changes": dict(changes or {}), "drop": drop, "fill": fill}
     others["reading"] = request_checks.reading_options(study, source, field, dtype)
     request = request_of_call(definition, preset, **names, others=others)
     board = None if tensorboard is None else Path(tensorboard)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -81,16 +82,31 @@ def execute_request(
             print(line)
         team.leave()  # Releases the other processes if no run was left to execute.
         status = measure(study, request, store, shown, jobs, live)
-    damaged = _damaged_arrays(store, shown)
-    verdict = study.verdict(request, store, shown)
-    for line in (*damaged, *verdict):
-        print(line)
+    verdict, last = _printed_verdict(study, request, store, shown)
     path = study.page(request, store, shown, {spec.identity: sentence for spec, sentence in report.failed})
-    print(path)
+    for line in (*last, *_beside(path), path):
+        print(line)
     status = report.exit_code or status
     return StudyResult(
         study=study, request=request, store=store, specs=shown, path=path, verdict=verdict, exit_code=status
     )
+
+
+def _printed_verdict(
+    study: Study, request: Request, store: Store, specs: Sequence[RunSpec]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Print the verdict without the lines that a terminal prints last; the whole verdict, and these lines."""
+    damaged, verdict = _damaged_arrays(store, specs), study.verdict(request, store, specs)
+    last = study.last_lines(request, store, specs)
+    for line in (*damaged, *(line for line in verdict if line not in last)):
+        print(line)
+    return verdict, last
+
+
+def _beside(page: Path) -> list[Path]:
+    """Tables that were written in the folder of a page, PAGE-WORD.csv; those of pages with longer names are theirs."""
+    tables = sorted(page.parent.glob(f"{glob.escape(page.stem)}-*.csv"))
+    return [table for table in tables if "-" not in table.stem.removeprefix(f"{page.stem}-")]
 
 
 def _announced(

@@ -123,7 +123,7 @@ class StudyResult:
     Example:
         >>> from posenc.workbench import StudyResult
         >>> sorted(name for name in vars(StudyResult) if not name.startswith("_"))
-        ['figures', 'save_figures', 'table']
+        ['figures', 'modules', 'save_figures', 'table']
     """
 
     study: Study
@@ -138,6 +138,14 @@ class StudyResult:
     def table(self) -> ResultTable:
         """Results of the trained runs and of their measurements."""
         return ResultTable(self.study.page_data(self.request, self.store, self.specs).rows)
+
+    @cached_property
+    def modules(self) -> Sequence[dict[str, Any]]:
+        """One row per token with the module that the models find for it, as in the file PAGE-modules.csv of ``masked``.
+
+        Empty for studies without modules. ``pandas.DataFrame(result.modules)`` makes a table of it.
+        """
+        return self.study.modules(self.study.page_data(self.request, self.store, self.specs))
 
     @cached_property
     def figures(self) -> dict[str, str]:

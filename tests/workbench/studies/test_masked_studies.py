@@ -282,12 +282,14 @@ def test_without_coordinates_there_are_no_variants_that_read_them(tmp_path, monk
         bare = {name: arrays[name] for name in ("recordings", "channels")}
     np.savez(tmp_path / "bare.npz", **bare)
     store = Store(tmp_path / "runs")
-    labels = {
-        u.variant for u in recordings.STUDY.plan(studies.Request(preset="quick", source=tmp_path / "bare.npz"), store)
-    }
-    assert labels == {*WITHOUT_COORDINATES, *BASELINES}
-    asked = {u.variant for u in recordings.STUDY.plan(studies.Request(preset="quick", source=file), store)}
-    assert asked == {*WITHOUT_COORDINATES, *WITH_COORDINATES, *BASELINES}
+
+    def planned(source, panels=("encodings",)):
+        request = studies.Request(preset="quick", source=source, panels=panels)
+        return {spec.variant for spec in recordings.STUDY.plan(request, store)}
+
+    assert planned(tmp_path / "bare.npz") == {*WITHOUT_COORDINATES, *BASELINES}
+    assert planned(file) == {*WITHOUT_COORDINATES, *WITH_COORDINATES, *BASELINES}
+    assert planned(file, panels=None) == {"learned-0.1", "nope", *BASELINES}, "quick starts with a few"
     with pytest.raises(ValueError, match="needs coordinates of the channels, and these have none"):
         recordings.STUDY.plan(
             studies.Request(preset="quick", source=tmp_path / "bare.npz", schemes=["gridpe-xyz"]), store

@@ -82,7 +82,7 @@ def test_channels_that_cannot_be_standardised_are_named_or_dropped(monkeypatch) 
     assert (found.channels, found.modules, found.dropped) == (
         ("channel 2", "channel 4"), ("x", "z"), ("channel 1", "channel 3")
     )  # fmt: skip
-    assert found.note == "left out (constant or not finite): channel 1, channel 3."
+    assert found.note == "Left out (constant or not finite): channel 1, channel 3."
     np.testing.assert_array_equal(found.coordinates, [[2, 3], [6, 7]])
     np.testing.assert_array_equal(found.series[2], numbers[2][[1, 3]])
     assert made().validated(drop=True).dropped == ()
@@ -224,7 +224,7 @@ def test_channels_csv_names_the_columns_of_tables_that_do_not(tmp_path: Path) ->
             "a.csv, line 3: 'Mon' in column 'day' is not a number. Columns are",
         ),
         ({"a.csv": "1,2\n3,?\n"}, r"a.csv, line 2: '\?' in column 2 is not a number"),
-        ({"a.csv": "x,y\n1,2\n3,4\n", "b.csv": "y,x\n1,2\n3,4\n"}, "b.csv has the channel 'y' where a.csv has 'x'"),
+        ({"a.csv": "x,y\n1,2\n3,4\n", "b.csv": "z,x\n1,2\n3,4\n"}, "'z' is only in b.csv and 'y' is only in a.csv"),
         ({"a.csv": "1,2\n3,4\n", "b.csv": "1,2,3\n3,4,5\n"}, "'a' has 2 and 'b' has 3"),
         (
             {"a.csv": ",x\n" + "".join(f"{n},{n % 3}\n" for n in range(20))},

@@ -3,18 +3,19 @@
     posenc run masked my_recordings.npz              about four minutes on two cores for two dozen channels
     posenc run masked                                the same on a small simulated brain
     posenc run masked folder/ --preset standard      the paper's model: hours per model of 360 channels; asks first
-    posenc run masked my_recordings.npz --panels rates
+    posenc run masked my_recordings.npz --panels encodings rates
 
 A file holds ``recordings`` (recording, channel, time) and may hold ``channels``, ``coordinates``, ``modules``. A folder
 holds one .csv or .parquet file per recording, or brain images with an atlas. Channels are hidden and predicted from the
-others; each time point is a sample. Whole recordings are held out for testing. The learned positions are written to
-``PAGE-positions.csv`` in the folder of the page.
+others; each time point is a sample. Whole recordings are held out for testing. The groups of channels are written to
+``PAGE-modules.csv`` in the folder of the page, and the learned positions to ``PAGE-positions.csv``.
 
 Source: arXiv 2406.08272, section 3.4 and Figs. 4, 5, A11 to A13.
 """
 
 from __future__ import annotations
 
+from posenc.workbench.studies.recordings import group_report
 from posenc.workbench.studies.recordings.claims import CLAIMS, compared, headline, predictions
 from posenc.workbench.studies.recordings.conditions import condition
 from posenc.workbench.studies.recordings.execute import TRAIN, run_seconds
@@ -22,7 +23,7 @@ from posenc.workbench.studies.recordings.panels import PANELS
 from posenc.workbench.studies.recordings.presets import PRESETS
 from posenc.workbench.studies.recordings.settings import remarks, run_settings
 from posenc.workbench.studies.shared.hidden_tokens.execute import equal_cost, memory_bytes
-from posenc.workbench.studies.shared.hidden_tokens.variants import VIEWS
+from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
@@ -43,6 +44,11 @@ STUDY = Study(
     metrics=("auc", "mse_90"),
     headline=headline,
     compared=compared,
+    first=group_report.answer,
+    first_panel="groups",
+    modules=group_report.rows,
+    missing_values=True,
+    baselines=BASELINES,
     predictions=predictions,
     claims=CLAIMS,
     remarks=remarks,

@@ -12,7 +12,7 @@ from posenc.workbench.report.result_rows import values_by_scheme
 from posenc.workbench.studies.recordings.conditions import OTHER_RATES, TEST_RATE, MaskCondition
 from posenc.workbench.studies.recordings.plots import ERROR, has_modules
 from posenc.workbench.studies.shared.best_variant import no_answer
-from posenc.workbench.studies.shared.compared_score import ComparedScore
+from posenc.workbench.studies.shared.compared_score import ComparedScore, on_own_data
 from posenc.workbench.studies.shared.hidden_tokens.plots import best_prediction, chance_auc, module_answer
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -63,9 +63,12 @@ def predictions(data: PageData) -> Sequence[Prediction]:
     """A table with small initial values has the lowest error and, if there are modules, separates them."""
     name = f"mean squared error with {TEST_RATE:.0%} of the channels hidden"
     errors = [Prediction(ERROR, SMALL, other, higher=False, metric_name=name) for other in (LARGE, "nope", "ridge")]
-    if not has_modules(data):
-        return errors
-    return [*errors, Prediction("auc", SMALL, LARGE, metric_name="AUC of the given modules")]
+    if has_modules(data):
+        errors.append(Prediction("auc", SMALL, LARGE, metric_name="AUC of the given modules"))
+    if on_own_data(data):  # quick trains a few variants there
+        run = {spec.variant for spec in data.specs}
+        return [each for each in errors if {each.better, each.worse} <= run]
+    return errors
 
 
 def _lower_error(a: str, b: str, condition: MaskCondition | None = None) -> Quantity:

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.recordings import plots
+from posenc.workbench.studies.recordings import group_plots, plots
 from posenc.workbench.studies.recordings.conditions import CONDITIONS
 from posenc.workbench.studies.recordings.presets import RecordingsPreset
-from posenc.workbench.studies.recordings.variants import RATE_VARIANTS, VARIANTS
+from posenc.workbench.studies.recordings.variants import FIRST_ON_OWN_DATA, RATE_VARIANTS, VARIANTS
 from posenc.workbench.studies.shared.declarations import MAIN, Needs, PanelSpec
 
 
 def needs(request: Request, preset: RecordingsPreset) -> Needs:
-    """All variants, with half of the channels hidden in training."""
+    """All variants, with half of the channels hidden in training. Quick trains a few of them on own recordings."""
+    if request.preset == "quick" and request.source is not None:
+        return {MAIN: FIRST_ON_OWN_DATA}
+    return {MAIN: VARIANTS}
+
+
+def all_needs(request: Request, preset: RecordingsPreset) -> Needs:
+    """All variants, with half of the channels hidden in training, on own recordings too."""
     return {MAIN: VARIANTS}
 
 
@@ -23,6 +30,12 @@ def rate_needs(request: Request, preset: RecordingsPreset) -> Needs:
 
 
 PANELS: Mapping[str, PanelSpec] = {
+    "groups": PanelSpec(
+        about="groups of channels, with their stability, and those of the plain correlation matrix",
+        shows="none",
+        needs=needs,
+        draw=group_plots.groups,
+    ),
     "errors": PanelSpec(
         about="prediction error on test recordings, with the baselines mean, ridge and nearest",
         shows="arXiv 2406.08272, Fig. 4",
@@ -43,6 +56,12 @@ PANELS: Mapping[str, PanelSpec] = {
     ),
     "curves": PanelSpec(
         about="learning curves", shows="arXiv 2406.08272, Fig. 4C", needs=needs, draw=plots.learning_curves
+    ),
+    "encodings": PanelSpec(
+        about="error and groups of every encoding; quick trains only a few of them on own recordings otherwise",
+        shows="arXiv 2406.08272, Figs. 4 and 5",
+        needs=all_needs,
+        draw=group_plots.groups_by_encoding,
     ),
     "rates": PanelSpec(
         about="prediction error by the share of the channels hidden in training",

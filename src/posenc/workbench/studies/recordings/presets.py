@@ -50,11 +50,12 @@ class RecordingsPreset(Preset):
 SMALL_NETWORKS = {"VIS2": 9, "SMN": 7, "CON": 9, "DAN": 4, "LAN": 4, "FPN": 8, "AUD": 3, "DMN": 13}
 """About a sixth of the published sizes, without the networks that would have a single parcel."""
 PAPER_MODEL = EncoderConfig(channels=1, classes=1, dim=64, depth=4, hidden=256, second_activation=True)
-PANELS = ("errors", "modules", "maps", "curves")
+PANELS = ("groups", "errors", "modules", "maps", "curves")
 
 PRESETS: Mapping[str, RecordingsPreset] = {
     "quick": RecordingsPreset(
-        about="one layer of width 32, 3,000 steps, 3 seeds: about four minutes on two cores for two dozen channels",
+        about="one layer of width 32, 3,000 steps, 3 seeds (5 on own recordings, with the first encodings only): about "
+        "four minutes on two cores for two dozen channels",
         seeds=(0, 1, 2),
         panels=PANELS,
         asks=False,

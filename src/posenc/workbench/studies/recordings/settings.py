@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from posenc.workbench.dataset_record import GENERATED, generated
+from posenc.workbench.dataset_record import GENERATED, digest_of, generated
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
@@ -22,6 +22,7 @@ from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, Ma
 from posenc.workbench.studies.shared.own_data import EVALUATIONS, own_plan, parts_settings
 from posenc.workbench.tasks import simulated_brain
 from posenc.workbench.tasks.recordings import Recordings, contents_of, read_recordings
+from posenc.workbench.tasks.recordings.missing_values import Missing
 from posenc.workbench.training.config import Best
 
 HELD_OUT, SPLIT_SEED, SIMULATION_SEED = 0.3, 0, 0
@@ -106,13 +107,19 @@ def _store_recordings(request: Request, store: Store) -> tuple[str, str]:
         settings = {**simulation._asdict(), "seed": SIMULATION_SEED}
         return digest, store.records.add(generated("simulated recordings", settings, parts))
 
+    missing: Missing = request.fill or "times"
+
     def read() -> Recordings:
-        return read_recordings(source, folder=store.root / "data")
+        return read_recordings(source, drop=request.drop, missing=missing, folder=store.root / "data")
 
     contents = contents_of(source, store.root / "data" / "file-digests.json")
-    digest = stored_recordings.store(store.root, contents, read, protocol, simulated=False)
-    record = stored_recordings.dataset_record(stored_recordings.record_of(store.root, digest), contents, source.name)
-    return digest, store.records.add(record, source)
+    treated = digest_of([contents, request.drop, request.fill]) if request.drop or request.fill else contents
+    digest = stored_recordings.store(store.root, treated, read, protocol, simulated=False)
+    record = stored_recordings.record_of(store.root, digest)
+    # Recordings in which --drop or --fill changed something are another data set than the file as it is.
+    named = treated if record.note else contents
+    described = stored_recordings.dataset_record(record, named, source.name)
+    return digest, store.records.add(described, source)
 
 
 def _simulation_text(simulation: Simulation) -> str:

@@ -202,11 +202,12 @@ def options(presets: Mapping[str, Preset], request: Request) -> list[str]:
         request: The request.
 
     Returns:
-        Options such as "--set epochs=4".
+        Options such as "--set epochs=4", with those on missing values.
     """
     rates = " ".join(f"{rate:g}" for rate in request.lr_sweep or ())
     sets = [f"--set {quote(text)}" for text in _texts(presets[request.preset], request)]
-    return [*sets, *([f"--lr-sweep {rates}"] if rates else [])]
+    treated = [*(["--drop"] if request.drop else []), *([f"--fill {request.fill}"] if request.fill else [])]
+    return [*sets, *([f"--lr-sweep {rates}"] if rates else []), *treated]
 
 
 def file_suffix(presets: Mapping[str, Preset], request: Request) -> str:

@@ -64,6 +64,11 @@ class PageData:
         return [spec for spec in self.specs if self.store.finished(spec.identity)]
 
     @cached_property
+    def computed(self) -> dict[str, Any]:
+        """Values that several panels of a study need, by a name that the study chooses: computed once for a page."""
+        return {}
+
+    @cached_property
     def timings(self) -> dict[str, Mapping[str, Any]]:
         """Timing of finished runs by identity, those with half the budget too: seconds, and what was trained."""
         every = dict.fromkeys(spec.identity for spec in (*self.specs, *self.repeated))

@@ -17,7 +17,7 @@ from posenc.workbench.provenance import cores
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
 from posenc.workbench.storage.stored_records import SETTING
-from posenc.workbench.studies import Request, refuse_preset
+from posenc.workbench.studies import Request, refuse_missing_values, refuse_preset
 from posenc.workbench.studies.shared import changes
 from posenc.workbench.studies.shared.declarations import full_budget_of, half_budget_of
 from posenc.workbench.studies.shared.lr_sweep import (
@@ -56,6 +56,7 @@ def plan(study: Study, request: Request, store: Store) -> list[RunSpec]:
         ValueError: The request cannot be run, or a run does not fit into memory.
     """
     refuse_preset(study, request.preset)
+    refuse_missing_values(study.name, study.missing_values, request)
     request = with_present_labels(study, request)
     changes.refuse_varied(study, request, panels_of(study, request))
     if request.lr_sweep:
@@ -181,6 +182,9 @@ def _needed_in_full(study: Study, request: Request) -> dict[str, list[str]]:
     if request.schemes:
         meant = [_meant(study, label, wanted) for label in request.schemes]
         wanted = {condition: [each for one in meant for each in one.get(condition, ())] for condition in wanted}
+        if own_plan(preset, request) is not None:
+            always = study.baselines
+            wanted = {condition: [*dict.fromkeys((*some, *always))] for condition, some in wanted.items() if some}
     return wanted
 
 

@@ -80,6 +80,14 @@ def _no_remarks(store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:
     return ()
 
 
+def _nothing_first(data: PageData) -> Sequence[str]:
+    return ()
+
+
+def _no_modules(data: PageData) -> Sequence[dict[str, Any]]:
+    return ()
+
+
 def _no_tables(preset: str, rows: Sequence[Row]) -> Sequence[Table]:
     return ()
 
@@ -104,6 +112,13 @@ class Study:
         headline: Maps the data of the page to its first sentence, the answer to the question.
         compared: Maps the data of a page on the user's own data to the scores by which variants are compared. With such
             scores, the page states only differences that models which still learn will keep.
+        first: Maps the data of a page on the user's own data to the sentences that its answer begins with. The terminal
+            prints them last.
+        first_panel: Name of the panel that stands before the comparison of variants on a page of the user's own data.
+        modules: Maps the data of a page to one row per token, with the module that the models of all seeds find for it.
+        missing_values: True if the study treats missing values of the user's file as ``Request.drop`` and
+            ``Request.fill`` say.
+        baselines: Variants without a training, which every request on the user's own data executes too.
         metrics: Stored names of the metrics that the answer is about, the main one first: the columns of `posenc
             results`. "loss_at_x*" stands for the stored metric of this form with the largest number.
         arrays: Stored arrays with one value per position, and their axes; `posenc results --curves` writes them.
@@ -139,6 +154,11 @@ class Study:
     cost: Cost
     headline: Callable[[PageData], str]
     compared: Callable[[PageData], Sequence[ComparedScore]] = _nothing_compared
+    first: Callable[[PageData], Sequence[str]] = _nothing_first
+    first_panel: str = ""
+    modules: Callable[[PageData], Sequence[dict[str, Any]]] = _no_modules
+    missing_values: bool = False
+    baselines: Sequence[str] = ()
     metrics: Sequence[str] = ()
     arrays: Mapping[str, ArrayAxis] = field(default_factory=dict)
     condition: Callable[[str], Condition] = plain_condition
@@ -367,5 +387,19 @@ class Study:
             One text per paragraph.
         """
         if on_own_data(data) and self.compared(data):
-            return own_data_answer.answer(self, data)
+            return (*self.first(data), *own_data_answer.answer(self, data))
         return (self.headline(data),)
+
+    def last_lines(self, request: Request, store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:
+        """Return the sentences of the answer that a terminal prints last, with the files beside the page.
+
+        Args:
+            request: The request.
+            store: The store.
+            specs: The trained runs.
+
+        Returns:
+            The first sentences of a page on the user's own data; empty for other pages.
+        """
+        data = self.page_data(request, store, specs)
+        return tuple(self.first(data)) if on_own_data(data) else ()

@@ -101,12 +101,11 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     limits = (*limits, *_single_seeds(data), *large_positions(data))
     own = on_own_data(data) and bool(study.compared(data))
     panels = [summary_panel(study.answer(data), own_data_page.judged_predictions(study, data), limits)]
+    drawn = {name: study.panels[name].draw(data) for name in names}
+    titles = {name: some[0].title for name, some in drawn.items() if some}
+    panels += drawn.pop(study.first_panel, []) if own else []
     panels += own_data_page.own_data_panels(study, data, names) if own else []
-    titles = dict[str, str]()
-    for name in names:
-        drawn = study.panels[name].draw(data)
-        titles |= {name: drawn[0].title} if drawn else {}
-        panels += drawn
+    panels += [panel for some in drawn.values() for panel in some]
     settings = (
         _conditions(study, data),
         sweep_panel(store, data.repeated),

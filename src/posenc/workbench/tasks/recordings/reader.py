@@ -6,6 +6,7 @@ from pathlib import Path
 
 from posenc.workbench.files.file_digests import contents_digest
 from posenc.workbench.tasks.recordings import npz_file, tables
+from posenc.workbench.tasks.recordings.missing_values import Missing, without_missing_values
 from posenc.workbench.tasks.recordings.series import Recordings
 
 ACCEPTED_FORMATS = (
@@ -14,12 +15,16 @@ ACCEPTED_FORMATS = (
 )
 
 
-def read_recordings(path: Path, *, drop: bool = False, folder: Path | None = None) -> Recordings:
+def read_recordings(
+    path: Path, *, drop: bool = False, missing: Missing = "refuse", folder: Path | None = None
+) -> Recordings:
     """Read recordings from a ``.npz`` file (see ``npz_file``), a folder of tables (see ``tables``) or of brain images.
 
     Args:
         path: File or folder.
         drop: Drop channels that are constant or not finite from every recording. Without it they raise an error.
+        missing: "times" leaves out the times at which a channel has no value, "linear" fills them linearly in time;
+            "refuse" treats such channels as ``drop`` says. With ``drop``, "times" drops the channels instead.
         folder: Folder for memory-mapped arrays, for tables that do not fit in memory.
 
     Raises:
@@ -33,9 +38,9 @@ def read_recordings(path: Path, *, drop: bool = False, folder: Path | None = Non
     if path.is_dir() and brain.has_brain_images(path):
         return brain.read_brain_folder(path, drop=drop)
     if path.is_dir():
-        return tables.read_tables(path, folder).validated(drop=drop)
+        return without_missing_values(tables.read_tables(path, folder), missing, drop=drop).validated(drop=drop)
     if path.suffix == ".npz":
-        return npz_file.read_npz(path).validated(drop=drop)
+        return without_missing_values(npz_file.read_npz(path), missing, drop=drop).validated(drop=drop)
     raise ValueError(f"{path} is not a recording. Recordings are {ACCEPTED_FORMATS}.")
 
 

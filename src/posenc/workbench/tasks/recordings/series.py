@@ -29,6 +29,7 @@ class Recordings:
         modules: Name of each channel's module, or None.
         subjects: Subject of each recording; by default ``subject_from_name``.
         dropped: Names of the channels that were left out.
+        remarks: Sentences on what else was changed in reading: times left out, values filled, channels reordered.
 
     Raises:
         ValueError: The numbers of channels, names or coordinates differ, a name occurs twice, a channel lacks a module
@@ -42,6 +43,7 @@ class Recordings:
     modules: tuple[str, ...] | None = None
     subjects: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check_shapes(self.series, self.names)
@@ -85,8 +87,9 @@ class Recordings:
 
     @property
     def note(self) -> str:
-        """Sentence on the channels that were left out; empty where there are none."""
-        return f"left out (constant or not finite): {_list_names(self.dropped)}." if self.dropped else ""
+        """Sentences on the channels that were left out, and on other changes; empty where there are none."""
+        dropped = (f"Left out (constant or not finite): {_list_names(self.dropped)}.",) if self.dropped else ()
+        return " ".join((*dropped, *self.remarks))
 
     def take(self, index: Sequence[int]) -> Recordings:
         """Select recordings by index, in this order; the arrays are shared."""
@@ -117,7 +120,7 @@ class Recordings:
             more = f" and {len(bad) - 3} more" * (len(bad) > 3)
             raise ValueError(
                 f"channels must vary and be finite at every time; {', '.join(some)}{more}. Correct them, or leave them "
-                "out of every recording, drop=True: posenc data recordings --read FILE --drop --to WHOLE.npz"
+                "out of every recording: --drop"
             )
         return self._without(sorted(bad))
 
@@ -137,6 +140,7 @@ class Recordings:
             None if self.modules is None else tuple(self.modules[number] for number in good),
             self.subjects,
             (*self.dropped, *(self.channels[number] for number in bad)),
+            self.remarks,
         )
 
 

@@ -58,7 +58,7 @@ def read_tables(place: Path, folder: Path | None = None) -> Recordings:
     stems = [path.stem for path in files]
     if twice := [stem for stem in stems if stems.count(stem) > 1]:
         raise ValueError(f"{place} has {twice[0]!r} as .csv and as .parquet. Keep one of the two.")
-    first, series = (), []
+    first, series, reordered = (), [], list[str]()
     for path in files:
         names, numbers = READERS[path.suffix](path)
         _check_clock(path, names, numbers)
@@ -70,12 +70,15 @@ def read_tables(place: Path, folder: Path | None = None) -> Recordings:
                     f"a folder of {len(files)} recordings like {path.name}",
                     "Name a folder to write them to, folder=Path('frames'), or write one .npz by numpy.savez.",
                 )
-        _check_columns(path, names, files[0], first)
+        numbers, moved = _in_order(path, names, numbers, files[0], first)
+        reordered += [path.name] if moved else []
         series.append(numbers if folder is None else _store_on_disk(numbers, folder))
     channels, coordinates, modules = (
         _read_channels(place / CHANNELS_FILE, first) if (place / CHANNELS_FILE).is_file() else (first, None, None)
     )
-    return Recordings(tuple(series), tuple(stems), channels, coordinates, modules)
+    remark = f"Aligned by name: the channels of {_listed(reordered)}, whose order differs from that of {files[0].name}."
+    remarks = (remark,) if reordered else ()
+    return Recordings(tuple(series), tuple(stems), channels, coordinates, modules, remarks=remarks)
 
 
 def _check_clock(path: Path, names: tuple[str, ...], numbers: np.ndarray) -> None:
@@ -95,15 +98,33 @@ def _check_clock(path: Path, names: tuple[str, ...], numbers: np.ndarray) -> Non
         )
 
 
-def _check_columns(path: Path, names: tuple[str, ...], other: Path, others: tuple[str, ...]) -> None:
-    """Raise ValueError where two tables have equally many channels with different names."""
-    different = [pair for pair in zip(names, others, strict=False) if pair[0] != pair[1]]
-    if different and len(names) == len(others):
-        name, expected = different[0]
+def _in_order(
+    path: Path, names: tuple[str, ...], numbers: np.ndarray, other: Path, others: tuple[str, ...]
+) -> tuple[np.ndarray, bool]:
+    """The numbers of a table in the order of the channels of another one, and True if its own order differs.
+
+    Raises ValueError if one of the tables has channels that the other lacks.
+    """
+    if names == others or not names or not others:
+        return numbers, False
+    for table in (names, others):
+        if twice := [name for name in table if table.count(name) > 1]:
+            raise ValueError(f"{path.name} or {other.name} has the channel {twice[0]!r} twice. Give each its own name.")
+    more, fewer = [name for name in names if name not in others], [name for name in others if name not in names]
+    if more or fewer:
+        differences = [f"{_listed(more)} is only in {path.name}"] if more else []
+        differences += [f"{_listed(fewer)} is only in {other.name}"] if fewer else []
         raise ValueError(
-            f"{path.name} has the channel {name!r} where {other.name} has {expected!r}; all recordings need the "
-            "same channels in the same order."
+            f"all recordings need the same channels, in any order; {' and '.join(differences)}. Rename them, or leave "
+            "them out."
         )
+    return numbers[[names.index(name) for name in others]], True
+
+
+def _listed(names: list[str]) -> str:
+    """The first three names, and the number of the others."""
+    shown = ", ".join(map(repr, names[:3]))
+    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
 
 
 def _store_on_disk(numbers: np.ndarray, folder: Path) -> np.ndarray:
