@@ -15,6 +15,7 @@ from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import recordings
 from posenc.workbench.studies.recordings import group_plots
 from posenc.workbench.studies.recordings.channel_groups import channel_groups
+from posenc.workbench.studies.shared import page_records
 from posenc.workbench.studies.shared.declarations import OwnDataPlan
 from posenc.workbench.studies.shared.hidden_tokens import table_scores
 from posenc.workbench.studies.shared.page_data import PageData
@@ -162,11 +163,12 @@ def test_other_treatments_of_missing_values_are_other_data(tmp_path, monkeypatch
         request = studies.Request(preset="quick", source=file, seeds=(0,), schemes=("nope",), **treatment)
         (spec,) = [spec for spec in recordings.STUDY.plan(request, store) if spec.variant == "nope"]
         record = store.record_of(spec)
-        return spec, record.label, record.left_out
+        return spec, record.label, record.left_out, page_records.reading_flags(record)
 
     left_out, filled, dropped = planned(), planned(fill="linear"), planned(drop=True)
-    assert len({spec.identity for spec, _, _ in (left_out, filled, dropped)}) == 3
-    assert len({label for _, label, _ in (left_out, filled, dropped)}) == 3
+    assert len({spec.identity for spec, *_ in (left_out, filled, dropped)}) == 3
+    assert len({label for _, label, *_ in (left_out, filled, dropped)}) == 3
+    assert [flags for *_, flags in (left_out, filled, dropped)] == [[], ["--fill", "linear"], ["--drop"]]
     assert filled[2] == ("Filled linearly in time: 5 of 28,800 values, which were missing.",)
     assert dropped[2] == ("Left out (constant or not finite): station 4.",)
     assert left_out[0].settings["data"]["tokens"] == 24

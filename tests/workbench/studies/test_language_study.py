@@ -1,8 +1,10 @@
 """The language study: its runs from plan to page, losses at longer contexts, recall tasks, and errors."""
 
 import dataclasses
+import json
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -13,8 +15,9 @@ from posenc.workbench.runs import TRAINED
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.language import STUDY, execute, presets, rope_scaling, text_model, variants
 from posenc.workbench.studies.language.recall_model import MULTIPLES
-from posenc.workbench.studies.language.stored_text import store_text
-from posenc.workbench.studies.shared import training_run
+from posenc.workbench.studies.language.stored_text import StoredText, load_text, store_text
+from posenc.workbench.studies.language.text_model import read_splits
+from posenc.workbench.studies.shared import page_records, training_run
 from posenc.workbench.studies.shared.declarations import OwnDataPlan
 from posenc.workbench.training import loop
 
@@ -357,3 +360,42 @@ def test_a_variant_that_cannot_be_built_is_refused_with_a_reason(
 ) -> None:
     with pytest.raises(ValueError, match=sentence):
         STUDY.plan(studies.Request(preset="quick", source=own_text, schemes=[label]), Store(tmp_path / "runs"))
+
+
+def test_documents_are_held_out_and_named_with_the_flags_that_read_them(tmp_path: Path, small) -> None:
+    store, path = Store(tmp_path / "runs"), tmp_path / "docs.jsonl"
+    words = [chr(97 + number) * 120 for number in range(24)]
+    path.write_text("".join(json.dumps({"title": "a title", "body": word}) + "\n" for word in words))
+    request = studies.Request(preset="quick", source=path, schemes=["rope"], seeds=(0, 1), reading={"field": "body"})
+    specs = STUDY.plan(request, store)
+    record = store.record_of(specs[0])
+    assert record is not None
+    assert (record.options["form"], record.options["documents"], record.options["field"]) == ("JSON Lines", 24, "body")
+    assert page_records.reading_flags(record) == ["--field", "body"]
+    said, *_ = STUDY.remarks(store, specs)
+    assert 'begins "aaaa' in said
+    assert "Each seed draws an order of its documents." in said
+    stored = msgspec.convert(specs[0].settings["text"], StoredText)
+    letters = {}
+    for spec in specs:
+        whole, (splits, _) = load_text(store.root, stored), read_splits(spec, store.root)
+        parts = [set(whole.decode(part)) - {"\n"} for part in splits[:3]]
+        assert len(set.union(*parts)) == sum(len(part) for part in parts)  # no document is in two parts
+        counts = {name: len(getattr(splits, name)) for name in ("train", "validation", "test")}
+        assert counts == {name: spec.settings["items"][name] for name in counts}
+        letters[spec.seed] = parts[2]
+    assert letters[0] != letters[1]
+
+
+def test_token_ids_are_a_text_of_their_own(tmp_path: Path, small) -> None:
+    store, path = Store(tmp_path / "runs"), tmp_path / "train.bin"
+    np.arange(2000).astype("<u2").tofile(path)
+    plans = {}
+    for dtype in ("bytes", "uint16"):
+        request = studies.Request(preset="quick", source=path, schemes=["rope"], seeds=(0,), reading={"dtype": dtype})
+        (plans[dtype], *_) = STUDY.plan(request, store)
+    assert plans["bytes"].identity != plans["uint16"].identity
+    assert [plan.settings["text"]["vocabulary"] for plan in plans.values()] == [256, 2000]
+    assert page_records.reading_flags(store.record_of(plans["bytes"])) == ["--dtype", "bytes"]
+    whole = load_text(store.root, msgspec.convert(plans["uint16"].settings["text"], StoredText))
+    assert whole.decode(whole.tokens[-2:]) == "1998 1999"

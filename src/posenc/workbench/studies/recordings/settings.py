@@ -117,8 +117,10 @@ def _store_recordings(request: Request, store: Store) -> tuple[str, str]:
     digest = stored_recordings.store(store.root, treated, read, protocol, simulated=False)
     record = stored_recordings.record_of(store.root, digest)
     # Recordings in which --drop or --fill changed something are another data set than the file as it is.
-    named = treated if record.note else contents
-    described = stored_recordings.dataset_record(record, named, source.name)
+    stated = {"drop": "constant and missing channels"} if request.drop else {}
+    stated |= {"fill": request.fill} if request.fill else {}
+    named, reading = (treated, stated) if record.note else (contents, {})
+    described = stored_recordings.dataset_record(record, named, source.name, reading)
     return digest, store.records.add(described, source)
 
 

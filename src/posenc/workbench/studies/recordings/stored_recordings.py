@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -178,13 +178,16 @@ def parts_of(record: RecordingsRecord) -> tuple[Part, ...]:
     return (Part(name="training", counts=training), Part(name="test", counts={"recordings": len(record.test)}))
 
 
-def dataset_record(record: RecordingsRecord, digest: str, name: str) -> DatasetRecord:
+def dataset_record(
+    record: RecordingsRecord, digest: str, name: str, reading: Mapping[str, str] | None = None
+) -> DatasetRecord:
     """Record of a user's recordings, for pages and tables.
 
     Args:
         record: Record of the stored recordings.
         digest: Digest of the contents of the user's files.
         name: Name of the file or folder.
+        reading: Flags of the command that changed what was read, such as ``{"fill": "linear"}``.
     """
     given = [word for word, value in (("modules", record.modules), ("coordinates", record.coordinates)) if value]
     whole = {"recordings": len(record.train), "time points": sum(record.train_lengths)}
@@ -202,6 +205,7 @@ def dataset_record(record: RecordingsRecord, digest: str, name: str) -> DatasetR
             **(whole if record.subjects is not None else {}),
             "split": "by subject" if record.subjects is None else drawn,
             "values": "each channel of a recording has mean 0 and standard deviation 1",
+            **(reading or {}),
         },
         left_out=(record.note,) if record.note else (),
         own=True,

@@ -81,12 +81,14 @@ def options(records: Iterable[DatasetRecord]) -> str:
 
 def reading_flags(record: DatasetRecord | None) -> list[str]:
     """Flags with which a command reads the user's data of a record again, such as ``["--field", "text"]``."""
-    if record is None or record.kind != "text":
+    if record is None or record.kind not in ("text", "recordings"):
         return []
-    stated = {name: str(record.options[name]) for name in ("field", "dtype") if name in record.options}
+    names = ("field", "dtype") if record.kind == "text" else ("fill",)
+    stated = {name: str(record.options[name]) for name in names if name in record.options}
     if record.options.get("tokens") == "bytes":
         stated["dtype"] = "bytes"
-    return [word for name, value in stated.items() for word in (f"--{name}", quote(value))]
+    flags = [word for name, value in stated.items() for word in (f"--{name}", quote(value))]
+    return flags + (["--drop"] if record.kind == "recordings" and "drop" in record.options else [])
 
 
 def _fitting(store: Store, records: Sequence[DatasetRecord], source: str) -> list[DatasetRecord]:
