@@ -89,7 +89,7 @@ LAYERS = (
     ("workbench.tasks",),
     ("workbench.report",),
     ("workbench.studies",),
-    ("workbench.study_result",),
+    ("workbench.study_result", "workbench.model_loading", "workbench.image_drawing"),
     ("workbench.request_options", "workbench.request_execution"),
     ("workbench.commands",),
     ("workbench",),

@@ -12,6 +12,8 @@ from posenc.workbench.dataset_record import Part as Part
 from posenc.workbench.executors.batched import BatchedExecutor as BatchedExecutor
 from posenc.workbench.executors.processes import InProcess as InProcess
 from posenc.workbench.executors.processes import Local as Local
+from posenc.workbench.image_drawing import draw_image as draw_image
+from posenc.workbench.model_loading import load as load
 from posenc.workbench.progress import ConsentError as ConsentError
 from posenc.workbench.progress import CostEstimate as CostEstimate
 from posenc.workbench.progress import Event as Event
@@ -46,6 +48,8 @@ from posenc.workbench.studies.shared.declarations import OwnDataPlan as OwnDataP
 from posenc.workbench.studies.shared.declarations import PanelSpec as PanelSpec
 from posenc.workbench.studies.shared.declarations import Preset as Preset
 from posenc.workbench.studies.shared.page_data import PageData as PageData
+from posenc.workbench.studies.shared.stored_model import BuiltModel as BuiltModel
+from posenc.workbench.studies.shared.stored_model import StoredModel as StoredModel
 from posenc.workbench.studies.shared.study import Cost as Cost
 from posenc.workbench.studies.shared.study import Study as Study
 from posenc.workbench.study_result import ResultTable as ResultTable
@@ -67,6 +71,7 @@ __all__ = [
     "Batched",
     "BatchedExecutor",
     "Best",
+    "BuiltModel",
     "CheckpointError",
     "Claim",
     "Condition",
@@ -102,16 +107,19 @@ __all__ = [
     "Store",
     "StoreError",
     "Stored",
+    "StoredModel",
     "Study",
     "StudyResult",
     "Table",
     "TrainingConfig",
     "TrainingPosition",
     "all_studies",
+    "draw_image",
     "execute_run",
     "execute_runs",
     "executors",
     "find_study",
+    "load",
     "merge",
     "pack",
     "pick_executor",
