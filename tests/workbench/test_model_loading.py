@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import html
+import io
+import math
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,7 +19,7 @@ import pytest
 import torch
 
 import posenc
-from posenc.workbench import RunResult, RunSpec, Store, draw_image, execute_runs, merge, pack
+from posenc.workbench import PageData, Request, RunResult, RunSpec, Store, draw_image, execute_runs, merge, pack
 from posenc.workbench.executors.processes import InProcess
 from posenc.workbench.model_loading import choose_run
 from posenc.workbench.studies.globe import execute as globe
@@ -28,6 +34,7 @@ from posenc.workbench.studies.scene import execute as scene
 from posenc.workbench.studies.shape_fit import execute as shape_fit
 from posenc.workbench.studies.shared import classification
 from posenc.workbench.studies.shared.hidden_tokens.execute import MaskedModel
+from posenc.workbench.studies.shared.loading_panel import best_run, loading_panel
 from tiers import full_except
 from workbench.studies.small_studies import EVERY, few_examples, small_data, small_request, two_steps
 
@@ -226,3 +233,52 @@ def test_a_run_of_a_pack_names_the_command_that_trains_it(tmp_path: Path) -> Non
 def test_importing_posenc_does_not_load_the_workbench() -> None:
     code = "import sys, posenc; posenc.grid; print([name for name in sys.modules if name.startswith('posenc.workb')])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def printed_lines(page: str) -> str:
+    """The lines of Python that a page prints to load its best run."""
+    section = page.partition("Load the best model</h2>")[2]
+    found = re.search(r"<pre[^>]*><code>(.*?)</code></pre>", section, re.DOTALL)
+    assert found is not None, "the page has no lines that load a model"
+    return html.unescape(found[1]).strip()
+
+
+@pytest.mark.parametrize("study", full_except(EVERY, "image-fit", "language"))
+def test_the_lines_of_a_page_load_its_best_run(
+    study: str, tmp_path: Path, small_data: Path, few_examples: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store, spec = trained(study, small_data, Path("runs"))
+    page = EVERY[study].page(small_request(study, small_data), store, [spec], {}).read_text()
+    lines = printed_lines(page)
+    assert len(lines.splitlines()) == 3
+    names: dict[str, Any] = {}
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(lines, names)
+    assert names["model"].run_spec.identity == spec.identity
+    assert printed.getvalue().strip() == names["model"].convention
+    assert names["model"].convention in html.unescape(page)
+
+
+def test_the_best_run_has_the_best_score_in_the_main_condition(tmp_path: Path) -> None:
+    store, specs = Store(tmp_path / "runs"), []
+    for number, (condition, rmse, weights) in enumerate(
+        [("main", 0.5, True), ("main", 0.3, True), ("main", 0.1, False), ("other", 0.0, True), ("main", math.nan, True)]
+    ):
+        spec = RunSpec(
+            study="globe", variant="xyz", seed=number, preset="quick", procedure="globe.train", condition=condition,
+            settings={},
+        )  # fmt: skip
+        kept = {"w": torch.zeros(3)} if weights else {}
+        store.finish(spec, RunResult(metrics={"rmse": rmse, "accuracy": 1.0}, weights=kept), {})
+        specs.append(spec)
+    data = PageData(request=Request(preset="quick"), preset=EVERY["globe"].presets["quick"], store=store, specs=specs)
+    declared = EVERY["globe"].stored_model
+    assert declared is not None
+    best, metric = best_run(declared, data)
+    assert best is not None
+    assert (best.spec.seed, metric) == (1, "rmse")
+    assert loading_panel(None, data) is None
+    bare = dataclasses.replace(data, specs=specs[2:3])
+    assert loading_panel(declared, bare) is None

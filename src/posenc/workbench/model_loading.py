@@ -266,7 +266,7 @@ def refuse_without_weights(study: Study, stored: Stored) -> None:
             f"{what} has no weights: it came from a pack, and packs hold none. The command that trains it with them: "
             f"{again}"
         )
-    if not stored.weights:
+    if not stored.has_network:
         raise StoreError(f"{what} has no weights: it is a baseline that trains no network. Name another variant.")
 
 
