@@ -12,7 +12,6 @@ from posenc.workbench.dataset_record import Part as Part
 from posenc.workbench.executors.batched import BatchedExecutor as BatchedExecutor
 from posenc.workbench.executors.processes import InProcess as InProcess
 from posenc.workbench.executors.processes import Local as Local
-from posenc.workbench.image_drawing import draw_image as draw_image
 from posenc.workbench.model_loading import load as load
 from posenc.workbench.progress import ConsentError as ConsentError
 from posenc.workbench.progress import CostEstimate as CostEstimate
@@ -22,6 +21,7 @@ from posenc.workbench.report.claims_table import Quantity as Quantity
 from posenc.workbench.report.page import Panel as Panel
 from posenc.workbench.report.page import Table as Table
 from posenc.workbench.report.preregistered import Prediction as Prediction
+from posenc.workbench.run_export import export_run as export_run
 from posenc.workbench.runner import Executor as Executor
 from posenc.workbench.runner import Interrupted as Interrupted
 from posenc.workbench.runner import Report as ExecutionReport
@@ -42,6 +42,7 @@ from posenc.workbench.storage.stored import StoreError as StoreError
 from posenc.workbench.studies import Request as Request
 from posenc.workbench.studies import find as find_study
 from posenc.workbench.studies import studies as all_studies
+from posenc.workbench.studies.image_fit.image_drawing import draw_image as draw_image
 from posenc.workbench.studies.shared.declarations import MAIN as MAIN
 from posenc.workbench.studies.shared.declarations import Condition as Condition
 from posenc.workbench.studies.shared.declarations import OwnDataPlan as OwnDataPlan
@@ -118,6 +119,7 @@ __all__ = [
     "execute_run",
     "execute_runs",
     "executors",
+    "export_run",
     "find_study",
     "load",
     "merge",

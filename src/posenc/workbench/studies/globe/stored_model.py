@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import torch
+from torch import Tensor
 
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.globe.variants import GlobeEncoding
 from posenc.workbench.studies.shared.stored_model import BuiltModel, StoredModel
+from posenc.workbench.tasks.globe import views
 
 INPUTS = {
     "lonlat": "(N, 2) in the order (longitude, latitude) in radians, from -pi to pi and from -pi/2 to pi/2, as "
@@ -37,4 +40,12 @@ def convention(spec: RunSpec) -> str:
     )
 
 
-STORED_MODEL = StoredModel(build=build, convention=convention, metrics={"rmse": "min", "accuracy": "max"})
+def example(spec: RunSpec) -> Tensor:
+    """Coordinates of eight places."""
+    lon, lat = torch.linspace(-170, 170, 8), torch.linspace(-80, 80, 8)
+    return views(lon, lat)[spec.settings["row"]["view"]].coords.float()
+
+
+STORED_MODEL = StoredModel(
+    build=build, convention=convention, metrics={"rmse": "min", "accuracy": "max"}, example=example
+)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import torch
 
 from posenc.workbench.runs import RunSpec
+from posenc.workbench.studies.image_fit.image_drawing import picture
 from posenc.workbench.studies.shared.field_variants import FieldVariant
 from posenc.workbench.studies.shared.stored_model import BuiltModel, StoredModel
 
@@ -36,4 +38,6 @@ def convention(spec: RunSpec) -> str:
     )
 
 
-STORED_MODEL = StoredModel(build=build, convention=convention, metrics={"psnr": "max"})
+STORED_MODEL = StoredModel(
+    build=build, convention=convention, metrics={"psnr": "max"}, example=lambda spec: torch.rand(8, 2), picture=picture
+)

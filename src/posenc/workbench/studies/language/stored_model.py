@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import torch
 
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.language.recall_model import MULTIPLES
@@ -44,4 +45,9 @@ def convention(spec: RunSpec) -> str:
     )
 
 
-STORED_MODEL = StoredModel(build=build, convention=convention, metrics={"loss": "min", "accuracy": "max"})
+STORED_MODEL = StoredModel(
+    build=build,
+    convention=convention,
+    metrics={"loss": "min", "accuracy": "max"},
+    example=lambda spec: torch.zeros(2, spec.settings["window"], dtype=torch.long),
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from posenc.workbench.runs import RunSpec
+from posenc.workbench.studies.scene.density_mesh import density_mesh
 from posenc.workbench.studies.scene.execute import radiance_field
 from posenc.workbench.studies.shared.stored_model import BuiltModel, StoredModel
 
@@ -25,4 +26,6 @@ def convention(spec: RunSpec) -> str:
     )
 
 
-STORED_MODEL = StoredModel(build=build, convention=convention, metrics={"psnr_mask": "max", "psnr": "max"})
+STORED_MODEL = StoredModel(
+    build=build, convention=convention, metrics={"psnr_mask": "max", "psnr": "max"}, surface=density_mesh
+)

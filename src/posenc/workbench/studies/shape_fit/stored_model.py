@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import torch
+from torch import nn
 
 from posenc.workbench.runs import RunSpec
+from posenc.workbench.studies.shape_fit.stored_shape import load_points
 from posenc.workbench.studies.shared.field_variants import FieldVariant
-from posenc.workbench.studies.shared.stored_model import BuiltModel, StoredModel
+from posenc.workbench.studies.shared.stored_model import BuiltModel, ColoredMesh, StoredModel
+from posenc.workbench.tasks import shapes
 
 
 def build(spec: RunSpec, root: Path) -> BuiltModel:
@@ -29,4 +34,35 @@ def convention(spec: RunSpec) -> str:
     )
 
 
-STORED_MODEL = StoredModel(build=build, convention=convention, metrics={"chamfer": "min", "iou": "max"})
+def surface(model: nn.Module, root: Path, resolution: int | None) -> ColoredMesh:
+    """Surface of a field by marching cubes, in the coordinates of the mesh's file.
+
+    Args:
+        model: The loaded field.
+        root: Root of its store.
+        resolution: Lattice points per axis; None for those of the run.
+
+    Returns:
+        The mesh.
+
+    Raises:
+        ValueError: The field has no surface in the cube, or scikit-image is not installed.
+    """
+    field: Any = model
+    settings = field.run_spec.settings
+    points = resolution or settings["resolution"]
+    values = shapes.evaluate_field(lambda places: field(places)[..., 0], shapes.lattice_points(points))
+    mesh = shapes.marching_cubes(values.reshape(3 * (points,)).numpy())
+    if mesh is None:
+        raise ValueError("this field has no surface: it is inside or outside at every lattice point of the cube.")
+    placement = load_points(root, settings["points"]).shape.placement
+    return ColoredMesh(placement.from_cube(mesh.vertices), mesh.faces)
+
+
+STORED_MODEL = StoredModel(
+    build=build,
+    convention=convention,
+    metrics={"chamfer": "min", "iou": "max"},
+    example=lambda spec: torch.rand(8, 3),
+    surface=surface,
+)

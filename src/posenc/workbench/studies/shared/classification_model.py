@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import torch
+from torch import Tensor
 
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.shared.classification import ModelSpec
@@ -39,4 +41,11 @@ def _numbers(values: tuple[float, ...]) -> str:
     return ", ".join(f"{value:g}" for value in values)
 
 
-STORED_MODEL = StoredModel(build=build, convention=convention, metrics={"accuracy": "max"})
+def example(spec: RunSpec) -> Tensor:
+    """Two gray images in the size that the classifier reads."""
+    channels, *size = spec.settings["pictures"]["shape"]
+    side = spec.settings["augmentation"].get("size")
+    return torch.zeros(2, channels, *([side, side] if side else size))
+
+
+STORED_MODEL = StoredModel(build=build, convention=convention, metrics={"accuracy": "max"}, example=example)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from shlex import quote
 
 from posenc.workbench.report.number_format import number
 from posenc.workbench.report.page import Panel, Preformatted, Text
@@ -45,7 +46,18 @@ def loading_panel(declared: StoredModel | None, data: PageData) -> Panel | None:
         "print(model.convention)",
     )
     sentences = (f"{best}: {spec.variant}{condition}, seed {spec.seed}. These lines load it in evaluation mode.",)
-    return Panel(TITLE, (Text(sentences), Preformatted("\n".join(lines)), Text((declared.convention(spec),))))
+    out = "" if str(data.store.root) == "runs" else f" --out {quote(str(data.store.root))}"
+    command = (
+        f"As a file: posenc export {spec.identity[:DIGITS]} --to FILE{out}, with FILE ending in {_endings(declared)}."
+    )
+    blocks = (Text(sentences), Preformatted("\n".join(lines)), Text((declared.convention(spec), command)))
+    return Panel(TITLE, blocks)
+
+
+def _endings(declared: StoredModel) -> str:
+    """Suffixes of the files that a run with weights can be written to."""
+    hooks = {".onnx": declared.example, ".png": declared.picture, ".ply": declared.surface}
+    return ", ".join([".safetensors", ".csv", *(suffix for suffix, hook in hooks.items() if hook is not None)])
 
 
 def best_run(declared: StoredModel, data: PageData) -> tuple[Stored | None, str]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from torch import nn
+import numpy as np
+from torch import Tensor, nn
 
 from posenc.positions import Positions
 from posenc.workbench.runs import RunSpec
@@ -31,6 +32,20 @@ class BuiltModel(NamedTuple):
     positions: Positions | None = None
 
 
+class ColoredMesh(NamedTuple):
+    """A triangle mesh.
+
+    Attributes:
+        vertices: ``(V, 3)`` coordinates.
+        faces: ``(F, 3)`` numbers of vertices, counterclockwise from outside.
+        colors: ``(V, 3)`` uint8 red, green and blue of the vertices; None without colors.
+    """
+
+    vertices: np.ndarray
+    faces: np.ndarray
+    colors: np.ndarray | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class StoredModel:
     """Model whose weights the runs of a study store. ``posenc.load`` builds it again and loads its weights.
@@ -40,6 +55,12 @@ class StoredModel:
         convention: Maps a run to sentences on the input and the output of its model: order of the axes, units, ranges.
         metrics: Metric that chooses the best run of a page: its stored name to "max" or "min". The first that a run of
             the page has counts.
+        example: Maps a run to an example of the only input of its model, whose first axis may have any size: for ONNX.
+            None if the model has several inputs.
+        picture: Maps the loaded model and the longest side in pixels (None for that of the fitted image) to bytes
+            ``(H, W, C)``; None for a model that is no image.
+        surface: Maps the loaded model, the root of its store and the lattice points per axis (None for those of the
+            study) to a mesh; None for a model without a surface. It raises ValueError if there is no surface.
 
     Example:
         >>> from torch import nn
@@ -56,3 +77,6 @@ class StoredModel:
     build: Callable[[RunSpec, Path], BuiltModel]
     convention: Callable[[RunSpec], str]
     metrics: Mapping[str, Literal["max", "min"]]
+    example: Callable[[RunSpec], Tensor] | None = None
+    picture: Callable[[nn.Module, int | None], np.ndarray] | None = None
+    surface: Callable[[nn.Module, Path, int | None], ColoredMesh] | None = None

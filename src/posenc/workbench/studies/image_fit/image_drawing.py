@@ -56,6 +56,20 @@ def draw_image(field: nn.Module, height: int, width: int) -> Tensor:
     return torch.cat(parts).reshape(height, width, -1).clamp(0, 1)
 
 
-def displayable_pixels(image: Tensor) -> np.ndarray:
-    """Bytes ``(H, W, C)`` of an image ``(H, W, C)`` from 0 to 1."""
-    return image.mul(255).round().byte().numpy()
+def picture(field: nn.Module, longest_side: int | None = None) -> np.ndarray:
+    """Picture of a field as bytes, for an image file.
+
+    Args:
+        field: Field of a run of image-fit, from ``posenc.load``.
+        longest_side: Longest side in pixels; None for the size of the fitted image.
+
+    Returns:
+        ``(H, W, C)`` uint8 with 1, 3 or 4 channels; the alpha channel of a gray image is dropped.
+    """
+    spec: RunSpec = getattr(field, "run_spec", None)  # pyright: ignore[reportAssignmentType]
+    height, width = spec.settings["size"]
+    if longest_side is not None:
+        scale = longest_side / max(height, width)
+        height, width = (max(1, round(side * scale)) for side in (height, width))
+    pixels = draw_image(field, height, width).mul(255).round().byte().numpy()
+    return pixels[..., :1] if pixels.shape[-1] == 2 else pixels
