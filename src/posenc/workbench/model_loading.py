@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
-import torch
 from torch import nn
 
 from posenc.lookup.name_suggestion import plain_name, unknown
@@ -25,6 +23,7 @@ from posenc.workbench.storage.stored import Damage, Stored, StoreError
 from posenc.workbench.studies.shared import page_records
 from posenc.workbench.studies.shared.declarations import MAIN, full_budget_of
 from posenc.workbench.studies.shared.lr_sweep import study_condition
+from posenc.workbench.studies.shared.stored_model import trained_module
 from posenc.workbench.studies.shared.study import Study
 
 MOST_CHOICES = 12
@@ -223,28 +222,11 @@ def model_of(store: Store, stored: Stored) -> nn.Module:
         StoreError: The run has no weights, or is damaged.
         ValueError: The store lacks data from which the model is built.
     """
-    spec = stored.spec
-    study = studies.find(spec.study)
+    study = studies.find(stored.spec.study)
     refuse_without_weights(study, stored)
     declared = study.stored_model
     assert declared is not None, "refuse_without_weights has refused it"
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(spec.seed)
-        model, positions = declared.build(spec, store.root)
-    try:
-        model.load_state_dict(stored.weights)
-    except RuntimeError as error:
-        reason = str(error).splitlines()[-1].strip()
-        raise StoreError(
-            f"the weights of {_in_words(spec)} are of another version of the model ({reason}). Train it again: the "
-            "same posenc run command with --retrain-changed."
-        ) from None
-    attributes: dict[str, Any] = {"convention": declared.convention(spec), "run_spec": spec}
-    if positions is not None:
-        attributes["positions"] = positions
-    for name, value in attributes.items():
-        setattr(model, name, value)
-    return model.eval()
+    return trained_module(declared, store, stored)
 
 
 def refuse_without_weights(study: Study, stored: Stored) -> None:

@@ -17,7 +17,7 @@ from posenc.workbench.storage.run_folders import REPLACED
 from posenc.workbench.storage.store import Store
 from posenc.workbench.storage.stored_code import ChangedRun
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.shared import stored_runs
+from posenc.workbench.studies.shared import page_file, stored_runs
 from posenc.workbench.studies.shared.planning import with_present_labels
 from posenc.workbench.studies.shared.study import Study
 from posenc.workbench.study_result import StudyResult
@@ -56,6 +56,8 @@ def execute_request(
     request = with_present_labels(study, request)
     with provisional_store(Path(out)) as proposed:
         swept, specs = study.sweep(request, proposed.store), study.plan(request, proposed.store)
+        if not specs and request.schemes:
+            raise ValueError(f"no run is left: the panels asked for have no run of {', '.join(request.schemes)}.")
         changed = changed_runs(proposed.store, specs)
         again = {each.stored.identity for each in changed if retrain_changed}
         todo = [spec for spec in specs if spec.identity in again or not proposed.store.finished(spec.identity)]
@@ -86,7 +88,7 @@ def execute_request(
     for line in (*damaged, *verdict):
         print(line)
     path = study.page(request, store, shown, {spec.identity: sentence for spec, sentence in report.failed})
-    print(path)
+    _print_page(path)
     status = report.exit_code or status
     return StudyResult(
         study=study, request=request, store=store, specs=shown, path=path, verdict=verdict, exit_code=status
@@ -224,10 +226,17 @@ def report_request(study: Study, request: Request, store: Store) -> StudyResult:
         print(line)
     status = measure(study, request, store, specs) or int(bool(damaged))
     verdict, path = study.verdict(request, store, specs), study.page(request, store, specs, {})
-    print(path)
+    _print_page(path)
     return StudyResult(
         study=study, request=request, store=store, specs=specs, path=path, verdict=verdict, exit_code=status
     )
+
+
+def _print_page(path: Path) -> None:
+    """Print the files beside a page, and then its path."""
+    if beside := page_file.files_beside(path):
+        print("\n  ".join(["Files beside the page:", *beside]))
+    print(path)
 
 
 def _shown(specs: Sequence[RunSpec], request: Request, store: Store) -> Sequence[RunSpec]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from posenc.positions import Positions
 from posenc.workbench.runs import RunSpec
+from posenc.workbench.storage.store import Store
+from posenc.workbench.storage.stored import Stored, StoreError
 
 
 class BuiltModel(NamedTuple):
@@ -80,3 +83,39 @@ class StoredModel:
     example: Callable[[RunSpec], Tensor] | None = None
     picture: Callable[[nn.Module, int | None], np.ndarray] | None = None
     surface: Callable[[nn.Module, Path, int | None], ColoredMesh] | None = None
+
+
+def trained_module(declared: StoredModel, store: Store, stored: Stored) -> nn.Module:
+    """Build the model of a run and load its weights. The random state of the caller does not change.
+
+    Args:
+        declared: The stored model of its study.
+        store: The store.
+        stored: The run.
+
+    Returns:
+        The module in evaluation mode, with the attributes ``convention``, ``run_spec`` and, if all inputs have the same
+        positions, ``positions``.
+
+    Raises:
+        StoreError: The run has no weights, is damaged, or has the weights of another version of the model.
+        ValueError: The store lacks data from which the model is built.
+    """
+    spec, weights = stored.spec, stored.weights
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(spec.seed)
+        model, positions = declared.build(spec, store.root)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise StoreError(
+            f"the weights of {spec.study}, {spec.variant}, seed {spec.seed}, are of another version of the model "
+            f"({reason}). Train it again: the same posenc run command with --retrain-changed."
+        ) from None
+    attributes: dict[str, Any] = {"convention": declared.convention(spec), "run_spec": spec}
+    if positions is not None:
+        attributes["positions"] = positions
+    for name, value in attributes.items():
+        setattr(model, name, value)
+    return model.eval()

@@ -123,10 +123,8 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
         shown = {name: titles.get(name, f"panel {name}, not on this page") for name in study.panels}
         claims = [dataclasses.replace(each, panel=shown.get(each.panel, each.panel)) for each in study.claims]
         panels.append(claims_table(claims, data.rows, title="Published claims at this scale"))
-    if loading := loading_panel(study.stored_model, data):
-        panels.append(loading)
-    if described := data_panel(page_records.records_of(store, specs)):
-        panels.append(described)
+    described = data_panel(page_records.records_of(store, specs))
+    panels += [each for each in (loading_panel(study.stored_model, data), described) if each]
     panels.append(_provenance(study, data, names, failures))
     asked = "".join(f" {option}" for option in changes.options(study.presets, request))
     asked += " --data DIR" if _read_real_data(data) else ""
