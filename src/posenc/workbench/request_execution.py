@@ -56,8 +56,7 @@ def execute_request(
     request = with_present_labels(study, request)
     with provisional_store(Path(out)) as proposed:
         swept, specs = study.sweep(request, proposed.store), study.plan(request, proposed.store)
-        if not specs and request.schemes:
-            raise ValueError(f"no run is left: the panels asked for have no run of {', '.join(request.schemes)}.")
+        _refuse_nothing(request, specs)
         changed = changed_runs(proposed.store, specs)
         again = {each.stored.identity for each in changed if retrain_changed}
         todo = [spec for spec in specs if spec.identity in again or not proposed.store.finished(spec.identity)]
@@ -93,6 +92,12 @@ def execute_request(
     return StudyResult(
         study=study, request=request, store=store, specs=shown, path=path, verdict=verdict, exit_code=status
     )
+
+
+def _refuse_nothing(request: Request, specs: Sequence[RunSpec]) -> None:
+    """Raise ValueError if the panels of a request have no run of the variants that it names."""
+    if not specs and request.schemes:
+        raise ValueError(f"no run is left: the panels asked for have no run of {', '.join(request.schemes)}.")
 
 
 def _announced(

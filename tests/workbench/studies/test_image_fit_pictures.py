@@ -26,6 +26,7 @@ def photo(folder: Path, width: int, height: int) -> Path:
     return folder / "photo.png"
 
 
+@pytest.mark.full
 def test_each_encoding_has_a_picture_in_full_size_and_the_terminal_names_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,7 +57,8 @@ def test_the_files_of_another_page_are_left_out(tmp_path: Path) -> None:
     assert files_beside(tmp_path / "a-b.html") == ["a-b-y.png"]
 
 
-def test_a_grid_is_left_out_of_the_panel_that_shifts_positions(
+@pytest.mark.full
+def test_a_page_says_which_variants_are_left_out_of_the_panel(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options: dict[str, Any] = {
@@ -79,6 +81,17 @@ def test_a_grid_is_left_out_of_the_panel_that_shifts_positions(
     with pytest.raises(ValueError, match="no run is left: the panels asked for have no run of multires"):
         run("image-fit", source, schemes=["multires"], panels=["shifted"], **{**options, "out": tmp_path / "none"})
     assert not (tmp_path / "none").exists()
+
+
+def test_a_grid_is_left_out_of_the_panel_that_shifts_positions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schemes = ("multires", "gaussian-10", "none", "FourierFeatures(dim=8)")
+    request = Request(preset="quick", source=photo(tmp_path, 20, 12), panels=["fit", "shifted"], schemes=schemes)
+    specs = STUDY.plan(request, Store(tmp_path / "runs"))
+    assert {spec.variant for spec in specs if spec.condition == "main"} == {*schemes}
+    assert {spec.variant for spec in specs if spec.condition == "main shifted"} == {*schemes[1:]}
+    assert capsys.readouterr().out.count("multires is left out of the panel shifted") == 1
 
 
 @pytest.mark.parametrize("size", [(30, 20), (700, 400)])
