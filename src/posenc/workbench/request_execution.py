@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from posenc.workbench import runner
 from posenc.workbench.progress import CostEstimate
@@ -88,10 +89,8 @@ def execute_request(
         print(line)
     path = study.page(request, store, shown, {spec.identity: sentence for spec, sentence in report.failed})
     _print_page(path)
-    status = report.exit_code or status
-    return StudyResult(
-        study=study, request=request, store=store, specs=shown, path=path, verdict=verdict, exit_code=status
-    )
+    options: dict[str, Any] = {"path": path, "verdict": verdict, "exit_code": report.exit_code or status}
+    return StudyResult(study=study, request=request, store=store, specs=shown, **options)
 
 
 def _refuse_nothing(request: Request, specs: Sequence[RunSpec]) -> None:
