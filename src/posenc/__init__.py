@@ -24,8 +24,9 @@ EXPORTS = {
     "contract": ("check",),
     "positions": ("Positions", "as_positions", "graph", "grid", "sequence", "sphere"),
     "scheme": ("Claims", "Scheme"),
+    "workbench.model_loading": ("load",),
 }
-"""The public names of each module, besides the schemes."""
+"""The public names of each module, besides the schemes. ``load`` alone loads the workbench, at its first use."""
 MODULES = ("adapt", "frequencies", "measure", "models", "schemes")
 """The public modules."""
 _MODULE_OF = {name: f"posenc.{module}" for module, names in EXPORTS.items() for name in names}

@@ -73,3 +73,4 @@ from posenc.schemes.t5_bias import T5Bias as T5Bias
 from posenc.schemes.vo_rope import VORoPE as VORoPE
 from posenc.schemes.xpos import XPos as XPos
 from posenc.version import __version__ as __version__
+from posenc.workbench.model_loading import load as load

@@ -13,7 +13,7 @@ from posenc import cli
 from posenc.schemes import catalogue
 from posenc.workbench import runner
 
-COMMANDS = ("run", "report", "results", "list", "show", "check", "new", "cite", "bench", "data", "store pack",
+COMMANDS = ("run", "report", "results", "export", "list", "show", "check", "new", "cite", "bench", "data", "store pack",
             "store merge", "store verify", "doctor", "completion")  # fmt: skip
 
 GOOD = '''

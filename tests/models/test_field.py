@@ -8,7 +8,7 @@ from torch import nn
 
 from posenc.kernels.domain import coarse_to_fine
 from posenc.models.field import Field, FieldConfig, largest_size_within, network_size
-from posenc.positions import Positions
+from posenc.positions import Positions, grid
 from posenc.schemes.coordinates import Coordinates
 from posenc.schemes.fourier_features import FourierFeatures
 from posenc.schemes.multires_grid import MultiResolutionGrid
@@ -107,6 +107,13 @@ def test_points_come_alone_or_in_batches():
     x = torch.rand(2, 5, 2, dtype=torch.float64)
     assert torch.allclose(field(x)[1], field(x[1]), atol=1e-12)
     assert field(x[:, :0]).shape == (2, 0, 3)
+
+
+def test_positions_are_read_as_their_coordinates():
+    field = Field(FourierFeatures(8, axes=2), FieldConfig(outputs=3, width=4, depth=1))
+    x = torch.rand(5, 2, dtype=torch.float64)
+    assert torch.equal(field(Positions(x)), field(x))
+    assert field(grid(2, 3)).shape == (6, 3)
 
 
 @pytest.mark.parametrize("budget", [10, 11, 99, 1000])

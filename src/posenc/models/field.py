@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from posenc.kernels.domain import weight_levels
-from posenc.positions import Positions
+from posenc.positions import Positions, as_positions
 from posenc.scheme import Scheme
 
 Activation = Literal["relu", "gelu", "softplus", "sine"]
@@ -86,11 +86,13 @@ class Field(nn.Module):
                 nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
 
-    def forward(self, x: Float[Tensor, "*B N P"], level_weights: Tensor | None = None) -> Float[Tensor, "*B N out"]:
+    def forward(
+        self, x: Float[Tensor, "*B N P"] | Positions, level_weights: Tensor | None = None
+    ) -> Float[Tensor, "*B N out"]:
         """Evaluate the field at coordinates.
 
         Args:
-            x: coordinates ``(N, P)`` or ``(B, N, P)``.
+            x: coordinates ``(N, P)`` or ``(B, N, P)``, or Positions with such coordinates.
             level_weights: one weight ``(L,)`` for each level of a grid or each direction of Fourier features, for
                 coarse-to-fine training. ``kernels.domain.coarse_to_fine`` makes them.
 
@@ -100,7 +102,7 @@ class Field(nn.Module):
         Raises:
             ValueError: ``level_weights`` for a scheme that is neither a grid nor Fourier features.
         """
-        where = self.scheme.prepare(Positions(x))
+        where = self.scheme.prepare(as_positions(x))
         if level_weights is not None:
             where = weight_levels(where, level_weights)
         *hidden, last = self.layers

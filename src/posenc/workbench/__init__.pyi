@@ -12,6 +12,7 @@ from posenc.workbench.dataset_record import Part as Part
 from posenc.workbench.executors.batched import BatchedExecutor as BatchedExecutor
 from posenc.workbench.executors.processes import InProcess as InProcess
 from posenc.workbench.executors.processes import Local as Local
+from posenc.workbench.model_loading import load as load
 from posenc.workbench.progress import ConsentError as ConsentError
 from posenc.workbench.progress import CostEstimate as CostEstimate
 from posenc.workbench.progress import Event as Event
@@ -20,6 +21,7 @@ from posenc.workbench.report.claims_table import Quantity as Quantity
 from posenc.workbench.report.page import Panel as Panel
 from posenc.workbench.report.page import Table as Table
 from posenc.workbench.report.preregistered import Prediction as Prediction
+from posenc.workbench.run_export import export_run as export_run
 from posenc.workbench.runner import Executor as Executor
 from posenc.workbench.runner import Interrupted as Interrupted
 from posenc.workbench.runner import Report as ExecutionReport
@@ -40,12 +42,15 @@ from posenc.workbench.storage.stored import StoreError as StoreError
 from posenc.workbench.studies import Request as Request
 from posenc.workbench.studies import find as find_study
 from posenc.workbench.studies import studies as all_studies
+from posenc.workbench.studies.image_fit.image_drawing import draw_image as draw_image
 from posenc.workbench.studies.shared.declarations import MAIN as MAIN
 from posenc.workbench.studies.shared.declarations import Condition as Condition
 from posenc.workbench.studies.shared.declarations import OwnDataPlan as OwnDataPlan
 from posenc.workbench.studies.shared.declarations import PanelSpec as PanelSpec
 from posenc.workbench.studies.shared.declarations import Preset as Preset
 from posenc.workbench.studies.shared.page_data import PageData as PageData
+from posenc.workbench.studies.shared.stored_model import BuiltModel as BuiltModel
+from posenc.workbench.studies.shared.stored_model import StoredModel as StoredModel
 from posenc.workbench.studies.shared.study import Cost as Cost
 from posenc.workbench.studies.shared.study import Study as Study
 from posenc.workbench.study_result import ResultTable as ResultTable
@@ -67,6 +72,7 @@ __all__ = [
     "Batched",
     "BatchedExecutor",
     "Best",
+    "BuiltModel",
     "CheckpointError",
     "Claim",
     "Condition",
@@ -102,16 +108,20 @@ __all__ = [
     "Store",
     "StoreError",
     "Stored",
+    "StoredModel",
     "Study",
     "StudyResult",
     "Table",
     "TrainingConfig",
     "TrainingPosition",
     "all_studies",
+    "draw_image",
     "execute_run",
     "execute_runs",
     "executors",
+    "export_run",
     "find_study",
+    "load",
     "merge",
     "pack",
     "pick_executor",

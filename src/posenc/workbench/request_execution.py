@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from posenc.workbench import runner
 from posenc.workbench.progress import CostEstimate
@@ -18,7 +18,7 @@ from posenc.workbench.storage.run_folders import REPLACED
 from posenc.workbench.storage.store import Store
 from posenc.workbench.storage.stored_code import ChangedRun
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.shared import stored_runs
+from posenc.workbench.studies.shared import page_file, stored_runs
 from posenc.workbench.studies.shared.planning import with_present_labels
 from posenc.workbench.studies.shared.study import Study
 from posenc.workbench.study_result import StudyResult
@@ -57,6 +57,7 @@ def execute_request(
     request = with_present_labels(study, request)
     with provisional_store(Path(out)) as proposed:
         swept, specs = study.sweep(request, proposed.store), study.plan(request, proposed.store)
+        _refuse_nothing(request, specs)
         changed = changed_runs(proposed.store, specs)
         again = {each.stored.identity for each in changed if retrain_changed}
         todo = [spec for spec in specs if spec.identity in again or not proposed.store.finished(spec.identity)]
@@ -84,12 +85,17 @@ def execute_request(
         status = measure(study, request, store, shown, jobs, live)
     verdict, last = _printed_verdict(study, request, store, shown)
     path = study.page(request, store, shown, {spec.identity: sentence for spec, sentence in report.failed})
-    for line in (*last, *_beside(path), path):
+    for line in last:
         print(line)
-    status = report.exit_code or status
-    return StudyResult(
-        study=study, request=request, store=store, specs=shown, path=path, verdict=verdict, exit_code=status
-    )
+    _print_page(path)
+    options: dict[str, Any] = {"path": path, "verdict": verdict, "exit_code": report.exit_code or status}
+    return StudyResult(study=study, request=request, store=store, specs=shown, **options)
+
+
+def _refuse_nothing(request: Request, specs: Sequence[RunSpec]) -> None:
+    """Raise ValueError if the panels of a request have no run of the variants that it names."""
+    if not specs and request.schemes:
+        raise ValueError(f"no run is left: the panels asked for have no run of {', '.join(request.schemes)}.")
 
 
 def _printed_verdict(
@@ -101,12 +107,6 @@ def _printed_verdict(
     for line in (*damaged, *(line for line in verdict if line not in last)):
         print(line)
     return verdict, last
-
-
-def _beside(page: Path) -> list[Path]:
-    """Tables that were written in the folder of a page, PAGE-WORD.csv; those of pages with longer names are theirs."""
-    tables = sorted(page.parent.glob(f"{glob.escape(page.stem)}-*.csv"))
-    return [table for table in tables if "-" not in table.stem.removeprefix(f"{page.stem}-")]
 
 
 def _announced(
@@ -240,10 +240,17 @@ def report_request(study: Study, request: Request, store: Store) -> StudyResult:
         print(line)
     status = measure(study, request, store, specs) or int(bool(damaged))
     verdict, path = study.verdict(request, store, specs), study.page(request, store, specs, {})
-    print(path)
+    _print_page(path)
     return StudyResult(
         study=study, request=request, store=store, specs=specs, path=path, verdict=verdict, exit_code=status
     )
+
+
+def _print_page(path: Path) -> None:
+    """Print the files beside a page, and then its path."""
+    if beside := page_file.files_beside(path):
+        print("\n  ".join(["Files beside the page:", *beside]))
+    print(path)
 
 
 def _shown(specs: Sequence[RunSpec], request: Request, store: Store) -> Sequence[RunSpec]:

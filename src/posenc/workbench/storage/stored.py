@@ -31,6 +31,8 @@ class Labels(TypedDict):
 LABELS = tuple(Labels.__annotations__)
 WEIGHTS, ARRAYS = "weights.safetensors", "arrays.safetensors"
 METRICS, CURVES = "metrics.jsonl", "curves.jsonl"
+EMPTY_WEIGHTS = 16
+"""Size in bytes of a file of weights without a tensor, as a baseline has."""
 
 
 class StoreError(ValueError):
@@ -164,6 +166,11 @@ class Stored:
     def has_weights(self) -> bool:
         """True if the weights are stored; False for a run that was merged from a pack."""
         return WEIGHTS in self.files
+
+    @property
+    def has_network(self) -> bool:
+        """True if the weights of a network are stored; False for a baseline that trains none."""
+        return self.files.get(WEIGHTS, 0) > EMPTY_WEIGHTS
 
     @cached_property
     def metrics(self) -> dict[str, float]:

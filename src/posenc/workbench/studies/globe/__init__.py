@@ -19,6 +19,7 @@ from posenc.workbench.studies.globe.execute import TRAIN, memory_bytes, run_seco
 from posenc.workbench.studies.globe.panels import PANELS
 from posenc.workbench.studies.globe.presets import LIMITS, PRESETS
 from posenc.workbench.studies.globe.settings import run_settings
+from posenc.workbench.studies.globe.stored_model import STORED_MODEL
 from posenc.workbench.studies.globe.variants import VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 from posenc.workbench.tables.curve_table import ArrayAxis
@@ -37,6 +38,7 @@ STUDY = Study(
     panels=PANELS,
     condition=condition,
     procedure=TRAIN,
+    stored_model=STORED_MODEL,
     passes=True,
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, smaller="Ask for a smaller table or network."),

@@ -21,6 +21,7 @@ from posenc.workbench.studies.gridpe.presets import PRESETS
 from posenc.workbench.studies.gridpe.remarks import remarks
 from posenc.workbench.studies.gridpe.settings import run_settings
 from posenc.workbench.studies.shared.classification import TRAIN, cost_key, memory_bytes, run_seconds
+from posenc.workbench.studies.shared.classification_model import STORED_MODEL
 from posenc.workbench.studies.shared.patch_views import VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 
@@ -40,6 +41,7 @@ STUDY = Study(
     panels=PANELS,
     condition=condition,
     procedure=TRAIN,
+    stored_model=STORED_MODEL,
     passes=True,
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, alike=cost_key),

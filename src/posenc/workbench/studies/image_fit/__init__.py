@@ -21,6 +21,7 @@ from posenc.workbench.studies.image_fit.execute import TRAIN, cost_group, memory
 from posenc.workbench.studies.image_fit.panels import PANELS
 from posenc.workbench.studies.image_fit.presets import LIMITS, PRESETS
 from posenc.workbench.studies.image_fit.settings import remarks, run_settings
+from posenc.workbench.studies.image_fit.stored_model import STORED_MODEL
 from posenc.workbench.studies.shared.field_variants import views
 from posenc.workbench.studies.shared.study import Cost, Study
 
@@ -35,6 +36,7 @@ STUDY = Study(
     panels=PANELS,
     condition=condition,
     procedure=TRAIN,
+    stored_model=STORED_MODEL,
     run_settings=run_settings,
     cost=Cost(
         seconds=run_seconds, memory=memory_bytes, alike=cost_group, smaller="Ask for a smaller table or network."

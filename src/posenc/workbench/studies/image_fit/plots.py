@@ -15,6 +15,7 @@ from posenc.workbench.report.raster_image import downsample, image_figures
 from posenc.workbench.report.score_plot import Score, score_plots
 from posenc.workbench.studies.image_fit.conditions import FIT, image_title
 from posenc.workbench.studies.image_fit.image_means import PSNR, conditions_of, image_table, mean_psnr, one_sigma
+from posenc.workbench.studies.image_fit.picture_files import picture_panels
 from posenc.workbench.studies.image_fit.scale_selection import select_scales
 from posenc.workbench.studies.image_fit.time_to_psnr import GRID, crossings
 from posenc.workbench.studies.shared.declarations import MAIN
@@ -61,6 +62,7 @@ def fit(data: PageData) -> list[Panel]:
         curves,
         time_panel(data),
         image_panel(data, first, alone=not others),
+        *picture_panels(data, first),
         frame_panel(data, first, alone=not others),
         spectrum_panel(data, first),
     ]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import torch
 from msgspec.structs import replace
 
 from posenc.workbench.report.number_format import join_words
@@ -20,15 +21,15 @@ from posenc.workbench.studies.image_fit.presets import PRESETS, ImagePreset, Lim
 from posenc.workbench.studies.image_fit.scale_selection import SELECTION_PHOTOGRAPHS
 from posenc.workbench.studies.image_fit.stored_image import StoredImage, store_file, store_photograph
 from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
-from posenc.workbench.studies.shared.field_variants import Budget
+from posenc.workbench.studies.shared.field_variants import Budget, FieldVariant
 from posenc.workbench.tasks import single_image
 
 OPEN_BY = 0.5
 """Fraction of the steps after which a coarse-to-fine grid has all its levels."""
 
 
-def run_settings(request: Request, store: Store, condition: str, variant: str) -> dict[str, Any]:
-    """Settings of a run, with its image in the store.
+def run_settings(request: Request, store: Store, condition: str, variant: str) -> dict[str, Any] | None:
+    """Settings of a run, with its image in the store; None for a variant that cannot read shifted positions.
 
     Raises:
         ValueError: The file is not an image, the image is too small, or the variant cannot be built.
@@ -49,6 +50,9 @@ def run_settings(request: Request, store: Store, condition: str, variant: str) -
         released=max(2.0, max(single_image.train_shape(shape, pixels)) / 4),
     )
     field = variants.variant(variant, budget)
+    if protocol == SHIFTED and (reason := shift_error(field)):
+        print(f"{variant} is left out of the panel shifted, which moves every position by {SHIFT:g}: {reason}.")
+        return None
     training = variants.training(variant, field, _limit(preset, protocol))
     return {
         **({"shift": SHIFT} if protocol == SHIFTED else {}),
@@ -61,6 +65,18 @@ def run_settings(request: Request, store: Store, condition: str, variant: str) -
         "device": request.device,
         "dataset": record,
     }
+
+
+def shift_error(field: FieldVariant) -> str:
+    """Reason why a field cannot read shifted positions, as a grid in a box; "" if it can."""
+    corners = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64) + SHIFT
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        built = field.field()
+        try:
+            built(corners)
+        except ValueError as error:
+            return str(error).partition(". ")[0].removesuffix(".")
+    return ""
 
 
 def _limit(preset: ImagePreset, protocol: str) -> Limit:

@@ -21,6 +21,7 @@ from posenc.workbench.studies.language.execute import TRAIN, equal_cost, memory,
 from posenc.workbench.studies.language.panels import PANELS
 from posenc.workbench.studies.language.presets import LIMITS, PRESETS
 from posenc.workbench.studies.language.settings import remarks, run_settings
+from posenc.workbench.studies.language.stored_model import STORED_MODEL
 from posenc.workbench.studies.language.variants import VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 from posenc.workbench.tables.curve_table import ArrayAxis
@@ -38,6 +39,7 @@ STUDY = Study(
     panels=PANELS,
     condition=condition,
     procedure=TRAIN,
+    stored_model=STORED_MODEL,
     run_settings=run_settings,
     cost=Cost(seconds=seconds, memory=memory, alike=equal_cost),
     arrays={"loss_by_context": ArrayAxis("loss", "context length (tokens)", 1, 1)},

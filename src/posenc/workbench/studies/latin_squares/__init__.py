@@ -23,6 +23,7 @@ from posenc.workbench.studies.latin_squares.panels import PANELS
 from posenc.workbench.studies.latin_squares.presets import PRESETS
 from posenc.workbench.studies.latin_squares.published import tables
 from posenc.workbench.studies.latin_squares.settings import remarks, run_settings
+from posenc.workbench.studies.latin_squares.stored_model import STORED_MODEL
 from posenc.workbench.studies.latin_squares.variants import VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 
@@ -42,6 +43,7 @@ STUDY = Study(
     panels=PANELS,
     condition=condition,
     procedure=TRAIN,
+    stored_model=STORED_MODEL,
     passes=True,
     run_settings=run_settings,
     cost=Cost(seconds=seconds, memory=memory, alike=equal_cost),

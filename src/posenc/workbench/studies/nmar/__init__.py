@@ -18,6 +18,7 @@ from posenc.workbench.studies.nmar.execute import TRAIN, run_seconds
 from posenc.workbench.studies.nmar.panels import PANELS
 from posenc.workbench.studies.nmar.presets import PRESETS
 from posenc.workbench.studies.nmar.settings import run_settings
+from posenc.workbench.studies.nmar.stored_model import STORED_MODEL
 from posenc.workbench.studies.shared.hidden_tokens.execute import equal_cost, memory_bytes
 from posenc.workbench.studies.shared.hidden_tokens.variants import VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
@@ -32,6 +33,7 @@ STUDY = Study(
     presets=PRESETS,
     panels=PANELS,
     procedure=TRAIN,
+    stored_model=STORED_MODEL,
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, alike=equal_cost),
     metrics=("auc", "mse_over_linear"),

@@ -17,6 +17,7 @@ from posenc.workbench.studies.permuted.execute import TRAIN, memory_bytes, run_s
 from posenc.workbench.studies.permuted.panels import PANELS
 from posenc.workbench.studies.permuted.presets import PRESETS
 from posenc.workbench.studies.permuted.settings import run_settings
+from posenc.workbench.studies.permuted.stored_model import STORED_MODEL
 from posenc.workbench.studies.shared.hidden_tokens.execute import equal_cost
 from posenc.workbench.studies.shared.hidden_tokens.variants import VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
@@ -32,6 +33,7 @@ STUDY = Study(
     presets=PRESETS,
     panels=PANELS,
     procedure=TRAIN,
+    stored_model=STORED_MODEL,
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, alike=equal_cost),
     metrics=("neighbours", "mse_50"),

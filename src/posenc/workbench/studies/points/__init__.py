@@ -22,6 +22,7 @@ from posenc.workbench.studies.points.execute import TRAIN, memory_bytes, run_sec
 from posenc.workbench.studies.points.panels import PANELS
 from posenc.workbench.studies.points.presets import LIMITS, PRESETS, PROTOCOL_LIMITS
 from posenc.workbench.studies.points.settings import run_settings
+from posenc.workbench.studies.points.stored_model import STORED_MODEL
 from posenc.workbench.studies.points.variants import VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 
@@ -39,6 +40,7 @@ STUDY = Study(
     panels=PANELS,
     condition=condition,
     procedure=TRAIN,
+    stored_model=STORED_MODEL,
     passes=True,
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, smaller="Ask for fewer points or a smaller batch."),

@@ -22,6 +22,7 @@ from posenc.workbench.studies.recordings.execute import TRAIN, run_seconds
 from posenc.workbench.studies.recordings.panels import PANELS
 from posenc.workbench.studies.recordings.presets import PRESETS
 from posenc.workbench.studies.recordings.settings import remarks, run_settings
+from posenc.workbench.studies.recordings.stored_model import STORED_MODEL
 from posenc.workbench.studies.shared.hidden_tokens.execute import equal_cost, memory_bytes
 from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
@@ -39,6 +40,7 @@ STUDY = Study(
     panels=PANELS,
     condition=condition,
     procedure=TRAIN,
+    stored_model=STORED_MODEL,
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, alike=equal_cost),
     metrics=("auc", "mse_90"),

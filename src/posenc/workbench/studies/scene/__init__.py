@@ -21,6 +21,7 @@ from posenc.workbench.studies.scene.execute import TRAIN, memory_bytes, run_seco
 from posenc.workbench.studies.scene.panels import PANELS
 from posenc.workbench.studies.scene.presets import LIMITS, PRESETS
 from posenc.workbench.studies.scene.settings import run_settings
+from posenc.workbench.studies.scene.stored_model import STORED_MODEL
 from posenc.workbench.studies.shared.field_variants import views
 from posenc.workbench.studies.shared.study import Cost, Study
 
@@ -35,6 +36,7 @@ STUDY = Study(
     panels=PANELS,
     condition=condition,
     procedure=TRAIN,
+    stored_model=STORED_MODEL,
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, smaller="Ask for a smaller table or network."),
     metrics=("psnr_mask", "psnr"),

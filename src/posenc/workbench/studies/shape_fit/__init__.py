@@ -23,6 +23,7 @@ from posenc.workbench.studies.shape_fit.execute import TRAIN, memory_bytes, run_
 from posenc.workbench.studies.shape_fit.panels import PANELS
 from posenc.workbench.studies.shape_fit.presets import LIMITS, PRESETS, PROTOCOL_LIMITS
 from posenc.workbench.studies.shape_fit.settings import run_settings
+from posenc.workbench.studies.shape_fit.stored_model import STORED_MODEL
 from posenc.workbench.studies.shared.field_variants import views
 from posenc.workbench.studies.shared.study import Cost, Study
 
@@ -36,6 +37,7 @@ STUDY = Study(
     panels=PANELS,
     condition=CONDITIONS.__getitem__,
     procedure=TRAIN,
+    stored_model=STORED_MODEL,
     run_settings=run_settings,
     cost=Cost(seconds=run_seconds, memory=memory_bytes, smaller="Ask for a smaller table or network."),
     metrics=("chamfer", "iou"),

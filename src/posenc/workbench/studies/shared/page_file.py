@@ -51,6 +51,20 @@ def folder(store: Store) -> Path:
     return store.root / "pages"
 
 
+def files_beside(page: Path) -> list[str]:
+    """Names of the further files of a page, such as pictures, meshes and tables.
+
+    Args:
+        page: The HTML file.
+
+    Returns:
+        The names, sorted; those of another page whose name is longer are left out.
+    """
+    longer = [each.stem for each in page.parent.glob("*.html") if each.stem.startswith(f"{page.stem}-")]
+    files = (each for each in page.parent.iterdir() if each.suffix != ".html" and each.name.startswith(f"{page.stem}-"))
+    return sorted(each.name for each in files if not any(each.name.startswith(f"{stem}-") for stem in longer))
+
+
 def runs_of(path: Path) -> set[str]:
     """Identities of the runs that a page shows.
 

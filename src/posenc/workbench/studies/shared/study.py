@@ -37,6 +37,7 @@ from posenc.workbench.studies.shared.declarations import Condition, PanelSpec, P
 from posenc.workbench.studies.shared.lr_sweep import study_condition
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.studies.shared.position_views import PositionView
+from posenc.workbench.studies.shared.stored_model import StoredModel
 from posenc.workbench.tables.curve_table import ArrayAxis
 
 
@@ -136,6 +137,7 @@ class Study:
         remarks: Maps a store and runs to sentences on their data, printed at the start and on the page.
         live: True if runs write their newest image, which the live page shows.
         views: Views of the positions that a scheme can be put on, from the richest, as in "GridPE@grid".
+        stored_model: Model whose weights the runs store, for ``posenc.load``; None if they store none.
 
     Example:
         >>> from posenc.workbench import find_study
@@ -174,6 +176,7 @@ class Study:
     remarks: Callable[[Store, Sequence[RunSpec]], Sequence[str]] = _no_remarks
     live: bool = False
     views: Sequence[PositionView] = ()
+    stored_model: StoredModel | None = None
 
     def asks(self, preset: str) -> bool:
         """Return True if a preset asks for confirmation before it starts.

@@ -27,6 +27,7 @@ from posenc.workbench.studies.shared import changes, own_data_page, page_file, p
 from posenc.workbench.studies.shared.compared_score import on_own_data
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.embedding_scale_panel import embedding_scale_panel, large_positions
+from posenc.workbench.studies.shared.loading_panel import loading_panel
 from posenc.workbench.studies.shared.lr_sweep import sweep_panel
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.studies.shared.position_views import view_in
@@ -122,8 +123,8 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
         shown = {name: titles.get(name, f"panel {name}, not on this page") for name in study.panels}
         claims = [dataclasses.replace(each, panel=shown.get(each.panel, each.panel)) for each in study.claims]
         panels.append(claims_table(claims, data.rows, title="Published claims at this scale"))
-    if described := data_panel(page_records.records_of(store, specs)):
-        panels.append(described)
+    described = data_panel(page_records.records_of(store, specs))
+    panels += [each for each in (loading_panel(study.stored_model, data), described) if each]
     panels.append(_provenance(study, data, names, failures))
     page = render_page(
         title=study.question,

@@ -1,0 +1,53 @@
+"""Trained model of a run of the language study: a causal model of the next token."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import torch
+
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.studies.language.recall_model import MULTIPLES
+from posenc.workbench.studies.language.rope_scaling import scale_frequencies, unscaled_run
+from posenc.workbench.studies.language.stored_text import StoredText
+from posenc.workbench.studies.language.variants import LanguageVariant
+from posenc.workbench.studies.shared.stored_model import BuiltModel, StoredModel
+
+
+def build(spec: RunSpec, root: Path) -> BuiltModel:
+    """The untrained causal model of a run, with scaled frequencies where the run has them."""
+    settings = spec.settings
+    variant, window = msgspec.convert(settings["row"], LanguageVariant), settings["window"]
+    model = variant.model(window)
+    if unscaled_run(spec) is not None:
+        recalls = "task" in settings
+        factor = MULTIPLES[-1] if recalls else msgspec.convert(settings["text"], StoredText).max_multiple
+        scale_frequencies(spec, model, variant.config.head_dim, factor=float(factor), trained=window)
+    return BuiltModel(model)
+
+
+def convention(spec: RunSpec) -> str:
+    """Sentences on the input and the output of the causal model of a run."""
+    settings = spec.settings
+    if "task" in settings:
+        tokens = "token numbers of posenc.workbench.tasks.recall: 0 is padding, 1 the bar, symbols from 2"
+    else:
+        stored = msgspec.convert(settings["text"], StoredText)
+        kind = "the bytes of the text" if stored.unit == "bytes" else "the characters of the text in sorted order"
+        tokens = f"numbers from 0 to {stored.vocabulary - 1} of {kind}"
+    drawn = ""
+    if settings["row"].get("randomised") is not None:
+        drawn = f" Training drew the positions at random from 0 to {settings['row']['randomised'] - 1}."
+    return (
+        f"Input: tokens (B, N), {tokens}. Positions are 0, 1, 2, .. unless given as a second argument.{drawn} Output: "
+        f"logits (B, N, vocabulary) of the next token. The training length is {settings['window']} tokens."
+    )
+
+
+STORED_MODEL = StoredModel(
+    build=build,
+    convention=convention,
+    metrics={"loss": "min", "accuracy": "max"},
+    example=lambda spec: torch.zeros(2, spec.settings["window"], dtype=torch.long),
+)
