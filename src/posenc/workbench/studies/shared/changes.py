@@ -8,6 +8,7 @@ a change of it changes all of them; the path names a single one, such as ``recip
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import re
 import shlex
@@ -365,7 +366,8 @@ def _name(preset: Preset, group: Sequence[_Leaf]) -> str:
     """Shortest end of the path of some fields that names these fields and no others."""
     shortest = min((leaf.fields for leaf in group), key=len)
     ends = (shortest[-count:] for count in range(1, len(shortest) + 1))
-    return next(".".join(end) for end in ends if _matches(_leaves(preset), end) == list(group))
+    leaves = _leaves(preset)
+    return next(".".join(end) for end in ends if _matches(leaves, end) == list(group))
 
 
 def _matches(leaves: Sequence[_Leaf], query: Path) -> list[_Leaf]:
@@ -421,13 +423,12 @@ def _leaves(preset: Preset) -> list[_Leaf]:
 
 
 def _walk(value: Any, annotation: Any, path: Path, fields: Path, owner: str) -> Iterator[_Leaf]:
-    if names := _field_names(value):
-        hints = get_type_hints(type(value))
-        for name in names:
-            yield from _walk(getattr(value, name), hints[name], (*path, name), (*fields, name), type(value).__name__)
+    if hints := _fields_of(type(value)):
+        for name, hint in hints.items():
+            yield from _walk(getattr(value, name), hint, (*path, name), (*fields, name), type(value).__name__)
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            if _field_names(item):
+            if _fields_of(type(item)):
                 yield from _walk(item, type(item), (*path, key), fields, owner)
             elif isinstance(item, (int, float)) and not isinstance(item, bool):
                 yield _Leaf((*path, key), (*fields, key), ".".join(path), type(item), item)
@@ -435,13 +436,17 @@ def _walk(value: Any, annotation: Any, path: Path, fields: Path, owner: str) -> 
         yield _Leaf(path, fields, owner, annotation, value)
 
 
-def _field_names(value: Any) -> tuple[str, ...]:
-    """Names of the fields of a dataclass, a struct or a named tuple; empty for other values."""
-    if dataclasses.is_dataclass(value):
-        return tuple(field.name for field in dataclasses.fields(value))
-    if isinstance(value, msgspec.Struct):
-        return value.__struct_fields__
-    return tuple(getattr(value, "_fields", ()))
+@functools.cache  # Resolving the annotations of a class takes longer than all else of a walk.
+def _fields_of(kind: type) -> dict[str, Any]:
+    """Types of the fields of a dataclass, a struct or a named tuple, by name; empty for other classes."""
+    if dataclasses.is_dataclass(kind):
+        names = tuple(field.name for field in dataclasses.fields(kind))
+    elif issubclass(kind, msgspec.Struct):
+        names = kind.__struct_fields__
+    else:
+        names = tuple(getattr(kind, "_fields", ()))
+    hints = get_type_hints(kind) if names else {}
+    return {name: hints[name] for name in names}
 
 
 def _replaced(value: Any, changes: Mapping[Path, Any]) -> Any:
