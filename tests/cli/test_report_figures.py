@@ -18,6 +18,7 @@ def run(*words: str) -> int:
     return int(stop.value.code or 0)
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_report_writes_figures_of_the_chosen_variants(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Image.fromarray(np.random.default_rng(0).integers(0, 255, (8, 8, 3), dtype=np.uint8)).save("photo.png")
