@@ -18,6 +18,25 @@ hypothesis.settings.load_profile("seeded")
 
 
 @pytest.fixture(autouse=True, scope="session")
+def source_read_once() -> Iterator[None]:
+    """Stores read the source of the package once in a process of tests, not once for each store."""
+    from posenc.workbench.storage import source_digests
+
+    read, files = source_digests.SourceDigests._read, {}
+
+    def read_once(self: source_digests.SourceDigests, module: str) -> tuple[str, frozenset[str]] | None:
+        if self.folder != source_digests.FOLDER or not module.startswith("posenc."):
+            return read(self, module)
+        if module not in files:
+            files[module] = read(self, module)
+        return files[module]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source_digests.SourceDigests, "_read", read_once)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def one_thread() -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import json
 import re
 import sys
@@ -21,9 +20,8 @@ LABEL = re.compile(r"[\w@.,+ -]{2,40}")
 """A string constant that may be the label of a variant, or its beginning or end."""
 
 
-@functools.cache
 def build() -> Index:
-    """Build the index from the source, once in a process: an imported source does not change.
+    """Build the index from the source.
 
     Returns:
         The index.

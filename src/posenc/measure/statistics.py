@@ -6,7 +6,6 @@ share its data, its model sizes and its training configuration.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -111,16 +110,10 @@ def t_interval(values: Sequence[float], level: float = 0.95, bounds: Bounds = UN
     center, spread, n = mean(values), sd(values), len(values)
     if n < 2:
         return Estimate(center, math.nan, math.nan, math.nan, n, level)
-    half = _t_quantile((1 + level) / 2, n - 1) * spread / math.sqrt(n)
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(n - 1, (1 + level) / 2)) * spread / math.sqrt(n)  # as scipy.stats.t.ppf, in 1/100 of its time
     return within_bounds(Estimate(center, spread, center - half, center + half, n, level), values, bounds)
-
-
-@functools.cache
-def _t_quantile(probability: float, freedom: int) -> float:
-    """Quantile of Student's t; a page asks for that of its number of seeds hundreds of times."""
-    from scipy.stats import t
-
-    return float(t.ppf(probability, freedom))
 
 
 def within_bounds(estimate: Estimate, values: Sequence[float], bounds: Bounds) -> Estimate:

@@ -5,7 +5,6 @@ A new file here that defines a ``Scheme`` appears in every list, table, check, p
 
 from __future__ import annotations
 
-import functools
 import importlib
 import inspect
 import pkgutil
@@ -17,11 +16,6 @@ from posenc.scheme import Scheme
 
 def catalogue() -> dict[str, type[Scheme]]:
     """All schemes of the package by class name, in alphabetical order."""
-    return dict(_catalogue())
-
-
-@functools.cache  # Every scheme that is named in a command, a run or a document is found here.
-def _catalogue() -> dict[str, type[Scheme]]:
     found: dict[str, type[Scheme]] = {}
     for file in pkgutil.iter_modules(__path__):
         with torch.device("cpu"):  # a caller may build on the meta device, and modules hold tensors of their examples

@@ -42,12 +42,6 @@ CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-File = tuple[str, frozenset[str]] | None
-"""Digest of a module and the modules that it imports; None for a module without a source file here."""
-_INSTALLED: dict[str, File] = {}
-"""Files of this package by module. They are imported once, so stores of one process read them once."""
-
-
 class SourceDigests:
     """Digests of the source files of runs. Each file is read once, when it is first needed.
 
@@ -57,8 +51,7 @@ class SourceDigests:
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self.folder = folder
-        self._files: dict[str, File] = {}
-        self._files_of_package = _INSTALLED if folder == FOLDER else self._files
+        self._files: dict[str, tuple[str, frozenset[str]] | None] = {}
         self._closures: dict[str, frozenset[str]] = {}
         self._runs: dict[tuple[str, ...], dict[str, str]] = {}
         self._classes: dict[str, str] | None = None
@@ -114,22 +107,22 @@ class SourceDigests:
             self._closures[root] = frozenset(found)
         return self._closures[root]
 
-    def _read(self, module: str) -> File:
-        files = self._files_of_package if module.startswith(PACKAGE + ".") else self._files
-        if module not in files:
+    def _read(self, module: str) -> tuple[str, frozenset[str]] | None:
+        """Digest of a module and the modules that it imports; None for a module without a source file here."""
+        if module not in self._files:
             path = self._path(module)
             try:
                 tree = None if path is None else ast.parse(path.read_bytes())
             except (OSError, SyntaxError, ValueError):
                 tree = None
             if path is None or tree is None:
-                files[module] = None
+                self._files[module] = None
             else:
                 beside = "" if module.startswith(PACKAGE + ".") else str(path.parent)
                 package = module if path.name == "__init__.py" else module.rpartition(".")[0]
                 imports = frozenset(self._imports(tree, package, beside))
-                files[module] = _digest(self._without_folders(tree, package)), imports
-        return files[module]
+                self._files[module] = _digest(self._without_folders(tree, package)), imports
+        return self._files[module]
 
     def _without_folders(self, tree: ast.Module, package: str) -> ast.Module:
         """A module whose imports from the package name modules without their folders."""
