@@ -1,5 +1,6 @@
 """One thread a process, as many processes as cores; nothing is drawn unseeded, by torch or by hypothesis."""
 
+import functools
 import os
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,8 @@ hypothesis.settings.load_profile("seeded")
 
 @pytest.fixture(autouse=True, scope="session")
 def source_read_once() -> Iterator[None]:
-    """Stores read the source of the package once in a process of tests, not once for each store."""
+    """Stores and commands read the source of the package once in a process of tests, not each of them."""
+    from posenc.cli import index_of_source
     from posenc.workbench.storage import source_digests
 
     read, files = source_digests.SourceDigests._read, {}
@@ -33,6 +35,7 @@ def source_read_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source_digests.SourceDigests, "_read", read_once)
+        patch.setattr(index_of_source, "build", functools.cache(index_of_source.build))  # where the index is outdated
         yield
 
 
