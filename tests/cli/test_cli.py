@@ -16,6 +16,8 @@ from posenc.workbench import runner
 from posenc.workbench.studies.latin_squares import presets
 from workbench.studies.small_latin_squares import new_preset
 
+pytestmark = pytest.mark.bare
+
 COMMANDS = ("run", "report", "results", "list", "show", "check", "new", "cite", "bench", "data", "store pack",
             "store merge", "store verify", "doctor", "completion")  # fmt: skip
 

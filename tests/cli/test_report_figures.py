@@ -11,6 +11,8 @@ from PIL import Image
 from posenc import cli
 from posenc.workbench.studies.image_fit import presets
 
+pytestmark = pytest.mark.bare
+
 
 def run(*words: str) -> int:
     with pytest.raises(SystemExit) as stop:

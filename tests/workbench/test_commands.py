@@ -31,6 +31,8 @@ from posenc.workbench.report.page import Figure
 from posenc.workbench.storage.stored import StoreError
 from posenc.workbench.studies.image_fit import presets
 
+pytestmark = pytest.mark.bare
+
 SMALL = """
 import dataclasses
 from posenc.workbench.studies.image_fit import presets
@@ -155,6 +157,7 @@ def test_an_absent_package_is_named():
         study_result._import("posenc_absent")
 
 
+@pytest.mark.full
 def test_a_script_needs_no_guard_of_its_main_part(tmp_path, photo):
     script = tmp_path / "script.py"
     call = f"result = run('image-fit', {str(photo)!r}, schemes=['none'], seeds=2, panels=['fit'], jobs=1, out='runs')"
@@ -209,6 +212,7 @@ class Line(Scheme):
     assert sorted(kept) == sorted(f"{label.partition('(')[0]}{end}" for label in labels for end in (".json", ".py"))
 
 
+@pytest.mark.full
 def test_a_notebook_shows_progress_and_continues_after_a_restart(tmp_path, photo):
     """A real Jupyter kernel executes two runs in a worker process; a second kernel finds them finished."""
     with warnings.catch_warnings():

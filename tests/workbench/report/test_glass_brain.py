@@ -6,6 +6,8 @@ import re
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.bare
+
 pytest.importorskip("nilearn")
 
 from posenc.workbench.report import page

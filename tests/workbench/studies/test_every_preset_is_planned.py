@@ -16,6 +16,8 @@ from posenc.workbench.studies.scene import presets as scene
 from posenc.workbench.tasks import shapes, simulated_brain
 from posenc.workbench.tasks.globe import FILE as COUNTRIES
 
+pytestmark = pytest.mark.bare
+
 PRESETS = [(name, preset) for name, study in studies.studies().items() for preset in study.presets]
 OWN_FILE_ALONE = {("gridpe", "paper")}
 """Presets whose data no folder of data may hold: a file or folder of the user has to be named."""
