@@ -10,8 +10,13 @@ CPU_TORCH = $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX),)
 PYTEST = $(VENV)/bin/pytest -n 2 --dist worksteal
 HOOK = --jaxtyping-packages=$(SHAPED),typechecker.beartype
 SINCE ?= HEAD
+# With COVERAGE=1 the default tests also count the lines of src that they execute, and at least 90 % must be.
+COVERAGE ?=
+COVERED = $(if $(COVERAGE),--cov --cov-report=term:skip-covered --cov-fail-under=90,)
+# The tests start many processes, which would compile the whole package each time.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run quick fuzz test test-all test-coverage test-shapes test-rest checks bench dist clean
+.PHONY: help run quick fuzz test test-all test-shapes test-rest checks bench dist clean
 
 .DEFAULT_GOAL := run
 
@@ -30,14 +35,12 @@ fuzz: $(VENV)/.test  ## change bytes of files at random and read them: make fuzz
 	$(VENV)/bin/python tools/fuzz.py --seconds $(SECONDS)
 
 test: checks  ## set up, pass the default tests: about 11 minutes on two cores
-	$(PYTEST) -m "not full"
+	$(PYTEST) -m "not full" $(COVERED)
 
-test-all: checks test-coverage test-shapes test-rest  ## set up, pass every test: about 40 minutes on two cores
+test-all: COVERAGE = 1
+test-all: test test-shapes test-rest  ## set up, pass every test: about 40 minutes on two cores
 
 # The shape hook and torch.compile do not go together; the tests marked `bare` gain nothing from it.
-test-coverage: $(VENV)/.test  ## the default tests; they must cover 90 % of the lines of src
-	$(PYTEST) -m "not full" --cov --cov-report=term:skip-covered --cov-fail-under=90
-
 test-shapes: $(VENV)/.test  ## every test that the run-time check of shapes and types reaches, with that check
 	$(PYTEST) -m "not compile and not bare" $(HOOK)
 

@@ -1,5 +1,6 @@
 """One thread a process, as many processes as cores; nothing is drawn unseeded, by torch or by hypothesis."""
 
+import functools
 import os
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,27 @@ hypothesis.settings.load_profile("seeded")
 
 
 @pytest.fixture(autouse=True, scope="session")
+def source_read_once() -> Iterator[None]:
+    """Stores and commands read the source of the package once in a process of tests, not each of them."""
+    from posenc.cli import index_of_source
+    from posenc.workbench.storage import source_digests
+
+    read, files = source_digests.SourceDigests._read, {}
+
+    def read_once(self: source_digests.SourceDigests, module: str) -> tuple[str, frozenset[str]] | None:
+        if self.folder != source_digests.FOLDER or not module.startswith("posenc."):
+            return read(self, module)
+        if module not in files:
+            files[module] = read(self, module)
+        return files[module]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source_digests.SourceDigests, "_read", read_once)
+        patch.setattr(index_of_source, "build", functools.cache(index_of_source.build))  # where the index is outdated
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def one_thread() -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -25,9 +47,21 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+# Without an accelerator torch.manual_seed records the call stack each time, 0.6 ms for each of thousands of tests.
+_seed = torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed
+
+
 @pytest.fixture(autouse=True)
 def seeded() -> None:
-    torch.manual_seed(0)
+    _seed(0)
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands execute their runs in this process: each worker process would first load torch, for seconds."""
+    from posenc.workbench import runner
+
+    monkeypatch.setattr(runner, "pick", lambda *arguments, **options: runner.InProcess())
 
 
 @pytest.fixture

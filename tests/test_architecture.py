@@ -6,6 +6,7 @@ Every check is a function from source text to complaints; each is also run on a 
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
 import subprocess
@@ -111,6 +112,12 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@functools.cache
+def tree_of(source: str) -> ast.Module:
+    """Syntax tree of a source, which several checks read."""
+    return ast.parse(source)
+
+
 def found_in(check: Callable[[str, str], list[str]], paths: Iterable[Path]) -> str:
     return "\n".join(complaint for path in paths for complaint in check(path.read_text(encoding="utf-8"), name(path)))
 
@@ -128,7 +135,7 @@ def dotted(node: ast.AST) -> str:
 
 def imported(source: str, module: str, package: bool) -> Iterator[str]:
     """Every module of posenc that this one imports, also inside functions and by ``import_module("..")``."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree_of(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -223,7 +230,7 @@ def code_lines(node: ast.AST, source: list[str]) -> int:
 
 def over_budget(source: str, path: str) -> list[str]:
     scheme = path.startswith("src/posenc/schemes/") and not path.endswith("__init__.py")
-    tree, text = ast.parse(source), source.splitlines()
+    tree, text = tree_of(source), source.splitlines()
     limit, lines = SCHEME_FILE if scheme else FILE, code_lines(tree, text)
     complaints = [f"{path} has {lines} lines of code, more than {limit}. Divide it."] if lines > limit else []
     for node in ast.walk(tree):
@@ -273,7 +280,7 @@ def test_schemes_take_few_parameters():
 
 def knows_schemes(source: str, path: str) -> list[str]:
     """Three or more schemes named in one module, or any asked for by its class. The rows of a study may name them."""
-    known, tree, complaints = set(catalogue()), ast.parse(source), []
+    known, tree, complaints = set(catalogue()), tree_of(source), []
     named = {dotted(node).split(".")[-1] for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute)}
     named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
     named |= {str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)}
@@ -336,14 +343,14 @@ def open_signature(source: str, path: str) -> list[str]:
             else:
                 yield from walk(child)
 
-    return [f"{path}:{f.name} takes **{f.args.kwarg.arg}." for f in walk(ast.parse(source)) if f.args.kwarg]
+    return [f"{path}:{f.name} takes **{f.args.kwarg.arg}." for f in walk(tree_of(source)) if f.args.kwarg]
 
 
 def reads_environment(source: str, path: str) -> list[str]:
     if path.startswith("src/posenc/cli/"):
         return []
     secret = {"environ", "environb", "getenv", "getenvb"}
-    tree = ast.parse(source)
+    tree = tree_of(source)
     named = {dotted(node).split(".")[-1] for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute)}
     named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
     return [f"{path} reads the environment ({what}); cli alone does." for what in sorted(named & secret)]
@@ -365,14 +372,14 @@ RANDOM = re.compile(r"(^|\.)(random|Random|Generator|default_rng|RandomState|man
 
 
 def draws_at_import(source: str, path: str) -> list[str]:
-    calls = [node for node in at_import(ast.parse(source)) if isinstance(node, ast.Call)]
+    calls = [node for node in at_import(tree_of(source)) if isinstance(node, ast.Call)]
     drawn = [dotted(call.func) for call in calls if RANDOM.search(dotted(call.func))]
     return [f"{path} calls {what} when it is imported. Pass a generator or a seed." for what in drawn]
 
 
 def caches(source: str, path: str) -> list[str]:
     """Functions that remember: a cache of the module, whose key forgets what it was not told of."""
-    tree = ast.parse(source)
+    tree = tree_of(source)
     named = {dotted(node) for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute)}
     taken = {alias.asname or alias.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for alias in n.names}
     named = {what for what in named if "." in what or what in taken}  # a variable of that name remembers nothing

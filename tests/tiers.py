@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 
-def full_except(names: Iterable[str], *default: str) -> list[Any]:
+def full_except(names: Iterable[Any], *default: Any) -> list[Any]:
     """Parameters of a test that shows the same for every name: only some of them run in the default tier.
 
     Args:

@@ -21,6 +21,7 @@ def benchmark(monkeypatch):
     return module
 
 
+@pytest.mark.full
 def test_a_command_with_another_output_or_status_is_not_timed(benchmark):
     benchmark.check("posenc --version", 0, "0.")
     benchmark.check("posenc frobnicate", 2, "no command 'frobnicate'")

@@ -37,6 +37,7 @@ def test_the_gate_stops_the_other_pairing_and_lets_the_right_one_through(rotary,
 
 @pytest.mark.compile
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning")  # inductor's own
+@pytest.mark.full
 def test_every_way_with_an_aim_is_timed_behind_its_gate(rotary, monkeypatch):
     monkeypatch.setattr(rotary, "keep_freed_memory", lambda: None)  # which this process would keep for good
     found = rotary.compare(2, (1, 2, 16, 8))

@@ -5,6 +5,7 @@ import io
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ import pytest
 from posenc import cli
 from posenc.schemes import catalogue
 from posenc.workbench import runner
+from posenc.workbench.studies.latin_squares import presets
+from workbench.studies.small_latin_squares import new_preset
+
+pytestmark = pytest.mark.bare
 
 COMMANDS = ("run", "report", "results", "export", "list", "show", "check", "new", "cite", "bench", "data", "store pack",
             "store merge", "store verify", "doctor", "completion")  # fmt: skip
@@ -319,15 +324,19 @@ def test_making_puzzles(said, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory) -> tuple[Path, str]:
-    """A store with one small model in it, and what making it printed."""
+def trained(tmp_path_factory) -> Iterator[tuple[Path, str]]:
+    """A store with one model that was trained for two epochs, and what making it printed."""
     out, printed = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("printed") / "stdout"
     with pytest.MonkeyPatch.context() as patch, printed.open("w") as stream:
         patch.delenv("POSENC_DATA", raising=False)
-        patch.setattr(sys, "stdout", stream)
-        status = call("run", "latin-squares", "--schemes", "nope", "--seeds", 0, "--out", out)
-    assert status == 0, printed.read_text()
-    return out, printed.read_text()
+        patch.setitem(presets.PRESETS, "quick", new_preset())
+        patch.setattr(runner, "pick", lambda *arguments, **options: runner.InProcess())
+        with pytest.MonkeyPatch.context() as output:
+            output.setattr(sys, "stdout", stream)
+            status = call("run", "latin-squares", "--schemes", "nope", "--seeds", 0, "--out", out)
+        stream.flush()
+        assert status == 0, printed.read_text()
+        yield out, printed.read_text()
 
 
 @pytest.mark.bare

@@ -18,6 +18,8 @@ from posenc.lookup.cited_functions import functions
 from posenc.schemes import catalogue
 from posenc.workbench import studies
 
+pytestmark = pytest.mark.bare
+
 COMMANDS = {name: command_of(name, function) for name, function in cli.COMMANDS.items()}
 
 

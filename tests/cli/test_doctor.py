@@ -12,6 +12,8 @@ from posenc.cli import doctor
 from posenc.cli.dry_run import print_plan
 from posenc.workbench import studies
 
+pytestmark = pytest.mark.bare
+
 
 def test_doctor_prints_versions_extras_machine_data_and_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

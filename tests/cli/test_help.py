@@ -17,6 +17,8 @@ from posenc.workbench import studies
 from posenc.workbench.studies.shared import changes
 from posenc.workbench.studies.shared.planning import panels_of
 
+pytestmark = pytest.mark.bare
+
 WIDE = 80
 
 

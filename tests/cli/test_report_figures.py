@@ -11,6 +11,8 @@ from PIL import Image
 from posenc import cli
 from posenc.workbench.studies.image_fit import presets
 
+pytestmark = pytest.mark.bare
+
 
 def run(*words: str) -> int:
     with pytest.raises(SystemExit) as stop:
@@ -18,6 +20,7 @@ def run(*words: str) -> int:
     return int(stop.value.code or 0)
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_report_writes_figures_of_the_chosen_variants(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Image.fromarray(np.random.default_rng(0).integers(0, 255, (8, 8, 3), dtype=np.uint8)).save("photo.png")

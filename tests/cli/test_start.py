@@ -115,6 +115,7 @@ def test_the_digest_changes_with_a_name_and_with_a_content(tmp_path: Path) -> No
     assert len({first, second, third, index.source_digest(tmp_path)}) == 4
 
 
+@pytest.mark.full
 def test_a_scheme_that_was_just_added_is_listed(tmp_path: Path) -> None:
     """A copy of the package with one more scheme has an index of another source, and lists the scheme all the same."""
     program = (

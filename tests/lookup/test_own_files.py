@@ -12,6 +12,8 @@ from posenc import check
 from posenc.lookup import own_files, scheme_text
 from posenc.lookup.scheme_reference import Reference, has_reference, installed, references, split_view
 
+pytestmark = pytest.mark.bare
+
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

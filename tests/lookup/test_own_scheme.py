@@ -18,6 +18,8 @@ from posenc.schemes.rope import RoPE
 from posenc.schemes.sinusoid import Sinusoid
 from posenc.schemes.sum import Sum
 
+pytestmark = pytest.mark.bare
+
 SOURCE = """
 import math
 import torch

@@ -12,6 +12,8 @@ from posenc.schemes.learned import Learned
 from posenc.schemes.rope import RoPE
 from posenc.schemes.sinusoid import Sinusoid
 
+pytestmark = pytest.mark.bare
+
 
 @pytest.mark.parametrize(
     ("text", "scheme", "options"),

@@ -64,6 +64,14 @@ def test_the_whole_contract_refuses_it_and_names_the_check(exhibit, monkeypatch)
 
 
 @pytest.mark.parametrize("scheme", HEALTHY, ids=lambda scheme: scheme.__name__)
+def test_the_healthy_ones_pass_the_checks_that_catch_their_faults(scheme):
+    caught_by = {exhibit.caught_by for exhibit in EXHIBITS if exhibit.__base__ is scheme}
+    for one in (CHECKS[name] for name in sorted(caught_by) if not name.startswith("compiling")):
+        assert [run(one, Case(scheme, options)).trouble for options in scheme.examples] == [""] * len(scheme.examples)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("scheme", HEALTHY, ids=lambda scheme: scheme.__name__)
 def test_the_healthy_ones_pass_the_whole_contract(scheme):
     report = check(scheme)
     assert report.ok, report

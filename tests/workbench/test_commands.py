@@ -31,6 +31,8 @@ from posenc.workbench.report.page import Figure
 from posenc.workbench.storage.stored import StoreError
 from posenc.workbench.studies.image_fit import presets
 
+pytestmark = pytest.mark.bare
+
 SMALL = """
 import dataclasses
 from posenc.workbench.studies.image_fit import presets
@@ -62,6 +64,7 @@ def test_the_function_is_not_hidden_by_the_package_report():
     assert sys.modules["posenc.workbench.report.page"].Figure is Figure
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_variants_and_seeds_added_later_join_the_page_of_the_store(tmp_path, photo, small, capsys):
     store, options = tmp_path / "runs", {"panels": "fit", "out": tmp_path / "runs"}
     first = run("image-fit", photo, schemes=["none"], seeds=[0], **options)
@@ -80,6 +83,7 @@ def test_variants_and_seeds_added_later_join_the_page_of_the_store(tmp_path, pho
     }
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_result_has_table_figures_verdict_and_page(tmp_path, photo, small, capsys):
     result = run("image-fit", str(photo), schemes=["none", "positional"], seeds=2, panels="fit", out=tmp_path / "runs")
     assert result.exit_code == 0
@@ -153,9 +157,10 @@ def test_an_absent_package_is_named():
         study_result._import("posenc_absent")
 
 
+@pytest.mark.full
 def test_a_script_needs_no_guard_of_its_main_part(tmp_path, photo):
     script = tmp_path / "script.py"
-    call = f"result = run('image-fit', {str(photo)!r}, schemes=['none'], seeds=2, panels=['fit'], out='runs')"
+    call = f"result = run('image-fit', {str(photo)!r}, schemes=['none'], seeds=2, panels=['fit'], jobs=1, out='runs')"
     script.write_text(f"from posenc.workbench import run\n{SMALL}\nprint('begin')\n{call}\nprint(len(result.table))")
     done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -207,18 +212,19 @@ class Line(Scheme):
     assert sorted(kept) == sorted(f"{label.partition('(')[0]}{end}" for label in labels for end in (".json", ".py"))
 
 
+@pytest.mark.full
 def test_a_notebook_shows_progress_and_continues_after_a_restart(tmp_path, photo):
-    """A real Jupyter kernel executes two runs in worker processes; a second kernel finds them finished."""
+    """A real Jupyter kernel executes two runs in a worker process; a second kernel finds them finished."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the notebook packages
         nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
         pytest.importorskip("ipykernel")
-    call = f"run('image-fit', {str(photo)!r}, schemes=['none'], seeds=2, panels=['fit'], out='runs')"
-    cells = [f"from posenc.workbench import run\n{SMALL}", call, "from posenc import RoPE, check\nRoPE(8)"]
-    cells.append("check('NoPE', family='definition')")
+    call = f"run('image-fit', {str(photo)!r}, schemes=['none'], seeds=2, panels=['fit'], jobs=1, out='runs')"
+    cells = [f"from posenc.workbench import run\n{SMALL}", call]
+    others = ["from posenc import RoPE, check\nRoPE(8)", "check('NoPE', family='definition')"]
     outputs = []
-    for _ in range(2):
-        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    for executed in ([*cells, *others], cells):
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in executed])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             client = nbclient.NotebookClient(

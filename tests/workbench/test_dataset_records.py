@@ -22,6 +22,8 @@ from posenc.workbench.storage.old_records import record_of_settings
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.shared import image_data, page_file, run_scale, study_page
 
+pytestmark = pytest.mark.bare
+
 LANGUAGE = studies.find("language")
 LABELS, CONDITIONS = ["rope", "nope"], 2
 """Variants, and conditions on own data: the whole budget and half of it."""

@@ -99,17 +99,20 @@ def test_two_runs_share_a_store(tmp_path: Path, undisturbed: Store) -> None:
 
 
 @pytest.mark.bare
-def test_kill_nine_at_random_moments(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kills", "runs"), [(1, 2), pytest.param(3, 5, marks=pytest.mark.full)])
+def test_kill_nine_at_random_moments(tmp_path: Path, kills: int, runs: int) -> None:
     """Whatever is finished stays, nothing is done twice, the end is what an undisturbed run gives."""
-    options = ("--runs", "5", "--pause", "0.003")
+    options = ("--runs", str(runs), "--pause", "0.003", "--processes", str(min(kills, 2)))
     reference = Store(tmp_path / "reference")
-    run(toys(5, pause=0.003), reference, InProcess(), emit=lambda event: None)
+    run(toys(runs, pause=0.003), reference, InProcess(), emit=lambda event: None)
     root, moments = tmp_path / "killed", random.Random(11)
     finished: dict[str, int] = {}
-    for _ in range(3):
+    for _ in range(kills):
         known = len(begun(root))
         with toy_process(root, *options) as process:
             wait_until(lambda: len(begun(root)) > known or process.poll() is not None, "a run begins")  # noqa: B023  (called at once)
+            if kills == 1:  # a single kill has to leave something to continue
+                wait_until(lambda: any(root.glob("work/*/state.pt")), "a checkpoint is written")
             time.sleep(moments.uniform(0.0, 0.7))
             os.kill(process.pid, signal.SIGKILL)
             process.wait(PATIENCE)

@@ -9,6 +9,8 @@ from posenc.workbench import progress
 from posenc.workbench.runner import ConsentError, CostEstimate, Event, Report, confirm
 from toy_work import toys
 
+pytestmark = pytest.mark.bare
+
 
 class Clock:
     now = 0.0

@@ -101,6 +101,7 @@ def test_a_failing_run_says_why_and_does_not_stop_the_others(tmp_path: Path) -> 
 
 
 @pytest.mark.bare
+@pytest.mark.full
 def test_a_process_that_dies_costs_its_run_alone(tmp_path: Path) -> None:
     report = run([*toys(1, "die"), *toys(2)], Store(tmp_path), Local(1), emit=lambda event: None)
     assert [(spec.entry, sentence[:33]) for spec, sentence in report.failed] == [

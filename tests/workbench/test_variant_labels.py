@@ -20,6 +20,8 @@ from posenc.workbench.studies.language import variants as language
 from posenc.workbench.studies.shared.planning import with_present_labels
 from posenc.workbench.variant_labels import OLD_LABELS, current_label, first_label
 
+pytestmark = pytest.mark.bare
+
 CONFIG = language.LanguageConfig(vocabulary=8, dim=16, depth=1, heads=2, key_heads=2, hidden=16)
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from posenc.workbench.files.atomic_files import replaced_file, write_whole
 
+pytestmark = pytest.mark.bare
+
 
 def test_a_file_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "state.bin"

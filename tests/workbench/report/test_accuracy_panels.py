@@ -15,6 +15,8 @@ from posenc.workbench.report.provenance_panel import provenance_panel
 from posenc.workbench.report.published_tables import published_comparison, reproduction_table
 from posenc.workbench.report.result_rows import values_by_scheme
 
+pytestmark = pytest.mark.bare
+
 
 def block_of(panel, kind):
     return next(block for block in panel.blocks if isinstance(block, kind))

@@ -2,10 +2,17 @@
 
 import pytest
 
+from tiers import full_except
+
 pytestmark = [pytest.mark.browser, pytest.mark.bare]
 
 
-@pytest.fixture(params=[(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")], ids=lambda p: f"{p[0]}-{p[1]}")
+@pytest.fixture(
+    params=full_except(
+        [(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")], (1280, "light"), (360, "dark")
+    ),
+    ids=lambda p: f"{p[0]}-{p[1]}",
+)
 def opened(browser, page, request):
     width, scheme = request.param
     context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, offline=True)

@@ -14,6 +14,8 @@ from posenc.workbench.report.estimators import difference
 from posenc.workbench.report.publications import publication_of
 from posenc.workbench.studies import studies
 
+pytestmark = pytest.mark.bare
+
 CLAIM = Claim(
     name="two axes are better than one",
     source="arXiv 2406.08272, Table 1",

@@ -22,6 +22,8 @@ from posenc.workbench.report.page import Findings, Table, render_page
 from posenc.workbench.report.result_rows import read_csv
 from posenc.workbench.tables.export import as_csv
 
+pytestmark = pytest.mark.bare
+
 
 def rows_of(setting="main", metric="score", **scores):
     """scheme=(score of seed 0, of seed 1, ...)."""

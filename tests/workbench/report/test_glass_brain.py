@@ -13,6 +13,7 @@ from posenc.workbench.report.glass_brain import glass_brain
 from posenc.workbench.report.svg_style import PAGE_COLORS
 from posenc.workbench.report.token_map import module_markers
 
+pytestmark = pytest.mark.bare
 PLACES = np.array([[-30.0, -90, 10], [30, -90, 10], [-40, 20, 40], [40, 20, 40], [0, 50, -10]])
 GIVEN, FOUND = ["Vis", "Vis", "Cont", "Cont", "Default"], ["Vis", "Cont", "Cont", "Cont", "Cont"]
 NAMES = [f"parcel {i}" for i in range(5)]

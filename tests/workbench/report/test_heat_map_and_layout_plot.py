@@ -8,6 +8,8 @@ import pytest
 from posenc.workbench.report.heat_map import heat_maps
 from posenc.workbench.report.layout_plot import layout_plots
 
+pytestmark = pytest.mark.bare
+
 
 def picture(panel, place=0):
     return panel.blocks[0].figures[place].svg

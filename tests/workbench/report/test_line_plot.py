@@ -11,6 +11,8 @@ from posenc.workbench.report.label_placement import place_point_labels, place_st
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.page import FigureGroup, Text
 
+pytestmark = pytest.mark.bare
+
 DRAWN = {"title": "Noise", "x_label": "noise", "y_label": "accuracy"}
 
 

@@ -18,6 +18,8 @@ from posenc.workbench.runner import InProcess, Interrupted, Local, run
 from posenc.workbench.storage.store import Store
 from toy_work import assert_same, toys
 
+pytestmark = pytest.mark.bare
+
 
 def html(text: str) -> str:
     return render_page(

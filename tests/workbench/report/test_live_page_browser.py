@@ -130,6 +130,7 @@ def test_a_page_that_is_overdue_says_when_its_command_stopped_and_looks_again(ta
     assert tab.locator("#live .state").inner_text().startswith("Running")
 
 
+@pytest.mark.full
 def test_a_command_killed_by_kill_nine_is_reported(tab, path, tmp_path):
     blank = write_text(tmp_path / "blank.html", html("blank"))
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

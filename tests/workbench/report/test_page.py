@@ -8,6 +8,8 @@ import pytest
 
 from posenc.workbench.report.page import Panel, Table, Text, render_page, write_page
 
+pytestmark = pytest.mark.bare
+
 VOID = {"meta", "br", "link", "img", "hr", "input"}
 
 

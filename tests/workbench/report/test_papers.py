@@ -14,6 +14,8 @@ from posenc.workbench.report import papers, scheme_page
 from posenc.workbench.report.page import FigureGroup, Table, Text, render_page
 from posenc.workbench.report.papers import grid_cells
 
+pytestmark = pytest.mark.bare
+
 
 def numbers(panel) -> list[tuple[str, ...]]:
     (block,) = [block for block in panel.blocks if isinstance(block, FigureGroup)]

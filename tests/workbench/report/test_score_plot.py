@@ -22,6 +22,8 @@ from posenc.workbench.report.raster_image import (
 )
 from posenc.workbench.report.score_plot import Score, score_plots
 
+pytestmark = pytest.mark.bare
+
 
 def rows(metric, table, setting="main"):
     return [

@@ -6,6 +6,8 @@ import pytest
 
 from posenc.measure.statistics import mean, paired_difference, paired_p_value, sd, t_interval
 
+pytestmark = pytest.mark.bare
+
 
 def test_mean_and_sd_of_three_values():
     # (2, 4, 9): mean 5, squared deviations 9 + 1 + 16 = 26, 26 / 2 = 13.

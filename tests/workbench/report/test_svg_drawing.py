@@ -23,6 +23,8 @@ from posenc.workbench.report.figure_export import (
 from posenc.workbench.report.page import Figure, FigureGroup, Panel, Table
 from posenc.workbench.report.svg_drawing import draw_svg
 
+pytestmark = pytest.mark.bare
+
 WHITE, BLUE, RED = (255, 255, 255), (0, 103, 165), (255, 0, 0)
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from posenc.workbench.report.token_map import module_markers, token_dendrogram, token_maps
 
+pytestmark = pytest.mark.bare
+
 NAMES = [f"station {n}" for n in range(6)]
 MODULES = ["a", "a", "a", "b", "b", "b"]
 PLACES = np.array([[0, 0], [0, 1], [1, 0], [9, 9], [9, 8], [8, 9]], float)

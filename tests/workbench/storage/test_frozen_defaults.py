@@ -18,6 +18,8 @@ from posenc.workbench.storage import identity as definition
 from posenc.workbench.storage.frozen_defaults import ALWAYS_WRITTEN, FROZEN_DEFAULTS, OUTSIDE
 from posenc.workbench.tasks.nmar import NMAR
 
+pytestmark = pytest.mark.bare
+
 HERE = Path(__file__).parent
 FIRST_RUNS = {each["study"]: each for each in json.loads((HERE / "runs_of_the_first_layout.json").read_text())}
 FIRST_DEFAULTS = HERE / "frozen_defaults_of_the_first_version.json"

@@ -19,6 +19,8 @@ from posenc.workbench.studies.latin_squares.measure import MEASURE as MEASURE_SQ
 from posenc.workbench.studies.shared.declarations import PanelSpec
 from posenc.workbench.studies.shared.image_sizes import MEASURE as MEASURE_SIZES
 
+pytestmark = pytest.mark.bare
+
 HERE = Path(__file__).parent
 FIRST_RUNS = {each["study"]: each for each in json.loads((HERE / "runs_of_the_first_layout.json").read_text())}
 """One training run of each study at the quick preset, as the version before identities planned and stored it."""

@@ -19,6 +19,8 @@ from posenc.workbench.storage.old_stores import old_key
 from posenc.workbench.storage.store import Store
 from posenc.workbench.worker import execute_unless_locked
 
+pytestmark = pytest.mark.bare
+
 FIRST = Path(__file__).parent / "store_of_the_first_layout"
 """Six training runs of the Latin squares, two of them under another condition, and four measuring runs."""
 KEYS = sorted(path.name for path in (FIRST / "units").iterdir())

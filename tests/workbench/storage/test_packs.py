@@ -18,6 +18,8 @@ from posenc.workbench.storage import packs
 from posenc.workbench.storage.packs import merge, pack, read
 from posenc.workbench.storage.store import Store, StoreError
 
+pytestmark = pytest.mark.bare
+
 FIRST = Path(__file__).parent / "store_of_the_first_layout"
 ORIGIN = {"commit": "c0ffee", "dirty": False, "versions": {"torch": "2"}, "machine": {"cores": 2}, "device": "cpu"}
 TIMING = {"seconds": 1.5, "device": "cpu", "attempts": 1}

@@ -17,6 +17,8 @@ from posenc.workbench.storage.packs import merge, pack
 from posenc.workbench.storage.store import Store, StoreError
 from posenc.workbench.storage.stored import DamagedRunError
 
+pytestmark = pytest.mark.bare
+
 ORIGIN = {"command": "posenc run toy", "commit": "c0ffee", "dirty": False, "versions": {}, "machine": {}}
 FILES = ("unit.json", "metrics.jsonl", "curves.jsonl", "arrays.safetensors", "weights.safetensors")
 

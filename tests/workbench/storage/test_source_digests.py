@@ -14,6 +14,8 @@ from posenc.workbench import studies
 from posenc.workbench.storage.source_digests import FOLDER, SourceDigests, digest_of
 from posenc.workbench.storage.stored_code import differing
 
+pytestmark = pytest.mark.bare
+
 ENTRY = "posenc.workbench.studies.latin_squares.execute:train"
 ROPE = {"row": {"scheme": "RoPE", "options": {"frequencies": None}}}
 

@@ -19,6 +19,8 @@ from posenc.workbench.storage.identity import SettingsError
 from posenc.workbench.storage.store import Store, StoreError
 from posenc.workbench.tables.metric_table import INTERVAL_NOTE
 
+pytestmark = pytest.mark.bare
+
 ORIGIN = {"commit": "c0ffee", "dirty": False, "versions": {"torch": "2"}, "machine": {"cores": 2}, "device": "cpu"}
 SETTINGS = {"sigma": 0.2, "model": {"dim": 160, "depth": 4}, "classes": [1, 2, 3], "cosine": True, "note": None}
 

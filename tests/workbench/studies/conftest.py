@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from drawn_pictures import drawn, write_idx
+from posenc.workbench.tasks import latin_squares
 from posenc.workbench.tasks.images import data_sets
+
+
+@pytest.fixture(autouse=True, scope="session")
+def puzzles_generated_once() -> Iterator[None]:
+    """Stores of tests hold the same few sets of puzzles, each of which takes a second to generate."""
+    generate, generated = latin_squares.generate_dataset, {}
+
+    def generate_once(**arguments: Any) -> latin_squares.Dataset:
+        key = repr(sorted(arguments.items()))
+        if key not in generated:
+            generated[key] = generate(**arguments)
+        return generated[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(latin_squares, "generate_dataset", generate_once)
+        yield
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ from posenc.workbench.studies.shared import changes, setting_values
 from posenc.workbench.tasks import shapes
 from tiers import full_except
 
+pytestmark = pytest.mark.bare
+
 EVERY = studies.studies()
 SCHEMES: Mapping[str, tuple[str, ...]] = {
     "globe": ("hash", "none"), "gridpe": ("nope",), "image-fit": ("dense", "gaussian-10"), "language": ("nope",),

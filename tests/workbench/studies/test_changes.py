@@ -16,6 +16,8 @@ from posenc.workbench.studies.shared.dry_run import dry_run
 from posenc.workbench.studies.shared.hidden_tokens import table_scores
 from posenc.workbench.training.loop import TrainingConfig
 
+pytestmark = pytest.mark.bare
+
 EVERY = studies.studies()
 
 

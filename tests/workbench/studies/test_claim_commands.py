@@ -20,6 +20,8 @@ from posenc.workbench.studies.shared import planning
 from posenc.workbench.studies.shared.claim_commands import cells_of_claim, claim_commands
 from posenc.workbench.studies.shared.study import Study
 
+pytestmark = pytest.mark.bare
+
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
 

@@ -6,6 +6,8 @@ import pytest
 
 from posenc.workbench import studies
 
+pytestmark = pytest.mark.bare
+
 CLAIMS = [
     pytest.param(study, claim, id=f"{study.name}: {claim.name}")
     for study in studies.studies().values()

@@ -13,7 +13,10 @@ from posenc.workbench import studies
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.image_fit.scale_selection import SELECTION_PHOTOGRAPHS
 from posenc.workbench.studies.scene import presets as scene
+from posenc.workbench.tasks import shapes, simulated_brain
 from posenc.workbench.tasks.globe import FILE as COUNTRIES
+
+pytestmark = pytest.mark.bare
 
 PRESETS = [(name, preset) for name, study in studies.studies().items() for preset in study.presets]
 OWN_FILE_ALONE = {("gridpe", "paper")}
@@ -69,8 +72,17 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 @pytest.fixture(autouse=True)
-def few_rendered_images(monkeypatch: pytest.MonkeyPatch) -> None:
+def little_generated_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans store the data that they generate: here few rendered images, short recordings and few points of a mesh."""
     monkeypatch.setattr(scene, "RENDERED", {"train": 4, "held": 2, "side": 12, "fine": 1})
+    simulate, make_pool = simulated_brain.simulate, shapes.make_pool
+    small = shapes.PoolSizes(uniform=400, near=600, surface=400, held=500)
+    monkeypatch.setattr(
+        simulated_brain,
+        "simulate",
+        lambda subjects, frames, **options: simulate(min(subjects, 8), min(frames, 600), **options),
+    )
+    monkeypatch.setattr(shapes, "make_pool", lambda shape, sizes, *seed: make_pool(shape, small, *seed))
 
 
 @pytest.mark.parametrize(("name", "preset"), PRESETS)

@@ -211,6 +211,7 @@ def test_from_plan_to_page_and_on_after_a_stop(tmp_path, fashion, small):
     assert {u.condition for u in STUDY.stored(told, store)} == {"main"}
 
 
+@pytest.mark.full
 def test_every_panel_of_everything(tmp_path, fashion, small):
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", panels=["all"], data=fashion)

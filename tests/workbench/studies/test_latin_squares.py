@@ -16,6 +16,7 @@ from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.latin_squares import STUDY, conditions, execute, presets, results, settings, variants
 from posenc.workbench.training import loop
+from tiers import full_except
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def test_the_quick_plan_is_eleven_variants_by_three_seeds_and_the_second_conditi
     ]
 
 
-@pytest.mark.parametrize("preset", ["standard", "paper"])
+@pytest.mark.parametrize("preset", full_except(("standard", "paper"), "standard"))
 def test_the_long_presets_train_the_papers_model_clean_and_literal(tmp_path: Path, preset: str) -> None:
     specs = STUDY.plan(studies.Request(preset=preset, seeds=[29]), Store(tmp_path))
     by_scheme = {spec.variant: spec.settings for spec in specs}

@@ -106,6 +106,7 @@ def test_a_panel_needs_its_variants_and_no_others(tmp_path: Path) -> None:
     assert "gap closes" not in {spec.condition for spec in every}
 
 
+@pytest.mark.full
 def test_a_page_of_all_panels_has_every_one(trained: Trained) -> None:
     path = STUDY.page(trained.request, trained.store, trained.specs, {})
     assert path.name == "latin-squares-quick-all.html"
@@ -133,6 +134,7 @@ def test_a_page_of_all_panels_has_every_one(trained: Trained) -> None:
     assert path.stat().st_size < 2**20
 
 
+@pytest.mark.full
 def test_what_is_measured_stands_in_the_results(trained: Trained) -> None:
     keys = {trained.measurement("learned-0.2").identity}
     of = {row["metric"]: row["value"] for row in trained.store.results(keys=keys)}
@@ -146,6 +148,7 @@ def test_what_is_measured_stands_in_the_results(trained: Trained) -> None:
     assert not any(metric.startswith("procrustes") for metric in nope)
 
 
+@pytest.mark.full
 def test_a_table_before_training_is_the_one_that_the_seed_draws(trained: Trained) -> None:
     spec = trained.spec("learned-0.2", seed=1)
     before, after = (
@@ -163,6 +166,7 @@ def test_a_table_before_training_is_the_one_that_the_seed_draws(trained: Trained
     assert torch.equal(after.model.head.weight, trained.store.weights(spec.identity)["head.weight"])
 
 
+@pytest.mark.full
 def test_the_reference_of_2d_fixed_is_another_seed_of_it(trained: Trained) -> None:
     parents = trained.measurement("2d-fixed", 0).parents
     assert parents["trained"] == trained.spec("2d-fixed", 0).identity
@@ -174,6 +178,7 @@ def test_the_reference_of_2d_fixed_is_another_seed_of_it(trained: Trained) -> No
     assert metrics["attention_cosine"] < 1
 
 
+@pytest.mark.full
 def test_a_report_draws_again_and_asks_for_what_is_missing(
     tmp_path: Path, trained: Trained, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -193,6 +198,7 @@ def test_a_report_draws_again_and_asks_for_what_is_missing(
     assert "posenc run latin-squares --preset quick --panels heads" in told
 
 
+@pytest.mark.full
 def test_a_tampered_weight_file_is_refused(tmp_path: Path, trained: Trained) -> None:
     store = Store(tmp_path)
     request = studies.Request(preset="quick", schemes=["learned-0.2"], seeds=[0])

@@ -21,6 +21,7 @@ def confirm(estimate: object) -> bool:
     raise AssertionError("the quick preset does not ask")
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_the_page_is_drawn_from_the_first_runs_and_becomes_the_final_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,8 @@ from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request, find
 from posenc.workbench.studies.shared import page_file
 
+pytestmark = pytest.mark.bare
+
 STUDY = find("latin-squares")
 CHANGES = {"epochs": 1, "train": 100, "train_size": 100, "iid": 20, "ood": 10}
 

@@ -160,6 +160,7 @@ def test_from_plan_to_page_and_on_after_a_stop(tmp_path, fashion, small):
     assert "plain-padded above plain in accuracy" in " ".join(STUDY.verdict(request, store, specs))
 
 
+@pytest.mark.full
 def test_every_panel_of_everything_and_again_without_the_pictures(tmp_path, fashion, small):
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", panels=["all"], data=fashion)

@@ -11,6 +11,8 @@ from posenc.workbench.report.page import FigureGroup
 from posenc.workbench.report.score_plot import Score, score_plots
 from posenc.workbench.tables.metric_bounds import metric_bounds
 
+pytestmark = pytest.mark.bare
+
 RESULTS = Path(__file__).parents[3] / "results"
 
 

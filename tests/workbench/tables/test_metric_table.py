@@ -13,6 +13,8 @@ from posenc.workbench import ResultTable, RunResult, RunSpec, Store, results, st
 from posenc.workbench.tables.curve_table import ArrayAxis, as_csv, curve_rows
 from posenc.workbench.tables.metric_table import main_metrics, mean_text, metric_tables
 
+pytestmark = pytest.mark.bare
+
 
 def rows(study: str, values: dict[str, tuple[float, ...]], **labels: str) -> list[dict]:
     plain = {"study": study, "preset": "quick", "setting": "main", "scheme": "rope", "unit": "1f"} | labels

@@ -241,7 +241,7 @@ def differences(presets: Mapping[str, Preset], request: Request) -> list[str]:
     before, after = _leaves(preset), {leaf.path: leaf.value for leaf in _leaves(changed_preset(presets, request))}
     explicit = _values(preset, request)
     changed = [leaf for leaf in before if leaf.path in explicit or leaf.value != after[leaf.path]]
-    names = _names(preset, before, {leaf.path: after[leaf.path] for leaf in changed})
+    names = _names(before, {leaf.path: after[leaf.path] for leaf in changed})
     phrases = dict[str, list[str]]()
     for leaf in changed:
         old = setting_errors.COMPUTED if _is_computed(preset, leaf) else setting_values.text(leaf.value)
@@ -305,7 +305,7 @@ def varied_settings(study: Study, request: Request, panel: str) -> set[str]:
 def _texts(preset: Preset, request: Request) -> list[str]:
     """Changes of a request as NAME=VALUE, each once, in one order for equal changes."""
     values = _values(preset, request)
-    names = _names(preset, _leaves(preset), values) if values else {}
+    names = _names(_leaves(preset), values) if values else {}
     return sorted({f"{names[path]}={setting_values.text(value)}" for path, value in values.items()})
 
 
@@ -314,21 +314,21 @@ def _sweep_texts(request: Request) -> list[str]:
     return [f"{SWEEP}={setting_values.text(tuple(sorted(request.lr_sweep)))}"] if request.lr_sweep else []
 
 
-def _names(preset: Preset, leaves: Sequence[_Leaf], values: Mapping[Path, Any]) -> dict[Path, str]:
+def _names(leaves: Sequence[_Leaf], values: Mapping[Path, Any]) -> dict[Path, str]:
     """Name of each changed field: that of its setting if all fields of the setting have the same new value."""
     names = dict[Path, str]()
     for group in _groups(leaves):
         paths = [leaf.path for leaf in group]
         new = [values[path] for path in paths if path in values]
         whole = len(new) == len(paths) and all(value == new[0] for value in new)
-        name = _name(preset, group) if whole else ""
+        name = _name(leaves, group) if whole else ""
         names |= {path: name or ".".join(path) for path in paths}
     return names
 
 
 def _settings(preset: Preset) -> list[Setting]:
-    settings = []
-    for group in _groups(_leaves(preset)):
+    settings, leaves = [], _leaves(preset)
+    for group in _groups(leaves):
         first = group[0]
         defaults = [
             setting_errors.COMPUTED if _is_computed(preset, leaf) else setting_values.text(leaf.value) for leaf in group
@@ -336,7 +336,7 @@ def _settings(preset: Preset) -> list[Setting]:
         least = [setting_values.least(leaf.path[-1], leaf.value) for leaf in group]
         fields = [".".join(leaf.fields) for leaf in group]
         setting = Setting(
-            name=_name(preset, group),
+            name=_name(leaves, group),
             paths=tuple(".".join(leaf.path) for leaf in group),
             type=setting_values.describe(first.annotation),
             default="; ".join(dict.fromkeys(defaults)),
@@ -362,11 +362,11 @@ def _groups(leaves: Iterable[_Leaf]) -> list[list[_Leaf]]:
     return list(groups.values())
 
 
-def _name(preset: Preset, group: Sequence[_Leaf]) -> str:
-    """Shortest end of the path of some fields that names these fields and no others."""
+def _name(leaves: Sequence[_Leaf], group: Sequence[_Leaf]) -> str:
+    """Shortest end of the path of some fields that names these fields and no others of all fields."""
     shortest = min((leaf.fields for leaf in group), key=len)
     ends = (shortest[-count:] for count in range(1, len(shortest) + 1))
-    return next(".".join(end) for end in ends if _matches(_leaves(preset), end) == list(group))
+    return next(".".join(end) for end in ends if _matches(leaves, end) == list(group))
 
 
 def _matches(leaves: Sequence[_Leaf], query: Path) -> list[_Leaf]:
@@ -389,7 +389,7 @@ def _find(preset: Preset, request: Request, name: str) -> list[_Leaf]:
             f"{unknown('setting', name, known)} The settings of the preset {request.preset} are {', '.join(known)}."
         )
     if len(groups := _groups(matches)) > 1:
-        raise ValueError(setting_errors.ambiguous(name, [_name(preset, each) for each in groups]))
+        raise ValueError(setting_errors.ambiguous(name, [_name(leaves, each) for each in groups]))
     return matches
 
 
@@ -417,19 +417,25 @@ def _values(preset: Preset, request: Request) -> dict[Path, Any]:
 
 
 def _leaves(preset: Preset) -> list[_Leaf]:
-    every = _walk(preset, type(preset), (), (), "")
+    every = _walk(preset, type(preset), (), (), "", {})
     return [leaf for leaf in every if leaf.path[0] not in DECLARATIONS and ".".join(leaf.fields) not in preset.aliases]
 
 
-def _walk(value: Any, annotation: Any, path: Path, fields: Path, owner: str) -> Iterator[_Leaf]:
+def _walk(
+    value: Any, annotation: Any, path: Path, fields: Path, owner: str, hints: dict[type, dict[str, Any]]
+) -> Iterator[_Leaf]:
+    """Fields of a value. ``hints`` keeps the resolved annotations of classes, which take most of the time of a walk."""
     if names := _field_names(value):
-        hints = get_type_hints(type(value))
+        kind = type(value)
+        if kind not in hints:
+            hints[kind] = get_type_hints(kind)
         for name in names:
-            yield from _walk(getattr(value, name), hints[name], (*path, name), (*fields, name), type(value).__name__)
+            place = (*path, name), (*fields, name), kind.__name__
+            yield from _walk(getattr(value, name), hints[kind][name], *place, hints)
     elif isinstance(value, Mapping):
         for key, item in value.items():
             if _field_names(item):
-                yield from _walk(item, type(item), (*path, key), fields, owner)
+                yield from _walk(item, type(item), (*path, key), fields, owner, hints)
             elif isinstance(item, (int, float)) and not isinstance(item, bool):
                 yield _Leaf((*path, key), (*fields, key), ".".join(path), type(item), item)
     elif setting_values.is_supported(annotation) and fields[-1] not in DECIDED_BY_DATA:

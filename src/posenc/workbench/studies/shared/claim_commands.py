@@ -39,21 +39,18 @@ def cells_of_claim(claim: Claim, rows: Sequence[Row]) -> dict[Cell, frozenset[in
         (Condition, variant) to its seeds, for every variant without which a number of the claim changes.
     """
     recorded = [_Recorded(row) for row in rows]
-    numbers = _numbers(claim, recorded)
-    touched = [row for row in recorded if row.read]
+    estimators = (*claim.quantities, *claim.controls)
+    numbers = [repr(each.estimate(recorded)) for each in estimators]
+    touched = [dict(row) for row in recorded if row.read]
     seeds: dict[Cell, set[int]] = {}
     for row in touched:
         seeds.setdefault((row["setting"], row["scheme"]), set()).add(row["seed"])
     used = {}
     for cell in seeds:
         others = [row for row in touched if (row["setting"], row["scheme"]) != cell]
-        if _numbers(claim, others) != numbers:
+        if any(repr(each.estimate(others)) != number for each, number in zip(estimators, numbers, strict=True)):
             used[cell] = frozenset(seeds[cell])
     return used
-
-
-def _numbers(claim: Claim, rows: Sequence[Row]) -> list[str]:
-    return [repr(each.estimate(rows)) for each in (*claim.quantities, *claim.controls)]
 
 
 def claim_commands(study: Study, preset: str, claim: Claim, rows: Sequence[Row], *, real_data: bool) -> tuple[str, ...]:
