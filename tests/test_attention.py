@@ -296,6 +296,7 @@ def exported(module: nn.Module, width: int) -> torch.export.ExportedProgram:
 
 @pytest.mark.compile
 @pytest.mark.parametrize("family", full_except(FAMILIES, "rotary"))
+@pytest.mark.full
 def test_export_takes_another_batch_and_length(family):
     scheme, width = FAMILIES[family]
     module = SchemeEffects(scheme)

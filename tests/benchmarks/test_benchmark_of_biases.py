@@ -63,6 +63,7 @@ def test_every_bias_of_a_long_sequence_is_found_and_passes_the_gate(biases):
         biases.gate(name, scheme, 4, biases.whole)
 
 
+@pytest.mark.full
 def test_memory_is_what_a_fresh_process_adds(biases):
     given = biases.inputs(32, 2)
     out = biases.ours(biases.NoPE(), given)

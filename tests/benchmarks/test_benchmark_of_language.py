@@ -42,6 +42,7 @@ def test_a_step_that_is_wrong_is_not_timed(language, monkeypatch):
         language.decode(1, language.LanguageConfig(**SMALL), 8)
 
 
+@pytest.mark.full
 def test_memory_is_that_of_fresh_processes_once_masks_agree(language, monkeypatch):
     alibi = language.with_a_bias()["ALiBi"]
     monkeypatch.setattr(language, "with_a_bias", lambda: {"ALiBi": alibi})

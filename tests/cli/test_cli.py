@@ -18,8 +18,8 @@ from workbench.studies.small_latin_squares import new_preset
 
 pytestmark = pytest.mark.bare
 
-COMMANDS = ("run", "report", "results", "export", "list", "show", "check", "new", "cite", "bench", "data", "store pack",
-            "store merge", "store verify", "doctor", "completion")  # fmt: skip
+COMMANDS = ("run", "report", "results", "export", "list", "show", "check", "new", "cite", "bench", "data", "data look",
+            "store pack", "store merge", "store verify", "doctor", "completion")  # fmt: skip
 
 GOOD = '''
 """My scheme: nothing at all."""
@@ -80,7 +80,7 @@ def test_the_commands_are_these_and_every_ones_help_has_an_example(said):
     [
         ((), "no command is given."),
         (("frobnicate",), "there is no command 'frobnicate'."),
-        (("reprt",), "there is no command 'reprt'. Did you mean report?"),
+        (("reprt",), "there is no command 'reprt'. Did you mean report or export?"),
         (("--versio",), "posenc has no flag --versio. Did you mean --version?"),
         (("store",), "there is no command posenc store ''. The commands are pack, merge, verify."),
         (("store", "pck"), "there is no command posenc store 'pck'. Did you mean pack? The commands are pack, merge"),

@@ -30,7 +30,7 @@ def test_report_writes_figures_of_the_chosen_variants(tmp_path, monkeypatch, cap
     assert run("run", *words, "--schemes", "none", "positional", "--seeds", "0", "--jobs", "1") == 0
     capsys.readouterr()
     assert run("report", *words, "--schemes", "none", "--figures", "figures", "--format", "svg") == 0
-    page, sentence = capsys.readouterr().out.splitlines()
+    *_, page, sentence = capsys.readouterr().out.splitlines()
     files = sorted((tmp_path / "figures").iterdir())
     assert sentence == f"{len(files)} figures in figures."
     assert files

@@ -117,6 +117,7 @@ def test_long_sequences_are_turned_in_parts_unasked(monkeypatch, pairing, dtype)
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning")  # inductor's own
 @pytest.mark.parametrize("pairing", PAIRINGS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.full
 def test_compiled_parts_are_the_eager_ones_to_the_last_rounding(monkeypatch, pairing, dtype):
     monkeypatch.setattr(rotary, "SEVERAL", 1)
     x, by = draw(2, 3, 32, 16).to(dtype).requires_grad_(), Rotation(draw(32, 8, 2).float(), "interleaved")

@@ -265,6 +265,7 @@ def test_wide_copies_a_head_at_a_time_change_nothing(pairing):
 @pytest.mark.compile
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning")  # inductor's own
 @pytest.mark.parametrize("pairing", PAIRINGS)
+@pytest.mark.full
 def test_compiled_turns_are_the_eager_ones(pairing):
     scheme, x = RoPE(8, of=12, pairing=pairing), draw(1, 2, 5, 12, dtype=torch.float32)
     compiled = torch.compile(lambda x, pos: scheme.transform(x, scheme.prepare(pos), "q"), fullgraph=True)

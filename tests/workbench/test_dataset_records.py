@@ -198,7 +198,7 @@ def two_texts(tmp_path: Path) -> tuple[Store, dict[str, Path]]:
     """A store with finished runs on two texts docs.jsonl of two folders, seed 0 each."""
     store, files = Store(tmp_path / "runs"), {}
     for folder, word, loss in (("first", "to be or not. ", 2.0), ("second", "the quick fox. ", 1.0)):
-        files[folder] = aged(tmp_path / folder / "docs.jsonl", word * 400)
+        files[folder] = aged(tmp_path / folder / "docs.jsonl", json.dumps({"text": word * 400}))
         request = studies.Request(preset="quick", source=files[folder], schemes=LABELS, seeds=[0])
         for spec in LANGUAGE.plan(request, store):
             store.finish(spec, RunResult(metrics={"loss_at_x1": loss}), {"seconds": 1.0}, {})
@@ -238,7 +238,7 @@ def test_a_source_is_chosen_by_path_or_label_and_never_guessed(two_texts: tuple[
         commands.results(out=store.root, source="docs.jsonl")
     with pytest.raises(ValueError, match=r"no results about nothing.txt. It holds results about docs-"):
         commands.results(out=store.root, source="nothing.txt")
-    third = aged(files["first"].parents[1] / "third" / "docs.jsonl", "another")
+    third = aged(files["first"].parents[1] / "third" / "docs.jsonl", json.dumps({"text": "another"}))
     with pytest.raises(ValueError, match="holds no results of language"):
         LANGUAGE.stored(studies.Request(preset="quick", source=third), store)
     with pytest.raises(ValueError, match=rf"Name the one that the page is about: .*--source {label}"):

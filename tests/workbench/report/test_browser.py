@@ -78,6 +78,7 @@ def test_tab_reaches_the_skip_link_first_and_it_leads_to_the_verdict(opened):
     assert opened.evaluate("document.activeElement.id") == "main"
 
 
+@pytest.mark.full
 def test_the_numbers_unfold_by_keyboard(opened):
     summary = opened.locator("summary").first
     summary.focus()
@@ -148,6 +149,7 @@ def test_every_kind_of_drawing_fits_the_window_and_can_be_read(crowded):
 
 
 @pytest.mark.parametrize("panel", ["sigma", "noise", "distance"])
+@pytest.mark.full
 def test_no_name_in_a_drawing_prints_over_another(crowded, panel):
     boxes = crowded.evaluate(
         f"[...document.querySelectorAll('#{panel} svg text')].map(t => t.getBoundingClientRect()).map("

@@ -91,6 +91,7 @@ def test_a_running_page_reloads_itself_and_keeps_its_place(tab, path):
     assert tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
 
 
+@pytest.mark.full
 def test_the_final_page_keeps_the_place_and_reloads_no_more(tab, path):
     tab.goto(path.as_uri())
     tab.evaluate("scrollTo(0, 1700)")
@@ -101,6 +102,7 @@ def test_the_final_page_keeps_the_place_and_reloads_no_more(tab, path):
     assert reloads(tab, 2500) == 0
 
 
+@pytest.mark.full
 def test_a_stopped_page_reloads_no_more(tab, path):
     status = LiveStatus(state="stopped", summary="1 of 2 runs are done.", written=time.time(), pause=1.0)
     write_text(path, insert_status(html("stopped"), status))
@@ -118,6 +120,7 @@ def test_a_page_is_reloaded_without_scripts(browser, path):
     context.close()
 
 
+@pytest.mark.full
 def test_a_page_that_is_overdue_says_when_its_command_stopped_and_looks_again(tab, path):
     written = time.time() - 600
     write_text(path, running("dead", written))

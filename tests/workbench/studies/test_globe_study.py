@@ -384,6 +384,7 @@ def test_a_report_shows_what_is_stored_whatever_data_is_named(
     assert {spec.condition for spec in stored} == {"field", "land", "countries"}
 
 
+@pytest.mark.full
 def test_maps_that_cannot_be_drawn_are_named(tmp_path: Path, earth: Path, small: presets.GlobePreset) -> None:
     """A store without the raster, as a merged pack leaves it: the page stands, and its maps say what they need."""
     store = Store(tmp_path / "runs")

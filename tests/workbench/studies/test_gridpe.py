@@ -236,6 +236,7 @@ def test_every_panel_of_everything(tmp_path, fashion, small):
     assert again.count("<svg") == page.count("<svg")
 
 
+@pytest.mark.full
 def test_other_sizes_are_asked_of_trained_models_once_and_for_the_panel_that_shows_them(tmp_path, fashion, small):
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", schemes=["gridpe", "grid-deep"], data=fashion)
@@ -274,6 +275,7 @@ def test_at_its_own_size_a_model_says_what_it_said(tmp_path, fashion, small):
     assert found["kept_at_x1.00"] == 1.0
 
 
+@pytest.mark.full
 def test_a_folder_of_ones_own(tmp_path, class_folders, small):
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", schemes=["rope-axial", "cpvt"], source=class_folders)

@@ -109,6 +109,7 @@ def test_a_row_asked_for_among_the_sizes_has_those_of_the_panel(photo, tmp_path)
     assert labels("interpolation") == ["dense"]
 
 
+@pytest.mark.full
 def test_an_image_is_fitted_and_shown(quick, photo, tmp_path):
     request = studies.Request(preset="quick", source=photo, panels=list(STUDY.panels))
     store, specs = ran(request, tmp_path)

@@ -337,6 +337,7 @@ def test_too_few_channels_are_refused_before_anything_starts(tmp_path):
         recordings.STUDY.plan(request, Store(tmp_path / "runs"))
 
 
+@pytest.mark.full
 def test_a_simulated_brain_takes_the_place_of_a_file_and_other_masks_are_conditions(tmp_path, monkeypatch):
     tiny(monkeypatch, recordings, test_frames=20, simulation=Simulation(3, 60, {"A": 5, "B": 4, "C": 3}))
     store, study = Store(tmp_path / "runs"), recordings.STUDY

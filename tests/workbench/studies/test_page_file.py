@@ -48,6 +48,7 @@ def test_a_report_of_some_variants_keeps_the_page_of_all(tmp_path: Path) -> None
     assert request_execution.report_request(STUDY, request(), store).path == every
 
 
+@pytest.mark.full
 def test_a_page_of_more_runs_replaces_one_of_fewer(tmp_path: Path) -> None:
     store = Store(tmp_path)
     finish(store, "rope", seeds=(0,))
@@ -57,6 +58,7 @@ def test_a_page_of_more_runs_replaces_one_of_fewer(tmp_path: Path) -> None:
     assert len(page_file.runs_of(first)) == 4
 
 
+@pytest.mark.full
 def test_a_page_whose_other_runs_are_gone_is_replaced(tmp_path: Path) -> None:
     store = Store(tmp_path)
     specs = finish(store, "rope", "nope")

@@ -267,7 +267,7 @@ def test_an_unknown_variant_is_refused_before_meshes_are_read(
 
 def test_clouds_that_are_rotated_in_3_d_are_another_condition(tmp_path: Path, small: presets.PointsPreset) -> None:
     store = Store(tmp_path / "runs")
-    request = studies.Request(preset="quick", panels=["any"], schemes=["nope"], seeds=[0])
+    request = studies.Request(preset="quick", panels=["rotations"], schemes=["nope"], seeds=[0])
     specs = run(request, store)
     assert [(spec.condition, spec.settings["turned"]) for spec in specs] == [("solids turned any way", "any")]
     page = STUDY.page(request, store, specs, {}).read_text()

@@ -198,6 +198,7 @@ def test_nothing_trained_is_a_page_too(tmp_path, small):
     assert "No run of this panel has finished" in STUDY.page(asked, store, [], {}).read_text()
 
 
+@pytest.mark.full
 def test_cifar_is_a_result_of_its_own_where_the_user_has_it(tmp_path, fashion, small):
     folder = fashion / "cifar-10-batches-py"
     folder.mkdir()
