@@ -28,7 +28,7 @@ def test_a_text_is_described_with_its_command(tmp_path: Path, monkeypatch, capsy
         "  5 characters, 5 of them different; documents 1, field text\n"
         "  vocabulary: ' beot'\n"
         "  begins: 'to be'\n"
-        "  left out: 1 lines with an empty text\n"
+        "  Left out: 1 lines with an empty text\n"
         "  posenc run language docs.jsonl\n"
     )
     np.arange(50, dtype="<u2").tofile("train.bin")
@@ -43,7 +43,7 @@ FOLDERS = {
     "class folders of images: 2 classes, 3 images": (["a/1.png", "a/2.png", "b/1.jpg"], ["gridpe", "sc-pe"]),
     "class folders of meshes: 1 classes, 2 meshes": (["train/a/1.off", "test/a/2.off"], ["points"]),
     "2 images without class folders; one of them at a time": (["1.png", "2.png"], ["image-fit"]),
-    "a folder of 2 tables": (["1.csv", "2.parquet"], ["masked"]),
+    "a folder of tables": (["1.csv", "2.parquet"], ["masked"]),
     "a scene": (["transforms.json", "1.png"], ["scene"]),
 }
 

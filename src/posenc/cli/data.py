@@ -133,7 +133,7 @@ def _look_at_text(path: Path, stated: dict[str, str]) -> None:
         print(f"  vocabulary: {shown!r}{more}")
     print(f"  begins: {text.decode(text.tokens[:EXCERPT])!r}")
     for sentence in documents.left_out:
-        print(f"  left out: {sentence}")
+        print(f"  {sentence}")
 
 
 def _puzzles(

@@ -243,7 +243,7 @@ def no_results(path: Path) -> str:
     Returns:
         Two sentences.
     """
-    return f"There are no results in {path}. Make some first: posenc run --help"
+    return f"There are no results in {path}. Make some first: posenc run --help; or name their folder: --out DIR"
 
 
 def no_pack(path: Path) -> str:

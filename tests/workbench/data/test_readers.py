@@ -48,7 +48,7 @@ def test_a_folder_of_texts_is_one_document_a_file_with_what_is_left_out(tmp_path
     found = read(tmp_path)
     assert found.texts == ("one", "two", "three")
     assert found.options == {"documents": 3}
-    assert found.left_out == ("1 empty: none.txt", "1 of other kinds: c.pdf")
+    assert found.left_out == ("Left out because they are empty: none.txt", "Left out because they are no texts: c.pdf")
     tokens = text.tokenize_documents(found)
     assert tokens.decode(tokens.tokens) == "one\n\ntwo\n\nthree"
     assert tokens.ends == (5, 10, 15)
@@ -60,7 +60,7 @@ def test_json_lines_are_read_without_their_braces(tmp_path: Path) -> None:
     found = read(path)
     assert found.texts == ("to be", 'or "not"')
     assert found.options == {"documents": 2, "field": "text"}
-    assert found.left_out == ("1 lines with an empty text",)
+    assert found.left_out == ("Left out: 1 lines with an empty text",)
     (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(b'{"title": "A", "body": "B"}\n'))
     assert read(tmp_path / "b.jsonl.gz", field="body").texts == ("B",)
 
@@ -71,7 +71,7 @@ def test_fasta_is_read_without_headers_and_line_breaks(tmp_path: Path) -> None:
     found = read(path)
     assert found.texts == ("ACGTAC", "GG")
     assert found.options == {"documents": 2, "alphabet": "ACGT"}
-    assert found.left_out == ("1 headers without a sequence",)
+    assert found.left_out == ("Left out: 1 headers without a sequence",)
 
 
 def test_token_ids_are_the_numbers_of_the_file(tmp_path: Path) -> None:

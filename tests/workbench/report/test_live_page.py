@@ -152,6 +152,20 @@ def test_a_command_that_ends_early_says_when_and_how_to_continue(tmp_path: Path,
     assert "refresh" not in text
 
 
+def test_a_stopped_page_says_that_its_panels_are_older_than_the_newest_run(tmp_path: Path, at_every_event) -> None:
+    live = LivePage(tmp_path / "toy.html", html(""), lambda: html("drawn"))
+    first, second, third = toys(3)
+    live.begin([first, second, third], {})
+    live.emit(Event(key=first.identity, kind="finished"))
+    live.emit(Event(key=second.identity, kind="started"))  # the panels are drawn now
+    live.emit(Event(key=second.identity, kind="finished"))
+    with pytest.raises(Interrupted), live:
+        raise Interrupted("stop")
+    text = live.path.read_text()
+    assert "2 of 3 runs are done." in text
+    assert "The panels below were drawn before the last of them finished; the command draws them again." in text
+
+
 def test_without_runs_nothing_is_written(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     run(toys(1), store, InProcess(), emit=lambda event: None)

@@ -236,7 +236,6 @@ def test_every_panel_of_everything(tmp_path, fashion, small):
     assert again.count("<svg") == page.count("<svg")
 
 
-@pytest.mark.full
 def test_other_sizes_are_asked_of_trained_models_once_and_for_the_panel_that_shows_them(tmp_path, fashion, small):
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", schemes=["gridpe", "grid-deep"], data=fashion)

@@ -13,7 +13,7 @@ from posenc.measure.loss_by_context import loss_by_context
 from posenc.workbench import runner, studies
 from posenc.workbench.runs import TRAINED
 from posenc.workbench.storage.store import Store
-from posenc.workbench.studies.language import STUDY, execute, presets, rope_scaling, text_model, variants
+from posenc.workbench.studies.language import STUDY, execute, presets, rope_scaling, stored_model, text_model, variants
 from posenc.workbench.studies.language.recall_model import MULTIPLES
 from posenc.workbench.studies.language.stored_text import StoredText, load_text, store_text
 from posenc.workbench.studies.language.text_model import read_splits
@@ -399,3 +399,5 @@ def test_token_ids_are_a_text_of_their_own(tmp_path: Path, small) -> None:
     assert page_records.reading_flags(store.record_of(plans["bytes"])) == ["--dtype", "bytes"]
     whole = load_text(store.root, msgspec.convert(plans["uint16"].settings["text"], StoredText))
     assert whole.decode(whole.tokens[-2:]) == "1998 1999"
+    assert "numbers from 0 to 1999 of the token ids of the file" in stored_model.convention(plans["uint16"])
+    assert "numbers from 0 to 255 of the bytes of the text" in stored_model.convention(plans["bytes"])

@@ -113,7 +113,7 @@ def _of_folder(path: Path) -> Iterator[Form]:
             )
     for kind, study in (("tables", "masked"), ("brain images", "masked"), ("texts", "language")):
         if counts[kind]:
-            yield Form(f"a folder of {counts[kind]:,} {kind}", f"it has {kind}", (study,))
+            yield Form(f"a folder of {kind}", f"it has {counts[kind]:,} files of them", (study,))
 
 
 def _kind(name: str) -> str:

@@ -105,7 +105,9 @@ class LivePage:
         reason = (
             "" if isinstance(error, KeyboardInterrupt) else f" The command ended with {type(error).__name__}: {error}."
         )
-        self.hint = f"Run the same command again to continue: finished runs are kept.{reason}"
+        outdated = self.stale and self.drawn_at > 0
+        older = " The panels below were drawn before the last of them finished; the command draws them again."
+        self.hint = f"Run the same command again to continue: finished runs are kept.{older * outdated}{reason}"
         self._write(stopped=True)
 
     def begin(self, specs: Sequence[RunSpec], costs: Mapping[str, float]) -> str:

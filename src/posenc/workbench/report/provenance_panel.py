@@ -64,7 +64,7 @@ def _runs(rows: Sequence[Row]) -> Table:
     """Table with the identity of each run."""
     body = tuple(
         tuple(
-            str(row.get(name, "") or "not recorded")
+            "not recorded" if row.get(name) in (None, "") else str(row[name])
             for name in ("scheme", "setting", "seed", "unit", "key", "finished_at")
         )
         for row in sorted(rows, key=lambda row: tuple(str(row.get(name)) for name in ("setting", "scheme", "seed")))

@@ -44,7 +44,7 @@ class StoreError(ValueError):
         ...     Store("no-such-folder", create=False)
         ... except StoreError as error:
         ...     print(error)
-        There are no results in no-such-folder. Make some first: posenc run --help
+        There are no results in no-such-folder. Make some first: posenc run --help; or name their folder: --out DIR
     """
 
 

@@ -52,7 +52,7 @@ def read(path: Path, options: ReadingOptions) -> Documents:
     if not documents:
         raise UserFileError(f"{path} has no sequence. FASTA has a header, >NAME, and the letters on the next lines.")
     without = len(sequences) - len(documents)
-    left_out = (f"{without} headers without a sequence",) if without else ()
+    left_out = (f"Left out: {without} headers without a sequence",) if without else ()
     alphabet = "".join(sorted({letter for text in documents for letter in text}))
     read_as = {"documents": len(documents), "alphabet": alphabet}
     return Documents(FORM, documents, separator="\n", options=read_as, left_out=left_out)

@@ -59,7 +59,7 @@ def read(path: Path, options: ReadingOptions) -> Documents:
         empty += not text
     if not documents:
         raise UserFileError(f"{path} has no text. Give a file with one JSON object with text a line.")
-    left_out = (f"{empty} lines with an empty text",) if empty else ()
+    left_out = (f"Left out: {empty} lines with an empty text",) if empty else ()
     read_as = {"documents": len(documents), "field": field}
     return Documents(FORM, tuple(documents), options=read_as, left_out=left_out)
 

@@ -19,7 +19,11 @@ def match(path: Path) -> str:
     """Match every file that no other reader of files matches."""
     if path.is_dir() or any(other.match(path) for other in (fasta, json_lines, token_ids)):
         return ""
-    return "it is a file" if not path.exists() or stat.S_ISREG(path.stat().st_mode) else "it is not a folder"
+    return (
+        "its name ends like no other form"
+        if not path.exists() or stat.S_ISREG(path.stat().st_mode)
+        else "it is not a folder"
+    )
 
 
 def read(path: Path, options: ReadingOptions) -> Documents:

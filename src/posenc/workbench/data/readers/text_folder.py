@@ -42,9 +42,9 @@ def read(path: Path, options: ReadingOptions) -> Documents:
     documents = tuple(decoded(each) for each in texts if each not in empty)
     if not documents:
         raise UserFileError(f"{path} has only empty texts: {_names(empty, path)}. Give files with text.")
-    left_out = [f"{len(empty)} empty: {_names(empty, path)}"] if empty else []
+    left_out = [f"Left out because they are empty: {_names(empty, path)}"] if empty else []
     if others := [each for each in files if each not in texts]:
-        left_out.append(f"{len(others)} of other kinds: {_names(others, path)}")
+        left_out.append(f"Left out because they are no texts: {_names(others, path)}")
     return Documents(FORM, documents, options={"documents": len(documents)}, left_out=tuple(left_out))
 
 

@@ -29,6 +29,13 @@ STRIP_SIDE = 96
 MAX_FRAMES = 6
 
 
+def _same_budget(data: PageData) -> str:
+    """What the trainings of a page have in common: the time, or the number of steps."""
+    trainings = [spec.settings["training"] for spec in data.done if "training" in spec.settings]
+    in_time = all(training.get("seconds") is not None for training in trainings)
+    return "the same training time on one core" if in_time else "the same number of steps"
+
+
 def fit(data: PageData) -> list[Panel]:
     """All panels of the first image, and a table and the predicted images of the other images."""
     conditions = conditions_of(data, FIT)
@@ -37,8 +44,8 @@ def fit(data: PageData) -> list[Panel]:
     first, *others = conditions
     photograph = "" if first == MAIN else f"Photograph: {first}."
     caption = (
-        "All encodings have about the same parameter count and the same training time on one core. Every pixel is "
-        "trained on and tested. A grid takes many short steps, a network without a grid few long ones. "
+        f"All encodings have about the same parameter count and {_same_budget(data)}. Every pixel is trained on and "
+        "tested. A grid takes many short steps, a network without a grid few long ones. "
     )
     scores = score_plots(
         data.rows,

@@ -55,7 +55,7 @@ def loss_by_encoding(data: PageData) -> list[Panel]:
     scores = {LOSS: loss_at(1), **({f"loss_at_x{longest}": loss_at(longest)} if longest > 1 else {})}
     bigram = {metric: seeds_by_label(data, metric, MAIN).get("bigram") for metric in scores}
     lines = {metric: {"bigram": mean(list(seeds.values()))} for metric, seeds in bigram.items() if seeds}
-    caption = "The loss is the mean of −ln p of the next token on the test split, the last 5% of the text."
+    caption = "The loss is the mean of −ln p of the next token on the test part of the text."
     if longest > 1:
         caption += (
             f" At {times_training_length(longest)}, each token is predicted from more than half as many and at most as "

@@ -35,7 +35,8 @@ PARTS = {
 
 BY_DOCUMENT = (
     "Each seed draws an order of its documents. It reports results on a tenth, chooses the step of the training on "
-    "another tenth, and trains on the others."
+    "another tenth, and trains on the others. A document is in one part only: the last one of each part is cut to the "
+    "size of the part, and its rest, and tokens of about two more documents, are in no part."
 )
 EXCERPT = 50
 """Tokens of the beginning of a text that a sentence shows."""

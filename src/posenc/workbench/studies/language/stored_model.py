@@ -34,7 +34,9 @@ def convention(spec: RunSpec) -> str:
         tokens = "token numbers of posenc.workbench.tasks.recall: 0 is padding, 1 the bar, symbols from 2"
     else:
         stored = msgspec.convert(settings["text"], StoredText)
-        kind = "the bytes of the text" if stored.unit == "bytes" else "the characters of the text in sorted order"
+        kind = {"bytes": "the bytes of the text", "tokens": "the token ids of the file in sorted order"}.get(
+            stored.unit, "the characters of the text in sorted order"
+        )
         tokens = f"numbers from 0 to {stored.vocabulary - 1} of {kind}"
     drawn = ""
     if settings["row"].get("randomised") is not None:

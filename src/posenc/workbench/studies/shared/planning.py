@@ -274,7 +274,7 @@ def changed_lines(study: Study, request: Request) -> list[str]:
     left_out = [name for name in names if name not in panels_of(study, request)]
     verb = "varies" if len(left_out) == 1 else "vary"
     lines = [f"Changed from the preset: {', '.join(changed)}."]
-    return lines + ([f"Left out: {', '.join(left_out)}, which {verb} this too."] if left_out else [])
+    return lines + ([f"Panels left out: {', '.join(left_out)}, which {verb} this too."] if left_out else [])
 
 
 def measurements(study: Study, request: Request, store: Store, specs: Sequence[RunSpec]) -> list[RunSpec]:

@@ -120,7 +120,8 @@ class Recordings:
             more = f" and {len(bad) - 3} more" * (len(bad) > 3)
             raise ValueError(
                 f"channels must vary and be finite at every time; {', '.join(some)}{more}. Correct them, or leave them "
-                "out of every recording: --drop"
+                "out of every recording: --drop. (posenc run leaves out times without a value, or fills them: --fill "
+                "linear.)"
             )
         return self._without(sorted(bad))
 

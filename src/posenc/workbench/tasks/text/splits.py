@@ -164,7 +164,7 @@ def text_record(
             Part(name=part, counts={text.unit: len(some), "tokens": len(some)}) for part, some in named.items()
         ),
         options={
-            "tokens": text.unit,
+            "tokens": "ids of the file" if text.unit == "tokens" else text.unit,
             "vocabulary": len(text.vocabulary),
             "split": how if by_seed else "beginning, middle, end",
             **read_as,
