@@ -34,11 +34,11 @@ SECONDS ?= 60
 fuzz: $(VENV)/.test  ## change bytes of files at random and read them: make fuzz SECONDS=1200 for each reader
 	$(VENV)/bin/python tools/fuzz.py --seconds $(SECONDS)
 
-test: checks  ## set up, pass the default tests: about 11 minutes on two cores
+test: checks  ## set up, pass the default tests: about 8 minutes on two cores
 	$(PYTEST) -m "not full" $(COVERED)
 
 test-all: COVERAGE = 1
-test-all: test test-shapes test-rest  ## set up, pass every test: about 40 minutes on two cores
+test-all: test test-shapes test-rest  ## set up, pass every test: about 33 minutes on two cores
 
 # The shape hook and torch.compile do not go together; the tests marked `bare` gain nothing from it.
 test-shapes: $(VENV)/.test  ## every test that the run-time check of shapes and types reaches, with that check
