@@ -106,8 +106,8 @@ def run(
     others |= {"device": device, "changes": dict(changes or {}), "drop": drop, "fill": fill}
     others["reading"] = request_checks.reading_options(study, source, field, dtype)
     request = request_of_call(definition, preset, **names, others=others)
-    board = None if tensorboard is None else Path(tensorboard)
-    options: dict[str, Any] = {"jobs": jobs, "tensorboard": board, "retrain_changed": retrain_changed}
+    event_folder = None if tensorboard is None else Path(tensorboard)
+    options: dict[str, Any] = {"jobs": jobs, "tensorboard": event_folder, "retrain_changed": retrain_changed}
     result = execute_request(definition, request, out, confirm=confirm, **options)
     assert result is not None, "confirm either returns True or raises"
     return result

@@ -1,4 +1,4 @@
-"""What a path is read as: forms of data by names and headers alone, and the studies that take them."""
+"""Forms of data, recognized by names and headers alone, and the studies that take them."""
 
 from __future__ import annotations
 

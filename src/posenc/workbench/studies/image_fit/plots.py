@@ -30,7 +30,7 @@ MAX_FRAMES = 6
 
 
 def _same_budget(data: PageData) -> str:
-    """What the trainings of a page have in common: the time, or the number of steps."""
+    """Equal budget of the trainings of a page: the time, or the number of steps."""
     trainings = [spec.settings["training"] for spec in data.done if "training" in spec.settings]
     in_time = all(training.get("seconds") is not None for training in trainings)
     return "the same training time on one core" if in_time else "the same number of steps"
