@@ -301,7 +301,7 @@ def kills() -> str:
 
 
 def check() -> str:
-    """What is wrong with the committed page; empty if nothing is."""
+    """Error message for a committed page that is outdated or has a failure; empty for a good one."""
     stored = json.loads(RESULT.read_text())["attempts"]
     wanted, made = {each[:2] for each in attempts()}, {(row["group"], row["attempt"]) for row in stored}
     if wanted != made:

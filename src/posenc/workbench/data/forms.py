@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from posenc.workbench.data.readers import find_reader
+from posenc.workbench.data.readers import find_reader, text_folder
 from posenc.workbench.files.array_files import open_arrays
 from posenc.workbench.files.user_files import UserFileError, require_file
 
-IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
+IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", ".gif", ".ppm", ".pgm")
 MESHES = (".obj", ".ply", ".stl", ".off")
 TABLES = (".csv", ".parquet")
-TEXTS = (".txt", ".md", ".txt.gz", ".md.gz")
 BRAINS = (".nii", ".nii.gz")
 MOST_FILES = 200_000
 """Files of a folder that are counted."""
@@ -117,5 +116,5 @@ def _of_folder(path: Path) -> Iterator[Form]:
 
 
 def _kind(name: str) -> str:
-    kinds = {"images": IMAGES, "meshes": MESHES, "tables": TABLES, "brain images": BRAINS, "texts": TEXTS}
+    kinds = {"images": IMAGES, "meshes": MESHES, "tables": TABLES, "brain images": BRAINS, "texts": text_folder.ENDINGS}
     return next((kind for kind, endings in kinds.items() if name.lower().endswith(endings)), "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from posenc.workbench.data.documents import Documents, ReadingOptions
+from posenc.workbench.data.endings import reason_by_ending
 from posenc.workbench.files import user_files
 from posenc.workbench.files.user_files import UserFileError
 
@@ -16,8 +17,7 @@ MEMORY_FACTOR = 30
 
 def match(path: Path) -> str:
     """Match files with an ending of FASTA."""
-    ending = next((each for each in ENDINGS if path.name.lower().endswith(each)), "")
-    return f"it ends in {ending}" if ending and not path.is_dir() else ""
+    return reason_by_ending(path, ENDINGS)
 
 
 def read(path: Path, options: ReadingOptions) -> Documents:

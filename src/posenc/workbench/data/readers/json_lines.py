@@ -10,6 +10,7 @@ import msgspec
 
 from posenc.lookup.name_suggestion import unknown
 from posenc.workbench.data.documents import Documents, ReadingOptions
+from posenc.workbench.data.endings import reason_by_ending
 from posenc.workbench.files import user_files
 from posenc.workbench.files.user_files import UserFileError
 
@@ -21,8 +22,7 @@ MEMORY_FACTOR = 30
 
 def match(path: Path) -> str:
     """Match files that end in .jsonl, .jsonl.gz or .ndjson."""
-    ending = next((each for each in ENDINGS if path.name.lower().endswith(each)), "")
-    return f"it ends in {ending}" if ending and not path.is_dir() else ""
+    return reason_by_ending(path, ENDINGS)
 
 
 def read(path: Path, options: ReadingOptions) -> Documents:

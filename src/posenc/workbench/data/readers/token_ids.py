@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from posenc.lookup.name_suggestion import unknown
 from posenc.workbench.data.documents import DTYPES, Documents, ReadingOptions
+from posenc.workbench.data.endings import reason_by_ending
 from posenc.workbench.files import user_files
 from posenc.workbench.files.array_files import read_npy
 from posenc.workbench.files.user_files import UserFileError
@@ -24,8 +25,7 @@ LARGEST = 2**31 - 1
 
 def match(path: Path) -> str:
     """Match files that end in .npy, .bin or .bin.gz."""
-    ending = next((each for each in ENDINGS if path.name.lower().endswith(each)), "")
-    return f"it ends in {ending}" if ending and not path.is_dir() else ""
+    return reason_by_ending(path, ENDINGS)
 
 
 def read(path: Path, options: ReadingOptions) -> Documents:
