@@ -6,8 +6,10 @@ import torch
 
 from posenc.workbench import runner
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
+from posenc.workbench.storage import stored_code
 from posenc.workbench.storage.packs import merge, pack
 from posenc.workbench.storage.result_checks import by_code, changed_runs, retrain
+from posenc.workbench.storage.source_digests import first_digest_of
 from posenc.workbench.storage.store import Store
 from posenc.workbench.tables.metric_table import metric_tables
 
@@ -64,6 +66,21 @@ def test_changed_files_are_named(tmp_path: Path) -> None:
     finish(store, 1, present(store))
     finish(store, 2, {})
     changed = changed_runs(store, [spec(seed) for seed in range(4)])
+    assert [(each.stored.spec.seed, each.modules) for each in changed] == [(0, ("posenc.schemes.rope",))]
+
+
+def test_the_code_of_a_store_with_keys_of_the_first_form_is_known(tmp_path: Path, monkeypatch) -> None:
+    store = Store(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(stored_code, "digest_of", first_digest_of)
+        finish(store, 0, old(store))
+        finish(store, 1, present(store))
+    finish(store, 2, present(store))
+    store = Store(tmp_path)
+    first, second, third = (store.read(spec(seed).identity).code for seed in range(3))
+    assert len({first, second, third}) == 3
+    assert store.code.get(second) == store.code.get(third) == present(store)
+    changed = changed_runs(store, [spec(seed) for seed in range(3)])
     assert [(each.stored.spec.seed, each.modules) for each in changed] == [(0, ("posenc.schemes.rope",))]
 
 

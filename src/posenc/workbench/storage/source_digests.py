@@ -177,6 +177,19 @@ def digest_of(digests: Mapping[str, str]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()[:DIGITS] if digests else ""
 
 
+def first_digest_of(digests: Mapping[str, str]) -> str:
+    """Key of the first form, which also depended on where the files are. Stores of that form have it.
+
+    Args:
+        digests: Module to digest.
+
+    Returns:
+        Hexadecimal digits; "" without files.
+    """
+    lines = "\n".join(f"{module} {digest}" for module, digest in sorted(digests.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()[:DIGITS] if digests else ""
+
+
 def _shown(module: str) -> str:
     """Name of a module without the folder of one machine."""
     return module.rpartition("/")[2]

@@ -17,7 +17,7 @@ import msgspec
 from posenc.lookup import own_scheme
 from posenc.workbench.files.atomic_files import write_whole
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.storage.source_digests import SourceDigests, digest_of
+from posenc.workbench.storage.source_digests import SourceDigests, digest_of, first_digest_of
 from posenc.workbench.storage.stored import Stored
 
 ATTEMPTS = "code.json"
@@ -113,7 +113,7 @@ class StoredCode:
         """
         if key and key not in self._kept:
             kept = _read(self.folder / f"{key}.json")
-            self._kept[key] = kept if digest_of(kept) == key else {}
+            self._kept[key] = kept if key in (digest_of(kept), first_digest_of(kept)) else {}
         return self._kept.get(key, {})
 
     def changed(self, runs: Iterable[tuple[Stored, RunSpec]]) -> list[ChangedRun]:
@@ -129,7 +129,7 @@ class StoredCode:
         changed = []
         for stored, spec in runs:
             then, present = self.get(stored.code), self.present(spec) if stored.code else {}
-            if then and present and digest_of(present) != stored.code:
+            if then and present and digest_of(present) != digest_of(then):
                 changed.append(ChangedRun(stored, differing([then, present])))
         return changed
 
