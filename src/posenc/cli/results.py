@@ -117,18 +117,18 @@ def _one_run(store: Any, key: str) -> int:
         print("\n".join(damaged_lines(store, [found])))
         return 1
     print(describe_run(store, found))
-    return 1 if store.damaged() else 0
+    return 1 if store.damaged() or store.damaged_files() else 0
 
 
 def _name_damaged(store: Any, study: str | None, preset: str | None) -> int:
     """Name the damaged runs that a table may lack, on standard error; the exit status is 1 if there are some."""
-    from posenc.workbench.storage.result_checks import damaged_lines
+    from posenc.workbench.storage.result_checks import damaged_file_lines, damaged_lines
 
     lacking = [each for each in store.damaged() if study in (None, each.study) or not each.study]
     lacking = [each for each in lacking if preset in (None, each.preset) or not each.preset]
-    for line in damaged_lines(store, lacking):
+    for line in (*damaged_lines(store, lacking), *damaged_file_lines(store)):
         print(line, file=sys.stderr)
-    return 1 if lacking else 0
+    return 1 if lacking or store.damaged_files() else 0
 
 
 def _print_changed(store: Any, rows: list[dict[str, Any]]) -> None:

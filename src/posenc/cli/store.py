@@ -73,7 +73,7 @@ def verify(out: Path = Path("runs"), set_aside: bool = False) -> int:
     """Compare every file of every run with the digest that was stored when the run finished.
 
     The damaged runs are named with the reason. They are left out of all results, and the command that made them trains
-    them again. The exit status is 1 if a run is damaged.
+    them again. Labels, records of data and digests of code are compared too. The exit status is 1 if one is damaged.
 
     For example:
 
@@ -86,14 +86,17 @@ def verify(out: Path = Path("runs"), set_aside: bool = False) -> int:
         set_aside: Move damaged runs to the folder "damaged" of the store, so that a run whose weights are damaged is
             trained again too.
     """
-    from posenc.workbench.storage.result_checks import damaged_lines
+    from posenc.workbench.storage.result_checks import damage_lines
     from posenc.workbench.storage.store import Store
 
     store = Store(out, create=False)
     right, damaged = store.verify()
     print(f"{right} of {right + len(damaged)} runs in {store.root} are as stored.")
-    for line in damaged_lines(store, damaged):
+    for line in damage_lines(store):
         print(line)
+    files = store.damaged_files()
     for damage in damaged if set_aside else ():
         print(f"{damage.name} is now in {store.set_aside(damage.name, damage.reason)}")
-    return 1 if damaged else 0
+    for path, _ in files if set_aside else ():
+        print(f"{path.relative_to(store.root)} as it was is now in {store.repair(path)}")
+    return 1 if damaged or files else 0

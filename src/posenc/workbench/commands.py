@@ -17,7 +17,7 @@ from posenc.workbench import request_checks, studies
 from posenc.workbench.progress import ConsentError, CostEstimate
 from posenc.workbench.request_execution import execute_request, report_request, store_of_report
 from posenc.workbench.request_options import SchemeOfRun, names_of, rates_of_call, request_of_call, seeds_of_call
-from posenc.workbench.storage.result_checks import damaged_lines
+from posenc.workbench.storage.result_checks import damage_lines
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.shared import page_records
 from posenc.workbench.study_result import ResultTable, StudyResult
@@ -197,7 +197,7 @@ def results(
     """
     store = Store(out, create=False)
     rows = result_rows(store, study, preset, "" if source is None else str(source))
-    if lines := damaged_lines(store, store.damaged()):
+    if lines := damage_lines(store):
         warnings.warn("\n".join(lines), stacklevel=2)
     if metrics is None:
         return ResultTable(rows)

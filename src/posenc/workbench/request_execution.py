@@ -13,7 +13,7 @@ from posenc.workbench.report.live_page import LivePage
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage import own_scheme_records, packs
 from posenc.workbench.storage.provisional_store import ProvisionalStore, provisional_store
-from posenc.workbench.storage.result_checks import changed_note, changed_runs, damaged_lines, retrain
+from posenc.workbench.storage.result_checks import changed_note, changed_runs, damage_lines, damaged_lines, retrain
 from posenc.workbench.storage.run_folders import REPLACED
 from posenc.workbench.storage.store import Store
 from posenc.workbench.storage.stored_code import ChangedRun
@@ -75,7 +75,7 @@ def execute_request(
         runner.run(swept, store, executor, cost=study.order, tensorboard=tensorboard)
         specs = [spec for spec in study.plan(request, store) if spec not in swept or store.finished(spec.identity)]
     shown = _with_earlier_runs(study, request, store, specs)
-    for line in damaged_lines(store, store.damaged()):  # Those of this request are trained again now.
+    for line in damage_lines(store):  # Those of this request are trained again now.
         print(line)
     with study.live_page(request, store, shown) as live:
         report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard, live=live)
@@ -234,7 +234,7 @@ def report_request(study: Study, request: Request, store: Store) -> StudyResult:
     specs = _shown(study.stored(request, store), request, store)
     store.verify_arrays(specs)
     specs = [spec for spec in specs if store.finished(spec.identity)]
-    damaged = damaged_lines(store, store.damaged())
+    damaged = damage_lines(store)
     advice = "Train them again: the posenc run command that made them, with --retrain-changed."
     for line in (*changed_note(changed_runs(store, specs), advice), *damaged):
         print(line)

@@ -31,6 +31,18 @@ class ByCode(NamedTuple):
     remarks: tuple[str, ...]
 
 
+def damage_lines(store: Store) -> list[str]:
+    """Name the damaged runs and other damaged files that a store has met while it read, and what to type.
+
+    Args:
+        store: The store.
+
+    Returns:
+        The lines; none without damage.
+    """
+    return [*damaged_lines(store, store.damaged()), *damaged_file_lines(store)]
+
+
 def damaged_lines(store: Store, damaged: Sequence[Damage]) -> list[str]:
     """Name damaged runs, and what to type.
 
@@ -53,6 +65,29 @@ def damaged_lines(store: Store, damaged: Sequence[Damage]) -> list[str]:
         *lines,
         f"The posenc run command that made {'it' if one else 'them'}{again} trains again. First move copies, and runs "
         f"with damaged weights, away: posenc store verify --set-aside --out {quote(str(store.root))}",
+    ]
+
+
+def damaged_file_lines(store: Store) -> list[str]:
+    """Name damaged files of labels, records of data and digests of code, and what to type.
+
+    Args:
+        store: The store.
+
+    Returns:
+        The lines; none without such files.
+    """
+    files = store.damaged_files()
+    if not files:
+        return []
+    one = len(files) == 1
+    lines = [f"{len(files)} damaged file{' is' if one else 's are'} left out:"]
+    lines += [f"  {path.relative_to(store.root)}: {wrong}." for path, wrong in files[:SHOWN]]
+    lines += [f"  and {len(files) - SHOWN} more"] if len(files) > SHOWN else []
+    return [
+        *lines,
+        f"Move {'it' if one else 'them'} away: posenc store verify --set-aside --out {quote(str(store.root))}; then "
+        "the posenc run command of these runs writes labels and records of data again, and trains nothing twice.",
     ]
 
 

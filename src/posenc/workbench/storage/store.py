@@ -7,7 +7,7 @@
     units/ID/curves.jsonl           one row per point of a curve, same labels
     units/ID/arrays.safetensors     e.g. right or wrong for every puzzle
     units/ID/weights.safetensors    the trained model; absent in runs that came from a pack
-    labels/ID.jsonl                 further labels (preset, condition, variant) of the run
+    labels/ID.jsonl                 further labels (preset, condition, variant) of the run (``further_labels``)
     data/record-KEY.json            record of the data of runs (``stored_records``)
     code/KEY.json                   digests of the source files that made runs (``stored_code``)
     damaged/ID/  replaced/ID/       runs that were set aside, with ``reason.json`` (``run_folders``)
@@ -42,10 +42,11 @@ from posenc.workbench.files.output_files import refuse_output, write_output
 from posenc.workbench.files.user_files import short
 from posenc.workbench.request_checks import STORE_FILE, no_folder, no_results
 from posenc.workbench.runs import Row, RunResult, RunSpec
+from posenc.workbench.storage.further_labels import FurtherLabels
 from posenc.workbench.storage.old_stores import identities_of, old_key, old_keys, read_aliases, upgraded, write_aliases
 from posenc.workbench.storage.run_folders import DAMAGED, REPLACED, RunFolders
 from posenc.workbench.storage.run_writer import write_run
-from posenc.workbench.storage.stored import ARRAYS, Damage, DamagedRunError, Labels, Record, Stored, StoreError
+from posenc.workbench.storage.stored import ARRAYS, Damage, DamagedRunError, Record, Stored, StoreError
 from posenc.workbench.storage.stored_code import StoredCode
 from posenc.workbench.storage.stored_records import StoredRecords
 from posenc.workbench.variant_labels import current_label, relabeled
@@ -285,9 +286,7 @@ class Store:
             if not copies or any(spec.labels in self.labels_of(copy) for copy in copies):
                 continue
             with suppress(StoreError), self._sentences():
-                path = self._folder("labels") / f"{spec.identity}.jsonl"
-                with path.open("ab") as file:
-                    file.write(msgspec.json.encode(spec.labels) + b"\n")
+                self.further_labels.add(spec.identity, spec.labels)
 
     def labels_of(self, stored: Stored) -> list[Row]:
         """Return all labels of a stored run.
@@ -298,12 +297,12 @@ class Store:
         Returns:
             The labels under which it was stored, then those added by ``note_labels``.
         """
-        every, path = [stored.spec.labels], self.root / "labels" / f"{stored.identity}.jsonl"
-        for line in path.read_bytes().splitlines() if path.exists() else ():
-            with suppress(msgspec.DecodeError):
-                labels = Row(msgspec.json.decode(line, type=Labels))
-                labels["scheme"] = current_label(labels["study"], labels["scheme"])
-                every += [] if labels in every else [labels]
+        every = [stored.spec.labels]
+        with self._sentences():
+            further = self.further_labels.of(stored.identity)
+        for each in further:
+            labels = Row(each) | {"scheme": current_label(each["study"], each["scheme"])}
+            every += [] if labels in every else [labels]
         return every
 
     def trouble(self, error: OSError) -> StoreError:
@@ -541,6 +540,14 @@ class Store:
         """
         return [damage for _, damage in sorted(self.folders.damaged.items())]
 
+    def damaged_files(self) -> list[tuple[Path, str]]:
+        """Return the damaged files outside the folders of runs that this object has met while it read.
+
+        Returns:
+            Files of labels, of records of data and of digests of code, each with what is wrong, sorted by path.
+        """
+        return sorted((self.further_labels.damaged | self.records.damaged | self.code.damaged).items())
+
     def verify_arrays(self, specs: Iterable[RunSpec]) -> None:
         """Compare the arrays of runs with their stored digests, so that a page leaves damaged runs out.
 
@@ -560,7 +567,32 @@ class Store:
         """
         with self._sentences():
             self.folders = RunFolders(self.root)  # Nothing is kept of earlier reads.
+            for files in (self.further_labels, self.records, self.code):
+                files.verify_all()
             return self.folders.verify_all(), self.damaged()
+
+    def repair(self, path: Path) -> Path:
+        """Copy a damaged file outside the folders of runs to ``damaged/``; of labels, the intact lines stay.
+
+        Args:
+            path: A file that ``damaged_files`` names.
+
+        Returns:
+            The copy.
+
+        Raises:
+            StoreError: The store cannot be written.
+        """
+        with self._sentences():
+            copy = self._folder(DAMAGED) / f"{path.parent.name}-{path.name}"
+            write_whole(copy, path.read_bytes())
+            if path in self.further_labels.damaged:
+                self.further_labels.keep_intact(path)
+            else:
+                path.unlink()
+                self.records.damaged.pop(path, None)
+                self.code.damaged.pop(path, None)
+            return copy
 
     def set_aside(self, name: str, reason: str, *, replaced: bool = False) -> Path:
         """Move a run out of the results, with the reason, so that the same request trains it again.
@@ -583,6 +615,11 @@ class Store:
     def folders(self) -> RunFolders:
         """Folders of the runs, each checked when it is read."""
         return RunFolders(self.root)
+
+    @cached_property
+    def further_labels(self) -> FurtherLabels:
+        """Further labels of the runs."""
+        return FurtherLabels(self.root)
 
     @cached_property
     def code(self) -> StoredCode:

@@ -43,10 +43,14 @@ class StoredCode:
 
     Args:
         root: Root of the store.
+
+    Attributes:
+        damaged: File of digests to what is wrong, for the files that were read.
     """
 
     def __init__(self, root: Path) -> None:
         self.folder = root / "code"
+        self.damaged: dict[Path, str] = {}
         self._sources = SourceDigests()
         self._codes: dict[str, str] | None = None
         self._kept: dict[str, dict[str, str]] = {}
@@ -112,9 +116,18 @@ class StoredCode:
             Module to digest; empty if the store lacks them, or if they are not those of the key.
         """
         if key and key not in self._kept:
-            kept = _read(self.folder / f"{key}.json")
+            path = self.folder / f"{key}.json"
+            kept = _read(path)
             self._kept[key] = kept if key in (digest_of(kept), first_digest_of(kept)) else {}
+            if not self._kept[key] and path.exists():
+                self.damaged[path] = "it has other digests of source files than were written"
         return self._kept.get(key, {})
+
+    def verify_all(self) -> None:
+        """Read all files; ``damaged`` then has those that are not what was written."""
+        self._kept, self.damaged = {}, {}
+        for path in sorted(self.folder.glob("*.json")):
+            self.get(path.stem)
 
     def changed(self, runs: Iterable[tuple[Stored, RunSpec]]) -> list[ChangedRun]:
         """Find the runs that were made by other code than the present.

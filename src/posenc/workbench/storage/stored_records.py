@@ -1,10 +1,14 @@
 """Records of the data of a store's runs, each stored once.
 
-data/record-KEY.json     the record, and the paths under which its data were read on this machine
+data/record-KEY.json     the record with its checksum, and the paths under which its data were read on this machine
+
+A record whose checksum or key is wrong is left out and named, because it would describe other data than the runs had.
+Records of an early version have no checksum.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -26,10 +30,12 @@ class RecordFile(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         record: The record.
         paths: Absolute paths at which the data were read, the newest last; empty for data without a file.
+        checksum: Digest of the record; "" in old stores.
     """
 
     record: DatasetRecord
     paths: tuple[str, ...] = ()
+    checksum: str = ""
 
 
 class StoredRecords:
@@ -37,10 +43,14 @@ class StoredRecords:
 
     Args:
         root: Root of the store.
+
+    Attributes:
+        damaged: File of a record to what is wrong, for the files that were read.
     """
 
     def __init__(self, root: Path) -> None:
         self.folder = root / "data"
+        self.damaged: dict[Path, str] = {}
         self._root = root
         self._files: dict[str, RecordFile] = {}
 
@@ -56,11 +66,12 @@ class StoredRecords:
         """
         stored, where = self._read(record.key), () if path is None else (str(path.resolve()),)
         paths = (*(each for each in (stored.paths if stored else ()) if each not in where), *where)
-        new = RecordFile(record=record, paths=paths)
+        new = RecordFile(record=record, paths=paths, checksum=_checksum(record))
         if new != stored:
             self.folder.mkdir(parents=True, exist_ok=True)
             write_whole(self._path(record.key), msgspec.json.encode(new))
             self._files[record.key] = new
+            self.damaged.pop(self._path(record.key), None)
         return record.key
 
     def get(self, key: str) -> DatasetRecord | None:
@@ -101,17 +112,36 @@ class StoredRecords:
         described = None if stored else record_of_settings(settings, self._names)
         return stored or (described and (self.get(described.key) or described))
 
+    def verify_all(self) -> None:
+        """Read all files; ``damaged`` then has those that are not what was written."""
+        self._files, self.damaged = {}, {}
+        for path in sorted(self.folder.glob("record-*.json")):
+            self._read(path.stem.removeprefix("record-"))
+
     @cached_property
     def _names(self) -> dict[str, str]:
         return read_names(self._root)
 
     def _read(self, key: str) -> RecordFile | None:
-        if key not in self._files:
-            try:
-                self._files[key] = msgspec.json.decode(self._path(key).read_bytes(), type=RecordFile)
-            except (OSError, msgspec.DecodeError):
-                return None
-        return self._files[key]
+        path = self._path(key)
+        if key in self._files or path in self.damaged:
+            return self._files.get(key)
+        try:
+            stored = msgspec.json.decode(path.read_bytes(), type=RecordFile)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError, ValueError, RecursionError):
+            self.damaged[path] = "it cannot be read as a record of data"
+            return None
+        if stored.record.key != key or stored.checksum not in ("", _checksum(stored.record)):
+            self.damaged[path] = "it has another content than was written"
+            return None
+        self._files[key] = stored
+        return stored
 
     def _path(self, key: str) -> Path:
         return self.folder / f"record-{key}.json"
+
+
+def _checksum(record: DatasetRecord) -> str:
+    return hashlib.sha256(msgspec.json.encode(record, order="sorted")).hexdigest()

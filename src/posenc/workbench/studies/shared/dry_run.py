@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.storage.result_checks import changed_note, changed_runs, damaged_lines
+from posenc.workbench.storage.result_checks import changed_note, changed_runs, damage_lines
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import planning, written_differences
@@ -40,7 +40,7 @@ def dry_run(study: Study, request: Request, store: Store, processes: int) -> lis
     lines += planning.changed_lines(study, request)
     lines += written_differences.lines(study, request, store)
     lines += changed_note(changed_runs(store, specs), "Train them again: the same command with --retrain-changed.")
-    lines += damaged_lines(store, store.damaged())
+    lines += damage_lines(store)
     if todo:
         together = study.processes_that_fit(todo, min(processes, len(todo))) if request.device == "cpu" else 1
         lines.append(f"To execute: {study.estimate(todo, store, together)}, {together} at a time.")
