@@ -1,26 +1,37 @@
 """Change bytes of a whole file at random, and read it: every reader returns, or raises a ValueError.
 
     python tools/fuzz.py --reader png --seconds 1200
+    python tools/fuzz.py --seconds 1200 --record results/fuzz-cpu.json
     make fuzz SECONDS=1200
 
 Atheris chooses the bytes by the lines that they reach, where it is installed (pip install atheris); otherwise they are
-random. A file that breaks a reader is written to fuzz-READER, and the error is raised.
+random. A file that breaks a reader, or takes it more than ten seconds, is written to fuzz-READER, and the error is
+raised. Seconds are of the processor, not of a clock. A record adds up the seconds of several calls, so that a reader
+which has had its time is left out of the next one.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
+import os
 import random
+import subprocess
 import sys
 import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from hostile_files import READERS, Reader
+if TYPE_CHECKING:
+    from hostile_files import Reader
+
+LONGEST = 10.0
+"""Seconds of one file; a reader that takes longer hangs for its user."""
 
 
 def changed(content: bytes, chance: random.Random) -> bytes:
@@ -33,46 +44,114 @@ def changed(content: bytes, chance: random.Random) -> bytes:
     return bytes(out)
 
 
-def attempt(reader: Reader, path: Path, content: bytes, name: str) -> None:
-    """Read one content; write it beside the command where it breaks the reader."""
+def attempt(reader: Reader, path: Path, content: bytes, name: str) -> bool:
+    """Read one content; write it beside the command where it breaks the reader.
+
+    Returns:
+        True if it was read, False if it was refused.
+
+    Raises:
+        RuntimeError: The reader took too long.
+    """
     path.write_bytes(content)
+    began = time.process_time()
     try:
+        read = False
         with suppress(ValueError):
             reader.read(path)
+            read = True
+        if time.process_time() - began > LONGEST:
+            raise RuntimeError(f"{name}: a file took {time.process_time() - began:.0f} s")
     except BaseException as error:
         if not isinstance(error, KeyboardInterrupt):
             Path(f"fuzz-{name.replace(' ', '-')}").write_bytes(content)
         raise
+    return read
 
 
-def main() -> None:
-    """Fuzz one reader, or all in turn."""
+def fuzz(name: str, seconds: float, seed: int, ended: Path) -> None:
+    """Fuzz one reader until its time is over, then write the counts to ``ended``."""
+    guided = importlib.util.find_spec("atheris") is not None
+    if guided:
+        import atheris  # pyright: ignore[reportMissingImports]
+
+        with atheris.instrument_imports(include=["posenc.workbench"]):
+            from hostile_files import READERS
+    else:
+        from hostile_files import READERS
+    reader, chance, counts = READERS[name], random.Random(seed), {True: 0, False: 0}
+    folder = Path(tempfile.mkdtemp(dir=ended.parent))
+    path = folder / "file" / reader.file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    reader.write(path)
+    whole, began = path.read_bytes(), time.process_time()
+
+    def one(content: bytes) -> None:
+        counts[attempt(reader, path, content, name)] += 1
+        if (used := time.process_time() - began) > seconds:
+            counted = {"seconds": round(used), "files": sum(counts.values()), "read": counts[True]}
+            ended.write_text(json.dumps(counted | {"guided by coverage": guided}))
+            os._exit(0)  # Atheris has no other end that lets a program go on.
+
+    if guided:
+        corpus = folder / "corpus"
+        corpus.mkdir()
+        (corpus / "whole").write_bytes(whole)
+        limits = [f"-seed={seed + 1}", "-rss_limit_mb=6000", f"-max_len={max(4096, 2 * len(whole))}", "-verbosity=0"]
+        atheris.Setup([sys.argv[0], *limits, str(corpus)], one)
+        atheris.Fuzz()
+    while True:
+        one(changed(whole, chance))
+
+
+def main() -> int:
+    """Fuzz one reader, or all in turn, each in its own process."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--reader", choices=READERS, help="default: all, one after the other")
+    options.add_argument("--reader", help="default: all, one after the other")
     options.add_argument("--seconds", type=float, default=60, help="time of each reader")
     options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--record", type=Path, help="JSON file of what was done, which is continued")
+    options.add_argument("--ended", type=Path, help=argparse.SUPPRESS)
     given = options.parse_args()
-    for name in [given.reader] if given.reader else READERS:
-        reader, chance, count, began = READERS[name], random.Random(given.seed), 0, time.monotonic()
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / reader.file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            reader.write(path)
-            whole = path.read_bytes()
-            if given.reader and importlib.util.find_spec("atheris"):
-                import atheris  # pyright: ignore[reportMissingImports]
+    if given.ended:
+        fuzz(given.reader, given.seconds, given.seed, given.ended)
+    from hostile_files import READERS
 
-                atheris.instrument_all()
-                atheris.Setup(
-                    [sys.argv[0], f"-max_total_time={given.seconds:.0f}"],
-                    lambda content, reader=reader, path=path, name=name: attempt(reader, path, content, name),
-                )
-                atheris.Fuzz()
-            while time.monotonic() - began < given.seconds:
-                attempt(reader, path, changed(whole, chance), name)
-                count += 1
-        print(f"{name}: {count:,} files in {given.seconds:g} s, each read or refused.", flush=True)
+    from posenc.workbench import provenance
+
+    if given.reader and given.reader not in READERS:
+        options.error(f"no reader {given.reader!r}; there are {', '.join(READERS)}")
+    record: dict[str, Any] = {}
+    if given.record and given.record.exists():
+        record = json.loads(given.record.read_text())["readers"]
+    broken = []
+    for name in [given.reader] if given.reader else READERS:
+        done = record.get(name, {"seconds": 0, "files": 0, "read": 0, "calls": 0, "broken": 0})
+        if done["seconds"] >= given.seconds:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            ended = Path(folder) / "ended.json"
+            left, seed = given.seconds - done["seconds"], given.seed + done["calls"] * 1000
+            asked = ["--reader", name, "--seconds", f"{left:g}", "--seed", f"{seed}", "--ended", str(ended)]
+            subprocess.run([sys.executable, __file__, *asked], check=False)
+            done["calls"] += 1
+            if not ended.exists():
+                print(f"{name}: a file broke the reader; it is in fuzz-{name.replace(' ', '-')}.", flush=True)
+                done["broken"] += 1
+                broken.append(name)
+            else:
+                counted = json.loads(ended.read_text())
+                done["guided by coverage"] = counted["guided by coverage"]
+                for each in ("seconds", "files", "read"):
+                    done[each] += counted[each]
+                files, seconds = counted["files"], counted["seconds"]
+                print(f"{name}: {files:,} files in {seconds} s, each read or refused.", flush=True)
+        record[name] = done
+        if given.record:
+            origin = provenance.gather() | {"command": f"fuzz.py --seconds {given.seconds:g}"}
+            given.record.write_text(json.dumps({"readers": record, "provenance": origin}, indent=1) + "\n")
+    return 1 if broken else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
