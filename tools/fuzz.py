@@ -116,7 +116,6 @@ def main() -> int:
     if given.ended:
         fuzz(given.reader, given.seconds, given.seed, given.ended)
     from hostile_files import READERS
-
     from posenc.workbench import provenance
 
     if given.reader and given.reader not in READERS:
