@@ -56,6 +56,7 @@ def execute_request(
     team = team or ProcessGroup()
     request = with_present_labels(study, request)
     with provisional_store(Path(out)) as proposed:
+        _move_damaged_data(proposed.store)
         swept, specs = study.sweep(request, proposed.store), study.plan(request, proposed.store)
         _refuse_nothing(request, specs)
         changed = changed_runs(proposed.store, specs)
@@ -67,6 +68,7 @@ def execute_request(
             print("Nothing was started.")
             return None
         store = proposed.accept()
+    store.data_files.note()
     if again:
         print(f"{retrain(store, changed)} earlier results are kept in {store.root / REPLACED}.")
     for record in own_scheme_records.note(store, request.schemes or ()):
@@ -83,6 +85,7 @@ def execute_request(
             print(line)
         team.leave()  # Releases the other processes if no run was left to execute.
         status = measure(study, request, store, shown, jobs, live)
+    store.data_files.note()  # Generated data are written by the runs.
     verdict, last = _printed_verdict(study, request, store, shown)
     path = study.page(request, store, shown, {spec.identity: sentence for spec, sentence in report.failed})
     for line in last:
@@ -90,6 +93,13 @@ def execute_request(
     _print_page(path)
     options: dict[str, Any] = {"path": path, "verdict": verdict, "exit_code": report.exit_code or status}
     return StudyResult(study=study, request=request, store=store, specs=shown, **options)
+
+
+def _move_damaged_data(store: Store) -> None:
+    """Move damaged files of data away before the runs are planned, which writes them again."""
+    store.data_files.check()
+    for path, wrong in sorted(store.data_files.damaged.items()):
+        print(f"{path.relative_to(store.root)}: {wrong}. It is moved to {store.repair(path)} and written again.")
 
 
 def _refuse_nothing(request: Request, specs: Sequence[RunSpec]) -> None:
@@ -233,6 +243,7 @@ def report_request(study: Study, request: Request, store: Store) -> StudyResult:
     request = stored_runs.subject(study, with_present_labels(study, request), store)
     specs = _shown(study.stored(request, store), request, store)
     store.verify_arrays(specs)
+    store.data_files.check()
     specs = [spec for spec in specs if store.finished(spec.identity)]
     damaged = damage_lines(store)
     advice = "Train them again: the posenc run command that made them, with --retrain-changed."

@@ -69,7 +69,7 @@ def damaged_lines(store: Store, damaged: Sequence[Damage]) -> list[str]:
 
 
 def damaged_file_lines(store: Store) -> list[str]:
-    """Name damaged files of labels, records of data and digests of code, and what to type.
+    """Name damaged files of labels, data, records of data and digests of code, and what to type.
 
     Args:
         store: The store.
@@ -87,7 +87,7 @@ def damaged_file_lines(store: Store) -> list[str]:
     return [
         *lines,
         f"Move {'it' if one else 'them'} away: posenc store verify --set-aside --out {quote(str(store.root))}; then "
-        "the posenc run command of these runs writes labels and records of data again, and trains nothing twice.",
+        "the posenc run command of these runs writes labels, data and their records again, and trains nothing twice.",
     ]
 
 

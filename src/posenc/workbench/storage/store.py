@@ -9,6 +9,7 @@
     units/ID/weights.safetensors    the trained model; absent in runs that came from a pack
     labels/ID.jsonl                 further labels (preset, condition, variant) of the run (``further_labels``)
     data/record-KEY.json            record of the data of runs (``stored_records``)
+    data/*.npy, *.npz, *.msgpack    data as runs read them, with their digests (``data_files``)
     code/KEY.json                   digests of the source files that made runs (``stored_code``)
     damaged/ID/  replaced/ID/       runs that were set aside, with ``reason.json`` (``run_folders``)
     aliases.json                    keys of the first layout and their identities (``old_stores``)
@@ -42,6 +43,7 @@ from posenc.workbench.files.output_files import refuse_output, write_output
 from posenc.workbench.files.user_files import short
 from posenc.workbench.request_checks import STORE_FILE, no_folder, no_results
 from posenc.workbench.runs import Row, RunResult, RunSpec
+from posenc.workbench.storage.data_files import DataFiles
 from posenc.workbench.storage.further_labels import FurtherLabels
 from posenc.workbench.storage.old_stores import identities_of, old_key, old_keys, read_aliases, upgraded, write_aliases
 from posenc.workbench.storage.run_folders import DAMAGED, REPLACED, RunFolders
@@ -544,9 +546,10 @@ class Store:
         """Return the damaged files outside the folders of runs that this object has met while it read.
 
         Returns:
-            Files of labels, of records of data and of digests of code, each with what is wrong, sorted by path.
+            Files of labels, data, records of data and digests of code, each with what is wrong, sorted by path.
         """
-        return sorted((self.further_labels.damaged | self.records.damaged | self.code.damaged).items())
+        parts = (self.further_labels, self.data_files, self.records, self.code)
+        return sorted(item for part in parts for item in part.damaged.items())
 
     def verify_arrays(self, specs: Iterable[RunSpec]) -> None:
         """Compare the arrays of runs with their stored digests, so that a page leaves damaged runs out.
@@ -569,30 +572,33 @@ class Store:
             self.folders = RunFolders(self.root)  # Nothing is kept of earlier reads.
             for files in (self.further_labels, self.records, self.code):
                 files.verify_all()
+            self.data_files.check(every=True)
             return self.folders.verify_all(), self.damaged()
 
     def repair(self, path: Path) -> Path:
-        """Copy a damaged file outside the folders of runs to ``damaged/``; of labels, the intact lines stay.
+        """Move a damaged file outside the folders of runs to ``damaged/``; of labels, the intact lines stay.
 
         Args:
             path: A file that ``damaged_files`` names.
 
         Returns:
-            The copy.
+            Where it is now.
 
         Raises:
             StoreError: The store cannot be written.
         """
         with self._sentences():
-            copy = self._folder(DAMAGED) / f"{path.parent.name}-{path.name}"
-            write_whole(copy, path.read_bytes())
+            target = self._folder(DAMAGED) / f"{path.parent.name}-{path.name}.{uuid4().hex[:8]}"
             if path in self.further_labels.damaged:
+                write_whole(target, path.read_bytes())
                 self.further_labels.keep_intact(path)
-            else:
-                path.unlink()
-                self.records.damaged.pop(path, None)
-                self.code.damaged.pop(path, None)
-            return copy
+                return target
+            path.rename(target)
+            for damaged in (self.records.damaged, self.code.damaged):
+                damaged.pop(path, None)
+            if path in self.data_files.damaged:
+                self.data_files.forget(path)
+            return target
 
     def set_aside(self, name: str, reason: str, *, replaced: bool = False) -> Path:
         """Move a run out of the results, with the reason, so that the same request trains it again.
@@ -620,6 +626,11 @@ class Store:
     def further_labels(self) -> FurtherLabels:
         """Further labels of the runs."""
         return FurtherLabels(self.root)
+
+    @cached_property
+    def data_files(self) -> DataFiles:
+        """Files of the data of the runs."""
+        return DataFiles(self.root)
 
     @cached_property
     def code(self) -> StoredCode:
