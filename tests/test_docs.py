@@ -129,7 +129,7 @@ def test_the_picture_is_what_its_tool_draws(tmp_path: Path) -> None:
 
 
 @pytest.mark.bare
-@pytest.mark.parametrize("tool", ["claims.py", "gallery.py"])
+@pytest.mark.parametrize("tool", ["claims.py", "gallery.py", pytest.param("papers.py", marks=pytest.mark.full)])
 def test_a_generated_document_is_up_to_date(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [tool, "--check"])
     with pytest.raises(SystemExit) as leaving:

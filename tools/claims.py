@@ -41,17 +41,7 @@ BY_PAPER = (
 def document() -> str:
     parts, entries = [], list[ClaimAtScales]()
     for study in studies().values():
-        rows: dict[str, list[Row]] = defaultdict(list)
-        for path in sorted((ROOT / "results").glob(f"{study.name}-*.csv")):
-            for row in read_csv(path):
-                rows[row["preset"]].append(row)
-        for path in sorted((ROOT / "results").glob(f"{study.name}-*{ENDING}")):
-            cells = {_cell(row) for some in rows.values() for row in some}
-            for row in _rows_of_pack(path):
-                if _cell(row) not in cells:  # A model that was trained twice counts once, as on the stored page.
-                    rows[row["preset"]].append(row)
-                    cells.add(_cell(row))
-        scales = {preset: _distinct(rows[preset]) for preset in study.presets if preset in rows}
+        scales = rows_of_study(study)
         if study.claims and scales:  # Otherwise nothing is claimed or nothing is stored.
             scope = f": {study.scope}" if study.scope else "."
             notes = [note.format(scope=scope) for note in NOTES]
@@ -65,6 +55,21 @@ def document() -> str:
                 )
             )
     return "\n".join([claims_by_paper(entries, BY_PAPER), *parts])
+
+
+def rows_of_study(study: Study) -> dict[str, list[Row]]:
+    """Stored rows of a study by preset, from the CSV files and the packs in results/."""
+    rows: dict[str, list[Row]] = defaultdict(list)
+    for path in sorted((ROOT / "results").glob(f"{study.name}-*.csv")):
+        for row in read_csv(path):
+            rows[row["preset"]].append(row)
+    for path in sorted((ROOT / "results").glob(f"{study.name}-*{ENDING}")):
+        cells = {_cell(row) for some in rows.values() for row in some}
+        for row in _rows_of_pack(path):
+            if _cell(row) not in cells:  # A model that was trained twice counts once, as on the stored page.
+                rows[row["preset"]].append(row)
+                cells.add(_cell(row))
+    return {preset: _distinct(rows[preset]) for preset in study.presets if preset in rows}
 
 
 def claims_at_scales(

@@ -40,7 +40,7 @@ def test_every_help_and_list_fits_80_columns(printed) -> None:
     texts = [printed("--help"), printed("store", "--help"), printed("run")]
     texts += [printed(*name.split(), "--help") for name in cli.COMMANDS]
     texts += [printed("run", study, "--help") for study in studies.studies()]
-    texts += [printed("list", subject) for subject in ("schemes", "studies", "panels", "variants", "data")]
+    texts += [printed("list", subject) for subject in ("schemes", "studies", "panels", "variants", "figures", "data")]
     wide = [line for text in texts for line in text.splitlines() if len(line) > WIDE]
     assert wide == []
     examples = [text.partition("\nexamples\n")[2] for text in texts if "\nexamples\n" in text]

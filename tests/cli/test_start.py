@@ -28,6 +28,7 @@ COMMANDS = [
     (0, "list studies"),
     (0, "list panels"),
     (0, "list variants gridpe"),
+    (0, "list figures --paper 2406.08272"),
     (0, "list data"),
     (0, "completion zsh"),
     (0, "__complete run latin-squares --schemes 2"),
@@ -38,6 +39,7 @@ COMMANDS = [
     (2, "run latin-squares --preste quick"),
     (2, "run latin-squares --set epochs"),
     (2, "run latin-squares --set epoch=4"),
+    (2, "list figures --paper 2406"),
     (2, "check ropee"),
     (2, "frobnicate"),
 ]

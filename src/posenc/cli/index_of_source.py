@@ -13,6 +13,7 @@ from posenc.cli.index import PACKAGE, Index, source_digest
 from posenc.cli.setting_checks import NUMBERS
 
 if TYPE_CHECKING:
+    from posenc.workbench.report.paper_parts import PaperPart
     from posenc.workbench.studies.shared.changes import Setting
     from posenc.workbench.studies.shared.study import Study
 
@@ -61,8 +62,9 @@ def study_entry(study: Study) -> dict[str, Any]:
 
     Returns:
         "question", "takes", "metrics", "views" (name, axes, about), "arrays", "data" (file -> use), "examples",
-        "presets", "panels", "variants" (panel -> preset -> condition -> labels), "varies" (panel -> preset -> dotted
-        paths of settings), "labels" (string constants of the code of the variants) and "settings" (by preset).
+        "presets", "figures" (parts of publications), "panels", "variants" (panel -> preset -> condition -> labels),
+        "varies" (panel -> preset -> dotted paths of settings), "labels" (string constants of the code of the variants)
+        and "settings" (by preset).
     """
     module = _module(study)
     return {
@@ -83,6 +85,7 @@ def study_entry(study: Study) -> dict[str, Any]:
             }
             for name, preset in study.presets.items()
         },
+        "figures": [_figure(part) for part in study.parts],
         "panels": {name: {"about": panel.about, "shows": panel.shows} for name, panel in study.panels.items()},
         "variants": {name: {preset: _needs(study, name, preset) for preset in study.presets} for name in study.panels},
         "varies": {name: {preset: _varies(study, name, preset) for preset in study.presets} for name in study.panels},
@@ -100,6 +103,22 @@ def _module(study: Study) -> Any:
         for name, module in sys.modules.items()
         if name.startswith(f"{studies.__name__}.") and getattr(module, "STUDY", None) is study
     )
+
+
+def _figure(part: PaperPart) -> dict[str, str]:
+    """Row of ``posenc list figures``."""
+    from posenc.workbench.report.publications import publication_of
+
+    paper = publication_of(part.publication)
+    return {
+        "paper": paper.short or paper.mark,
+        "title": paper.title,
+        "figure": part.name,
+        "shows": part.shows,
+        "panel": part.panel,
+        "command": part.command,
+        "lacks": part.lacks,
+    }
 
 
 def _examples(docstring: str) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""``posenc list``: schemes, studies, panels, variants and data, from the index."""
+"""``posenc list``: schemes, studies, panels, variants, figures of papers and data, from the index."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from posenc.cli.grammar import Positional, arg
 from posenc.cli.text_table import entries, labels, paragraph, table
 from posenc.lookup.scheme_reference import GROUP, has_reference, installed
 
-Subject = Literal["schemes", "studies", "panels", "variants", "data"]
+Subject = Literal["schemes", "studies", "panels", "variants", "figures", "data"]
 Site = Literal["embed", "q", "k", "v", "o", "qk", "bias", "value_bias", "mask", "mix"]
 
 
@@ -24,9 +24,10 @@ def list_names(
     site: Site | None = None,
     axes: int | None = None,
     unbounded: bool = False,
+    paper: str | None = None,
     format: Literal["table", "json"] = "table",
 ) -> int:
-    """List schemes with their claims, studies, panels, variants or data.
+    """List schemes with their claims, studies, panels, variants, figures of papers or data.
 
     Panels and variants of all studies are listed, or those of one study. Below the variants of a study stand the views
     of the positions that any scheme can be put on, as "GridPE@grid".
@@ -41,19 +42,24 @@ def list_names(
 
     posenc list variants latin-squares --format json
 
+    posenc list figures --paper 2406.08272
+
     posenc list schemes my_scheme.py
 
     Args:
         subject: Subject of the list. Default: schemes.
-        study: Only panels, variants or data of this study. For schemes, your own file, a class of it, or a class of a
-            module, as mypkg.bias:MyBias.
+        study: Only panels, variants, figures or data of this study. For schemes, your own file, a class of it, or a
+            class of a module, as mypkg.bias:MyBias.
         site: Only schemes that act at this site of a network; qk for q and k.
         axes: Only schemes that take positions with this number of axes.
         unbounded: Only schemes that take any position.
+        paper: Only tables and figures of this paper, by its arXiv number or the short name in the list.
         format: table for a person, json for a program.
     """
     if subject != "schemes" and (site is not None or axes is not None or unbounded):
         raise ValueError(f"--site, --axes and --unbounded are for schemes, not for {subject}. See posenc list --help.")
+    if paper is not None and subject != "figures":
+        raise ValueError(f"--paper is for figures, not for {subject}. See posenc list --help.")
     if axes is not None and axes < 1:
         raise ValueError(f"--axes is a number of position axes, 1 or more; got {axes}. Use --axes 2 for a plane.")
     own = subject == "schemes" and study is not None and has_reference(study)
@@ -70,6 +76,8 @@ def list_names(
     else:
         chosen = {study: index.studies[study]} if study is not None else index.studies
         content = {name: entry[subject] for name, entry in chosen.items()}
+    if subject == "figures":
+        content = _of_paper(content, paper)
     print(json.dumps(content, indent=2) if format == "json" else _text(subject, content))
     if format == "table" and subject == "schemes" and study is None:
         _print_installed()
@@ -147,7 +155,7 @@ def _schemes(rows: list[dict[str, Any]], site: str | None, axes: int | None, unb
 def _text(subject: str, content: Any) -> str:
     return {
         "schemes": _scheme_table, "studies": _study_lines, "panels": _panel_lines, "variants": _variant_lines,
-        "data": _data_lines,
+        "figures": _figure_lines, "data": _data_lines,
     }[subject](content)  # fmt: skip
 
 
@@ -200,6 +208,31 @@ def _variant_lines(content: Mapping[str, Any]) -> str:
             rows = ((condition, labels(names)) for condition, names in conditions.items())
             parts.append(f"  --preset {preset}, by condition\n{entries(rows, indent=4)}")
     return "\n".join(parts)
+
+
+def _of_paper(content: Mapping[str, list[dict[str, str]]], paper: str | None) -> dict[str, list[dict[str, str]]]:
+    """Figures by study, of one paper if it is named; studies without figures are left out."""
+    papers = list(dict.fromkeys(row["paper"] for rows in content.values() for row in rows))
+    if paper is not None and paper not in papers:
+        raise ValueError(f"--paper names {paper!r}. There are {', '.join(papers)}.")
+    kept = {study: [row for row in rows if paper in (None, row["paper"])] for study, rows in content.items()}
+    return {study: rows for study, rows in kept.items() if rows}
+
+
+def _figure_lines(content: Mapping[str, list[dict[str, str]]]) -> str:
+    parts, titles = [], dict[str, str]()
+    for study, rows in content.items():
+        titles |= {row["paper"]: row["title"] for row in rows}
+        shown = []
+        for row in rows:
+            command = row["command"] or (f"posenc run {study} --panels {row['panel']}" if row["panel"] else "")
+            lacks = f" Not drawn or not run: {row['lacks']}." if row["lacks"] else ""
+            shown.append((row["figure"], f"{row['shows']}.{lacks}"))
+            shown += [("", command)] if command else []  # on a line of its own, to be copied
+        papers = ", ".join(dict.fromkeys(row["paper"] for row in rows))
+        parts.append(f"{study}, {papers}\n{entries(shown)}")
+    named = [paragraph(f"{paper}: {title}") for paper, title in titles.items()]
+    return "\n".join([*named, *parts, "What is stored of each: docs/papers.md"])
 
 
 def _data_lines(content: Mapping[str, Any]) -> str:

@@ -14,12 +14,14 @@ class Publication:
         title: Its title.
         where: Where it is to be had, such as "arXiv 2406.08272".
         authors: Authors and year; "" if they are not known.
+        short: Name of a publication without a number, as in ``posenc list figures --paper sc-pe``; "" for its mark.
     """
 
     mark: str
     title: str
     where: str
     authors: str
+    short: str = ""
 
 
 PUBLICATIONS = (
@@ -35,8 +37,10 @@ PUBLICATIONS = (
         "arXiv 2406.08272",
         "Ito et al. 2024",
     ),
-    Publication("CNN with SC PE", "CNN with SC PE", "github Cui-Peng-624/SC-Position-Encoding", "Cui 2024"),
-    Publication("seed note 002", "Note on positional encodings, in Chinese", "seed note 002", ""),
+    Publication(
+        "CNN with SC PE", "CNN with SC PE", "github Cui-Peng-624/SC-Position-Encoding", "Cui 2024", short="sc-pe"
+    ),
+    Publication("seed note 002", "Note on positional encodings, in Chinese", "seed note 002", "", short="note-002"),
     Publication(
         "2006.10739",
         "Fourier Features Let Networks Learn High Frequency Functions in Low Dimensional Domains",

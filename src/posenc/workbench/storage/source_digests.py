@@ -34,7 +34,7 @@ EXCLUDED = (
 )  # fmt: skip
 """Modules that decide no result: they draw, store, check, plan or schedule."""
 NOT_OF_RUNS = re.compile(
-    r"posenc\.workbench\.studies(\.\w+)*\.(claims|panels|presets|conditions|settings|headline|\w+_panels?|\w*plots|"
+    r"posenc\.workbench\.studies(\.\w+)*\.(claims|panels|parts|presets|conditions|settings|headline|\w+_panels?|\w*plots|"
     r"study|study_page|page_data|page_file|page_records|planning|stored_runs|declarations|changes|written_schemes|written_differences)"
 )
 """Modules of studies that declare, plan or draw. What they decide stands in the settings of a run."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 from posenc.workbench.studies.gridpe.claims import CLAIMS, compared, headline, predictions
 from posenc.workbench.studies.gridpe.conditions import condition
 from posenc.workbench.studies.gridpe.panels import PANELS
+from posenc.workbench.studies.gridpe.parts import PARTS
 from posenc.workbench.studies.gridpe.presets import PRESETS
 from posenc.workbench.studies.gridpe.remarks import remarks
 from posenc.workbench.studies.gridpe.settings import run_settings
@@ -50,6 +51,7 @@ STUDY = Study(
     compared=compared,
     predictions=predictions,
     claims=CLAIMS,
+    parts=PARTS,
     remarks=remarks,
     limits={name: preset.limits for name, preset in PRESETS.items()},
     views=VIEWS,

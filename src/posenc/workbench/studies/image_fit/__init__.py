@@ -19,6 +19,7 @@ from posenc.workbench.studies.image_fit.claims import CLAIMS, headline, predicti
 from posenc.workbench.studies.image_fit.conditions import condition
 from posenc.workbench.studies.image_fit.execute import TRAIN, cost_group, memory_bytes, run_seconds
 from posenc.workbench.studies.image_fit.panels import PANELS
+from posenc.workbench.studies.image_fit.parts import PARTS
 from posenc.workbench.studies.image_fit.presets import LIMITS, PRESETS
 from posenc.workbench.studies.image_fit.settings import remarks, run_settings
 from posenc.workbench.studies.image_fit.stored_model import STORED_MODEL
@@ -45,6 +46,7 @@ STUDY = Study(
     headline=headline,
     predictions=predictions,
     claims=CLAIMS,
+    parts=PARTS,
     live=True,
     remarks=remarks,
     protocol_limits=dict.fromkeys(PRESETS, LIMITS),

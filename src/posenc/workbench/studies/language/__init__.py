@@ -19,6 +19,7 @@ from posenc.workbench.studies.language.claims import CLAIMS, compared, headline,
 from posenc.workbench.studies.language.conditions import condition
 from posenc.workbench.studies.language.execute import TRAIN, equal_cost, memory, seconds
 from posenc.workbench.studies.language.panels import PANELS
+from posenc.workbench.studies.language.parts import PARTS
 from posenc.workbench.studies.language.presets import LIMITS, PRESETS
 from posenc.workbench.studies.language.settings import remarks, run_settings
 from posenc.workbench.studies.language.stored_model import STORED_MODEL
@@ -48,6 +49,7 @@ STUDY = Study(
     compared=compared,
     predictions=predictions,
     claims=CLAIMS,
+    parts=PARTS,
     scope="models of 10^5 to 10^6 parameters on one text, with characters or bytes as tokens.",
     limits=LIMITS,
     remarks=remarks,

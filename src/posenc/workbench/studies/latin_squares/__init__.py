@@ -20,6 +20,7 @@ from posenc.workbench.studies.latin_squares.conditions import condition
 from posenc.workbench.studies.latin_squares.execute import TRAIN, equal_cost, memory, seconds
 from posenc.workbench.studies.latin_squares.generalization import headline
 from posenc.workbench.studies.latin_squares.panels import PANELS
+from posenc.workbench.studies.latin_squares.parts import PARTS
 from posenc.workbench.studies.latin_squares.presets import PRESETS
 from posenc.workbench.studies.latin_squares.published import tables
 from posenc.workbench.studies.latin_squares.settings import remarks, run_settings
@@ -51,6 +52,7 @@ STUDY = Study(
     headline=headline,
     predictions=predictions,
     claims=CLAIMS,
+    parts=PARTS,
     published=tables,
     limits={
         "quick": (

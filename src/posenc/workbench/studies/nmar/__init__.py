@@ -16,6 +16,7 @@ from __future__ import annotations
 from posenc.workbench.studies.nmar.claims import CLAIMS, headline, predictions
 from posenc.workbench.studies.nmar.execute import TRAIN, run_seconds
 from posenc.workbench.studies.nmar.panels import PANELS
+from posenc.workbench.studies.nmar.parts import PARTS
 from posenc.workbench.studies.nmar.presets import PRESETS
 from posenc.workbench.studies.nmar.settings import run_settings
 from posenc.workbench.studies.nmar.stored_model import STORED_MODEL
@@ -40,6 +41,7 @@ STUDY = Study(
     headline=headline,
     predictions=predictions,
     claims=CLAIMS,
+    parts=PARTS,
     limits={
         "quick": (
             "One layer at a high learning rate. These values were chosen among about twenty, because modules appear "

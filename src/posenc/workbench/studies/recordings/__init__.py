@@ -20,6 +20,7 @@ from posenc.workbench.studies.recordings.claims import CLAIMS, compared, headlin
 from posenc.workbench.studies.recordings.conditions import condition
 from posenc.workbench.studies.recordings.execute import TRAIN, run_seconds
 from posenc.workbench.studies.recordings.panels import PANELS
+from posenc.workbench.studies.recordings.parts import PARTS
 from posenc.workbench.studies.recordings.presets import PRESETS
 from posenc.workbench.studies.recordings.settings import remarks, run_settings
 from posenc.workbench.studies.recordings.stored_model import STORED_MODEL
@@ -53,6 +54,7 @@ STUDY = Study(
     baselines=BASELINES,
     predictions=predictions,
     claims=CLAIMS,
+    parts=PARTS,
     remarks=remarks,
     scope="quick is a one-layer model of width 32; its verdicts apply to the given recordings only.",
     protocol_limits={

@@ -17,6 +17,7 @@ from __future__ import annotations
 from posenc.workbench.studies.sc_pe.claims import CLAIMS, compared, headline, predictions
 from posenc.workbench.studies.sc_pe.conditions import condition
 from posenc.workbench.studies.sc_pe.panels import PANELS
+from posenc.workbench.studies.sc_pe.parts import PARTS
 from posenc.workbench.studies.sc_pe.presets import PRESETS
 from posenc.workbench.studies.sc_pe.settings import run_settings
 from posenc.workbench.studies.shared.classification import TRAIN, cost_key, memory_bytes, run_seconds
@@ -50,6 +51,7 @@ STUDY = Study(
     compared=compared,
     predictions=predictions,
     claims=CLAIMS,
+    parts=PARTS,
     limits={name: preset.limits for name, preset in PRESETS.items()},
     views=VIEWS,
 )

@@ -15,6 +15,7 @@ from posenc.workbench.progress import CostEstimate
 from posenc.workbench.report.claims_table import Claim
 from posenc.workbench.report.live_page import LivePage
 from posenc.workbench.report.page import Table
+from posenc.workbench.report.paper_parts import PaperPart
 from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.report.result_rows import Row
 from posenc.workbench.runs import Procedure, RunSpec
@@ -129,6 +130,7 @@ class Study:
         scope: Data and models that the verdicts hold for; may be empty.
         predictions: Maps the data of the page to the differences that were predicted before the run.
         claims: Published claims, each with a control that could refute it.
+        parts: Tables and figures of publications, with the panels that redraw them.
         published: Maps a preset and its rows to tables of published results of the same models.
         limits: Preset to sentences on the limits of its results on built-in data; a page of own data lacks them.
         protocol_limits: Preset to sentences on the limits of its protocol, which are true of any data.
@@ -169,6 +171,7 @@ class Study:
     scope: str = ""
     predictions: Callable[[PageData], Sequence[Prediction]] = _no_predictions
     claims: Sequence[Claim] = ()
+    parts: Sequence[PaperPart] = ()
     published: Callable[[str, Sequence[Row]], Sequence[Table]] = _no_tables
     limits: Mapping[str, Sequence[str]] = field(default_factory=dict)
     protocol_limits: Mapping[str, Sequence[str]] = field(default_factory=dict)

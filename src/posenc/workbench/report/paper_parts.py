@@ -1,0 +1,31 @@
+"""Parts of publications, each a table, a figure or a claim in words, and the panel that redraws it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperPart:
+    """A table, a figure or a numbered part of one, as a publication prints it.
+
+    Attributes:
+        publication: Mark of the publication (``report.publications``).
+        name: Its name there, such as "Fig. 3A".
+        shows: What it shows there.
+        panel: Name of the panel of the study that redraws it; "" if none does.
+        command: Another command that draws it; "" for the command of the panel.
+        lacks: What of it is not drawn or not run, with the reason; "" if nothing.
+
+    Example:
+        >>> part = PaperPart(publication="2406.08272", name="Table 1", shows="accuracy by encoding", panel="accuracy")
+        >>> part.lacks
+        ''
+    """
+
+    publication: str
+    name: str
+    shows: str
+    panel: str = ""
+    command: str = ""
+    lacks: str = ""

@@ -1,0 +1,42 @@
+"""Parts of arXiv 2406.07049 (GridPE), in the order of the paper, with the panels and commands that redraw them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from posenc.workbench.report.paper_parts import PaperPart
+
+_Part = partial(PaperPart, publication="2406.07049")
+_THEORY = 'posenc show "GridPE(64)" --out gridpe.html'
+_DATA = "ImageNet-100 is under terms of use; Fashion-MNIST, Caltech-100 or a folder of yours stand in"
+
+PARTS = (
+    _Part(name="Fig. 1, eqs. 1 to 4", shows="three waves make a grid cell", command=_THEORY),
+    _Part(name="eqs. 5 to 8", shows="invariance to translations; random Fourier features", command=_THEORY),
+    _Part(name="Fig. 2", shows="diameter of a field by its period", command=_THEORY),
+    _Part(name="eqs. 9 to 15", shows="the most economical ratio of scales", command=_THEORY),
+    _Part(
+        name="Fig. 3",
+        shows="inner product with the middle of the unit square, and its profile",
+        command=_THEORY,
+        lacks="the surface in three dimensions; a heat map is drawn",
+    ),
+    _Part(
+        name="Table 1, upper half",
+        shows="top-1 and top-5 accuracy and loss of seven PVTs on ImageNet-100",
+        panel="pvt",
+        lacks=f"quick trains some of the seven; {_DATA}",
+    ),
+    _Part(
+        name="Table 1, lower half",
+        shows="the same of five ViTs",
+        panel="accuracy",
+        lacks=_DATA,
+    ),
+    _Part(name="Table 1 as released", shows="the encodings as the code has them", panel="as-released", lacks=_DATA),
+    _Part(name="Fig. 4a", shows="validation accuracy by epoch, seven PVTs", panel="curves", lacks=_DATA),
+    _Part(name="Fig. 4b", shows="validation accuracy by epoch, five ViTs", panel="curves", lacks=_DATA),
+    _Part(name="version 3, image sizes", shows="accuracy by image size", panel="resolution", lacks=_DATA),
+    _Part(name="version 3, heads", shows="accuracy by number of heads", panel="heads", lacks=_DATA),
+    _Part(name="version 3, attention", shows="attention distance and entropy", panel="attention-distance", lacks=_DATA),
+)

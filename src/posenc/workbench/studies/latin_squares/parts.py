@@ -1,0 +1,104 @@
+"""Parts of arXiv 2406.08272 on Latin squares, in the order of the paper, with the panels that redraw them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from posenc.workbench.report.paper_parts import PaperPart
+
+_Part = partial(PaperPart, publication="2406.08272")
+
+PARTS = (
+    _Part(
+        name="Fig. 1A-D",
+        shows="the symbols, and a puzzle of each class with its solution",
+        lacks="no picture of a puzzle",
+    ),
+    _Part(
+        name="Fig. 1E", shows="sketch: the square as a sequence of 16 tokens", lacks="a sketch, with nothing measured"
+    ),
+    _Part(name="Fig. 1F-H", shows="distances between tokens: true grid, 1d-fixed, 2d-fixed", panel="positions"),
+    _Part(name="Fig. 2A", shows="sketch: the model", lacks="a sketch, with nothing measured"),
+    _Part(name="Fig. 2B", shows="training and validation accuracy by epoch, for some sigmas", panel="accuracy"),
+    _Part(
+        name="Fig. 2C, Table A2",
+        shows="validation accuracy by sigma from 0.1 to 2.0, 20 values, 15 seeds",
+        panel="sigma",
+        lacks="columns of the training accuracy and its SD",
+    ),
+    _Part(
+        name="Table 1",
+        shows="accuracy of eight encodings, 15 seeds",
+        panel="accuracy",
+        lacks="columns of the training accuracy and its SD",
+    ),
+    _Part(name="Table 1 as released", shows="the same with the encodings as the code has them", panel="as-released"),
+    _Part(name="Fig. 3A, B, Table A3", shows="attention cosine with 2d-fixed by sigma", panel="attention"),
+    _Part(name="Fig. 3C", shows="rank correlation of that cosine with accuracy", panel="attention"),
+    _Part(
+        name="Fig. 3D",
+        shows="learned tables before and after alignment with 2d-fixed",
+        panel="positions",
+        lacks="the aligned tables of 16 x 160 values; distances and a plane are drawn",
+    ),
+    _Part(name="Fig. 3E, F", shows="Frobenius distance by sigma; rank correlation with accuracy", panel="positions"),
+    _Part(
+        name="Table A4, Fig. A6C", shows="Adam and SGD with sigma 0.01, 0.05, 0.1, 0.2, 15 seeds", panel="optimizers"
+    ),
+    _Part(
+        name="Fig. A6A, B",
+        shows="accuracy by epoch, SGD and Adam",
+        panel="optimizers",
+        lacks="the curves; their ends are drawn",
+    ),
+    _Part(
+        name="Fig. A7A",
+        shows="accuracy by epoch with a weight decay of 0.1",
+        panel="weight-decay",
+        lacks="the curves; their ends are drawn",
+    ),
+    _Part(
+        name="Fig. A7B, Table A5",
+        shows="accuracy by sigma with a weight decay of 0.1",
+        panel="weight-decay",
+        lacks="columns of the training accuracy",
+    ),
+    _Part(
+        name="Fig. A7C, Table A6",
+        shows="accuracy of eight encodings with a weight decay of 0.1",
+        panel="weight-decay",
+        lacks="columns of the training accuracy",
+    ),
+    _Part(
+        name="Fig. A8",
+        shows="Jensen-Shannon divergence of attention from 2d-fixed, as Fig. 3A-C",
+        panel="attention",
+        lacks="the divergence by sigma; it is drawn against accuracy",
+    ),
+    _Part(name="Fig. A9A", shows="accuracy of learned-0.2 and the common encodings", panel="accuracy"),
+    _Part(
+        name="Fig. A9B-D",
+        shows="attention maps of the common encodings; cosines at the start; cosine by accuracy",
+        panel="attention",
+        lacks="maps of nope and causal-nope; bars of the cosines at the start",
+    ),
+    _Part(
+        name="Fig. A10",
+        shows="accuracy with noise on the embeddings, 20 scales",
+        panel="noise",
+        lacks="seven scales instead of 20; five of the measured encodings are drawn",
+    ),
+    _Part(
+        name="Fig. A14A, B, E, F",
+        shows="accuracy of the common encodings with two and four heads",
+        panel="heads",
+        lacks="nope and causal-nope",
+    ),
+    _Part(name="Fig. A14C, G", shows="accuracy by sigma with two and four heads", lacks="no sweep with more heads"),
+    _Part(
+        name="Fig. A14D, H",
+        shows="accuracy by epoch with two and four heads",
+        panel="heads",
+        lacks="the curves; their ends are drawn",
+    ),
+)

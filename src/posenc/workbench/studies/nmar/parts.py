@@ -1,0 +1,28 @@
+"""Parts of arXiv 2406.08272 on the simulated network, in the order of the paper, with the panels that redraw them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from posenc.workbench.report.paper_parts import PaperPart
+
+_Part = partial(PaperPart, publication="2406.08272")
+
+PARTS = (
+    _Part(name="Appendix A.4", shows="test error of six encodings, and their equality", panel="errors"),
+    _Part(
+        name="Fig. A15A, E",
+        shows="the network as a graph, and its equation",
+        panel="network",
+        lacks="the graph; correlations and the equation are drawn",
+    ),
+    _Part(name="Fig. A15B", shows="series of three nodes", lacks="no panel of series"),
+    _Part(name="Fig. A15C", shows="sketch: masking", lacks="a sketch, with nothing measured"),
+    _Part(name="Fig. A15D", shows="modularity by encoding", panel="modules"),
+    _Part(
+        name="Fig. A15F",
+        shows="cosine similarity of learned encodings, each pair of nodes",
+        panel="maps",
+        lacks="cosines; distances are drawn",
+    ),
+)

@@ -1,0 +1,51 @@
+"""Parts of arXiv 2406.08272 on brain activity, in the order of the paper, with the panels that redraw them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from posenc.workbench.report.paper_parts import PaperPart
+
+_Part = partial(PaperPart, publication="2406.08272")
+_DATA = "the paper's recordings are under terms of use; simulated ones stand in unless you name recordings"
+
+PARTS = (
+    _Part(
+        name="Fig. 4A",
+        shows="networks on the cortex",
+        panel="maps",
+        lacks=f"a picture of a brain only for recordings with coordinates; {_DATA}",
+    ),
+    _Part(name="Fig. 4B", shows="sketch: masking", lacks="a sketch, with nothing measured"),
+    _Part(
+        name="Fig. 4C",
+        shows="training error by step, eight encodings, 15 seeds, 50,000 steps",
+        panel="curves",
+        lacks=f"the test error by step is drawn, not the training error; {_DATA}",
+    ),
+    _Part(
+        name="Fig. 4D",
+        shows="training and test error with 90% hidden",
+        panel="errors",
+        lacks=f"bars of the training error; {_DATA}",
+    ),
+    _Part(name="Fig. 5A", shows="network of each region along the sequence", lacks="no strip of networks"),
+    _Part(name="Fig. 5B", shows="distances between tokens after alignment", panel="maps", lacks=_DATA),
+    _Part(name="Fig. 5C, D", shows="modularity and segregation of learned encodings", panel="modules", lacks=_DATA),
+    _Part(
+        name="Figs. A11A to A13A",
+        shows="training error by step with 15%, 75%, 90% hidden in training",
+        lacks="no curves by share hidden",
+    ),
+    _Part(
+        name="Figs. A11B to A13B",
+        shows="training and test error by share hidden in training",
+        panel="rates",
+        lacks="relative and rope; bars of the training error",
+    ),
+    _Part(
+        name="Figs. A11C, D to A13C, D",
+        shows="modularity and segregation by share hidden in training",
+        lacks="they are measured in each run and not drawn by share",
+    ),
+)

@@ -1,0 +1,28 @@
+"""Parts of the note "CNN with SC PE", in its order, with the panels that redraw them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from posenc.workbench.report.paper_parts import PaperPart
+
+_Part = partial(PaperPart, publication="CNN with SC PE")
+_CIFAR = "CIFAR-10 only if the folder of data has it"
+
+PARTS = (
+    _Part(name="Fig. 1", shows="cosines of ten positions, with 4 and 2,048 channels", panel="similarity"),
+    _Part(name="Fig. 2, Fashion-MNIST", shows="accuracy by epoch with and without the encoding", panel="concatenation"),
+    _Part(name="Fig. 2, CIFAR-10", shows="the same on CIFAR-10", panel="concatenation", lacks=_CIFAR),
+    _Part(name="Fig. 3, Fashion-MNIST", shows="a second run", panel="concatenation"),
+    _Part(name="Fig. 3, CIFAR-10", shows="a second run, by two learning rates", panel="rates", lacks=_CIFAR),
+    _Part(name="Sec. 3, the guess", shows="the gain comes from the initial values", panel="readout-scale"),
+    _Part(name="Fig. 4, left", shows="images multiplied with the encoding", panel="multiplication"),
+    _Part(
+        name="Fig. 4, right",
+        shows="accuracy by epoch with multiplied images",
+        panel="multiplication",
+        lacks="the curves; their ends are drawn",
+    ),
+    _Part(name="Fig. 5", shows="the encoding in a transformer, by epoch", panel="tokens"),
+    _Part(name="Sec. 5", shows="two positions share a code, and how to mend it", panel="similarity"),
+)

@@ -1,0 +1,29 @@
+"""Parts of publications name panels that exist, publications that are listed, and say why a part is not drawn."""
+
+import pytest
+
+from posenc.workbench.report.publications import PUBLICATIONS
+from posenc.workbench.studies import studies
+
+pytestmark = pytest.mark.bare
+WITH_PARTS = [study for study in studies().values() if study.parts]
+
+
+@pytest.mark.parametrize("study", WITH_PARTS, ids=lambda study: study.name)
+def test_parts_name_panels_and_publications_that_exist(study) -> None:
+    for part in study.parts:
+        assert part.publication in {each.mark for each in PUBLICATIONS}, part
+        assert not part.panel or part.panel in study.panels, part
+        assert part.panel or part.command or part.lacks, f"{part.name} is neither drawn nor explained"
+    names = [part.name for part in study.parts]
+    assert len(names) == len(set(names))
+
+
+def test_every_panel_that_redraws_a_part_of_the_documents_is_named() -> None:
+    """A panel that says it redraws a figure of the paper of its study stands in a part of that study."""
+    papers = {"gridpe": "of the paper", "sc-pe": "of the note", "latin-squares": ("Table", "Fig"), "nmar": "arXiv 2406"}
+    for study in WITH_PARTS:
+        marks = papers.get(study.name, "no publication")
+        for name, panel in study.panels.items():
+            if any(mark in panel.shows for mark in ([marks] if isinstance(marks, str) else marks)):
+                assert name in {part.panel for part in study.parts}, f"{study.name}: {name} shows {panel.shows}"
