@@ -49,6 +49,14 @@ def attention(data: PageData) -> list[Panel]:
             note="Cosine similarity with the 2d-fixed model of the same seed, per puzzle and layer, then averaged."
             + seeds,
         ),
+        line_plot(
+            {"learned tables": by_sigma(data, "attention_jsd", sigmas)},
+            title="Attention maps: Jensen-Shannon divergence from 2d-fixed by initial standard deviation",
+            x_label=SIGMA,
+            y_label="Jensen-Shannon divergence (bits)",
+            note="Of the attention weights of each query from those of the 2d-fixed model of the same seed, averaged "
+            "over queries, puzzles and layers. The paper shows this in Fig. A8, without numbers.",
+        ),
         *_against_accuracy(rows),
         _attention_maps(data),
     ]

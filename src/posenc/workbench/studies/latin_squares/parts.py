@@ -24,13 +24,11 @@ PARTS = (
         name="Fig. 2C, Table A2",
         shows="validation accuracy by sigma from 0.1 to 2.0, 20 values, 15 seeds",
         panel="sigma",
-        lacks="columns of the training accuracy and its SD",
     ),
     _Part(
         name="Table 1",
         shows="accuracy of eight encodings, 15 seeds",
         panel="accuracy",
-        lacks="columns of the training accuracy and its SD",
     ),
     _Part(name="Table 1 as released", shows="the same with the encodings as the code has them", panel="as-released"),
     _Part(name="Fig. 3A, B, Table A3", shows="attention cosine with 2d-fixed by sigma", panel="attention"),
@@ -49,31 +47,26 @@ PARTS = (
         name="Fig. A6A, B",
         shows="accuracy by epoch, SGD and Adam",
         panel="optimizers",
-        lacks="the curves; their ends are drawn",
     ),
     _Part(
         name="Fig. A7A",
         shows="accuracy by epoch with a weight decay of 0.1",
         panel="weight-decay",
-        lacks="the curves; their ends are drawn",
     ),
     _Part(
         name="Fig. A7B, Table A5",
         shows="accuracy by sigma with a weight decay of 0.1",
         panel="weight-decay",
-        lacks="columns of the training accuracy",
     ),
     _Part(
         name="Fig. A7C, Table A6",
         shows="accuracy of eight encodings with a weight decay of 0.1",
         panel="weight-decay",
-        lacks="columns of the training accuracy",
     ),
     _Part(
         name="Fig. A8",
         shows="Jensen-Shannon divergence of attention from 2d-fixed, as Fig. 3A-C",
         panel="attention",
-        lacks="the divergence by sigma; it is drawn against accuracy",
     ),
     _Part(name="Fig. A9A", shows="accuracy of learned-0.2 and the common encodings", panel="accuracy"),
     _Part(
@@ -86,7 +79,7 @@ PARTS = (
         name="Fig. A10",
         shows="accuracy with noise on the embeddings, 20 scales",
         panel="noise",
-        lacks="seven scales instead of 20; five of the measured encodings are drawn",
+        lacks="seven scales instead of 20",
     ),
     _Part(
         name="Fig. A14A, B, E, F",
@@ -99,6 +92,5 @@ PARTS = (
         name="Fig. A14D, H",
         shows="accuracy by epoch with two and four heads",
         panel="heads",
-        lacks="the curves; their ends are drawn",
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from posenc.workbench.report.accuracy_panels import (
     accuracy_by_class,
     accuracy_by_scheme,
@@ -26,6 +28,7 @@ from posenc.workbench.studies.latin_squares.variants import ACCURACY, HEADS, PUB
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
+TRAIN = "accuracy_train"
 SPLITS = {OOD: "Out of distribution", IID: "In distribution"}
 SELECTION = (
     "The main condition was chosen, among about twenty, to show the gap between small and large initial tables. The "
@@ -57,11 +60,7 @@ def accuracy(data: PageData) -> list[Panel]:
             caption="Class: the number of rows and columns that must be combined to find the symbol. Puzzles held out "
             "of distribution.",
         ),
-        learning_curves(
-            [row for row in data.curves if row["scheme"] in labels],
-            metrics={OOD: "out of distribution", "accuracy_train": "training"},
-            chance=CHANCE,
-        ),
+        curves_of(data, labels, MAIN, "Learning curves"),
         published_comparison(
             rows,
             metric=OOD,
@@ -70,7 +69,34 @@ def accuracy(data: PageData) -> list[Panel]:
             n_published=published.SEEDS_PUBLISHED if is_papers_model(data) else None,
             label=difference_from_paper(data),
         ),
+        training_comparison(data, labels, published.TRAINING, "Tables 1 and A2"),
     ]
+
+
+def training_comparison(
+    data: PageData, labels: Sequence[str], numbers: Mapping[str, published.MeanSD], tables: str, condition: str = MAIN
+) -> Panel:
+    """Training accuracy and its SD beside the published ones, further columns of the paper's tables."""
+    return published_comparison(
+        rows_of(data, labels, condition),
+        metric=TRAIN,
+        published={label: value for label, value in numbers.items() if label in labels},
+        source=f"{published.SOURCE.format(tables).rpartition(', ')[0]}, training puzzles",
+        label=difference_from_paper(data),
+        condition=condition,
+        title=f"Training accuracy: comparison with {tables} of the paper",
+    )
+
+
+def curves_of(data: PageData, labels: Sequence[str], condition: str, title: str) -> Panel:
+    """Accuracy by epoch of some variants in one condition."""
+    return learning_curves(
+        [row for row in data.curves if row["scheme"] in labels],
+        metrics={OOD: "out of distribution", TRAIN: "training"},
+        chance=CHANCE,
+        condition=condition,
+        title=title,
+    )
 
 
 def gap_closes(data: PageData) -> list[Panel]:
@@ -103,7 +129,11 @@ def heads(data: PageData) -> list[Panel]:
                 "with two and four heads and that only rope is more accurate."
             ),
             title="Accuracy by number of heads",
-        )
+        ),
+        *(
+            curves_of(data, HEADS, condition, f"Learning curves with {number} heads")
+            for condition, number in ((TWO_HEADS, "two"), (FOUR_HEADS, "four"))
+        ),
     ]
 
 

@@ -11,6 +11,7 @@ from posenc.workbench.studies.latin_squares import published
 from posenc.workbench.studies.latin_squares.conditions import SGD, WEIGHT_DECAY
 from posenc.workbench.studies.latin_squares.execute import CHANCE, IID, OOD
 from posenc.workbench.studies.latin_squares.measure import noise_metrics
+from posenc.workbench.studies.latin_squares.plots import curves_of, training_comparison
 from posenc.workbench.studies.latin_squares.results import (
     by_sigma,
     difference_from_paper,
@@ -66,6 +67,7 @@ def sigma(data: PageData) -> list[Panel]:
             label="the same model and epoch" if authors else difference_from_paper(data),
             title="Accuracy by initial standard deviation: comparison with published results",
         ),
+        training_comparison(data, labels, published.TRAINING, "Table A2"),
     ]
 
 
@@ -73,7 +75,8 @@ def noise(data: PageData) -> list[Panel]:
     """Fig. A10."""
     series: dict[str, dict[float, BySeed]] = {}
     values = {scale: values_by_scheme(data.rows, metric) for scale, metric in noise_metrics().items()}
-    for label in NOISE:
+    measured = {label for by_scheme in values.values() for label in by_scheme}
+    for label in (*NOISE, *(each for each in data.labels(MAIN) if each in measured and each not in NOISE)):
         by_scale = {scale: by_scheme[label] for scale, by_scheme in values.items() if by_scheme.get(label)}
         if by_scale:
             series[label] = by_scale
@@ -110,7 +113,11 @@ def optimizers(data: PageData) -> list[Panel]:
             chance=CHANCE,
             log_x=True,
             note=note.strip(),
-        )
+        ),
+        *(
+            curves_of(data, [learned(sigma) for sigma in SMALL_SIGMAS], condition, f"Learning curves with {name}")
+            for condition, name in ((SGD, "SGD"), (MAIN, "Adam, small standard deviations"))
+        ),
     ]
 
 
@@ -150,4 +157,6 @@ def weight_decay(data: PageData) -> list[Panel]:
             condition=WEIGHT_DECAY,
             title="Accuracy with weight decay 0.1: comparison with published results",
         ),
+        training_comparison(data, labels, published.TRAINING_WITH_DECAY, "Tables A5 and A6", WEIGHT_DECAY),
+        curves_of(data, labels, WEIGHT_DECAY, "Learning curves with weight decay 0.1"),
     ]

@@ -17,6 +17,7 @@ from posenc.workbench.studies.shared.classification_panels import (
     empty_panel,
     finished_conditions,
     images_of,
+    learning_curve_panel,
 )
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.image_data import stored_samples
@@ -29,12 +30,13 @@ Pixels = np.ndarray
 
 
 def pixel_panels(data: PageData) -> list[Panel]:
-    """Accuracy with multiplied pixels, and the multiplied images."""
+    """Accuracy with multiplied pixels, also by epoch, and the multiplied images."""
     title = "Accuracy with multiplied pixels"
-    panels = [
-        accuracy_panel(data, variants.PIXEL_VARIANTS, condition, panel_title(title, condition))
-        for condition in finished_conditions(data, LENETS)
-    ]
+    panels = []
+    for condition in finished_conditions(data, LENETS):
+        panels.append(accuracy_panel(data, variants.PIXEL_VARIANTS, condition, panel_title(title, condition)))
+        curves = panel_title("Learning curves with multiplied pixels", condition)
+        panels.append(learning_curve_panel(data, variants.PIXEL_VARIANTS, condition, curves))
     return [*(panels or empty_panel(panel_title(title, MAIN))), *_multiplied_images(data)]
 
 

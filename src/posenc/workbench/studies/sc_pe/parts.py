@@ -21,7 +21,6 @@ PARTS = (
         name="Fig. 4, right",
         shows="accuracy by epoch with multiplied images",
         panel="multiplication",
-        lacks="the curves; their ends are drawn",
     ),
     _Part(name="Fig. 5", shows="the encoding in a transformer, by epoch", panel="tokens"),
     _Part(name="Sec. 5", shows="two positions share a code, and how to mend it", panel="similarity"),
