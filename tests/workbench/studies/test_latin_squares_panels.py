@@ -118,6 +118,9 @@ def test_a_page_of_all_panels_has_every_one(trained: Trained) -> None:
         "by noise on the token embeddings", "Adam and SGD", "without weight decay by initial",
         "Accuracy by number of heads",
         "Accuracy of encodings as released and as published", "Generalization by encoding", "Published claims",
+        "Training accuracy: comparison with Tables 1 and A2", "Training accuracy: comparison with Tables A5 and A6",
+        "Learning curves with weight decay 0.1", "Learning curves with SGD", "Learning curves with two heads",
+        "Learning curves with four heads", "Jensen-Shannon divergence from 2d-fixed by initial standard deviation",
     ):  # fmt: skip
         assert words in html, words
     assert "the store does not have" not in html.split("Published claims")[0]
