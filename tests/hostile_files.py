@@ -151,13 +151,14 @@ def _text_readers() -> dict[str, Reader]:
 
 
 def _readers() -> dict[str, Reader]:
+    from posenc.workbench.data.readers import packed_images
+    from posenc.workbench.data.reading_options import NO_OPTIONS
     from posenc.workbench.report import result_rows
     from posenc.workbench.storage import packs
     from posenc.workbench.tasks import globe, latin_squares, points, scenes, shapes, single_image
     from posenc.workbench.tasks.brain.confounds import read_table
     from posenc.workbench.tasks.brain.networks import read_networks
     from posenc.workbench.tasks.images import cifar, idx
-    from posenc.workbench.tasks.images.image_files import packed_images
     from posenc.workbench.tasks.recordings import read_recordings
 
     cells = np.zeros((360, 720), np.int16)
@@ -175,7 +176,7 @@ def _readers() -> dict[str, Reader]:
             "photos/photos_256.npz", _npz(**photos), lambda path: single_image.load_photos(path.parents[1], 256)
         ),
         "packed images": Reader(
-            "a.npz", _npz(classes=np.array(["a", "b"]), **splits), lambda path: packed_images(path, "a")
+            "a.npz", _npz(classes=np.array(["a", "b"]), **splits), lambda path: packed_images.read(path, NO_OPTIONS)
         ),
         "idx": Reader("a-idx3-ubyte", _idx, lambda path: idx.read_idx(path, 3)),
         "idx.gz": Reader("a-idx3-ubyte.gz", _idx, lambda path: idx.read_idx(path, 3)),
