@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,6 @@ INSPECTED = 1000
 """Images whose headers are read by ``inspect``, evenly spaced."""
 LISTED = 5
 """Names that a sentence lists."""
-CORRUPT = (OSError, ValueError, SyntaxError, ArithmeticError, MemoryError)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -196,8 +196,19 @@ def inspected(path: Path, read: LabeledImages) -> DatasetRecord:
         parts=tuple(parts),
         classes=classes,
         options={"form": read.form, **read.options, **sizes},
-        left_out=(*read.left_out, *left_out_files("no image by their header", damaged)),
+        left_out=(*read.left_out, *_damaged_note(damaged)),
         own=True,
+    )
+
+
+def _damaged_note(names: Sequence[str]) -> tuple[str, ...]:
+    if not names:
+        return ()
+    some = ", ".join(names[:LISTED]) + (", .." if len(names) > LISTED else "")
+    one = len(names) == 1
+    return (
+        f"{len(names):,} image{'' if one else 's'} {'is' if one else 'are'} damaged or too large by the header, and a run "
+        f"leaves {'it' if one else 'them'} out: {some}.",
     )
 
 
@@ -210,12 +221,14 @@ def _sizes(parts: Sequence[ImageFiles]) -> tuple[dict[str, str], list[str]]:
     every = [(part, number) for part in parts for number in range(len(part))]
     some = [every[i] for i in np.unique(np.linspace(0, len(every) - 1, min(INSPECTED, len(every))).round().astype(int))]
     sizes, damaged = set[tuple[int, int]](), []
-    for part, number in some:
-        try:
-            with Image.open(part.open(number)) as opened:
-                sizes.add(opened.size)
-        except CORRUPT:
-            damaged.append(part.names[number])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for part, number in some:
+            try:
+                with Image.open(part.open(number)) as opened:
+                    sizes.add(opened.size)
+            except Exception:  # a damaged image fails in any way
+                damaged.append(part.names[number])
     if not sizes:
         return {}, damaged
     small, large = min(sizes, key=lambda size: size[0] * size[1]), max(sizes, key=lambda size: size[0] * size[1])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from posenc.workbench.files.file_digests import contents_digest
 from posenc.workbench.storage.old_records import SAMPLE_DIGESTS
 from posenc.workbench.storage.stored_records import StoredRecords
 from posenc.workbench.tasks.images import LOCATIONS, Splits, image_record, load_images, source_files, split
+from posenc.workbench.tasks.images.image_decoder import WHITE, Square
 
 SAMPLED, CHUNK = 1000, 2048
 """Images of each split whose pixels were in the digests of earlier versions, and images that are digested at once."""
@@ -181,6 +183,21 @@ def dataset_key(root: Path, record: ImageRecord) -> str:
     return "" if stored is None else stored.dataset
 
 
+def square_of(root: Path, record: ImageRecord) -> Square:
+    """How the images of a record became squares.
+
+    Args:
+        root: Root of the store.
+        record: Record of the data set.
+
+    Returns:
+        Their side, and the options of their reader.
+    """
+    stored = _stored(_record_path(root, record.digest))
+    reading = ReadingOptions() if stored is None else _options(stored.location)
+    return Square(max(record.shape[1:]), reading.fit or "crop", reading.background or WHITE)
+
+
 def read_images(root: Path, record: ImageRecord) -> Splits:
     """Read the images of a record.
 
@@ -260,7 +277,9 @@ def _sample_path(root: Path, record: ImageRecord) -> Path:
 def _read(location: Location) -> tuple[Splits, bool]:
     """The images of a location, and True if the training images are a part of those that it has."""
     data = None if location.data is None else Path(location.data)
-    splits = load_images(location.source, data, size=location.size, reading=_options(location), validation=0.0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "[0-9]+ images?.* decode", UserWarning)  # the record has the sentence
+        splits = load_images(location.source, data, size=location.size, reading=_options(location), validation=0.0)
     if location.images is None or location.images >= len(splits.train):
         return splits, False
     return split(splits.train, splits.test, validation=0.0, count=location.images), True

@@ -96,12 +96,23 @@ def load_images(
     sets = {
         part: cached_images(files, folder, square, threads=threads, progress=progress) for part, files in parts.items()
     }
+    _refuse_empty_class(sets["train"])
     if "validation" in sets:
         divided = split(sets["train"], sets["test"], validation=0.0, count=images, seed=seed)
         divided = dataclasses.replace(divided, validation=sets["validation"])
     else:
         divided = split(sets["train"], sets.get("test"), validation=validation, share=share, count=images, seed=seed)
     return dataclasses.replace(divided, left_out=read.left_out)
+
+
+def _refuse_empty_class(images: ImageSet) -> None:
+    """Raise ValueError if no training image of a class decodes."""
+    empty = [name for name, count in zip(images.classes, images.counts.tolist(), strict=True) if not count]
+    if empty:
+        raise ValueError(
+            f"no training image of the class {empty[0]} of {images.name} decodes. Replace them, or remove the class. "
+            f"{images.note}"
+        )
 
 
 def _holds_arrays(place: Path) -> bool:

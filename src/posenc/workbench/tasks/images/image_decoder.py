@@ -19,6 +19,7 @@ import numpy as np
 
 from posenc.workbench.data.labeled_images import ImageFiles
 from posenc.workbench.data.reading_options import Fit
+from posenc.workbench.files.user_files import UserFileError, require_file, short
 
 WHITE = "white"
 COLORS: Mapping[str, tuple[int, int, int]] = {WHITE: (255, 255, 255), "black": (0, 0, 0), "gray": (128, 128, 128)}
@@ -92,6 +93,34 @@ def decode_image(file: Any, square: Square) -> Decoded:
         if plain.size != (size, size):
             plain = plain.resize((size, size), Image.Resampling.BICUBIC, box=_box(plain.size, square.fit))
         return Decoded(np.asarray(plain), width, height, animated)
+
+
+def read_square(file: Any, square: Square, *, gray: bool = False) -> np.ndarray:
+    """Read one image of the user as the images of a data set are read.
+
+    Args:
+        file: Path of a file, or an image of Pillow.
+        square: Side of the result, and how the image becomes square.
+        gray: True for one channel.
+
+    Returns:
+        Pixels ``(C, size, size)`` uint8.
+
+    Raises:
+        UserFileError: There is no file, or it does not decode.
+    """
+    Image, _ = _pil()
+    if not isinstance(file, Image.Image):
+        require_file(file, "an image")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            pixels = decode_image(file, square).pixels
+    except Exception as error:  # a damaged image fails in any way
+        raise UserFileError(f"{file} does not decode as an image ({short(error)}). Give another file.") from error
+    if gray:
+        return np.asarray(Image.fromarray(pixels).convert("L"))[None]
+    return pixels.transpose(2, 0, 1)
 
 
 def rgb_of(color: str) -> tuple[int, int, int]:
