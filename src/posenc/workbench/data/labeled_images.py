@@ -207,8 +207,8 @@ def _damaged_note(names: Sequence[str]) -> tuple[str, ...]:
     some = ", ".join(names[:LISTED]) + (", .." if len(names) > LISTED else "")
     one = len(names) == 1
     return (
-        f"{len(names):,} image{'' if one else 's'} {'is' if one else 'are'} damaged or too large by the header, and a run "
-        f"leaves {'it' if one else 'them'} out: {some}.",
+        f"{len(names):,} image{'' if one else 's'} {'is' if one else 'are'} damaged or too large by the header, and a "
+        f"run leaves {'it' if one else 'them'} out: {some}.",
     )
 
 
