@@ -163,29 +163,19 @@ def _text_readers() -> dict[str, Reader]:
     }
 
 
-def _readers() -> dict[str, Reader]:
+def _image_readers() -> dict[str, Reader]:
     from posenc.workbench.data.readers import class_folders, image_labels, packed_images
     from posenc.workbench.data.reading_options import NO_OPTIONS
-    from posenc.workbench.report import result_rows
-    from posenc.workbench.storage import packs
-    from posenc.workbench.tasks import globe, latin_squares, points, scenes, shapes, single_image
-    from posenc.workbench.tasks.brain.confounds import read_table
-    from posenc.workbench.tasks.brain.networks import read_networks
+    from posenc.workbench.tasks import single_image
     from posenc.workbench.tasks.images import cifar, idx
     from posenc.workbench.tasks.images.image_decoder import Square, read_square
-    from posenc.workbench.tasks.recordings import read_recordings
 
-    cells = np.zeros((360, 720), np.int16)
     ends, labels = np.array([4, 8]), np.array([0, 1], np.uint8)
     packed = {"jpeg": np.zeros(8, np.uint8), "end": ends, "y": labels}
     splits = {f"{name}_{part}": value for part in ("train", "test") for name, value in packed.items()}
-    mesh = {"v": np.array([line.split() for line in CORNERS.splitlines()], np.float32), "f": np.array(FACES)}
     photos = {"images": np.zeros((2, 256, 256, 3), np.uint8), "names": np.array(["a", "b"])}
-    series = RNG.normal(size=(2, 3, 20))
 
     return {
-        **_text_readers(),
-        **{kind: Reader(f"a.{kind}", _image(kind.upper()), single_image.read_image) for kind in IMAGES},
         "photographs": Reader(
             "photos/photos_256.npz", _npz(**photos), lambda path: single_image.load_photos(path.parents[1], 256)
         ),
@@ -203,6 +193,25 @@ def _readers() -> dict[str, Reader]:
         "cifar archive": Reader(
             "cifar-10-python.tar.gz", _cifar_archive, lambda path: cifar.read_cifar(path, "cifar-10")
         ),
+    }
+
+
+def _readers() -> dict[str, Reader]:
+    from posenc.workbench.report import result_rows
+    from posenc.workbench.storage import packs
+    from posenc.workbench.tasks import globe, latin_squares, points, scenes, shapes, single_image
+    from posenc.workbench.tasks.brain.confounds import read_table
+    from posenc.workbench.tasks.brain.networks import read_networks
+    from posenc.workbench.tasks.recordings import read_recordings
+
+    cells = np.zeros((360, 720), np.int16)
+    mesh = {"v": np.array([line.split() for line in CORNERS.splitlines()], np.float32), "f": np.array(FACES)}
+    series = RNG.normal(size=(2, 3, 20))
+
+    return {
+        **_text_readers(),
+        **{kind: Reader(f"a.{kind}", _image(kind.upper()), single_image.read_image) for kind in IMAGES},
+        **_image_readers(),
         "obj": Reader("a.obj", _obj, shapes.read_shape),
         "off": Reader("a.off", _off, shapes.read_shape),
         "stl": Reader("a.stl", _stl, shapes.read_shape),

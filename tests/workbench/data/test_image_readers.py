@@ -161,7 +161,9 @@ def test_a_wrong_part_column_or_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no training image of the class b"):
         labeled(table(root / "labels.csv", ["0.png,a,train", "2.png,a,train", "1.png,b,test"], "file,label,part"))
     table(root / "labels.csv", ["0.png,a", "1.png,b"])
-    with pytest.raises(ValueError, match=r"mine has no class folder\. It has labels\.csv: --labels labels\.csv"):
+    with pytest.raises(
+        ValueError, match=r"mine has no class folder\. It has labels in labels\.csv: add --labels labels\.csv"
+    ):
         labeled(root)
     table(root / "other.csv", ["1,2"], "name,kind")
     with pytest.raises(ValueError, match=r"other\.csv has no column file: its first line is name,kind"):

@@ -98,7 +98,9 @@ def _classes(folder: Path, root: Path) -> tuple[str, ...]:
         return names
     tables = image_labels.tables_in(root)
     if tables and not names:
-        raise UserFileError(f"{root} has no class folder. It has {tables[0].name}: --labels {tables[0].name}")
+        raise UserFileError(
+            f"{root} has no class folder. It has labels in {tables[0].name}: add --labels {tables[0].name}"
+        )
     raise UserFileError(
         f"{folder} has {f'one class folder, {names[0]}' if names else 'no class folder'}; images to classify lie in a "
         "folder for each class, two or more: ROOT/cat/1.jpg, ROOT/dog/1.jpg."
