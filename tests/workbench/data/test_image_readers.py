@@ -162,7 +162,7 @@ def test_a_wrong_part_column_or_folder_is_refused(tmp_path: Path) -> None:
         labeled(table(root / "labels.csv", ["0.png,a,train", "2.png,a,train", "1.png,b,test"], "file,label,part"))
     table(root / "labels.csv", ["0.png,a", "1.png,b"])
     with pytest.raises(
-        ValueError, match=r"mine has no class folder\. It has labels in labels\.csv: add --labels labels\.csv"
+        ValueError, match=r"has no class folder\. It has labels in labels\.csv: add --labels labels\.csv"
     ):
         labeled(root)
     table(root / "other.csv", ["1,2"], "name,kind")
