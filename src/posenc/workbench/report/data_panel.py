@@ -54,8 +54,8 @@ def data_panel(records: Sequence[DatasetRecord]) -> Panel | None:
     return Panel(
         TITLE,
         tuple(blocks),
-        "Digest: hash of all contents, and of the flags if there are any; or of the generator's settings if the data are "
-        "generated.",
+        "Digest: hash of all contents, and of the flags if there are any; of generated data, hash of the generator's "
+        "settings.",
     )
 
 
