@@ -41,6 +41,19 @@ def _image(kind: str) -> Callable[[Path], object]:
     return lambda path: Image.fromarray(RNG.integers(0, 255, (9, 7, 3), np.uint8)).save(path, kind)
 
 
+def _class_folders(path: Path) -> None:
+    for name in ("cat", "dog"):
+        (path.parents[1] / name).mkdir(exist_ok=True)
+        for number in range(3):
+            _image("PNG")(path.parents[1] / name / f"{number}.png")
+
+
+def _image_labels(path: Path) -> None:
+    for number in range(4):
+        _image("PNG")(path.parent / f"{number}.png")
+    path.write_text("file,label\n" + "".join(f"{number}.png,{number % 2}\n" for number in range(4)))
+
+
 def _npz(**arrays: Any) -> Callable[[Path], object]:
     return lambda path: np.savez_compressed(path, **arrays)
 
@@ -132,7 +145,7 @@ def texts(content: str) -> Callable[[Path], object]:
 
 
 def _text_readers() -> dict[str, Reader]:
-    from posenc.workbench.data.documents import ReadingOptions
+    from posenc.workbench.data.reading_options import ReadingOptions
     from posenc.workbench.tasks import text
 
     return {
@@ -150,39 +163,55 @@ def _text_readers() -> dict[str, Reader]:
     }
 
 
-def _readers() -> dict[str, Reader]:
-    from posenc.workbench.report import result_rows
-    from posenc.workbench.storage import packs
-    from posenc.workbench.tasks import globe, latin_squares, points, scenes, shapes, single_image
-    from posenc.workbench.tasks.brain.confounds import read_table
-    from posenc.workbench.tasks.brain.networks import read_networks
+def _image_readers() -> dict[str, Reader]:
+    from posenc.workbench.data.readers import class_folders, image_labels, packed_images
+    from posenc.workbench.data.reading_options import NO_OPTIONS
+    from posenc.workbench.tasks import single_image
     from posenc.workbench.tasks.images import cifar, idx
-    from posenc.workbench.tasks.images.image_files import packed_images
-    from posenc.workbench.tasks.recordings import read_recordings
+    from posenc.workbench.tasks.images.image_decoder import Square, read_square
 
-    cells = np.zeros((360, 720), np.int16)
     ends, labels = np.array([4, 8]), np.array([0, 1], np.uint8)
     packed = {"jpeg": np.zeros(8, np.uint8), "end": ends, "y": labels}
     splits = {f"{name}_{part}": value for part in ("train", "test") for name, value in packed.items()}
-    mesh = {"v": np.array([line.split() for line in CORNERS.splitlines()], np.float32), "f": np.array(FACES)}
     photos = {"images": np.zeros((2, 256, 256, 3), np.uint8), "names": np.array(["a", "b"])}
-    series = RNG.normal(size=(2, 3, 20))
 
     return {
-        **_text_readers(),
-        **{kind: Reader(f"a.{kind}", _image(kind.upper()), single_image.read_image) for kind in IMAGES},
         "photographs": Reader(
             "photos/photos_256.npz", _npz(**photos), lambda path: single_image.load_photos(path.parents[1], 256)
         ),
         "packed images": Reader(
-            "a.npz", _npz(classes=np.array(["a", "b"]), **splits), lambda path: packed_images(path, "a")
+            "a.npz", _npz(classes=np.array(["a", "b"]), **splits), lambda path: packed_images.read(path, NO_OPTIONS)
         ),
+        "class folders": Reader(
+            "pets/cat/1.png", _class_folders, lambda path: class_folders.inspect(path.parents[1], NO_OPTIONS)
+        ),
+        "image labels": Reader("labels.csv", _image_labels, lambda path: image_labels.read(path, NO_OPTIONS)),
+        "image to classify": Reader("a.png", _image("PNG"), lambda path: read_square(path, Square(8))),
         "idx": Reader("a-idx3-ubyte", _idx, lambda path: idx.read_idx(path, 3)),
         "idx.gz": Reader("a-idx3-ubyte.gz", _idx, lambda path: idx.read_idx(path, 3)),
         "cifar": Reader("data_batch_1", _cifar, lambda path: cifar.read_cifar(path.parent, "cifar-10")),
         "cifar archive": Reader(
             "cifar-10-python.tar.gz", _cifar_archive, lambda path: cifar.read_cifar(path, "cifar-10")
         ),
+    }
+
+
+def _readers() -> dict[str, Reader]:
+    from posenc.workbench.report import result_rows
+    from posenc.workbench.storage import packs
+    from posenc.workbench.tasks import globe, latin_squares, points, scenes, shapes, single_image
+    from posenc.workbench.tasks.brain.confounds import read_table
+    from posenc.workbench.tasks.brain.networks import read_networks
+    from posenc.workbench.tasks.recordings import read_recordings
+
+    cells = np.zeros((360, 720), np.int16)
+    mesh = {"v": np.array([line.split() for line in CORNERS.splitlines()], np.float32), "f": np.array(FACES)}
+    series = RNG.normal(size=(2, 3, 20))
+
+    return {
+        **_text_readers(),
+        **{kind: Reader(f"a.{kind}", _image(kind.upper()), single_image.read_image) for kind in IMAGES},
+        **_image_readers(),
         "obj": Reader("a.obj", _obj, shapes.read_shape),
         "off": Reader("a.off", _off, shapes.read_shape),
         "stl": Reader("a.stl", _stl, shapes.read_shape),

@@ -41,6 +41,11 @@ def run(
     yes: bool = False,
     tensorboard: str | Path | None = None,
     retrain_changed: bool = False,
+    format: str | None = None,
+    labels: str | Path | None = None,
+    size: int | None = None,
+    fit: Literal["crop", "pad", "resize"] | None = None,
+    background: str | None = None,
     field: str | None = None,
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
     drop: bool = False,
@@ -71,6 +76,13 @@ def run(
         tensorboard: Also write all measurements as TensorBoard event files to this folder.
         retrain_changed: Train finished runs of the request again if source files that decide their results have
             changed. The earlier results are kept in the folder ``replaced`` of the store.
+        format: Form to read your data as, where two are possible, such as "json-lines".
+        labels: CSV with the columns file and label, for a folder of images without class folders.
+        size: Side of your images in pixels, for gridpe and sc-pe. Default: that of the preset.
+        fit: How your images become square: "crop" takes the middle, "pad" adds a border to the shorter side, "resize"
+            changes the aspect ratio. Default: "crop".
+        background: Color behind transparent pixels and of the border: "white", "black", "gray" or "#rrggbb". Default:
+            "white".
         field: Field with the text in JSON Lines, for the study language.
         dtype: What a ``.bin`` file holds, for the study language: bytes, or token ids of this type.
         drop: Drop channels of recordings that are constant or have missing values.
@@ -104,7 +116,9 @@ def run(
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
     others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
     others |= {"device": device, "changes": dict(changes or {}), "drop": drop, "fill": fill}
-    others["reading"] = request_checks.reading_options(study, source, field, dtype)
+    stated = {"format": format, "labels": None if labels is None else str(labels), "size": size, "fit": fit}
+    stated |= {"background": background, "field": field, "dtype": dtype}
+    others["reading"] = request_checks.reading_options(study, source, stated)
     request = request_of_call(definition, preset, **names, others=others)
     event_folder = None if tensorboard is None else Path(tensorboard)
     options: dict[str, Any] = {"jobs": jobs, "tensorboard": event_folder, "retrain_changed": retrain_changed}

@@ -52,7 +52,10 @@ def data_panel(records: Sequence[DatasetRecord]) -> Panel | None:
     if sentences := notes(records):
         blocks.append(Text(sentences))
     return Panel(
-        TITLE, tuple(blocks), "Digest: hash of all contents, or of the generator's settings if the data are generated."
+        TITLE,
+        tuple(blocks),
+        "Digest: hash of all contents, and of the flags if there are any; of generated data, hash of the generator's "
+        "settings.",
     )
 
 

@@ -81,6 +81,8 @@ def options(records: Iterable[DatasetRecord]) -> str:
 
 def reading_flags(record: DatasetRecord | None) -> list[str]:
     """Flags with which a command reads the user's data of a record again, such as ``["--field", "text"]``."""
+    if record is not None and record.kind == "images":
+        return str(record.options.get("flags", "")).split()
     if record is None or record.kind not in ("text", "recordings"):
         return []
     names = ("field", "dtype") if record.kind == "text" else ("fill",)

@@ -1,0 +1,56 @@
+"""Options of the readers of a user's data, as the flags of ``posenc run`` state them."""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import Any, Literal, get_args
+
+import msgspec
+
+Dtype = Literal["bytes", "uint16", "uint32"]
+"""Numbers of a file of token ids without a header."""
+Fit = Literal["crop", "pad", "resize"]
+"""How an image becomes square: its middle, itself with a border, or with another aspect ratio."""
+DTYPES: tuple[Dtype, ...] = get_args(Dtype)
+
+
+class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of the readers. None is an option that the user does not state.
+
+    Attributes:
+        format: Form to read the data as, in place of the one that its name or its files show: the name of a module of
+            ``readers`` with hyphens, such as "json-lines".
+        labels: CSV with the labels of the images of a folder: a path, or a name in the folder.
+        size: Side of the images in pixels; None for that of the study.
+        fit: How images become square; None for "crop".
+        background: Color behind transparent pixels and of the border: "white", "black", "gray" or "#rrggbb"; None for
+            "white".
+        field: Name of the field of a JSON Lines file that holds the text; None for the only text field.
+        dtype: Type of the numbers of a ``.bin`` file; None for every other form.
+    """
+
+    format: str | None = None
+    labels: str | None = None
+    size: int | None = None
+    fit: Fit | None = None
+    background: str | None = None
+    field: str | None = None
+    dtype: Dtype | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The stated options of a reader by name; "format" chooses the reader and is left out."""
+        return {name: value for name, value in self.plain.items() if name != "format"}
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """All stated options by name, as plain JSON."""
+        return {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+
+    @property
+    def flags(self) -> str:
+        """The stated options as flags of a command, such as "--size 64 --fit pad"; "" without any."""
+        return " ".join(f"--{name} {quote(str(value))}" for name, value in self.plain.items())
+
+
+NO_OPTIONS = ReadingOptions()
