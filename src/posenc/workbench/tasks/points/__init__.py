@@ -40,6 +40,7 @@ from posenc.workbench.tasks.points.spot import SPOT_PARTS, spot_part_clouds
 from posenc.workbench.tasks.points.views import (
     CELLS_PER_RADIUS,
     FEATURE_CHANNELS,
+    CloudSample,
     CloudSampling,
     Features,
     Rotation,
@@ -47,6 +48,7 @@ from posenc.workbench.tasks.points.views import (
     draw_clouds,
     neighborhood_shapes,
     random_rotations,
+    sample_clouds,
     token_features,
     token_positions,
 )
@@ -58,6 +60,7 @@ __all__ = [
     "MIRROR_PAIRS",
     "SOLIDS",
     "SPOT_PARTS",
+    "CloudSample",
     "CloudSampling",
     "Clouds",
     "Features",
@@ -79,6 +82,7 @@ __all__ = [
     "read_mesh_folder",
     "relative_logit_change",
     "sample_cloud",
+    "sample_clouds",
     "save_clouds",
     "solid_clouds",
     "spot_part_clouds",

@@ -25,7 +25,7 @@ FORMAT = 1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Clouds:
-    """M labeled clouds of P points each; a model receives some of the points.
+    """M labeled clouds of at most P points each; a model receives some of the points.
 
     Attributes:
         name: Name of the data set.
@@ -34,6 +34,9 @@ class Clouds:
             random, so any n of the points are a cloud of n points.
         labels: ``(M,)`` class numbers.
         notes: Sentences on what was left out.
+        sizes: ``(M,)`` number of points of each cloud, which come first; zeros follow. None if all clouds have P.
+        attributes: ``(M, P, A)`` further values of each point, such as its normal; None without any.
+        attribute_names: Names of the A values. ``nx``, ``ny`` and ``nz`` are a normal, which turns with the cloud.
 
     Raises:
         ValueError: The arrays do not match.
@@ -44,6 +47,9 @@ class Clouds:
     points: Float32[Tensor, "M P 3"]
     labels: Int64[Tensor, "M"]
     notes: tuple[str, ...] = ()
+    sizes: Int64[Tensor, "M"] | None = None
+    attributes: Float32[Tensor, "M P A"] | None = None
+    attribute_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.points.dim() != 3 or self.points.shape[-1] != 3 or self.labels.shape != self.points.shape[:1]:
@@ -53,6 +59,10 @@ class Clouds:
             )
         if len(self.labels) and not 0 <= int(self.labels.min()) <= int(self.labels.max()) < len(self.classes):
             raise ValueError(f"labels number {len(self.classes)} classes from 0; got {int(self.labels.max())}.")
+        if self.sizes is not None and len(self) and not 0 < int(self.sizes.min()) <= int(self.sizes.max()) <= len(
+            self.points[0]
+        ):
+            raise ValueError(f"a cloud has 1 to {len(self.points[0])} points; got {int(self.sizes.min())}.")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -64,13 +74,15 @@ class Clouds:
 
     @property
     def points_per_cloud(self) -> int:
-        """Number of points of each cloud."""
+        """Number of points of each cloud, or of the largest."""
         return self.points.shape[1]
 
     def take(self, index: Sequence[int] | np.ndarray) -> Clouds:
         """Select clouds by number, in this order."""
         rows = torch.as_tensor(np.asarray(index, dtype=np.int64))
-        return dataclasses.replace(self, points=self.points[rows], labels=self.labels[rows])
+        names = ("points", "labels", "sizes", "attributes")
+        chosen = {name: value[rows] for name in names if (value := getattr(self, name)) is not None}
+        return dataclasses.replace(self, **chosen)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -129,6 +141,10 @@ def save_clouds(parts: Splits, path: str | Path) -> None:
     }
     for name, part in (("train", parts.train), ("test", parts.test)):
         arrays |= {f"{name}_points": part.points.numpy(), f"{name}_labels": part.labels.numpy()}
+        if part.sizes is not None:
+            arrays[f"{name}_sizes"] = part.sizes.numpy()
+        if part.attributes is not None:
+            arrays |= {f"{name}_attributes": part.attributes.numpy(), "attributes": np.array(part.attribute_names)}
     path.parent.mkdir(parents=True, exist_ok=True)
     with replaced_file(path) as partial:
         np.savez(partial, **arrays)
@@ -143,11 +159,19 @@ def load_clouds(path: str | Path) -> Splits:
                 raise ValueError(f"it is of format {int(content['format'])}, and this posenc reads {FORMAT}")
             name, classes = str(content["name"]), tuple(str(each) for each in content["classes"])
             notes = tuple(str(each) for each in content["notes"])
-            arrays = {part: (content[f"{part}_points"], content[f"{part}_labels"]) for part in ("train", "test")}
+            attributes = tuple(str(each) for each in content["attributes"]) if "attributes" in content else ()
+            arrays = {
+                part: {
+                    field: torch.from_numpy(content[f"{part}_{field}"])
+                    for field in ("points", "labels", "sizes", "attributes")
+                    if f"{part}_{field}" in content
+                }
+                for part in ("train", "test")
+            }
     except ValueError as error:
         raise ValueError(f"{path} holds no clouds of points ({error}). Remove it: it is made again.") from error
     return Splits(
-        *(Clouds(name, classes, torch.from_numpy(p), torch.from_numpy(labels), notes) for p, labels in arrays.values())
+        *(Clouds(name, classes, notes=notes, attribute_names=attributes, **part) for part in arrays.values())
     )
 
 
