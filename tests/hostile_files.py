@@ -132,7 +132,7 @@ def texts(content: str) -> Callable[[Path], object]:
 
 
 def _text_readers() -> dict[str, Reader]:
-    from posenc.workbench.data.documents import ReadingOptions
+    from posenc.workbench.data.reading_options import ReadingOptions
     from posenc.workbench.tasks import text
 
     return {

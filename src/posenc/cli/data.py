@@ -84,6 +84,7 @@ def data(
 
 def look(
     path: Positional[Path],
+    format: str | None = None,
     field: str | None = None,
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
 ) -> int:
@@ -97,6 +98,7 @@ def look(
 
     Args:
         path: Your file or folder.
+        format: Form to read a text as, where two are possible.
         field: Field with the text in JSON Lines.
         dtype: What a .bin file holds: bytes, or token ids of this type.
     """
@@ -104,7 +106,9 @@ def look(
         raise ValueError(f"there is no file {path}. Give the path of your data.")
     from posenc.workbench.data.forms import forms_of
 
-    stated = {name: value for name, value in (("field", field), ("dtype", dtype)) if value is not None}
+    stated = {
+        name: value for name, value in (("format", format), ("field", field), ("dtype", dtype)) if value is not None
+    }
     for form in forms_of(path):
         print(f"{path} is read as {form.name}, because {form.reason}.")
         if form.studies == ("language",):
@@ -116,8 +120,8 @@ def look(
 
 
 def _look_at_text(path: Path, stated: dict[str, str]) -> None:
-    from posenc.workbench.data.documents import ReadingOptions
     from posenc.workbench.data.readers import read_documents
+    from posenc.workbench.data.reading_options import ReadingOptions
     from posenc.workbench.tasks.text import tokenize_documents
 
     documents = read_documents(path, ReadingOptions(**stated))  # type: ignore[arg-type]  # the parser has checked them

@@ -41,6 +41,7 @@ def run(
     yes: bool = False,
     tensorboard: Annotated[Path | None, arg(metavar="DIR")] = None,
     retrain_changed: bool = False,
+    format: str | None = None,
     field: str | None = None,
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
     drop: bool = False,
@@ -91,6 +92,7 @@ def run(
         tensorboard: Also write all measurements as TensorBoard event files to this folder.
         retrain_changed: Train finished runs of this command again if source files that decide their results have
             changed. The earlier results are kept in the folder "replaced" of the store.
+        format: Form to read your data as, where two are possible: a name that posenc data look PATH prints.
         field: Field with the text in your JSON Lines, for the study language.
         dtype: What your .bin file holds, for the study language: bytes, or token ids of this type.
         drop: Drop channels of recordings that are constant or have missing values.
@@ -102,29 +104,48 @@ def run(
     _refuse_lists(panels, schemes, seeds, lr_sweep)
     request_checks.refuse_device_name(device)
     _refuse_folders({"--out": out, "--tensorboard": tensorboard})
-    folder, reading = _data(data), request_checks.reading_options(study, source, field, dtype)
+    reading = {"format": format, "field": field, "dtype": dtype}
+    asked: dict[str, Any] = {"preset": preset, "panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
+    asked |= {"changes": changes, "data": _data(data), "source": source, "lr_sweep": lr_sweep}
+    asked |= {"reading": request_checks.reading_options(study, source, reading), "drop": drop, "fill": fill}
+    options = {"jobs": jobs, "tensorboard": tensorboard, "retrain_changed": retrain_changed}
+    return _train(study, asked, out, options, dry_run=dry_run, yes=yes)
+
+
+def _train(study: str, asked: dict[str, Any], out: Path, options: dict[str, Any], *, dry_run: bool, yes: bool) -> int:
+    """Train the runs of a request, or print them.
+
+    Args:
+        study: Name of the study.
+        asked: Attributes of the request, as the command line gives them.
+        out: The store.
+        options: Options of the execution.
+        dry_run: True to print the runs.
+        yes: True to start a long preset.
+
+    Returns:
+        The exit code.
+    """
     from posenc.workbench import request_options, studies
     from posenc.workbench.executors.processes import follow
     from posenc.workbench.request_execution import execute_request
 
-    with team_of(device) as team:
+    with team_of(asked["device"]) as team:
         if not team.leads:
             follow(team)
             return 0
-        refuse_device(device)
+        refuse_device(asked["device"])
         request_options.refuse_missing_packages(*request_options.PAGE_PACKAGES)
-        definition, names = studies.find(study), request_options.scheme_names(schemes)
-        selection: dict[str, Any] = {"panels": panels, "schemes": names, "seeds": seeds, "device": device}
-        selection |= {"changes": changes_by_name(changes), "data": folder, "source": source, "lr_sweep": lr_sweep}
-        request = studies.Request(preset=preset, drop=drop, fill=fill, reading=reading, **selection)
+        definition = studies.find(study)
+        asked |= {"schemes": request_options.scheme_names(asked["schemes"])}
+        asked |= {"changes": changes_by_name(asked["changes"])}
+        request = studies.Request(**asked)
         if dry_run:
             from posenc.cli.dry_run import print_plan
 
-            print_plan(definition, request, out, jobs)
+            print_plan(definition, request, out, options["jobs"])
             return 0
-        options: dict[str, Any] = {"jobs": jobs, "team": team, "tensorboard": tensorboard}
-        options |= {"confirm": partial(_confirmed, yes=yes), "retrain_changed": retrain_changed}
-        done = execute_request(definition, request, out, **options)
+        done = execute_request(definition, request, out, confirm=partial(_confirmed, yes=yes), team=team, **options)
         return done.exit_code if done else 1
 
 

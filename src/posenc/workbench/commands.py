@@ -41,6 +41,7 @@ def run(
     yes: bool = False,
     tensorboard: str | Path | None = None,
     retrain_changed: bool = False,
+    format: str | None = None,
     field: str | None = None,
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
     drop: bool = False,
@@ -71,6 +72,7 @@ def run(
         tensorboard: Also write all measurements as TensorBoard event files to this folder.
         retrain_changed: Train finished runs of the request again if source files that decide their results have
             changed. The earlier results are kept in the folder ``replaced`` of the store.
+        format: Form to read your data as, where two are possible, such as "json-lines".
         field: Field with the text in JSON Lines, for the study language.
         dtype: What a ``.bin`` file holds, for the study language: bytes, or token ids of this type.
         drop: Drop channels of recordings that are constant or have missing values.
@@ -104,7 +106,8 @@ def run(
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
     others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
     others |= {"device": device, "changes": dict(changes or {}), "drop": drop, "fill": fill}
-    others["reading"] = request_checks.reading_options(study, source, field, dtype)
+    stated = {"format": format, "field": field, "dtype": dtype}
+    others["reading"] = request_checks.reading_options(study, source, stated)
     request = request_of_call(definition, preset, **names, others=others)
     event_folder = None if tensorboard is None else Path(tensorboard)
     options: dict[str, Any] = {"jobs": jobs, "tensorboard": event_folder, "retrain_changed": retrain_changed}

@@ -28,6 +28,21 @@ RENAMED_PANELS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 """Study to old name of a panel to its present name."""
+KIND_NAMES: Mapping[str, str] = MappingProxyType(
+    {"text": "a text", "images": "labeled images", "clouds": "point clouds"}
+)
+KIND_STUDIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"text": ("language",), "images": ("gridpe", "sc-pe"), "clouds": ("points",)}
+)
+"""Kind of data that readers read to the studies that take it."""
+READING_OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "format": ("text", "images", "clouds"),
+        "field": ("text",),
+        "dtype": ("text",),
+    }
+)
+"""Option of a reader to the kinds of data that it is for."""
 
 
 def refuse_seeds(seeds: Sequence[int] | None) -> None:
@@ -139,30 +154,31 @@ def refuse_source(study: str, takes: str, source: Path | None) -> None:
         raise ValueError(f"{source} does not exist. {study} takes {takes}.")
 
 
-def reading_options(study: str, source: object, field: str | None, dtype: str | None) -> dict[str, str]:
-    """Options of the reader of a user's text.
+def reading_options(study: str, source: object, stated: Mapping[str, object]) -> dict[str, object]:
+    """Options of the reader of a user's data.
 
     Args:
         study: Name of the study.
-        source: The user's file; None without one.
-        field: Field of JSON Lines; None if it is not stated.
-        dtype: Type of the numbers of a .bin file; None if it is not stated.
+        source: The user's file or folder; None without one.
+        stated: Value of each option; None if it is not stated.
 
     Returns:
         The stated options by name.
 
     Raises:
-        ValueError: One is stated for another study, or without a file.
+        ValueError: One is stated for another kind of data, or without a file or folder.
     """
-    stated = {name: value for name, value in (("field", field), ("dtype", dtype)) if value is not None}
-    for name, value in stated.items():
-        if study != "language":
-            raise ValueError(f"--{name} {value} is for a text, and {study} reads none. Leave it out.")
+    given = {name: value for name, value in stated.items() if value is not None}
+    kind = next((kind for kind, reading in KIND_STUDIES.items() if study in reading), "")
+    for name, value in given.items():
+        if kind not in READING_OPTIONS[name]:
+            takers = " or ".join(KIND_NAMES[each] for each in READING_OPTIONS[name])
+            raise ValueError(f"--{name} {value} is for {takers}, and {study} reads none. Leave it out.")
         if source is None:
             raise ValueError(
-                f"--{name} {value} is for your own text; name it: posenc run language FILE --{name} {value}"
+                f"--{name} {value} is for your own data; name them: posenc run {study} PATH --{name} {value}"
             )
-    return stated
+    return given
 
 
 def refuse_scheme_file(path: Path) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from posenc.workbench.data.documents import Documents, ReadingOptions
-from posenc.workbench.data.readers import find_reader, read_documents, readers
+from posenc.workbench.data.documents import Documents
+from posenc.workbench.data.readers import UNREADABLE, find_reader, inspect, read_documents, readers
+from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.tasks import text
 
 
@@ -19,7 +20,9 @@ def read(path: Path, **options: str) -> Documents:
 
 
 def test_every_module_of_the_folder_is_a_reader() -> None:
-    assert set(readers()) == {"text", "folder of texts", "JSON Lines", "FASTA", "token ids"}
+    texts = {"plain-text", "text-folder", "json-lines", "fasta", "token-ids"}
+    assert set(readers("text")) == texts <= set(readers())
+    assert {reader.KIND for reader in readers().values()} <= set(UNREADABLE)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +35,7 @@ def test_every_module_of_the_folder_is_a_reader() -> None:
 )  # fmt: skip
 def test_a_name_decides_the_form(tmp_path: Path, name: str, form: str) -> None:
     (tmp_path / name).touch()
-    assert form == find_reader(tmp_path / name)[0].FORM
+    assert form == find_reader(tmp_path / name, "text")[0].FORM
 
 
 def test_a_folder_of_texts_is_one_document_a_file_with_what_is_left_out(tmp_path: Path) -> None:
@@ -83,6 +86,24 @@ def test_token_ids_are_the_numbers_of_the_file(tmp_path: Path) -> None:
     found = text.read_text(tmp_path / "a.npy")
     assert (found.unit, found.vocabulary) == ("tokens", ("11", "300", "50256"))
     assert found.decode(found.tokens) == "50256 11 11 300"
+
+
+def test_a_stated_format_is_read_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(">one\nACGT\n")
+    assert read(path).texts == (">one\nACGT\n",)
+    assert read(path, format="fasta").texts == ("ACGT",)
+    with pytest.raises(ValueError, match=r"no format 'fast'.*The formats of text are fasta, json-lines"):
+        read(path, format="fast")
+
+
+def test_texts_are_inspected_without_reading_them(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\xff\xff")
+    (tmp_path / "b.md").write_bytes(b"x")
+    (tmp_path / "c.pdf").write_bytes(b"x")
+    assert inspect(tmp_path, "text", ReadingOptions()).parts[0].counts == {"files": 2, "bytes": 3}
+    record = inspect(tmp_path / "a.txt", "text", ReadingOptions())
+    assert (record.parts[0].counts, record.digest, record.options) == ({"files": 1, "bytes": 2}, "", {"form": "text"})
 
 
 def put(content: object) -> Callable[[Path], object]:

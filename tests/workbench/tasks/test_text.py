@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from posenc.workbench.data.documents import ReadingOptions
+from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.tasks import text
 
 BYTES = ReadingOptions(dtype="bytes")

@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-Dtype = Literal["bytes", "uint16", "uint32"]
-"""Numbers of a file of token ids without a header."""
-DTYPES: tuple[Dtype, ...] = get_args(Dtype)
-
-
-class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of the readers of texts, as a user states them.
-
-    Attributes:
-        field: Name of the field of a JSON Lines file that holds the text; None for the only text field.
-        dtype: Type of the numbers of a ``.bin`` file; None for every other form.
-    """
-
-    field: str | None = None
-    dtype: Dtype | None = None
-
-    @property
-    def given(self) -> dict[str, str]:
-        """The stated options by name."""
-        return {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+from posenc.workbench.dataset_record import DatasetRecord, Part
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -51,3 +32,25 @@ class Documents:
     separator: str = "\n\n"
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+
+
+def text_record(form: str, path: Path, files: Sequence[Path]) -> DatasetRecord:
+    """Record of texts that are not read yet: files and bytes.
+
+    Args:
+        form: What the text is read as.
+        path: File or folder of the user.
+        files: Files with text.
+
+    Returns:
+        The record, without a digest.
+    """
+    counts = {"files": len(files), "bytes": sum(file.stat().st_size for file in files)}
+    return DatasetRecord(
+        kind="text",
+        name=path.name,
+        digest="",
+        parts=(Part(name="all", counts=counts),),
+        options={"form": form},
+        own=True,
+    )

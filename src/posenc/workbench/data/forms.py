@@ -66,7 +66,7 @@ def _of_file(path: Path) -> Iterator[Form]:
     elif name.endswith((*TABLES, *BRAINS)):
         yield Form("a table or brain image; its folder is read", f"it ends in {path.suffix}", ())
     else:
-        reader, reason = find_reader(path)
+        reader, reason = find_reader(path, "text")
         yield Form(reader.FORM, reason, ("language",))
 
 

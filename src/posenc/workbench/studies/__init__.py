@@ -55,7 +55,7 @@ class Request:
     about: str = ""
     changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     lr_sweep: Sequence[float] | None = None
-    reading: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    reading: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     drop: bool = False
     fill: Literal["linear"] | None = None
 

@@ -1,11 +1,13 @@
-"""One reader for each form of a text: a module with ``FORM``, ``OPTIONS``, ``match(path)`` and ``read(path, options)``.
+"""One reader for each form of a user's data: a module with the names of `Reader`.
 
-    FORM      name of the form
+    FORM      name of the form, such as "JSON Lines"
+    KIND      kind of its data: "text", "images" or "clouds"
     OPTIONS   names of the reading options that it takes
     match     reason why the reader reads a path, as "it ends in .jsonl"; "" if it does not
-    read      the documents
+    inspect   record of the data, from names and headers alone
+    read      the data: documents, labeled images or clouds
 
-The modules are found by walking this folder.
+The modules are found by walking this folder. The name of a module, with hyphens, is the value of ``--format``.
 """
 
 from __future__ import annotations
@@ -14,50 +16,127 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
+from typing import Any, Protocol, cast
 
-from posenc.workbench.data.documents import Documents, ReadingOptions
+from posenc.lookup.name_suggestion import unknown
+from posenc.workbench.data.documents import Documents
+from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.user_files import UserFileError
 
-FLAGS = {"field": "--field", "dtype": "--dtype"}
-"""Reading option to the flag of the command line."""
+UNREADABLE: Mapping[str, str] = {
+    "text": "is no text: a text is a UTF-8 file, a folder of .txt or .md files, .jsonl, .fasta, or token ids as .npy "
+    "or .bin. Give one of these.",
+    "images": "has no labeled images: give a folder with a folder of images for each class, ROOT/cat/1.jpg and "
+    "ROOT/dog/1.jpg, or a CSV with the columns file and label.",
+}
+"""Kind to the sentence on a path that no reader of the kind matches, after its name."""
 
 
-def readers() -> Mapping[str, ModuleType]:
+class Reader(Protocol):
+    """Module that reads one form of data."""
+
+    FORM: str
+    KIND: str
+    OPTIONS: tuple[str, ...]
+    __name__: str
+
+    def match(self, path: Path) -> str:
+        """Say why the reader reads a path, after its name and the names in it alone; "" if it does not."""
+        ...
+
+    def inspect(self, path: Path, options: ReadingOptions) -> DatasetRecord:
+        """Return the record of the data from names and headers alone.
+
+        Its parts are those that the user gives: "all" for data that a run divides. The digest is "".
+        """
+        ...
+
+    def read(self, path: Path, options: ReadingOptions) -> Any:
+        """Read the data. The result has the attributes ``form``, ``options`` and ``left_out`` besides its content."""
+        ...
+
+
+def readers(kind: str = "") -> dict[str, Reader]:
     """Find the readers.
 
+    Args:
+        kind: Kind of data; "" for all kinds.
+
     Returns:
-        Form to module, sorted by the names of the modules.
+        Format, such as "json-lines", to module, sorted.
     """
     names = sorted(module.name for module in pkgutil.iter_modules(__path__))
-    modules = (importlib.import_module(f"{__name__}.{name}") for name in names)
-    return {module.FORM: module for module in modules}
+    modules = {name: cast(Reader, importlib.import_module(f"{__name__}.{name}")) for name in names}
+    return {name.replace("_", "-"): module for name, module in modules.items() if kind in ("", module.KIND)}
 
 
-def find_reader(path: Path) -> tuple[ModuleType, str]:
+def find_reader(path: Path, kind: str, form: str | None = None) -> tuple[Reader, str]:
     """Find the reader of a path.
 
     Args:
         path: File or folder.
+        kind: Kind of the wanted data.
+        form: Format that the user states; None for the one that matches.
 
     Returns:
         The reader, and the reason why it reads the path.
 
     Raises:
-        UserFileError: No reader matches, or two do.
+        UserFileError: There is nothing at the path, no reader matches, two do, or the format is unknown.
     """
     if not path.exists() and not path.is_symlink():
-        raise UserFileError(f"there is no file {path}. Give the path of a text.")
-    matches = [(module, reason) for module in readers().values() if (reason := module.match(path))]
+        article = "a text" if kind == "text" else kind
+        raise UserFileError(f"there is no file {path}. Give the path of {article}.")
+    known = readers(kind)
+    if form is not None:
+        if form not in known:
+            raise UserFileError(f"{unknown('format', form, known)} The formats of {kind} are {', '.join(known)}.")
+        return known[form], f"--format {form} states it"
+    matches = {name: reason for name, reader in known.items() if (reason := reader.match(path))}
     if len(matches) > 1:
-        forms = " and as ".join(f"{module.FORM} ({reason})" for module, reason in matches)
-        raise UserFileError(f"{path} can be read as {forms}. Divide it into files of one form.")
+        forms = " and as ".join(f"{known[name].FORM} ({reason})" for name, reason in matches.items())
+        flags = " or ".join(f"--format {name}" for name in matches)
+        raise UserFileError(f"{path} can be read as {forms}. Choose one: {flags}")
     if not matches:
-        raise UserFileError(
-            f"{path} is no text: a text is a UTF-8 file, a folder of .txt or .md files, .jsonl, .fasta, or token ids "
-            "as .npy or .bin. Give one of these."
-        )
-    return matches[0]
+        raise UserFileError(f"{path} {UNREADABLE[kind]}")
+    ((name, reason),) = matches.items()
+    return known[name], reason
+
+
+def inspect(path: Path, kind: str, options: ReadingOptions) -> DatasetRecord:
+    """Return the record of a user's data, from names and headers alone.
+
+    Args:
+        path: File or folder.
+        kind: Kind of the wanted data.
+        options: Options of the reader.
+
+    Returns:
+        The record, without a digest.
+
+    Raises:
+        UserFileError: As ``read``.
+    """
+    return _chosen(path, kind, options).inspect(path, options)
+
+
+def read(path: Path, kind: str, options: ReadingOptions) -> Any:
+    """Read a user's data.
+
+    Args:
+        path: File or folder.
+        kind: Kind of the wanted data.
+        options: Options of the reader.
+
+    Returns:
+        What the reader returns.
+
+    Raises:
+        UserFileError: The path has no form that a reader knows, is damaged or too large, or an option is of another
+            form.
+    """
+    return _chosen(path, kind, options).read(path, options)
 
 
 def read_documents(path: Path, options: ReadingOptions) -> Documents:
@@ -71,13 +150,17 @@ def read_documents(path: Path, options: ReadingOptions) -> Documents:
         The documents.
 
     Raises:
-        UserFileError: The path has no form that a reader knows, is damaged or too large, or an option is of another
-            form.
+        UserFileError: As ``read``.
     """
-    reader, reason = find_reader(path)
+    return read(path, "text", options)
+
+
+def _chosen(path: Path, kind: str, options: ReadingOptions) -> Reader:
+    """Reader of a path. Raises UserFileError for an option of another form."""
+    reader, reason = find_reader(path, kind, options.format)
     for name, value in options.given.items():
         if name not in reader.OPTIONS:
             raise UserFileError(
-                f"{FLAGS[name]} {value} is not for {path}, which is read as {reader.FORM}: {reason}. Leave it out."
+                f"--{name} {value} is not for {path}, which is read as {reader.FORM}: {reason}. Leave it out."
             )
-    return reader.read(path, options)
+    return reader

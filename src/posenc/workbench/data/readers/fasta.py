@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from posenc.workbench.data.documents import Documents, ReadingOptions
+from posenc.workbench.data.documents import Documents, text_record
 from posenc.workbench.data.endings import reason_by_ending
+from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files import user_files
 from posenc.workbench.files.user_files import UserFileError
 
 FORM = "FASTA"
+KIND = "text"
 OPTIONS: tuple[str, ...] = ()
 ENDINGS = tuple(f".{end}{packed}" for end in ("fasta", "fa", "fna", "faa", "ffn") for packed in ("", ".gz"))
 MEMORY_FACTOR = 30
@@ -18,6 +21,11 @@ MEMORY_FACTOR = 30
 def match(path: Path) -> str:
     """Match files with an ending of FASTA."""
     return reason_by_ending(path, ENDINGS)
+
+
+def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
+    """Count the bytes of the file; nothing is read."""
+    return text_record(FORM, path, [path])
 
 
 def read(path: Path, options: ReadingOptions) -> Documents:

@@ -9,12 +9,15 @@ from typing import Any
 import msgspec
 
 from posenc.lookup.name_suggestion import unknown
-from posenc.workbench.data.documents import Documents, ReadingOptions
+from posenc.workbench.data.documents import Documents, text_record
 from posenc.workbench.data.endings import reason_by_ending
+from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files import user_files
 from posenc.workbench.files.user_files import UserFileError
 
 FORM = "JSON Lines"
+KIND = "text"
 OPTIONS: tuple[str, ...] = ("field",)
 ENDINGS = (".jsonl", ".jsonl.gz", ".ndjson")
 MEMORY_FACTOR = 30
@@ -23,6 +26,11 @@ MEMORY_FACTOR = 30
 def match(path: Path) -> str:
     """Match files that end in .jsonl, .jsonl.gz or .ndjson."""
     return reason_by_ending(path, ENDINGS)
+
+
+def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
+    """Count the bytes of the file; nothing is read."""
+    return text_record(FORM, path, [path])
 
 
 def read(path: Path, options: ReadingOptions) -> Documents:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from posenc.workbench.data.documents import Documents, ReadingOptions
+from posenc.workbench.data.documents import Documents, text_record
 from posenc.workbench.data.readers import fasta, json_lines, token_ids
+from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files import user_files
 
 FORM = "text"
+KIND = "text"
 OPTIONS: tuple[str, ...] = ()
 MEMORY_FACTOR = 24
 """Approximate bytes of memory for each byte of text while its characters are numbered."""
@@ -24,6 +27,11 @@ def match(path: Path) -> str:
         if not path.exists() or stat.S_ISREG(path.stat().st_mode)
         else "it is not a folder"
     )
+
+
+def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
+    """Count the bytes of the file; nothing is read."""
+    return text_record(FORM, path, [path])
 
 
 def read(path: Path, options: ReadingOptions) -> Documents:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from posenc.workbench.data.documents import Documents, ReadingOptions
+from posenc.workbench.data.documents import Documents, text_record
 from posenc.workbench.data.readers.plain_text import decoded
+from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.user_files import UserFileError
 
 FORM = "folder of texts"
+KIND = "text"
 OPTIONS: tuple[str, ...] = ()
 ENDINGS = (".txt", ".md", ".txt.gz", ".md.gz")
 LISTED = 5
@@ -18,6 +21,11 @@ LISTED = 5
 def match(path: Path) -> str:
     """Match every folder."""
     return "it is a folder" if path.is_dir() else ""
+
+
+def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
+    """Count the files with text and their bytes; nothing is read."""
+    return text_record(FORM, path, text_files(path))
 
 
 def read(path: Path, options: ReadingOptions) -> Documents:
@@ -33,8 +41,8 @@ def read(path: Path, options: ReadingOptions) -> Documents:
     Raises:
         UserFileError: There is no text, or a file is damaged or not UTF-8.
     """
-    files = sorted(each for each in path.rglob("*") if not each.is_dir() and not _is_hidden(each.relative_to(path)))
-    texts = [each for each in files if each.name.lower().endswith(ENDINGS)]
+    files = _files(path)
+    texts = text_files(path)
     if not texts:
         found = f"it has {', '.join(each.name for each in files[:LISTED])}" if files else "it is empty"
         raise UserFileError(f"{path} has no text: {found}. A folder of texts has files {', '.join(ENDINGS[:2])}.")
@@ -46,6 +54,22 @@ def read(path: Path, options: ReadingOptions) -> Documents:
     if others := [each for each in files if each not in texts]:
         left_out.append(f"Left out because they are no texts: {_names(others, path)}")
     return Documents(FORM, documents, options={"documents": len(documents)}, left_out=tuple(left_out))
+
+
+def text_files(path: Path) -> list[Path]:
+    """List the text files of a folder, sorted.
+
+    Args:
+        path: The folder.
+
+    Returns:
+        Their paths.
+    """
+    return [each for each in _files(path) if each.name.lower().endswith(ENDINGS)]
+
+
+def _files(path: Path) -> list[Path]:
+    return sorted(each for each in path.rglob("*") if not each.is_dir() and not _is_hidden(each.relative_to(path)))
 
 
 def _is_hidden(path: Path) -> bool:

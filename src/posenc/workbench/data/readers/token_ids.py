@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.lookup.name_suggestion import unknown
-from posenc.workbench.data.documents import DTYPES, Documents, ReadingOptions
+from posenc.workbench.data.documents import Documents, text_record
 from posenc.workbench.data.endings import reason_by_ending
+from posenc.workbench.data.reading_options import DTYPES, ReadingOptions
+from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files import user_files
 from posenc.workbench.files.array_files import read_npy
 from posenc.workbench.files.user_files import UserFileError
 
 FORM = "token ids"
+KIND = "text"
 OPTIONS: tuple[str, ...] = ("dtype",)
 ENDINGS = (".npy", ".bin", ".bin.gz")
 MEMORY_FACTOR = 12
@@ -26,6 +29,11 @@ LARGEST = 2**31 - 1
 def match(path: Path) -> str:
     """Match files that end in .npy, .bin or .bin.gz."""
     return reason_by_ending(path, ENDINGS)
+
+
+def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
+    """Count the bytes of the file; nothing is read."""
+    return text_record(FORM, path, [path])
 
 
 def read(path: Path, options: ReadingOptions) -> Documents:

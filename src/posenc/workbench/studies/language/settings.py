@@ -9,7 +9,7 @@ import msgspec
 import torch
 
 from posenc.models.language import LanguageConfig
-from posenc.workbench.data.documents import ReadingOptions
+from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request

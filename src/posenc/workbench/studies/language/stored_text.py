@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 import torch
 
-from posenc.workbench.data.documents import ReadingOptions
 from posenc.workbench.data.readers import read_documents
+from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.files.atomic_files import write_whole
 from posenc.workbench.storage.stored_records import StoredRecords
 from posenc.workbench.tasks import text

@@ -13,8 +13,9 @@ from jaxtyping import Int32
 from numpy.typing import NDArray
 from torch import Tensor
 
-from posenc.workbench.data.documents import Documents, ReadingOptions
+from posenc.workbench.data.documents import Documents
 from posenc.workbench.data.readers import read_documents
+from posenc.workbench.data.reading_options import ReadingOptions
 
 Unit = Literal["characters", "bytes", "tokens"]
 FILE = "text/tinyshakespeare.txt"
