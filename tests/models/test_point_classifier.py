@@ -112,6 +112,8 @@ def test_padding_changes_nothing(make, registers: int) -> None:
     assert apart(whole[1], alone[1]) > 1e-4
     scale = net.embedding_scale(torch.where(placed[..., None], x, 1e6), Positions(pos, placed))
     if net.rows is not None:
-        assert scale == pytest.approx(net.embedding_scale(torch.where(placed[..., None], x, -7.0), Positions(pos, placed)))
+        assert scale == pytest.approx(
+            net.embedding_scale(torch.where(placed[..., None], x, -7.0), Positions(pos, placed))
+        )
     net(x, Positions(pos, placed)).sum().backward()
     assert all(bool(p.grad.isfinite().all()) for p in net.parameters() if p.grad is not None)

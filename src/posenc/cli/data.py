@@ -14,6 +14,8 @@ from posenc.workbench.memory import require_memory
 from posenc.workbench.request_checks import refuse_folder
 
 MOST_PUZZLES = 576 * 16 * 2**15
+CLASSES_SHOWN = 40
+"""Classes whose number of items is printed."""
 EXCERPT, VOCABULARY_SHOWN = 60, 40
 """Tokens of the beginning of a text, and entries of its vocabulary, that are printed."""
 PUZZLE_BYTES = 52
@@ -87,6 +89,8 @@ def look(
     format: str | None = None,
     field: str | None = None,
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
+    features: Literal["none", "normals", "colors", "all"] | None = None,
+    scale: Literal["unit", "keep"] | None = None,
 ) -> int:
     """Say what a file or folder is read as, and print the commands that train on it.
 
@@ -101,6 +105,8 @@ def look(
         format: Form to read a text as, where two are possible.
         field: Field with the text in JSON Lines.
         dtype: What a .bin file holds: bytes, or token ids of this type.
+        features: Features of a point of clouds beside its coordinates, for the printed command.
+        scale: Normalization of clouds, for the printed command.
     """
     if not path.exists():
         raise ValueError(f"there is no file {path}. Give the path of your data.")
@@ -109,13 +115,17 @@ def look(
     stated = {
         name: value for name, value in (("format", format), ("field", field), ("dtype", dtype)) if value is not None
     }
+    clouds = {name: value for name, value in (("features", features), ("scale", scale)) if value is not None}
     for form in forms_of(path):
         print(f"{path} is read as {form.name}, because {form.reason}.")
         if form.studies == ("language",):
             _look_at_text(path, stated)
-        flags = "".join(f" --{name} {quote(value)}" for name, value in stated.items())
+        elif form.studies == ("points",):
+            _look_at_clouds(path)
         for study in form.studies:
-            print(f"  posenc run {study} {quote(str(path))}{flags if study == 'language' else ''}")
+            options = {"language": stated, "points": clouds}.get(study, {})
+            flags = "".join(f" --{name} {quote(value)}" for name, value in options.items())
+            print(f"  posenc run {study} {quote(str(path))}{flags}")
     return 0
 
 
@@ -137,6 +147,22 @@ def _look_at_text(path: Path, stated: dict[str, str]) -> None:
         print(f"  vocabulary: {shown!r}{more}")
     print(f"  begins: {text.decode(text.tokens[:EXCERPT])!r}")
     for sentence in documents.left_out:
+        print(f"  {sentence}")
+
+
+def _look_at_clouds(path: Path) -> None:
+    from posenc.workbench.data.readers import cloud_folder
+    from posenc.workbench.data.reading_options import ReadingOptions
+
+    record = cloud_folder.inspect(path, ReadingOptions())
+    for part in record.parts:
+        counts = [f"{name} {count:,}" for name, count in zip(record.classes, part.by_class, strict=True)]
+        more = f", {len(counts) - CLASSES_SHOWN} more" if len(counts) > CLASSES_SHOWN else ""
+        print(f"  {part.name}: {part.counts['clouds']:,} clouds: {', '.join(counts[:CLASSES_SHOWN])}{more}")
+    print(f"  files: {record.options['files']}; points: {record.options['points']}")
+    for form, names in cloud_folder.features_of(cloud_folder.read(path, ReadingOptions())).items():
+        print(f"  features of the first {form}: {', '.join(names) or 'none beside the coordinates'}")
+    for sentence in record.left_out:
         print(f"  {sentence}")
 
 

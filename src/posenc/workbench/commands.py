@@ -44,6 +44,8 @@ def run(
     format: str | None = None,
     field: str | None = None,
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
+    features: Literal["none", "normals", "colors", "all"] | None = None,
+    scale: Literal["unit", "keep"] | None = None,
     drop: bool = False,
     fill: Literal["linear"] | None = None,
 ) -> StudyResult:
@@ -75,6 +77,9 @@ def run(
         format: Form to read your data as, where two are possible, such as "json-lines".
         field: Field with the text in JSON Lines, for the study language.
         dtype: What a ``.bin`` file holds, for the study language: bytes, or token ids of this type.
+        features: Features of a point of your clouds beside its coordinates, for the study points. Default: "none".
+        scale: "unit" moves and scales each of your clouds to the unit ball; "keep" applies one shift and one factor to
+            all clouds. Default: "unit".
         drop: Drop channels of recordings that are constant or have missing values.
         fill: "linear" fills missing values of recordings linearly in time. Default: their times are left out.
 
@@ -106,7 +111,7 @@ def run(
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
     others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
     others |= {"device": device, "changes": dict(changes or {}), "drop": drop, "fill": fill}
-    stated = {"format": format, "field": field, "dtype": dtype}
+    stated = {"format": format, "field": field, "dtype": dtype, "features": features, "scale": scale}
     others["reading"] = request_checks.reading_options(study, source, stated)
     request = request_of_call(definition, preset, **names, others=others)
     event_folder = None if tensorboard is None else Path(tensorboard)

@@ -40,6 +40,8 @@ READING_OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "format": ("text", "images", "clouds"),
         "field": ("text",),
         "dtype": ("text",),
+        "features": ("clouds",),
+        "scale": ("clouds",),
     }
 )
 """Option of a reader to the kinds of data that it is for."""

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from posenc.workbench.data.readers import find_reader, text_folder
+from posenc.workbench.data.readers import cloud_folder, find_reader, point_array, point_ply, point_table, text_folder
+from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.files.array_files import open_arrays
 from posenc.workbench.files.user_files import UserFileError, require_file
 
@@ -57,7 +58,9 @@ def forms_of(path: Path) -> list[Form]:
 def _of_file(path: Path) -> Iterator[Form]:
     require_file(path)
     name = path.name.lower()
-    if name.endswith(IMAGES):
+    if (cloud := _of_cloud(path)) is not None:
+        yield cloud
+    elif name.endswith(IMAGES):
         yield Form("an image", f"it ends in {path.suffix}", ("image-fit",))
     elif name.endswith(MESHES):
         yield Form("a mesh", f"it ends in {path.suffix}", ("shape-fit",))
@@ -68,6 +71,21 @@ def _of_file(path: Path) -> Iterator[Form]:
     else:
         reader, reason = find_reader(path, "text")
         yield Form(reader.FORM, reason, ("language",))
+
+
+def _of_cloud(path: Path) -> Form | None:
+    """Form of one point cloud. A .txt or .csv may be any table, and is none."""
+    reader = {".npy": point_array, ".ply": point_ply, ".xyz": point_table}.get(path.suffix.lower())
+    try:
+        if reader is None or (reader is point_ply and point_ply.is_mesh(path)):
+            return None
+        points = reader.inspect(path, ReadingOptions()).parts[0].counts["points"]
+    except UserFileError:  # token ids, or a damaged file
+        return None
+    name = (
+        f"one point cloud of {points:,} points; posenc run points takes a folder with a folder of clouds for each class"
+    )
+    return Form(name, f"it ends in {path.suffix}", ())
 
 
 def _of_arrays(path: Path) -> Iterator[Form]:
@@ -101,7 +119,12 @@ def _of_folder(path: Path) -> Iterator[Form]:
                 else inside.parts[0]
             )
             classes.setdefault(kind, set()).add(folder)
-    for kind, studies in (("images", ("gridpe", "sc-pe")), ("meshes", ("points",))):
+    reason = cloud_folder.match(path)
+    if reason:
+        yield _of_cloud_folder(path, reason)
+    for kind, studies in (("images", ("gridpe", "sc-pe")), ("meshes", ())):
+        if kind == "meshes" and reason:
+            continue
         if counts[kind] and (named := classes.get(kind)):
             form = f"class folders of {kind}: {len(named)} classes, {counts[kind]:,} {kind}"
             yield Form(form, f"its folders have {kind}", studies)
@@ -111,8 +134,16 @@ def _of_folder(path: Path) -> Iterator[Form]:
                 f"{counts[kind]:,} {kind} without class folders; one of them at a time", f"it has {kind}", (one,)
             )
     for kind, study in (("tables", "masked"), ("brain images", "masked"), ("texts", "language")):
-        if counts[kind]:
+        if counts[kind] and not (reason and kind in ("tables", "texts")):
             yield Form(f"a folder of {kind}", f"it has {counts[kind]:,} files of them", (study,))
+
+
+def _of_cloud_folder(path: Path, reason: str) -> Form:
+    folder = cloud_folder.read(path, ReadingOptions())
+    meshes = all(file.form == cloud_folder.MESH for file in folder.files)
+    kind = "meshes" if meshes else "clouds"
+    name = f"class folders of {kind}: {len(folder.classes)} classes, {len(folder.files):,} {kind}"
+    return Form(name, reason, ("points",))
 
 
 def _kind(name: str) -> str:

@@ -12,6 +12,10 @@ from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
 
 
+CLOUD_DEFAULTS = {"features": "none", "scale": "unit"}
+"""Options of the reading of clouds that a command leaves out."""
+
+
 def records_of(store: Store, specs: Iterable[RunSpec]) -> list[DatasetRecord]:
     """Records of the data of runs, each once, in the order of the runs.
 
@@ -81,6 +85,11 @@ def options(records: Iterable[DatasetRecord]) -> str:
 
 def reading_flags(record: DatasetRecord | None) -> list[str]:
     """Flags with which a command reads the user's data of a record again, such as ``["--field", "text"]``."""
+    if record is not None and record.kind == "clouds":
+        choices = {name: record.options.get(name, usual) for name, usual in (("features", "none"), ("scale", "unit"))}
+        return [
+            word for name, value in choices.items() if value not in ("none", "unit") for word in (f"--{name}", value)
+        ]
     if record is None or record.kind not in ("text", "recordings"):
         return []
     names = ("field", "dtype") if record.kind == "text" else ("fill",)

@@ -1,4 +1,4 @@
-"""Point cloud classification: clouds of synthetic solids, of the parts of the cow Spot, or of the user's meshes.
+"""Point cloud classification: clouds of synthetic solids, of the parts of the cow Spot, or of the user's files.
 
 A cloud is a set of points of a surface, in no order and on no grid, randomly rotated. Some classes differ in
 arrangement only (three balls on a line, or in a triangle), and some are mirror images of each other. A model that knows
@@ -18,6 +18,14 @@ each point's neighborhood but not its position cannot distinguish those.
 
 from __future__ import annotations
 
+from posenc.workbench.tasks.points.cloud_files import (
+    CloudReading,
+    FolderDescription,
+    clouds_record,
+    folder_digest,
+    list_clouds,
+    read_class_folders,
+)
 from posenc.workbench.tasks.points.clouds import (
     Clouds,
     Splits,
@@ -26,13 +34,6 @@ from posenc.workbench.tasks.points.clouds import (
     sample_cloud,
     save_clouds,
     solid_clouds,
-)
-from posenc.workbench.tasks.points.mesh_folder import (
-    clouds_record,
-    folder_digest,
-    has_test_meshes,
-    mesh_classes,
-    read_mesh_folder,
 )
 from posenc.workbench.tasks.points.scores import accuracy, pairwise_accuracy, relative_logit_change
 from posenc.workbench.tasks.points.solids import ARRANGEMENT_PAIRS, MIRROR_PAIRS, SOLIDS, make_solid
@@ -60,10 +61,12 @@ __all__ = [
     "MIRROR_PAIRS",
     "SOLIDS",
     "SPOT_PARTS",
+    "CloudReading",
     "CloudSample",
     "CloudSampling",
     "Clouds",
     "Features",
+    "FolderDescription",
     "Rotation",
     "Splits",
     "View",
@@ -72,14 +75,13 @@ __all__ = [
     "draw_clouds",
     "fit_unit_ball",
     "folder_digest",
-    "has_test_meshes",
+    "list_clouds",
     "load_clouds",
     "make_solid",
-    "mesh_classes",
     "neighborhood_shapes",
     "pairwise_accuracy",
     "random_rotations",
-    "read_mesh_folder",
+    "read_class_folders",
     "relative_logit_change",
     "sample_cloud",
     "sample_clouds",

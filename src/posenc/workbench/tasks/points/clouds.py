@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -59,8 +59,10 @@ class Clouds:
             )
         if len(self.labels) and not 0 <= int(self.labels.min()) <= int(self.labels.max()) < len(self.classes):
             raise ValueError(f"labels number {len(self.classes)} classes from 0; got {int(self.labels.max())}.")
-        if self.sizes is not None and len(self) and not 0 < int(self.sizes.min()) <= int(self.sizes.max()) <= len(
-            self.points[0]
+        if (
+            self.sizes is not None
+            and len(self)
+            and not 0 < int(self.sizes.min()) <= int(self.sizes.max()) <= len(self.points[0])
         ):
             raise ValueError(f"a cloud has 1 to {len(self.points[0])} points; got {int(self.sizes.min())}.")
 
@@ -77,6 +79,11 @@ class Clouds:
         """Number of points of each cloud, or of the largest."""
         return self.points.shape[1]
 
+    @property
+    def least_points(self) -> int:
+        """Number of points of the smallest cloud."""
+        return self.points_per_cloud if self.sizes is None else int(self.sizes.min())
+
     def take(self, index: Sequence[int] | np.ndarray) -> Clouds:
         """Select clouds by number, in this order."""
         rows = torch.as_tensor(np.asarray(index, dtype=np.int64))
@@ -85,11 +92,10 @@ class Clouds:
         return dataclasses.replace(self, **chosen)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Splits:
+class Splits(NamedTuple):
     """Training and test clouds, and validation clouds where the step of the training is chosen with some.
 
-    A folder of meshes without a test part has training clouds alone, before it is divided.
+    A user's folder without a test part has training clouds alone, before it is divided.
     """
 
     train: Clouds
@@ -170,9 +176,7 @@ def load_clouds(path: str | Path) -> Splits:
             }
     except ValueError as error:
         raise ValueError(f"{path} holds no clouds of points ({error}). Remove it: it is made again.") from error
-    return Splits(
-        *(Clouds(name, classes, notes=notes, attribute_names=attributes, **part) for part in arrays.values())
-    )
+    return Splits(*(Clouds(name, classes, notes=notes, attribute_names=attributes, **part) for part in arrays.values()))
 
 
 def stack_clouds(name: str, classes: Sequence[str], clouds: Sequence[Points], labels: Sequence[int]) -> Clouds:

@@ -59,12 +59,16 @@ class CloudSample(NamedTuple):
 
     def split(self, count: int) -> list[CloudSample]:
         """Divide the clouds into samples of ``count`` clouds."""
-        parts = [[None] * len(self.points) if each is None else each.split(count) for each in self]
-        return [CloudSample(*part) for part in zip(*parts, strict=False)]
+        points = self.points.split(count)
+        present, attributes = (
+            [None] * len(points) if each is None else each.split(count) for each in (self.present, self.attributes)
+        )
+        return [CloudSample(*part) for part in zip(points, present, attributes, strict=True)]
 
     def to(self, device: torch.device | str) -> CloudSample:
         """The same clouds on a device."""
-        return CloudSample(*(None if each is None else each.to(device) for each in self))
+        present, attributes = (None if each is None else each.to(device) for each in (self.present, self.attributes))
+        return CloudSample(self.points.to(device), present, attributes)
 
     def rotated(self, rotation: Float[Tensor, "B 3 3"], names: tuple[str, ...]) -> CloudSample:
         """Rotate points and normals.
