@@ -242,7 +242,7 @@ def _readable(folder: Path, files: Sequence[Path], left_out: list[tuple[str, str
     for path in sorted(files, key=lambda each: (_rank(each), each)):
         name = os.path.relpath(path, folder)
         try:
-            file = _inspected(path)
+            file = inspect_file(path)
         except UserFileError as error:
             left_out.append((name, short(str(error).replace(str(path), "it"), 200)))
             continue
@@ -258,7 +258,7 @@ def _rank(path: Path) -> int:
     return ENDINGS.index(ending) if ending in ENDINGS else len(ENDINGS)
 
 
-def _inspected(path: Path) -> CloudFile:
+def inspect_file(path: Path) -> CloudFile:
     """A file with its form and its number of points. Raises UserFileError if it is neither a cloud nor a mesh."""
     ending = path.suffix.lower()
     if ending in CONVERSIONS:

@@ -11,7 +11,6 @@ from posenc.workbench.report.data_panel import describe, notes
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
 
-
 CLOUD_DEFAULTS = {"features": "none", "scale": "unit"}
 """Options of the reading of clouds that a command leaves out."""
 

@@ -17,6 +17,20 @@ from posenc.workbench.storage.store import Store
 from posenc.workbench.storage.stored import Stored, StoreError
 
 
+class Classes(NamedTuple):
+    """Classes of a model, and a function that classifies one item of the user.
+
+    Attributes:
+        names: Names of the classes, in the order of the logits.
+        classify: Maps a path, or the data itself, to the name of its class.
+        reading: How an item is read, as plain JSON.
+    """
+
+    names: tuple[str, ...]
+    classify: Callable[[Any], str]
+    reading: Mapping[str, Any]
+
+
 class BuiltModel(NamedTuple):
     """An untrained model, and the positions of its tokens.
 
@@ -64,6 +78,7 @@ class StoredModel:
             ``(H, W, C)``; None for a model that is no image.
         surface: Maps the loaded model, the root of its store and the lattice points per axis (None for those of the
             study) to a mesh; None for a model without a surface. It raises ValueError if there is no surface.
+        classes: Maps the loaded model, its run and its store to its classes; None for a model that does not classify.
 
     Example:
         >>> from torch import nn
@@ -83,6 +98,7 @@ class StoredModel:
     example: Callable[[RunSpec], Tensor] | None = None
     picture: Callable[[nn.Module, int | None], np.ndarray] | None = None
     surface: Callable[[nn.Module, Path, int | None], ColoredMesh] | None = None
+    classes: Callable[[nn.Module, RunSpec, Store], Classes] | None = None
 
 
 def trained_module(declared: StoredModel, store: Store, stored: Stored) -> nn.Module:
@@ -95,7 +111,7 @@ def trained_module(declared: StoredModel, store: Store, stored: Stored) -> nn.Mo
 
     Returns:
         The module in evaluation mode, with the attributes ``convention``, ``run_spec`` and, if all inputs have the same
-        positions, ``positions``.
+        positions, ``positions``; a model that classifies has ``classes``, ``classify`` and ``reading``.
 
     Raises:
         StoreError: The run has no weights, is damaged, or has the weights of another version of the model.
@@ -116,6 +132,9 @@ def trained_module(declared: StoredModel, store: Store, stored: Stored) -> nn.Mo
     attributes: dict[str, Any] = {"convention": declared.convention(spec), "run_spec": spec}
     if positions is not None:
         attributes["positions"] = positions
+    if declared.classes is not None:
+        names, classify, reading = declared.classes(model, spec, store)
+        attributes |= {"classes": names, "classify": classify, "reading": reading}
     for name, value in attributes.items():
         setattr(model, name, value)
     return model.eval()

@@ -25,6 +25,7 @@ from posenc.workbench.tasks.points.cloud_files import (
     folder_digest,
     list_clouds,
     read_class_folders,
+    read_cloud,
 )
 from posenc.workbench.tasks.points.clouds import (
     Clouds,
@@ -82,6 +83,7 @@ __all__ = [
     "pairwise_accuracy",
     "random_rotations",
     "read_class_folders",
+    "read_cloud",
     "relative_logit_change",
     "sample_cloud",
     "sample_clouds",

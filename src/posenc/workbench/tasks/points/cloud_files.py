@@ -12,20 +12,30 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from posenc.workbench.data.clouds import COLORS, LEAST_POINTS, NAMED, NAMES, NORMALS, left_out_sentences
+from posenc.workbench.data.clouds import (
+    COLORS,
+    LEAST_POINTS,
+    NAMED,
+    NAMES,
+    NORMALS,
+    left_out_sentences,
+    point_cloud,
+)
 from posenc.workbench.data.readers import cloud_folder
-from posenc.workbench.data.readers.cloud_folder import TEST, TRAIN, UNDIVIDED, CloudFile, CloudFolder, forms_of
+from posenc.workbench.data.readers.cloud_folder import TEST, TRAIN, UNDIVIDED, CloudFile, CloudFolder
 from posenc.workbench.data.reading_options import FeatureChoice, ReadingOptions, Scale
 from posenc.workbench.dataset_record import SPLITS, DatasetRecord, Part, digest_of
 from posenc.workbench.files.file_digests import contents_digest
 from posenc.workbench.files.user_files import UserFileError, require_reading
 from posenc.workbench.tasks.points.clouds import Clouds, Splits, fit_unit_ball
+from posenc.workbench.tasks.points.views import CloudSample
 from posenc.workbench.tasks.shapes import read_shape
 from posenc.workbench.tasks.shapes.meshes import Points
 from posenc.workbench.tasks.shapes.samples import surface_points
@@ -157,6 +167,11 @@ def read_class_folders(folder: str | Path, reading: CloudReading) -> Splits:
         for part, clouds in parts.items()
     }
     made = _standardized(made, names)
+    common = {} if scale is None else {"origin": scale.origin.tolist(), "factor": scale.factor}
+    made = {
+        part: dataclasses.replace(clouds, normalization={**common, **clouds.normalization})
+        for part, clouds in made.items()
+    }
     undivided = made.get(UNDIVIDED)
     return Splits(made[TRAIN], made[TEST]) if undivided is None else Splits(undivided, undivided.take([]))
 
@@ -181,9 +196,9 @@ def _class_clouds(
                 raise
             name = file.path.relative_to(folder).as_posix()
             reason = str(error).replace(str(file.path), file.path.name)
-            own = f"{file.path.name} "
-            reason = f"it {reason.removeprefix(own)}" if reason.startswith(own) else reason
-            left_out.append((name, reason.removeprefix(f"{file.path.name}: ")))
+            if reason.startswith(f"{file.path.name} "):
+                reason = f"it{reason.removeprefix(file.path.name)}"
+            left_out.append((name, reason.removeprefix(file.path.name).lstrip(":, ")))
     return clouds
 
 
@@ -210,6 +225,45 @@ def _sampled(
     if len(points) < LEAST_POINTS or (points == points[0]).all():
         raise UserFileError(f"it has {len(points)} different points with finite features; at least 3 are needed")
     return SampledCloud(points, attributes[order], label, sentences)
+
+
+def read_cloud(
+    cloud: str | Path | NDArray[Any] | torch.Tensor,
+    points: int,
+    names: tuple[str, ...] = (),
+    normalization: Mapping[str, Any] = MappingProxyType({}),
+) -> CloudSample:
+    """Read one cloud as the clouds of a folder were read.
+
+    Args:
+        cloud: Path of a cloud or of a mesh, or an array (N, 3) with further columns.
+        points: Largest number of points, and the number sampled on a mesh.
+        names: Names of the attributes of a point.
+        normalization: ``Clouds.normalization`` of the folder.
+
+    Returns:
+        A sample of one cloud.
+
+    Raises:
+        ValueError: It is no cloud, has fewer than three points, or lacks an attribute.
+    """
+    scale = (
+        CommonScale(np.asarray(normalization["origin"]), normalization["factor"]) if "origin" in normalization else None
+    )
+    reading = CloudReading(points, scale="unit" if scale is None else "keep")
+    rng = np.random.Generator(np.random.Philox(key=[0, 0]))
+    if isinstance(cloud, str | Path):
+        file = cloud_folder.inspect_file(Path(cloud))
+    else:
+        made = point_cloud(Path("the array"), "array", np.asarray(cloud))
+        file = CloudFile(Path("the array"), "array", len(made.points), lambda path, options: made)
+    sampled = _sampled(file, 0, rng, reading, names)
+    placed = fit_unit_ball(sampled.points) if scale is None else scale.apply(sampled.points)
+    attributes = torch.from_numpy(sampled.attributes).clone()
+    for name, (mean, deviation) in normalization.get("standardized", {}).items():
+        column = names.index(name)
+        attributes[:, column] = (attributes[:, column] - mean) / deviation
+    return CloudSample(torch.from_numpy(placed)[None], None, attributes[None] if names else None)
 
 
 def _attribute_names(files: Sequence[CloudFile], features: FeatureChoice) -> tuple[str, ...]:
@@ -274,7 +328,9 @@ def _standardized(parts: Mapping[str, Clouds], names: Sequence[str]) -> dict[str
     for part, clouds in parts.items():
         changed = _attributes(clouds).clone()
         changed[..., others] = ((changed[..., others].double() - mean) / deviation).float()
-        made[part] = dataclasses.replace(clouds, attributes=changed * held[part][..., None])
+        numbers = {names[number]: [float(mean[at]), float(deviation[at])] for at, number in enumerate(others)}
+        changed, normalization = changed * held[part][..., None], {"standardized": numbers}
+        made[part] = dataclasses.replace(clouds, attributes=changed, normalization=normalization)
     return made
 
 
@@ -341,7 +397,7 @@ def clouds_record(
     )
 
 
-def _record_options(parts: Sequence[Clouds], described: FolderDescription) -> dict[str, str]:
+def _record_options(parts: Sequence[Clouds], described: FolderDescription) -> dict[str, Any]:
     """Options of a record in words: forms, points, scale and features."""
     listed, reading, trained = described.listed, described.reading, described.trained
     meshes = sum(file.read is None for file in listed.files)
@@ -359,4 +415,6 @@ def _record_options(parts: Sequence[Clouds], described: FolderDescription) -> di
     }[reading.scale]
     stated = {"scale": reading.scale, "normalization": scale, "features": reading.features}
     columns = ", ".join(parts[0].attribute_names)
-    return {"files": forms_of(listed), "points": points, **stated, **({"columns": columns} if columns else {})}
+    forms = ", ".join(sorted({file.form for file in listed.files}))
+    numbers = {**({"columns": columns} if columns else {}), **parts[0].normalization}
+    return {"forms": forms, "points": points, **stated, **numbers}

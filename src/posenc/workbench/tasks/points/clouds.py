@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +38,8 @@ class Clouds:
         sizes: ``(M,)`` number of points of each cloud, which come first; zeros follow. None if all clouds have P.
         attributes: ``(M, P, A)`` further values of each point, such as its normal; None without any.
         attribute_names: Names of the A values. ``nx``, ``ny`` and ``nz`` are a normal, which turns with the cloud.
+        normalization: Numbers with which other clouds are normalized in the same way, as plain JSON: "origin" and
+            "factor" that all clouds have in common, "standardized" with mean and deviation of attributes.
 
     Raises:
         ValueError: The arrays do not match.
@@ -50,6 +53,7 @@ class Clouds:
     sizes: Int64[Tensor, "M"] | None = None
     attributes: Float32[Tensor, "M P A"] | None = None
     attribute_names: tuple[str, ...] = ()
+    normalization: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.points.dim() != 3 or self.points.shape[-1] != 3 or self.labels.shape != self.points.shape[:1]:
@@ -145,6 +149,8 @@ def save_clouds(parts: Splits, path: str | Path) -> None:
         "name": np.array(parts.train.name),
         "notes": np.array([*dict.fromkeys((*parts.train.notes, *parts.test.notes))], str),
     }
+    if parts.train.normalization:
+        arrays["normalization"] = np.array(json.dumps(dict(parts.train.normalization)))
     for name, part in (("train", parts.train), ("test", parts.test)):
         arrays |= {f"{name}_points": part.points.numpy(), f"{name}_labels": part.labels.numpy()}
         if part.sizes is not None:
@@ -165,6 +171,7 @@ def load_clouds(path: str | Path) -> Splits:
                 raise ValueError(f"it is of format {int(content['format'])}, and this posenc reads {FORMAT}")
             name, classes = str(content["name"]), tuple(str(each) for each in content["classes"])
             notes = tuple(str(each) for each in content["notes"])
+            normalization = json.loads(str(content["normalization"])) if "normalization" in content else {}
             attributes = tuple(str(each) for each in content["attributes"]) if "attributes" in content else ()
             arrays = {
                 part: {
@@ -176,7 +183,8 @@ def load_clouds(path: str | Path) -> Splits:
             }
     except ValueError as error:
         raise ValueError(f"{path} holds no clouds of points ({error}). Remove it: it is made again.") from error
-    return Splits(*(Clouds(name, classes, notes=notes, attribute_names=attributes, **part) for part in arrays.values()))
+    more: dict[str, Any] = {"notes": notes, "attribute_names": attributes, "normalization": normalization}
+    return Splits(*(Clouds(name, classes, **part, **more) for part in arrays.values()))
 
 
 def stack_clouds(name: str, classes: Sequence[str], clouds: Sequence[Points], labels: Sequence[int]) -> Clouds:
