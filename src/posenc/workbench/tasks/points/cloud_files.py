@@ -33,7 +33,7 @@ from posenc.workbench.data.readers.cloud_folder import TEST, TRAIN, UNDIVIDED, C
 from posenc.workbench.data.reading_options import FeatureChoice, ReadingOptions, Scale
 from posenc.workbench.dataset_record import SPLITS, DatasetRecord, Part, digest_of
 from posenc.workbench.files.file_digests import contents_digest
-from posenc.workbench.files.user_files import UserFileError, require_reading
+from posenc.workbench.files.user_files import UserFileError, require_file, require_reading
 from posenc.workbench.tasks.points.clouds import Clouds, Splits, fit_unit_ball
 from posenc.workbench.tasks.points.views import CloudSample
 from posenc.workbench.tasks.shapes import read_shape
@@ -140,10 +140,6 @@ def read_class_folders(folder: str | Path, reading: CloudReading) -> Splits:
     files = [file for part in listed.parts.values() for each in part for file in each[: reading.per_class]]
     require_reading(float(VALUE_BYTES) * 3 * reading.points * len(files), Path(folder), FEW)
     names = _attribute_names(files, reading.features)
-    if reading.features == "all" and not names:
-        raise UserFileError(
-            f"the clouds of {folder} have no feature beside the coordinates in common. Leave --features all out."
-        )
     parts = {
         part: [
             cloud
@@ -253,6 +249,7 @@ def read_cloud(
     reading = CloudReading(points, scale="unit" if scale is None else "keep")
     rng = np.random.Generator(np.random.Philox(key=[0, 0]))
     if isinstance(cloud, str | Path):
+        require_file(cloud, "a cloud")
         file = cloud_folder.inspect_file(Path(cloud))
     else:
         made = point_cloud(Path("the array"), "array", np.asarray(cloud))
@@ -277,6 +274,11 @@ def _attribute_names(files: Sequence[CloudFile], features: FeatureChoice) -> tup
         except ValueError:  # it is left out, with the reason, when it is read
             continue
         common = list(names) if common is None else [name for name in common if name in names]
+        if not common:
+            raise UserFileError(
+                f"the clouds have no feature beside the coordinates in common: {file.path} has "
+                f"{', '.join(names) or 'none'}. Remove it, or leave --features all out."
+            )
     return tuple(common or ())
 
 
