@@ -440,8 +440,8 @@ def test_a_mesh_without_volume_is_refused(quick, tmp_path, faces: str) -> None:
     """A square, a triangle with two sides, and a square with two sides: no field can be right or wrong about them."""
     source = tmp_path / "flat.obj"
     source.write_text(FLAT + faces)
-    for panels in (None, ["occupancy"]):
-        request = studies.Request(preset="quick", source=source, schemes=["none"], panels=panels, seeds=[0])
+    for names in (None, ["occupancy"]):
+        request = studies.Request(preset="quick", source=source, schemes=["none"], panels=names, seeds=[0])
         with pytest.raises(ValueError, match=r"flat.obj encloses no volume.*thicken this one"):
             STUDY.plan(request, Store(tmp_path / "runs"))
     assert not list((tmp_path / "runs").rglob("shape-*.npz"))

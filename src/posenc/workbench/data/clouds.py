@@ -111,7 +111,8 @@ def point_cloud(
     points, others = points[good], np.delete(columns[good], at, axis=1)
     if len(points) < LEAST_POINTS:
         reason = f" with finite coordinates; the first other is {first}" if bad else ""
-        raise UserFileError(f"{path} has {len(points)} points{reason}. A cloud needs at least {LEAST_POINTS}.")
+        count = f"{len(points)} point{'' if len(points) == 1 else 's'}"
+        raise UserFileError(f"{path} has {count}{reason}. A cloud needs at least {LEAST_POINTS}.")
     if (points == points[0]).all():
         raise UserFileError(f"all {len(points):,} points of {path} are equal. A cloud needs different points.")
     further = None if names is None else [name for number, name in enumerate(names) if number not in at]

@@ -17,6 +17,8 @@ FORM = "points as an array of numpy"
 KIND = "clouds"
 OPTIONS: tuple[str, ...] = ()
 ENDINGS = (".npy", ".npz")
+MOST_COLUMNS = 12
+"""An array of 3 or 6 rows with more columns has its points as columns."""
 POINTS = ("points", "xyz", "coords", "positions", "pos", "vertices", "pc")
 """Names of the array of coordinates in a ``.npz``. An array that is alone may have any name."""
 FURTHER = {"normals": NORMALS, "normal": NORMALS, "colors": COLORS, "color": COLORS, "rgb": COLORS}
@@ -80,8 +82,9 @@ def read(path: Path, options: ReadingOptions) -> PointCloud:
 def _checked(path: Path, header: Header) -> Header:
     if header.dtype.kind not in "fiu":
         raise UserFileError(f"{path} holds {header.dtype}; a cloud is numbers. Save it with numpy.save(path, points).")
-    if len(header.shape) != 2 or header.shape[1] < len(AXES):
-        fix = "Save the points as rows: numpy.save(path, points.T)" if header.shape[:1] == (3,) else ""
+    by_columns = len(header.shape) == 2 and header.shape[0] in (3, 6) and header.shape[1] > MOST_COLUMNS
+    if len(header.shape) != 2 or header.shape[1] < len(AXES) or by_columns:
+        fix = "Save the points as rows: numpy.save(path, points.T)" if by_columns else ""
         fix = fix or ("Save each cloud as a file of its own." if len(header.shape) == 3 else "Save points as (N, 3).")
         raise UserFileError(
             f"{path} has the shape {header.shape}; a cloud is (N, 3), with further columns for normals or colors. {fix}"

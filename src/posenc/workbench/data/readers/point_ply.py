@@ -50,9 +50,12 @@ def is_mesh(path: Path) -> bool:
 
 def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
     """Read the header."""
+    return cloud_record(path, FORM, counts(path).get("vertex", 0), _properties(path))
+
+
+def _properties(path: Path) -> list[str]:
     header = _header(path).partition(b"element vertex ")[2].partition(b"\nelement ")[0]
-    names = [name.decode(errors="replace") for name in PROPERTY.findall(header)]
-    return cloud_record(path, FORM, counts(path).get("vertex", 0), names)
+    return [name.decode(errors="replace") for name in PROPERTY.findall(header)]
 
 
 def read(path: Path, options: ReadingOptions) -> PointCloud:
@@ -73,12 +76,16 @@ def read(path: Path, options: ReadingOptions) -> PointCloud:
         raise UserFileError(f"{path} is a mesh of {stated['face']:,} faces, and not a cloud of points.")
     if not stated.get("vertex", 0):
         raise UserFileError(f"{path} has 0 points. A cloud needs at least 3.")
+    if missing := [axis for axis in AXES if axis not in {name.lower() for name in _properties(path)}]:
+        raise UserFileError(f"{path} has no property {missing[0]}; a point has x, y, z. Export it again.")
     data = _vertices(path)
     names = [str(name) for name in (data.keys() if isinstance(data, dict) else data.dtype.names)]
     columns = [np.asarray(data[name]) for name in names]
     flat = {name: column.reshape(-1) for name, column in zip(names, columns, strict=True) if column.size == len(column)}
-    if not set(AXES) <= {name.lower() for name in flat} or len({len(each) for each in flat.values()}) != 1:
-        raise UserFileError(f"{path} has no coordinates x, y, z of each point. Export it again.")
+    if {len(each) for each in flat.values()} != {stated["vertex"]}:
+        raise UserFileError(
+            f"{path} cannot be read as PLY: its header states {stated['vertex']:,} points, and fewer follow. Export it again."
+        )
     return point_cloud(path, FORM, np.stack(list(flat.values()), 1).astype(np.float64), list(flat))
 
 

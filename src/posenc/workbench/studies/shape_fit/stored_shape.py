@@ -50,8 +50,8 @@ def store_points(
         shape = shapes.read_shape(source)
         if not shapes.has_inside(shape.mesh):
             raise ValueError(
-                f"{source.name} encloses no volume: no point has a winding number above 1/2, as inside a solid. A field "
-                "of it would be compared with nothing. Give a closed mesh, or thicken this one to a solid first."
+                f"{source.name} encloses no volume: no point has a winding number above 1/2, as inside a solid. A "
+                "field of it would be compared with nothing. Give a closed mesh, or thicken this one to a solid first."
             )
         refuse(shape.mesh.open_edges)
         count = sizes.uniform + sizes.near + 2 * sizes.held
