@@ -84,7 +84,8 @@ def read(path: Path, options: ReadingOptions) -> PointCloud:
     flat = {name: column.reshape(-1) for name, column in zip(names, columns, strict=True) if column.size == len(column)}
     if {len(each) for each in flat.values()} != {stated["vertex"]}:
         raise UserFileError(
-            f"{path} cannot be read as PLY: its header states {stated['vertex']:,} points, and fewer follow. Export it again."
+            f"{path} cannot be read as PLY: its header states {stated['vertex']:,} points, and fewer follow. Export it "
+            "again."
         )
     return point_cloud(path, FORM, np.stack(list(flat.values()), 1).astype(np.float64), list(flat))
 
