@@ -31,8 +31,10 @@ import torch
 from PIL import Image
 
 from command import begin, keep, met, options
+from posenc.workbench.data.readers import class_folders, packed_images
+from posenc.workbench.data.reading_options import NO_OPTIONS
 from posenc.workbench.tasks.images.image_cache import cached_images
-from posenc.workbench.tasks.images.image_files import class_folders, packed_images
+from posenc.workbench.tasks.images.image_decoder import Square
 from posenc.workbench.tasks.images.image_set import ImageSet
 
 SIZE, BATCH, AIM = 128, 64, 0.8
@@ -63,7 +65,7 @@ def main() -> int:
 
 def make_folder(source: Path, place: Path, count: int) -> Path:
     """So many of the packed training pictures as files in class folders, spread over the classes."""
-    files = packed_images(source, "caltech-100")["train"]
+    files = packed_images.read(source, NO_OPTIONS).parts["train"]
     root = place / "pictures"
     for number in np.linspace(0, len(files) - 1, min(count, len(files))).astype(int):
         folder = root / files.classes[files.labels[number]]
@@ -74,7 +76,7 @@ def make_folder(source: Path, place: Path, count: int) -> Path:
 
 def loaded(root: Path, cache: Path) -> ImageSet:
     """The folder as a set, by one thread."""
-    return cached_images(class_folders(root, "pictures")["train"], cache, SIZE, threads=1)
+    return cached_images(class_folders.read(root, NO_OPTIONS).parts["train"], cache, Square(SIZE), threads=1)
 
 
 def read_all(images: ImageSet) -> int:
@@ -105,7 +107,7 @@ def gate(root: Path, cache: Path) -> None:
 
 
 def paths_of(root: Path) -> list[str]:
-    files = class_folders(root, "pictures")["train"]
+    files = class_folders.read(root, NO_OPTIONS).parts["train"]
     return [files.open(number) for number in range(len(files))]
 
 

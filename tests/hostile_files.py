@@ -41,6 +41,19 @@ def _image(kind: str) -> Callable[[Path], object]:
     return lambda path: Image.fromarray(RNG.integers(0, 255, (9, 7, 3), np.uint8)).save(path, kind)
 
 
+def _class_folders(path: Path) -> None:
+    for name in ("cat", "dog"):
+        (path.parents[1] / name).mkdir(exist_ok=True)
+        for number in range(3):
+            _image("PNG")(path.parents[1] / name / f"{number}.png")
+
+
+def _image_labels(path: Path) -> None:
+    for number in range(4):
+        _image("PNG")(path.parent / f"{number}.png")
+    path.write_text("file,label\n" + "".join(f"{number}.png,{number % 2}\n" for number in range(4)))
+
+
 def _npz(**arrays: Any) -> Callable[[Path], object]:
     return lambda path: np.savez_compressed(path, **arrays)
 
@@ -151,13 +164,15 @@ def _text_readers() -> dict[str, Reader]:
 
 
 def _readers() -> dict[str, Reader]:
+    from posenc.workbench.data.readers import class_folders, image_labels, packed_images
+    from posenc.workbench.data.reading_options import NO_OPTIONS
     from posenc.workbench.report import result_rows
     from posenc.workbench.storage import packs
     from posenc.workbench.tasks import globe, latin_squares, points, scenes, shapes, single_image
     from posenc.workbench.tasks.brain.confounds import read_table
     from posenc.workbench.tasks.brain.networks import read_networks
     from posenc.workbench.tasks.images import cifar, idx
-    from posenc.workbench.tasks.images.image_files import packed_images
+    from posenc.workbench.tasks.images.image_decoder import Square, read_square
     from posenc.workbench.tasks.recordings import read_recordings
 
     cells = np.zeros((360, 720), np.int16)
@@ -175,8 +190,13 @@ def _readers() -> dict[str, Reader]:
             "photos/photos_256.npz", _npz(**photos), lambda path: single_image.load_photos(path.parents[1], 256)
         ),
         "packed images": Reader(
-            "a.npz", _npz(classes=np.array(["a", "b"]), **splits), lambda path: packed_images(path, "a")
+            "a.npz", _npz(classes=np.array(["a", "b"]), **splits), lambda path: packed_images.read(path, NO_OPTIONS)
         ),
+        "class folders": Reader(
+            "pets/cat/1.png", _class_folders, lambda path: class_folders.inspect(path.parents[1], NO_OPTIONS)
+        ),
+        "image labels": Reader("labels.csv", _image_labels, lambda path: image_labels.read(path, NO_OPTIONS)),
+        "image to classify": Reader("a.png", _image("PNG"), lambda path: read_square(path, Square(8))),
         "idx": Reader("a-idx3-ubyte", _idx, lambda path: idx.read_idx(path, 3)),
         "idx.gz": Reader("a-idx3-ubyte.gz", _idx, lambda path: idx.read_idx(path, 3)),
         "cifar": Reader("data_batch_1", _cifar, lambda path: cifar.read_cifar(path.parent, "cifar-10")),

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from shlex import quote
-from typing import Literal
+from typing import Annotated, Literal
 
-from posenc.cli.grammar import Positional
+from posenc.cli.grammar import Positional, arg
 from posenc.workbench.files.output_files import refuse_output, write_outputs
 from posenc.workbench.files.user_files import require_file
 from posenc.workbench.memory import require_memory
-from posenc.workbench.request_checks import refuse_folder
+from posenc.workbench.request_checks import READING_OPTIONS, refuse_folder
 
 MOST_PUZZLES = 576 * 16 * 2**15
-CLASSES_SHOWN = 40
-"""Classes whose number of items is printed."""
+CLASSES_SHOWN = 20
+"""Classes whose counts are printed."""
 EXCERPT, VOCABULARY_SHOWN = 60, 40
 """Tokens of the beginning of a text, and entries of its vocabulary, that are printed."""
 PUZZLE_BYTES = 52
@@ -87,6 +87,7 @@ def data(
 def look(
     path: Positional[Path],
     format: str | None = None,
+    labels: Annotated[str | None, arg(metavar="FILE")] = None,
     field: str | None = None,
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
     features: Literal["none", "normals", "colors", "all"] | None = None,
@@ -100,9 +101,12 @@ def look(
 
     posenc data look train.bin --dtype uint16
 
+    posenc data look photographs/ --labels labels.csv
+
     Args:
         path: Your file or folder.
-        format: Form to read a text as, where two are possible.
+        format: Form to read your data as, where two are possible.
+        labels: CSV with the columns file and label, for a folder of images without class folders.
         field: Field with the text in JSON Lines.
         dtype: What a .bin file holds: bytes, or token ids of this type.
         features: Features of a point of clouds beside its coordinates, for the printed command.
@@ -110,23 +114,50 @@ def look(
     """
     if not path.exists():
         raise ValueError(f"there is no file {path}. Give the path of your data.")
-    from posenc.workbench.data.forms import forms_of
+    from posenc.workbench.data.forms import forms_of, labeled_images_of
 
-    stated = {
-        name: value for name, value in (("format", format), ("field", field), ("dtype", dtype)) if value is not None
-    }
-    clouds = {name: value for name, value in (("features", features), ("scale", scale)) if value is not None}
-    for form in forms_of(path):
+    options = {"format": format, "labels": labels, "field": field, "dtype": dtype, "features": features, "scale": scale}
+    stated = {name: value for name, value in options.items() if value is not None}
+    for form in [labeled_images_of(labels)] if labels is not None else forms_of(path):
         print(f"{path} is read as {form.name}, because {form.reason}.")
+        where = form.within or path
         if form.studies == ("language",):
             _look_at_text(path, stated)
-        elif form.studies == ("points",):
+        elif form.kind == "clouds":
             _look_at_clouds(path)
+        elif form.kind and not _look_at_record(where, form.kind, stated):
+            continue
+        of_kind = {name: value for name, value in stated.items() if form.kind in READING_OPTIONS[name]}
+        flags = "".join(f" --{name} {quote(value)}" for name, value in of_kind.items())
         for study in form.studies:
-            options = {"language": stated, "points": clouds}.get(study, {})
-            flags = "".join(f" --{name} {quote(value)}" for name, value in options.items())
-            print(f"  posenc run {study} {quote(str(path))}{flags}")
+            print(f"  posenc run {study} {quote(str(where))}{flags}")
     return 0
+
+
+def _look_at_record(path: Path, kind: str, stated: dict[str, str]) -> bool:
+    """Print parts, classes and options of data that are not read yet. False if a study cannot take them."""
+    from posenc.workbench.data.readers import inspect
+    from posenc.workbench.data.reading_options import ReadingOptions
+
+    given = {name: value for name, value in stated.items() if kind in READING_OPTIONS[name]}
+    try:
+        record = inspect(path, kind, ReadingOptions(**given))  # type: ignore[arg-type]  # the parser has checked them
+    except ValueError as error:
+        print(f"  No study takes it: {error}")
+        return False
+    for part in record.parts:
+        print(f"  {part.name}: {', '.join(f'{count:,} {unit}' for unit, count in part.counts.items())}")
+    for number, name in enumerate(record.classes[:CLASSES_SHOWN]):
+        counts = ", ".join(f"{part.name} {part.by_class[number]:,}" for part in record.parts)
+        print(f"  class {name}: {counts}")
+    if len(record.classes) > CLASSES_SHOWN:
+        print(f"  and {len(record.classes) - CLASSES_SHOWN:,} more classes")
+    for name, value in record.options.items():
+        if name != "form":
+            print(f"  {name}: {value}")
+    for sentence in record.left_out:
+        print(f"  {sentence}")
+    return True
 
 
 def _look_at_text(path: Path, stated: dict[str, str]) -> None:

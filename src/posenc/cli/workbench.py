@@ -42,6 +42,10 @@ def run(
     tensorboard: Annotated[Path | None, arg(metavar="DIR")] = None,
     retrain_changed: bool = False,
     format: str | None = None,
+    labels: Annotated[str | None, arg(metavar="FILE")] = None,
+    size: int | None = None,
+    fit: Literal["crop", "pad", "resize"] | None = None,
+    background: str | None = None,
     field: str | None = None,
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
     features: Literal["none", "normals", "colors", "all"] | None = None,
@@ -95,6 +99,11 @@ def run(
         retrain_changed: Train finished runs of this command again if source files that decide their results have
             changed. The earlier results are kept in the folder "replaced" of the store.
         format: Form to read your data as, where two are possible: a name that posenc data look PATH prints.
+        labels: CSV with the columns file and label, for a folder of images without class folders.
+        size: Side of your images in pixels, for gridpe and sc-pe. Default: that of the preset, 32 at quick.
+        fit: How your images become square: crop (default) takes the middle, pad adds a border to the shorter side,
+            resize changes the aspect ratio.
+        background: Color behind transparent pixels and of the border: white (default), black, gray or #rrggbb.
         field: Field with the text in your JSON Lines, for the study language.
         dtype: What your .bin file holds, for the study language: bytes, or token ids of this type.
         features: Features of a point of your clouds beside its coordinates, for the study points. Default: none.
@@ -109,7 +118,8 @@ def run(
     _refuse_lists(panels, schemes, seeds, lr_sweep)
     request_checks.refuse_device_name(device)
     _refuse_folders({"--out": out, "--tensorboard": tensorboard})
-    reading = {"format": format, "field": field, "dtype": dtype, "features": features, "scale": scale}
+    reading = {"format": format, "labels": labels, "size": size, "fit": fit, "background": background}
+    reading |= {"field": field, "dtype": dtype, "features": features, "scale": scale}
     asked: dict[str, Any] = {"preset": preset, "panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
     asked |= {"changes": changes, "data": _data(data), "source": source, "lr_sweep": lr_sweep}
     asked |= {"reading": request_checks.reading_options(study, source, reading), "drop": drop, "fill": fill}

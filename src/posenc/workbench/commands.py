@@ -42,6 +42,10 @@ def run(
     tensorboard: str | Path | None = None,
     retrain_changed: bool = False,
     format: str | None = None,
+    labels: str | Path | None = None,
+    size: int | None = None,
+    fit: Literal["crop", "pad", "resize"] | None = None,
+    background: str | None = None,
     field: str | None = None,
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
     features: Literal["none", "normals", "colors", "all"] | None = None,
@@ -75,6 +79,12 @@ def run(
         retrain_changed: Train finished runs of the request again if source files that decide their results have
             changed. The earlier results are kept in the folder ``replaced`` of the store.
         format: Form to read your data as, where two are possible, such as "json-lines".
+        labels: CSV with the columns file and label, for a folder of images without class folders.
+        size: Side of your images in pixels, for gridpe and sc-pe. Default: that of the preset.
+        fit: How your images become square: "crop" takes the middle, "pad" adds a border to the shorter side, "resize"
+            changes the aspect ratio. Default: "crop".
+        background: Color behind transparent pixels and of the border: "white", "black", "gray" or "#rrggbb". Default:
+            "white".
         field: Field with the text in JSON Lines, for the study language.
         dtype: What a ``.bin`` file holds, for the study language: bytes, or token ids of this type.
         features: Features of a point of your clouds beside its coordinates, for the study points. Default: "none".
@@ -111,7 +121,8 @@ def run(
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
     others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
     others |= {"device": device, "changes": dict(changes or {}), "drop": drop, "fill": fill}
-    stated = {"format": format, "field": field, "dtype": dtype, "features": features, "scale": scale}
+    stated = {"format": format, "labels": None if labels is None else str(labels), "size": size, "fit": fit}
+    stated |= {"background": background, "field": field, "dtype": dtype, "features": features, "scale": scale}
     others["reading"] = request_checks.reading_options(study, source, stated)
     request = request_of_call(definition, preset, **names, others=others)
     event_folder = None if tensorboard is None else Path(tensorboard)

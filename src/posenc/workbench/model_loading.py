@@ -43,11 +43,14 @@ def load(
 ) -> nn.Module:
     """Load the trained model of one run.
 
-    The module is in evaluation mode and on the CPU. It has three further attributes:
+    The module is in evaluation mode and on the CPU. It has further attributes:
 
     - ``convention``: sentences on its input and output: order of the axes, pixel centers, box, ranges, channels;
     - ``run_spec``: the specification of the run, with all settings;
-    - ``positions``: the positions of its tokens, if all inputs have the same (masked, permuted, nmar, latin-squares).
+    - ``positions``: the positions of its tokens, if all inputs have the same (masked, permuted, nmar, latin-squares);
+    - ``classes``, ``classify`` and ``reading``, if it classifies images (gridpe, sc-pe): the names of its classes, a
+      function from the path of an image file, or an image of Pillow, to the name of its class, and how the file is
+      read: shape, fit and background of the training images.
 
     In short: ``image-fit`` reads (row, column) from 0 to 1, where pixel (i, j) of H x W pixels is at ((i + 1/2) / H,
     (j + 1/2) / W), and returns colors from 0 to 1. ``shape-fit`` reads (x, y, z) in the unit cube and returns a signed

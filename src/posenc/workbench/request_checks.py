@@ -38,6 +38,10 @@ KIND_STUDIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 READING_OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "format": ("text", "images", "clouds"),
+        "labels": ("images",),
+        "size": ("images",),
+        "fit": ("images",),
+        "background": ("images",),
         "field": ("text",),
         "dtype": ("text",),
         "features": ("clouds",),
@@ -172,6 +176,9 @@ def reading_options(study: str, source: object, stated: Mapping[str, object]) ->
     """
     given = {name: value for name, value in stated.items() if value is not None}
     kind = next((kind for kind, reading in KIND_STUDIES.items() if study in reading), "")
+    size = given.get("size")
+    if isinstance(size, int) and size < 1:
+        raise ValueError(f"--size is a number of pixels, 1 or more; got {size}. Use --size 32.")
     for name, value in given.items():
         if kind not in READING_OPTIONS[name]:
             takers = " or ".join(KIND_NAMES[each] for each in READING_OPTIONS[name])

@@ -54,8 +54,9 @@ def export_run(
 ) -> Path:
     """Write one stored run to a file, as ``posenc export`` does. The suffix of the file decides its content.
 
-    ``.safetensors`` holds the weights, and as metadata the convention of input and output. ``.onnx`` holds the model,
-    for any size of the first axis of its input (1 for a vision transformer: one image at a time). ``.png`` is the
+    ``.safetensors`` holds the weights, and as metadata the convention of input and output, and for a classifier of
+    images the names of its classes. ``.onnx`` holds the model, for any size of the first axis of its input (1 for a
+    vision transformer: one image at a time). ``.png`` is the
     picture of an image field. ``.ply`` is the mesh of a shape field or of the density of a scene, in the coordinates of
     the user's file. ``.csv`` holds the metrics and learning curves.
 
@@ -174,7 +175,8 @@ def _metadata(model: Any, stored: Stored) -> dict[str, str]:
     spec = stored.spec
     labels = {"study": spec.study, "variant": spec.variant, "condition": spec.condition, "seed": str(spec.seed)}
     settings = json.dumps(msgspec.to_builtins(spec.settings), sort_keys=True)
-    return {"run": stored.identity, **labels, "convention": model.convention, "settings": settings}
+    classes = {name: json.dumps(getattr(model, name)) for name in ("classes", "reading") if hasattr(model, name)}
+    return {"run": stored.identity, **labels, "convention": model.convention, "settings": settings, **classes}
 
 
 def _onnx_program(model: nn.Module, example: torch.Tensor, metadata: Mapping[str, str]) -> Any:

@@ -10,15 +10,17 @@ import pytest
 import torch
 from PIL import Image
 
+from posenc.workbench.data.readers import class_folders
+from posenc.workbench.data.reading_options import NO_OPTIONS
 from posenc.workbench.tasks.images import image_cache
 from posenc.workbench.tasks.images.image_cache import cached_images
-from posenc.workbench.tasks.images.image_files import class_folders
+from posenc.workbench.tasks.images.image_decoder import Square
 from posenc.workbench.tasks.images.splits import split
 from small_images import write_folder
 
 
 def taken(root, cache, **options):
-    return cached_images(class_folders(root, "pets")["train"], cache, 8, **options)
+    return cached_images(class_folders.read(root, NO_OPTIONS).parts["train"], cache, Square(8), **options)
 
 
 def test_pictures_are_decoded_once(tmp_path, monkeypatch):
@@ -36,11 +38,11 @@ def test_pictures_are_decoded_once(tmp_path, monkeypatch):
 
 def test_another_size_shape_or_date_is_decoded_anew(tmp_path):
     root = write_folder(tmp_path / "pets")
-    files = class_folders(root, "pets")["train"]
+    files = class_folders.read(root, NO_OPTIONS).parts["train"]
     cache = tmp_path / "cache"
-    for options in ({"size": 8}, {"size": 9}, {"size": 8, "square": "squeezed"}):
-        cached_images(files, cache, **options)
-    assert len(list((cache / "pictures").iterdir())) == 3
+    for square in (Square(8), Square(9), Square(8, "resize"), Square(8, background="black")):
+        cached_images(files, cache, square)
+    assert len(list((cache / "pictures").iterdir())) == 4
     Image.new("RGB", (10, 10), (99, 0, 0)).save(root / "cat" / "0.png")
     os.utime(root / "cat" / "0.png", ns=(5, 5))
     assert taken(root, cache).read([0])[0, 0, 0, 0] == 99
@@ -77,10 +79,10 @@ def test_nothing_that_decodes_is_refused(tmp_path):
 
 def test_a_file_that_the_system_cannot_read_stops_it_and_is_no_bad_picture(tmp_path):
     root = write_folder(tmp_path / "pets")
-    files = class_folders(root, "pets")["train"]
+    files = class_folders.read(root, NO_OPTIONS).parts["train"]
     (root / "dog" / "3.png").unlink()
     with pytest.raises(ValueError, match=r"dog/3\.png of pets cannot be read \(No such file"):
-        cached_images(files, tmp_path / "cache", 8)
+        cached_images(files, tmp_path / "cache", Square(8))
 
 
 def test_a_filling_that_was_stopped_goes_on(tmp_path, monkeypatch):
@@ -134,4 +136,4 @@ def test_a_full_disk_and_a_forbidden_cache_are_sentences(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"decoded images take 0\.0 GiB in .*, which has 0\.0 left"):
         taken(root, tmp_path / "cache")
     with pytest.raises(ValueError, match="at least one pixel; got size=0"):
-        cached_images(class_folders(root, "pets")["train"], tmp_path / "cache", 0)
+        cached_images(class_folders.read(root, NO_OPTIONS).parts["train"], tmp_path / "cache", Square(0))

@@ -53,7 +53,7 @@ def test_what_is_not_there_says_where_to_put_it(tmp_path):
     with pytest.raises(ValueError, match=r"does not exist, and no data set has that name. .* fashion-mnist, mnist"):
         load_images(tmp_path / "none")
     (tmp_path / "a.txt").write_text("text")
-    with pytest.raises(ValueError, match=r"a\.txt is not a data set"):
+    with pytest.raises(ValueError, match=r"a\.txt has no labeled images"):
         load_images(tmp_path / "a.txt")
     with pytest.raises(ValueError, match="Choose the size at which to read them: size=128"):
         load_images(write_folder(tmp_path / "pets"), cache=tmp_path)

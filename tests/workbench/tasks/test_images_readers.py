@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from posenc.workbench.data.readers import class_folders, packed_images
+from posenc.workbench.data.reading_options import NO_OPTIONS
 from posenc.workbench.tasks.images import cifar, idx
-from posenc.workbench.tasks.images.image_decoder import decode_image, decoder_pool, image_size
-from posenc.workbench.tasks.images.image_files import class_folders, packed_images
+from posenc.workbench.tasks.images.image_decoder import Square, decode_image, decoder_pool, image_size
 from small_images import RANDOM, archived, as_python2, batch, encoded, idx_bytes, write_cifar10, write_idx, write_packed
 
 # IDX -----------------------------------------------------------------------------------------------------------------
@@ -152,7 +153,7 @@ def test_class_folders_are_listed_in_their_layouts(tmp_path):
             (folder / "notes.txt").write_bytes(b"x")
             (folder / ".hidden.jpg").write_bytes(b"x")
     (tmp_path / "both" / ".git").mkdir()
-    found = class_folders(tmp_path / "both", "both")
+    found = class_folders.read(tmp_path / "both", NO_OPTIONS).parts
     assert {part: files.names for part, files in found.items()} == {
         "train": ("cat/deeper/train.JPG", "dog/deeper/train.JPG"),
         "validation": ("cat/deeper/val.JPG", "dog/deeper/val.JPG"),
@@ -160,33 +161,33 @@ def test_class_folders_are_listed_in_their_layouts(tmp_path):
     }
     assert found["train"].classes == ("cat", "dog")
     assert found["train"].labels.tolist() == [0, 1]
-    assert set(class_folders(tmp_path / "both" / "train", "plain")) == {"train"}
+    assert set(class_folders.read(tmp_path / "both" / "train", NO_OPTIONS).parts) == {"train"}
     for path in sorted((tmp_path / "both" / "test").rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     (tmp_path / "both" / "test").rmdir()
-    assert set(class_folders(tmp_path / "both", "both")) == {"train", "test"}  # the one held-out folder
+    assert set(class_folders.read(tmp_path / "both", NO_OPTIONS).parts) == {"train", "test"}  # the one held-out folder
 
 
 def test_the_stamp_changes_with_a_file(tmp_path):
     for name in ("cat", "dog"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "1.png").write_bytes(b"x")
-    before = class_folders(tmp_path, "x")["train"].stamp
-    assert class_folders(tmp_path, "x")["train"].stamp == before
+    before = class_folders.read(tmp_path, NO_OPTIONS).parts["train"].stamp
+    assert class_folders.read(tmp_path, NO_OPTIONS).parts["train"].stamp == before
     os.utime(tmp_path / "cat" / "1.png", ns=(1, 1))
-    assert class_folders(tmp_path, "x")["train"].stamp != before
+    assert class_folders.read(tmp_path, NO_OPTIONS).parts["train"].stamp != before
 
 
 def test_too_few_classes_and_empty_ones_are_refused(tmp_path):
     with pytest.raises(ValueError, match="has no class folder; images to classify lie in a folder for each class"):
-        class_folders(tmp_path, "x")
+        class_folders.read(tmp_path, NO_OPTIONS)
     (tmp_path / "cat").mkdir()
     (tmp_path / "cat" / "1.jpg").write_bytes(b"x")
     with pytest.raises(ValueError, match="has one class folder, cat; images to classify"):
-        class_folders(tmp_path, "x")
+        class_folders.read(tmp_path, NO_OPTIONS)
     (tmp_path / "dog").mkdir()
     with pytest.raises(ValueError, match="dog has no images"):
-        class_folders(tmp_path, "x")
+        class_folders.read(tmp_path, NO_OPTIONS)
 
 
 def test_a_held_out_class_that_is_not_learned_is_refused(tmp_path):
@@ -194,14 +195,14 @@ def test_a_held_out_class_that_is_not_learned_is_refused(tmp_path):
         (tmp_path / place).mkdir(parents=True)
         (tmp_path / place / "1.jpg").write_bytes(b"x")
     with pytest.raises(ValueError, match="has the class cow, which the training images lack"):
-        class_folders(tmp_path, "x")
+        class_folders.read(tmp_path, NO_OPTIONS)
 
 
 def test_packed_files_are_cut_where_they_end(tmp_path):
-    parts = packed_images(write_packed(tmp_path / "some.npz"), "some")
+    parts = packed_images.read(write_packed(tmp_path / "some.npz"), NO_OPTIONS).parts
     assert [len(parts[part]) for part in ("train", "test")] == [8, 4]
-    assert decode_image(parts["train"].open(5), 8)[0, 0].tolist() == [100, 100, 100]
-    assert decode_image(parts["test"].open(0), 8)[0, 0].tolist() == [160, 160, 160]
+    assert decode_image(parts["train"].open(5), Square(8)).pixels[0, 0].tolist() == [100, 100, 100]
+    assert decode_image(parts["test"].open(0), Square(8)).pixels[0, 0].tolist() == [160, 160, 160]
     assert parts["train"].stamp != parts["test"].stamp
 
 
@@ -215,7 +216,7 @@ def test_packed_files_are_cut_where_they_end(tmp_path):
 )
 def test_a_packed_file_that_does_not_add_up_is_refused(tmp_path, changes, sentence):
     with pytest.raises(ValueError, match=sentence):
-        packed_images(write_packed(tmp_path / "some.npz", **changes), "some")
+        packed_images.read(write_packed(tmp_path / "some.npz", **changes), NO_OPTIONS)
 
 
 def test_a_packed_file_that_is_no_such_file_is_refused(tmp_path):
@@ -226,7 +227,7 @@ def test_a_packed_file_that_is_no_such_file_is_refused(tmp_path):
     (tmp_path / "empty.npz").write_bytes(b"")
     for name in ("some.npz", "other.npz", "empty.npz", "none.npz"):
         with pytest.raises(ValueError, match=f"{name} is missing, truncated or no packed images"):
-            packed_images(tmp_path / name, "some")
+            packed_images.read(tmp_path / name, NO_OPTIONS)
 
 
 # decoding ------------------------------------------------------------------------------------------------------------
@@ -236,8 +237,8 @@ COLOURS[:8], COLOURS[8:] = (200, 40, 90), (30, 160, 220)
 GREY = Image.fromarray(COLOURS).convert("L")
 
 
-def of(content, size=16, square="cut"):
-    return decode_image(io.BytesIO(content), size, square).astype(int)
+def of(content, size=16, fit="crop", background="white"):
+    return decode_image(io.BytesIO(content), Square(size, fit, background)).pixels.astype(int)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF", "PPM"])
@@ -279,7 +280,7 @@ def test_the_middle_is_cut_or_everything_squeezed():
     wide = np.zeros((10, 30, 3), np.uint8)
     wide[:, 10:20] = 255
     assert (of(encoded(wide, "PNG"), 10) == 255).all()
-    squeezed = of(encoded(wide, "PNG"), 30, "squeezed")
+    squeezed = of(encoded(wide, "PNG"), 30, "resize")
     assert (squeezed[:, 2:8] < 30).all()
     assert (squeezed[:, 13:17] > 225).all()
 

@@ -7,15 +7,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from posenc.workbench.data.readers import cloud_folder, find_reader, point_array, point_ply, point_table, text_folder
+from posenc.workbench.data.labeled_images import SUFFIXES as IMAGES
+from posenc.workbench.data.readers import (
+    cloud_folder,
+    find_reader,
+    image_labels,
+    packed_images,
+    point_array,
+    point_ply,
+    point_table,
+    text_folder,
+)
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.files.array_files import open_arrays
 from posenc.workbench.files.user_files import UserFileError, require_file
+from posenc.workbench.request_checks import KIND_STUDIES
 
-IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", ".gif", ".ppm", ".pgm")
 MESHES = (".obj", ".ply", ".stl", ".off")
 TABLES = (".csv", ".parquet")
 BRAINS = (".nii", ".nii.gz")
+IMAGE_STUDIES = KIND_STUDIES["images"]
 MOST_FILES = 200_000
 """Files of a folder that are counted."""
 
@@ -27,11 +38,15 @@ class Form(NamedTuple):
         name: The form with its counts, such as "class folders of images: 2 classes, 40 images".
         reason: What shows it, such as "it ends in .jsonl".
         studies: Ids of the studies that take it.
+        kind: Kind of its data if a reader inspects it: "text", "images" or "clouds"; "" otherwise.
+        within: Path of the data, if it is another than that of the folder.
     """
 
     name: str
     reason: str
     studies: tuple[str, ...]
+    kind: str = ""
+    within: Path | None = None
 
 
 def forms_of(path: Path) -> list[Form]:
@@ -55,6 +70,18 @@ def forms_of(path: Path) -> list[Form]:
     return found
 
 
+def labeled_images_of(labels: str) -> Form:
+    """Form of a folder of images whose labels the user names.
+
+    Args:
+        labels: The CSV.
+
+    Returns:
+        The form.
+    """
+    return Form(image_labels.FORM, f"--labels {labels} names their classes", IMAGE_STUDIES, "images")
+
+
 def _of_file(path: Path) -> Iterator[Form]:
     require_file(path)
     name = path.name.lower()
@@ -66,11 +93,13 @@ def _of_file(path: Path) -> Iterator[Form]:
         yield Form("a mesh", f"it ends in {path.suffix}", ("shape-fit",))
     elif name.endswith(".npz"):
         yield from _of_arrays(path)
+    elif reason := image_labels.match(path):
+        yield Form(image_labels.FORM, reason, IMAGE_STUDIES, "images")
     elif name.endswith((*TABLES, *BRAINS)):
         yield Form("a table or brain image; its folder is read", f"it ends in {path.suffix}", ())
     else:
         reader, reason = find_reader(path, "text")
-        yield Form(reader.FORM, reason, ("language",))
+        yield Form(reader.FORM, reason, ("language",), "text")
 
 
 def _of_cloud(path: Path) -> Form | None:
@@ -97,6 +126,8 @@ def _of_arrays(path: Path) -> Iterator[Form]:
         elif {"v", "f"} <= set(names):
             counts = f"{arrays.header('v').shape[0]:,} vertices, {arrays.header('f').shape[0]:,} faces"
             yield Form(f"a mesh: {counts}", "it has the arrays v and f", ("shape-fit",))
+        elif set(packed_images.ARRAYS) <= set(names):
+            yield Form(packed_images.FORM, f"it has the arrays {names[0]}, ..", IMAGE_STUDIES, "images")
 
 
 def _of_folder(path: Path) -> Iterator[Form]:
@@ -104,14 +135,16 @@ def _of_folder(path: Path) -> Iterator[Form]:
         yield Form("a scene", "it has transforms.json", ("scene",))
         return
     counts, classes = Counter[str](), dict[str, set[str]]()
+    labels, first = image_labels.tables_in(path), dict[str, Path]()
     for number, file in enumerate(path.rglob("*")):
         if number == MOST_FILES:
             raise UserFileError(f"{path} has more than {MOST_FILES:,} files. Name the folder of the data itself.")
         inside = file.relative_to(path)
         kind = _kind(file.name)
-        if file.is_dir() or not kind or any(part.startswith(".") for part in inside.parts):
+        if file.is_dir() or not kind or file in labels or any(part.startswith(".") for part in inside.parts):
             continue
         counts[kind] += 1
+        first[kind] = min(first.get(kind, file), file)
         if len(inside.parts) > 1:
             folder = (
                 inside.parts[1]
@@ -119,23 +152,27 @@ def _of_folder(path: Path) -> Iterator[Form]:
                 else inside.parts[0]
             )
             classes.setdefault(kind, set()).add(folder)
-    reason = cloud_folder.match(path)
-    if reason:
-        yield _of_cloud_folder(path, reason)
-    for kind, studies in (("images", ("gridpe", "sc-pe")), ("meshes", ())):
-        if kind == "meshes" and reason:
+    clouds = cloud_folder.match(path)
+    if clouds:
+        yield _of_cloud_folder(path, clouds)
+    for kind, studies in (("images", IMAGE_STUDIES), ("meshes", ())):
+        if kind == "meshes" and clouds:
             continue
         if counts[kind] and (named := classes.get(kind)):
             form = f"class folders of {kind}: {len(named)} classes, {counts[kind]:,} {kind}"
-            yield Form(form, f"its folders have {kind}", studies)
+            yield Form(form, f"its folders have {kind}", studies, "images" if kind == "images" else "")
         elif counts[kind]:
             one = "image-fit" if kind == "images" else "shape-fit"
-            yield Form(
-                f"{counts[kind]:,} {kind} without class folders; one of them at a time", f"it has {kind}", (one,)
-            )
+            name = f"{counts[kind]:,} {kind} without class folders; one of them at a time"
+            yield Form(name, f"it has {kind}", (one,), within=first[kind])
+    for table in labels if counts["images"] else ():
+        reason = f"it has {table.name} with the columns file and label"
+        yield Form(image_labels.FORM, reason, IMAGE_STUDIES, "images", table)
     for kind, study in (("tables", "masked"), ("brain images", "masked"), ("texts", "language")):
-        if counts[kind] and not (reason and kind in ("tables", "texts")):
-            yield Form(f"a folder of {kind}", f"it has {counts[kind]:,} files of them", (study,))
+        if counts[kind] and not (clouds and kind in ("tables", "texts")):
+            yield Form(
+                f"a folder of {kind}", f"it has {counts[kind]:,} files of them", (study,), "text" * (kind == "texts")
+            )
 
 
 def _of_cloud_folder(path: Path, reason: str) -> Form:
@@ -143,7 +180,7 @@ def _of_cloud_folder(path: Path, reason: str) -> Form:
     meshes = all(file.form == cloud_folder.MESH for file in folder.files)
     kind = "meshes" if meshes else "clouds"
     name = f"class folders of {kind}: {len(folder.classes)} classes, {len(folder.files):,} {kind}"
-    return Form(name, reason, ("points",))
+    return Form(name, reason, ("points",), "clouds")
 
 
 def _kind(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -12,6 +13,8 @@ FeatureChoice = Literal["none", "normals", "colors", "all"]
 """Features of a point beside its coordinates that a model reads."""
 Scale = Literal["unit", "keep"]
 """Normalization: each cloud by its own mean and radius ("unit"), or one shift and factor for all clouds ("keep")."""
+Fit = Literal["crop", "pad", "resize"]
+"""How an image becomes square: its middle, itself with a border, or with another aspect ratio."""
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
 
 
@@ -21,6 +24,11 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         format: Form to read the data as, in place of the one that its name or its files show: the name of a module of
             ``readers`` with hyphens, such as "json-lines".
+        labels: CSV with the labels of the images of a folder: a path, or a name in the folder.
+        size: Side of the images in pixels; None for that of the study.
+        fit: How images become square; None for "crop".
+        background: Color behind transparent pixels and of the border: "white", "black", "gray" or "#rrggbb"; None for
+            "white".
         field: Name of the field of a JSON Lines file that holds the text; None for the only text field.
         dtype: Type of the numbers of a ``.bin`` file; None for every other form.
         features: Features of a point beside its coordinates; None for "none".
@@ -28,6 +36,10 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     format: str | None = None
+    labels: str | None = None
+    size: int | None = None
+    fit: Fit | None = None
+    background: str | None = None
     field: str | None = None
     dtype: Dtype | None = None
     features: FeatureChoice | None = None
@@ -36,5 +48,17 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def given(self) -> dict[str, Any]:
         """The stated options of a reader by name; "format" chooses the reader and is left out."""
-        stated = msgspec.structs.asdict(self).items()
-        return {name: value for name, value in stated if value is not None and name != "format"}
+        return {name: value for name, value in self.plain.items() if name != "format"}
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """All stated options by name, as plain JSON."""
+        return {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+
+    @property
+    def flags(self) -> str:
+        """The stated options as flags of a command, such as "--size 64 --fit pad"; "" without any."""
+        return " ".join(f"--{name} {quote(str(value))}" for name, value in self.plain.items())
+
+
+NO_OPTIONS = ReadingOptions()

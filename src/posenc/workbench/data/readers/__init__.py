@@ -28,7 +28,7 @@ UNREADABLE: Mapping[str, str] = {
     "text": "is no text: a text is a UTF-8 file, a folder of .txt or .md files, .jsonl, .fasta, or token ids as .npy "
     "or .bin. Give one of these.",
     "images": "has no labeled images: give a folder with a folder of images for each class, ROOT/cat/1.jpg and "
-    "ROOT/dog/1.jpg, or a CSV with the columns file and label.",
+    "ROOT/dog/1.jpg, a CSV with the columns file and label, or a packed .npz.",
     "clouds": "is no point cloud: give a .npy, .npz, .ply, .xyz, .txt or .csv, or a folder with a folder of them for "
     "each class, ROOT/chair/1.ply and ROOT/table/1.ply.",
 }
@@ -73,6 +73,19 @@ def readers(kind: str = "") -> dict[str, Reader]:
     return {name.replace("_", "-"): module for name, module in modules.items() if kind in ("", module.KIND)}
 
 
+def matching(path: Path, kind: str) -> dict[str, str]:
+    """Find the readers that match a path.
+
+    Args:
+        path: File or folder.
+        kind: Kind of the wanted data.
+
+    Returns:
+        Format to the reason why its reader reads the path.
+    """
+    return {name: reason for name, reader in readers(kind).items() if (reason := reader.match(path))}
+
+
 def find_reader(path: Path, kind: str, form: str | None = None) -> tuple[Reader, str]:
     """Find the reader of a path.
 
@@ -95,7 +108,7 @@ def find_reader(path: Path, kind: str, form: str | None = None) -> tuple[Reader,
         if form not in known:
             raise UserFileError(f"{unknown('format', form, known)} The formats of {kind} are {', '.join(known)}.")
         return known[form], f"--format {form} states it"
-    matches = {name: reason for name, reader in known.items() if (reason := reader.match(path))}
+    matches = matching(path, kind)
     if len(matches) > 1:
         forms = " and as ".join(f"{known[name].FORM} ({reason})" for name, reason in matches.items())
         flags = " or ".join(f"--format {name}" for name in matches)

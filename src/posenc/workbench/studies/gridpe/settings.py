@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
+from posenc.workbench.data.reading_options import NO_OPTIONS, ReadingOptions
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.gridpe.conditions import CONDITIONS, VisionCondition
@@ -39,7 +41,10 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     side = FOLDER_SIDE if recipe.side is None and request.source is not None else recipe.side
     explicit = explicit_fields(PRESETS, request, "recipes", label, "training")
     own = own_plan(preset, request) is not None
-    images = record_images(store.root, source, request.data, size=side, images=None if own else preset.train_images)
+    given = source == request.source
+    reading = msgspec.convert(request.reading, ReadingOptions) if given else NO_OPTIONS
+    count = None if own else preset.train_images
+    images = record_images(store.root, source, request.data, size=side, images=count, reading=reading)
     parts = image_parts(store.root, images) if own else {}
     training = recipe.training
     if own:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
+from posenc.workbench.data.reading_options import NO_OPTIONS, ReadingOptions
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.sc_pe.conditions import CIFAR, TRANSFORMER
@@ -53,7 +55,9 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     source = CIFAR if label == CIFAR else request.source or FASHION_MNIST
     size = FOLDER_SIDE if request.source is not None and label != CIFAR else None
     own = own_plan(preset, request) is not None and label != CIFAR
-    images = record_images(store.root, source, request.data, size=size, images=None if own else preset.train_images)
+    reading = msgspec.convert(request.reading, ReadingOptions) if source == request.source else NO_OPTIONS
+    count = None if own else preset.train_images
+    images = record_images(store.root, source, request.data, size=size, images=count, reading=reading)
     parts = image_parts(store.root, images) if own else {}
     if label == TRANSFORMER:
         training = _transformer_training(request, images, parts)

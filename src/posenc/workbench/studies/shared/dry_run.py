@@ -9,7 +9,7 @@ from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.result_checks import changed_note, changed_runs, damaged_lines
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.shared import planning, written_differences
+from posenc.workbench.studies.shared import page_records, planning, written_differences
 from posenc.workbench.studies.shared.declarations import MAIN
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ def dry_run(study: Study, request: Request, store: Store, processes: int) -> lis
         processes: Number of processes that run at the same time.
 
     Returns:
-        Lines of text: changed settings, differences of written encodings, runs made by other code, damaged runs, number
-        of runs and of finished runs, estimate of the others, and each variant.
+        Lines of text: number of runs and of finished runs, changed settings, differences of written encodings, the
+        user's data, runs made by other code, damaged runs, estimate of the others, and each variant.
 
     Raises:
         ValueError: The request cannot be run.
@@ -39,6 +39,7 @@ def dry_run(study: Study, request: Request, store: Store, processes: int) -> lis
     lines = [f"{runs} of {study.name}, {len(by_identity) - len(todo)} finished, results in {store.root}."]
     lines += planning.changed_lines(study, request)
     lines += written_differences.lines(study, request, store)
+    lines += page_records.sentences(store, specs) if request.source is not None else ()
     lines += changed_note(changed_runs(store, specs), "Train them again: the same command with --retrain-changed.")
     lines += damaged_lines(store, store.damaged())
     if todo:

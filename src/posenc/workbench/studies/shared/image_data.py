@@ -10,18 +10,24 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
+import warnings
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 import torch
 
+from posenc.workbench.data import readers
+from posenc.workbench.data.reading_options import NO_OPTIONS, ReadingOptions
 from posenc.workbench.dataset_record import digest_of
 from posenc.workbench.files.atomic_files import write_whole
 from posenc.workbench.files.file_digests import contents_digest
 from posenc.workbench.storage.old_records import SAMPLE_DIGESTS
 from posenc.workbench.storage.stored_records import StoredRecords
 from posenc.workbench.tasks.images import LOCATIONS, Splits, image_record, load_images, source_files, split
+from posenc.workbench.tasks.images.image_decoder import WHITE, Square
 
 SAMPLED, CHUNK = 1000, 2048
 """Images of each split whose pixels were in the digests of earlier versions, and images that are digested at once."""
@@ -72,12 +78,14 @@ class Location(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         data: Folder of data, or None.
         size: Pixels per side of the images, or None for their own size.
         images: Largest number of training images, or None.
+        reading: Further options of the reader that differ from the defaults, by name.
     """
 
     source: str
     data: str | None
     size: int | None
     images: int | None
+    reading: dict[str, Any] = {}
 
 
 class StoredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -99,7 +107,13 @@ class StoredRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def record_images(
-    root: Path, source: str | Path, data: Path | None, *, size: int | None, images: int | None
+    root: Path,
+    source: str | Path,
+    data: Path | None,
+    *,
+    size: int | None,
+    images: int | None,
+    reading: ReadingOptions = NO_OPTIONS,
 ) -> ImageRecord:
     """Write the record of a data set into a store. A data set with a record is not read again.
 
@@ -109,6 +123,7 @@ def record_images(
         data: Folder of data, or None.
         size: Pixels per side of the images, or None for their own size.
         images: Largest number of training images, or None for all.
+        reading: Options of the reader that the user states.
 
     Returns:
         The record.
@@ -116,12 +131,13 @@ def record_images(
     Raises:
         ValueError: The data set is missing or damaged.
     """
-    path = Path(source)
+    path, reading = Path(source), _stated(reading, Path(source), size)
     location = Location(
         source=str(path.resolve() if path.exists() else source),
         data=None if data is None else str(data.resolve()),
-        size=size,
+        size=reading.size or size,
         images=images,
+        reading=reading.plain,
     )
     contents = _contents(root, location)
     for file in sorted((root / "data").glob("images-*.json")):
@@ -133,14 +149,15 @@ def record_images(
     values = "" if own else _digest(splits, root)
     record = ImageRecord(
         name=splits.train.name,
-        digest=digest_of([contents, size, images if limited else None]) if own else values,
+        digest=digest_of(_content(location, contents, limited)) if own else values,
         classes=len(splits.train.classes),
         shape=splits.train.shape,
         train=len(splits.train),
         test=len(splits.test),
     )
-    place, _ = source_files(location.source, data)
-    described = image_record(splits, contents if own else values, source=source, size=size, limited=limited)
+    place = path if own else source_files(location.source, data)[0]
+    stated = digest_of([contents, location.reading]) if location.reading else contents
+    described = image_record(splits, stated if own else values, source=source, limited=limited, reading=reading)
     stored = StoredRecord(
         location=location,
         images=record,
@@ -164,6 +181,21 @@ def dataset_key(root: Path, record: ImageRecord) -> str:
     """
     stored = _stored(_record_path(root, record.digest))
     return "" if stored is None else stored.dataset
+
+
+def square_of(root: Path, record: ImageRecord) -> Square:
+    """How the images of a record became squares.
+
+    Args:
+        root: Root of the store.
+        record: Record of the data set.
+
+    Returns:
+        Their side, and the options of their reader.
+    """
+    stored = _stored(_record_path(root, record.digest))
+    reading = ReadingOptions() if stored is None else _options(stored.location)
+    return Square(max(record.shape[1:]), reading.fit or "crop", reading.background or WHITE)
 
 
 def read_images(root: Path, record: ImageRecord) -> Splits:
@@ -245,20 +277,55 @@ def _sample_path(root: Path, record: ImageRecord) -> Path:
 def _read(location: Location) -> tuple[Splits, bool]:
     """The images of a location, and True if the training images are a part of those that it has."""
     data = None if location.data is None else Path(location.data)
-    splits = load_images(location.source, data, size=location.size, validation=0.0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "[0-9]+ images?.* decode", UserWarning)  # the record has the sentence
+        splits = load_images(location.source, data, size=location.size, reading=_options(location), validation=0.0)
     if location.images is None or location.images >= len(splits.train):
         return splits, False
     return split(splits.train, splits.test, validation=0.0, count=location.images), True
+
+
+def _stated(reading: ReadingOptions, source: Path, size: int | None) -> ReadingOptions:
+    """The options that differ from the defaults. A name of the labels is relative to their folder."""
+    labels = reading.labels
+    if labels is not None:
+        labels = os.path.relpath(labels if Path(labels).exists() else source / labels, source)
+    usual = source.exists() and reading.format in readers.matching(source, "images")
+    return msgspec.structs.replace(
+        reading,
+        format=None if usual else reading.format,
+        size=None if reading.size == size else reading.size,
+        fit=None if reading.fit == "crop" else reading.fit,
+        background=None if reading.background == "white" else reading.background,
+        labels=labels,
+    )
+
+
+def _content(location: Location, contents: str, limited: bool) -> list[Any]:
+    """What the digest of a user's images is of."""
+    return [
+        contents,
+        location.size,
+        location.images if limited else None,
+        *([location.reading] if location.reading else []),
+    ]
 
 
 def _is_own(location: Location) -> bool:
     return location.source not in LOCATIONS
 
 
+def _options(location: Location) -> ReadingOptions:
+    """Options of the reader of a location. The path of the labels is absolute, as a worker may run in any folder."""
+    reading = msgspec.convert(location.reading, ReadingOptions)
+    labels = reading.labels and os.path.normpath(Path(location.source) / reading.labels)
+    return msgspec.structs.replace(reading, labels=labels)
+
+
 def _contents(root: Path, location: Location) -> str:
     """Digest of the contents of all files of a data set. Files that did not change are not read again."""
     data = None if location.data is None else Path(location.data)
-    place, files = source_files(location.source, data)
+    place, files = source_files(location.source, data, _options(location))
     return contents_digest(files, place, root / "data" / "file-digests.json")
 
 

@@ -85,10 +85,10 @@ def options(records: Iterable[DatasetRecord]) -> str:
 def reading_flags(record: DatasetRecord | None) -> list[str]:
     """Flags with which a command reads the user's data of a record again, such as ``["--field", "text"]``."""
     if record is not None and record.kind == "clouds":
-        choices = {name: record.options.get(name, usual) for name, usual in (("features", "none"), ("scale", "unit"))}
-        return [
-            word for name, value in choices.items() if value not in ("none", "unit") for word in (f"--{name}", value)
-        ]
+        stated = {name: str(record.options.get(name, usual)) for name, usual in CLOUD_DEFAULTS.items()}
+        return [word for name in stated if stated[name] != CLOUD_DEFAULTS[name] for word in (f"--{name}", stated[name])]
+    if record is not None and record.kind == "images":
+        return str(record.options.get("flags", "")).split()
     if record is None or record.kind not in ("text", "recordings"):
         return []
     names = ("field", "dtype") if record.kind == "text" else ("fill",)

@@ -22,9 +22,10 @@ from typing import IO, Any, BinaryIO, cast
 
 import numpy as np
 
+from posenc.workbench.data.labeled_images import check_labels
 from posenc.workbench.files.user_files import UserFileError, open_file, read_bytes, short
 from posenc.workbench.tasks.images.batch_file import read_batch
-from posenc.workbench.tasks.images.image_set import ImageSet, check_labels
+from posenc.workbench.tasks.images.image_set import ImageSet
 
 SIDE = 32
 KINDS: Mapping[str, tuple[str, tuple[str, ...], str, str, bytes, bytes]] = {

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from posenc.workbench.data import readers
+from posenc.workbench.data.labeled_images import ImageFiles, LabeledImages
+from posenc.workbench.data.reading_options import NO_OPTIONS, Fit, ReadingOptions
 from posenc.workbench.dataset_record import SPLITS, DatasetRecord, Part
 from posenc.workbench.tasks.images import cifar, idx
 from posenc.workbench.tasks.images.download import FASHION_MNIST, cache_folder, download_files
 from posenc.workbench.tasks.images.image_cache import Progress, cached_images
-from posenc.workbench.tasks.images.image_decoder import SquareFit, image_size
-from posenc.workbench.tasks.images.image_files import ImageFiles, class_folders, image_files, packed_images
+from posenc.workbench.tasks.images.image_decoder import WHITE, Square, image_size, rgb_of
 from posenc.workbench.tasks.images.image_set import ImageSet, Splits
 from posenc.workbench.tasks.images.splits import split
 
@@ -25,6 +28,11 @@ LOCATIONS: Mapping[str, tuple[str, ...]] = {
     "caltech-100": ("caltech100/caltech100_128px_packed.npz",),
 }
 """Possible places of each named data set in a data folder. Any other source is a folder or file of the user."""
+SHAPES: Mapping[Fit, str] = {
+    "crop": "the middle square, without the ends of the longer side",
+    "pad": "the whole image",
+    "resize": "the whole image, with another aspect ratio if it is not square",
+}
 FASHION = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 OWN_COPY = "it is your own copy, which posenc does not download"
 HOW_TO_GET: Mapping[str, str] = {
@@ -39,7 +47,7 @@ def load_images(
     data: Path | None = None,
     *,
     size: int | None = None,
-    square: SquareFit = "cut",
+    reading: ReadingOptions = NO_OPTIONS,
     validation: float = 0.1,
     share: float = 0.2,
     images: int | None = None,
@@ -52,11 +60,12 @@ def load_images(
     """Load a data set and divide it into splits: ``load_images("fashion-mnist", data)``.
 
     Args:
-        source: A name of `LOCATIONS`; a folder of class folders (see ``class_folders``), of IDX files or of CIFAR's
-            Python batches; or a packed ``.npz``.
+        source: A name of `LOCATIONS`; a folder of class folders, of images with a CSV of labels, of IDX files or of
+            CIFAR's Python batches; a CSV of labels; or a packed ``.npz``.
         data: The data folder, searched before the cache.
         size: Side of the images in pixels. Needed for image files; arrays keep their size without it.
-        square: How image files become square.
+        reading: Options of the reader of image files: their format and labels, how they become square, and the
+            background. Its size is not read.
         validation: Share of the training images that become the validation split, where the set has none; 0 for none.
         share: Share of all images that become the test split, where the set has none.
         images: Number of training images to use; None for all.
@@ -79,25 +88,52 @@ def load_images(
     if place.is_dir() and idx.has_idx_files(place):
         classes = FASHION if name == "fashion-mnist" else None
         return _split_arrays(idx.read_idx_folder(place, name, classes), size, validation, share, images, seed)
-    if not place.is_dir() and place.suffix != ".npz":
-        raise ValueError(f"{place} is not a data set. Give class folders, IDX files, CIFAR's batches or a packed .npz.")
-    files = class_folders(place, name) if place.is_dir() else packed_images(place, name)
-    size = size or _packed_size(place, files["train"])
+    read = _read(place, reading)
+    parts = {part: dataclasses.replace(files, name=name) for part, files in read.parts.items()}
+    square = Square(size or _packed_size(place, parts["train"]), reading.fit or "crop", reading.background or WHITE)
+    rgb_of(square.background)  # a wrong color is refused before anything is decoded
     folder = cache or cache_folder()
-    sets = {part: cached_images(encoded, folder, size, square=square, threads=threads, progress=progress)
-            for part, encoded in files.items()}  # fmt: skip
+    sets = {
+        part: cached_images(files, folder, square, threads=threads, progress=progress) for part, files in parts.items()
+    }
+    _refuse_empty_class(sets["train"])
     if "validation" in sets:
-        parts = split(sets["train"], sets["test"], validation=0.0, count=images, seed=seed)
-        return Splits(parts.train, sets["validation"], sets["test"])
-    return split(sets["train"], sets.get("test"), validation=validation, share=share, count=images, seed=seed)
+        divided = split(sets["train"], sets["test"], validation=0.0, count=images, seed=seed)
+        divided = dataclasses.replace(divided, validation=sets["validation"])
+    else:
+        divided = split(sets["train"], sets.get("test"), validation=validation, share=share, count=images, seed=seed)
+    return dataclasses.replace(divided, left_out=read.left_out)
 
 
-def source_files(source: str | Path, data: Path | None = None) -> tuple[Path, list[Path]]:
+def _refuse_empty_class(images: ImageSet) -> None:
+    """Raise ValueError if no training image of a class decodes."""
+    empty = [name for name, count in zip(images.classes, images.counts.tolist(), strict=True) if not count]
+    if empty:
+        raise ValueError(
+            f"no training image of the class {empty[0]} of {images.name} decodes. Replace them, or remove the class. "
+            f"{images.note}"
+        )
+
+
+def _holds_arrays(place: Path) -> bool:
+    """True for IDX files and CIFAR's batches, which are arrays of pixels."""
+    return bool(cifar.cifar_kind(place)) or (place.is_dir() and idx.has_idx_files(place))
+
+
+def _read(place: Path, reading: ReadingOptions) -> LabeledImages:
+    """The image files of a place, not decoded."""
+    return readers.read(place, "images", reading)
+
+
+def source_files(
+    source: str | Path, data: Path | None = None, reading: ReadingOptions = NO_OPTIONS
+) -> tuple[Path, list[Path]]:
     """Find the files of a data set, for a digest of their contents.
 
     Args:
         source: Name of a data set, or path of the user's file or folder, as in ``load_images``.
         data: The data folder, searched before the cache.
+        reading: Options of the reader of image files.
 
     Returns:
         The file or folder of the data set, and its files.
@@ -106,41 +142,53 @@ def source_files(source: str | Path, data: Path | None = None) -> tuple[Path, li
         ValueError: The data set is missing.
     """
     place = _locate(source, data, None, download=False)
-    if place.is_file():
-        return place, [place]
-    if cifar.cifar_kind(place) or idx.has_idx_files(place):
+    if _holds_arrays(place):
+        if place.is_file():
+            return place, [place]
         return place, sorted(path for path in place.iterdir() if path.is_file() and not path.name.startswith("."))
-    return place, image_files(place)
+    files = list(_read(place, reading).files)
+    return (place if place.is_dir() or files == [place] else place.parent), files
 
 
-def image_record(splits: Splits, digest: str, *, source: str | Path, size: int | None, limited: bool) -> DatasetRecord:
+def image_record(
+    splits: Splits,
+    digest: str,
+    *,
+    source: str | Path,
+    limited: bool,
+    reading: ReadingOptions = NO_OPTIONS,
+) -> DatasetRecord:
     """Record of the training and held-out images of a data set.
 
     Args:
         splits: The images.
         digest: Digest of their contents.
         source: Name of the data set, or path of the user's file or folder.
-        size: Side in pixels at which they were read; None for their own size.
         limited: True if the training images are a part of those that the data set has.
+        reading: Options of the reader of image files that differ from the defaults.
 
     Returns:
         The record.
     """
-    decoded, (channels, height, width) = str(source) not in LOCATIONS, splits.train.shape
+    own, (channels, height, width) = str(source) not in LOCATIONS, splits.train.shape
     options: dict[str, object] = {"size": f"{height} x {width} pixels", "channels": channels}
-    if decoded and Path(source).is_dir() and channels == len("RGB"):
-        options |= {"shape": "the middle square, without the ends of the longer side", "transparency": "laid on white"}
+    if own and not _holds_arrays(Path(source)):
+        background = reading.background or WHITE
+        border = f", with a {background} border beside the shorter side" if reading.fit == "pad" else ""
+        options |= {"shape": SHAPES[reading.fit or "crop"] + border, "transparency": f"laid on {background}"}
+    if flags := reading.flags:
+        options["flags"] = flags
     if limited:
         options |= {"training images": f"{len(splits.train)} of more, each class in proportion"}
     return DatasetRecord(
         kind="images",
-        name=splits.train.name if not decoded else Path(source).resolve().name,
+        name=Path(source).resolve().name if own else splits.train.name,
         digest=digest,
         parts=_parts(splits),
         classes=splits.train.classes,
         options=options,
-        left_out=(splits.note,) if splits.note else (),
-        own=decoded,
+        left_out=(*splits.remarks, *([splits.note] if splits.note else ())),
+        own=own,
     )
 
 

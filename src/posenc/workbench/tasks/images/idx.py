@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
+from posenc.workbench.data.labeled_images import check_labels
 from posenc.workbench.files.user_files import GZIP_SUFFIX, open_file, read_packed
 from posenc.workbench.memory import require_memory
-from posenc.workbench.tasks.images.image_set import ImageSet, check_labels
+from posenc.workbench.tasks.images.image_set import ImageSet
 
 UINT8 = 8
 MEMORY_FACTOR = 3

@@ -25,11 +25,13 @@ from uuid import uuid4
 
 import numpy as np
 
-from posenc.workbench.tasks.images.image_decoder import SquareFit, decode_images, decoder_pool
-from posenc.workbench.tasks.images.image_files import ImageFiles
+from posenc.workbench.data.labeled_images import ImageFiles
+from posenc.workbench.tasks.images.image_decoder import WHITE, Square, decode_images, decoder_pool
 from posenc.workbench.tasks.images.image_set import ImageSet, undecoded_note
 
 FORMAT = 1
+FIT_NAMES = {"crop": "cut", "resize": "squeezed", "pad": "pad"}
+"""How images become square, as the names of caches have it."""
 CHUNK = 2**26
 """Bytes of pixels that are decoded between two writes of the state file."""
 Progress = Callable[[int, int], None]
@@ -38,9 +40,8 @@ Progress = Callable[[int, int], None]
 def cached_images(
     files: ImageFiles,
     cache: Path,
-    size: int,
+    square: Square,
     *,
-    square: SquareFit = "cut",
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ImageSet:
@@ -51,8 +52,7 @@ def cached_images(
     Args:
         files: The image files.
         cache: Folder that holds the cache.
-        size: Side of the square images in pixels.
-        square: How images become square.
+        square: Side of the images, and how they become square.
         threads: Number of decoding threads; None for one per core.
         progress: Called with (decoded, files) from time to time.
 
@@ -62,11 +62,13 @@ def cached_images(
     Raises:
         ValueError: No file decodes, the folder cannot be written, or the disk is full.
     """
+    size = square.size
     if size < 1:
         raise ValueError(f"images have a size of at least one pixel; got size={size}.")
     from filelock import FileLock
 
-    description = f"{FORMAT} {square} {files.stamp}"
+    behind = "" if square.background == WHITE else f" {square.background}"
+    description = f"{FORMAT} {FIT_NAMES[square.fit]}{behind} {files.stamp}"
     safe_name = re.sub(r"[^\w.-]", "_", files.name)
     digest, each = hashlib.sha256(description.encode()).hexdigest()[:16], 3 * size * size
     folder = cache / "pictures" / f"{safe_name}-{size}-{digest}"
@@ -77,7 +79,7 @@ def cached_images(
             with FileLock(folder / "lock"):
                 state = _read_state(folder, each * len(files))
                 if state["done"] < len(files):
-                    state = _fill(folder, files, size, square, state, threads, progress)
+                    state = _fill(folder, files, square, state, threads, progress)
         except OSError as error:
             raise ValueError(
                 f"decoded images cannot be written to {folder} ({error.strerror or error}). Name another folder: "
@@ -90,16 +92,33 @@ def cached_images(
     pixels = np.memmap(folder / "pixels.u8", np.uint8, "r", shape=(len(files), size, size, 3)).transpose(0, 3, 1, 2)
     undecoded = tuple(files.names[number] for number in bad)
     return dataclasses.replace(
-        ImageSet.from_arrays(files.name, files.classes, pixels, files.labels).take(rows), undecoded=undecoded
+        ImageSet.from_arrays(files.name, files.classes, pixels, files.labels).take(rows),
+        undecoded=undecoded,
+        remarks=_remarks(files, square, state),
     )
 
 
+def _remarks(files: ImageFiles, square: Square, state: dict[str, Any]) -> tuple[str, ...]:
+    """Sentences on animated and on small images."""
+    sentences = []
+    for key, one, several in (
+        ("animated", "file has several images", "files have several images"),
+        ("small", f"image is smaller than {square.size} x {square.size} pixels and was enlarged",
+         f"images are smaller than {square.size} x {square.size} pixels and were enlarged"),
+    ):  # fmt: skip
+        if numbers := state.get(key):  # caches of earlier versions have none
+            some = ", ".join(files.names[number] for number in numbers[:3]) + (", .." if len(numbers) > 3 else "")
+            after = ", of which the first was read" if key == "animated" else ""
+            sentences.append(f"{len(numbers):,} {one if len(numbers) == 1 else several}{after}: {some}.")
+    return tuple(sentences)
+
+
 def _fill(
-    folder: Path, files: ImageFiles, size: int, square: SquareFit, state: dict[str, Any], threads: int | None,
+    folder: Path, files: ImageFiles, square: Square, state: dict[str, Any], threads: int | None,
     progress: Progress | None,
 ) -> dict[str, Any]:  # fmt: skip
     """Decode the missing files. A second thread flushes one chunk to the disk while the next one is decoded."""
-    total, each = len(files), 3 * size * size
+    total, each = len(files), 3 * square.size**2
     _require_disk(folder, (total - state["done"]) * each)
     step = max(1, CHUNK // each)
     with decoder_pool(threads) as pool, ThreadPoolExecutor(1) as writer, (folder / "pixels.u8").open("ab") as file:
@@ -115,8 +134,9 @@ def _fill(
         try:
             for start in range(state["done"], total, step):
                 numbers = range(start, min(start + step, total))
-                bad = decode_images(files, numbers, size, square, pool, write_pixels)
-                state = {"done": numbers.stop, "unread": [*state["unread"], *bad]}
+                found = decode_images(files, numbers, square, pool, write_pixels)
+                new = {"unread": found.undecoded, "animated": found.animated, "small": found.small}
+                state = {"done": numbers.stop} | {key: [*state.get(key, []), *more] for key, more in new.items()}
                 if written is not None:
                     written.result()
                 written = writer.submit(_write_state, folder, descriptor, state)

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
+from posenc.workbench.data.labeled_images import check_labels
+
 Index = Tensor | np.ndarray | Sequence[int]
 PART = 1024
 """Number of images resized at a time."""
@@ -26,6 +28,7 @@ class ImageSet:
         rows: ``(N,)`` indices into ``pixels``.
         labels: ``(N,)`` int64 class numbers from 0.
         undecoded: Names of files that do not decode and were left out. All splits of a set share them.
+        remarks: Sentences on the other files: animations, and images smaller than the size. All splits share them.
 
     Raises:
         ValueError: A label has no class, or the arrays do not match.
@@ -37,6 +40,7 @@ class ImageSet:
     rows: np.ndarray
     labels: Tensor
     undecoded: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.pixels.dtype != np.uint8 or self.pixels.ndim != 4:
@@ -100,37 +104,35 @@ class Splits:
     """Training, validation (may be empty) and test images.
 
     given: True if the data set has a test part of its own; False if the test images were drawn from all images.
+    left_out: Sentences on what the reader did not read.
     """
 
     train: ImageSet
     validation: ImageSet
     test: ImageSet
     given: bool = True
+    left_out: tuple[str, ...] = ()
 
     @property
     def note(self) -> str:
         """Sentences on the files that were left out; empty where there are none."""
         return " ".join(dict.fromkeys(filter(None, (part.note for part in (self.train, self.validation, self.test)))))
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences on what was read otherwise than it is, and on what was left out."""
+        parts = (self.train, self.validation, self.test)
+        return (*self.left_out, *dict.fromkeys(sentence for part in parts for sentence in part.remarks))
+
     def resized(self, size: int) -> Splits:
         """The same images at another size."""
         parts = (part.resized(size) for part in (self.train, self.validation, self.test))
-        return Splits(*parts, given=self.given)
+        return Splits(*parts, given=self.given, left_out=self.left_out)
 
 
 def resize(images: Tensor, size: int) -> Tensor:
     """Resize floating-point images ``(B, C, H, W)`` to ``(size, size)``; the range of values does not grow."""
     return interpolate(images, (size, size), mode="bilinear", antialias=True, align_corners=False)
-
-
-def check_labels(source: str, labels: np.ndarray, classes: int) -> None:
-    """Raise ValueError for a label outside 0 to ``classes`` - 1."""
-    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
-        bad = int(labels.max()) if labels.max() >= classes else int(labels.min())
-        raise ValueError(
-            f"{source} has label {bad}, but its {classes} classes are numbered 0 to {classes - 1}: these are not the "
-            "labels of these classes, or the file is damaged."
-        )
 
 
 def undecoded_note(name: str, undecoded: Sequence[str]) -> str:

@@ -1,0 +1,134 @@
+"""Class folders of images: ``ROOT/cat/1.jpg``, or parts as ``ROOT/train/cat/1.jpg`` and ``ROOT/test/cat/2.jpg``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from posenc.workbench.data.labeled_images import (
+    PART_FOLDERS,
+    SUFFIXES,
+    ImageFiles,
+    LabeledImages,
+    files_of_paths,
+    image_files,
+    inspected,
+    left_out_files,
+    paths_below,
+)
+from posenc.workbench.data.readers import image_labels
+from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.dataset_record import DatasetRecord
+from posenc.workbench.files.user_files import UserFileError
+
+FORM = "class folders of images"
+KIND = "images"
+OPTIONS: tuple[str, ...] = ("labels", "size", "fit", "background")
+
+
+def match(path: Path) -> str:
+    """Match every folder."""
+    return "it is a folder" if path.is_dir() else ""
+
+
+def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
+    """Count the images of each class and part, and read the headers of some."""
+    return inspected(path, read(path, options))
+
+
+def read(path: Path, options: ReadingOptions) -> LabeledImages:
+    """List the images of a folder with their classes.
+
+    The layout is ``path/class/image.jpg``, or ``path/train/class/image.jpg`` beside ``path/val`` or ``path/test``.
+    Images may lie in subfolders of a class. One held-out folder alone is the test part. Names that begin with a dot are
+    skipped. With the option "labels" a CSV has the classes in place of the folders.
+
+    Args:
+        path: The folder.
+        options: "labels", and "size", "fit" and "background" of the decoding.
+
+    Returns:
+        The parts, not decoded.
+
+    Raises:
+        UserFileError: There are fewer than two classes, a class has no images, or a held-out class is not in training.
+    """
+    if options.labels is not None:
+        return image_labels.read(path, options)
+    folders, outside = _parts(path)
+    classes = _classes(folders["train"], path)
+    parts, others = {}, list(outside)
+    for part, folder in folders.items():
+        parts[part] = _labeled(folder, path.stem, classes, others, held_out=part != "train")
+    images = [name for name in others if name.lower().endswith(SUFFIXES)]
+    left_out = left_out_files("outside the class folders", (_below(path, name) for name in images))
+    left_out += left_out_files("no images by their names", (_below(path, name) for name in set(others) - set(images)))
+    return LabeledImages(FORM, parts, tuple(image_files(path)), left_out=left_out)
+
+
+def _parts(root: Path) -> tuple[dict[str, Path], list[str]]:
+    """Folders of the parts, and the files beside them. A folder ``train`` without class folders is a class itself."""
+    folders = {part: _first_folder(root, names) for part, names in PART_FOLDERS.items()}
+    train = folders["train"]
+    if train is None or not _subfolders(train):
+        return {"train": root}, []
+    if folders["test"] is None:
+        folders["validation"], folders["test"] = None, folders["validation"]
+    given = {part: folder for part, folder in folders.items() if folder is not None}
+    beside = []
+    for entry in root.iterdir():
+        if entry in given.values() or entry.name.startswith("."):
+            continue
+        beside += [name for names in paths_below(entry) for name in names] if entry.is_dir() else [str(entry)]
+    return given, beside
+
+
+def _first_folder(root: Path, names: Sequence[str]) -> Path | None:
+    return next((root / name for name in names if (root / name).is_dir()), None)
+
+
+def _subfolders(root: Path) -> tuple[str, ...]:
+    return tuple(sorted(path.name for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")))
+
+
+def _classes(folder: Path, root: Path) -> tuple[str, ...]:
+    """Classes of the training images. Raises UserFileError for fewer than two."""
+    names = _subfolders(folder)
+    if len(names) > 1:
+        return names
+    tables = image_labels.tables_in(root)
+    if tables and not names:
+        raise UserFileError(f"{root} has no class folder. It has {tables[0].name}: --labels {tables[0].name}")
+    raise UserFileError(
+        f"{folder} has {f'one class folder, {names[0]}' if names else 'no class folder'}; images to classify lie in a "
+        "folder for each class, two or more: ROOT/cat/1.jpg, ROOT/dog/1.jpg."
+    )
+
+
+def _labeled(folder: Path, name: str, classes: tuple[str, ...], others: list[str], *, held_out: bool) -> ImageFiles:
+    """Images of a part. others: receives the files that are left out."""
+    unknown = sorted(set(_subfolders(folder)) - set(classes))
+    if unknown:
+        raise UserFileError(
+            f"{folder} has the class {unknown[0]}, which the training images lack: add them or remove it."
+        )
+    others += [str(entry) for entry in folder.iterdir() if not entry.is_dir() and not entry.name.startswith(".")]
+    paths: list[str] = []
+    labels: list[int] = []
+    for label, class_name in enumerate(classes):
+        images, rest = paths_below(folder / class_name)
+        if not images and not held_out:
+            raise UserFileError(
+                f"{folder / class_name} has no images ({', '.join(SUFFIXES)}); add some, or remove the folder of this "
+                "class."
+            )
+        paths += sorted(images)
+        labels += [label] * len(images)
+        others += rest
+    if not paths:
+        raise UserFileError(f"{folder} has no images ({', '.join(SUFFIXES)}); add some, or remove the folder.")
+    return files_of_paths(folder, name, classes, paths, labels)
+
+
+def _below(root: Path, name: str) -> str:
+    return name[len(f"{root}/") :]
