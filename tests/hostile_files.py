@@ -163,6 +163,37 @@ def _text_readers() -> dict[str, Reader]:
     }
 
 
+PLY_POINTS = (
+    "ply\nformat ascii 1.0\nelement vertex 4\nproperty float x\nproperty float y\nproperty float z\nend_header\n"
+)
+
+
+def _cloud_readers() -> dict[str, Reader]:
+    from posenc.workbench.data.readers import cloud_folder, read
+    from posenc.workbench.data.reading_options import ReadingOptions
+
+    def cloud(path: Path) -> object:
+        return read(path, "clouds", ReadingOptions())
+
+    def folder(path: Path) -> object:
+        """Read the class folders, and the file itself as the task does."""
+        for name in ("b", "c"):
+            (path.parents[1] / name).mkdir(exist_ok=True)
+            (path.parents[1] / name / "1.xyz").write_text(CORNERS)
+        cloud_folder.inspect(path.parents[1], ReadingOptions())
+        return cloud(path)
+
+    points = np.array([line.split() for line in CORNERS.splitlines()], np.float32)
+    return {
+        "cloud npy": Reader("a.npy", lambda path: np.save(path, points), cloud),
+        "cloud npz": Reader("a.npz", _npz(points=points, rgb=np.zeros((4, 3), np.uint8)), cloud),
+        "cloud ply": Reader("a.ply", texts(PLY_POINTS + CORNERS), cloud),
+        "cloud xyz": Reader("a.xyz", texts(CORNERS), cloud),
+        "cloud csv": Reader("a.csv", texts("x,y,z\n" + CORNERS.replace(" ", ",")), cloud),
+        "class folders of clouds": Reader("a/1.ply", texts(PLY_POINTS + CORNERS), folder),
+    }
+
+
 def _readers() -> dict[str, Reader]:
     from posenc.workbench.data.readers import class_folders, image_labels, packed_images
     from posenc.workbench.data.reading_options import NO_OPTIONS
@@ -185,6 +216,7 @@ def _readers() -> dict[str, Reader]:
 
     return {
         **_text_readers(),
+        **_cloud_readers(),
         **{kind: Reader(f"a.{kind}", _image(kind.upper()), single_image.read_image) for kind in IMAGES},
         "photographs": Reader(
             "photos/photos_256.npz", _npz(**photos), lambda path: single_image.load_photos(path.parents[1], 256)
@@ -323,6 +355,9 @@ BOMBS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "photographs of 1 GiB": ("photographs", _zeros("images", (5500, 256, 256, 3), "u1", names=np.array(["a"]))),
     "recordings of 1 GiB": ("recordings", _zeros("recordings", (2, 90_000_000, 3), "<f2")),
     "an image of 144 megapixels": ("png", _large_image),
+    "a cloud of 100 GiB by its header": ("cloud npz", lambda path: npz_of(path, "(10000000000, 3)")),
+    "a cloud that unpacks to 1 GiB": ("cloud npz", _zeros("points", (90_000_000, 3), "<f4")),
+    "a cloud of 2 GiB of nothing": ("cloud xyz", lambda path: _sparse(path)),
     "a table of 2 GiB of nothing": ("table", lambda path: _sparse(path)),
     "a mesh of 2 GiB of nothing": ("obj", lambda path: _sparse(path)),
     "results of 2 GiB of nothing": ("results", lambda path: _sparse(path)),
