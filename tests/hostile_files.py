@@ -194,12 +194,25 @@ def _cloud_readers() -> dict[str, Reader]:
     }
 
 
+def _mesh_readers() -> dict[str, Reader]:
+    from posenc.workbench.tasks import scenes, shapes
+
+    mesh = {"v": np.array([line.split() for line in CORNERS.splitlines()], np.float32), "f": np.array(FACES)}
+    return {
+        "obj": Reader("a.obj", _obj, shapes.read_shape),
+        "off": Reader("a.off", _off, shapes.read_shape),
+        "stl": Reader("a.stl", _stl, shapes.read_shape),
+        "mesh npz": Reader("a.npz", _npz(**mesh), shapes.read_shape),
+        "spot": Reader("spot.npz", _npz(**mesh), scenes.load_spot),
+    }
+
+
 def _readers() -> dict[str, Reader]:
     from posenc.workbench.data.readers import class_folders, image_labels, packed_images
     from posenc.workbench.data.reading_options import NO_OPTIONS
     from posenc.workbench.report import result_rows
     from posenc.workbench.storage import packs
-    from posenc.workbench.tasks import globe, latin_squares, points, scenes, shapes, single_image
+    from posenc.workbench.tasks import globe, latin_squares, points, scenes, single_image
     from posenc.workbench.tasks.brain.confounds import read_table
     from posenc.workbench.tasks.brain.networks import read_networks
     from posenc.workbench.tasks.images import cifar, idx
@@ -210,13 +223,13 @@ def _readers() -> dict[str, Reader]:
     ends, labels = np.array([4, 8]), np.array([0, 1], np.uint8)
     packed = {"jpeg": np.zeros(8, np.uint8), "end": ends, "y": labels}
     splits = {f"{name}_{part}": value for part in ("train", "test") for name, value in packed.items()}
-    mesh = {"v": np.array([line.split() for line in CORNERS.splitlines()], np.float32), "f": np.array(FACES)}
     photos = {"images": np.zeros((2, 256, 256, 3), np.uint8), "names": np.array(["a", "b"])}
     series = RNG.normal(size=(2, 3, 20))
 
     return {
         **_text_readers(),
         **_cloud_readers(),
+        **_mesh_readers(),
         **{kind: Reader(f"a.{kind}", _image(kind.upper()), single_image.read_image) for kind in IMAGES},
         "photographs": Reader(
             "photos/photos_256.npz", _npz(**photos), lambda path: single_image.load_photos(path.parents[1], 256)
@@ -235,11 +248,6 @@ def _readers() -> dict[str, Reader]:
         "cifar archive": Reader(
             "cifar-10-python.tar.gz", _cifar_archive, lambda path: cifar.read_cifar(path, "cifar-10")
         ),
-        "obj": Reader("a.obj", _obj, shapes.read_shape),
-        "off": Reader("a.off", _off, shapes.read_shape),
-        "stl": Reader("a.stl", _stl, shapes.read_shape),
-        "mesh npz": Reader("a.npz", _npz(**mesh), shapes.read_shape),
-        "spot": Reader("spot.npz", _npz(**mesh), scenes.load_spot),
         "clouds": Reader("a.npz", _clouds, points.load_clouds),
         "raster": Reader("a.npz", _npz(land=cells.astype(np.uint8), country_iso=cells), globe.read_raster),
         "puzzles": Reader("a.npz", _puzzles, latin_squares.load_dataset),

@@ -60,6 +60,9 @@ class PointCloud:
         Args:
             names: Names of attributes.
 
+        Returns:
+            The columns.
+
         Raises:
             UserFileError: The cloud lacks one.
         """
@@ -176,6 +179,9 @@ def cloud_record(path: Path, form: str, points: int, names: Sequence[str] | None
         form: Its form.
         points: Number of points.
         names: Names of its columns; None if they have none.
+
+    Returns:
+        The record, without a digest.
     """
     columns = {"columns": ", ".join(names)} if names else {}
     part = Part(name="all", counts={"clouds": 1, "points": points})
@@ -189,6 +195,9 @@ def left_out_sentences(files: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
     Args:
         files: Name and reason of each file.
+
+    Returns:
+        The sentences.
     """
     named = tuple(f"Left out: {name}: {reason.rstrip('.')}." for name, reason in files[:NAMED])
     more = len(files) - NAMED

@@ -127,6 +127,9 @@ def points_of(folder: CloudFolder, counts: Sequence[int]) -> str:
     Args:
         folder: The files.
         counts: Number of points of each cloud that is no mesh.
+
+    Returns:
+        Words such as "60 to 4,096 in a file; sampled on meshes".
     """
     meshes = "" if len(counts) == len(folder.files) else "sampled on meshes"
     stated = f"{min(counts):,} to {max(counts):,} in a file" if counts else ""

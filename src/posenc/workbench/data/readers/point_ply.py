@@ -37,6 +37,9 @@ def counts(path: Path) -> dict[str, int]:
     Args:
         path: The file.
 
+    Returns:
+        Element to its number.
+
     Raises:
         UserFileError: It cannot be opened, or has no header of PLY.
     """

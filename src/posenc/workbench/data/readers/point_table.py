@@ -50,6 +50,9 @@ def has_points(path: Path) -> bool:
     Args:
         path: The file.
 
+    Returns:
+        True for points.
+
     Raises:
         UserFileError: It cannot be opened.
     """
