@@ -207,6 +207,15 @@ def _mesh_readers() -> dict[str, Reader]:
     }
 
 
+def _idx_readers() -> dict[str, Reader]:
+    from posenc.workbench.tasks.images import idx
+
+    return {
+        "idx": Reader("a-idx3-ubyte", _idx, lambda path: idx.read_idx(path, 3)),
+        "idx.gz": Reader("a-idx3-ubyte.gz", _idx, lambda path: idx.read_idx(path, 3)),
+    }
+
+
 def _readers() -> dict[str, Reader]:
     from posenc.workbench.data.readers import class_folders, image_labels, packed_images
     from posenc.workbench.data.reading_options import NO_OPTIONS
@@ -215,7 +224,7 @@ def _readers() -> dict[str, Reader]:
     from posenc.workbench.tasks import globe, latin_squares, points, scenes, single_image
     from posenc.workbench.tasks.brain.confounds import read_table
     from posenc.workbench.tasks.brain.networks import read_networks
-    from posenc.workbench.tasks.images import cifar, idx
+    from posenc.workbench.tasks.images import cifar
     from posenc.workbench.tasks.images.image_decoder import Square, read_square
     from posenc.workbench.tasks.recordings import read_recordings
 
@@ -230,6 +239,7 @@ def _readers() -> dict[str, Reader]:
         **_text_readers(),
         **_cloud_readers(),
         **_mesh_readers(),
+        **_idx_readers(),
         **{kind: Reader(f"a.{kind}", _image(kind.upper()), single_image.read_image) for kind in IMAGES},
         "photographs": Reader(
             "photos/photos_256.npz", _npz(**photos), lambda path: single_image.load_photos(path.parents[1], 256)
@@ -242,8 +252,6 @@ def _readers() -> dict[str, Reader]:
         ),
         "image labels": Reader("labels.csv", _image_labels, lambda path: image_labels.read(path, NO_OPTIONS)),
         "image to classify": Reader("a.png", _image("PNG"), lambda path: read_square(path, Square(8))),
-        "idx": Reader("a-idx3-ubyte", _idx, lambda path: idx.read_idx(path, 3)),
-        "idx.gz": Reader("a-idx3-ubyte.gz", _idx, lambda path: idx.read_idx(path, 3)),
         "cifar": Reader("data_batch_1", _cifar, lambda path: cifar.read_cifar(path.parent, "cifar-10")),
         "cifar archive": Reader(
             "cifar-10-python.tar.gz", _cifar_archive, lambda path: cifar.read_cifar(path, "cifar-10")
