@@ -171,6 +171,7 @@ PLY_POINTS = (
 def _cloud_readers() -> dict[str, Reader]:
     from posenc.workbench.data.readers import cloud_folder, read
     from posenc.workbench.data.reading_options import ReadingOptions
+    from posenc.workbench.tasks.points import load_clouds
 
     def cloud(path: Path) -> object:
         return read(path, "clouds", ReadingOptions())
@@ -185,6 +186,7 @@ def _cloud_readers() -> dict[str, Reader]:
 
     points = np.array([line.split() for line in CORNERS.splitlines()], np.float32)
     return {
+        "clouds": Reader("a.npz", _clouds, load_clouds),
         "cloud npy": Reader("a.npy", lambda path: np.save(path, points), cloud),
         "cloud npz": Reader("a.npz", _npz(points=points, rgb=np.zeros((4, 3), np.uint8)), cloud),
         "cloud ply": Reader("a.ply", texts(PLY_POINTS + CORNERS), cloud),
@@ -221,7 +223,7 @@ def _readers() -> dict[str, Reader]:
     from posenc.workbench.data.reading_options import NO_OPTIONS
     from posenc.workbench.report import result_rows
     from posenc.workbench.storage import packs
-    from posenc.workbench.tasks import globe, latin_squares, points, scenes, single_image
+    from posenc.workbench.tasks import globe, latin_squares, scenes, single_image
     from posenc.workbench.tasks.brain.confounds import read_table
     from posenc.workbench.tasks.brain.networks import read_networks
     from posenc.workbench.tasks.images import cifar
@@ -256,7 +258,6 @@ def _readers() -> dict[str, Reader]:
         "cifar archive": Reader(
             "cifar-10-python.tar.gz", _cifar_archive, lambda path: cifar.read_cifar(path, "cifar-10")
         ),
-        "clouds": Reader("a.npz", _clouds, points.load_clouds),
         "raster": Reader("a.npz", _npz(land=cells.astype(np.uint8), country_iso=cells), globe.read_raster),
         "puzzles": Reader("a.npz", _puzzles, latin_squares.load_dataset),
         "puzzles csv": Reader("a.csv", texts(PUZZLES + "0,,Binary,1234000000500000,1\n"), latin_squares.read_csv),
