@@ -10,6 +10,7 @@ References:
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -152,7 +153,9 @@ def read_class_folders(folder: str | Path, reading: CloudReading) -> Splits:
         inside = "" if part == UNDIVIDED else f"/{part}"
         present = {cloud.label for cloud in clouds}
         if missing := [name for number, name in enumerate(listed.classes) if number not in present]:
-            first = next((f"{name}: {why}" for name, why in left_out if name.startswith(missing[0])), "")
+            errors = [(name, why) for name, why in left_out if missing[0] in Path(name).parts]
+            usual = Counter(why for _, why in errors).most_common(1)  # of different errors the most frequent
+            first = next((f"{name}: {why}" for name, why in errors if why == usual[0][0]), "")
             raise UserFileError(f"no cloud of {missing[0]}{inside} in {folder} can be read. The first error: {first}")
     everything = [cloud for part in parts.values() for cloud in part]
     notes = (*listed.left_out, *left_out_sentences(left_out), *_left_out_points(everything))
