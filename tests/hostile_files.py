@@ -196,28 +196,69 @@ def _image_readers() -> dict[str, Reader]:
     }
 
 
+PLY_POINTS = (
+    "ply\nformat ascii 1.0\nelement vertex 4\nproperty float x\nproperty float y\nproperty float z\nend_header\n"
+)
+
+
+def _cloud_readers() -> dict[str, Reader]:
+    from posenc.workbench.data.readers import cloud_folder, read
+    from posenc.workbench.data.reading_options import ReadingOptions
+    from posenc.workbench.tasks.points import load_clouds
+
+    def cloud(path: Path) -> object:
+        return read(path, "clouds", ReadingOptions())
+
+    def folder(path: Path) -> object:
+        """Read the class folders, and the file itself as the task does."""
+        for name in ("b", "c"):
+            (path.parents[1] / name).mkdir(exist_ok=True)
+            (path.parents[1] / name / "1.xyz").write_text(CORNERS)
+        cloud_folder.inspect(path.parents[1], ReadingOptions())
+        return cloud(path)
+
+    points = np.array([line.split() for line in CORNERS.splitlines()], np.float32)
+    return {
+        "clouds": Reader("a.npz", _clouds, load_clouds),
+        "cloud npy": Reader("a.npy", lambda path: np.save(path, points), cloud),
+        "cloud npz": Reader("a.npz", _npz(points=points, rgb=np.zeros((4, 3), np.uint8)), cloud),
+        "cloud ply": Reader("a.ply", texts(PLY_POINTS + CORNERS), cloud),
+        "cloud xyz": Reader("a.xyz", texts(CORNERS), cloud),
+        "cloud csv": Reader("a.csv", texts("x,y,z\n" + CORNERS.replace(" ", ",")), cloud),
+        "class folders of clouds": Reader("a/1.ply", texts(PLY_POINTS + CORNERS), folder),
+    }
+
+
+def _mesh_readers() -> dict[str, Reader]:
+    from posenc.workbench.tasks import scenes, shapes
+
+    mesh = {"v": np.array([line.split() for line in CORNERS.splitlines()], np.float32), "f": np.array(FACES)}
+    return {
+        "obj": Reader("a.obj", _obj, shapes.read_shape),
+        "off": Reader("a.off", _off, shapes.read_shape),
+        "stl": Reader("a.stl", _stl, shapes.read_shape),
+        "mesh npz": Reader("a.npz", _npz(**mesh), shapes.read_shape),
+        "spot": Reader("spot.npz", _npz(**mesh), scenes.load_spot),
+    }
+
+
 def _readers() -> dict[str, Reader]:
     from posenc.workbench.report import result_rows
     from posenc.workbench.storage import packs
-    from posenc.workbench.tasks import globe, latin_squares, points, scenes, shapes, single_image
+    from posenc.workbench.tasks import globe, latin_squares, scenes, single_image
     from posenc.workbench.tasks.brain.confounds import read_table
     from posenc.workbench.tasks.brain.networks import read_networks
     from posenc.workbench.tasks.recordings import read_recordings
 
     cells = np.zeros((360, 720), np.int16)
-    mesh = {"v": np.array([line.split() for line in CORNERS.splitlines()], np.float32), "f": np.array(FACES)}
     series = RNG.normal(size=(2, 3, 20))
 
     return {
         **_text_readers(),
         **{kind: Reader(f"a.{kind}", _image(kind.upper()), single_image.read_image) for kind in IMAGES},
         **_image_readers(),
-        "obj": Reader("a.obj", _obj, shapes.read_shape),
-        "off": Reader("a.off", _off, shapes.read_shape),
-        "stl": Reader("a.stl", _stl, shapes.read_shape),
-        "mesh npz": Reader("a.npz", _npz(**mesh), shapes.read_shape),
-        "spot": Reader("spot.npz", _npz(**mesh), scenes.load_spot),
-        "clouds": Reader("a.npz", _clouds, points.load_clouds),
+        **_cloud_readers(),
+        **_mesh_readers(),
         "raster": Reader("a.npz", _npz(land=cells.astype(np.uint8), country_iso=cells), globe.read_raster),
         "puzzles": Reader("a.npz", _puzzles, latin_squares.load_dataset),
         "puzzles csv": Reader("a.csv", texts(PUZZLES + "0,,Binary,1234000000500000,1\n"), latin_squares.read_csv),

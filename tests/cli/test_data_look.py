@@ -41,7 +41,10 @@ def test_a_text_is_described_with_its_command(tmp_path: Path, monkeypatch, capsy
 
 FOLDERS = {
     "class folders of images: 2 classes, 3 images": (["a/1.png", "a/2.png", "b/1.jpg"], ["gridpe", "sc-pe"]),
-    "class folders of meshes: 1 classes, 2 meshes": (["train/a/1.off", "test/a/2.off"], ["points"]),
+    "class folders of meshes: 2 classes, 4 meshes": (
+        ["train/a/1.off", "test/a/2.off", "train/b/1.off", "test/b/2.off"],
+        ["points"],
+    ),
     "2 images without class folders; one of them at a time": (["1.png", "2.png"], ["image-fit"]),
     "a folder of tables": (["1.csv", "2.parquet"], ["masked"]),
     "a scene": (["transforms.json", "1.png"], ["scene"]),

@@ -85,8 +85,8 @@ def test_what_is_refused() -> None:
     for given, at in ((x[..., :1], pos), (x, pos[:, :5])):
         with pytest.raises(ValueError, match="reads 2 features of each point"):
             model(NoPE())(given, Positions(at))
-    with pytest.raises(ValueError, match="every point of a cloud has a position"):
-        model(NoPE())(x, Positions(pos, torch.arange(9) > 0))
+    with pytest.raises(ValueError, match="a cloud needs at least one point, and this one has only padding"):
+        model(NoPE())(x, Positions(pos, torch.stack([torch.arange(9) > 0, torch.zeros(9) > 0])))
     with pytest.raises(ValueError, match="reads 1 axes"):
         model(Sinusoid(24, axes=1))(x, Positions(pos))
 
@@ -94,3 +94,26 @@ def test_what_is_refused() -> None:
 def test_whole_positions_are_places_too():
     net, x = model(AxialRoPE(12, 2), registers=1), torch.randn(2, 9, 2)
     assert apart(net(x, grid(3, 3)), net(x, Positions(grid(3, 3).coords.float()))) < 1e-6
+
+
+@pytest.mark.parametrize("make", [NoPE, lambda: AxialRoPE(12, 3), lambda: KERPLELog(2, 3), lambda: Coordinates(3)])
+@pytest.mark.parametrize("registers", [0, 1])
+def test_padding_changes_nothing(make, registers: int) -> None:
+    """Clouds of 9 and 6 points in one batch have the logits that each has alone, whatever stands in the padding."""
+    net = model(make(), registers=registers).double()
+    x, pos, sizes = torch.randn(2, 9, 2).double(), 3 * torch.randn(2, 9, 3).double(), (9, 6)
+    placed = torch.arange(9) < torch.tensor(sizes)[:, None]
+    alone = torch.cat([net(x[i : i + 1, :n], Positions(pos[i : i + 1, :n])) for i, n in enumerate(sizes)])
+    for filling in (0.0, 1e6, -3.0):
+        features = torch.where(placed[..., None], x, filling)
+        together = net(features, Positions(torch.where(placed[..., None], pos, filling), placed))
+        assert apart(together, alone) < 1e-6
+    whole = net(x, Positions(pos))  # the second cloud with its three points more
+    assert apart(whole[1], alone[1]) > 1e-4
+    scale = net.embedding_scale(torch.where(placed[..., None], x, 1e6), Positions(pos, placed))
+    if net.rows is not None:
+        assert scale == pytest.approx(
+            net.embedding_scale(torch.where(placed[..., None], x, -7.0), Positions(pos, placed))
+        )
+    net(x, Positions(pos, placed)).sum().backward()
+    assert all(bool(p.grad.isfinite().all()) for p in net.parameters() if p.grad is not None)

@@ -134,9 +134,9 @@ def test_an_edited_mesh_of_equal_size_is_another_folder(tmp_path: Path) -> None:
     for name in ("a", "b"):
         for part in ("train", "test"):
             aged(tmp_path / name / part / "x.off", "OFF\n1 1")
-    before = points.folder_digest(tmp_path)
+    before = points.folder_digest(points.list_clouds(tmp_path), tmp_path)
     edited(tmp_path / "b" / "test" / "x.off")
-    assert points.folder_digest(tmp_path) != before
+    assert points.folder_digest(points.list_clouds(tmp_path), tmp_path) != before
 
 
 def test_edited_recordings_of_equal_size_and_time_are_read_again(tmp_path: Path) -> None:

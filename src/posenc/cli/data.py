@@ -90,6 +90,8 @@ def look(
     labels: Annotated[str | None, arg(metavar="FILE")] = None,
     field: str | None = None,
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
+    features: Literal["none", "normals", "colors", "all"] | None = None,
+    scale: Literal["unit", "keep"] | None = None,
 ) -> int:
     """Say what a file or folder is read as, and print the commands that train on it.
 
@@ -107,18 +109,22 @@ def look(
         labels: CSV with the columns file and label, for a folder of images without class folders.
         field: Field with the text in JSON Lines.
         dtype: What a .bin file holds: bytes, or token ids of this type.
+        features: Features of a point of clouds beside its coordinates, for the printed command.
+        scale: Normalization of clouds, for the printed command.
     """
     if not path.exists():
         raise ValueError(f"there is no file {path}. Give the path of your data.")
     from posenc.workbench.data.forms import forms_of, labeled_images_of
 
-    options = {"format": format, "labels": labels, "field": field, "dtype": dtype}
+    options = {"format": format, "labels": labels, "field": field, "dtype": dtype, "features": features, "scale": scale}
     stated = {name: value for name, value in options.items() if value is not None}
     for form in [labeled_images_of(labels)] if labels is not None else forms_of(path):
         print(f"{path} is read as {form.name}, because {form.reason}.")
         where = form.within or path
         if form.studies == ("language",):
             _look_at_text(path, stated)
+        elif form.kind == "clouds":
+            _look_at_clouds(path)
         elif form.kind and not _look_at_record(where, form.kind, stated):
             continue
         of_kind = {name: value for name, value in stated.items() if form.kind in READING_OPTIONS[name]}
@@ -172,6 +178,22 @@ def _look_at_text(path: Path, stated: dict[str, str]) -> None:
         print(f"  vocabulary: {shown!r}{more}")
     print(f"  begins: {text.decode(text.tokens[:EXCERPT])!r}")
     for sentence in documents.left_out:
+        print(f"  {sentence}")
+
+
+def _look_at_clouds(path: Path) -> None:
+    from posenc.workbench.data.readers import cloud_folder
+    from posenc.workbench.data.reading_options import ReadingOptions
+
+    record = cloud_folder.inspect(path, ReadingOptions())
+    for part in record.parts:
+        counts = [f"{name} {count:,}" for name, count in zip(record.classes, part.by_class, strict=True)]
+        more = f", {len(counts) - CLASSES_SHOWN} more" if len(counts) > CLASSES_SHOWN else ""
+        print(f"  {part.name}: {part.counts['clouds']:,} clouds: {', '.join(counts[:CLASSES_SHOWN])}{more}")
+    print(f"  files: {record.options['files']}; points: {record.options['points']}")
+    for form, names in cloud_folder.features_of(cloud_folder.read(path, ReadingOptions())).items():
+        print(f"  features of the first {form}: {', '.join(names) or 'none beside the coordinates'}")
+    for sentence in record.left_out:
         print(f"  {sentence}")
 
 

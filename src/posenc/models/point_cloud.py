@@ -11,6 +11,9 @@ same output, however many there are. A register changes that: its share of a que
 points that the query attends to. A register stands at the mean of its cloud and moves with it. A register without a
 place would have angle 0 in a rotary scheme, which is also the angle of position 0, so the model would not be invariant
 to translations of the cloud.
+
+Clouds of different sizes are padded to the largest one. Tokens without a position (``placed=False``) are padding: no
+token attends to them, and neither a register's position nor the pooling includes them.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from posenc.models.embedding_scale import embedding_scale, initial_rows
 from posenc.models.sites import PreparedScheme, refuse_width, without_repetition
 from posenc.models.vision_block import Block, BlockConfig
 from posenc.models.vision_stage import SIGMA
-from posenc.positions import Positions
+from posenc.positions import Positions, readable
 from posenc.scheme import Scheme
 
 
@@ -110,13 +113,14 @@ class PointClassifier(nn.Module):
 
         Args:
             x: features ``(B, N, channels)``.
-            pos: coordinates ``(B, N, P)``, or ``(N, P)`` if all clouds have the same points.
+            pos: coordinates ``(B, N, P)``, or ``(N, P)`` if all clouds have the same points. ``placed`` is False for
+                padding, whose features and coordinates have no effect.
 
         Returns:
             Logits ``(B, classes)``.
 
         Raises:
-            ValueError: another number of features or positions, or points without a position.
+            ValueError: another number of features or positions, or a cloud of padding alone.
         """
         if x.shape[-1] != self.config.channels or pos.count != x.shape[1]:
             raise ValueError(
@@ -131,10 +135,11 @@ class PointClassifier(nn.Module):
         if self.rows is not None:
             first = at[self.scheme_of[0]]
             z = z + self.rows(first.scheme.embed(first.queries).to(z.dtype))
+        mask = None if pos.placed is None else torch.atleast_2d(pos.placed)[:, None, None]
         for layer, block in enumerate(self.blocks):
-            z = block(z, at[self.scheme_of[layer]], (1, z.shape[1]))
-        z = z[:, before:]
-        return self.head(self.norm(torch.cat([z.mean(1), z.amax(1)], -1)))
+            z = block(z, at[self.scheme_of[layer]], (1, z.shape[1]), mask=mask)
+        points = None if pos.placed is None else pos.placed[..., before:]
+        return self.head(self.norm(_pooled(z[:, before:], points)))
 
     @torch.no_grad()
     def embedding_scale(self, x: Float[Tensor, "B N channels"], pos: Positions) -> float | None:
@@ -151,13 +156,36 @@ class PointClassifier(nn.Module):
         rows = initial_rows(schemes[self.scheme_of[0]], pos)
         if rows is None or self.rows is None:
             return None
-        return embedding_scale(self.rows(rows.to(self.rows.weight.dtype)), self.tokens(x))
+        rows, tokens = self.rows(rows.to(self.rows.weight.dtype)), self.tokens(x)
+        if pos.placed is not None:
+            placed = pos.placed.expand(tokens.shape[:-1])
+            rows, tokens = rows.expand_as(tokens)[placed], tokens[placed]
+        return embedding_scale(rows, tokens)
 
 
 def _with_registers(registers: int, pos: Positions) -> Positions:
     """Return the positions of registers, at the mean of the points, followed by those of the points."""
-    if pos.placed is not None:
-        raise ValueError("every point of a cloud has a position: draw clouds of one size, and pass positions alone.")
     coords = pos.coords if pos.coords.is_floating_point() else pos.coords.float()
-    middle = coords.mean(-2, keepdim=True).expand(*coords.shape[:-2], registers, pos.axes)
-    return Positions(torch.cat([middle, coords], -2))
+    if pos.placed is None:
+        middle = coords.mean(-2, keepdim=True).expand(*coords.shape[:-2], registers, pos.axes)
+        return Positions(torch.cat([middle, coords], -2))
+    points = pos.placed
+    if readable(points) and not bool(points.any(-1).all()):
+        raise ValueError("a cloud needs at least one point, and this one has only padding. Leave it out of the batch.")
+    shape = torch.broadcast_shapes(coords.shape[:-1], points.shape)
+    coords, points = coords.expand(*shape, pos.axes), points.expand(shape)
+    # The coordinates of padding have no effect. At the mean they are as small as those of points.
+    middle = coords.masked_fill(~points[..., None], 0).sum(-2, keepdim=True) / points.sum(-1)[..., None, None]
+    coords = torch.where(points[..., None], coords, middle)
+    middle = middle.expand(*shape[:-1], registers, pos.axes)
+    placed = torch.cat([points.new_ones(*shape[:-1], registers), points], -1)
+    return Positions(torch.cat([middle, coords], -2), placed)
+
+
+def _pooled(z: Float[Tensor, "B N dim"], points: Tensor | None) -> Float[Tensor, "B dim2"]:
+    """Return mean and maximum over the points, without padding."""
+    if points is None:
+        return torch.cat([z.mean(1), z.amax(1)], -1)
+    points = points.expand(z.shape[:-1])[..., None]
+    mean = z.masked_fill(~points, 0).sum(1) / points.sum(1)
+    return torch.cat([mean, z.masked_fill(~points, -torch.inf).amax(1)], -1)

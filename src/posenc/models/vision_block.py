@@ -67,7 +67,12 @@ class Block(nn.Module):
         self.up, self.down = nn.Linear(dim, config.hidden), nn.Linear(config.hidden, dim)
 
     def forward(
-        self, z: Float[Tensor, "B N dim"], at: PreparedScheme, shape: tuple[int, int], rows: Tensor | None = None
+        self,
+        z: Float[Tensor, "B N dim"],
+        at: PreparedScheme,
+        shape: tuple[int, int],
+        rows: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> Float[Tensor, "B N dim"]:
         """Compute the block's output.
 
@@ -76,6 +81,8 @@ class Block(nn.Module):
             at: the layer's scheme with prepared positions.
             shape: height and width of the grid of patches, for the reduction of keys.
             rows: embedding rows ``(.., N, dim)`` to add to the input of attention only.
+            mask: True where a query may attend to a key, ``(B, H, Q, K)`` with size 1 on axes that share it; None for
+                all keys.
 
         Returns:
             Tokens ``(B, N, dim)``.
@@ -83,9 +90,10 @@ class Block(nn.Module):
         q, k, v, kept = self._projected(z, at, shape, rows)
         config, scheme = self.config, at.scheme
         if config.dropout and self.training:
-            a, _ = attend_with_weights(q, k, v, scheme, at.queries, at.keys, at.pair, kept=kept, dropout=config.dropout)
+            options = {"kept": kept, "mask": mask, "dropout": config.dropout}
+            a, _ = attend_with_weights(q, k, v, scheme, at.queries, at.keys, at.pair, **options)
         else:
-            a = attend(q, k, v, scheme, at.queries, at.keys, at.pair, kept=kept, made=(at.made, self))
+            a = attend(q, k, v, scheme, at.queries, at.keys, at.pair, kept=kept, mask=mask, made=(at.made, self))
         u = z + self._dropped(linear(a.transpose(1, 2).flatten(2), self.out.weight, self.out.bias))
         return scheme.mix(u + self._dropped(self._feed_forward(self.norm2(u))), at.queries)
 

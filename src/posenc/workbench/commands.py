@@ -48,6 +48,8 @@ def run(
     background: str | None = None,
     field: str | None = None,
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
+    features: Literal["none", "normals", "colors", "all"] | None = None,
+    scale: Literal["unit", "keep"] | None = None,
     drop: bool = False,
     fill: Literal["linear"] | None = None,
 ) -> StudyResult:
@@ -85,6 +87,9 @@ def run(
             "white".
         field: Field with the text in JSON Lines, for the study language.
         dtype: What a ``.bin`` file holds, for the study language: bytes, or token ids of this type.
+        features: Features of a point of your clouds beside its coordinates, for the study points. Default: "none".
+        scale: "unit" moves and scales each of your clouds to the unit ball; "keep" applies one shift and one factor to
+            all clouds. Default: "unit".
         drop: Drop channels of recordings that are constant or have missing values.
         fill: "linear" fills missing values of recordings linearly in time. Default: their times are left out.
 
@@ -117,7 +122,7 @@ def run(
     others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
     others |= {"device": device, "changes": dict(changes or {}), "drop": drop, "fill": fill}
     stated = {"format": format, "labels": None if labels is None else str(labels), "size": size, "fit": fit}
-    stated |= {"background": background, "field": field, "dtype": dtype}
+    stated |= {"background": background, "field": field, "dtype": dtype, "features": features, "scale": scale}
     others["reading"] = request_checks.reading_options(study, source, stated)
     request = request_of_call(definition, preset, **names, others=others)
     event_folder = None if tensorboard is None else Path(tensorboard)

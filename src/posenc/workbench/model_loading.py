@@ -48,9 +48,10 @@ def load(
     - ``convention``: sentences on its input and output: order of the axes, pixel centers, box, ranges, channels;
     - ``run_spec``: the specification of the run, with all settings;
     - ``positions``: the positions of its tokens, if all inputs have the same (masked, permuted, nmar, latin-squares);
-    - ``classes``, ``classify`` and ``reading``, if it classifies images (gridpe, sc-pe): the names of its classes, a
-      function from the path of an image file, or an image of Pillow, to the name of its class, and how the file is
-      read: shape, fit and background of the training images.
+    - ``classes``, ``classify`` and ``reading``, if it classifies images (gridpe, sc-pe) or clouds (points): the names
+      of its classes, a function from the path of a file, an image of Pillow or an array of points (N, 3) to the name
+      of its class, and how the file is read: shape, fit and background of the training images; number of points,
+      features and scale of the clouds.
 
     In short: ``image-fit`` reads (row, column) from 0 to 1, where pixel (i, j) of H x W pixels is at ((i + 1/2) / H,
     (j + 1/2) / W), and returns colors from 0 to 1. ``shape-fit`` reads (x, y, z) in the unit cube and returns a signed

@@ -44,6 +44,8 @@ READING_OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "background": ("images",),
         "field": ("text",),
         "dtype": ("text",),
+        "features": ("clouds",),
+        "scale": ("clouds",),
     }
 )
 """Option of a reader to the kinds of data that it is for."""

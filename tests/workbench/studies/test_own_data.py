@@ -156,21 +156,21 @@ def test_labels_of_half_budget_and_of_a_sweep_lead_back_to_their_condition() -> 
 
 
 def test_the_test_part_of_a_seed_is_drawn_and_a_given_one_is_kept(tmp_path: Path, folder: Path) -> None:
-    clouds = task.read_mesh_folder(folder, 16)
+    clouds = task.read_class_folders(folder, task.CloudReading(16))
     assert (len(clouds.train), len(clouds.test)) == (17, 0)
     by_seed = [stored_clouds.divide_clouds(clouds, "seed", seed) for seed in (0, 1)]
     assert [len(parts.test) for parts in by_seed] == [4, 4]
     assert not torch.equal(by_seed[0].test.points, by_seed[1].test.points)
     given = meshes(tmp_path / "given", {"box": 6, "cone": 6}, "train")
     meshes(given, {"box": 3, "cone": 3}, "test")
-    clouds = task.read_mesh_folder(given, 16)
+    clouds = task.read_class_folders(given, task.CloudReading(16))
     by_seed = [stored_clouds.divide_clouds(clouds, "given", seed) for seed in (0, 1)]
     assert torch.equal(by_seed[0].test.points, clouds.test.points)
     assert [(len(parts.train), len(parts.validation or ()), len(parts.test)) for parts in by_seed] == [(10, 2, 6)] * 2
     assert not torch.equal(by_seed[0].train.points, by_seed[1].train.points)
     few = task.Splits(clouds.train.take([0, 6]), clouds.train.take([]))
     with pytest.raises(
-        ValueError, match=r"none is left to choose the step of the training with\. Give at least 3 meshes"
+        ValueError, match=r"none is left to choose the step of the training with\. Give at least 3 clouds"
     ):
         stored_clouds.divide_clouds(few, "seed", 0)
 

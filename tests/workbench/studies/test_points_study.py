@@ -232,7 +232,7 @@ def test_a_folder_of_meshes_is_a_condition(tmp_path: Path, folder: Path, small: 
     assert math.isfinite(metrics["accuracy_x4"])
     assert "accuracy_arranged" not in metrics
     page = STUDY.page(request, store, specs, {}).read_text()
-    assert "1 meshes of train were left out: box_9.off cannot be read as OFF" in page
+    assert "Left out: box/train/box_9.off: it cannot be read as OFF" in page
     clouds = next((tmp_path / "runs" / "data").glob("points-*.npz"))
     (folder / "box" / "train" / "box_0.off").rename(folder / "box" / "train" / "renamed.off")
     assert STUDY.plan(request, store)[0].identity != specs[0].identity  # other meshes are another question

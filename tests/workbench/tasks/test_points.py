@@ -183,7 +183,7 @@ def test_off_files_are_read_with_the_counts_on_the_first_line_too(tmp_path: Path
         for part in ("train", "test"):
             (tmp_path / name / part).mkdir(parents=True)
             (tmp_path / name / part / "a.off").write_text(head + body)
-    parts = task.read_mesh_folder(tmp_path, 32)
+    parts = task.read_class_folders(tmp_path, task.CloudReading(32))
     assert parts.train.points.shape == (2, 32, 3)
     assert parts.train.classes == ("one", "other")
     assert parts.test.labels.tolist() == [0, 1]
@@ -193,17 +193,17 @@ def test_off_files_are_read_with_the_counts_on_the_first_line_too(tmp_path: Path
 
 def test_folders_that_are_no_classes_of_meshes_are_refused(tmp_path: Path) -> None:
     pytest.importorskip("trimesh")
-    with pytest.raises(ValueError, match="has no classes of meshes; at least 2 are needed"):
-        task.mesh_classes(tmp_path)
+    with pytest.raises(ValueError, match="has no classes of clouds or meshes; at least 2 are needed"):
+        task.list_clouds(tmp_path)
     for name in ("a", "b"):
         for part in ("train", "test"):
             (tmp_path / name / part).mkdir(parents=True)
             (tmp_path / name / part / "x.off").write_text("OFF\n1 1")
-    with pytest.raises(ValueError, match=r"no mesh of a/train in .* can be read. The first error: x.off"):
-        task.read_mesh_folder(tmp_path, 16)
+    with pytest.raises(ValueError, match=r"no cloud of a/train in .* can be read. The first error: a/train/x.off"):
+        task.read_class_folders(tmp_path, task.CloudReading(16))
     (tmp_path / "b" / "test" / "x.off").unlink()
-    with pytest.raises(ValueError, match="has 1 class of meshes"):
-        task.folder_digest(tmp_path)
+    with pytest.raises(ValueError, match="has 1 class of clouds"):
+        task.list_clouds(tmp_path)
 
 
 def test_spots_parts_are_where_they_are_named(data_folder: Path) -> None:

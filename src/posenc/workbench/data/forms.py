@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from posenc.workbench.data.labeled_images import SUFFIXES as IMAGES
-from posenc.workbench.data.readers import find_reader, image_labels, packed_images, text_folder
+from posenc.workbench.data.readers import (
+    cloud_folder,
+    find_reader,
+    image_labels,
+    packed_images,
+    point_array,
+    point_ply,
+    point_table,
+    text_folder,
+)
+from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.files.array_files import open_arrays
 from posenc.workbench.files.user_files import UserFileError, require_file
 from posenc.workbench.request_checks import KIND_STUDIES
@@ -75,7 +85,9 @@ def labeled_images_of(labels: str) -> Form:
 def _of_file(path: Path) -> Iterator[Form]:
     require_file(path)
     name = path.name.lower()
-    if name.endswith(IMAGES):
+    if (cloud := _of_cloud(path)) is not None:
+        yield cloud
+    elif name.endswith(IMAGES):
         yield Form("an image", f"it ends in {path.suffix}", ("image-fit",))
     elif name.endswith(MESHES):
         yield Form("a mesh", f"it ends in {path.suffix}", ("shape-fit",))
@@ -88,6 +100,21 @@ def _of_file(path: Path) -> Iterator[Form]:
     else:
         reader, reason = find_reader(path, "text")
         yield Form(reader.FORM, reason, ("language",), "text")
+
+
+def _of_cloud(path: Path) -> Form | None:
+    """Form of one point cloud. A .txt or .csv may be any table, and is none."""
+    reader = {".npy": point_array, ".ply": point_ply, ".xyz": point_table}.get(path.suffix.lower())
+    try:
+        if reader is None or (reader is point_ply and point_ply.is_mesh(path)):
+            return None
+        points = reader.inspect(path, ReadingOptions()).parts[0].counts["points"]
+    except UserFileError:  # token ids, or a damaged file
+        return None
+    name = (
+        f"one point cloud of {points:,} points; posenc run points takes a folder with a folder of clouds for each class"
+    )
+    return Form(name, f"it ends in {path.suffix}", ())
 
 
 def _of_arrays(path: Path) -> Iterator[Form]:
@@ -125,7 +152,12 @@ def _of_folder(path: Path) -> Iterator[Form]:
                 else inside.parts[0]
             )
             classes.setdefault(kind, set()).add(folder)
-    for kind, studies in (("images", IMAGE_STUDIES), ("meshes", ("points",))):
+    clouds = cloud_folder.match(path)
+    if clouds:
+        yield _of_cloud_folder(path, clouds)
+    for kind, studies in (("images", IMAGE_STUDIES), ("meshes", ())):
+        if kind == "meshes" and clouds:
+            continue
         if counts[kind] and (named := classes.get(kind)):
             form = f"class folders of {kind}: {len(named)} classes, {counts[kind]:,} {kind}"
             yield Form(form, f"its folders have {kind}", studies, "images" if kind == "images" else "")
@@ -137,10 +169,18 @@ def _of_folder(path: Path) -> Iterator[Form]:
         reason = f"it has {table.name} with the columns file and label"
         yield Form(image_labels.FORM, reason, IMAGE_STUDIES, "images", table)
     for kind, study in (("tables", "masked"), ("brain images", "masked"), ("texts", "language")):
-        if counts[kind]:
+        if counts[kind] and not (clouds and kind in ("tables", "texts")):
             yield Form(
                 f"a folder of {kind}", f"it has {counts[kind]:,} files of them", (study,), "text" * (kind == "texts")
             )
+
+
+def _of_cloud_folder(path: Path, reason: str) -> Form:
+    folder = cloud_folder.read(path, ReadingOptions())
+    meshes = all(file.form == cloud_folder.MESH for file in folder.files)
+    kind = "meshes" if meshes else "clouds"
+    name = f"class folders of {kind}: {len(folder.classes)} classes, {len(folder.files):,} {kind}"
+    return Form(name, reason, ("points",), "clouds")
 
 
 def _kind(name: str) -> str:

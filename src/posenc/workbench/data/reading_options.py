@@ -9,6 +9,10 @@ import msgspec
 
 Dtype = Literal["bytes", "uint16", "uint32"]
 """Numbers of a file of token ids without a header."""
+FeatureChoice = Literal["none", "normals", "colors", "all"]
+"""Features of a point beside its coordinates that a model reads."""
+Scale = Literal["unit", "keep"]
+"""Normalization: each cloud by its own mean and radius ("unit"), or one shift and factor for all clouds ("keep")."""
 Fit = Literal["crop", "pad", "resize"]
 """How an image becomes square: its middle, itself with a border, or with another aspect ratio."""
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
@@ -27,6 +31,8 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
             "white".
         field: Name of the field of a JSON Lines file that holds the text; None for the only text field.
         dtype: Type of the numbers of a ``.bin`` file; None for every other form.
+        features: Features of a point beside its coordinates; None for "none".
+        scale: Normalization of clouds; None for "unit".
     """
 
     format: str | None = None
@@ -36,6 +42,8 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     background: str | None = None
     field: str | None = None
     dtype: Dtype | None = None
+    features: FeatureChoice | None = None
+    scale: Scale | None = None
 
     @property
     def given(self) -> dict[str, Any]:

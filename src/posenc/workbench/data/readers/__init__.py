@@ -29,6 +29,8 @@ UNREADABLE: Mapping[str, str] = {
     "or .bin. Give one of these.",
     "images": "has no labeled images: give a folder with a folder of images for each class, ROOT/cat/1.jpg and "
     "ROOT/dog/1.jpg, a CSV with the columns file and label, or a packed .npz.",
+    "clouds": "is no point cloud: give a .npy, .npz, .ply, .xyz, .txt or .csv, or a folder with a folder of them for "
+    "each class, ROOT/chair/1.ply and ROOT/table/1.ply.",
 }
 """Kind to the sentence on a path that no reader of the kind matches, after its name."""
 

@@ -2,7 +2,7 @@
 
     posenc run points                              about nine minutes on two cores, no data needed
     posenc run points --panels accuracy spot --data DIR        the parts of Spot too
-    posenc run points FOLDER                       your own meshes: CLASS/*.off, or CLASS/train/*.off, CLASS/test/*.off
+    posenc run points FOLDER                       your own clouds or meshes: CLASS/*.ply, or CLASS/train/*.ply and test
     posenc run points --preset standard --yes      192 points of each cloud, also rotated in 3-D: about two hours
 
 A small attention model classifies clouds of points, which have no order and no grid. Predicted before the first run:
@@ -31,10 +31,10 @@ STUDY = Study(
     question="Which encoding classifies point clouds best?",
     lead=(
         "A small attention model classifies clouds of points, which have positions and no order. The features of a "
-        "point are the shape of its neighborhood and, in some variants, its coordinates. The variants differ in the "
-        "encoding of the positions."
+        "point are the shape of its neighborhood and, in some variants, its coordinates. On your own clouds, "
+        "--features adds normals, colors or others. The variants differ in the encoding of the positions."
     ),
-    takes="a folder of meshes, CLASS/*.off, or CLASS/train/*.off and CLASS/test/*.off",
+    takes="a folder of clouds or meshes, CLASS/*.ply, or CLASS/train/*.ply and CLASS/test/*.ply",
     data={"mesh/spot.npz": "the mesh Spot, for the panel spot; the clouds are generated"},
     presets=PRESETS,
     panels=PANELS,

@@ -12,6 +12,7 @@ from posenc.workbench.studies.points.plots import conditions_of
 from posenc.workbench.studies.points.stored_clouds import read_clouds
 from posenc.workbench.studies.shared.classification_panels import empty_panel
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tasks.points import fit_unit_ball
 
 SIDE, MARGIN, LIMIT = 110, 2, 1.05
 """Side and margin of a plot in pixels, and half of its side in radii of a cloud."""
@@ -39,16 +40,21 @@ def _clouds_panel(data: PageData, condition: PointsCondition) -> Panel:
             "Validation clouds": splits.validation,
             "Held-out clouds": splits.test,
         }
-    figures, body = [], []
+    figures, body, kept = [], [], settings.get("scale") == "keep"
     for index, title in enumerate(splits.test.classes):
         held_out = (splits.test.labels == index).nonzero().flatten()
         source = splits.test if len(held_out) else splits.train
-        cloud = source.points[int((source.labels == index).nonzero()[0])][:count].numpy()
+        number = int((source.labels == index).nonzero()[0])
+        shown = count if source.sizes is None else min(count, int(source.sizes[number]))
+        cloud = fit_unit_ball(source.points[number][:shown].numpy()) if kept else source.points[number][:shown].numpy()
         svg = cloud_svg(cloud, f"{condition.label}-{title}")
-        figures.append(Figure(svg, title, f"{count} points of one cloud: {title}."))
+        figures.append(Figure(svg, title, f"{shown} points of one cloud: {title}."))
         counts = (str(int((part.labels == index).sum())) for part in parts.values())
         body.append((title, *((str(settings["train"]), str(settings["test"])) if generated else counts)))
-    key = f"{count} points of one held-out cloud of each class, seen from above one side. Points at the back are paler."
+    some = f"{count} points" if splits.train.sizes is None else f"At most {count} points"
+    key = f"{some} of one held-out cloud of each class, seen from above one side. Points at the back are paler."
+    if kept:
+        key += " Each plot has its own scale."
     if untested := spec.settings.get("items", {}).get("untested"):
         key += f" Classes without held-out clouds, shown by a training cloud: {join_words(untested)}."
     if spec.settings.get("split") == "seed":

@@ -68,29 +68,27 @@ class PointsModel:
     def loss_at(self, at: TrainingPosition, batch: Tensor) -> Tensor:
         """Cross-entropy of a batch; each step samples other points of its clouds."""
         train = self.splits.train
-        logits = self._logits(task.draw_clouds(train, batch, self.sampling, at.generator()))
+        logits = self._logits(task.sample_clouds(train, batch, self.sampling, at.generator()))
         return functional.cross_entropy(logits, train.labels[batch].to(self.device))
 
-    def _logits(self, points: Tensor) -> Tensor:
-        points = points.to(self.device)
-        features = task.token_features(points, self.variant.features)
-        return self.model(features, task.token_positions(points, self.variant.view))
+    def _logits(self, sample: task.CloudSample) -> Tensor:
+        return self.model(*self.variant.tokens(sample.to(self.device)))
 
     def embedding_scale(self) -> float | None:
         """Size of the positions beside that of the points of some held-out clouds."""
-        points = self.held_out(self.sampling)[:CLOUDS_AT_ONCE].to(self.device)
-        features = task.token_features(points, self.variant.features)
-        return self.model.embedding_scale(features, task.token_positions(points, self.variant.view))
+        sample = self.held_out(self.sampling).split(CLOUDS_AT_ONCE)[0].to(self.device)
+        return self.model.embedding_scale(*self.variant.tokens(sample))
 
-    def logits(self, points: Tensor) -> Tensor:
-        """Logits ``(M, C)`` of any number of clouds ``(M, N, 3)``, on the CPU."""
-        count = max(1, min(CLOUDS_AT_ONCE, PAIRS_AT_ONCE // points.shape[1] ** 2))
-        return torch.cat([self._logits(part).cpu() for part in points.split(count)])
+    def logits(self, sample: task.CloudSample) -> Tensor:
+        """Logits ``(M, C)`` of any number of clouds, on the CPU."""
+        count = max(1, min(CLOUDS_AT_ONCE, PAIRS_AT_ONCE // sample.points.shape[1] ** 2))
+        return torch.cat([self._logits(part).cpu() for part in sample.split(count)])
 
-    def held_out(self, sampling: task.CloudSampling, clouds: task.Clouds | None = None) -> Tensor:
+    def held_out(self, sampling: task.CloudSampling, clouds: task.Clouds | None = None) -> task.CloudSample:
         """Points of the test clouds or of others, equal for all variants of a seed. A shift changes nothing else."""
         test = self.splits.test if clouds is None else clouds
-        return task.draw_clouds(test, torch.arange(len(test)), sampling, seeded_generator(self.spec.seed, TEST_STEP, 0))
+        generator = seeded_generator(self.spec.seed, TEST_STEP, 0)
+        return task.sample_clouds(test, torch.arange(len(test)), sampling, generator)
 
     def evaluate(self) -> dict[str, float]:
         """Accuracy and loss during training: of the validation clouds, or without any of the test clouds."""
@@ -100,12 +98,12 @@ class PointsModel:
     @torch.no_grad()
     def result(self, curve: list[dict[str, Any]]) -> RunResult:
         """Scores with the trained number of points and with others, of translated clouds and of rotated ones."""
-        points = self.held_out(self.sampling)
-        logits = self.logits(points)
+        sample = self.held_out(self.sampling)
+        logits = self.logits(sample)
         metrics = _scores(logits, self.splits.test.labels)
         metrics |= self._pairwise_accuracies(logits)
         metrics |= self._scores_by_point_count(metrics["accuracy"])
-        metrics |= self._scores_after_motions(points, logits)
+        metrics |= self._scores_after_motions(sample, logits)
         metrics["parameters"] = float(sum(p.numel() for p in self.model.parameters() if p.requires_grad))
         return RunResult(metrics=metrics, curves=curve, arrays={}, weights=weights_of(self.model))
 
@@ -119,24 +117,28 @@ class PointsModel:
         }
 
     def _scores_by_point_count(self, accuracy: float) -> dict[str, float]:
-        """Accuracy with other numbers of points, and the same divided by the accuracy with the trained number."""
+        """Accuracy with other numbers of points, and the same divided by the accuracy with the trained number.
+
+        A number that a cloud of the data does not have is left out.
+        """
         test, scores = self.splits.test, {}
+        least = min(part.least_points for part in self.splits if part is not None and len(part))
         for ratio in POINT_RATIOS:
             count = round(ratio * self.sampling.points)
-            if ratio != 1 and count <= test.points_per_cloud:
+            if ratio != 1 and count <= least:
                 logits = self.logits(self.held_out(self.sampling._replace(points=count)))
                 scores[f"accuracy_x{ratio:g}"] = other = task.accuracy(logits, test.labels)
                 scores[f"kept_x{ratio:g}"] = other / accuracy if accuracy else math.nan
         return scores
 
-    def _scores_after_motions(self, points: Tensor, logits: Tensor) -> dict[str, float]:
+    def _scores_after_motions(self, sample: task.CloudSample, logits: Tensor) -> dict[str, float]:
         """Accuracy of translated and of rotated clouds, and the relative change of their logits."""
         test = self.splits.test
         moved = {
             f"moved_{length:g}": self.logits(self.held_out(self.sampling._replace(shift=length))) for length in SHIFTS
         }
         rotation = task.random_rotations(len(test), "any", seeded_generator(self.spec.seed, ROTATION_STEP, 0))
-        moved["turned"] = self.logits(points @ rotation.mT)
+        moved["turned"] = self.logits(sample.rotated(rotation, test.attribute_names))
         scores: dict[str, float] = {}
         for name, each in moved.items():
             scores[f"accuracy_{name}"] = task.accuracy(each, test.labels)

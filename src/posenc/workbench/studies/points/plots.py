@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -98,7 +99,7 @@ def _accuracy_panels(data: PageData, conditions: Sequence[PointsCondition]) -> l
                 condition=each.label,
                 lines={name: {"chance": 1 / count if name == ACCURACY else 0.5} for name in metrics},
                 title=f"Accuracy: {each.title}",
-                caption=ACCURACY_CAPTION,
+                caption=" ".join(filter(None, (ACCURACY_CAPTION, _features_sentence(data, each.label)))),
             )
         )
     return panels
@@ -125,10 +126,34 @@ def _point_count_panels(data: PageData, conditions: Sequence[PointsCondition]) -
                 y_label=HELD_OUT,
                 chance=1 / class_count(data, each.label),
                 log_x=True,
-                note=f"Training: {trained} points of each cloud.",
+                note=_points_sentence(data, each.label) or f"Training: {trained} points of each cloud.",
             )
         )
     return panels
+
+
+def _data_of(data: PageData, label: str) -> Mapping[str, Any]:
+    """Entry "data" of the settings of a condition."""
+    return next(spec.settings["data"] for spec in data.specs if spec.condition == label)
+
+
+def _features_sentence(data: PageData, label: str) -> str:
+    """Sentence on the features of the user's clouds beside the coordinates; "" without any."""
+    features = _data_of(data, label).get("features", "none")
+    return f"All variants but blind also have the features of your clouds: {features}." if features != "none" else ""
+
+
+def _radius_sentence(data: PageData, label: str) -> str:
+    """Sentence on the radius where all clouds have one scale."""
+    return " A radius is the median radius of the clouds." if _data_of(data, label).get("scale") == "keep" else ""
+
+
+def _points_sentence(data: PageData, label: str) -> str:
+    """Sentences on the numbers of points of the user's clouds; "" for meshes and generated clouds, which have all."""
+    spec = next(spec for spec in data.specs if spec.condition == label)
+    if "clouds" not in spec.settings["data"] or (record := data.store.record_of(spec)) is None:
+        return ""
+    return f"Training: {record.options['points']}. A number of points that some cloud does not have is not tested."
 
 
 def _metric_at(ratio: float) -> str:
@@ -168,7 +193,7 @@ def motions(data: PageData) -> list[Panel]:
                 x_label="translation (radii of a cloud)",
                 y_label=HELD_OUT,
                 chance=1 / class_count(data, each.label),
-                note="Clouds are not translated in training.",
+                note=f"Clouds are not translated in training.{_radius_sentence(data, each.label)}",
             )
         )
         panels.append(
@@ -197,7 +222,9 @@ def variant_tables(data: PageData) -> list[Panel]:
             scheme = scheme_text({"scheme": variant.scheme, "options": variant.options})
             parameters = sorted({round(value) for value in counts.get(label, {}).values()})
             trained = " to ".join(f"{value:,}" for value in parameters) or "not run"
-            body.append((label, scheme, VIEWS[variant.view], FEATURES[variant.features], trained))
+            own = spec.settings["data"].get("features", "none")
+            features = FEATURES[variant.features] + (f", {own}" if own != "none" != variant.features else "")
+            body.append((label, scheme, VIEWS[variant.view], features, trained))
         table = Table("Variants", columns, tuple(body), prose=True)
         panels.append(Panel(f"Variants: {each.title}", (table,)))
     return panels or empty_panel("Variants")

@@ -12,12 +12,18 @@ import msgspec
 from msgspec.structs import replace
 
 from posenc.models.point_cloud import PointsConfig
+from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.points.conditions import SPOT, PointsCondition, condition
 from posenc.workbench.studies.points.execute import POINT_RATIOS
 from posenc.workbench.studies.points.presets import PRESETS, PointsPreset
-from posenc.workbench.studies.points.stored_clouds import divide_clouds, sample_meshes, store_mesh
+from posenc.workbench.studies.points.stored_clouds import (
+    divide_clouds,
+    reading_entry,
+    store_clouds,
+    store_mesh,
+)
 from posenc.workbench.studies.points.variants import variant
 from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
 from posenc.workbench.studies.shared.own_data import Split, own_plan, parts_settings, training_in_steps
@@ -34,13 +40,23 @@ WARMUP_DIVISOR, EVALUATIONS = 20, 4
 
 
 class CloudData(NamedTuple):
-    """Entry "data" of the settings, number of classes, numbers of training and held-out clouds, and their parts."""
+    """Clouds of a run.
+
+    Attributes:
+        settings: Entry "data" of the settings.
+        classes: Number of classes.
+        train: Number of training clouds.
+        held_out: Number of held-out clouds.
+        parts: Further entries of the settings, on the parts.
+        attributes: Number of features of a point beside its coordinates.
+    """
 
     settings: dict[str, Any]
     classes: int
     train: int
     held_out: int
     parts: Mapping[str, Any] = MappingProxyType({})
+    attributes: int = 0
 
 
 def mesh_of_spot(request: Request) -> Path | None:
@@ -59,7 +75,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     data = _cloud_data(request, store, chosen, preset)
     explicit = explicit_fields(PRESETS, request, "training")
     config = PointsConfig(channels=1, classes=data.classes, **preset.model._asdict())
-    encoding, config = variant(variant_label, config)
+    encoding, config = variant(variant_label, config, data.attributes)
     if data.parts:
         training = training_in_steps(preset.training, preset.own_steps, BEST, explicit, data.train)
         steps = training.epochs
@@ -102,19 +118,7 @@ def _refuse_variants(request: Request, preset: PointsPreset) -> None:
 def _cloud_data(request: Request, store: Store, chosen: PointsCondition, preset: PointsPreset) -> CloudData:
     points = round(max(POINT_RATIOS) * preset.points)
     if request.source is not None and chosen.clouds != SPOT:
-        digest = task.folder_digest(request.source, store.root / "data" / "file-digests.json")
-        data: dict[str, Any] = {"folder": digest, "points": points, "most": preset.meshes}
-        splits = sample_meshes(store.root, request.source, data)
-        if own_plan(preset, request) is not None:
-            return _own_clouds(data, splits, request.source, store)
-        if not len(splits.test):
-            raise ValueError(
-                f"preset {request.preset} tests on the meshes CLASS/test/*.off, which {request.source} lacks. Divide "
-                "the meshes of each class, or use --preset quick, which draws the test part."
-            )
-        record = task.clouds_record(splits, digest, request.source, per_class=preset.meshes)
-        key = {"dataset": store.records.add(record, request.source)}
-        return CloudData(data, len(splits.train.classes), len(splits.train), len(splits.test), key)
+        return _clouds_of_folder(request, request.source, store, preset)
     data, classes = {"train": preset.train, "test": preset.test, "points": points}, len(task.SOLIDS)
     if chosen.clouds == SPOT:
         mesh = mesh_of_spot(request)
@@ -124,13 +128,39 @@ def _cloud_data(request: Request, store: Store, chosen: PointsCondition, preset:
     return CloudData(data, classes, classes * preset.train, classes * preset.test)
 
 
-def _own_clouds(data: dict[str, Any], splits: task.Splits, folder: Path, store: Store) -> CloudData:
+def _clouds_of_folder(request: Request, folder: Path, store: Store, preset: PointsPreset) -> CloudData:
+    """The clouds of the user's folder, in the store."""
+    stated = msgspec.convert(request.reading, ReadingOptions)
+    listed = task.list_clouds(folder)
+    most, features, scale = round(max(POINT_RATIOS) * preset.points), stated.features or "none", stated.scale or "unit"
+    reading = task.CloudReading(most, preset.meshes, features=features, scale=scale)
+    digest = task.folder_digest(listed, folder, store.root / "data" / "file-digests.json")
+    data: dict[str, Any] = {"folder": digest, "points": reading.points, "most": preset.meshes}
+    data |= reading_entry(listed, reading)
+    splits = store_clouds(store.root, folder, data)
+    described = task.FolderDescription(folder, digest, listed, reading, trained=preset.points)
+    if own_plan(preset, request) is not None:
+        return _own_clouds(data, splits, described, store)
+    if not len(splits.test):
+        raise ValueError(
+            f"preset {request.preset} tests on the clouds CLASS/test/*, which {folder} lacks. Divide the clouds of "
+            "each class, or use --preset quick, which draws the test part."
+        )
+    key = {"dataset": store.records.add(task.clouds_record(splits, described), folder)}
+    attributes, classes = len(splits.train.attribute_names), len(splits.train.classes)
+    return CloudData(data, classes, len(splits.train), len(splits.test), key, attributes)
+
+
+def _own_clouds(
+    data: dict[str, Any], splits: task.Splits, described: task.FolderDescription, store: Store
+) -> CloudData:
     """The user's clouds with the sizes of their parts, which are the same for every seed."""
     split: Split = "given" if len(splits.test) else "seed"
     parts = divide_clouds(splits, split, seed=0)
     assert parts.validation is not None
     counts = {"train": len(parts.train), "validation": len(parts.validation), "test": len(parts.test)}
-    record = task.clouds_record(parts, data["folder"], folder, per_class=data["most"], split=split)
-    key = store.records.add(record, folder)
+    record = task.clouds_record(parts, described, split=split)
+    key = store.records.add(record, described.folder)
     held_out, settings = counts["validation"] + counts["test"], parts_settings(split, counts, "clouds", record.untested)
-    return CloudData(data, len(parts.train.classes), counts["train"], held_out, settings | {"dataset": key})
+    attributes, settings = len(parts.train.attribute_names), settings | {"dataset": key}
+    return CloudData(data, len(parts.train.classes), counts["train"], held_out, settings, attributes)

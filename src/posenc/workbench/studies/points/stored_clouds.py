@@ -1,6 +1,6 @@
 """Clouds of a run: generated from its seed, or read from what a store has of the user's meshes.
 
-data/points-DIGEST.npz     points of the meshes of a user's folder
+data/points-DIGEST.npz     points of the clouds and meshes of a user's folder
 data/mesh-DIGEST.npz       mesh of Spot
 """
 
@@ -13,31 +13,54 @@ from typing import Any
 
 import msgspec
 
+from posenc.workbench.data.readers.cloud_folder import CloudFolder
 from posenc.workbench.files.atomic_files import write_whole
 from posenc.workbench.studies.shared.own_data import GIVEN_VALIDATION_SHARE, TEST_SHARE, VALIDATION_SHARE, Split
 from posenc.workbench.tasks import points as task
 from posenc.workbench.tasks.class_split import split_by_class
 from posenc.workbench.tasks.shapes import Mesh, read_shape
 
+CLOUDS_VERSION = 1
+"""Version of the reading of clouds that are no meshes: part of the identity of their runs."""
 
-def sample_meshes(root: Path, folder: Path, data: Mapping[str, Any]) -> task.Splits:
-    """Sample the points of the meshes of a folder into a store, once for each store.
+
+def reading_of(data: Mapping[str, Any]) -> task.CloudReading:
+    """The reading of a folder that the entry "data" of the settings of a run states."""
+    return task.CloudReading(
+        data["points"], data["most"], features=data.get("features", "none"), scale=data.get("scale", "unit")
+    )
+
+
+def reading_entry(listed: CloudFolder, reading: task.CloudReading) -> dict[str, Any]:
+    """What the entry "data" states about the reading; meshes without options have none, as before there were clouds.
+
+    Args:
+        listed: Files of the folder.
+        reading: Their reading.
+    """
+    clouds = {} if all(file.read is None for file in listed.files) else {"clouds": CLOUDS_VERSION}
+    features = {} if reading.features == "none" else {"features": reading.features}
+    return clouds | features | ({} if reading.scale == "unit" else {"scale": reading.scale})
+
+
+def store_clouds(root: Path, folder: Path, data: Mapping[str, Any]) -> task.Splits:
+    """Read the clouds of a folder into a store, once for each store.
 
     Args:
         root: Root of the store.
-        folder: Folder of the meshes.
+        folder: Folder of clouds or meshes.
         data: Entry "data" of the settings of a run.
 
     Returns:
         Training and held-out clouds.
 
     Raises:
-        ValueError: The folder has no labeled meshes.
+        ValueError: The folder has no labeled clouds.
     """
     path = clouds_path(root, data)
     if not path.exists():
-        print(f"Sampling points of the meshes of {folder}; this is done once for each store.")
-        task.save_clouds(task.read_mesh_folder(folder, data["points"], per_class=data["most"]), path)
+        print(f"Reading the points of {folder}; this is done once for each store.")
+        task.save_clouds(task.read_class_folders(folder, reading_of(data)), path)
     return task.load_clouds(path)
 
 
@@ -54,7 +77,7 @@ def store_mesh(root: Path, path: Path) -> str:
 
 
 def clouds_path(root: Path, data: Mapping[str, Any]) -> Path:
-    """File of a store that holds the clouds of a folder of meshes."""
+    """File of a store that holds the clouds of a user's folder."""
     digest = hashlib.sha256(msgspec.json.encode(dict(data), order="sorted")).hexdigest()[:16]
     return root / "data" / f"points-{digest}.npz"
 
@@ -82,8 +105,8 @@ def divide_clouds(splits: task.Splits, split: Split, seed: int) -> task.Splits:
     parts = split_by_class(pool.labels.numpy(), test=shares[0], validation=shares[1], seed=seed)
     if not len(parts.validation):
         raise ValueError(
-            f"{pool.name} has {len(pool)} meshes of {len(pool.classes)} classes, and none is left to choose the step "
-            f"of the training with. Give at least {3 if drawn else 2} meshes of a class."
+            f"{pool.name} has {len(pool)} clouds of {len(pool.classes)} classes, and none is left to choose the step "
+            f"of the training with. Give at least {3 if drawn else 2} clouds of a class."
         )
     test = pool.take(parts.test) if drawn else splits.test
     return task.Splits(pool.take(parts.train), test, pool.take(parts.validation))

@@ -18,14 +18,24 @@ import math
 from typing import Any
 
 import msgspec
+from torch import Tensor
 
 from posenc.lookup import scheme_text
 from posenc.lookup.scheme_reference import split_view
 from posenc.models.point_cloud import PointClassifier, PointsConfig
+from posenc.positions import Positions
 from posenc.workbench.studies.shared import position_views
 from posenc.workbench.studies.shared.position_views import PositionView
 from posenc.workbench.studies.shared.written_schemes import named_like
-from posenc.workbench.tasks.points import CELLS_PER_RADIUS, FEATURE_CHANNELS, Features, View
+from posenc.workbench.tasks.points import (
+    CELLS_PER_RADIUS,
+    FEATURE_CHANNELS,
+    CloudSample,
+    Features,
+    View,
+    token_features,
+    token_positions,
+)
 
 VIEWS = (
     PositionView("cells", 3, "coordinates in sixteenths of the width of a cloud"),
@@ -65,13 +75,20 @@ class PointsVariant(msgspec.Struct, frozen=True, kw_only=True):
         chosen = scheme_text.Specification(self.scheme, self.options)
         return PointClassifier(config, scheme_text.per_layer(chosen, config.scheme_arguments()))
 
+    def tokens(self, sample: CloudSample) -> tuple[Tensor, Positions]:
+        """Features and positions of the points of clouds, which the model reads."""
+        features = token_features(sample.points, self.features, sample.present, sample.attributes)
+        return features, token_positions(sample.points, self.view, sample.present)
 
-def variant(label: str, config: PointsConfig) -> tuple[PointsVariant, PointsConfig]:
+
+def variant(label: str, config: PointsConfig, attributes: int = 0) -> tuple[PointsVariant, PointsConfig]:
     """The variant of a label, and the configuration of the model with as many channels as its features have.
 
     Args:
         label: One of the labels above, or a scheme as text, alone or with a view, as ``GridPE@radii``.
         config: Sizes of the model.
+        attributes: Number of features of a point beside its coordinates, such as a normal. Every variant with features
+            has them too.
 
     Returns:
         The variant and the configuration.
@@ -94,7 +111,8 @@ def variant(label: str, config: PointsConfig) -> tuple[PointsVariant, PointsConf
         own: View = by_name[like].view if like else "cells"
         chosen = PointsVariant(scheme=parsed.scheme, options=parsed.options, features=features, view=own)
     chosen = msgspec.structs.replace(chosen, **({"view": view} if view else {}))
-    config = msgspec.structs.replace(config, channels=FEATURE_CHANNELS[chosen.features])
+    channels = FEATURE_CHANNELS[chosen.features] + (0 if chosen.features == "none" else attributes)
+    config = msgspec.structs.replace(config, channels=channels)
     try:
         _refuse_unfit(chosen.model(config))
     except ValueError as error:

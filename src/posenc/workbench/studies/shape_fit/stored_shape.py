@@ -38,7 +38,7 @@ def store_points(
         File name of the points, "watertight" and number of open edges of the mesh, and the key of its record.
 
     Raises:
-        ValueError: The file is not a mesh.
+        ValueError: The file is not a mesh, or the mesh encloses no volume.
     """
     if not source.is_file():
         shapes.read_shape(source)  # raises a ValueError that states the fault
@@ -48,6 +48,11 @@ def store_points(
     record_path = path.with_suffix(".json")
     if not (path.exists() and record_path.exists()):
         shape = shapes.read_shape(source)
+        if not shapes.has_inside(shape.mesh):
+            raise ValueError(
+                f"{source.name} encloses no volume: no point has a winding number above 1/2, as inside a solid. A "
+                "field of it would be compared with nothing. Give a closed mesh, or thicken this one to a solid first."
+            )
         refuse(shape.mesh.open_edges)
         count = sizes.uniform + sizes.near + 2 * sizes.held
         print(f"Computing the distances of {count:,} points to the {len(shape.mesh.faces):,} faces of {source.name}.")

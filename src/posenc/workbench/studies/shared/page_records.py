@@ -11,6 +11,9 @@ from posenc.workbench.report.data_panel import describe, notes
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
 
+CLOUD_DEFAULTS = {"features": "none", "scale": "unit"}
+"""Options of the reading of clouds that a command leaves out."""
+
 
 def records_of(store: Store, specs: Iterable[RunSpec]) -> list[DatasetRecord]:
     """Records of the data of runs, each once, in the order of the runs.
@@ -81,6 +84,9 @@ def options(records: Iterable[DatasetRecord]) -> str:
 
 def reading_flags(record: DatasetRecord | None) -> list[str]:
     """Flags with which a command reads the user's data of a record again, such as ``["--field", "text"]``."""
+    if record is not None and record.kind == "clouds":
+        stated = {name: str(record.options.get(name, usual)) for name, usual in CLOUD_DEFAULTS.items()}
+        return [word for name in stated if stated[name] != CLOUD_DEFAULTS[name] for word in (f"--{name}", stated[name])]
     if record is not None and record.kind == "images":
         return str(record.options.get("flags", "")).split()
     if record is None or record.kind not in ("text", "recordings"):

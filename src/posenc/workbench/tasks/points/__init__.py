@@ -1,4 +1,4 @@
-"""Point cloud classification: clouds of synthetic solids, of the parts of the cow Spot, or of the user's meshes.
+"""Point cloud classification: clouds of synthetic solids, of the parts of the cow Spot, or of the user's files.
 
 A cloud is a set of points of a surface, in no order and on no grid, randomly rotated. Some classes differ in
 arrangement only (three balls on a line, or in a triangle), and some are mirror images of each other. A model that knows
@@ -18,6 +18,15 @@ each point's neighborhood but not its position cannot distinguish those.
 
 from __future__ import annotations
 
+from posenc.workbench.tasks.points.cloud_files import (
+    CloudReading,
+    FolderDescription,
+    clouds_record,
+    folder_digest,
+    list_clouds,
+    read_class_folders,
+    read_cloud,
+)
 from posenc.workbench.tasks.points.clouds import (
     Clouds,
     Splits,
@@ -27,19 +36,13 @@ from posenc.workbench.tasks.points.clouds import (
     save_clouds,
     solid_clouds,
 )
-from posenc.workbench.tasks.points.mesh_folder import (
-    clouds_record,
-    folder_digest,
-    has_test_meshes,
-    mesh_classes,
-    read_mesh_folder,
-)
 from posenc.workbench.tasks.points.scores import accuracy, pairwise_accuracy, relative_logit_change
 from posenc.workbench.tasks.points.solids import ARRANGEMENT_PAIRS, MIRROR_PAIRS, SOLIDS, make_solid
 from posenc.workbench.tasks.points.spot import SPOT_PARTS, spot_part_clouds
 from posenc.workbench.tasks.points.views import (
     CELLS_PER_RADIUS,
     FEATURE_CHANNELS,
+    CloudSample,
     CloudSampling,
     Features,
     Rotation,
@@ -47,6 +50,7 @@ from posenc.workbench.tasks.points.views import (
     draw_clouds,
     neighborhood_shapes,
     random_rotations,
+    sample_clouds,
     token_features,
     token_positions,
 )
@@ -58,9 +62,12 @@ __all__ = [
     "MIRROR_PAIRS",
     "SOLIDS",
     "SPOT_PARTS",
+    "CloudReading",
+    "CloudSample",
     "CloudSampling",
     "Clouds",
     "Features",
+    "FolderDescription",
     "Rotation",
     "Splits",
     "View",
@@ -69,16 +76,17 @@ __all__ = [
     "draw_clouds",
     "fit_unit_ball",
     "folder_digest",
-    "has_test_meshes",
+    "list_clouds",
     "load_clouds",
     "make_solid",
-    "mesh_classes",
     "neighborhood_shapes",
     "pairwise_accuracy",
     "random_rotations",
-    "read_mesh_folder",
+    "read_class_folders",
+    "read_cloud",
     "relative_logit_change",
     "sample_cloud",
+    "sample_clouds",
     "save_clouds",
     "solid_clouds",
     "spot_part_clouds",

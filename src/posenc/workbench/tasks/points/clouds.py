@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,7 +26,7 @@ FORMAT = 1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Clouds:
-    """M labeled clouds of P points each; a model receives some of the points.
+    """M labeled clouds of at most P points each; a model receives some of the points.
 
     Attributes:
         name: Name of the data set.
@@ -34,6 +35,11 @@ class Clouds:
             random, so any n of the points are a cloud of n points.
         labels: ``(M,)`` class numbers.
         notes: Sentences on what was left out.
+        sizes: ``(M,)`` number of points of each cloud, which come first; zeros follow. None if all clouds have P.
+        attributes: ``(M, P, A)`` further values of each point, such as its normal; None without any.
+        attribute_names: Names of the A values. ``nx``, ``ny`` and ``nz`` are a normal, which turns with the cloud.
+        normalization: Numbers with which other clouds are normalized in the same way, as plain JSON: "origin" and
+            "factor" that all clouds have in common, "standardized" with mean and deviation of attributes.
 
     Raises:
         ValueError: The arrays do not match.
@@ -44,6 +50,10 @@ class Clouds:
     points: Float32[Tensor, "M P 3"]
     labels: Int64[Tensor, "M"]
     notes: tuple[str, ...] = ()
+    sizes: Int64[Tensor, "M"] | None = None
+    attributes: Float32[Tensor, "M P A"] | None = None
+    attribute_names: tuple[str, ...] = ()
+    normalization: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.points.dim() != 3 or self.points.shape[-1] != 3 or self.labels.shape != self.points.shape[:1]:
@@ -53,6 +63,12 @@ class Clouds:
             )
         if len(self.labels) and not 0 <= int(self.labels.min()) <= int(self.labels.max()) < len(self.classes):
             raise ValueError(f"labels number {len(self.classes)} classes from 0; got {int(self.labels.max())}.")
+        if (
+            self.sizes is not None
+            and len(self)
+            and not 0 < int(self.sizes.min()) <= int(self.sizes.max()) <= len(self.points[0])
+        ):
+            raise ValueError(f"a cloud has 1 to {len(self.points[0])} points; got {int(self.sizes.min())}.")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -64,20 +80,26 @@ class Clouds:
 
     @property
     def points_per_cloud(self) -> int:
-        """Number of points of each cloud."""
+        """Number of points of each cloud, or of the largest."""
         return self.points.shape[1]
+
+    @property
+    def least_points(self) -> int:
+        """Number of points of the smallest cloud."""
+        return self.points_per_cloud if self.sizes is None else int(self.sizes.min())
 
     def take(self, index: Sequence[int] | np.ndarray) -> Clouds:
         """Select clouds by number, in this order."""
         rows = torch.as_tensor(np.asarray(index, dtype=np.int64))
-        return dataclasses.replace(self, points=self.points[rows], labels=self.labels[rows])
+        names = ("points", "labels", "sizes", "attributes")
+        chosen = {name: value[rows] for name in names if (value := getattr(self, name)) is not None}
+        return dataclasses.replace(self, **chosen)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Splits:
+class Splits(NamedTuple):
     """Training and test clouds, and validation clouds where the step of the training is chosen with some.
 
-    A folder of meshes without a test part has training clouds alone, before it is divided.
+    A user's folder without a test part has training clouds alone, before it is divided.
     """
 
     train: Clouds
@@ -127,8 +149,14 @@ def save_clouds(parts: Splits, path: str | Path) -> None:
         "name": np.array(parts.train.name),
         "notes": np.array([*dict.fromkeys((*parts.train.notes, *parts.test.notes))], str),
     }
+    if parts.train.normalization:
+        arrays["normalization"] = np.array(json.dumps(dict(parts.train.normalization)))
     for name, part in (("train", parts.train), ("test", parts.test)):
         arrays |= {f"{name}_points": part.points.numpy(), f"{name}_labels": part.labels.numpy()}
+        if part.sizes is not None:
+            arrays[f"{name}_sizes"] = part.sizes.numpy()
+        if part.attributes is not None:
+            arrays |= {f"{name}_attributes": part.attributes.numpy(), "attributes": np.array(part.attribute_names)}
     path.parent.mkdir(parents=True, exist_ok=True)
     with replaced_file(path) as partial:
         np.savez(partial, **arrays)
@@ -143,12 +171,20 @@ def load_clouds(path: str | Path) -> Splits:
                 raise ValueError(f"it is of format {int(content['format'])}, and this posenc reads {FORMAT}")
             name, classes = str(content["name"]), tuple(str(each) for each in content["classes"])
             notes = tuple(str(each) for each in content["notes"])
-            arrays = {part: (content[f"{part}_points"], content[f"{part}_labels"]) for part in ("train", "test")}
+            normalization = json.loads(str(content["normalization"])) if "normalization" in content else {}
+            attributes = tuple(str(each) for each in content["attributes"]) if "attributes" in content else ()
+            arrays = {
+                part: {
+                    field: torch.from_numpy(content[f"{part}_{field}"])
+                    for field in ("points", "labels", "sizes", "attributes")
+                    if f"{part}_{field}" in content
+                }
+                for part in ("train", "test")
+            }
     except ValueError as error:
         raise ValueError(f"{path} holds no clouds of points ({error}). Remove it: it is made again.") from error
-    return Splits(
-        *(Clouds(name, classes, torch.from_numpy(p), torch.from_numpy(labels), notes) for p, labels in arrays.values())
-    )
+    more: dict[str, Any] = {"notes": notes, "attribute_names": attributes, "normalization": normalization}
+    return Splits(*(Clouds(name, classes, **part, **more) for part in arrays.values()))
 
 
 def stack_clouds(name: str, classes: Sequence[str], clouds: Sequence[Points], labels: Sequence[int]) -> Clouds:

@@ -29,6 +29,8 @@ from posenc.workbench.tasks.shapes.meshes import Index, Mesh, Placement, Points,
 
 FORMAT = 1
 """Version of the file format."""
+INSIDE_POINTS, INSIDE_DEPTHS, CLEARLY_INSIDE = 1024, (1e-2, 1e-3, 1e-5), 0.51
+"""Points and faces that are tried for an inside, depths in diagonals of the box, and least winding number."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,6 +169,23 @@ def make_pool(shape: Shape, sizes: PoolSizes, seed: int = 0) -> SamplePool:
         held=_label_points(tree, stratified_points(sizes.held, rng)),
         boxed=_label_points(tree, low + (high - low) * stratified_points(sizes.held, rng)),
     )
+
+
+def has_inside(mesh: Mesh) -> bool:
+    """True if a mesh encloses a volume: some point has a winding number clearly above 1/2.
+
+    A flat mesh, or one whose two sides coincide, has none. Points are tried in the bounding box, and at several depths
+    behind faces, so that a thin solid has some.
+    """
+    rng, tree = np.random.default_rng(0), MeshTree(mesh)
+    low, high = mesh.box
+    grown = 0.05 * mesh.diagonal  # a point in the plane of a flat mesh has no side
+    low, high = low - grown, high + grown
+    some = np.linspace(0, len(mesh.faces) - 1, min(len(mesh.faces), INSIDE_POINTS)).astype(np.intp)
+    middle, inward = mesh.corners[some].mean(1), -mesh.diagonal * mesh.normals[some]
+    behind = [middle + depth * inward for depth in INSIDE_DEPTHS]
+    points = np.concatenate([*behind, low + (high - low) * stratified_points(INSIDE_POINTS, rng)])
+    return bool((tree.winding(points) > CLEARLY_INSIDE).any())
 
 
 def _label_points(tree: MeshTree, points: Points) -> LabeledPoints:

@@ -1,0 +1,103 @@
+"""Points as an array of numpy: ``.npy`` ``(N, 3)`` with further columns, or ``.npz`` with arrays by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from posenc.workbench.data.clouds import AXES, COLORS, NORMALS, PointCloud, cloud_record, point_cloud
+from posenc.workbench.data.endings import reason_by_ending
+from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.dataset_record import DatasetRecord
+from posenc.workbench.files.array_files import ArrayFile, Header, open_arrays, read_header, read_npy
+from posenc.workbench.files.user_files import UserFileError, open_file
+
+FORM = "points as an array of numpy"
+KIND = "clouds"
+OPTIONS: tuple[str, ...] = ()
+ENDINGS = (".npy", ".npz")
+MOST_COLUMNS = 12
+"""An array of 3 or 6 rows with more columns has its points as columns."""
+POINTS = ("points", "xyz", "coords", "positions", "pos", "vertices", "pc")
+"""Names of the array of coordinates in a ``.npz``. An array that is alone may have any name."""
+FURTHER = {"normals": NORMALS, "normal": NORMALS, "colors": COLORS, "color": COLORS, "rgb": COLORS}
+"""Names of further arrays of a ``.npz`` to the names of their three columns."""
+
+
+def match(path: Path) -> str:
+    """Match files that end in .npy or .npz."""
+    return reason_by_ending(path, ENDINGS)
+
+
+def is_mesh(path: Path) -> bool:
+    """True for a ``.npz`` with the arrays v and f, which are a mesh."""
+    if path.suffix.lower() != ".npz":
+        return False
+    with open_arrays(path, "a cloud") as arrays:
+        return "v" in arrays and "f" in arrays
+
+
+def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
+    """Read the header of the array of coordinates."""
+    if path.suffix.lower() == ".npy":
+        with open_file(path, "a cloud") as file:
+            header = read_header(file, path.name)
+        return cloud_record(path, FORM, _checked(path, header).shape[0], None)
+    with open_arrays(path, "a cloud") as arrays:
+        header = _checked(path, arrays.header(_array_of_points(path, arrays)))
+    return cloud_record(path, FORM, header.shape[0], None)
+
+
+def read(path: Path, options: ReadingOptions) -> PointCloud:
+    """Read the points.
+
+    Args:
+        path: The file.
+        options: No option.
+
+    Returns:
+        The cloud. Unnamed columns after the third are normals if they have the length 1, colors if they are from 0 to
+        255.
+
+    Raises:
+        UserFileError: The array is not (N, 3) or wider, holds objects, or has too few points.
+    """
+    inspect(path, options)
+    if path.suffix.lower() == ".npy":
+        return point_cloud(path, FORM, read_npy(path))
+    with open_arrays(path, "a cloud") as arrays:
+        name = _array_of_points(path, arrays)
+        columns = arrays[name]
+        further = {each: FURTHER[each.lower()] for each in arrays.names if each.lower() in FURTHER}
+        others = {each: arrays.array(each, (len(columns), 3), "fiu") for each in further}
+    if not others:
+        return point_cloud(path, FORM, columns)
+    if columns.shape[1] > len(AXES):
+        raise UserFileError(f"{path} has {next(iter(others))} and {columns.shape[1]} columns of {name}. Keep one form.")
+    names = [*AXES, *(column for each in others for column in further[each])]
+    return point_cloud(path, FORM, np.concatenate([columns, *others.values()], 1), names)
+
+
+def _checked(path: Path, header: Header) -> Header:
+    if header.dtype.kind not in "fiu":
+        raise UserFileError(f"{path} holds {header.dtype}; a cloud is numbers. Save it with numpy.save(path, points).")
+    by_columns = len(header.shape) == 2 and header.shape[0] in (3, 6) and header.shape[1] > MOST_COLUMNS
+    if len(header.shape) != 2 or header.shape[1] < len(AXES) or by_columns:
+        fix = "Save the points as rows: numpy.save(path, points.T)" if by_columns else ""
+        fix = fix or ("Save each cloud as a file of its own." if len(header.shape) == 3 else "Save points as (N, 3).")
+        raise UserFileError(
+            f"{path} has the shape {header.shape}; a cloud is (N, 3), with further columns for normals or colors. {fix}"
+        )
+    return header
+
+
+def _array_of_points(path: Path, arrays: ArrayFile) -> str:
+    if named := [name for name in arrays.names if name.lower() in POINTS]:
+        return named[0]
+    if len(arrays.names) == 1:
+        return arrays.names[0]
+    raise UserFileError(
+        f"{path} has the arrays {', '.join(arrays.names) or 'nothing'}; a cloud has its coordinates in one named "
+        f"{POINTS[0]}. Rename it."
+    )

@@ -1,0 +1,121 @@
+"""Points of a ``.ply`` file without faces, in text or binary, read by trimesh. All properties of a point are read."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from posenc.workbench.data.clouds import AXES, PointCloud, cloud_record, point_cloud
+from posenc.workbench.data.endings import reason_by_ending
+from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.dataset_record import DatasetRecord
+from posenc.workbench.files.user_files import UserFileError, open_file, require_reading, short
+
+FORM = "PLY points"
+KIND = "clouds"
+OPTIONS: tuple[str, ...] = ()
+ENDINGS = (".ply",)
+MEMORY_FACTOR = 40
+"""Bytes of memory for each byte of the file: the text form takes most."""
+HEADER_BYTES = 1 << 16
+ELEMENT = re.compile(rb"^element (\w+) (\d+)\s*$", re.MULTILINE)
+PROPERTY = re.compile(rb"^property \w+ (\S+)\s*$", re.MULTILINE)
+
+
+def match(path: Path) -> str:
+    """Match files that end in .ply."""
+    return reason_by_ending(path, ENDINGS)
+
+
+def counts(path: Path) -> dict[str, int]:
+    """Number of each element that the header states, such as {"vertex": 8, "face": 12}.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Element to its number.
+
+    Raises:
+        UserFileError: It cannot be opened, or has no header of PLY.
+    """
+    return {name.decode(): int(count) for name, count in ELEMENT.findall(_header(path))}
+
+
+def is_mesh(path: Path) -> bool:
+    """True for a file with faces."""
+    return counts(path).get("face", 0) > 0
+
+
+def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
+    """Read the header."""
+    return cloud_record(path, FORM, counts(path).get("vertex", 0), _properties(path))
+
+
+def _properties(path: Path) -> list[str]:
+    header = _header(path).partition(b"element vertex ")[2].partition(b"\nelement ")[0]
+    return [name.decode(errors="replace") for name in PROPERTY.findall(header)]
+
+
+def read(path: Path, options: ReadingOptions) -> PointCloud:
+    """Read the points.
+
+    Args:
+        path: The file.
+        options: No option.
+
+    Returns:
+        The cloud.
+
+    Raises:
+        UserFileError: The file is damaged, has faces, or too few points.
+    """
+    stated = counts(path)
+    if stated.get("face", 0):
+        raise UserFileError(f"{path} is a mesh of {stated['face']:,} faces, and not a cloud of points.")
+    if not stated.get("vertex", 0):
+        raise UserFileError(f"{path} has 0 points. A cloud needs at least 3.")
+    if missing := [axis for axis in AXES if axis not in {name.lower() for name in _properties(path)}]:
+        raise UserFileError(f"{path} has no property {missing[0]}; a point has x, y, z. Export it again.")
+    data = _vertices(path)
+    names = [str(name) for name in (data.keys() if isinstance(data, dict) else data.dtype.names)]
+    columns = [np.asarray(data[name]) for name in names]
+    flat = {name: column.reshape(-1) for name, column in zip(names, columns, strict=True) if column.size == len(column)}
+    if {len(each) for each in flat.values()} != {stated["vertex"]}:
+        raise UserFileError(
+            f"{path} cannot be read as PLY: its header states {stated['vertex']:,} points, and fewer follow. Export it "
+            "again."
+        )
+    return point_cloud(path, FORM, np.stack(list(flat.values()), 1).astype(np.float64), list(flat))
+
+
+def _vertices(path: Path) -> Any:
+    """Properties of the vertices by name, as trimesh reads them."""
+    try:
+        import trimesh
+    except ImportError:
+        raise ValueError(
+            "a PLY file is read by trimesh, which is not installed: pip install 'posenc[fields]'"
+        ) from None
+    with open_file(path, "a cloud") as file:
+        require_reading(os.fstat(file.fileno()).st_size * MEMORY_FACTOR, path, "Take fewer points.")
+        try:
+            loaded: Any = trimesh.load(file, file_type="ply", process=False)
+            return loaded.metadata["_ply_raw"]["vertex"]["data"]
+        except Exception as error:  # trimesh raises many kinds of error for a damaged file
+            raise UserFileError(
+                f"{path} cannot be read as PLY ({short(error, 80)}): it is damaged or cut short. Export it again."
+            ) from error
+
+
+def _header(path: Path) -> bytes:
+    with open_file(path, "a cloud") as file:
+        start = file.read(HEADER_BYTES).replace(b"\r\n", b"\n")
+    header, end, _ = start.partition(b"end_header")
+    if not header.startswith(b"ply") or not end:
+        raise UserFileError(f"{path} has no header of PLY. Export it again.")
+    return header
