@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from shlex import quote
-from typing import Literal
+from typing import Annotated, Literal
 
-from posenc.cli.grammar import Positional
+from posenc.cli.grammar import Positional, arg
 from posenc.workbench.files.output_files import refuse_output, write_outputs
 from posenc.workbench.files.user_files import require_file
 from posenc.workbench.memory import require_memory
 from posenc.workbench.request_checks import refuse_folder
 
 MOST_PUZZLES = 576 * 16 * 2**15
-EXCERPT, VOCABULARY_SHOWN = 60, 40
-"""Tokens of the beginning of a text, and entries of its vocabulary, that are printed."""
+EXCERPT = 60
+"""Tokens of the beginning of a text that are printed."""
 PUZZLE_BYTES = 52
 """Bytes of a puzzle's arrays, 18, and of the number by which it is compared with the others, 8, each held twice."""
 
@@ -87,6 +87,8 @@ def look(
     format: str | None = None,
     field: str | None = None,
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
+    val: Annotated[str | None, arg(metavar="PATH")] = None,
+    tokenizer: Annotated[str | None, arg(metavar="NAME|PATH")] = None,
 ) -> int:
     """Say what a file or folder is read as, and print the commands that train on it.
 
@@ -99,17 +101,18 @@ def look(
     Args:
         path: Your file or folder.
         format: Form to read a text as, where two are possible.
-        field: Field with the text in JSON Lines.
+        field: Field with the text in JSON Lines or Parquet.
         dtype: What a .bin file holds: bytes, or token ids of this type.
+        val: A second text, on which results are reported.
+        tokenizer: Tokens of a text: characters, bytes, words, words:2000, or a tokenizer.json. Default: characters.
     """
     if not path.exists():
         raise ValueError(f"there is no file {path}. Give the path of your data.")
-    from posenc.workbench.data.forms import forms_of
+    from posenc.workbench.data.forms import forms_of, stated_form
 
-    stated = {
-        name: value for name, value in (("format", format), ("field", field), ("dtype", dtype)) if value is not None
-    }
-    for form in forms_of(path):
+    options = {"format": format, "field": field, "dtype": dtype, "val": val, "tokenizer": tokenizer}
+    stated = {name: value for name, value in options.items() if value is not None}
+    for form in forms_of(path) if format is None else [stated_form(path, format)]:
         print(f"{path} is read as {form.name}, because {form.reason}.")
         if form.studies == ("language",):
             _look_at_text(path, stated)
@@ -122,19 +125,18 @@ def look(
 def _look_at_text(path: Path, stated: dict[str, str]) -> None:
     from posenc.workbench.data.readers import read_documents
     from posenc.workbench.data.reading_options import ReadingOptions
-    from posenc.workbench.tasks.text import tokenize_documents
+    from posenc.workbench.tasks.text import named_tokenizer, tokenize_documents, vocabulary_phrase
 
-    documents = read_documents(path, ReadingOptions(**stated))  # type: ignore[arg-type]  # the parser has checked them
-    text = tokenize_documents(documents)
+    options = ReadingOptions(**stated)  # type: ignore[arg-type]  # the parser has checked them
+    tokenizer, documents = named_tokenizer(options.tokenizer), read_documents(path, options)
+    text = tokenize_documents(documents, tokenizer)
     counts = f"{len(text.tokens):,} {text.unit}, {len(text.vocabulary):,} of them different"
+    parts = zip(("train", "val", "test"), text.given, strict=False)
+    files = "".join(f"; {name} {count:,}" for name, count in parts)
     read_as = ", ".join(f"{name} {value}" for name, value in documents.options.items())
-    print(f"  {counts}{f'; {read_as}' if read_as else ''}")
-    if text.unit != "bytes":
-        shown = ("" if text.unit == "characters" else " ").join(text.vocabulary[:VOCABULARY_SHOWN])
-        more = (
-            f" and {len(text.vocabulary) - VOCABULARY_SHOWN:,} more" if len(text.vocabulary) > VOCABULARY_SHOWN else ""
-        )
-        print(f"  vocabulary: {shown!r}{more}")
+    print(f"  {counts}{files}{f'; {read_as}' if read_as else ''}")
+    if listed := vocabulary_phrase(text):
+        print(f"  {'most frequent' if text.unit in ('words', 'subwords') else 'vocabulary'}: {listed}")
     print(f"  begins: {text.decode(text.tokens[:EXCERPT])!r}")
     for sentence in documents.left_out:
         print(f"  {sentence}")

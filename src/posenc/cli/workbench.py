@@ -44,6 +44,8 @@ def run(
     format: str | None = None,
     field: str | None = None,
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
+    val: Annotated[str | None, arg(metavar="PATH")] = None,
+    tokenizer: Annotated[str | None, arg(metavar="NAME|PATH")] = None,
     drop: bool = False,
     fill: Literal["linear"] | None = None,
 ) -> int:
@@ -93,8 +95,11 @@ def run(
         retrain_changed: Train finished runs of this command again if source files that decide their results have
             changed. The earlier results are kept in the folder "replaced" of the store.
         format: Form to read your data as, where two are possible: a name that posenc data look PATH prints.
-        field: Field with the text in your JSON Lines, for the study language.
+        field: Field with the text in your JSON Lines or Parquet, for the study language.
         dtype: What your .bin file holds, for the study language: bytes, or token ids of this type.
+        val: A second text, for the study language: results are those on it.
+        tokenizer: Tokens of your text, for the study language: characters, bytes, words, words:2000, or a
+            tokenizer.json. Default: characters.
         drop: Drop channels of recordings that are constant or have missing values.
         fill: linear fills missing values of recordings linearly in time. Default: their times are left out.
     """
@@ -104,7 +109,7 @@ def run(
     _refuse_lists(panels, schemes, seeds, lr_sweep)
     request_checks.refuse_device_name(device)
     _refuse_folders({"--out": out, "--tensorboard": tensorboard})
-    reading = {"format": format, "field": field, "dtype": dtype}
+    reading = {"format": format, "field": field, "dtype": dtype, "val": val, "tokenizer": tokenizer}
     asked: dict[str, Any] = {"preset": preset, "panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
     asked |= {"changes": changes, "data": _data(data), "source": source, "lr_sweep": lr_sweep}
     asked |= {"reading": request_checks.reading_options(study, source, reading), "drop": drop, "fill": fill}

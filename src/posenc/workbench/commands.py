@@ -44,6 +44,8 @@ def run(
     format: str | None = None,
     field: str | None = None,
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
+    val: str | Path | None = None,
+    tokenizer: str | Path | None = None,
     drop: bool = False,
     fill: Literal["linear"] | None = None,
 ) -> StudyResult:
@@ -73,8 +75,11 @@ def run(
         retrain_changed: Train finished runs of the request again if source files that decide their results have
             changed. The earlier results are kept in the folder ``replaced`` of the store.
         format: Form to read your data as, where two are possible, such as "json-lines".
-        field: Field with the text in JSON Lines, for the study language.
+        field: Field with the text in JSON Lines or Parquet, for the study language.
         dtype: What a ``.bin`` file holds, for the study language: bytes, or token ids of this type.
+        val: A second text, for the study language: results are those on it.
+        tokenizer: Tokens of a text, for the study language: "characters", "bytes", "words", "words:2000", or the path
+            of a ``tokenizer.json``. Default: characters.
         drop: Drop channels of recordings that are constant or have missing values.
         fill: "linear" fills missing values of recordings linearly in time. Default: their times are left out.
 
@@ -106,7 +111,8 @@ def run(
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
     others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
     others |= {"device": device, "changes": dict(changes or {}), "drop": drop, "fill": fill}
-    stated = {"format": format, "field": field, "dtype": dtype}
+    named = {name: path and str(path) for name, path in (("val", val), ("tokenizer", tokenizer))}
+    stated = {"format": format, "field": field, "dtype": dtype, **named}
     others["reading"] = request_checks.reading_options(study, source, stated)
     request = request_of_call(definition, preset, **names, others=others)
     event_folder = None if tensorboard is None else Path(tensorboard)

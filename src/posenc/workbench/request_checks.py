@@ -40,6 +40,8 @@ READING_OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "format": ("text", "images", "clouds"),
         "field": ("text",),
         "dtype": ("text",),
+        "val": ("text",),
+        "tokenizer": ("text",),
     }
 )
 """Option of a reader to the kinds of data that it is for."""

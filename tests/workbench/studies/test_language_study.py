@@ -15,8 +15,8 @@ from posenc.workbench.runs import TRAINED
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.language import STUDY, execute, presets, rope_scaling, stored_model, text_model, variants
 from posenc.workbench.studies.language.recall_model import MULTIPLES
-from posenc.workbench.studies.language.stored_text import StoredText, load_text, store_text
-from posenc.workbench.studies.language.text_model import read_splits
+from posenc.workbench.studies.language.stored_text import StoredText, load_text, store_text, text_of_run
+
 from posenc.workbench.studies.shared import page_records, training_run
 from posenc.workbench.studies.shared.declarations import OwnDataPlan
 from posenc.workbench.training import loop
@@ -378,7 +378,7 @@ def test_documents_are_held_out_and_named_with_the_flags_that_read_them(tmp_path
     stored = msgspec.convert(specs[0].settings["text"], StoredText)
     letters = {}
     for spec in specs:
-        whole, (splits, _) = load_text(store.root, stored), read_splits(spec, store.root)
+        whole, splits = load_text(store.root, stored), text_of_run(spec, store.root).splits
         parts = [set(whole.decode(part)) - {"\n"} for part in splits[:3]]
         assert len(set.union(*parts)) == sum(len(part) for part in parts)  # no document is in two parts
         counts = {name: len(getattr(splits, name)) for name in ("train", "validation", "test")}

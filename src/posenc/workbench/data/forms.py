@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from posenc.workbench.data.readers import find_reader, text_folder
+from posenc.workbench.data.readers import find_reader, parquet, text_folder, train_val_files
 from posenc.workbench.files.array_files import open_arrays
 from posenc.workbench.files.user_files import UserFileError, require_file
 
@@ -54,6 +54,23 @@ def forms_of(path: Path) -> list[Form]:
     return found
 
 
+def stated_form(path: Path, name: str) -> Form:
+    """Form of a text that the user states.
+
+    Args:
+        path: File or folder.
+        name: Format, such as "json-lines".
+
+    Returns:
+        The form.
+
+    Raises:
+        UserFileError: There is no such format.
+    """
+    reader, reason = find_reader(path, "text", name)
+    return Form(reader.FORM, reason, ("language",))
+
+
 def _of_file(path: Path) -> Iterator[Form]:
     require_file(path)
     name = path.name.lower()
@@ -63,7 +80,7 @@ def _of_file(path: Path) -> Iterator[Form]:
         yield Form("a mesh", f"it ends in {path.suffix}", ("shape-fit",))
     elif name.endswith(".npz"):
         yield from _of_arrays(path)
-    elif name.endswith((*TABLES, *BRAINS)):
+    elif name.endswith((*TABLES, *BRAINS)) and not parquet.match(path):
         yield Form("a table or brain image; its folder is read", f"it ends in {path.suffix}", ())
     else:
         reader, reason = find_reader(path, "text")
@@ -85,6 +102,8 @@ def _of_folder(path: Path) -> Iterator[Form]:
     if (path / "transforms.json").exists():
         yield Form("a scene", "it has transforms.json", ("scene",))
         return
+    if reason := train_val_files.match(path):
+        yield Form(train_val_files.FORM, reason, ("language",))
     counts, classes = Counter[str](), dict[str, set[str]]()
     for number, file in enumerate(path.rglob("*")):
         if number == MOST_FILES:
@@ -111,7 +130,7 @@ def _of_folder(path: Path) -> Iterator[Form]:
                 f"{counts[kind]:,} {kind} without class folders; one of them at a time", f"it has {kind}", (one,)
             )
     for kind, study in (("tables", "masked"), ("brain images", "masked"), ("texts", "language")):
-        if counts[kind]:
+        if counts[kind] and not (kind == "texts" and reason):
             yield Form(f"a folder of {kind}", f"it has {counts[kind]:,} files of them", (study,))
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
+
+from posenc.workbench.files.user_files import UserFileError
 
 Dtype = Literal["bytes", "uint16", "uint32"]
 """Numbers of a file of token ids without a header."""
@@ -19,14 +23,37 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
             ``readers`` with hyphens, such as "json-lines".
         field: Name of the field of a JSON Lines file that holds the text; None for the only text field.
         dtype: Type of the numbers of a ``.bin`` file; None for every other form.
+        val: Path of a second text, which is for testing; None for none.
+        tokenizer: "bytes", "characters", "words", "words:2000", or the path of a ``tokenizer.json``; None for
+            characters.
     """
 
     format: str | None = None
     field: str | None = None
     dtype: Dtype | None = None
+    val: str | None = None
+    tokenizer: str | None = None
 
     @property
     def given(self) -> dict[str, Any]:
         """The stated options of a reader by name; "format" chooses the reader and is left out."""
         stated = msgspec.structs.asdict(self).items()
         return {name: value for name, value in stated if value is not None and name != "format"}
+
+
+def refuse_other_options(path: Path, form: str, reason: str, takes: Collection[str], options: ReadingOptions) -> None:
+    """Check that the stated options are for the form of a path.
+
+    Args:
+        path: File or folder.
+        form: Form that it is read as.
+        reason: Reason for the form.
+        takes: Names of the options of the form.
+        options: The stated options.
+
+    Raises:
+        UserFileError: An option is for another form.
+    """
+    for name, value in options.given.items():
+        if name not in takes:
+            raise UserFileError(f"--{name} {value} is not for {path}, which is read as {form}: {reason}. Leave it out.")

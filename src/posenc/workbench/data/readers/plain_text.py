@@ -6,21 +6,21 @@ import stat
 from pathlib import Path
 
 from posenc.workbench.data.documents import Documents, text_record
-from posenc.workbench.data.readers import fasta, json_lines, token_ids
+from posenc.workbench.data.readers import fasta, json_lines, parquet, token_ids
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files import user_files
 
 FORM = "text"
 KIND = "text"
-OPTIONS: tuple[str, ...] = ()
+OPTIONS: tuple[str, ...] = ("val", "tokenizer")
 MEMORY_FACTOR = 24
 """Approximate bytes of memory for each byte of text while its characters are numbered."""
 
 
 def match(path: Path) -> str:
     """Match every file that no other reader of files matches."""
-    if path.is_dir() or any(other.match(path) for other in (fasta, json_lines, token_ids)):
+    if path.is_dir() or any(other.match(path) for other in (fasta, json_lines, parquet, token_ids)):
         return ""
     return (
         "its name ends like no other form"

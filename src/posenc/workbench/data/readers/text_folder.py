@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from posenc.workbench.data.documents import Documents, text_record
+from posenc.workbench.data.readers import train_val_files
 from posenc.workbench.data.readers.plain_text import decoded
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord
@@ -12,15 +13,15 @@ from posenc.workbench.files.user_files import UserFileError
 
 FORM = "folder of texts"
 KIND = "text"
-OPTIONS: tuple[str, ...] = ()
+OPTIONS: tuple[str, ...] = ("val", "tokenizer")
 ENDINGS = (".txt", ".md", ".txt.gz", ".md.gz")
 LISTED = 5
 """Names of files that a sentence lists."""
 
 
 def match(path: Path) -> str:
-    """Match every folder."""
-    return "it is a folder" if path.is_dir() else ""
+    """Match every folder without a train and a val file."""
+    return "it is a folder" if path.is_dir() and not train_val_files.match(path) else ""
 
 
 def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:

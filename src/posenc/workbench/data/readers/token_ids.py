@@ -19,7 +19,7 @@ from posenc.workbench.files.user_files import UserFileError
 
 FORM = "token ids"
 KIND = "text"
-OPTIONS: tuple[str, ...] = ("dtype",)
+OPTIONS: tuple[str, ...] = ("dtype", "val")
 ENDINGS = (".npy", ".bin", ".bin.gz")
 MEMORY_FACTOR = 12
 LARGEST = 2**31 - 1

@@ -83,12 +83,21 @@ def reading_flags(record: DatasetRecord | None) -> list[str]:
     """Flags with which a command reads the user's data of a record again, such as ``["--field", "text"]``."""
     if record is None or record.kind not in ("text", "recordings"):
         return []
-    names = ("field", "dtype") if record.kind == "text" else ("fill",)
+    names = ("format", "field", "dtype") if record.kind == "text" else ("fill",)
     stated = {name: str(record.options[name]) for name in names if name in record.options}
     if record.options.get("tokens") == "bytes":
         stated["dtype"] = "bytes"
+    if record.kind == "text":
+        stated |= _tokenizer_flag(record) | record.files
     flags = [word for name, value in stated.items() for word in (f"--{name}", quote(value))]
     return flags + (["--drop"] if record.kind == "recordings" and "drop" in record.options else [])
+
+
+def _tokenizer_flag(record: DatasetRecord) -> dict[str, str]:
+    """Flag of the tokenizer of a text, unless it is a file, which the record names."""
+    if record.options.get("tokens") == "words":
+        return {"tokenizer": f"words:{record.options['words']}"}
+    return {"tokenizer": "bytes"} if record.options.get("tokenizer") == "bytes" else {}
 
 
 def _fitting(store: Store, records: Sequence[DatasetRecord], source: str) -> list[DatasetRecord]:
