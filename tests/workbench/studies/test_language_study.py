@@ -16,7 +16,6 @@ from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.language import STUDY, execute, presets, rope_scaling, stored_model, text_model, variants
 from posenc.workbench.studies.language.recall_model import MULTIPLES
 from posenc.workbench.studies.language.stored_text import StoredText, load_text, store_text, text_of_run
-
 from posenc.workbench.studies.shared import page_records, training_run
 from posenc.workbench.studies.shared.declarations import OwnDataPlan
 from posenc.workbench.training import loop
@@ -266,7 +265,11 @@ def test_recall_is_tested_at_greater_lengths_than_trained(tmp_path: Path, small:
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", panels=["recall"], schemes=["nope", "rope-randomized"])
     specs = run(request, store)
-    assert {spec.condition for spec in specs} == {"copy", "needle"}
+    assert {(spec.condition, spec.variant) for spec in specs} == {
+        *((task, "nope") for task in ("copy", "needle", "reverse", "sort", "mqar")),
+        ("copy", "rope-randomized"),
+        ("needle", "rope-randomized"),
+    }
     for spec in specs:
         metrics = store.read(spec.identity).metrics
         assert metrics["accuracy"] == metrics["accuracy_at_x1"]
@@ -308,6 +311,129 @@ def test_recall_with_scaled_frequencies_has_the_weights_of_rope(
     plain, linear = results["copy", "rope"], results["copy", "rope-linear"]
     assert all(torch.equal(plain.weights[name], value) for name, value in linear.weights.items())
     assert scaled == [{"factor": MULTIPLES[-1], "trained": small.recall.window}] * 2
+
+
+def test_lengths_of_the_recall_tasks_are_settings(tmp_path: Path, small: presets.LanguagePreset) -> None:
+    store, changes = Store(tmp_path / "runs"), {"recall.window": "24", "recall.max_multiple": "4"}
+    request = studies.Request(preset="quick", panels=["recall"], schemes=["rope"], changes=changes)
+    specs = run(request, store)
+    for spec in specs:
+        metrics = store.read(spec.identity).metrics
+        assert (spec.settings["window"], spec.settings["multiple"]) == (24, 4)
+        assert {"accuracy_at_x4"} < metrics.keys()
+        assert "accuracy_at_x8" not in metrics
+    page = STUDY.page(request, store, specs, {}).read_text()
+    assert "Share at 96 tokens" in page
+    assert "Share at 192 tokens" not in page
+    plain = STUDY.plan(studies.Request(preset="quick", panels=["recall"], schemes=["rope"]), store)
+    assert all("multiple" not in spec.settings for spec in plain), "runs of earlier versions keep their identity"
+    for wrong, sentence in (({"recall.max_multiple": "3"}, "got 3 times"), ({"recall.window": "8"}, "at 8 tokens")):
+        with pytest.raises(ValueError, match=sentence):
+            STUDY.plan(dataclasses.replace(request, changes=wrong), store)
+
+
+def test_a_preset_trains_copying_and_needles_unless_the_panel_is_named() -> None:
+    standard, needs = presets.PRESETS["standard"], STUDY.panels["recall"].needs
+    assert needs(studies.Request(preset="standard"), standard).keys() == {"copy", "needle"}
+
+
+# tokens and files of a text -----------------------------------------------------------------------------------------
+
+
+def test_a_val_file_is_the_test_part_of_every_seed_and_part_of_the_identity(tmp_path: Path, small) -> None:
+    store, folder = Store(tmp_path / "runs"), tmp_path / "g"
+    folder.mkdir()
+    (folder / "train.txt").write_text("to be or not to be, that is the question. " * 30)
+    (folder / "val.txt").write_text("the quick brown fox; " * 20)
+    request = studies.Request(preset="quick", source=folder, schemes=["rope"], seeds=(0, 1))
+    specs = STUDY.plan(request, store)
+    read = [text_of_run(spec, store.root) for spec in specs]
+    assert [each.text.decode(each.splits.test) for each in read] == ["the quick brown fox; " * 20] * 2
+    validation = [each.text.decode(each.splits.validation) for each in read]
+    assert validation[0] != validation[1]
+    assert "quick" not in "".join(validation)
+    assert [len(each.splits.train) + len(each.splits.validation) for each in read] == [1260, 1260]
+    assert {spec.settings["split"] for spec in specs} == {"given"}
+    (said, *_) = STUDY.remarks(store, specs)
+    assert "The results are those on the val file." in said
+    record = store.record_of(specs[0])
+    assert record is not None
+    assert "tokens of the other files, of 6 kinds, do not occur in the train file" in record.left_out[0]
+    named = dataclasses.replace(request, source=folder / "train.txt", reading={"val": str(folder / "val.txt")})
+    by_name = STUDY.plan(named, store)
+    assert [spec.identity for spec in by_name] == [spec.identity for spec in specs], "the contents are the same"
+    assert page_records.reading_flags(store.record_of(by_name[0])) == ["--val", str(folder / "val.txt")]
+    alone = STUDY.plan(dataclasses.replace(request, source=folder / "train.txt"), store)
+    assert alone[0].identity != specs[0].identity
+    (folder / "val.txt").write_text("the quick brown fix; " * 20)
+    assert STUDY.plan(request, store)[0].identity != specs[0].identity
+
+
+def test_train_val_and_test_files_are_the_parts(tmp_path: Path, small) -> None:
+    store, folder = Store(tmp_path / "runs"), tmp_path / "g"
+    folder.mkdir()
+    for name in ("train", "val", "test"):
+        (folder / f"{name}.txt").write_text(f"{name}; " * 40)
+    (spec, *_) = STUDY.plan(studies.Request(preset="quick", source=folder, schemes=["rope"]), store)
+    read = text_of_run(spec, store.root)
+    assert [read.text.decode(part)[:5] for part in read.splits[:3]] == ["train", "val; ", "test;"]
+    assert "The train, val and test files are its parts" in STUDY.remarks(store, [spec])[0]
+
+
+def test_words_are_those_of_the_training_part_of_a_seed(tmp_path: Path, small) -> None:
+    store, path = Store(tmp_path / "runs"), tmp_path / "a.txt"
+    path.write_text(" ".join(f"w{number // 8}" for number in range(2000)))  # each part has words of its own
+    request = studies.Request(
+        preset="quick", source=path, schemes=["rope"], seeds=(0, 1), reading={"tokenizer": "words:150"}
+    )
+    specs = STUDY.plan(request, store)
+    assert {spec.settings["text"]["vocabulary"] for spec in specs} == {151}
+    for spec in specs:
+        read = text_of_run(spec, store.root)
+        assert read.text.vocabulary[0] == "<unknown>"
+        assert len(read.text.vocabulary) == 151
+        assert bool((read.splits.test == 0).all()) or set(read.splits.test.tolist()) != {0}
+        known = set(read.splits.train.tolist())
+        assert known - {0} == set(range(1, 151)), "every word of the vocabulary is in the training part"
+        assert (read.splits.test == 0).float().mean() > 0.9, "words of the test part alone are unknown"
+    first, second = (text_of_run(spec, store.root).text.vocabulary for spec in specs)
+    assert first != second
+
+
+def test_bits_per_byte_compare_tokenizers(tmp_path: Path, own_text: Path, small: presets.LanguagePreset) -> None:
+    store, bits = Store(tmp_path / "runs"), {}
+    for name in ("characters", "bytes", "words"):
+        request = studies.Request(
+            preset="quick", source=own_text, schemes=["unigram"], reading={"tokenizer": name}, panels=["loss"]
+        )
+        (spec,) = [spec for spec in run(request, store) if spec.variant == "unigram"]
+        metrics = store.read(spec.identity).metrics
+        read = text_of_run(spec, store.root)
+        assert read.test_sizes is not None
+        assert int(read.test_sizes.sum()) == len(read.text.decode(read.splits.test).encode())
+        count = (len(read.splits.test) - 1) // WINDOW * WINDOW
+        expected = metrics["loss"] * count / np.log(2) / int(read.test_sizes[1 : count + 1].sum())
+        assert metrics["bits_per_byte"] == pytest.approx(expected)
+        bits[name] = metrics["bits_per_byte"]
+        (single,) = {STUDY.plan(dataclasses.replace(request, reading={}), store)[0].identity}
+        assert (single == spec.identity) is (name == "characters")
+    assert bits["characters"] == pytest.approx(bits["bytes"], rel=0.15), "all characters are ASCII"
+    assert bits["words"] < bits["characters"]
+
+
+def test_unknown_words_cost_the_bits_of_their_spelling(tmp_path: Path, small) -> None:
+    store, path = Store(tmp_path / "runs"), tmp_path / "a.txt"
+    path.write_text(" ".join(f"word{number % 97}" for number in range(2000)))
+    bits = {}
+    for most in (2, 97):
+        request = studies.Request(
+            preset="quick", source=path, schemes=["unigram"], reading={"tokenizer": f"words:{most}"}, panels=["loss"]
+        )
+        (spec,) = [spec for spec in run(request, store) if spec.variant == "unigram"]
+        metrics = store.read(spec.identity).metrics
+        bits[most] = (metrics["loss"], metrics["bits_per_byte"])
+    assert bits[2][0] < bits[97][0], "few words are easy to predict"
+    assert bits[2][1] > 7 > bits[97][1], "but they do not say the text"
 
 
 # errors -------------------------------------------------------------------------------------------------------------

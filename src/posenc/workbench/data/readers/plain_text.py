@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 from posenc.workbench.data.documents import Documents, text_record
+from posenc.workbench.data.endings import reason_by_ending
 from posenc.workbench.data.readers import fasta, json_lines, parquet, token_ids
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord
@@ -14,6 +15,8 @@ from posenc.workbench.files import user_files
 FORM = "text"
 KIND = "text"
 OPTIONS: tuple[str, ...] = ("val", "tokenizer")
+TABLES = (".csv", ".tsv", ".json", ".csv.gz", ".tsv.gz", ".json.gz")
+"""Endings of files whose text stands among other things."""
 MEMORY_FACTOR = 24
 """Approximate bytes of memory for each byte of text while its characters are numbered."""
 
@@ -45,8 +48,14 @@ def read(path: Path, options: ReadingOptions) -> Documents:
         One document.
 
     Raises:
-        UserFileError: It is empty, damaged, too large for the memory, or not UTF-8.
+        UserFileError: It is empty, damaged, too large for the memory, or not UTF-8; or it is a table or JSON, and no
+            format is stated.
     """
+    if (kind := reason_by_ending(path, TABLES)) and options.format is None:
+        raise user_files.UserFileError(
+            f"{path} can be read as a table ({kind}) and as text. For its characters, signs of the table included, add "
+            '--format plain-text; for the texts in it, write one {"text": ..} a line to a file .jsonl.'
+        )
     return Documents(FORM, (decoded(path),))
 
 

@@ -38,6 +38,7 @@ class RecallScale(NamedTuple):
         training: Training configuration.
         symbols: Number of symbols of an alphabet.
         needles: Number of needles of a sample.
+        max_multiple: Longest test samples, in multiples of the training length; a power of two.
     """
 
     model: ModelSize
@@ -45,6 +46,7 @@ class RecallScale(NamedTuple):
     training: TrainingConfig
     symbols: int
     needles: int
+    max_multiple: int = 8
 
 
 @dataclass(frozen=True, kw_only=True)

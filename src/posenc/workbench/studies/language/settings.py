@@ -15,7 +15,7 @@ from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.language.conditions import RecallCondition, condition
 from posenc.workbench.studies.language.presets import PRESETS, RecallScale
-from posenc.workbench.studies.language.recall_model import MULTIPLES
+from posenc.workbench.studies.language.recall_model import MULTIPLE, MULTIPLES, draw_samples
 from posenc.workbench.studies.language.stored_text import StoredText, load_text, store_text, text_path
 from posenc.workbench.studies.language.variants import NGRAMS, SCALED, trained_as, variant
 from posenc.workbench.studies.shared.changes import changed_preset, request_of
@@ -88,8 +88,18 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
 
 
 def _recall_settings(task: RecallCondition, scale: RecallScale, variant_label: str, device: str) -> dict[str, Any]:
-    config, longest = scale.model.config(task.vocabulary(scale)), MULTIPLES[-1] * scale.window
-    settings = {"task": task.task_settings(scale), "window": scale.window}
+    config, longest = scale.model.config(task.vocabulary(scale)), scale.max_multiple * scale.window
+    if scale.max_multiple & (scale.max_multiple - 1):
+        raise ValueError(
+            f"the longest samples are 1, 2, 4, .. times the training length; got {scale.max_multiple} times. Use --set "
+            "recall.max_multiple=4."
+        )
+    try:
+        settings = {"task": task.task_settings(scale), "window": scale.window}
+        draw_samples(settings["task"], 1, scale.window, torch.Generator().manual_seed(0), full=True)
+    except ValueError as error:
+        raise ValueError(f"{task.title} cannot be trained at {scale.window} tokens: {error}") from None
+    settings |= {} if scale.max_multiple == MULTIPLES[-1] else {MULTIPLE: scale.max_multiple}
     return settings | _training_settings(variant_label, config, scale.window, longest, scale.training, device)
 
 

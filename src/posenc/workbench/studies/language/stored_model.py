@@ -9,7 +9,7 @@ import msgspec
 import torch
 
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.studies.language.recall_model import MULTIPLES
+from posenc.workbench.studies.language.recall_model import multiples_of
 from posenc.workbench.studies.language.rope_scaling import scale_frequencies, unscaled_run
 from posenc.workbench.studies.language.stored_text import StoredText
 from posenc.workbench.studies.language.variants import LanguageVariant
@@ -33,7 +33,7 @@ def build(spec: RunSpec, root: Path) -> BuiltModel:
     model = variant.model(window)
     if unscaled_run(spec) is not None:
         recalls = "task" in settings
-        factor = MULTIPLES[-1] if recalls else msgspec.convert(settings["text"], StoredText).max_multiple
+        factor = multiples_of(settings)[-1] if recalls else msgspec.convert(settings["text"], StoredText).max_multiple
         scale_frequencies(spec, model, variant.config.head_dim, factor=float(factor), trained=window)
     return BuiltModel(model)
 
