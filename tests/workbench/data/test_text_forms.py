@@ -16,25 +16,9 @@ from posenc import cli
 
 pytestmark = pytest.mark.bare
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "a", "dog", "ran", "far", "away", "from", "home"]
-TINY = [
-    *[
-        "--panels",
-        "loss",
-        "--schemes",
-        "rope",
-        "--seeds",
-        "0",
-        "--jobs",
-        "1",
-        "--set",
-        "epochs=2",
-        "--set",
-        "window=8",
-        "--set",
-        "max_multiple=2",
-    ],
-    *["--set", "targets=16", "--set", "dim=16", "--set", "depth=1", "--set", "hidden=16"],
-]
+OPTIONS = "--panels loss --schemes rope --seeds 0 --jobs 1"
+SETTINGS = ("epochs=2", "window=8", "max_multiple=2", "dim=16", "targets=16", "depth=1", "hidden=16")
+TINY = (*OPTIONS.split(), *(word for setting in SETTINGS for word in ("--set", setting)))
 
 
 def words(count: int, seed: int = 0) -> str:
@@ -146,7 +130,9 @@ def test_the_printed_command_trains(form: str, tmp_path: Path, monkeypatch, caps
 
 
 REFUSED: dict[str, tuple[Callable[[], None], str, str]] = {
-    "two forms": (lambda: put({"f/a.txt": "x", "f/b.jsonl": "{}"}), "f", "texts of two forms: a.txt and, as JSON Lines"),
+    "two forms": (
+        lambda: put({"f/a.txt": "x", "f/b.jsonl": "{}"}), "f", "texts of two forms: a.txt and, as JSON Lines"
+    ),
     "json lines in a folder": (lambda: put({"f/b.jsonl": "{}"}), "f", "Name the file: posenc run language f/b.jsonl"),
     "two endings": (
         lambda: put({f"f/{n}.{e}": "x" for n in ("train", "val") for e in ("txt", "jsonl")}),
@@ -157,17 +143,21 @@ REFUSED: dict[str, tuple[Callable[[], None], str, str]] = {
     "one character": (lambda: put({"a.txt": "a" * 2000}), "a.txt", "has 2,000 characters, and all are 'a'"),
     "an empty folder": (lambda: Path("f").mkdir(), "f", "f has no text: it is empty"),
     "ids of another type": (
-        lambda: put({"a.bin": ids(900).astype("<u2").tobytes()}), "a.bin --dtype uint32", "The first that is not is number"
+        lambda: put({"a.bin": ids(900).astype("<u2").tobytes()}), "a.bin --dtype uint32", "The first that is not is"
     ),
     "val of another form": (
-        lambda: put({"a.txt": words(99), "b.fa": ">a\nACGT"}), "a.txt --val b.fa", "b.fa is read as FASTA, and the train"
+        lambda: put({"a.txt": words(99), "b.fa": ">a\nACGT"}), "a.txt --val b.fa", "b.fa is read as FASTA, and the"
     ),
     "val is the text": (lambda: put({"a.txt": words(99)}), "a.txt --val a.txt", "--val a.txt is the text itself"),
     "short val": (lambda: put({"a.txt": words(999), "b.txt": "ab"}), "a.txt --val b.txt", "the val file has 2 tokens"),
-    "tokens of ids": (lambda: put({"a.npy": ids(900)}), "a.npy --tokenizer words", "--tokenizer words is not for a.npy"),
+    "tokens of ids": (
+        lambda: put({"a.npy": ids(900)}), "a.npy --tokenizer words", "--tokenizer words is not for a.npy"
+    ),
     "no tokenizer": (lambda: put({"a.txt": words(99)}), "a.txt --tokenizer wrods", "Did you mean words?"),
     "no words": (lambda: put({"a.txt": words(99)}), "a.txt --tokenizer words:1", "needs a number of words from 2"),
-    "no tokenizer.json": (lambda: put({"a.txt": words(99), "t.json": "{}"}), "a.txt --tokenizer t.json", "t.json is no"),
+    "no tokenizer.json": (
+        lambda: put({"a.txt": words(99), "t.json": "{}"}), "a.txt --tokenizer t.json", "t.json is no"
+    ),
     "val without a text": (lambda: None, "--val b.txt", "--val b.txt is for your own data; name them"),
 }  # fmt: skip
 

@@ -265,11 +265,7 @@ def test_recall_is_tested_at_greater_lengths_than_trained(tmp_path: Path, small:
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", panels=["recall"], schemes=["nope", "rope-randomized"])
     specs = run(request, store)
-    assert {(spec.condition, spec.variant) for spec in specs} == {
-        *((task, "nope") for task in ("copy", "needle", "reverse", "sort", "mqar")),
-        ("copy", "rope-randomized"),
-        ("needle", "rope-randomized"),
-    }
+    assert {spec.condition for spec in specs} == {"copy", "needle", "reverse", "sort", "mqar"}
     for spec in specs:
         metrics = store.read(spec.identity).metrics
         assert metrics["accuracy"] == metrics["accuracy_at_x1"]
@@ -310,7 +306,7 @@ def test_recall_with_scaled_frequencies_has_the_weights_of_rope(
     results = {(spec.condition, spec.variant): store.read(spec.identity) for spec in run(request, store)}
     plain, linear = results["copy", "rope"], results["copy", "rope-linear"]
     assert all(torch.equal(plain.weights[name], value) for name, value in linear.weights.items())
-    assert scaled == [{"factor": MULTIPLES[-1], "trained": small.recall.window}] * 2
+    assert scaled == [{"factor": MULTIPLES[-1], "trained": small.recall.window}] * 5
 
 
 def test_lengths_of_the_recall_tasks_are_settings(tmp_path: Path, small: presets.LanguagePreset) -> None:
@@ -343,9 +339,9 @@ def test_a_preset_trains_copying_and_needles_unless_the_panel_is_named() -> None
 def test_a_val_file_is_the_test_part_of_every_seed_and_part_of_the_identity(tmp_path: Path, small) -> None:
     store, folder = Store(tmp_path / "runs"), tmp_path / "g"
     folder.mkdir()
-    (folder / "train.txt").write_text("to be or not to be, that is the question. " * 30)
+    (folder / "train.txt").write_text("to be or not to be, " * 30 + "that is the question. " * 30)
     (folder / "val.txt").write_text("the quick brown fox; " * 20)
-    request = studies.Request(preset="quick", source=folder, schemes=["rope"], seeds=(0, 1))
+    request = studies.Request(preset="quick", source=folder, schemes=["rope"], seeds=(0, 3))
     specs = STUDY.plan(request, store)
     read = [text_of_run(spec, store.root) for spec in specs]
     assert [each.text.decode(each.splits.test) for each in read] == ["the quick brown fox; " * 20] * 2
@@ -362,7 +358,7 @@ def test_a_val_file_is_the_test_part_of_every_seed_and_part_of_the_identity(tmp_
     named = dataclasses.replace(request, source=folder / "train.txt", reading={"val": str(folder / "val.txt")})
     by_name = STUDY.plan(named, store)
     assert [spec.identity for spec in by_name] == [spec.identity for spec in specs], "the contents are the same"
-    assert page_records.reading_flags(store.record_of(by_name[0])) == ["--val", str(folder / "val.txt")]
+    assert page_records.reading_flags(Store(store.root).record_of(by_name[0])) == ["--val", str(folder / "val.txt")]
     alone = STUDY.plan(dataclasses.replace(request, source=folder / "train.txt"), store)
     assert alone[0].identity != specs[0].identity
     (folder / "val.txt").write_text("the quick brown fix; " * 20)
@@ -410,9 +406,12 @@ def test_bits_per_byte_compare_tokenizers(tmp_path: Path, own_text: Path, small:
         metrics = store.read(spec.identity).metrics
         read = text_of_run(spec, store.root)
         assert read.test_sizes is not None
-        assert int(read.test_sizes.sum()) == len(read.text.decode(read.splits.test).encode())
+        known = read.splits.test != (-1 if read.text.unknown is None else read.text.unknown)
+        assert int(read.test_sizes[known].sum()) == len(read.text.decode(read.splits.test[known]).encode())
         count = (len(read.splits.test) - 1) // WINDOW * WINDOW
-        expected = metrics["loss"] * count / np.log(2) / int(read.test_sizes[1 : count + 1].sum())
+        unknown, sizes = ~known[1 : count + 1], read.test_sizes[1 : count + 1]
+        spelled = 8 * int((sizes[unknown] + 1).sum())
+        expected = (metrics["loss"] * count / np.log(2) + spelled) / int(sizes.sum())
         assert metrics["bits_per_byte"] == pytest.approx(expected)
         bits[name] = metrics["bits_per_byte"]
         (single,) = {STUDY.plan(dataclasses.replace(request, reading={}), store)[0].identity}

@@ -17,7 +17,7 @@ DIGITS = 3
 
 
 def accuracy_by_sample_length(data: PageData) -> list[Panel]:
-    """Accuracy on both tasks, at the training length and at longer ones."""
+    """Accuracy on each task, at the training length and at longer ones."""
     finished = finished_conditions(data, [task.label for task in RECALL_TASKS])
     panels = [_task_panel(data, task) for task in RECALL_TASKS if task.label in finished]
     return panels or empty_panel("Accuracy by sample length")

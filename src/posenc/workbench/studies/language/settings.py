@@ -12,6 +12,7 @@ from posenc.models.language import LanguageConfig
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
+from posenc.workbench.storage.stored_records import StoredRecords
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.language.conditions import RecallCondition, condition
 from posenc.workbench.studies.language.presets import PRESETS, RecallScale
@@ -77,7 +78,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     lengths = {"window": window, "max_multiple": preset.max_multiple}
     stored, counts, key = store_text(store.root, path, **lengths, by_seed=own, own=given, reading=reading)
     settings: dict[str, Any] = {"text": msgspec.to_builtins(stored), "window": window, "targets": preset.targets}
-    record = store.records.get(key)
+    record = StoredRecords(store.root).get(key)  # those of the store itself may be older than store_text's
     split = "given" if record is not None and "file" in str(record.options["split"]) else "seed"
     settings |= {"dataset": key} | (parts_settings(split, counts, stored.unit) if own else {})
     if variant_label in NGRAMS:
