@@ -109,7 +109,7 @@ RECALL = RecallScale(SMALL, window=32, training=adamw(1500, 64), symbols=64, nee
 """With 64 symbols few occur twice in a sample, so the last symbol shows where to continue the copy."""
 
 QUICK_RECALL = RecallScale(SMALL, window=16, training=adamw(900, 64), symbols=32, needles=2)
-"""Sizes for runs of at most 30 s on one core. Needles and MQAR need more steps than these to be learned."""
+"""Sizes for runs of at most 30 s on one core. RoPE learns needles with the sizes of RECALL, but not with these."""
 
 PANELS = ("loss", "rotary", "extrapolation", "recall", "generation", "curves", "variants")
 PRESETS: Mapping[str, LanguagePreset] = {
