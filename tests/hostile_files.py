@@ -144,6 +144,35 @@ def texts(content: str) -> Callable[[Path], object]:
     return lambda path: path.write_text(content)
 
 
+def _text_parquet(path: Path) -> None:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.sql("select 'to be' as text, 2 as b union all select 'or not', 1").write_parquet(str(path))
+
+
+def _train_and_val(path: Path) -> None:
+    path.write_text("to be or not")
+    path.with_name("val.txt").write_text("to be")
+
+
+def _tokenizer(path: Path) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    made = Tokenizer(models.WordLevel({"to": 0, "be": 1, "[UNK]": 2}, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    made.save(str(path))
+
+
+def _read_with_tokenizer(path: Path) -> object:
+    from posenc.workbench.data.reading_options import ReadingOptions
+    from posenc.workbench.tasks import text
+
+    beside = path.with_name("beside.txt")
+    beside.write_text("to be or not to be")
+    return text.read_text(beside, ReadingOptions(tokenizer=str(path)))
+
+
 def _text_readers() -> dict[str, Reader]:
     from posenc.workbench.data.reading_options import ReadingOptions
     from posenc.workbench.tasks import text
@@ -154,6 +183,14 @@ def _text_readers() -> dict[str, Reader]:
         "folder of texts": Reader("texts/a.txt", texts("to be"), lambda path: text.read_text(path.parent)),
         "json lines": Reader("a.jsonl", texts('{"text": "to be"}\n{"text": "or not"}\n'), text.read_text),
         "fasta": Reader("a.fasta", texts(">one\nACGT\nAC\n>two\nGG\n"), text.read_text),
+        "train and val": Reader("g/train.txt", _train_and_val, lambda path: text.read_text(path.parent)),
+        "words": Reader(
+            "a.txt",
+            texts("to be or not to be"),
+            lambda path: text.read_text(path, ReadingOptions(tokenizer="words")),
+        ),
+        "tokenizer": Reader("t.json", _tokenizer, _read_with_tokenizer),
+        "text parquet": Reader("a.parquet", _text_parquet, text.read_text),
         "ids npy": Reader("a.npy", lambda path: np.save(path, np.arange(9, dtype=np.uint16)), text.read_text),
         "ids bin": Reader(
             "a.bin",

@@ -16,8 +16,8 @@ from posenc.workbench.request_checks import READING_OPTIONS, refuse_folder
 MOST_PUZZLES = 576 * 16 * 2**15
 CLASSES_SHOWN = 20
 """Classes whose counts are printed."""
-EXCERPT, VOCABULARY_SHOWN = 60, 40
-"""Tokens of the beginning of a text, and entries of its vocabulary, that are printed."""
+EXCERPT = 60
+"""Tokens of the beginning of a text that are printed."""
 PUZZLE_BYTES = 52
 """Bytes of a puzzle's arrays, 18, and of the number by which it is compared with the others, 8, each held twice."""
 
@@ -92,6 +92,8 @@ def look(
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
     features: Literal["none", "normals", "colors", "all"] | None = None,
     scale: Literal["unit", "keep"] | None = None,
+    val: Annotated[str | None, arg(metavar="PATH")] = None,
+    tokenizer: Annotated[str | None, arg(metavar="NAME|PATH")] = None,
 ) -> int:
     """Say what a file or folder is read as, and print the commands that train on it.
 
@@ -107,18 +109,23 @@ def look(
         path: Your file or folder.
         format: Form to read your data as, where two are possible.
         labels: CSV with the columns file and label, for a folder of images without class folders.
-        field: Field with the text in JSON Lines.
+        field: Field with the text in JSON Lines or Parquet.
         dtype: What a .bin file holds: bytes, or token ids of this type.
         features: Features of a point of clouds beside its coordinates, for the printed command.
         scale: Normalization of clouds, for the printed command.
+        val: A second text, on which results are reported.
+        tokenizer: Tokens of a text: characters, bytes, words, words:2000, or a tokenizer.json. Default: characters.
     """
     if not path.exists():
         raise ValueError(f"there is no file {path}. Give the path of your data.")
-    from posenc.workbench.data.forms import forms_of, labeled_images_of
+    from posenc.workbench.data.forms import forms_of, labeled_images_of, stated_form
 
     options = {"format": format, "labels": labels, "field": field, "dtype": dtype, "features": features, "scale": scale}
+    options |= {"val": val, "tokenizer": tokenizer}
     stated = {name: value for name, value in options.items() if value is not None}
-    for form in [labeled_images_of(labels)] if labels is not None else forms_of(path):
+    named = [labeled_images_of(labels)] if labels is not None else []
+    named = named or ([] if format is None else stated_form(path, format))
+    for form in named or forms_of(path):
         print(f"{path} is read as {form.name}, because {form.reason}.")
         where = form.within or path
         if form.studies == ("language",):
@@ -163,19 +170,18 @@ def _look_at_record(path: Path, kind: str, stated: dict[str, str]) -> bool:
 def _look_at_text(path: Path, stated: dict[str, str]) -> None:
     from posenc.workbench.data.readers import read_documents
     from posenc.workbench.data.reading_options import ReadingOptions
-    from posenc.workbench.tasks.text import tokenize_documents
+    from posenc.workbench.tasks.text import named_tokenizer, tokenize_documents, vocabulary_phrase
 
-    documents = read_documents(path, ReadingOptions(**stated))  # type: ignore[arg-type]  # the parser has checked them
-    text = tokenize_documents(documents)
+    options = ReadingOptions(**stated)  # type: ignore[arg-type]  # the parser has checked them
+    tokenizer, documents = named_tokenizer(options.tokenizer), read_documents(path, options)
+    text = tokenize_documents(documents, tokenizer)
     counts = f"{len(text.tokens):,} {text.unit}, {len(text.vocabulary):,} of them different"
+    parts = zip(("train", "val", "test"), text.given, strict=False)
+    files = "".join(f"; {name} {count:,}" for name, count in parts)
     read_as = ", ".join(f"{name} {value}" for name, value in documents.options.items())
-    print(f"  {counts}{f'; {read_as}' if read_as else ''}")
-    if text.unit != "bytes":
-        shown = ("" if text.unit == "characters" else " ").join(text.vocabulary[:VOCABULARY_SHOWN])
-        more = (
-            f" and {len(text.vocabulary) - VOCABULARY_SHOWN:,} more" if len(text.vocabulary) > VOCABULARY_SHOWN else ""
-        )
-        print(f"  vocabulary: {shown!r}{more}")
+    print(f"  {counts}{files}{f'; {read_as}' if read_as else ''}")
+    if listed := vocabulary_phrase(text):
+        print(f"  {'most frequent' if text.unit in ('words', 'subwords') else 'vocabulary'}: {listed}")
     print(f"  begins: {text.decode(text.tokens[:EXCERPT])!r}")
     for sentence in documents.left_out:
         print(f"  {sentence}")

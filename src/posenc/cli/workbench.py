@@ -50,6 +50,8 @@ def run(
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
     features: Literal["none", "normals", "colors", "all"] | None = None,
     scale: Literal["unit", "keep"] | None = None,
+    val: Annotated[str | None, arg(metavar="PATH")] = None,
+    tokenizer: Annotated[str | None, arg(metavar="NAME|PATH")] = None,
     drop: bool = False,
     fill: Literal["linear"] | None = None,
 ) -> int:
@@ -104,11 +106,14 @@ def run(
         fit: How your images become square: crop (default) takes the middle, pad adds a border to the shorter side,
             resize changes the aspect ratio.
         background: Color behind transparent pixels and of the border: white (default), black, gray or #rrggbb.
-        field: Field with the text in your JSON Lines, for the study language.
+        field: Field with the text in your JSON Lines or Parquet, for the study language.
         dtype: What your .bin file holds, for the study language: bytes, or token ids of this type.
         features: Features of a point of your clouds beside its coordinates, for the study points. Default: none.
         scale: unit moves and scales each of your clouds to the unit ball; keep applies one shift and one factor to all
             clouds, so that their sizes and places differ. Default: unit.
+        val: A second text, for the study language: results are those on it.
+        tokenizer: Tokens of your text, for the study language: characters, bytes, words, words:2000, or a
+            tokenizer.json. Default: characters.
         drop: Drop channels of recordings that are constant or have missing values.
         fill: linear fills missing values of recordings linearly in time. Default: their times are left out.
     """
@@ -120,6 +125,7 @@ def run(
     _refuse_folders({"--out": out, "--tensorboard": tensorboard})
     reading = {"format": format, "labels": labels, "size": size, "fit": fit, "background": background}
     reading |= {"field": field, "dtype": dtype, "features": features, "scale": scale}
+    reading |= {"val": val, "tokenizer": tokenizer}
     asked: dict[str, Any] = {"preset": preset, "panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
     asked |= {"changes": changes, "data": _data(data), "source": source, "lr_sweep": lr_sweep}
     asked |= {"reading": request_checks.reading_options(study, source, reading), "drop": drop, "fill": fill}

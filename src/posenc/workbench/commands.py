@@ -50,6 +50,8 @@ def run(
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
     features: Literal["none", "normals", "colors", "all"] | None = None,
     scale: Literal["unit", "keep"] | None = None,
+    val: str | Path | None = None,
+    tokenizer: str | Path | None = None,
     drop: bool = False,
     fill: Literal["linear"] | None = None,
 ) -> StudyResult:
@@ -85,11 +87,14 @@ def run(
             changes the aspect ratio. Default: "crop".
         background: Color behind transparent pixels and of the border: "white", "black", "gray" or "#rrggbb". Default:
             "white".
-        field: Field with the text in JSON Lines, for the study language.
+        field: Field with the text in JSON Lines or Parquet, for the study language.
         dtype: What a ``.bin`` file holds, for the study language: bytes, or token ids of this type.
         features: Features of a point of your clouds beside its coordinates, for the study points. Default: "none".
         scale: "unit" moves and scales each of your clouds to the unit ball; "keep" applies one shift and one factor to
             all clouds. Default: "unit".
+        val: A second text, for the study language: results are those on it.
+        tokenizer: Tokens of a text, for the study language: "characters", "bytes", "words", "words:2000", or the path
+            of a ``tokenizer.json``. Default: characters.
         drop: Drop channels of recordings that are constant or have missing values.
         fill: "linear" fills missing values of recordings linearly in time. Default: their times are left out.
 
@@ -121,8 +126,10 @@ def run(
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
     others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
     others |= {"device": device, "changes": dict(changes or {}), "drop": drop, "fill": fill}
-    stated = {"format": format, "labels": None if labels is None else str(labels), "size": size, "fit": fit}
-    stated |= {"background": background, "field": field, "dtype": dtype, "features": features, "scale": scale}
+    paths = {"labels": labels, "val": val, "tokenizer": tokenizer}
+    stated = {"format": format, "size": size, "fit": fit, "background": background, "field": field, "dtype": dtype}
+    stated |= {"features": features, "scale": scale}
+    stated |= {name: None if path is None else str(path) for name, path in paths.items()}
     others["reading"] = request_checks.reading_options(study, source, stated)
     request = request_of_call(definition, preset, **names, others=others)
     event_folder = None if tensorboard is None else Path(tensorboard)

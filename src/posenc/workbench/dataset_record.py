@@ -56,6 +56,7 @@ class DatasetRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         options: Options of the reader or settings of the generator, as plain JSON.
         left_out: Sentences on what was not read.
         own: True for a file or folder of the user. Outside the key.
+        files: Flag to the name of a further file of the user, such as {"val": "val.txt"}. Outside the key.
 
     Example:
         >>> from posenc.workbench import DatasetRecord, Part
@@ -78,6 +79,7 @@ class DatasetRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     options: dict[str, Any] = {}
     left_out: tuple[str, ...] = ()
     own: bool = False
+    files: dict[str, str] = {}
 
     @property
     def key(self) -> str:

@@ -46,6 +46,8 @@ READING_OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "dtype": ("text",),
         "features": ("clouds",),
         "scale": ("clouds",),
+        "val": ("text",),
+        "tokenizer": ("text",),
     }
 )
 """Option of a reader to the kinds of data that it is for."""

@@ -20,7 +20,7 @@ def read(path: Path, **options: str) -> Documents:
 
 
 def test_every_module_of_the_folder_is_a_reader() -> None:
-    texts = {"plain-text", "text-folder", "json-lines", "fasta", "token-ids"}
+    texts = {"plain-text", "text-folder", "json-lines", "fasta", "token-ids", "parquet", "train-val-files"}
     assert set(readers("text")) == texts <= set(readers())
     assert {reader.KIND for reader in readers().values()} <= set(UNREADABLE)
 

@@ -13,10 +13,9 @@ from posenc.measure.loss_by_context import loss_by_context
 from posenc.workbench import runner, studies
 from posenc.workbench.runs import TRAINED
 from posenc.workbench.storage.store import Store
-from posenc.workbench.studies.language import STUDY, execute, presets, rope_scaling, stored_model, text_model, variants
+from posenc.workbench.studies.language import STUDY, execute, presets, rope_scaling, text_model, variants
 from posenc.workbench.studies.language.recall_model import MULTIPLES
-from posenc.workbench.studies.language.stored_text import StoredText, load_text, store_text
-from posenc.workbench.studies.language.text_model import read_splits
+from posenc.workbench.studies.language.stored_text import StoredText, load_text, store_text, text_of_run
 from posenc.workbench.studies.shared import page_records, training_run
 from posenc.workbench.studies.shared.declarations import OwnDataPlan
 from posenc.workbench.training import loop
@@ -266,7 +265,7 @@ def test_recall_is_tested_at_greater_lengths_than_trained(tmp_path: Path, small:
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", panels=["recall"], schemes=["nope", "rope-randomized"])
     specs = run(request, store)
-    assert {spec.condition for spec in specs} == {"copy", "needle"}
+    assert {spec.condition for spec in specs} == {"copy", "needle", "reverse", "sort", "mqar"}
     for spec in specs:
         metrics = store.read(spec.identity).metrics
         assert metrics["accuracy"] == metrics["accuracy_at_x1"]
@@ -307,7 +306,31 @@ def test_recall_with_scaled_frequencies_has_the_weights_of_rope(
     results = {(spec.condition, spec.variant): store.read(spec.identity) for spec in run(request, store)}
     plain, linear = results["copy", "rope"], results["copy", "rope-linear"]
     assert all(torch.equal(plain.weights[name], value) for name, value in linear.weights.items())
-    assert scaled == [{"factor": MULTIPLES[-1], "trained": small.recall.window}] * 2
+    assert scaled == [{"factor": MULTIPLES[-1], "trained": small.recall.window}] * 5
+
+
+def test_lengths_of_the_recall_tasks_are_settings(tmp_path: Path, small: presets.LanguagePreset) -> None:
+    store, changes = Store(tmp_path / "runs"), {"recall.window": "24", "recall.max_multiple": "4"}
+    request = studies.Request(preset="quick", panels=["recall"], schemes=["rope"], changes=changes)
+    specs = run(request, store)
+    for spec in specs:
+        metrics = store.read(spec.identity).metrics
+        assert (spec.settings["window"], spec.settings["multiple"]) == (24, 4)
+        assert {"accuracy_at_x4"} < metrics.keys()
+        assert "accuracy_at_x8" not in metrics
+    page = STUDY.page(request, store, specs, {}).read_text()
+    assert "Share at 96 tokens" in page
+    assert "Share at 192 tokens" not in page
+    plain = STUDY.plan(studies.Request(preset="quick", panels=["recall"], schemes=["rope"]), store)
+    assert all("multiple" not in spec.settings for spec in plain), "runs of earlier versions keep their identity"
+    for wrong, sentence in (({"recall.max_multiple": "3"}, "got 3 times"), ({"recall.window": "8"}, "at 8 tokens")):
+        with pytest.raises(ValueError, match=sentence):
+            STUDY.plan(dataclasses.replace(request, changes=wrong), store)
+
+
+def test_a_preset_trains_copying_and_needles_unless_the_panel_is_named() -> None:
+    standard, needs = presets.PRESETS["standard"], STUDY.panels["recall"].needs
+    assert needs(studies.Request(preset="standard"), standard).keys() == {"copy", "needle"}
 
 
 # errors -------------------------------------------------------------------------------------------------------------
@@ -378,26 +401,10 @@ def test_documents_are_held_out_and_named_with_the_flags_that_read_them(tmp_path
     stored = msgspec.convert(specs[0].settings["text"], StoredText)
     letters = {}
     for spec in specs:
-        whole, (splits, _) = load_text(store.root, stored), read_splits(spec, store.root)
+        whole, splits = load_text(store.root, stored), text_of_run(spec, store.root).splits
         parts = [set(whole.decode(part)) - {"\n"} for part in splits[:3]]
         assert len(set.union(*parts)) == sum(len(part) for part in parts)  # no document is in two parts
         counts = {name: len(getattr(splits, name)) for name in ("train", "validation", "test")}
         assert counts == {name: spec.settings["items"][name] for name in counts}
         letters[spec.seed] = parts[2]
     assert letters[0] != letters[1]
-
-
-def test_token_ids_are_a_text_of_their_own(tmp_path: Path, small) -> None:
-    store, path = Store(tmp_path / "runs"), tmp_path / "train.bin"
-    np.arange(2000).astype("<u2").tofile(path)
-    plans = {}
-    for dtype in ("bytes", "uint16"):
-        request = studies.Request(preset="quick", source=path, schemes=["rope"], seeds=(0,), reading={"dtype": dtype})
-        (plans[dtype], *_) = STUDY.plan(request, store)
-    assert plans["bytes"].identity != plans["uint16"].identity
-    assert [plan.settings["text"]["vocabulary"] for plan in plans.values()] == [256, 2000]
-    assert page_records.reading_flags(store.record_of(plans["bytes"])) == ["--dtype", "bytes"]
-    whole = load_text(store.root, msgspec.convert(plans["uint16"].settings["text"], StoredText))
-    assert whole.decode(whole.tokens[-2:]) == "1998 1999"
-    assert "numbers from 0 to 1999 of the token ids of the file" in stored_model.convention(plans["uint16"])
-    assert "numbers from 0 to 255 of the bytes of the text" in stored_model.convention(plans["bytes"])

@@ -120,3 +120,52 @@ def test_a_bag_names_the_commonest_of_the_answers_that_are_left(make: str) -> No
 def test_what_does_not_fit_is_said_in_a_sentence(make, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("name", ["reverse", "sort"])
+def test_the_second_half_is_the_first_one_reversed_or_sorted(name: str, full: bool) -> None:
+    draw = {"reverse": recall.reverse_samples, "sort": recall.sort_samples}[name]
+    ordered = {"reverse": lambda half: half[::-1], "sort": sorted}[name]
+    found, lengths = draw(200, 14, symbols=SYMBOLS, generator=generator(), full=full), set()
+    for tokens, answers in zip(found.tokens.tolist(), found.answers.tolist(), strict=True):
+        n = tokens.index(recall.BAR)
+        assert tokens[n + 1 : 2 * n + 1] == ordered(tokens[:n])
+        assert min(tokens[:n]) >= recall.SPECIAL
+        assert set(tokens[2 * n + 1 :]) <= {recall.PAD}
+        assert answers == [n < place <= 2 * n for place in range(14)]
+        lengths.add(n)
+    assert lengths == ({6} if full else {1, 2, 3, 4, 5, 6})
+
+
+def test_tasks_of_one_seed_have_the_same_symbols() -> None:
+    copied, reversed_ = (
+        draw(20, 13, symbols=SYMBOLS, generator=generator(), full=True).tokens
+        for draw in (recall.copy_samples, recall.reverse_samples)
+    )
+    assert torch.equal(copied[:, :6], reversed_[:, :6])
+
+
+def test_every_key_of_mqar_is_asked_for_once() -> None:
+    pairs = set()
+    for seed in range(30):
+        found = recall.mqar_samples(5, 24, symbols=SYMBOLS, generator=generator(seed))
+        for tokens, answers in zip(found.tokens.tolist(), found.answers.tolist(), strict=True):
+            bar = tokens.index(recall.BAR)
+            n = bar // 2
+            values = dict(zip(tokens[:bar:2], tokens[1:bar:2], strict=True))
+            asked = dict(zip(tokens[bar + 1 : bar + 2 * n : 2], tokens[bar + 2 : bar + 2 * n + 1 : 2], strict=True))
+            assert values == asked
+            assert len(values) == n
+            assert sum(answers) == n
+            assert set(tokens[4 * n + 1 :]) <= {recall.PAD}
+            pairs.add(n)
+    assert pairs == {1, 2, 3, 4, 5}
+
+
+def test_long_samples_of_mqar_have_a_pair_for_each_key_and_fillers() -> None:
+    found = recall.mqar_samples(5, 60, symbols=SYMBOLS, generator=generator(), full=True)
+    assert found.answers.sum(1).tolist() == [SYMBOLS] * 5
+    assert bool((found.tokens >= recall.SPECIAL + 2 * SYMBOLS).any())
+    with pytest.raises(ValueError, match="MQAR takes a length of at least 5"):
+        recall.mqar_samples(1, 4, symbols=SYMBOLS, generator=generator())

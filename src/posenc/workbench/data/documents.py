@@ -24,6 +24,9 @@ class Documents:
         separator: Text between two documents.
         options: Options of the reader, for the record.
         left_out: Sentences on what was not read.
+        given: Documents of the val file, or of the val and the test file; empty without such files. Those of the
+            object itself are then those of the train file.
+        files: Flag to the name of a further file, for the command that reads the documents again.
     """
 
     form: str
@@ -32,6 +35,8 @@ class Documents:
     separator: str = "\n\n"
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    given: tuple[Documents, ...] = ()
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def text_record(form: str, path: Path, files: Sequence[Path]) -> DatasetRecord:

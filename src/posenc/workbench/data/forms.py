@@ -13,10 +13,12 @@ from posenc.workbench.data.readers import (
     find_reader,
     image_labels,
     packed_images,
+    parquet,
     point_array,
     point_ply,
     point_table,
     text_folder,
+    train_val_files,
 )
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.files.array_files import open_arrays
@@ -82,6 +84,23 @@ def labeled_images_of(labels: str) -> Form:
     return Form(image_labels.FORM, f"--labels {labels} names their classes", IMAGE_STUDIES, "images")
 
 
+def stated_form(path: Path, name: str) -> Form:
+    """Form of a text that the user states.
+
+    Args:
+        path: File or folder.
+        name: Format, such as "json-lines".
+
+    Returns:
+        The form.
+
+    Raises:
+        UserFileError: There is no such format.
+    """
+    reader, reason = find_reader(path, "text", name)
+    return Form(reader.FORM, reason, ("language",))
+
+
 def _of_file(path: Path) -> Iterator[Form]:
     require_file(path)
     name = path.name.lower()
@@ -95,7 +114,7 @@ def _of_file(path: Path) -> Iterator[Form]:
         yield from _of_arrays(path)
     elif reason := image_labels.match(path):
         yield Form(image_labels.FORM, reason, IMAGE_STUDIES, "images")
-    elif name.endswith((*TABLES, *BRAINS)):
+    elif name.endswith((*TABLES, *BRAINS)) and not parquet.match(path):
         yield Form("a table or brain image; its folder is read", f"it ends in {path.suffix}", ())
     else:
         reader, reason = find_reader(path, "text")
@@ -134,6 +153,8 @@ def _of_folder(path: Path) -> Iterator[Form]:
     if (path / "transforms.json").exists():
         yield Form("a scene", "it has transforms.json", ("scene",))
         return
+    if reason := train_val_files.match(path):
+        yield Form(train_val_files.FORM, reason, ("language",))
     counts, classes = Counter[str](), dict[str, set[str]]()
     labels, first = image_labels.tables_in(path), dict[str, Path]()
     for number, file in enumerate(path.rglob("*")):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from pathlib import Path
 from shlex import quote
 from typing import Any, Literal, get_args
 
 import msgspec
+
+from posenc.workbench.files.user_files import UserFileError
 
 Dtype = Literal["bytes", "uint16", "uint32"]
 """Numbers of a file of token ids without a header."""
@@ -33,6 +37,9 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
         dtype: Type of the numbers of a ``.bin`` file; None for every other form.
         features: Features of a point beside its coordinates; None for "none".
         scale: Normalization of clouds; None for "unit".
+        val: Path of a second text, which is for testing; None for none.
+        tokenizer: "bytes", "characters", "words", "words:2000", or the path of a ``tokenizer.json``; None for
+            characters.
     """
 
     format: str | None = None
@@ -44,6 +51,8 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     dtype: Dtype | None = None
     features: FeatureChoice | None = None
     scale: Scale | None = None
+    val: str | None = None
+    tokenizer: str | None = None
 
     @property
     def given(self) -> dict[str, Any]:
@@ -62,3 +71,21 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NO_OPTIONS = ReadingOptions()
+
+
+def refuse_other_options(path: Path, form: str, reason: str, takes: Collection[str], options: ReadingOptions) -> None:
+    """Check that the stated options are for the form of a path.
+
+    Args:
+        path: File or folder.
+        form: Form that it is read as.
+        reason: Reason for the form.
+        takes: Names of the options of the form.
+        options: The stated options.
+
+    Raises:
+        UserFileError: An option is for another form.
+    """
+    for name, value in options.given.items():
+        if name not in takes:
+            raise UserFileError(f"--{name} {value} is not for {path}, which is read as {form}: {reason}. Leave it out.")

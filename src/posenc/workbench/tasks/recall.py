@@ -1,14 +1,19 @@
-"""Synthetic recall tasks whose answers stand in the text: copying, and multi-query needle retrieval.
+"""Synthetic recall tasks whose answers stand in the text: copying, reversing, sorting, and retrieval of values by key.
 
     copy     x_1 .. x_n | x_1 .. x_n                            after the bar, repeat all symbols
+    reverse  x_1 .. x_n | x_n .. x_1                            after the bar, repeat them from the last to the first
+    sort     x_1 .. x_n | x_(1) .. x_(n)                        after the bar, repeat them in the order of their numbers
+    mqar     k_1 v_1 .. k_n v_n | k_3 v_3 k_1 v_1 ..            keys are queried in another order; the answer is v
     needle   f f k_1 v_1 f .. k_2 v_2 f | k_2 v_2 k_1 v_1       keys are queried in another order; the answer is v
 
 Fillers f, keys k and values v are symbols of three separate kinds, and no key occurs twice before the bar. A sample
 has ``length`` tokens. Shorter ones are padded at the end, which a causal model cannot attend to from the answers.
+Longer samples of mqar have more pairs, up to one for each key; fillers take the rest.
 
 References:
-    Copying as a test of length generalization: Kazemnejad et al. 2023, arXiv 2305.19466, section 4. Needles are
-    multi-query associative recall, Arora et al. 2023, arXiv 2312.04927, with fillers between the pairs.
+    Copying, reversing and sorting as tests of length generalization: Kazemnejad et al. 2023, arXiv 2305.19466,
+    section 4. MQAR is multi-query associative recall, Arora et al. 2023, arXiv 2312.04927. Needles are MQAR with
+    fillers between the pairs.
 
 >>> import torch
 >>> one = copy_samples(1, 12, symbols=5, generator=torch.Generator().manual_seed(0), full=True)
@@ -23,7 +28,7 @@ References:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -60,17 +65,71 @@ def copy_samples(samples: int, length: int, *, symbols: int, generator: torch.Ge
     Raises:
         ValueError: ``length`` is below 3, or there are fewer than 2 symbols.
     """
+    return _repeated("copy", samples, length, symbols, generator, full)
+
+
+def reverse_samples(
+    samples: int, length: int, *, symbols: int, generator: torch.Generator, full: bool = False
+) -> Recall:
+    """Samples ``x | x`` with the second x from its last symbol to its first; arguments as in ``copy_samples``."""
+    return _repeated("reverse", samples, length, symbols, generator, full)
+
+
+def sort_samples(samples: int, length: int, *, symbols: int, generator: torch.Generator, full: bool = False) -> Recall:
+    """Samples ``x | x`` with the second x in the order of its symbols' numbers; arguments as in ``copy_samples``."""
+    return _repeated("sort", samples, length, symbols, generator, full)
+
+
+def _repeated(
+    order: Literal["copy", "reverse", "sort"],
+    samples: int,
+    length: int,
+    symbols: int,
+    generator: torch.Generator,
+    full: bool,
+) -> Recall:
     most = (length - 1) // 2
     if most < 1 or symbols < 2:
-        raise ValueError(f"a copy takes a length of at least 3 and 2 symbols; got length={length}, symbols={symbols}.")
+        raise ValueError(
+            f"a {order} takes a length of at least 3 and 2 symbols; got length={length}, symbols={symbols}."
+        )
     draw = torch.randint(SPECIAL, SPECIAL + symbols, (samples, most), generator=generator)
     n = torch.full((samples,), most)
     n = n if full else torch.randint(1, most + 1, (samples,), generator=generator)
     place, n = torch.arange(length).expand(samples, -1), n[:, None]
     first, again = place < n, (place > n) & (place <= 2 * n)
-    source = torch.where(first, place, place - n - 1).clamp(0, most - 1)
-    tokens = torch.where(first | again, draw.gather(1, source), PAD)
-    return Recall(torch.where(place == n, BAR, tokens), again)
+    answers = draw
+    if order == "sort":
+        used = torch.arange(most) < n
+        answers = torch.where(used, draw, SPECIAL + symbols).sort(1).values
+    behind = 2 * n - place if order == "reverse" else place - n - 1
+    shown = torch.where(first, draw.gather(1, place.clamp(0, most - 1)), answers.gather(1, behind.clamp(0, most - 1)))
+    return Recall(torch.where(place == n, BAR, torch.where(first | again, shown, PAD)), again)
+
+
+def mqar_samples(samples: int, length: int, *, symbols: int, generator: torch.Generator, full: bool = False) -> Recall:
+    """Samples of multi-query associative recall: n key-value pairs, a bar, and each key again with its value.
+
+    Args:
+        samples: Number of samples, B.
+        length: Tokens of a sample, N.
+        symbols: Number of different keys, of values and of fillers.
+        generator: Random generator.
+        full: Use the largest n, and fillers if n is the number of keys. Otherwise n is uniform from 1 to that, the same
+            for all samples, without fillers.
+
+    Raises:
+        ValueError: ``length`` is below 5.
+    """
+    most = min((length - 1) // 4, symbols)
+    if most < 1:
+        raise ValueError(f"MQAR takes a length of at least 5 and 1 symbol; got length={length}, symbols={symbols}.")
+    if full:
+        return needle_samples(samples, length, needles=most, symbols=symbols, generator=generator, full=True)
+    pairs = int(torch.randint(1, most + 1, (), generator=generator))
+    made = needle_samples(samples, 4 * pairs + 1, needles=pairs, symbols=symbols, generator=generator, full=True)
+    padding = (0, length - made.tokens.shape[1])
+    return Recall(functional.pad(made.tokens, padding, value=PAD), functional.pad(made.answers, padding))
 
 
 def needle_samples(

@@ -12,15 +12,19 @@ The modules are found by walking this folder. The name of a module, with hyphens
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import pkgutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+import msgspec
+
 from posenc.lookup.name_suggestion import unknown
 from posenc.workbench.data.documents import Documents
-from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.data.readers import train_val_files
+from posenc.workbench.data.reading_options import ReadingOptions, refuse_other_options
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.user_files import UserFileError
 
@@ -162,20 +166,24 @@ def read_documents(path: Path, options: ReadingOptions) -> Documents:
         options: Options of the reader.
 
     Returns:
-        The documents.
+        The documents, with those of the val file that the options name.
 
     Raises:
-        UserFileError: As ``read``.
+        UserFileError: As ``read``, or the val file is the text itself or has another form.
     """
-    return read(path, "text", options)
+    documents = read(path, "text", options)
+    if options.format is not None:
+        documents = dataclasses.replace(documents, options={**documents.options, "format": options.format})
+    if options.val is None:
+        return dataclasses.replace(documents, left_out=(*documents.left_out, *train_val_files.files_beside(path)))
+    val = Path(options.val)
+    if val.exists() and val.resolve() == path.resolve():
+        raise UserFileError(f"--val {val} is the text itself. Name another file, or leave --val out.")
+    return train_val_files.joined(documents, [read(val, "text", msgspec.structs.replace(options, val=None))], [val])
 
 
 def _chosen(path: Path, kind: str, options: ReadingOptions) -> Reader:
     """Reader of a path. Raises UserFileError for an option of another form."""
     reader, reason = find_reader(path, kind, options.format)
-    for name, value in options.given.items():
-        if name not in reader.OPTIONS:
-            raise UserFileError(
-                f"--{name} {value} is not for {path}, which is read as {reader.FORM}: {reason}. Leave it out."
-            )
+    refuse_other_options(path, reader.FORM, reason, reader.OPTIONS, options)
     return reader

@@ -13,7 +13,7 @@ from posenc.workbench.files.user_files import UserFileError
 
 FORM = "FASTA"
 KIND = "text"
-OPTIONS: tuple[str, ...] = ()
+OPTIONS: tuple[str, ...] = ("val", "tokenizer")
 ENDINGS = tuple(f".{end}{packed}" for end in ("fasta", "fa", "fna", "faa", "ffn") for packed in ("", ".gz"))
 MEMORY_FACTOR = 30
 

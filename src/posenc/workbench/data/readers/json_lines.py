@@ -18,7 +18,7 @@ from posenc.workbench.files.user_files import UserFileError
 
 FORM = "JSON Lines"
 KIND = "text"
-OPTIONS: tuple[str, ...] = ("field",)
+OPTIONS: tuple[str, ...] = ("field", "val", "tokenizer")
 ENDINGS = (".jsonl", ".jsonl.gz", ".ndjson")
 MEMORY_FACTOR = 30
 

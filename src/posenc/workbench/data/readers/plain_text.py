@@ -6,21 +6,24 @@ import stat
 from pathlib import Path
 
 from posenc.workbench.data.documents import Documents, text_record
-from posenc.workbench.data.readers import fasta, json_lines, token_ids
+from posenc.workbench.data.endings import reason_by_ending
+from posenc.workbench.data.readers import fasta, json_lines, parquet, token_ids
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files import user_files
 
 FORM = "text"
 KIND = "text"
-OPTIONS: tuple[str, ...] = ()
+OPTIONS: tuple[str, ...] = ("val", "tokenizer")
+TABLES = (".csv", ".tsv", ".json", ".csv.gz", ".tsv.gz", ".json.gz")
+"""Endings of files whose text stands among other things."""
 MEMORY_FACTOR = 24
 """Approximate bytes of memory for each byte of text while its characters are numbered."""
 
 
 def match(path: Path) -> str:
     """Match every file that no other reader of files matches."""
-    if path.is_dir() or any(other.match(path) for other in (fasta, json_lines, token_ids)):
+    if path.is_dir() or any(other.match(path) for other in (fasta, json_lines, parquet, token_ids)):
         return ""
     return (
         "its name ends like no other form"
@@ -45,8 +48,14 @@ def read(path: Path, options: ReadingOptions) -> Documents:
         One document.
 
     Raises:
-        UserFileError: It is empty, damaged, too large for the memory, or not UTF-8.
+        UserFileError: It is empty, damaged, too large for the memory, or not UTF-8; or it is a table or JSON, and no
+            format is stated.
     """
+    if (kind := reason_by_ending(path, TABLES)) and options.format is None:
+        raise user_files.UserFileError(
+            f"{path} can be read as a table ({kind}) and as text. For its characters, signs of the table included, add "
+            '--format plain-text; for the texts in it, write one {"text": ..} a line to a file .jsonl.'
+        )
     return Documents(FORM, (decoded(path),))
 
 

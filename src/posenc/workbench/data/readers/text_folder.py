@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 
 from posenc.workbench.data.documents import Documents, text_record
+from posenc.workbench.data.readers import fasta, json_lines, parquet, token_ids, train_val_files
 from posenc.workbench.data.readers.plain_text import decoded
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord
@@ -12,15 +15,16 @@ from posenc.workbench.files.user_files import UserFileError
 
 FORM = "folder of texts"
 KIND = "text"
-OPTIONS: tuple[str, ...] = ()
+OPTIONS: tuple[str, ...] = ("val", "tokenizer")
 ENDINGS = (".txt", ".md", ".txt.gz", ".md.gz")
+OTHER_FORMS = (fasta, json_lines, parquet, token_ids)
 LISTED = 5
 """Names of files that a sentence lists."""
 
 
 def match(path: Path) -> str:
-    """Match every folder."""
-    return "it is a folder" if path.is_dir() else ""
+    """Match every folder without a train and a val file."""
+    return "it is a folder" if path.is_dir() and not train_val_files.match(path) else ""
 
 
 def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
@@ -39,10 +43,13 @@ def read(path: Path, options: ReadingOptions) -> Documents:
         One document a file. Empty files and files of other kinds are left out and named.
 
     Raises:
-        UserFileError: There is no text, or a file is damaged or not UTF-8.
+        UserFileError: There is no text, there are texts of another form too and no format is stated, or a file is
+            damaged or not UTF-8.
     """
     files = _files(path)
     texts = text_files(path)
+    if options.format is None:
+        _refuse_mixed_forms(path, files, texts)
     if not texts:
         found = f"it has {', '.join(each.name for each in files[:LISTED])}" if files else "it is empty"
         raise UserFileError(f"{path} has no text: {found}. A folder of texts has files {', '.join(ENDINGS[:2])}.")
@@ -66,6 +73,25 @@ def text_files(path: Path) -> list[Path]:
         Their paths.
     """
     return [each for each in _files(path) if each.name.lower().endswith(ENDINGS)]
+
+
+def _refuse_mixed_forms(path: Path, files: Sequence[Path], texts: Sequence[Path]) -> None:
+    """Raise UserFileError for a folder with texts of several forms, such as .txt and .jsonl."""
+    for file in files:
+        form = next((module.FORM for module in OTHER_FORMS if module.match(file)), None)
+        if form is None:
+            continue
+        reading = f"posenc run language {quote(str(file))}"
+        if texts:
+            raise UserFileError(
+                f"{path} has texts of two forms: {texts[0].relative_to(path)} and, as {form}, "
+                f"{file.relative_to(path)}. Choose one: --format text-folder reads the files "
+                f"{', '.join(ENDINGS[:2])}; {reading} reads the other."
+            )
+        raise UserFileError(
+            f"{path} has no files {', '.join(ENDINGS[:2])}, but {file.relative_to(path)} is {form}. Name the file: "
+            f"{reading}"
+        )
 
 
 def _files(path: Path) -> list[Path]:

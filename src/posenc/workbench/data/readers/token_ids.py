@@ -19,11 +19,11 @@ from posenc.workbench.files.user_files import UserFileError
 
 FORM = "token ids"
 KIND = "text"
-OPTIONS: tuple[str, ...] = ("dtype",)
+OPTIONS: tuple[str, ...] = ("dtype", "val")
 ENDINGS = (".npy", ".bin", ".bin.gz")
 MEMORY_FACTOR = 12
-LARGEST = 2**31 - 1
-"""Largest id, as tokens are stored as int32."""
+LARGEST = 2**20 - 1
+"""Largest id. Vocabularies of language models have fewer than 10^6 tokens; larger numbers are of another type."""
 
 
 def match(path: Path) -> str:
@@ -91,5 +91,9 @@ def _of_array(path: Path) -> NDArray[np.integer[Any]]:
 
 def _checked(path: Path, ids: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
     if ids.min() < 0 or ids.max() > LARGEST:
-        raise UserFileError(f"{path} has ids from {ids.min()} to {ids.max()}; an id is from 0 to {LARGEST}.")
+        at = int(np.flatnonzero((ids < 0) | (ids > LARGEST))[0])
+        raise UserFileError(
+            f"{path} has ids from {ids.min()} to {ids.max()}; an id is from 0 to {LARGEST:,}. The first that is not is "
+            f"number {at:,}, {ids[at]:,}. If the ids have another type, name it: --dtype uint16"
+        )
     return ids

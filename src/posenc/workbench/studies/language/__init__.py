@@ -4,7 +4,7 @@
     posenc run language --data DIR                      tiny-shakespeare
     posenc run language --data DIR --panels rotary --seeds 0 1 2 3 4        nine rotary encodings, as published
     posenc run language --data DIR --panels extrapolation                   seventeen encodings in longer contexts
-    posenc run language --data DIR --panels recall                          copying and needle retrieval
+    posenc run language --panels recall                                     copying, sorting, retrieval; reads no file
     posenc run language --data DIR --preset standard --yes                  all panels, contexts up to 4,096: hours
 
 Small causal models are trained on short windows of a text and tested on longer contexts. They differ in the encoding
@@ -34,7 +34,7 @@ STUDY = Study(
         "Small causal models learn to predict the next token of a text from short windows, and are tested on contexts "
         "many times as long. They differ in the encoding alone."
     ),
-    takes="a text: a file, a folder of .txt files, .jsonl, .fasta, or token ids (.npy, .bin)",
+    takes="a text: a file, a folder of .txt files, train.txt and val.txt, .jsonl, .parquet, .fasta, or token ids",
     data={"text/tinyshakespeare.txt.gz": "tiny-shakespeare, needed unless FILE is given"},
     presets=PRESETS,
     panels=PANELS,
@@ -44,13 +44,13 @@ STUDY = Study(
     run_settings=run_settings,
     cost=Cost(seconds=seconds, memory=memory, alike=equal_cost),
     arrays={"loss_by_context": ArrayAxis("loss", "context length (tokens)", 1, 1)},
-    metrics=("loss", "loss_at_x*", "accuracy_at_x2"),
+    metrics=("loss", "loss_at_x*", "accuracy_at_x2", "bits_per_byte"),
     headline=headline,
     compared=compared,
     predictions=predictions,
     claims=CLAIMS,
     parts=PARTS,
-    scope="models of 10^5 to 10^6 parameters on one text, with characters or bytes as tokens.",
+    scope="models of 10^5 to 10^6 parameters on one text.",
     limits=LIMITS,
     remarks=remarks,
     views=VIEWS,

@@ -1,4 +1,4 @@
-"""The conditions of the language study: a text, and two synthetic recall tasks."""
+"""The conditions of the language study: a text, and synthetic recall tasks."""
 
 from __future__ import annotations
 
@@ -77,7 +77,33 @@ NEEDLE = RecallCondition(
     about="Pairs of a key and a value (needles) stand among filler tokens. After a separator, each key occurs again, "
     "and the answer is its value. Longer samples have equally many needles and more fillers.",
 )
-RECALL_TASKS = (COPY, NEEDLE)
+REVERSE = RecallCondition(
+    label="reverse",
+    title="reversing",
+    has_variant=_is_trained,
+    kinds=1,
+    about="A sample has random symbols, a separator, and the same symbols from the last to the first. The answers are "
+    "the symbols after the separator.",
+)
+SORT = RecallCondition(
+    label="sort",
+    title="sorting",
+    has_variant=_is_trained,
+    kinds=1,
+    about="A sample has random symbols, a separator, and the same symbols in a fixed order of all symbols. The answers "
+    "are the symbols after the separator.",
+)
+MQAR = RecallCondition(
+    label="mqar",
+    title="multi-query associative recall",
+    has_variant=_is_trained,
+    kinds=3,
+    about="Pairs of a key and a value stand in a row. After a separator, each key occurs again, in another order, and "
+    "the answer is its value. Longer samples have more pairs, up to one for each key; fillers take the rest.",
+)
+RECALL_TASKS = (COPY, NEEDLE, REVERSE, SORT, MQAR)
+PUBLISHED_TASKS = (COPY, NEEDLE)
+"""Tasks that a preset trains unless the panel is asked for by name."""
 CONDITIONS: Mapping[str, Condition] = {each.label: each for each in (TEXT, *RECALL_TASKS)}
 
 

@@ -13,14 +13,15 @@ from posenc.measure.evaluation_mode import evaluation_mode
 from posenc.measure.loss_by_context import loss_by_context
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
 from posenc.workbench.storage.store import Store
+from posenc.workbench.studies.language.bits_per_byte import bits_per_byte
 from posenc.workbench.studies.language.recall_model import RecallModel
 from posenc.workbench.studies.language.rope_scaling import scale_frequencies, unscaled_run, unscaled_training
+from posenc.workbench.studies.language.stored_text import text_of_run
 from posenc.workbench.studies.language.text_model import (
     PAIRS_AT_ONCE,
     TextModel,
     context_tokens,
     losses_at_multiples,
-    read_splits,
 )
 from posenc.workbench.studies.shared.training_run import calls_of, execute_training, store_root
 from posenc.workbench.studies.shared.training_time import training_seconds
@@ -59,7 +60,8 @@ def train(spec: RunSpec, workdir: Path, report: Report) -> RunResult:
 def ngram_result(spec: RunSpec, root: Path) -> RunResult:
     """Losses of an n-gram model, on the same tokens that trained models predict."""
     settings = spec.settings
-    window, (splits, longest) = settings["window"], read_splits(spec, root)
+    window, read = settings["window"], text_of_run(spec, root)
+    splits, longest = read.splits, read.longest
     ngram = text.fit_ngram(splits.train, settings["text"]["vocabulary"], order=settings["order"])
     predicted = splits.test[: len(text.window_starts(len(splits.test), window)) * window + 1]
 
@@ -68,7 +70,8 @@ def ngram_result(spec: RunSpec, root: Path) -> RunResult:
 
     tokens = context_tokens(splits.test, settings, longest)
     by_context = loss_by_context(losses, tokens, reach=longest, stride=window // 2)
-    metrics = {"loss": float(ngram.losses(predicted).mean()), **losses_at_multiples(by_context, window)}
+    loss = float(ngram.losses(predicted).mean())
+    metrics = {"loss": loss, **bits_per_byte(loss, read, window), **losses_at_multiples(by_context, window)}
     return RunResult(metrics=metrics, arrays={"loss_by_context": by_context.numpy()})
 
 

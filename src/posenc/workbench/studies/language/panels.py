@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.language import length_plots, plots, recall_plots, rotary_plots
-from posenc.workbench.studies.language.conditions import RECALL_TASKS
+from posenc.workbench.studies.language.conditions import PUBLISHED_TASKS, RECALL_TASKS
 from posenc.workbench.studies.language.presets import LanguagePreset
 from posenc.workbench.studies.language.variants import COMPARED, EXTRAPOLATION, NGRAMS, RECALL, ROTARY
 from posenc.workbench.studies.shared.declarations import MAIN, Needs, PanelSpec
@@ -27,8 +27,9 @@ def _extrapolation_needs(request: Request, preset: LanguagePreset) -> Needs:
 
 
 def _recall_needs(request: Request, preset: LanguagePreset) -> Needs:
-    """All variants of the recall tasks, on both."""
-    return {task.label: RECALL for task in RECALL_TASKS}
+    """All variants on copying and needles; if the panel is asked for by name, the compared ones on the other tasks."""
+    published = {task.label: RECALL for task in PUBLISHED_TASKS}
+    return published if request.panels is None else {task.label: COMPARED for task in RECALL_TASKS} | published
 
 
 def _no_needs(request: Request, preset: LanguagePreset) -> Needs:
@@ -56,7 +57,7 @@ PANELS: Mapping[str, PanelSpec] = {
         draw=length_plots.loss_by_context_length,
     ),
     "recall": PanelSpec(
-        about="accuracy of copying and needle retrieval by sample length",
+        about="accuracy of copying, reversing, sorting and retrieval by sample length",
         shows="Kazemnejad et al. 2023, Fig. 2",
         needs=_recall_needs,
         draw=recall_plots.accuracy_by_sample_length,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 import torch
 
 from posenc.measure.statistics import mean, paired_difference, t_interval
@@ -13,16 +12,18 @@ from posenc.workbench.report.number_format import capitalize, interval, number
 from posenc.workbench.report.page import Panel, Preformatted, Table
 from posenc.workbench.report.result_rows import BySeed
 from posenc.workbench.report.score_plot import Score, score_plots
+from posenc.workbench.studies.language.bits_per_byte import NAME as BITS_PER_BYTE
 from posenc.workbench.studies.language.conditions import CONDITIONS, TEXT
 from posenc.workbench.studies.language.results import (
     LOSS_DIGITS,
     context_multiples,
     difference_text,
+    text_settings,
     times_training_length,
     trained_variants,
 )
 from posenc.workbench.studies.language.rope_scaling import ramp_text
-from posenc.workbench.studies.language.stored_text import StoredText, load_text
+from posenc.workbench.studies.language.stored_text import text_of_run
 from posenc.workbench.studies.language.variants import DESCRIPTIONS, NGRAMS, SCALED
 from posenc.workbench.studies.shared.classification_panels import (
     empty_panel,
@@ -69,7 +70,7 @@ def loss_by_encoding(data: PageData) -> list[Panel]:
 
 def _baseline_table(data: PageData, variants: Sequence[str]) -> Table:
     """Loss of every model, and its difference from each n-gram baseline."""
-    by_label, body = seeds_by_label(data, LOSS, MAIN), []
+    by_label, by_bits, body = seeds_by_label(data, LOSS, MAIN), seeds_by_label(data, BITS_PER_BYTE, MAIN), []
     finished = [label for label in (*variants, *NGRAMS) if label in by_label]
     for label in sorted(finished, key=lambda label: mean(list(by_label[label].values()))):
         estimate, differences = t_interval(list(by_label[label].values())), []
@@ -80,14 +81,36 @@ def _baseline_table(data: PageData, variants: Sequence[str]) -> Table:
             else:
                 differences.append(difference_text(paired_difference(by_label[label], by_label[baseline])))
         reach = interval(estimate, LOSS_DIGITS) if estimate.known and label not in NGRAMS else "–"
-        body.append((label, number(estimate.mean, LOSS_DIGITS), reach, *differences))
-    columns = ("Model", "Loss (nats)", "95% interval", *(f"Difference from {name} (nats)" for name in NGRAMS))
+        bits = list(by_bits.get(label, {}).values())
+        shown = number(mean(bits), LOSS_DIGITS) if bits else "–"
+        body.append((label, number(estimate.mean, LOSS_DIGITS), reach, shown, *differences))
+    columns = (
+        "Model",
+        "Loss (nats)",
+        "95% interval",
+        "Bits per byte",
+        *(f"Difference from {name} (nats)" for name in NGRAMS),
+    )
     note = (
         "Loss at the training length; mean and 95% t-interval over seeds. Unigram and bigram probabilities are counted "
         "on the training split. The bigram is interpolated with the unigram (Witten and Bell 1991, method C). All "
-        "models predict the same tokens."
+        f"models predict the same tokens. {_bits_note(data, bool(by_bits))}"
     )
     return Table("Loss of encodings and n-gram baselines", columns, tuple(body), note)
+
+
+def _bits_note(data: PageData, known: bool) -> str:
+    """Sentence on the bits per byte: their definition, or the reason why they are missing."""
+    unit = text_settings(data)["text"]["unit"]
+    if unit == "tokens":
+        return "Bits per byte are unknown for token ids, because the text that an id stands for is not known."
+    if not known:
+        return "These runs were stored before bits per byte were."
+    unknown = " A token for unknown text counts as 8 bits for each byte of its text, and 8 for its end."
+    return (
+        "Bits per byte are the loss in bits, divided by the UTF-8 bytes of the predicted tokens. They compare "
+        f"different tokenizers of one text.{unknown if unit in ('words', 'subwords') else ''}"
+    )
 
 
 def generated_text(data: PageData) -> list[Panel]:
@@ -97,7 +120,7 @@ def generated_text(data: PageData) -> list[Panel]:
     for label in variants:
         spec = data.first(MAIN, label)
         if spec is not None and "written" in (arrays := data.arrays(MAIN, label)):
-            text = load_text(data.store.root, msgspec.convert(spec.settings["text"], StoredText))
+            text = text_of_run(spec, data.store.root).text
             texts.append(f"{label}\n{text.decode(torch.from_numpy(arrays['written']))}")
     if not texts:
         return empty_panel(title)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -19,9 +20,50 @@ from posenc.workbench.training.fit import seeded_generator
 from posenc.workbench.training.loop import Fit, TrainingConfig, TrainingPosition
 
 MULTIPLES = (1, 2, 4, 8)
-"""Lengths of test samples, in multiples of the training length."""
+"""Lengths of test samples, in multiples of the training length, unless the settings of a run name the longest."""
+MULTIPLE = "multiple"
+"""Setting of the longest test samples, where it is not that of ``MULTIPLES``."""
 TEST_SAMPLES, EVALUATION_SAMPLES, SAMPLES_AT_ONCE = 512, 128, 64
-"""Samples of a test, of an evaluation during training, and in memory at once."""
+"""Samples of a test, of an evaluation during training, and in memory at once up to ``LONG`` tokens."""
+LONG = 256
+"""Tokens of a sample above which fewer samples are in memory at once."""
+SAMPLES: Mapping[str, Callable[..., recall.Recall]] = {
+    "copy": recall.copy_samples,
+    "reverse": recall.reverse_samples,
+    "sort": recall.sort_samples,
+    "mqar": recall.mqar_samples,
+}
+"""Task to the function that draws its samples; needles have an argument of their own."""
+
+
+def multiples_of(settings: Mapping[str, Any]) -> tuple[int, ...]:
+    """Lengths of the test samples of a run, in multiples of its training length."""
+    longest = settings.get(MULTIPLE, MULTIPLES[-1])
+    return tuple(2**power for power in range(int(longest).bit_length()))
+
+
+def draw_samples(
+    task: Mapping[str, Any], count: int, length: int, generator: torch.Generator, *, full: bool
+) -> recall.Recall:
+    """Samples of a task.
+
+    Args:
+        task: Entry "task" of the settings of a run.
+        count: Number of samples.
+        length: Tokens of a sample, with padding.
+        generator: Random generator.
+        full: True for samples that are as long as possible; False for random lengths.
+
+    Returns:
+        The samples.
+
+    Raises:
+        ValueError: The samples do not fit into the length.
+    """
+    options: dict[str, Any] = {"symbols": task["symbols"], "generator": generator, "full": full}
+    if task["name"] == "needle":
+        return recall.needle_samples(count, length, needles=task["needles"], **options)
+    return SAMPLES[task["name"]](count, length, **options)
 
 
 class RecallModel:
@@ -31,6 +73,7 @@ class RecallModel:
         settings = spec.settings
         self.seed, self.device, self.window = spec.seed, settings["device"], settings["window"]
         self.task: dict[str, Any] = settings["task"]
+        self.multiples = multiples_of(settings)
         self.variant = msgspec.convert(settings["row"], LanguageVariant)
         self.training = msgspec.convert(settings["training"], TrainingConfig)
         torch.manual_seed(spec.seed)
@@ -39,7 +82,7 @@ class RecallModel:
     @property
     def length_factor(self) -> float:
         """Longest sample in testing, in multiples of the training length."""
-        return MULTIPLES[-1]
+        return self.multiples[-1]
 
     def samples(self, count: int, length: int, generator: torch.Generator, *, full: bool) -> recall.Recall:
         """Samples of the task.
@@ -53,11 +96,7 @@ class RecallModel:
         Returns:
             The samples.
         """
-        symbols = self.task["symbols"]
-        if self.task["name"] == "copy":
-            return recall.copy_samples(count, length, symbols=symbols, generator=generator, full=full)
-        needles = self.task["needles"]
-        return recall.needle_samples(count, length, needles=needles, symbols=symbols, generator=generator, full=full)
+        return draw_samples(self.task, count, length, generator, full=full)
 
     def fit(self) -> Fit:
         """The training problem."""
@@ -105,7 +144,8 @@ class RecallModel:
         """
         generator = seeded_generator(self.seed, EVALUATION_STEP, length)
         samples = self.samples(count, length, generator, full=True)
-        chunks = samples.tokens.split(SAMPLES_AT_ONCE)
+        at_once = SAMPLES_AT_ONCE if length <= LONG else max(1, SAMPLES_AT_ONCE * LONG**2 // length**2)
+        chunks = samples.tokens.split(at_once)
         predicted = [recall.predictions(self.logits(chunk.to(self.device), generator)).cpu() for chunk in chunks]
         return samples, torch.cat(predicted)
 
@@ -113,7 +153,7 @@ class RecallModel:
         """Accuracies at the training length and at longer ones, as far as the encoding can read."""
         metrics: dict[str, float] = {}
         with evaluation_mode(self.model):
-            for multiple in MULTIPLES:
+            for multiple in self.multiples:
                 if self.variant.length_error(self.window, multiple * self.window):
                     break
                 scores = self.scores(multiple)

@@ -12,14 +12,17 @@ from posenc.models.language import LanguageConfig
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
+from posenc.workbench.storage.stored_records import StoredRecords
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.language.conditions import RecallCondition, condition
 from posenc.workbench.studies.language.presets import PRESETS, RecallScale
-from posenc.workbench.studies.language.recall_model import MULTIPLES
+from posenc.workbench.studies.language.recall_model import MULTIPLE, MULTIPLES, draw_samples
 from posenc.workbench.studies.language.stored_text import StoredText, load_text, store_text, text_path
 from posenc.workbench.studies.language.variants import NGRAMS, SCALED, trained_as, variant
 from posenc.workbench.studies.shared.changes import changed_preset, request_of
 from posenc.workbench.studies.shared.own_data import own_plan, parts_settings
+from posenc.workbench.tasks import text
+from posenc.workbench.tasks.text.tokenizers import UNKNOWN_WORD
 from posenc.workbench.training.loop import Best, TrainingConfig
 
 BEST = Best(metric="loss")
@@ -38,6 +41,14 @@ BY_DOCUMENT = (
     "another tenth, and trains on the others. A document is in one part only: the last one of each part is cut to the "
     "size of the part, and its rest, and tokens of about two more documents, are in no part."
 )
+GIVEN = "The train, val and test files are its parts: the val file chooses the step of the training."
+"""Sentence on the parts of a text with a train, a val and a test file."""
+GIVEN_VALIDATION = {
+    False: "Evaluations during training are on the last 5% of the train file.",
+    True: "The step of the training is chosen on a tenth of the train file, which the seed draws; the models train on "
+    "the rest.",
+}
+"""Sentence on the validation part of a text with a val file, by whether it depends on the seed."""
 EXCERPT = 50
 """Tokens of the beginning of a text that a sentence shows."""
 
@@ -65,19 +76,31 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     own, given = own_plan(preset, request) is not None, request.source is not None
     reading = msgspec.convert(request.reading, ReadingOptions)
     lengths = {"window": window, "max_multiple": preset.max_multiple}
-    text, counts, key = store_text(store.root, path, **lengths, by_seed=own, own=given, reading=reading)
-    settings: dict[str, Any] = {"text": msgspec.to_builtins(text), "window": window, "targets": preset.targets}
-    settings |= {"dataset": key} | (parts_settings("seed", counts, text.unit) if own else {})
+    stored, counts, key = store_text(store.root, path, **lengths, by_seed=own, own=given, reading=reading)
+    settings: dict[str, Any] = {"text": msgspec.to_builtins(stored), "window": window, "targets": preset.targets}
+    record = StoredRecords(store.root).get(key)  # those of the store itself may be older than store_text's
+    split = "given" if record is not None and "file" in str(record.options["split"]) else "seed"
+    settings |= {"dataset": key} | (parts_settings(split, counts, stored.unit) if own else {})
     if variant_label in NGRAMS:
         return {**settings, "order": NGRAMS[variant_label]}
-    config, longest = preset.model.config(text.vocabulary), text.max_multiple * window
+    config, longest = preset.model.config(stored.vocabulary), stored.max_multiple * window
     training = msgspec.structs.replace(preset.training, best=BEST) if own else preset.training
     return settings | _training_settings(variant_label, config, window, longest, training, request.device)
 
 
 def _recall_settings(task: RecallCondition, scale: RecallScale, variant_label: str, device: str) -> dict[str, Any]:
-    config, longest = scale.model.config(task.vocabulary(scale)), MULTIPLES[-1] * scale.window
-    settings = {"task": task.task_settings(scale), "window": scale.window}
+    config, longest = scale.model.config(task.vocabulary(scale)), scale.max_multiple * scale.window
+    if scale.max_multiple & (scale.max_multiple - 1):
+        raise ValueError(
+            f"the longest samples are 1, 2, 4, .. times the training length; got {scale.max_multiple} times. Use --set "
+            "recall.max_multiple=4."
+        )
+    try:
+        settings = {"task": task.task_settings(scale), "window": scale.window}
+        draw_samples(settings["task"], 1, scale.window, torch.Generator().manual_seed(0), full=True)
+    except ValueError as error:
+        raise ValueError(f"{task.title} cannot be trained at {scale.window} tokens: {error}") from None
+    settings |= {} if scale.max_multiple == MULTIPLES[-1] else {MULTIPLE: scale.max_multiple}
     return settings | _training_settings(variant_label, config, scale.window, longest, scale.training, device)
 
 
@@ -95,13 +118,37 @@ def _training_settings(
     return settings | ({"schedule": SCALED[label], "trained_as": trained_as(label)} if label in SCALED else {})
 
 
-def _excerpt(store: Store, stored: StoredText) -> str:
-    """The beginning of a text; "" if the store came from a pack, which holds no text."""
+def _contents(store: Store, stored: StoredText) -> str:
+    """Sentences on the vocabulary and the beginning of a text; the number of its tokens alone without the text.
+
+    A store that came from a pack holds no text.
+    """
     try:
         whole = load_text(store.root, stored)
     except ValueError:
-        return ""
-    return f' and begins "{" ".join(whole.decode(whole.tokens[:EXCERPT]).split())} .."'
+        return f"The text has {stored.vocabulary:,} different {stored.unit}."
+    begins = f'begins "{" ".join(whole.decode(whole.tokens[:EXCERPT]).split())} .."'
+    listed = text.vocabulary_phrase(whole)
+    sentence = f"The text has {len(whole.vocabulary)} different {stored.unit} and {begins}."
+    if listed:
+        sentence += f" Its {'most frequent' if stored.unit in ('words', 'subwords') else 'vocabulary'}: {listed}."
+    if whole.most is not None:
+        sentence += (
+            f" The models know the {stored.vocabulary - 1:,} most frequent words of the training part; all others are "
+            f"the token {UNKNOWN_WORD}."
+        )
+    return sentence
+
+
+def _parts(store: Store, spec: RunSpec) -> str:
+    """Sentences on the parts of the text of a run."""
+    record = store.record_of(spec)
+    division = str(record.options.get("split", "")) if record is not None else ""
+    if "as given" in division:
+        return GIVEN
+    if division.startswith("val file"):
+        return f"The results are those on the val file. {GIVEN_VALIDATION['split' in spec.settings]}"
+    return BY_DOCUMENT if division.startswith("by document") else PARTS["split" in spec.settings]
 
 
 def remarks(store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:
@@ -109,15 +156,12 @@ def remarks(store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:
     spec = next((spec for spec in specs if "text" in spec.settings), None)
     if spec is None:
         return ()
-    text, window = msgspec.convert(spec.settings["text"], StoredText), spec.settings["window"]
-    record = store.record_of(spec)
-    by_document = record is not None and str(record.options["split"]).startswith("by document")
-    parts = BY_DOCUMENT if by_document else PARTS["split" in spec.settings]
-    sentences = [f"The text has {text.vocabulary} different {text.unit}{_excerpt(store, text)}. {parts}"]
+    stored, window = msgspec.convert(spec.settings["text"], StoredText), spec.settings["window"]
+    sentences = [f"{_contents(store, stored)} {_parts(store, spec)}"]
     longest = changed_preset(PRESETS, request_of(spec.preset)).max_multiple
-    if text.max_multiple < longest:
+    if stored.max_multiple < longest:
         sentences.append(
             f"The text is too short for contexts of {longest * window:,} tokens: the longest context here is "
-            f"{text.max_multiple * window:,} tokens ({text.max_multiple} times the training length)."
+            f"{stored.max_multiple * window:,} tokens ({stored.max_multiple} times the training length)."
         )
     return sentences

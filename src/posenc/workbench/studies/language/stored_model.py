@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 import torch
 
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.studies.language.recall_model import MULTIPLES
+from posenc.workbench.studies.language.recall_model import multiples_of
 from posenc.workbench.studies.language.rope_scaling import scale_frequencies, unscaled_run
 from posenc.workbench.studies.language.stored_text import StoredText
 from posenc.workbench.studies.language.variants import LanguageVariant
 from posenc.workbench.studies.shared.stored_model import BuiltModel, StoredModel
+from posenc.workbench.tasks.text import Unit
+
+UNITS: Mapping[Unit, str] = {
+    "characters": "the characters of the text in sorted order",
+    "bytes": "the bytes of the text",
+    "tokens": "the token ids of the file in sorted order",
+    "words": "the words of the training part, the most frequent first, after 0 for all others",
+    "subwords": "the tokens of tokenizer.json that the text has, sorted by their id",
+}
+"""Kind of tokens to the tokens that the numbers of a text stand for."""
 
 
 def build(spec: RunSpec, root: Path) -> BuiltModel:
@@ -22,7 +33,7 @@ def build(spec: RunSpec, root: Path) -> BuiltModel:
     model = variant.model(window)
     if unscaled_run(spec) is not None:
         recalls = "task" in settings
-        factor = MULTIPLES[-1] if recalls else msgspec.convert(settings["text"], StoredText).max_multiple
+        factor = multiples_of(settings)[-1] if recalls else msgspec.convert(settings["text"], StoredText).max_multiple
         scale_frequencies(spec, model, variant.config.head_dim, factor=float(factor), trained=window)
     return BuiltModel(model)
 
@@ -34,9 +45,7 @@ def convention(spec: RunSpec) -> str:
         tokens = "token numbers of posenc.workbench.tasks.recall: 0 is padding, 1 the bar, symbols from 2"
     else:
         stored = msgspec.convert(settings["text"], StoredText)
-        kind = {"bytes": "the bytes of the text", "tokens": "the token ids of the file in sorted order"}.get(
-            stored.unit, "the characters of the text in sorted order"
-        )
+        kind = UNITS[stored.unit]
         tokens = f"numbers from 0 to {stored.vocabulary - 1} of {kind}"
     drawn = ""
     if settings["row"].get("randomised") is not None:

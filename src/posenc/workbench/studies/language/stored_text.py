@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import torch
+from torch import Tensor
 
 from posenc.workbench.data.readers import read_documents
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.files.atomic_files import write_whole
+from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.stored_records import StoredRecords
 from posenc.workbench.tasks import text
 
 VOCABULARY_SEPARATOR: dict[text.Unit, str] = {"characters": "", "bytes": "", "tokens": " "}
-"""Text between two entries of a stored vocabulary."""
+"""Text between two entries of a stored vocabulary. That of other units is stored as a list in JSON."""
 
 
 class StoredText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -25,7 +28,7 @@ class StoredText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     Attributes:
         digest: Digest of all tokens and of their unit.
-        unit: Kind of its tokens: characters, bytes or tokens.
+        unit: Kind of its tokens: characters, bytes, words, subwords, or tokens for ids.
         vocabulary: Number of different tokens.
         max_multiple: Longest context that its test split allows, in multiples of the training length.
     """
@@ -81,33 +84,63 @@ def store_text(
     Raises:
         ValueError: The file is not a text, or its test split does not hold two windows.
     """
-    documents = read_documents(path, reading or ReadingOptions())
-    tokenized = text.tokenize_documents(documents)
+    reading = reading or ReadingOptions()
+    tokenizer = text.named_tokenizer(reading.tokenizer)
+    documents = read_documents(path, reading)
+    tokenized = text.tokenize_documents(documents, tokenizer)
+    _refuse_one_token(tokenized, path)
     splits = split_text(tokenized, window, 0 if by_seed else None)
     while (max_multiple + 1) * window > len(splits.test):
         max_multiple //= 2
-    tokens = tokenized.tokens.numpy().tobytes()
-    vocabulary = VOCABULARY_SEPARATOR[tokenized.unit].join(tokenized.vocabulary)
-    content: list[Any] = [tokenized.unit, vocabulary, tokens, *([list(tokenized.ends)] if tokenized.ends else [])]
-    hashed = tokenized.unit.encode() + tokens
-    if tokenized.ends or tokenized.unit == "tokens":  # the digests of single texts are those of the first version
-        hashed += msgspec.msgpack.encode([vocabulary, tokenized.ends])
-    digest = hashlib.sha256(hashed).hexdigest()[:16]
+    content, digest = _stored_content(tokenized, tokenizer)
     target = _path(root, digest)
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, msgspec.msgpack.encode(content))
     stored = StoredText(
-        digest=digest, unit=tokenized.unit, vocabulary=len(tokenized.vocabulary), max_multiple=max_multiple
+        digest=digest, unit=tokenized.unit, vocabulary=tokenized.model_vocabulary, max_multiple=max_multiple
     )
-    name = path.name if own else "tiny-shakespeare"
-    described = text.text_record(tokenized, documents, splits, digest, name=name, own=own, by_seed=by_seed)
+    names = {"name": path.name if own else "tiny-shakespeare", "own": own}
+    described = text.text_record(tokenized, documents, splits, digest, **names, by_seed=by_seed, tokenizer=tokenizer)
     counts = {name: len(getattr(splits, name)) for name in ("train", "validation", "test")}
     return stored, counts, StoredRecords(root).add(described, path)
 
 
+def _refuse_one_token(tokenized: text.Text, path: Path) -> None:
+    """Raise ValueError for a text of one token, which every model predicts."""
+    if len(tokenized.tokens) and bool((tokenized.tokens == tokenized.tokens[0]).all()):
+        raise ValueError(
+            f"{path} has {len(tokenized.tokens):,} {tokenized.unit}, and all are "
+            f"{tokenized.decode(tokenized.tokens[:1])!r}. Give a text with at least two different ones."
+        )
+
+
+def _stored_content(tokenized: text.Text, tokenizer: text.Tokenizer) -> tuple[list[Any], str]:
+    """Content of the file of a text, and the digest of its name.
+
+    Texts of one version keep the digests of that version: single texts of characters or bytes, then those of documents
+    and of ids, then those with a val file or another tokenizer.
+    """
+    tokens, separator = tokenized.tokens.numpy().tobytes(), VOCABULARY_SEPARATOR.get(tokenized.unit)
+    listed = msgspec.json.encode(tokenized.vocabulary).decode()
+    vocabulary = listed if separator is None else separator.join(tokenized.vocabulary)
+    content: list[Any] = [tokenized.unit, vocabulary, tokens]
+    hashed, ends = tokenized.unit.encode() + tokens, list(tokenized.ends)
+    if tokenized.ends or tokenized.unit == "tokens":
+        content += [ends] if ends else []
+        hashed += msgspec.msgpack.encode([vocabulary, tokenized.ends])
+    if tokenized.given or separator is None:
+        sizes = b"" if tokenized.sizes is None else tokenized.sizes.numpy().tobytes()
+        more = [list(tokenized.given), sizes, tokenized.unknown, tokenized.most]
+        content = [tokenized.unit, vocabulary, tokens, ends, *more]
+        hashed += msgspec.msgpack.encode([vocabulary, *more, tokenizer.description])
+    return content, hashlib.sha256(hashed).hexdigest()[:16]
+
+
 def split_text(whole: text.Text, window: int, seed: int | None) -> text.Splits:
     """Splits of a text that hold two windows each. seed: of splits that depend on it; None for the fixed ones."""
+    if whole.given:
+        return text.split_given(whole, longest=2 * window, seed=seed)
     if seed is None:
         return text.split(whole.tokens, longest=2 * window)
     if text.has_documents_to_hold_out(whole):
@@ -126,9 +159,56 @@ def load_text(root: Path, stored: StoredText) -> text.Text:
         raise ValueError(f"the text of these runs is no longer at {path}. Run the same command again.")
     content = msgspec.msgpack.decode(path.read_bytes(), type=_Content)
     tokens = torch.from_numpy(np.frombuffer(content.tokens, np.int32).copy())
-    separator = VOCABULARY_SEPARATOR[content.unit]
-    vocabulary = content.vocabulary.split(separator) if separator else content.vocabulary
-    return text.Text(tokens, tuple(vocabulary), content.unit, content.ends)
+    sizes = torch.from_numpy(np.frombuffer(content.sizes, np.int32).copy()) if content.sizes else None
+    more: dict[str, Any] = {"sizes": sizes, "unknown": content.unknown, "most": content.most}
+    return text.Text(tokens, _vocabulary(content), content.unit, content.ends, content.given, **more)
+
+
+def _vocabulary(content: _Content) -> tuple[str, ...]:
+    separator = VOCABULARY_SEPARATOR.get(content.unit)
+    if separator is None:
+        return msgspec.json.decode(content.vocabulary, type=tuple[str, ...])
+    return tuple(content.vocabulary.split(separator) if separator else content.vocabulary)
+
+
+class TextOfRun(NamedTuple):
+    """Text of a run with its splits.
+
+    Attributes:
+        text: The text, with the vocabulary of the model.
+        splits: Its splits.
+        longest: Longest context in testing, in tokens.
+        test_sizes: UTF-8 bytes of each token of the test split; None for token ids.
+    """
+
+    text: text.Text
+    splits: text.Splits
+    longest: int
+    test_sizes: Tensor | None
+
+
+def text_of_run(spec: RunSpec, root: Path) -> TextOfRun:
+    """Read the text of a run, divided by its seed, with the vocabulary of its training part.
+
+    Args:
+        spec: The run.
+        root: Root of its store.
+
+    Returns:
+        The text with its splits.
+
+    Raises:
+        ValueError: The store lacks the text.
+    """
+    stored, window = msgspec.convert(spec.settings["text"], StoredText), spec.settings["window"]
+    whole, seed = load_text(root, stored), spec.seed if "split" in spec.settings else None
+    splits, sizes = split_text(whole, window, seed), whole.byte_sizes()
+    test_sizes = None if sizes is None else split_text(dataclasses.replace(whole, tokens=sizes), window, seed).test
+    whole, table = whole.with_training_vocabulary(splits.train)
+    if table is not None:
+        train, validation, test = (table[part.long()] for part in splits[:3])
+        splits = text.Splits(train, validation, test, splits.pieces)
+    return TextOfRun(whole, splits, stored.max_multiple * window, test_sizes)
 
 
 class _Content(msgspec.Struct, frozen=True, array_like=True):
@@ -138,6 +218,10 @@ class _Content(msgspec.Struct, frozen=True, array_like=True):
     vocabulary: str
     tokens: bytes
     ends: tuple[int, ...] = ()
+    given: tuple[int, ...] = ()
+    sizes: bytes = b""
+    unknown: int | None = None
+    most: int | None = None
 
 
 def _path(root: Path, digest: str) -> Path:

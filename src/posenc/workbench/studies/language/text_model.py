@@ -18,8 +18,9 @@ from posenc.measure.loss_by_context import loss_by_context, mean_over_octave
 from posenc.models.language import LanguageModel
 from posenc.positions import sequence
 from posenc.workbench.runs import RunResult, RunSpec
+from posenc.workbench.studies.language.bits_per_byte import bits_per_byte
 from posenc.workbench.studies.language.generated_text import continuation, is_cacheable, tokens_per_second
-from posenc.workbench.studies.language.stored_text import StoredText, load_text, split_text
+from posenc.workbench.studies.language.stored_text import text_of_run
 from posenc.workbench.studies.language.variants import LanguageVariant
 from posenc.workbench.studies.shared.training_run import weights_of
 from posenc.workbench.tasks import text
@@ -46,7 +47,8 @@ class TextModel:
         self.spec, self.device, self.window = spec, settings["device"], settings["window"]
         self.variant = msgspec.convert(settings["row"], LanguageVariant)
         self.training = msgspec.convert(settings["training"], TrainingConfig)
-        self.splits, self.longest = read_splits(spec, root)
+        self.text = text_of_run(spec, root)
+        self.splits, self.longest = self.text.splits, self.text.longest
         torch.manual_seed(spec.seed)
         self.model: LanguageModel = self.variant.model(self.window).to(self.device)
 
@@ -117,6 +119,7 @@ class TextModel:
         with evaluation_mode(self.model):
             windows = adjacent_windows(self.splits.test, self.window)
             metrics = {"loss": float(self.losses_in_chunks(windows).double().mean())}
+            metrics |= bits_per_byte(metrics["loss"], self.text, self.window)
             by_context = loss_by_context(
                 partial(self.losses_by_octave, generator=seeded_generator(self.spec.seed, EVALUATION_STEP, 2)),
                 context_tokens(self.splits.test, self.spec.settings, multiple * self.window),
@@ -164,13 +167,6 @@ class TextModel:
         pos = sequence(half, device=self.device)
         first, second = (self.model(tokens, each).double().softmax(-1) for each in (pos, pos + half))
         return float((first - second).abs().sum(-1).mean() / 2)
-
-
-def read_splits(spec: RunSpec, root: Path) -> tuple[text.Splits, int]:
-    """Splits of the text of a run, and its longest context in testing, in tokens."""
-    stored, window = msgspec.convert(spec.settings["text"], StoredText), spec.settings["window"]
-    seed = spec.seed if "split" in spec.settings else None
-    return split_text(load_text(root, stored), window, seed), stored.max_multiple * window
 
 
 def adjacent_windows(split: Tensor, window: int) -> Tensor:

@@ -91,12 +91,21 @@ def reading_flags(record: DatasetRecord | None) -> list[str]:
         return str(record.options.get("flags", "")).split()
     if record is None or record.kind not in ("text", "recordings"):
         return []
-    names = ("field", "dtype") if record.kind == "text" else ("fill",)
+    names = ("format", "field", "dtype") if record.kind == "text" else ("fill",)
     stated = {name: str(record.options[name]) for name in names if name in record.options}
-    if record.options.get("tokens") == "bytes":
-        stated["dtype"] = "bytes"
+    if record.kind == "text":
+        stated |= record.files | _token_flag(record)
     flags = [word for name, value in stated.items() for word in (f"--{name}", quote(value))]
     return flags + (["--drop"] if record.kind == "recordings" and "drop" in record.options else [])
+
+
+def _token_flag(record: DatasetRecord) -> dict[str, str]:
+    """Flag of the tokens of a text, unless they are those of a file, which the record names."""
+    if record.options.get("tokens") == "words":
+        return {"tokenizer": f"words:{record.options['words']}"}
+    if record.options.get("tokens") == "bytes":
+        return {"tokenizer" if "tokenizer" in record.options else "dtype": "bytes"}
+    return {}
 
 
 def _fitting(store: Store, records: Sequence[DatasetRecord], source: str) -> list[DatasetRecord]:

@@ -1,8 +1,8 @@
-"""Language modeling on texts: next-token prediction of characters, bytes or token ids, and n-gram baselines.
+"""Language modeling on texts: next-token prediction, and n-gram baselines.
 
     splits  by position: the first 90 % of the text for training, the next 5 % for validation, the last 5 % for testing
     window  N tokens and the token after them: token n + 1 is predicted from tokens 0 .. n of the window
-    loss    mean of -ln p over the predicted tokens, in nats per character, byte or token
+    loss    mean of -ln p over the predicted tokens, in nats per token: a character, byte, word, subword or id
 
 Example with a small text (Tiny Shakespeare has 1.1 million characters of 65 kinds):
 
@@ -33,35 +33,41 @@ from posenc.workbench.tasks.text.splits import (
     split,
     split_by_documents,
     split_by_seed,
+    split_given,
     text_record,
     window_starts,
 )
 from posenc.workbench.tasks.text.text_file import (
     FILE,
     Text,
-    Unit,
     read_text,
     tinyshakespeare_path,
     tokenize,
     tokenize_documents,
+    vocabulary_phrase,
 )
+from posenc.workbench.tasks.text.tokenizers import Tokenizer, Unit, named_tokenizer
 
 __all__ = [
     "FILE",
     "NgramModel",
     "Splits",
     "Text",
+    "Tokenizer",
     "Unit",
     "fit_ngram",
     "has_documents_to_hold_out",
+    "named_tokenizer",
     "read_text",
     "split",
     "split_by_documents",
     "split_by_seed",
+    "split_given",
     "text_record",
     "tinyshakespeare_path",
     "tokenize",
     "tokenize_documents",
+    "vocabulary_phrase",
     "window_starts",
     "windows",
 ]

@@ -13,6 +13,7 @@ from torch import Tensor
 from posenc.workbench.data.documents import Documents
 from posenc.workbench.dataset_record import DatasetRecord, Part
 from posenc.workbench.tasks.text.text_file import Text
+from posenc.workbench.tasks.text.tokenizers import Tokenizer
 
 HELD_OUT_PARTS = 20
 """1 / 20 of the text is the validation split, and as much is the test split."""
@@ -96,31 +97,82 @@ def split_by_documents(text: Text, *, longest: int, seed: int) -> Splits:
     Raises:
         ValueError: The text is too short.
     """
-    held, largest = _held_out_tokens(len(text.tokens), BLOCKS, longest), int(_lengths(text).max())
-    sizes = iter((held, held, len(text.tokens) - 2 * held - 2 * largest))
-    pieces = text.tokens.split(_lengths(text).tolist())
-    order = np.random.Generator(np.random.Philox(key=seed)).permutation(len(pieces)).tolist()
-    parts: list[list[Tensor]] = [[]]
-    left = next(sizes)
-    for number in order:
-        parts[-1].append(pieces[number][:left])
-        left -= len(parts[-1][-1])
-        if not left:
-            if len(parts) == len(Splits._fields) - 1:
-                break
-            parts.append([])
-            left = next(sizes)
-    test, validation, train = parts
-    return Splits(torch.cat(train), torch.cat(validation), torch.cat(test))
+    test, validation, train = _document_parts(text, 2, longest, seed)
+    return Splits(train, validation, test)
+
+
+def split_given(text: Text, *, longest: int, seed: int | None) -> Splits:
+    """Split a text with a val file: the files are the parts.
+
+    Without a test file the val file is for testing, and a part of the train file is for validation: a tenth that the
+    seed draws, of its documents or blocks; without a seed, its last twentieth.
+
+    Args:
+        text: A text with ``given`` sizes.
+        longest: Tokens of the longest window that each split must hold, without the token after it.
+        seed: Seed of the validation part; None for the end of the train file.
+
+    Raises:
+        ValueError: A file is too short.
+    """
+    train, *others = text.tokens.split(list(text.given))
+    for name, part in zip(("val", "test"), others, strict=False):
+        if len(part) <= longest:
+            raise ValueError(
+                f"the {name} file has {len(part):,} tokens; at least {longest + 1:,} are needed. Give a longer one."
+            )
+    if len(others) > 1:
+        if len(train) <= longest:
+            raise ValueError(
+                f"the train file has {len(train):,} tokens; at least {longest + 1:,} are needed. Give a longer one."
+            )
+        return Splits(train, others[0], others[1])
+    (test,) = others
+    if seed is None:
+        held = _held_out_tokens(len(train), HELD_OUT_PARTS, longest)
+        return Splits(train[:-held], train[-held:], test)
+    if has_documents_to_hold_out(text):
+        validation, train = _document_parts(text, 1, longest, seed)
+        return Splits(train, validation, test)
+    held = _held_out_tokens(len(train), BLOCKS, longest)
+    number = int(np.random.Generator(np.random.Philox(key=0)).permutation(BLOCKS)[seed % BLOCKS])
+    blocks = train[: BLOCKS * held].view(BLOCKS, held)
+    kept = [block for block in range(BLOCKS) if block != number]
+    lengths = tuple(filter(None, (held * number, held * (BLOCKS - number - 1))))
+    return Splits(blocks[kept].flatten(), blocks[number], test, lengths)
+
+
+def _document_parts(text: Text, held_parts: int, longest: int, seed: int) -> list[Tensor]:
+    """Held-out parts of a tenth of the documents each, and the training part, in an order that the seed draws."""
+    lengths = _lengths(text)
+    whole, largest = int(lengths.sum()), int(lengths.max())
+    held = _held_out_tokens(whole, BLOCKS, longest)
+    sizes = (*[held] * held_parts, whole - held_parts * (held + largest))
+    pieces = text.tokens[:whole].split(lengths.tolist())
+    order = iter(np.random.Generator(np.random.Philox(key=seed)).permutation(len(pieces)).tolist())
+    parts = list[Tensor]()
+    for left in sizes:
+        part = list[Tensor]()
+        while left:
+            part.append(pieces[next(order)][:left])
+            left -= len(part[-1])
+        parts.append(torch.cat(part))
+    return parts
 
 
 def has_documents_to_hold_out(text: Text) -> bool:
-    """True for a text of at least ten documents of which none has more than a tenth of the tokens."""
-    return len(text.ends) >= BLOCKS and BLOCKS * int(_lengths(text).max()) <= len(text.tokens)
+    """True for a text of at least ten documents of which none has more than a tenth of the tokens.
+
+    Of a text with a val file, the documents of the train file count; with a test file too, none is held out.
+    """
+    lengths = _lengths(text)
+    return len(text.given) < 3 and len(lengths) >= BLOCKS and BLOCKS * int(lengths.max()) <= int(lengths.sum())
 
 
 def _lengths(text: Text) -> NDArray[np.int64]:
-    return np.diff(np.array((0, *text.ends), np.int64))
+    """Tokens of each document; of a text with a val file, of each document of the train file."""
+    lengths = np.diff(np.array((0, *text.ends), np.int64))
+    return lengths[np.cumsum(lengths) <= text.given[0]] if text.given else lengths
 
 
 def _held_out_tokens(count: int, parts: int, longest: int) -> int:
@@ -135,7 +187,15 @@ def _held_out_tokens(count: int, parts: int, longest: int) -> int:
 
 
 def text_record(
-    text: Text, documents: Documents, splits: Splits, digest: str, *, name: str, own: bool, by_seed: bool
+    text: Text,
+    documents: Documents,
+    splits: Splits,
+    digest: str,
+    *,
+    name: str,
+    own: bool,
+    by_seed: bool,
+    tokenizer: Tokenizer,
 ) -> DatasetRecord:
     """Record of a text with the tokens of its splits.
 
@@ -147,15 +207,17 @@ def text_record(
         name: Name of the file.
         own: True for a file of the user.
         by_seed: True if the seed of a run decides which blocks are held out.
+        tokenizer: Its tokenizer.
 
     Returns:
         The record.
     """
     named = {"training": splits.train, "validation": splits.validation, "test": splits.test}
-    how = f"{BLOCKS} blocks; the seed of a run holds out one for validation and one for testing"
-    if has_documents_to_hold_out(text):
-        how = "by document; the seed of a run holds out a tenth for validation and a tenth for testing"
-    read_as = {"form": documents.form, **documents.options} if documents.form not in ("text", "bytes") else {}
+    form = {"form": documents.form} if documents.form not in ("text", "bytes") else {}
+    read_as = {name: value for name, value in documents.options.items() if value != "bytes"}
+    described = {"tokenizer": tokenizer.description} if tokenizer.description else {}
+    described |= {"words": tokenizer.words} if tokenizer.name == "words" else {}
+    files = {**documents.files, **({"tokenizer": tokenizer.file} if tokenizer.file else {})}
     return DatasetRecord(
         kind="text",
         name=name,
@@ -165,12 +227,49 @@ def text_record(
         ),
         options={
             "tokens": "ids of the file" if text.unit == "tokens" else text.unit,
-            "vocabulary": len(text.vocabulary),
-            "split": how if by_seed else "beginning, middle, end",
+            "vocabulary": text.model_vocabulary,
+            "split": _division(text, by_seed),
+            **form,
             **read_as,
+            **described,
         },
-        left_out=documents.left_out,
+        left_out=(*documents.left_out, *_unseen(text)),
         own=own,
+        files=files,
+    )
+
+
+def _division(text: Text, by_seed: bool) -> str:
+    """Phrase on the division of a text into parts."""
+    by_document = has_documents_to_hold_out(text)
+    if len(text.given) == 3:
+        return "train, val and test files as given"
+    if text.given:
+        held = "a tenth of the documents" if by_document else f"one of {BLOCKS} blocks"
+        drawn = f"the seed of a run holds out {held} of the train file for validation"
+        return f"val file for testing; {drawn if by_seed else 'the end of the train file for validation'}"
+    if not by_seed:
+        return "beginning, middle, end"
+    if by_document:
+        return "by document; the seed of a run holds out a tenth for validation and a tenth for testing"
+    return f"{BLOCKS} blocks; the seed of a run holds out one for validation and one for testing"
+
+
+def _unseen(text: Text) -> tuple[str, ...]:
+    """Sentence on the tokens of a val or test file that the train file lacks."""
+    if not text.given or text.most is not None:
+        return ()
+    train, others = text.tokens[: text.given[0]], text.tokens[text.given[0] :]
+    seen = torch.zeros(len(text.vocabulary), dtype=torch.bool)
+    seen[train.long()] = True
+    unseen = ~seen[others.long()]
+    if not bool(unseen.any()):
+        return ()
+    at = int(unseen.nonzero()[0, 0])
+    kinds, first = len(others[unseen].unique()), text.vocabulary[int(others[at])]
+    return (
+        f"{int(unseen.sum()):,} tokens of the other files, of {kinds:,} kinds, do not occur in the train file. The "
+        f"first is {first!r} at place {at:,}.",
     )
 
 

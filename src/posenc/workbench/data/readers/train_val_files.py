@@ -1,0 +1,167 @@
+"""Folder with a train and a val file, and perhaps a test file: ``train.txt`` and ``val.txt``.
+
+    train, training          the train file, divided by the seed of a run where no file is for validation
+    val, valid, validation   the val file: for validation with a test file beside it, otherwise for testing
+    dev                      another name of the val file
+    test                     the test file
+
+All have the same ending, which decides how they are read: nanoGPT writes ``train.bin`` and ``val.bin``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shlex import quote
+from types import ModuleType
+
+import msgspec
+
+from posenc.workbench.data.documents import Documents, text_record
+from posenc.workbench.data.readers import fasta, json_lines, parquet, plain_text, token_ids
+from posenc.workbench.data.reading_options import ReadingOptions, refuse_other_options
+from posenc.workbench.dataset_record import DatasetRecord
+from posenc.workbench.files.user_files import UserFileError
+
+FORM = "train and val files"
+KIND = "text"
+OPTIONS: tuple[str, ...] = ("field", "dtype", "tokenizer")
+STEMS: Mapping[str, str] = {
+    "train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "dev": "val",
+    "test": "test",
+}  # fmt: skip
+"""Name of a file without its endings to its part."""
+ENDINGS = (
+    ".txt", ".md", ".txt.gz", ".md.gz", *fasta.ENDINGS, *json_lines.ENDINGS, *parquet.ENDINGS, *token_ids.ENDINGS
+)  # fmt: skip
+READERS = (fasta, json_lines, parquet, token_ids, plain_text)
+LISTED = 5
+"""Names of files that a sentence lists."""
+
+
+def match(path: Path) -> str:
+    """Match a folder with a train file, and a val or test file of the same ending."""
+    found = [parts for parts in _parts(path).values() if _is_divided(parts)] if path.is_dir() else []
+    names = " and ".join(file.name for parts in found for file in parts.values())
+    return f"it has {names}" if found else ""
+
+
+def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
+    """Count the files and their bytes; nothing is read."""
+    return text_record(FORM, path, list(_chosen(path).values()))
+
+
+def read(path: Path, options: ReadingOptions) -> Documents:
+    """Read the files.
+
+    Args:
+        path: The folder.
+        options: Options of the reader of the files.
+
+    Returns:
+        The documents of the train file, with those of the other files as ``given``. Other files of the folder are left
+        out and named.
+
+    Raises:
+        UserFileError: The folder has such files with two endings, or a file cannot be read.
+    """
+    parts = _chosen(path)
+    found = [_read_file(parts[name], options) for name in ("train", "val", "test") if name in parts]
+    read_files = [parts[name] for name in ("train", "val", "test") if name in parts]
+    others = sorted(each.name for each in path.iterdir() if not each.name.startswith(".") and each not in read_files)
+    documents = joined(found[0], found[1:], read_files[1:])
+    left_out = list(documents.left_out)
+    if others:
+        listed = others if len(others) <= LISTED else [*others[:LISTED], f"{len(others) - LISTED} more"]
+        left_out.append(f"Left out beside {' and '.join(each.name for each in read_files)}: {', '.join(listed)}")
+    return dataclasses.replace(documents, files={}, left_out=tuple(left_out))
+
+
+def joined(train: Documents, given: Sequence[Documents], paths: Sequence[Path]) -> Documents:
+    """Join the documents of a train file with those of a val file, or of a val and a test file.
+
+    Args:
+        train: Documents of the train file.
+        given: Documents of each other file.
+        paths: Paths of the other files.
+
+    Returns:
+        The documents, whose options state the files.
+
+    Raises:
+        UserFileError: A file has another form.
+    """
+    for documents, path in zip(given, paths, strict=True):
+        if documents.form != train.form:
+            raise UserFileError(
+                f"{path} is read as {documents.form}, and the train file as {train.form}. Give both in one form."
+            )
+    left_out = (*train.left_out, *(sentence for documents in given for sentence in documents.left_out))
+    counts = {"documents of the other files": sum(len(documents.texts) for documents in given)}
+    options = {**train.options, **(counts if "documents" in train.options else {})}
+    files = {"val": str(paths[0])} if paths else {}
+    return dataclasses.replace(train, given=tuple(given), left_out=left_out, options=options, files=files)
+
+
+def files_beside(path: Path) -> tuple[str, ...]:
+    """Say which files beside a train file are not read.
+
+    Args:
+        path: The train file, or another path.
+
+    Returns:
+        One sentence for the val file, or the test file without a val file; empty for other paths.
+    """
+    stem, ending = _named(path)
+    if STEMS.get(stem) != "train" or path.is_dir() or not path.parent.is_dir():
+        return ()
+    parts = _parts(path.parent).get(ending, {})
+    beside = parts.get("val") or parts.get("test")
+    if beside is None:
+        return ()
+    return (f"{beside.name} stands beside {path.name} and is not read. To test on it, add --val {quote(str(beside))}",)
+
+
+def _named(path: Path) -> tuple[str, str]:
+    """Name of a file in lower case before its first point, and its endings."""
+    stem, point, ending = path.name.lower().partition(".")
+    return stem, point + ending
+
+
+def _parts(folder: Path) -> dict[str, dict[str, Path]]:
+    """Ending to part to file, for the files of a folder whose names are those of parts."""
+    found = dict[str, dict[str, Path]]()
+    for file in sorted(folder.iterdir()):
+        stem, ending = _named(file)
+        if stem in STEMS and ending in ENDINGS and not file.is_dir():
+            found.setdefault(ending, {}).setdefault(STEMS[stem], file)
+    return found
+
+
+def _is_divided(parts: Mapping[str, Path]) -> bool:
+    return "train" in parts and len(parts) > 1
+
+
+def _chosen(path: Path) -> dict[str, Path]:
+    """Part to file. Raises UserFileError unless the files have one ending."""
+    if not path.is_dir():
+        raise UserFileError(f"{path} is no folder, and {FORM} stand in one. Name the folder, or leave --format out.")
+    found = {ending: parts for ending, parts in _parts(path).items() if _is_divided(parts)}
+    if not found:
+        raise UserFileError(f"{path} has no train file with a val file, as train.txt and val.txt. Leave --format out.")
+    if len(found) > 1:
+        first = next(iter(found.values()))
+        beside = next(file for name, file in first.items() if name != "train")
+        raise UserFileError(
+            f"{path} has {FORM} with the endings {' and '.join(found)}. Name the files: "
+            f"{quote(str(first['train']))} --val {quote(str(beside))}"
+        )
+    ((_, parts),) = found.items()
+    return parts
+
+
+def _read_file(path: Path, options: ReadingOptions) -> Documents:
+    reader: ModuleType = next(module for module in READERS if module.match(path))
+    refuse_other_options(path, reader.FORM, reader.match(path), reader.OPTIONS, options)
+    return reader.read(path, msgspec.structs.replace(options, tokenizer=None))
