@@ -45,6 +45,7 @@ def run(
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
     drop: bool = False,
     fill: Literal["linear"] | None = None,
+    blocks: int | None = None,
 ) -> int:
     """Train the models of a study and write its page.
 
@@ -95,6 +96,8 @@ def run(
         dtype: What your .bin file holds, for the study language: bytes, or token ids of this type.
         drop: Drop channels of recordings that are constant or have missing values.
         fill: linear fills missing values of recordings linearly in time. Default: their times are left out.
+        blocks: Number of blocks that one long recording is cut into, to train on some and test on others. Default: up
+            to 10, fewer for a short one.
     """
     if study is None:
         return _list_studies()
@@ -102,7 +105,9 @@ def run(
     _refuse_lists(panels, schemes, seeds, lr_sweep)
     request_checks.refuse_device_name(device)
     _refuse_folders({"--out": out, "--tensorboard": tensorboard})
-    folder, reading = _data(data), request_checks.reading_options(study, source, field, dtype)
+    folder = _data(data)
+    reading = request_checks.stated_options(field=field, dtype=dtype, drop=drop, fill=fill, blocks=blocks)
+    request_checks.refuse_reading(study, source, reading)
     from posenc.workbench import request_options, studies
     from posenc.workbench.executors.processes import follow
     from posenc.workbench.request_execution import execute_request
@@ -116,7 +121,7 @@ def run(
         definition, names = studies.find(study), request_options.scheme_names(schemes)
         selection: dict[str, Any] = {"panels": panels, "schemes": names, "seeds": seeds, "device": device}
         selection |= {"changes": changes_by_name(changes), "data": folder, "source": source, "lr_sweep": lr_sweep}
-        request = studies.Request(preset=preset, drop=drop, fill=fill, reading=reading, **selection)
+        request = studies.Request(preset=preset, reading=reading, **selection)
         if dry_run:
             from posenc.cli.dry_run import print_plan
 

@@ -45,6 +45,7 @@ def run(
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
     drop: bool = False,
     fill: Literal["linear"] | None = None,
+    blocks: int | None = None,
 ) -> StudyResult:
     """Train the models of a study and write its page, as ``posenc run`` does.
 
@@ -75,6 +76,7 @@ def run(
         dtype: What a ``.bin`` file holds, for the study language: bytes, or token ids of this type.
         drop: Drop channels of recordings that are constant or have missing values.
         fill: "linear" fills missing values of recordings linearly in time. Default: their times are left out.
+        blocks: Number of blocks that one long recording is cut into. Default: up to 10, fewer for a short one.
 
     Returns:
         The result, with its table, figures, verdict and page. ``exit_code`` is 1 if a run failed.
@@ -103,8 +105,9 @@ def run(
     definition = studies.find(study)
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
     others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
-    others |= {"device": device, "changes": dict(changes or {}), "drop": drop, "fill": fill}
-    others["reading"] = request_checks.reading_options(study, source, field, dtype)
+    others |= {"device": device, "changes": dict(changes or {})}
+    others["reading"] = request_checks.stated_options(field=field, dtype=dtype, drop=drop, fill=fill, blocks=blocks)
+    request_checks.refuse_reading(study, source, others["reading"])
     request = request_of_call(definition, preset, **names, others=others)
     event_folder = None if tensorboard is None else Path(tensorboard)
     options: dict[str, Any] = {"jobs": jobs, "tensorboard": event_folder, "retrain_changed": retrain_changed}

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from posenc.lookup.name_suggestion import unknown
 
@@ -28,6 +29,16 @@ RENAMED_PANELS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 """Study to old name of a panel to its present name."""
+READING: Mapping[str, tuple[str, str, tuple[str, str]]] = MappingProxyType(
+    {
+        "field": ("language", "is for a text", ("a text", "your own text")),
+        "dtype": ("language", "is for a text", ("a text", "your own text")),
+        "drop": ("masked", "treats missing values of recordings", ("recordings", "your own file")),
+        "fill": ("masked", "treats missing values of recordings", ("recordings", "your own file")),
+        "blocks": ("masked", "cuts recordings", ("recordings", "your own file")),
+    }
+)
+"""Option of the reader of a user's file to the study that knows it, its use, and the words for the user's own file."""
 
 
 def refuse_seeds(seeds: Sequence[int] | None) -> None:
@@ -139,30 +150,43 @@ def refuse_source(study: str, takes: str, source: Path | None) -> None:
         raise ValueError(f"{source} does not exist. {study} takes {takes}.")
 
 
-def reading_options(study: str, source: object, field: str | None, dtype: str | None) -> dict[str, str]:
-    """Options of the reader of a user's text.
+def stated_options(**options: Any) -> dict[str, Any]:
+    """Options of the reader of a user's file that a command states.
+
+    Args:
+        **options: Options by name; None or False for an option that is not stated.
+
+    Returns:
+        The stated options.
+    """
+    return {name: value for name, value in options.items() if value is not None and value is not False}
+
+
+def refuse_reading(study: str, source: object, reading: Mapping[str, Any]) -> None:
+    """Check the options of the reader of a user's file.
 
     Args:
         study: Name of the study.
         source: The user's file; None without one.
-        field: Field of JSON Lines; None if it is not stated.
-        dtype: Type of the numbers of a .bin file; None if it is not stated.
-
-    Returns:
-        The stated options by name.
+        reading: The stated options by name.
 
     Raises:
-        ValueError: One is stated for another study, or without a file.
+        ValueError: One is unknown, has a wrong value, or is stated for another study or without a file.
     """
-    stated = {name: value for name, value in (("field", field), ("dtype", dtype)) if value is not None}
-    for name, value in stated.items():
-        if study != "language":
-            raise ValueError(f"--{name} {value} is for a text, and {study} reads none. Leave it out.")
+    for name, value in reading.items():
+        if name not in READING:
+            raise ValueError(f"{unknown('reading option', name, list(READING))} They are {', '.join(READING)}.")
+        wanted, use, own = READING[name]
+        option = f"--{name}" if value is True else f"--{name} {value}"
+        if study != wanted:
+            raise ValueError(f"{option} {use}, and {study} reads none. Leave it out.")
         if source is None:
-            raise ValueError(
-                f"--{name} {value} is for your own text; name it: posenc run language FILE --{name} {value}"
-            )
-    return stated
+            raise ValueError(f"{option} {use.replace(*own)}; name it: posenc run {wanted} FILE {option}")
+    if (fill := reading.get("fill", "linear")) != "linear":
+        raise ValueError(f"missing values are filled linearly or not at all; got {fill!r}. Use 'linear'.")
+    blocks = reading.get("blocks", 2)
+    if not isinstance(blocks, int) or blocks < 2:
+        raise ValueError(f"one long recording is cut into two blocks or more; got --blocks {blocks}. Use --blocks 10.")
 
 
 def refuse_scheme_file(path: Path) -> None:

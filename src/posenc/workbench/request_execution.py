@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from posenc.workbench import runner
+from posenc.workbench.processor_share import with_present_load
 from posenc.workbench.progress import CostEstimate
 from posenc.workbench.provenance import cores
 from posenc.workbench.report.live_page import LivePage
@@ -166,13 +167,15 @@ def _consents(
     processes: int,
     confirm: Callable[[CostEstimate], bool],
 ) -> bool:
-    """Ask before a long preset starts; print the estimate of a short one on the user's own data."""
+    """Ask before a long preset starts; print the estimate of a short one."""
     if not todo:
         return True
+    estimate = study.estimate(todo, store, processes)
+    if request.device == "cpu":
+        estimate = with_present_load(estimate, processes)
     if study.asks(request.preset):
-        return confirm(study.estimate(todo, store, processes))
-    if request.source is not None:
-        print(f"Estimate: {study.estimate(todo, store, processes)}.")
+        return confirm(estimate)
+    print(f"Estimate: {estimate}.", flush=True)
     return True
 
 

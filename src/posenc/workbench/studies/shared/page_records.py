@@ -83,7 +83,7 @@ def reading_flags(record: DatasetRecord | None) -> list[str]:
     """Flags with which a command reads the user's data of a record again, such as ``["--field", "text"]``."""
     if record is None or record.kind not in ("text", "recordings"):
         return []
-    names = ("field", "dtype") if record.kind == "text" else ("fill",)
+    names = ("field", "dtype") if record.kind == "text" else ("fill", "blocks")
     stated = {name: str(record.options[name]) for name in names if name in record.options}
     if record.options.get("tokens") == "bytes":
         stated["dtype"] = "bytes"

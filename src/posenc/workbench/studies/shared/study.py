@@ -117,8 +117,6 @@ class Study:
             prints them last.
         first_panel: Name of the panel that stands before the comparison of variants on a page of the user's own data.
         modules: Maps the data of a page to one row per token, with the module that the models of all seeds find for it.
-        missing_values: True if the study treats missing values of the user's file as ``Request.drop`` and
-            ``Request.fill`` say.
         baselines: Variants without a training, which every request on the user's own data executes too.
         metrics: Stored names of the metrics that the answer is about, the main one first: the columns of `posenc
             results`. "loss_at_x*" stands for the stored metric of this form with the largest number.
@@ -159,7 +157,6 @@ class Study:
     first: Callable[[PageData], Sequence[str]] = _nothing_first
     first_panel: str = ""
     modules: Callable[[PageData], Sequence[dict[str, Any]]] = _no_modules
-    missing_values: bool = False
     baselines: Sequence[str] = ()
     metrics: Sequence[str] = ()
     arrays: Mapping[str, ArrayAxis] = field(default_factory=dict)
