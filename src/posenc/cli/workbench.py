@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from posenc.cli.dry_run import print_plan
 from posenc.cli.grammar import Positional, arg
 from posenc.cli.setting_checks import changes_by_name
 from posenc.cli.terminal import refuse_device
@@ -101,13 +102,11 @@ def run(
     """
     if study is None:
         return _list_studies()
-    _refuse_jobs(jobs)
+    _refuse_place(jobs, device)
     _refuse_lists(panels, schemes, seeds, lr_sweep)
-    request_checks.refuse_device_name(device)
     _refuse_folders({"--out": out, "--tensorboard": tensorboard})
-    folder = _data(data)
-    reading = request_checks.stated_options(field=field, dtype=dtype, drop=drop, fill=fill, blocks=blocks)
-    request_checks.refuse_reading(study, source, reading)
+    stated = {"field": field, "dtype": dtype, "drop": drop, "fill": fill, "blocks": blocks}
+    folder, reading = _data(data), request_checks.reading_options(study, source, stated)
     from posenc.workbench import request_options, studies
     from posenc.workbench.executors.processes import follow
     from posenc.workbench.request_execution import execute_request
@@ -123,8 +122,6 @@ def run(
         selection |= {"changes": changes_by_name(changes), "data": folder, "source": source, "lr_sweep": lr_sweep}
         request = studies.Request(preset=preset, reading=reading, **selection)
         if dry_run:
-            from posenc.cli.dry_run import print_plan
-
             print_plan(definition, request, out, jobs)
             return 0
         options: dict[str, Any] = {"jobs": jobs, "team": team, "tensorboard": tensorboard}
@@ -207,8 +204,9 @@ def _list_studies() -> int:
     return 0
 
 
-def _refuse_jobs(jobs: int | None) -> None:
-    """Raise ValueError for a number of simultaneous runs below 1."""
+def _refuse_place(jobs: int | None, device: str) -> None:
+    """Raise ValueError for a number of simultaneous runs below 1, or for a name that no device has."""
+    request_checks.refuse_device_name(device)
     if jobs is not None and jobs < 1:
         raise ValueError(f"--jobs is a number of at least 1; got {jobs}. Leave it out for one run per core.")
 

@@ -106,8 +106,8 @@ def run(
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
     others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
     others |= {"device": device, "changes": dict(changes or {})}
-    others["reading"] = request_checks.stated_options(field=field, dtype=dtype, drop=drop, fill=fill, blocks=blocks)
-    request_checks.refuse_reading(study, source, others["reading"])
+    stated = {"field": field, "dtype": dtype, "drop": drop, "fill": fill, "blocks": blocks}
+    others["reading"] = request_checks.reading_options(study, source, stated)
     request = request_of_call(definition, preset, **names, others=others)
     event_folder = None if tensorboard is None else Path(tensorboard)
     options: dict[str, Any] = {"jobs": jobs, "tensorboard": event_folder, "retrain_changed": retrain_changed}

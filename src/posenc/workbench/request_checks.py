@@ -150,16 +150,23 @@ def refuse_source(study: str, takes: str, source: Path | None) -> None:
         raise ValueError(f"{source} does not exist. {study} takes {takes}.")
 
 
-def stated_options(**options: Any) -> dict[str, Any]:
+def reading_options(study: str, source: object, options: Mapping[str, Any]) -> dict[str, Any]:
     """Options of the reader of a user's file that a command states.
 
     Args:
-        **options: Options by name; None or False for an option that is not stated.
+        study: Name of the study.
+        source: The user's file; None without one.
+        options: Options by name; None or False for an option that is not stated.
 
     Returns:
         The stated options.
+
+    Raises:
+        ValueError: One has a wrong value, or is stated for another study or without a file.
     """
-    return {name: value for name, value in options.items() if value is not None and value is not False}
+    stated = {name: value for name, value in options.items() if value is not None and value is not False}
+    refuse_reading(study, source, stated)
+    return stated
 
 
 def refuse_reading(study: str, source: object, reading: Mapping[str, Any]) -> None:

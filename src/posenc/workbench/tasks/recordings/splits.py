@@ -125,13 +125,11 @@ def cut_one_subject(recordings: Recordings, blocks: int | None = None) -> Record
     gap = max(1, min(LARGEST_GAP, int(GAP_SHARE * times)))
     cut = cut_into_blocks(recordings, blocks, gap)
     lengths = f"{cut.series[0].shape[1]:,} times with gaps of {gap}"
-    what = (
-        "The only recording is"
-        if len(recordings) == 1
-        else f"All {len(recordings)} recordings are of one subject. Each is"
-    )
+    what, about = "The only recording is", "recording"
+    if len(recordings) > 1:
+        what, about = f"All {len(recordings)} recordings are of one subject. Each is", "subject"
     remark = (
         f"{what} cut into {blocks} blocks of {lengths}, and whole blocks are held out: the results are about this "
-        f"{'recording' if len(recordings) == 1 else 'subject'} alone. --blocks chooses another number."
+        f"{about} alone. --blocks chooses another number."
     )
     return dataclasses.replace(cut, remarks=(*cut.remarks, remark))
