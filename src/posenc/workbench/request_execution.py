@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,7 @@ def execute_request(
     for line in last:
         print(line)
     _print_page(path)
+    _render_after(study, request, store, shown, {spec.identity: sentence for spec, sentence in report.failed})
     options: dict[str, Any] = {"path": path, "verdict": verdict, "exit_code": report.exit_code or status}
     return StudyResult(study=study, request=request, store=store, specs=shown, **options)
 
@@ -244,9 +245,29 @@ def report_request(study: Study, request: Request, store: Store) -> StudyResult:
     status = measure(study, request, store, specs) or int(bool(damaged))
     verdict, path = study.verdict(request, store, specs), study.page(request, store, specs, {})
     _print_page(path)
+    _render_after(study, request, store, specs, {})
     return StudyResult(
         study=study, request=request, store=store, specs=specs, path=path, verdict=verdict, exit_code=status
     )
+
+
+def _render_after(
+    study: Study, request: Request, store: Store, specs: Sequence[RunSpec], failures: Mapping[str, str]
+) -> None:
+    """Render what takes long and the page lacks, with lines on the progress, and write the page again."""
+    made = False
+    try:
+        for line in study.after_page(study.page_data(request, store, specs)):
+            print(line, flush=True)
+            made = True
+    except KeyboardInterrupt:
+        stopped = runner.Interrupted(
+            f"Stopped. The page is written, and what was rendered is kept: posenc report {study.name} continues."
+        )
+        print(stopped, flush=True)
+        raise stopped from None
+    if made:
+        print(study.page(request, store, specs, failures))
 
 
 def _print_page(path: Path) -> None:

@@ -64,6 +64,8 @@ class StoredModel:
             ``(H, W, C)``; None for a model that is no image.
         surface: Maps the loaded model, the root of its store and the lattice points per axis (None for those of the
             study) to a mesh; None for a model without a surface. It raises ValueError if there is no surface.
+        film: Maps the loaded model, the root of its store and the side in pixels (None for that of a page) to the
+            frames of an animation, bytes ``(F, H, W, 3)``; None for a model without one.
 
     Example:
         >>> from torch import nn
@@ -83,6 +85,7 @@ class StoredModel:
     example: Callable[[RunSpec], Tensor] | None = None
     picture: Callable[[nn.Module, int | None], np.ndarray] | None = None
     surface: Callable[[nn.Module, Path, int | None], ColoredMesh] | None = None
+    film: Callable[[nn.Module, Path, int | None], np.ndarray] | None = None
 
 
 def trained_module(declared: StoredModel, store: Store, stored: Stored) -> nn.Module:

@@ -6,7 +6,7 @@ their stored results, the estimated cost and the page follow from these declarat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,10 @@ def _no_modules(data: PageData) -> Sequence[dict[str, Any]]:
     return ()
 
 
+def _nothing_after(data: PageData) -> Iterator[str]:
+    return iter(())
+
+
 def _no_tables(preset: str, rows: Sequence[Row]) -> Sequence[Table]:
     return ()
 
@@ -133,6 +137,8 @@ class Study:
         passes: True if an epoch of the settings is a pass over the training data, False if it is a step. On own data
             it is always a step.
         remarks: Maps a store and runs to sentences on their data, printed at the start and on the page.
+        after_page: Renders what takes long, once the page is written, and yields lines on the progress; the page is
+            then written again. It stores what it has finished, and yields nothing if nothing is missing.
         live: True if runs write their newest image, which the live page shows.
         views: Views of the positions that a scheme can be put on, from the richest, as in "GridPE@grid".
         stored_model: Model whose weights the runs store, for ``posenc.load``; None if they store none.
@@ -171,6 +177,7 @@ class Study:
     protocol_limits: Mapping[str, Sequence[str]] = field(default_factory=dict)
     passes: bool = False
     remarks: Callable[[Store, Sequence[RunSpec]], Sequence[str]] = _no_remarks
+    after_page: Callable[[PageData], Iterator[str]] = _nothing_after
     live: bool = False
     views: Sequence[PositionView] = ()
     stored_model: StoredModel | None = None
