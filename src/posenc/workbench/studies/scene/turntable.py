@@ -54,9 +54,12 @@ def render(model: nn.Module, scene: Scene, folder: Path, side: int) -> Iterator[
     views = scenes.turntable(scene, FRAMES, side)
     missing = [number for number in range(FRAMES) if not (folder / f"{number}.npy").exists()]
     began = last = time.monotonic()
+    threads = torch.get_num_threads()
     for made, number in enumerate(missing, 1):
         content = io.BytesIO()
+        torch.set_num_threads(1)  # Several threads wait for each other where other programs use the processors.
         np.save(content, _frame(model, scene, views.take([number])))
+        torch.set_num_threads(threads)
         write_whole(folder / f"{number}.npy", content.getvalue())
         now, left = time.monotonic(), len(missing) - made
         if now - last >= PROGRESS_SECONDS or not left:
