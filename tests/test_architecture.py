@@ -62,6 +62,7 @@ LAYERS = (
         "workbench.files.file_digests",
         "workbench.progress",
         "workbench.notebook_display",
+        "workbench.processor_share",
         "workbench.tensorboard",
         "workbench.variant_labels",
         "workbench.storage.source_digests",

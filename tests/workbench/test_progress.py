@@ -3,6 +3,7 @@
 import io
 import math
 
+import msgspec
 import pytest
 
 from posenc.workbench import progress
@@ -139,3 +140,32 @@ def test_the_time_before_the_first_step_is_not_part_of_the_speed() -> None:
     assert tally.eta() == pytest.approx(90.0)
     assert tally.summary() == "0 of 1 done, 1 running, 0 waiting, 1,280 samples/s, about 2 min left"
     assert tally.running[spec.identity].metrics == {"accuracy": 0.01}  # until something new is measured
+
+
+def test_the_remaining_time_follows_finished_runs_of_a_variant_and_the_present_speed() -> None:
+    slow, fast = toys(4), [msgspec.structs.replace(spec, variant="fast") for spec in toys(8)[4:]]
+    clock = Clock()
+    tally = progress.ProgressState([*slow, *fast], {}, clock)
+
+    def execute(spec, seconds: float) -> None:
+        for step in range(10):
+            tally.add(Event(key=spec.identity, kind="progress", step=step, steps=10))
+            clock.now += seconds / 10
+        tally.add(Event(key=spec.identity, kind="finished"))
+
+    execute(slow[0], 100.0)
+    execute(fast[0], 10.0)
+    # three slow and three fast runs are left
+    assert tally.eta() == pytest.approx(330.0, rel=0.1)
+    for spec in slow[1:]:
+        execute(spec, 200.0)  # the machine became busier
+    left = tally.eta()
+    assert left is not None
+    assert 3 * 10.0 * 1.1 < left < 3 * 20.0
+
+
+def test_an_estimate_states_the_present_load_where_it_matters() -> None:
+    free = CostEstimate(seconds=300, memory_bytes=2**30, runs=6, busy_seconds=320)
+    assert str(free) == "6 runs, about 5 min, about 1.0 GiB of memory"
+    busy = msgspec.structs.replace(free, busy_seconds=720)
+    assert "about 12 min as busy as the processors are now (5 min if they were free)" in str(busy)

@@ -26,8 +26,9 @@ def export(
     """Write the trained model of one run, its picture, its mesh or its numbers to a file.
 
     The suffix of FILE decides: .safetensors (weights), .onnx (model), .png (picture of image-fit, in full size), .ply
-    (mesh of shape-fit or of the density of scene, in the coordinates of your file), .csv (metrics and learning
-    curves). From Python: posenc.load("runs", study=.., variant=.., seed=..).
+    (mesh of shape-fit or of the density of scene, in the coordinates of your file), .gif and .mp4 (turntable of scene;
+    .mp4 needs the program ffmpeg), .csv (metrics and learning curves). From Python: posenc.load("runs", study=..,
+    variant=.., seed=..).
 
     For example:
 
@@ -36,6 +37,8 @@ def export(
     posenc export --study image-fit --variant multires --seed 0 --to photo.png
 
     posenc export --study shape-fit --variant multires --seed 0 --to mesh.ply --size 256
+
+    posenc export --study scene --variant multires --seed 0 --to turntable.gif --size 400
 
     Args:
         run: The run, by its identity or the first digits of it, as posenc results prints them. Without it, name the run
@@ -47,8 +50,8 @@ def export(
         condition: Condition of the run; without it the main one, or the only one.
         preset: Preset of the run.
         source: Data of the run: name, NAME-DIGEST, or path of the file or folder.
-        size: Longest side of a picture in pixels (without it that of the fitted image), or lattice points per axis of a
-            mesh.
+        size: Longest side of a picture in pixels (without it that of the fitted image), lattice points per axis of a
+            mesh, or side of a turntable in pixels.
         out: The store.
         force: Replace the file if it exists. A link or a device is never replaced.
     """

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from posenc.cli.dry_run import print_plan
 from posenc.cli.grammar import Positional, arg
 from posenc.cli.setting_checks import changes_by_name
 from posenc.cli.terminal import refuse_device
@@ -54,6 +55,7 @@ def run(
     tokenizer: Annotated[str | None, arg(metavar="NAME|PATH")] = None,
     drop: bool = False,
     fill: Literal["linear"] | None = None,
+    blocks: int | None = None,
 ) -> int:
     """Train the models of a study and write its page.
 
@@ -116,19 +118,20 @@ def run(
             tokenizer.json. Default: characters.
         drop: Drop channels of recordings that are constant or have missing values.
         fill: linear fills missing values of recordings linearly in time. Default: their times are left out.
+        blocks: Number of blocks that one long recording is cut into, to train on some and test on others. Default: up
+            to 10, fewer for a short one.
     """
     if study is None:
         return _list_studies()
-    _refuse_jobs(jobs)
+    _refuse_place(jobs, device)
     _refuse_lists(panels, schemes, seeds, lr_sweep)
-    request_checks.refuse_device_name(device)
     _refuse_folders({"--out": out, "--tensorboard": tensorboard})
-    reading = {"format": format, "labels": labels, "size": size, "fit": fit, "background": background}
-    reading |= {"field": field, "dtype": dtype, "features": features, "scale": scale}
-    reading |= {"val": val, "tokenizer": tokenizer}
+    stated: dict[str, Any] = {"format": format, "labels": labels, "size": size, "fit": fit, "background": background}
+    stated |= {"field": field, "dtype": dtype, "features": features, "scale": scale, "val": val}
+    stated |= {"tokenizer": tokenizer, "drop": drop, "fill": fill, "blocks": blocks}
     asked: dict[str, Any] = {"preset": preset, "panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
     asked |= {"changes": changes, "data": _data(data), "source": source, "lr_sweep": lr_sweep}
-    asked |= {"reading": request_checks.reading_options(study, source, reading), "drop": drop, "fill": fill}
+    asked |= {"reading": request_checks.reading_options(study, source, stated)}
     options = {"jobs": jobs, "tensorboard": tensorboard, "retrain_changed": retrain_changed}
     return _train(study, asked, out, options, dry_run=dry_run, yes=yes)
 
@@ -162,8 +165,6 @@ def _train(study: str, asked: dict[str, Any], out: Path, options: dict[str, Any]
         asked |= {"changes": changes_by_name(asked["changes"])}
         request = studies.Request(**asked)
         if dry_run:
-            from posenc.cli.dry_run import print_plan
-
             print_plan(definition, request, out, options["jobs"])
             return 0
         done = execute_request(definition, request, out, confirm=partial(_confirmed, yes=yes), team=team, **options)
@@ -244,8 +245,9 @@ def _list_studies() -> int:
     return 0
 
 
-def _refuse_jobs(jobs: int | None) -> None:
-    """Raise ValueError for a number of simultaneous runs below 1."""
+def _refuse_place(jobs: int | None, device: str) -> None:
+    """Raise ValueError for a number of simultaneous runs below 1, or for a name that no device has."""
+    request_checks.refuse_device_name(device)
     if jobs is not None and jobs < 1:
         raise ValueError(f"--jobs is a number of at least 1; got {jobs}. Leave it out for one run per core.")
 

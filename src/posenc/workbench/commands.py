@@ -54,6 +54,7 @@ def run(
     tokenizer: str | Path | None = None,
     drop: bool = False,
     fill: Literal["linear"] | None = None,
+    blocks: int | None = None,
 ) -> StudyResult:
     """Train the models of a study and write its page, as ``posenc run`` does.
 
@@ -97,6 +98,7 @@ def run(
             of a ``tokenizer.json``. Default: characters.
         drop: Drop channels of recordings that are constant or have missing values.
         fill: "linear" fills missing values of recordings linearly in time. Default: their times are left out.
+        blocks: Number of blocks that one long recording is cut into. Default: up to 10, fewer for a short one.
 
     Returns:
         The result, with its table, figures, verdict and page. ``exit_code`` is 1 if a run failed.
@@ -125,10 +127,10 @@ def run(
     definition = studies.find(study)
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
     others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
-    others |= {"device": device, "changes": dict(changes or {}), "drop": drop, "fill": fill}
+    others |= {"device": device, "changes": dict(changes or {})}
     paths = {"labels": labels, "val": val, "tokenizer": tokenizer}
     stated = {"format": format, "size": size, "fit": fit, "background": background, "field": field, "dtype": dtype}
-    stated |= {"features": features, "scale": scale}
+    stated |= {"features": features, "scale": scale, "drop": drop, "fill": fill, "blocks": blocks}
     stated |= {name: None if path is None else str(path) for name, path in paths.items()}
     others["reading"] = request_checks.reading_options(study, source, stated)
     request = request_of_call(definition, preset, **names, others=others)

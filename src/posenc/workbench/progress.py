@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, TextIO, runtime_checkable
 
@@ -18,6 +19,10 @@ SCORES = ("accuracy", "psnr", "iou", "rmse", "loss")
 """Prefixes of the metrics that are shown first."""
 HEARTBEAT = 10.0
 """Seconds between plain lines while no run finishes."""
+SHORTEST_WINDOW, WINDOW_SHARE = 30.0, 0.25
+"""Part of the time whose speed counts for the remaining time: seconds at least, and share of the time so far."""
+BUSY_FACTOR = 1.2
+"""From this factor on, an estimate names the time with the present load and the time without."""
 
 
 class Event(msgspec.Struct, kw_only=True):
@@ -51,7 +56,10 @@ class Event(msgspec.Struct, kw_only=True):
 class ProgressState:
     """State of all runs, updated by events: running, finished, speed and remaining time.
 
-    A resumed run is credited only with the steps made since it resumed.
+    The remaining time is the remaining work over the work of the last part of the time, so that it follows a machine
+    that becomes busier. The work of a run is the time that finished runs of its variant took. Before any of them has
+    finished, work is taken to be proportional to the costs. A resumed run is credited only with the steps made since it
+    resumed.
 
     Args:
         specs: The runs.
@@ -62,29 +70,43 @@ class ProgressState:
     def __init__(self, specs: Sequence[RunSpec], costs: Mapping[str, float], clock: Callable[[], float]) -> None:
         self.specs = {spec.identity: spec for spec in specs}
         self.costs = {key: costs.get(key, 1.0) for key in self.specs}
-        self.clock, self.began = clock, clock()
+        self.clock = clock
         self.running: dict[str, Event] = {}
         self.ended: dict[str, Event] = {}
+        self.started: dict[str, float] = {}
         self.first: dict[str, float] = {}
-        self.credit = 0.0
+        self.took: dict[str, float] = {}
+        self.history: deque[tuple[float, dict[str, float]]] = deque()
+        self.began: float | None = None
 
     def add(self, event: Event) -> None:
         """Update the state with one event."""
-        key, fraction = event.key, event.step / max(event.steps, 1)
+        key, now, fraction = event.key, self.clock(), event.step / max(event.steps, 1)
         if event.kind == "started" and event.message:  # Another process executes this run, and this process waits.
             return
         if event.kind in ("started", "progress"):
+            self.started.setdefault(key, now)
             if event.kind == "progress":
-                if not self.first and not self.ended:  # Time before, such as reading data, is not training speed.
-                    self.began = self.clock()
                 self.first.setdefault(key, fraction)
                 event.metrics = (self.running[key].metrics if key in self.running else {}) | event.metrics
             self.running[key] = event
+        else:
+            self.running.pop(key, None)
+            self.ended[key] = event
+            if event.kind == "finished" and key in self.started and not self.first.get(key):
+                self.took[key] = now - self.started[key]
+        self._remember(now)
+
+    def _remember(self, now: float) -> None:
+        """Keep the fractions of the last part of the time. Time before the first progress is not training."""
+        if not self.first and not self.ended:
             return
-        self.running.pop(key, None)
-        self.ended[key] = event
-        if event.kind == "finished":
-            self.credit += self.costs[key] * (1 - self.first.get(key, 0.0))
+        self.began = now if self.began is None else self.began
+        if not self.history or now - self.history[-1][0] >= 1.0:
+            self.history.append((now, self._fractions()))
+        window = max(SHORTEST_WINDOW, WINDOW_SHARE * (now - self.began))
+        while len(self.history) > 1 and now - self.history[1][0] >= window:
+            self.history.popleft()
 
     def name(self, key: str) -> str:
         """Name of a run: "rope seed 0 (weight decay 0.1)"."""
@@ -102,12 +124,32 @@ class ProgressState:
         return sum(event.rate for event in self.running.values())
 
     def eta(self) -> float | None:
-        """Remaining time in seconds at the average speed so far; None before the first progress."""
+        """Remaining time in seconds at the speed of the last part of the time; None before the first progress."""
+        if not self.history:
+            return None
+        work, (since, before), fractions = self._work(), self.history[0], self._fractions()
+        made = sum(work[key] * (part - before.get(key, self.first.get(key, 0.0))) for key, part in fractions.items())
+        left = sum(work[key] * (1 - fractions.get(key, 0.0)) for key in self.specs if key not in self.ended)
+        elapsed = self.clock() - since
+        return left * elapsed / made if made > 0 and elapsed > 0 else None
+
+    def _fractions(self) -> dict[str, float]:
+        """Fraction of each run that is made; runs that have not started are left out."""
         inside = {key: event.step / event.steps for key, event in self.running.items() if event.steps}
-        made = self.credit + sum(self.costs[k] * (f - self.first.get(k, f)) for k, f in inside.items())
-        remaining = sum(cost * (1 - inside.get(k, 0.0)) for k, cost in self.costs.items() if k not in self.ended)
-        elapsed = self.clock() - self.began
-        return remaining * elapsed / made if made > 0 and elapsed > 0 else None
+        return inside | {key: 1.0 for key, event in self.ended.items() if event.kind == "finished"}
+
+    def _work(self) -> dict[str, float]:
+        """Work of each run: seconds of the finished runs of its variant, otherwise in proportion to its cost."""
+        known = dict[tuple[str, str], list[float]]()
+        for key, took in self.took.items():
+            known.setdefault(self._kind(key), []).append(took)
+        costs = sum(self.costs[key] for key in self.took)
+        scale = sum(self.took.values()) / costs if costs and sum(self.took.values()) else 1.0
+        alike = {key: known.get(self._kind(key)) for key in self.specs}
+        return {key: sum(some) / len(some) if some else scale * self.costs[key] for key, some in alike.items()}
+
+    def _kind(self, key: str) -> tuple[str, str]:
+        return self.specs[key].variant, self.specs[key].condition
 
     def summary(self) -> str:
         """One line: "12 of 33 done, 2 running, 19 waiting, 10,400 samples/s, about 2 min left"."""
@@ -299,24 +341,36 @@ class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """Estimated cost of a preset on this machine.
 
     Attributes:
-        seconds: Wall-clock time.
+        seconds: Wall-clock time if no other program uses the processors.
         memory_bytes: Peak memory of all processes together.
         runs: Number of runs.
+        busy_seconds: Wall-clock time if other programs use the processors as much as now; 0 if this was not measured.
 
     Example:
         >>> from posenc.workbench import CostEstimate
         >>> print(CostEstimate(seconds=5400, memory_bytes=3 * 2**30, runs=15))
         15 runs, about 1 h 30 min, about 3.0 GiB of memory
+        >>> print(CostEstimate(seconds=300, memory_bytes=2**30, runs=6, busy_seconds=720))
+        6 runs, about 12 min as busy as the processors are now (5 min if they were free), about 1.0 GiB of memory
     """
 
     seconds: float
     memory_bytes: float
     runs: int
+    busy_seconds: float = 0.0
+
+    @property
+    def time(self) -> str:
+        """The time in words: with the present load if it matters, and without."""
+        if self.busy_seconds < BUSY_FACTOR * self.seconds:
+            return f"about {format_duration(self.busy_seconds or self.seconds)}"
+        busy, free = format_duration(self.busy_seconds), format_duration(self.seconds)
+        return f"about {busy} as busy as the processors are now ({free} if they were free)"
 
     def __str__(self) -> str:
         memory = f"{self.memory_bytes / 2**30:.1f} GiB of memory"
         runs = f"{self.runs} run" if self.runs == 1 else f"{self.runs} runs"
-        return f"{runs}, about {format_duration(self.seconds)}, about {memory}"
+        return f"{runs}, {self.time}, about {memory}"
 
 
 class ConsentError(ValueError):

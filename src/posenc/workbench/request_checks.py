@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from posenc.lookup.name_suggestion import unknown
 
@@ -29,10 +30,10 @@ RENAMED_PANELS: Mapping[str, Mapping[str, str]] = MappingProxyType(
 )
 """Study to old name of a panel to its present name."""
 KIND_NAMES: Mapping[str, str] = MappingProxyType(
-    {"text": "a text", "images": "labeled images", "clouds": "point clouds"}
+    {"text": "a text", "images": "labeled images", "clouds": "point clouds", "recordings": "recordings"}
 )
 KIND_STUDIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"text": ("language",), "images": ("gridpe", "sc-pe"), "clouds": ("points",)}
+    {"text": ("language",), "images": ("gridpe", "sc-pe"), "clouds": ("points",), "recordings": ("masked",)}
 )
 """Kind of data that readers read to the studies that take it."""
 READING_OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -48,6 +49,9 @@ READING_OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "scale": ("clouds",),
         "val": ("text",),
         "tokenizer": ("text",),
+        "drop": ("recordings",),
+        "fill": ("recordings",),
+        "blocks": ("recordings",),
     }
 )
 """Option of a reader to the kinds of data that it is for."""
@@ -162,34 +166,56 @@ def refuse_source(study: str, takes: str, source: Path | None) -> None:
         raise ValueError(f"{source} does not exist. {study} takes {takes}.")
 
 
-def reading_options(study: str, source: object, stated: Mapping[str, object]) -> dict[str, object]:
-    """Options of the reader of a user's data.
+def reading_options(study: str, source: object, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of the reader of a user's data that a command states.
 
     Args:
         study: Name of the study.
         source: The user's file or folder; None without one.
-        stated: Value of each option; None if it is not stated.
+        options: Options by name; None or False for an option that is not stated.
 
     Returns:
-        The stated options by name.
+        The stated options.
 
     Raises:
-        ValueError: One is stated for another kind of data, or without a file or folder.
+        ValueError: One has a wrong value, or is stated for another kind of data or without a file or folder.
     """
-    given = {name: value for name, value in stated.items() if value is not None}
-    kind = next((kind for kind, reading in KIND_STUDIES.items() if study in reading), "")
-    size = given.get("size")
-    if isinstance(size, int) and size < 1:
-        raise ValueError(f"--size is a number of pixels, 1 or more; got {size}. Use --size 32.")
-    for name, value in given.items():
+    stated = {name: value for name, value in options.items() if value is not None and value is not False}
+    refuse_reading(study, source, stated)
+    return stated
+
+
+def refuse_reading(study: str, source: object, reading: Mapping[str, Any]) -> None:
+    """Check the options of the reader of a user's data.
+
+    Args:
+        study: Name of the study.
+        source: The user's file; None without one.
+        reading: The stated options by name.
+
+    Raises:
+        ValueError: One is unknown, has a wrong value, or is stated for another study or without a file.
+    """
+    kind = next((kind for kind, readers in KIND_STUDIES.items() if study in readers), "")
+    for name, value in reading.items():
+        if name not in READING_OPTIONS:
+            raise ValueError(
+                f"{unknown('reading option', name, list(READING_OPTIONS))} They are {', '.join(READING_OPTIONS)}."
+            )
+        option = f"--{name}" if value is True else f"--{name} {value}"
         if kind not in READING_OPTIONS[name]:
             takers = " or ".join(KIND_NAMES[each] for each in READING_OPTIONS[name])
-            raise ValueError(f"--{name} {value} is for {takers}, and {study} reads none. Leave it out.")
+            raise ValueError(f"{option} is for {takers}, and {study} reads none. Leave it out.")
         if source is None:
-            raise ValueError(
-                f"--{name} {value} is for your own data; name them: posenc run {study} PATH --{name} {value}"
-            )
-    return given
+            raise ValueError(f"{option} is for your own data; name them: posenc run {study} PATH {option}")
+    size = reading.get("size", 1)
+    if not isinstance(size, int) or size < 1:
+        raise ValueError(f"--size is a number of pixels, 1 or more; got {size}. Use --size 32.")
+    if (fill := reading.get("fill", "linear")) != "linear":
+        raise ValueError(f"missing values are filled linearly or not at all; got {fill!r}. Use 'linear'.")
+    blocks = reading.get("blocks", 2)
+    if not isinstance(blocks, int) or blocks < 2:
+        raise ValueError(f"one long recording is cut into two blocks or more; got --blocks {blocks}. Use --blocks 10.")
 
 
 def refuse_scheme_file(path: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from posenc.workbench import runner
+from posenc.workbench.processor_share import with_present_load
 from posenc.workbench.progress import CostEstimate
 from posenc.workbench.provenance import cores
 from posenc.workbench.report.live_page import LivePage
@@ -91,6 +92,7 @@ def execute_request(
     for line in last:
         print(line)
     _print_page(path)
+    _render_after(study, request, store, shown, {spec.identity: sentence for spec, sentence in report.failed})
     options: dict[str, Any] = {"path": path, "verdict": verdict, "exit_code": report.exit_code or status}
     return StudyResult(study=study, request=request, store=store, specs=shown, **options)
 
@@ -176,13 +178,15 @@ def _consents(
     processes: int,
     confirm: Callable[[CostEstimate], bool],
 ) -> bool:
-    """Ask before a long preset starts; print the estimate of a short one on the user's own data."""
+    """Ask before a long preset starts; print the estimate of a short one."""
     if not todo:
         return True
+    estimate = study.estimate(todo, store, processes)
+    if request.device == "cpu":
+        estimate = with_present_load(estimate, processes)
     if study.asks(request.preset):
-        return confirm(study.estimate(todo, store, processes))
-    if request.source is not None:
-        print(f"Estimate: {study.estimate(todo, store, processes)}.")
+        return confirm(estimate)
+    print(f"Estimate: {estimate}.", flush=True)
     return True
 
 
@@ -252,9 +256,29 @@ def report_request(study: Study, request: Request, store: Store) -> StudyResult:
     status = measure(study, request, store, specs) or int(bool(damaged))
     verdict, path = study.verdict(request, store, specs), study.page(request, store, specs, {})
     _print_page(path)
+    _render_after(study, request, store, specs, {})
     return StudyResult(
         study=study, request=request, store=store, specs=specs, path=path, verdict=verdict, exit_code=status
     )
+
+
+def _render_after(
+    study: Study, request: Request, store: Store, specs: Sequence[RunSpec], failures: Mapping[str, str]
+) -> None:
+    """Render what takes long and the page lacks, with lines on the progress, and write the page again."""
+    made = False
+    try:
+        for line in study.after_page(study.page_data(request, store, specs)):
+            print(line, flush=True)
+            made = True
+    except KeyboardInterrupt:
+        stopped = runner.Interrupted(
+            f"Stopped. The page is written, and what was rendered is kept: posenc report {study.name} continues."
+        )
+        print(stopped, flush=True)
+        raise stopped from None
+    if made:
+        print(study.page(request, store, specs, failures))
 
 
 def _print_page(path: Path) -> None:

@@ -19,6 +19,7 @@ from torch import nn
 from posenc.workbench import studies
 from posenc.workbench.files.output_files import refuse_output, write_outputs
 from posenc.workbench.model_loading import choose_run, model_of
+from posenc.workbench.report import animation
 from posenc.workbench.report.number_format import join_words
 from posenc.workbench.report.raster_image import encode_png
 from posenc.workbench.storage.store import Store
@@ -31,11 +32,14 @@ FORMS: Mapping[str, str] = {
     ".onnx": "its model as ONNX",
     ".png": "its picture",
     ".ply": "its surface as a mesh",
+    ".gif": "its turntable as a GIF",
+    ".mp4": "its turntable as a video",
 }
 """Suffix of a file to its content."""
 COLUMNS = ("run", "study", "preset", "condition", "variant", "seed", "metric", "epoch", "value")
-LARGEST_SIDE, LARGEST_LATTICE = 16384, 512
-"""Largest side of a picture in pixels, and most lattice points per axis of a mesh."""
+LARGEST_SIDE, LARGEST_LATTICE, LARGEST_FILM = 16384, 512, 2048
+"""Largest side of a picture in pixels, most lattice points per axis of a mesh, and largest side of a turntable."""
+FILMS = (".gif", ".mp4")
 
 
 def export_run(
@@ -58,7 +62,8 @@ def export_run(
     images the names of its classes. ``.onnx`` holds the model, for any size of the first axis of its input (1 for a
     vision transformer: one image at a time). ``.png`` is the
     picture of an image field. ``.ply`` is the mesh of a shape field or of the density of a scene, in the coordinates of
-    the user's file. ``.csv`` holds the metrics and learning curves.
+    the user's file. ``.gif`` and ``.mp4`` (which needs the program ffmpeg) are the turntable of a scene. ``.csv`` holds
+    the metrics and learning curves.
 
     Args:
         store: The store, such as "runs".
@@ -70,8 +75,8 @@ def export_run(
         condition: Label of the condition. Default: the main one, or the only one.
         preset: Preset of the run. Default: the only one.
         source: Data of the run. Default: the only data.
-        size: Longest side of a picture in pixels, or lattice points per axis of a mesh. Default: those of the fitted
-            image; those of the study.
+        size: Longest side of a picture in pixels, lattice points per axis of a mesh, or side of a turntable in pixels.
+            Default: those of the fitted image; those of the study.
         force: True to replace the file if it exists. A link or a device is never replaced.
 
     Returns:
@@ -122,6 +127,7 @@ def forms_of(stored: Stored, declared: StoredModel | None) -> list[str]:
     if declared is None or not stored.has_network:
         return [".csv"]
     hooks = {".onnx": declared.example, ".png": declared.picture, ".ply": declared.surface}
+    hooks |= dict.fromkeys(FILMS, declared.film)
     return [suffix for suffix in FORMS if hooks.get(suffix, True) is not None]
 
 
@@ -133,6 +139,7 @@ def _refuse_form(suffix: str, stored: Stored, declared: StoredModel | None, size
             ".onnx": "its model has several inputs, and a file of ONNX is made for one",
             ".png": "it is no picture",
             ".ply": "it has no surface",
+            **dict.fromkeys(FILMS, "it has no turntable"),
         }.get(suffix, "its study stores no model")
         raise ValueError(
             f"a run of {stored.spec.study} cannot be written as {suffix}: {lacks}. It can be written as "
@@ -141,8 +148,9 @@ def _refuse_form(suffix: str, stored: Stored, declared: StoredModel | None, size
     if size is None:
         return
     limits = {".png": (1, LARGEST_SIDE, "pixels of the longest side"), ".ply": (2, LARGEST_LATTICE, "lattice points")}
+    limits |= dict.fromkeys(FILMS, (8, LARGEST_FILM, "pixels per side"))
     if suffix not in limits:
-        raise ValueError(f"{suffix} has no size. Leave it out; a size is for .png and .ply.")
+        raise ValueError(f"{suffix} has no size. Leave it out; a size is for .png, .ply, .gif and .mp4.")
     least, most, what = limits[suffix]
     if not least <= size <= most:
         raise ValueError(f"the size of {suffix} is {least} to {most} {what}; got {size}.")
@@ -165,6 +173,12 @@ def _writer(
         assert declared.surface is not None
         ply = _ply(declared.surface(model, store.root, size))
         return lambda partial: partial.write_bytes(ply)
+    if suffix in FILMS:
+        assert declared.film is not None
+        if suffix == ".mp4":
+            animation.require_ffmpeg()
+        frames = declared.film(model, store.root, size)
+        return lambda partial: animation.write_film(partial, suffix, frames)
     assert declared.example is not None
     program = _onnx_program(model, declared.example(stored.spec), _metadata(model, stored))
     return program.save

@@ -49,7 +49,9 @@ def test_one_seed_or_one_variant_is_never_called_the_best() -> None:
     one_seed = best_variant({"a": {0: 10.0}, "b": {0: 9.5}}, metric="PSNR", unit="dB")
     assert one_seed == "Best: inconclusive from one seed. Highest mean: a, PSNR 10.00 dB; second: b, PSNR 9.50 dB."
     assert "without a seed in common" in best_variant({"a": {0: 10.0}, "b": {1: 9.5}}, metric="PSNR", unit="dB")
-    assert "a is the only variant with results" in best_variant({"a": {0: 10.0, 1: 11.0}}, metric="PSNR", unit="dB")
+    assert "a is the only trained variant with results" in best_variant(
+        {"a": {0: 10.0, 1: 11.0}}, metric="PSNR", unit="dB"
+    )
     assert best_variant({}, metric="PSNR", unit="dB") == ""
 
 

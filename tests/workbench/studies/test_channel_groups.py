@@ -160,7 +160,7 @@ def test_other_treatments_of_missing_values_are_other_data(tmp_path, monkeypatch
     file, store = own_file(tmp_path, gap=True), Store(tmp_path / "runs")
 
     def planned(**treatment):
-        request = studies.Request(preset="quick", source=file, seeds=(0,), schemes=("nope",), **treatment)
+        request = studies.Request(preset="quick", source=file, seeds=(0,), schemes=("nope",), reading=treatment)
         (spec,) = [spec for spec in recordings.STUDY.plan(request, store) if spec.variant == "nope"]
         record = store.record_of(spec)
         return spec, record.label, record.left_out, page_records.reading_flags(record)
@@ -180,11 +180,45 @@ def test_other_treatments_of_missing_values_are_other_data(tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("study", "treatment", "told"),
     [
-        ("latin-squares", {"fill": "linear"}, "--fill linear treats missing values of recordings, and latin-squares"),
-        ("masked", {"drop": True}, "--drop treats missing values of your own file; name it: posenc run masked FILE"),
-        ("masked", {"fill": "cubic"}, "missing values are filled linearly or not at all; got 'cubic'"),
+        ("latin-squares", {"fill": "linear"}, "--fill linear is for recordings, and latin-squares reads none"),
+        ("masked", {"drop": True}, "--drop is for your own data; name them: posenc run masked PATH --drop"),
+        ("masked", {"fill": "cubic", "file": True}, "missing values are filled linearly or not at all; got 'cubic'"),
+        ("masked", {"blocks": 1, "file": True}, "cut into two blocks or more; got --blocks 1. Use --blocks 10"),
+        ("masked", {"blocks": 4}, "--blocks 4 is for your own data; name them: posenc run masked PATH --blocks 4"),
+        ("nmar", {"blocks": 4}, "--blocks 4 is for recordings, and nmar reads none"),
+        ("masked", {"fil": "linear"}, "there is no reading option 'fil'. Did you mean fill"),
     ],
 )
 def test_a_treatment_of_missing_values_without_use_is_refused(tmp_path, study, treatment, told):
+    source = own_file(tmp_path) if treatment.pop("file", False) else None
     with pytest.raises(ValueError, match=told):
-        studies.find(study).plan(studies.Request(preset="quick", **treatment), Store(tmp_path))
+        studies.find(study).plan(studies.Request(preset="quick", reading=treatment, source=source), Store(tmp_path))
+
+
+def test_one_long_recording_is_cut_into_blocks(tmp_path, monkeypatch, capsys):
+    """No command of its own is needed, the cut is stated, and the number of blocks is a choice."""
+    tiny(monkeypatch, steps=1, seeds=(0,))
+    file = own_file(tmp_path)
+    with np.load(file) as arrays:
+        np.savez(file, recordings=arrays["recordings"][:1].repeat(3, axis=2))
+    done = executed(tmp_path, file)
+    sentence = (
+        "The only recording is cut into 10 blocks of 54 times with gaps of 6, and whole blocks are held out: the "
+        "results are about this recording alone. --blocks chooses another number."
+    )
+    page = done.path.read_text()
+    assert sentence in capsys.readouterr().out
+    assert sentence in page
+    assert "--blocks 10" in page
+    assert done.specs[0].settings["items"] == {"train": 5, "validation": 2, "test": 3, "unit": "blocks"}
+    store, asked = done.store, {"preset": "quick", "source": file, "schemes": ("nope",)}
+    same, other = (studies.Request(**asked, reading={"blocks": number}) for number in (10, 6))
+    identities = {spec.identity for spec in done.specs}
+    assert {spec.identity for spec in recordings.STUDY.plan(same, store)} <= identities
+    assert not {spec.identity for spec in recordings.STUDY.plan(other, store)} & identities
+
+
+def test_blocks_of_recordings_of_several_subjects_are_refused(tmp_path):
+    request = studies.Request(preset="quick", source=own_file(tmp_path), reading={"blocks": 4})
+    with pytest.raises(ValueError, match="blocks are for recordings of one subject; these are of 6"):
+        recordings.STUDY.plan(request, Store(tmp_path / "runs"))

@@ -48,7 +48,7 @@ def test_a_loss_above_that_of_the_bigram_is_not_called_the_lowest() -> None:
 def test_a_single_encoding_is_not_called_the_best_and_counted_models_alone_are_reported() -> None:
     single = headline("language", page({"loss": {"rope": (2.1, 2.2)}}))
     assert single == (
-        "Best at the training length: inconclusive, rope is the only variant with results (loss 2.150 nats)."
+        "Best at the training length: inconclusive, rope is the only trained variant with results (loss 2.150 nats)."
     )
     counted = headline("language", page({"loss": {"unigram": (3.3,), "bigram": (2.48,)}}))
     assert counted == "No encoding has results at the training length. For reference: the bigram, loss 2.480 nats."

@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,8 @@ import torch
 
 from posenc.models.radiance import RadianceConfig
 from posenc.workbench import memory, runner, studies
+from posenc.workbench.request_execution import execute_request, report_request
+from posenc.workbench.run_export import export_run
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.scene import STUDY, execute, plots, presets, turntable, variants
@@ -131,6 +134,12 @@ def test_a_report_about_panels_shows_the_stored_scene_whatever_is_named(tmp_path
     record = store.record_of(specs[0])
     assert record is not None
     assert page.name == f"scene-quick-ring-{record.digest[:6]}-directions.html"
+    drawn = page.read_text()
+    assert "12 x 12 pixels (width x height)" in drawn
+    assert "--panels directions --out store." in drawn
+    assert "arXiv 2003.08934: NeRF: Representing Scenes" in drawn
+    named = dataclasses.replace(request, schemes=("multires",), seeds=(0,))
+    assert "--schemes multires --seeds 0 --out store." in STUDY.page(named, store, stored, {}).read_text()
     assert "posenc run scene ring --preset quick --panels directions" in page.read_text()
     records = [store.record_of(spec) for spec in specs if spec.condition == "torus"]
     assert all(record and record.kind == "generated" for record in records)
@@ -255,7 +264,12 @@ def test_the_page_shows_targets_rendered_views_errors_depth_and_a_turntable(tmp_
     specs = STUDY.plan(request, store)
     report = runner.run(specs, store, runner.InProcess(), stream=io.StringIO())
     assert report.exit_code == 0, str(report)
-    page = STUDY.page(request, store, STUDY.stored(request, store), {})
+    shown = STUDY.stored(request, store)
+    page = STUDY.page(request, store, shown, {})
+    assert "The turntable is rendered after the page was written" in page.read_text()
+    lines = list(STUDY.after_page(STUDY.page_data(request, store, shown)))
+    assert lines[-1] == "Turntable: 4 of 4 frames of 16 x 16 pixels."
+    assert STUDY.page(request, store, shown, {}) == page
     text = page.read_text()
     for words in (">Scores on held-out views<", ">PSNR by training time<", ">Held-out views<", ">Predicted depth<",
                   ">Turntable of the trained scene<", ">Scores with and without view directions<",
@@ -270,8 +284,7 @@ def test_the_page_shows_targets_rendered_views_errors_depth_and_a_turntable(tmp_
     with image.open(turn) as opened:
         assert opened.n_frames == 4
         assert opened.size == (turntable.SIDE, turntable.SIDE)
-    monkeypatch.setattr(turntable, "frames", None)  # A page that is drawn again does not render them again.
-    assert STUDY.page(request, store, specs, {}) == page
+    assert not list(STUDY.after_page(STUDY.page_data(request, store, shown)))  # Nothing is rendered twice.
     answer = STUDY.verdict(request, store, specs)[0]
     assert answer.startswith("Best on held-out views of the torus ")
     assert "PSNR on the object" in answer
@@ -376,3 +389,58 @@ def test_a_scene_that_is_gone_is_reported(tmp_path, tiny):
     execute.scene_path(tmp_path, spec.settings["scene"]).unlink()
     with pytest.raises(ValueError, match=r"the scene is no longer at .* Run the same command again"):
         execute.train(spec, tmp_path / "work" / "x", lambda *_: None)
+
+
+def test_the_page_comes_before_the_turntable_whose_finished_frames_are_kept(tmp_path, tiny, monkeypatch, capsys):
+    pytest.importorskip("PIL.Image")
+    request = studies.Request(preset="quick", schemes=["none"], seeds=[0])
+    plain, made = turntable._frame, []
+
+    def frame(*given):
+        if len(made) == 2:
+            raise KeyboardInterrupt
+        made.append(plain(*given))
+        return made[-1]
+
+    monkeypatch.setattr(turntable, "_frame", frame)
+    with pytest.raises(runner.Interrupted, match="The page is written, and what was rendered is kept"):
+        execute_request(STUDY, request, tmp_path, confirm=lambda estimate: True, jobs=1)
+    (page,) = (tmp_path / "pages").glob("*.html")
+    assert ">Held-out views<" in page.read_text()
+    assert str(page) in capsys.readouterr().out
+    monkeypatch.setattr(turntable, "_frame", lambda *given: made.append(plain(*given)) or made[-1])
+    report_request(STUDY, request, Store(tmp_path))
+    assert len(made) == 4  # The two finished frames are not rendered again.
+    assert "data:image/gif;base64," in page.read_text()
+    assert "Turntable: 4 of 4 frames of 16 x 16 pixels." in capsys.readouterr().out
+
+
+def test_a_turntable_is_exported_in_a_size_and_form_of_choice(tmp_path, tiny, monkeypatch):
+    image = pytest.importorskip("PIL.Image")
+    store, (spec,) = Store(tmp_path / "runs"), planned(tmp_path / "runs", schemes=["none"], seeds=[0])
+    runner.run([spec], store, runner.InProcess(), stream=io.StringIO())
+    with image.open(export_run(store.root, tmp_path / "turn.gif", size=20)) as opened:
+        assert (opened.size, opened.n_frames) == ((20, 20), 4)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ValueError, match=r"\.mp4 needs the program ffmpeg, which is not installed.*write a \.gif"):
+        export_run(store.root, tmp_path / "turn.mp4")
+    program = tmp_path / "ffmpeg"  # It stands in for the real one, and writes how many bytes of frames it was given.
+    program.write_text(
+        f'#!{sys.executable}\nimport sys\nopen(sys.argv[-1], "w").write(str(len(sys.stdin.buffer.read())))\n'
+    )
+    program.chmod(0o755)
+    assert export_run(store.root, tmp_path / "turn.mp4", size=20).read_text() == str(4 * 20 * 20 * 3)
+    with pytest.raises(ValueError, match=r"the size of \.gif is 8 to 2048 pixels per side; got 4"):
+        export_run(store.root, tmp_path / "small.gif", size=4)
+
+
+def test_the_side_of_images_can_be_set(tmp_path, tiny):
+    for source in (None, folder_of(tmp_path)):
+        plain, large = (
+            STUDY.plan(
+                studies.Request(preset="quick", schemes=["none"], seeds=[0], source=source, changes=changes),
+                Store(tmp_path / "store"),
+            )[0]
+            for changes in ({}, {"longest_side": 10})
+        )
+        assert (plain.settings["scene"]["side"], large.settings["scene"]["side"]) == (12, 10)

@@ -1,5 +1,6 @@
 """The scene that the project renders, rays through pixels, scores, and scenes on disk."""
 
+import dataclasses
 import doctest
 import math
 import os
@@ -285,6 +286,22 @@ def test_a_turntable_goes_round_what_the_cameras_look_at(scene):
     assert around.shape == (20, 20)
     wide = scene.train.lenses[0, 0] / scene.train.shape[0]
     assert torch.allclose(around.lenses[:, 0] / 20, wide.expand(6))
+
+
+def test_a_turntable_stays_on_the_arc_of_the_cameras(scene):
+    """Cameras of a phone cover a quarter circle; behind it nothing was seen."""
+    eye = scene.train.poses[:, :3, 3]
+    angle = torch.atan2(eye[:, 2], eye[:, 0])
+    near = [number for number in range(len(eye)) if 0 <= angle[number] <= math.pi / 2]
+    part = dataclasses.replace(scene, train=scene.train.take(near))
+    seen = angle[near]
+    around = scenes.turntable(part, 24, 20).poses[:, :3, 3]
+    turn = torch.atan2(around[:, 2], around[:, 0])
+    assert float(turn.min()) >= float(seen.min()) - 0.2
+    assert float(turn.max()) <= float(seen.max()) + 0.2
+    assert float(turn.max() - turn.min()) > 0.5 * float(seen.max() - seen.min())
+    step = turn.roll(-1) - turn
+    assert float(step.abs().max()) < 0.4  # to and fro, without a jump at the end
 
 
 def test_memory_is_counted_before_it_is_taken():

@@ -50,17 +50,17 @@ def claims_by_paper(entries: Sequence[ClaimAtScales], notes: Sequence[str] = ())
     for entry in entries:
         by_publication.setdefault(publication_of(entry.claim.source), []).append(entry)
     present = [each for each in (*PUBLICATIONS, OWN) if each in by_publication]
-    contents = [f"* [{_heading(each)}](#{heading_anchor(_heading(each))})" for each in present]
+    contents = [f"* [{publication_heading(each)}](#{heading_anchor(publication_heading(each))})" for each in present]
     parts = ["# Claims by paper", *map(wrap, notes), "\n".join(contents)]
     for publication in present:
-        parts.append(f"## {_heading(publication)}")
+        parts.append(f"## {publication_heading(publication)}")
         if publication.authors:
             parts.append(f"{publication.authors}.")
         parts.append(markdown_table(COLUMNS, [row for entry in by_publication[publication] for row in _rows(entry)]))
     return "\n\n".join(parts) + "\n"
 
 
-def _heading(publication: Publication) -> str:
+def publication_heading(publication: Publication) -> str:
     return publication.title if publication is OWN else f"{publication.where}: {publication.title}"
 
 

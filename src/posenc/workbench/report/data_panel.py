@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,9 @@ from posenc.workbench.report.number_format import capitalize, join_words
 from posenc.workbench.report.page import Block, Panel, Table, Text
 
 TITLE = "Data"
+STORED_BY_HEIGHT = ("images", "scene")
+"""Kinds of data whose records, which are part of identities, state the height before the width."""
+WIDTH_FIRST = re.compile(r"^([\d,]+) x ([\d,]+) pixels$")
 UNFOLDED_CLASSES = 12
 """Largest number of classes whose table is open."""
 
@@ -96,7 +100,10 @@ def _counts(part: Part) -> str:
 
 
 def _options(record: DatasetRecord) -> list[str]:
-    return [f"{name.replace('_', ' ')}: {value}" for name, value in _flat(record.options)]
+    shown = [(name, value) for name, value in _flat(record.options)]
+    if record.kind in STORED_BY_HEIGHT:
+        shown = [(name, WIDTH_FIRST.sub(r"\2 x \1 pixels (width x height)", value)) for name, value in shown]
+    return [f"{name.replace('_', ' ')}: {value}" for name, value in shown]
 
 
 def _flat(options: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:

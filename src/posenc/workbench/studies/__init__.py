@@ -7,7 +7,7 @@ import importlib
 import pkgutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from posenc.lookup.scheme_text import unknown
 from posenc.workbench import request_checks
@@ -31,9 +31,10 @@ class Request:
         about: Name, NAME-DIGEST6, digest or path of the data that a report is about; "" for the only data of the store.
         changes: Name to value, for settings of the preset that differ, such as ``{"epochs": 4}``. A value may be text.
         lr_sweep: Learning rates of which one is chosen for each variant, on validation data.
-        reading: Options of the reader of the user's file, such as ``{"field": "text"}``.
-        drop: True to drop channels of recordings that are constant or have missing values.
-        fill: "linear" to fill missing values of recordings linearly in time; None to leave out their times.
+        reading: Options of the reader of the user's file. For texts: ``{"field": "text"}``, ``{"dtype": "uint16"}``.
+            For recordings: ``{"drop": True}`` drops channels that are constant or have missing values, ``{"fill":
+            "linear"}`` fills missing values in time (their times are left out otherwise), and ``{"blocks": 10}`` cuts
+            recordings of one subject.
 
     Raises:
         ValueError: A list is empty or names something twice, a seed is out of range, or a rate is not above 0.
@@ -56,8 +57,6 @@ class Request:
     changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     lr_sweep: Sequence[float] | None = None
     reading: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    drop: bool = False
-    fill: Literal["linear"] | None = None
 
     def __post_init__(self) -> None:
         request_checks.refuse_seeds(self.seeds)
@@ -114,14 +113,3 @@ def refuse_preset(study: Study, preset: str) -> None:
         raise ValueError(
             f"{unknown('preset', preset, study.presets)} The presets of {study.name} are {', '.join(study.presets)}."
         )
-
-
-def refuse_missing_values(name: str, treats: bool, request: Request) -> None:
-    """Raise ValueError for a treatment of missing values where the study, or a request without a file, reads none."""
-    if request.fill not in (None, "linear"):
-        raise ValueError(f"missing values are filled linearly or not at all; got {request.fill!r}. Use 'linear'.")
-    option = "--drop" if request.drop else f"--fill {request.fill}" if request.fill else ""
-    if option and not treats:
-        raise ValueError(f"{option} treats missing values of recordings, and {name} reads none. Leave it out.")
-    if option and request.source is None:
-        raise ValueError(f"{option} treats missing values of your own file; name it: posenc run {name} FILE {option}")

@@ -85,7 +85,7 @@ def permute_patches(images: Tensor, *, seed: int, side: int = SIDE) -> Patches:
     _, height, width = images.shape
     if side < 1 or height % side or width % side or height * width < 2 * side**2:
         raise ValueError(
-            f"patches of {side} x {side} do not divide images of {height} x {width} into two or more. Use a side "
+            f"patches of {side} x {side} do not divide images of {width} x {height} into two or more. Use a side "
             "that divides both."
         )
     rows, columns = height // side, width // side

@@ -46,7 +46,7 @@ def draw_image(field: nn.Module, height: int, width: int) -> Tensor:
             'posenc.load("runs", study="image-fit", variant="multires", seed=0)'
         )
     if min(height, width) < 1:
-        raise ValueError(f"an image has at least one row and one column; got {height} x {width}.")
+        raise ValueError(f"an image has at least one row and one column; got {width} x {height} (width x height).")
     shift, device = spec.settings.get("shift", 0.0), next(field.parameters()).device
     parts = []
     for first in range(0, height * width, PIXELS_AT_ONCE):

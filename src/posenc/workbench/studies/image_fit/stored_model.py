@@ -31,8 +31,8 @@ def convention(spec: RunSpec) -> str:
     held_out = "" if settings["protocol"] == "all" else " The field was trained on pixels with even i and even j."
     return (
         f"Input: positions (N, 2) in the order (row, column){moved}. Pixel (i, j) of an image of H x W pixels is at "
-        f"{center}{moved}, with i downwards and j to the right from 0. The field was fitted to {height} x {width} "
-        f"pixels.{held_out} Output: (N, {settings['row']['network']['outputs']}), "
+        f"{center}{moved}, with i downwards and j to the right from 0. The field was fitted to {width} x {height} "
+        f"pixels (width x height).{held_out} Output: (N, {settings['row']['network']['outputs']}), "
         f"{CHANNELS[settings['row']['network']['outputs']]} from 0 to 1, not clipped. "
         "posenc.workbench.draw_image(field, H, W) evaluates every pixel of an image of any size."
     )

@@ -50,7 +50,6 @@ STUDY = Study(
     first=group_report.answer,
     first_panel="groups",
     modules=group_report.rows,
-    missing_values=True,
     baselines=BASELINES,
     predictions=predictions,
     claims=CLAIMS,

@@ -37,7 +37,7 @@ class ChannelCorrelations:
     @cached_property
     def recordings_of(self) -> Mapping[str, list[int]]:
         """Recording or subject to the numbers of its recordings."""
-        named = self.record.train if unit_of(self.record) == "recordings" else self.record.subjects
+        named = self.record.train if unit_of(self.record) != "subjects" else self.record.subjects
         found = dict[str, list[int]]()
         for number, name in enumerate(named or self.record.train):
             found.setdefault(name, []).append(number)

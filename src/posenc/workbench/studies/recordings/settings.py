@@ -21,7 +21,7 @@ from posenc.workbench.studies.shared.hidden_tokens.settings import MaskedTask, e
 from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, MaskedVariant, require_fit, variant
 from posenc.workbench.studies.shared.own_data import EVALUATIONS, own_plan, parts_settings
 from posenc.workbench.tasks import simulated_brain
-from posenc.workbench.tasks.recordings import Recordings, contents_of, read_recordings
+from posenc.workbench.tasks.recordings import Recordings, contents_of, cut_one_subject, read_recordings
 from posenc.workbench.tasks.recordings.missing_values import Missing
 from posenc.workbench.training.config import Best
 
@@ -107,19 +107,27 @@ def _store_recordings(request: Request, store: Store) -> tuple[str, str]:
         settings = {**simulation._asdict(), "seed": SIMULATION_SEED}
         return digest, store.records.add(generated("simulated recordings", settings, parts))
 
-    missing: Missing = request.fill or "times"
+    drop, fill, blocks = (request.reading.get(name) for name in ("drop", "fill", "blocks"))
+    missing: Missing = fill or "times"
 
     def read() -> Recordings:
-        return read_recordings(source, drop=request.drop, missing=missing, folder=store.root / "data")
+        recordings = read_recordings(source, drop=bool(drop), missing=missing, folder=store.root / "data")
+        one = len(set(recordings.subjects)) == 1
+        if not one and blocks is None:
+            return recordings
+        return cut_one_subject(recordings, blocks).validated(drop=bool(drop))  # A channel may be constant in a block.
 
     contents = contents_of(source, store.root / "data" / "file-digests.json")
-    treated = digest_of([contents, request.drop, request.fill]) if request.drop or request.fill else contents
-    digest = stored_recordings.store(store.root, treated, read, protocol, simulated=False)
+    treated = digest_of([contents, bool(drop), fill]) if drop or fill else contents
+    listed = treated if blocks is None else digest_of([treated, blocks])
+    digest = stored_recordings.store(store.root, listed, read, protocol, simulated=False)
     record = stored_recordings.record_of(store.root, digest)
     # Recordings in which --drop or --fill changed something are another data set than the file as it is.
-    stated = {"drop": "constant and missing channels"} if request.drop else {}
-    stated |= {"fill": request.fill} if request.fill else {}
+    stated: dict[str, Any] = {"drop": "constant and missing channels"} if drop else {}
+    stated |= {"fill": fill} if fill else {}
     named, reading = (treated, stated) if record.note else (contents, {})
+    if record.blocks:  # Chosen or stated, as many blocks of one file are one data set.
+        named, reading = digest_of([treated, record.blocks]), {**reading, "blocks": record.blocks}
     described = stored_recordings.dataset_record(record, named, source.name, reading)
     return digest, store.records.add(described, source)
 

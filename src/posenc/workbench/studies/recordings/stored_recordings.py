@@ -11,7 +11,7 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -49,6 +49,7 @@ class RecordingsRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         note: Sentence on channels that were left out; empty if there are none.
         simulated: True if they are simulated; None in records that were written before this field existed.
         subjects: Subject of each training recording, where the seed of a run decides which of them are for training.
+        blocks: Number of blocks that each recording of a single subject was cut into; None for whole recordings.
     """
 
     channels: tuple[str, ...]
@@ -60,6 +61,7 @@ class RecordingsRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     note: str
     simulated: bool | None = None
     subjects: tuple[str, ...] | None = None
+    blocks: int | None = None
 
 
 class Protocol(NamedTuple):
@@ -135,6 +137,7 @@ def _write_recordings(
         note=recordings.note,
         simulated=simulated,
         subjects=recordings.subjects if whole else None,
+        blocks=recordings.blocks,
     )
     write_whole(folder / "about.json", msgspec.json.encode(record))  # Written last, when all other files exist.
 
@@ -164,7 +167,9 @@ def stored_record(root: Path, digest: str) -> RecordingsRecord | None:
 
 
 def unit_of(record: RecordingsRecord) -> str:
-    """Unit that is held out: recordings, or subjects with several recordings."""
+    """Unit that is held out: recordings, blocks of one recording, or subjects with several recordings."""
+    if record.blocks:
+        return "blocks"
     return "recordings" if len(set(record.subjects or ())) == len(record.train) else "subjects"
 
 
@@ -179,7 +184,7 @@ def parts_of(record: RecordingsRecord) -> tuple[Part, ...]:
 
 
 def dataset_record(
-    record: RecordingsRecord, digest: str, name: str, reading: Mapping[str, str] | None = None
+    record: RecordingsRecord, digest: str, name: str, reading: Mapping[str, Any] | None = None
 ) -> DatasetRecord:
     """Record of a user's recordings, for pages and tables.
 
@@ -191,7 +196,7 @@ def dataset_record(
     """
     given = [word for word, value in (("modules", record.modules), ("coordinates", record.coordinates)) if value]
     whole = {"recordings": len(record.train), "time points": sum(record.train_lengths)}
-    drawn = "by subject, drawn by the seed of a run"
+    drawn = f"by {'block' if record.blocks else 'subject'}, drawn by the seed of a run"
     if record.subjects is not None and not subject_parts(record, seed=0).counts["validation"]:
         drawn += "; the ends of the training recordings choose the step"
     return DatasetRecord(

@@ -20,6 +20,7 @@ from posenc.workbench.studies.scene.conditions import condition
 from posenc.workbench.studies.scene.execute import TRAIN, memory_bytes, run_seconds
 from posenc.workbench.studies.scene.panels import PANELS
 from posenc.workbench.studies.scene.parts import PARTS
+from posenc.workbench.studies.scene.plots import render_turntables
 from posenc.workbench.studies.scene.presets import LIMITS, PRESETS
 from posenc.workbench.studies.scene.settings import run_settings
 from posenc.workbench.studies.scene.stored_model import STORED_MODEL
@@ -48,6 +49,7 @@ STUDY = Study(
     scope="The views are of one scene. If one scene was run, pairs are formed by seed, so the interval is over seeds "
     "and not over scenes.",
     live=True,
+    after_page=render_turntables,
     protocol_limits=dict.fromkeys(PRESETS, LIMITS),
     views=views(3),
 )

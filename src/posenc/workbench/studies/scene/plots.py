@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from posenc.measure.statistics import mean
 from posenc.workbench.report.line_plot import MAX_LINES_PER_PLOT, Points, line_plot
@@ -10,6 +10,7 @@ from posenc.workbench.report.number_format import join_words
 from posenc.workbench.report.page import Panel, Table, Text
 from posenc.workbench.report.result_rows import BySeed, values_by_scheme
 from posenc.workbench.report.score_plot import Score, score_plots
+from posenc.workbench.studies.scene import turntable
 from posenc.workbench.studies.scene.claims import ON_OBJECT, SCORE_NAMES, WHOLE_VIEWS, compared_scenes, main_metric
 from posenc.workbench.studies.scene.conditions import (
     IMPORTANCE,
@@ -22,6 +23,7 @@ from posenc.workbench.studies.scene.conditions import (
     UNCHANGED,
     SceneCondition,
 )
+from posenc.workbench.studies.scene.execute import scene_path
 from posenc.workbench.studies.scene.variants import BY_SIGMA, CURVES, FOURIER
 from posenc.workbench.studies.scene.view_plots import view_panels
 from posenc.workbench.studies.shared.best_of_sweep import judge_choice
@@ -33,6 +35,22 @@ SCORES = {
     "ssim": Score("Structural similarity of whole views", "SSIM"),
     "steps": Score("Training steps", "steps", higher=None),
 }
+
+
+def render_turntables(data: PageData) -> Iterator[str]:
+    """Render the turntable of the best encoding of each scene of a page; lines on the progress."""
+    for scene in compared_scenes(data.rows):
+        firsts = (data.first(scene, label) for label in mean_scores(data, scene))
+        spec = next((spec for spec in firsts if spec is not None), None)
+        if spec is None or turntable.stored_frames(data.store.root, spec, turntable.SIDE) is not None:
+            continue
+        if (
+            not data.store.read(spec.identity).has_weights
+            or not scene_path(data.store.root, spec.settings["scene"]).exists()
+        ):
+            continue
+        yield f"Rendering the turntable of {spec.variant}, which the page still lacks; finished frames are kept."
+        yield from turntable.render_run(data.store, spec)
 
 
 def _ending(data: PageData, scene: str) -> str:

@@ -34,7 +34,7 @@ class ScenePreset(Preset):
         coarsest: Cells per axis of the coarsest level of a grid encoding.
         finest: Cells per axis of the finest level of a grid encoding.
         levels: Number of levels of a grid encoding.
-        longest_side: Largest side of a user's images in pixels.
+        longest_side: Largest side of a user's images in pixels; where a request sets it, that of rendered images too.
         held_out: Number of held-out views of a user's folder.
         training: Fields of the training that a request can change for all variants.
     """

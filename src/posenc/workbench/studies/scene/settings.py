@@ -93,6 +93,8 @@ def _scene(
     solid = scenes.bumpy_torus() if mesh is None else scenes.load_spot(mesh)
     solid = solid if changed.highlights else solid._replace(shine=0.0)
     rendered = dict(presets.RENDERED)
+    if "longest_side" in explicit_fields(PRESETS, request):
+        rendered["side"] = preset.longest_side
 
     def render() -> scenes.Scene:
         if request.source is None and _mesh(request) is None and list(request.panels or ()) != ["sigma"]:

@@ -1,70 +1,108 @@
-"""Turntable of a trained scene: frames from all around, as an animated PNG and a GIF."""
+"""Turntable of a trained scene: frames from all around, or along the arc of the cameras, each stored once rendered."""
 
 from __future__ import annotations
 
 import io
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from posenc.workbench.files.atomic_files import write_whole
+from posenc.workbench.progress import format_duration
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
-from posenc.workbench.studies.scene.execute import SceneModel, build
+from posenc.workbench.studies.scene.execute import RENDERED_POINTS, build, stored_scene
 from posenc.workbench.studies.shared.training_run import restored
 from posenc.workbench.tasks import scenes
+from posenc.workbench.tasks.scenes import Scene
 
 FRAMES, SIDE = 36, 144
-"""Number of frames, and pixels per side."""
-FRAME_MILLISECONDS = 80
+"""Number of frames, and pixels per side on a page."""
+PROGRESS_SECONDS = 5.0
+"""Pause between two lines on the progress."""
 
 
-def frames(model: SceneModel, count: int, side: int) -> np.ndarray:
-    """``(count, side, side, 3)`` bytes, once around the scene."""
-    around = scenes.turntable(model.scene, count, side)
-    color, _, _ = model.render(around, torch.arange(around.pixels))
-    return np.rint(color.clip(0, 1) * 255).astype(np.uint8).reshape(count, side, side, 3)
+def folder_of(root: Path, spec: RunSpec, side: int) -> Path:
+    """Folder of the frames of a run in a store."""
+    return root / "data" / f"turntable-{spec.identity}-{FRAMES}-{side}"
 
 
-def stored_frames(store: Store, spec: RunSpec) -> np.ndarray:
-    """The frames of a finished run. They are rendered once and stored, because rendering takes as long as scoring.
+def stored_frames(root: Path, spec: RunSpec, side: int) -> np.ndarray | None:
+    """The frames ``(F, side, side, 3)`` of a run; None where some are not rendered yet."""
+    paths = [folder_of(root, spec, side) / f"{number}.npy" for number in range(FRAMES)]
+    return np.stack([np.load(path) for path in paths]) if all(path.exists() for path in paths) else None
+
+
+def render(model: nn.Module, scene: Scene, folder: Path, side: int) -> Iterator[str]:
+    """Render the frames that a folder lacks, and store each as soon as it is finished.
+
+    Args:
+        model: The trained radiance field.
+        scene: Its scene.
+        folder: Folder of the frames.
+        side: Pixels per side.
+
+    Yields:
+        Lines on the progress, one every few seconds and one at the end.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    views = scenes.turntable(scene, FRAMES, side)
+    missing = [number for number in range(FRAMES) if not (folder / f"{number}.npy").exists()]
+    began = last = time.monotonic()
+    threads = torch.get_num_threads()
+    for made, number in enumerate(missing, 1):
+        content = io.BytesIO()
+        torch.set_num_threads(1)  # Several threads wait for each other where other programs use the processors.
+        np.save(content, _frame(model, scene, views.take([number])))
+        torch.set_num_threads(threads)
+        write_whole(folder / f"{number}.npy", content.getvalue())
+        now, left = time.monotonic(), len(missing) - made
+        if now - last >= PROGRESS_SECONDS or not left:
+            rest = f", about {format_duration((now - began) / made * left)} left" if left else ""
+            yield f"Turntable: {FRAMES - left} of {FRAMES} frames of {side} x {side} pixels{rest}."
+            last = now
+
+
+@torch.no_grad()
+def _frame(model: nn.Module, scene: Scene, view: scenes.Views) -> np.ndarray:
+    """One image ``(side, side, 3)`` in bytes."""
+    field: Any = model
+    parts = torch.arange(view.pixels).split(max(1, RENDERED_POINTS // field.config.per_ray))
+    color = torch.cat([field(*scene.rays(view, part)).color for part in parts])
+    return color.clamp(0, 1).mul(255).round().byte().numpy().reshape(*view.shape, 3)
+
+
+def render_run(store: Store, spec: RunSpec) -> Iterator[str]:
+    """Render the frames of a finished run for its page; lines on the progress.
 
     Raises:
-        StoreError: The store lacks the frames and the weights.
-        ValueError: The store lacks the frames and the scene.
+        StoreError: The store lacks the weights.
+        ValueError: The store lacks the scene.
     """
-    path = store.root / "data" / f"turning-{spec.identity}-{FRAMES}-{SIDE}.npy"
-    if not path.exists():
-        content = io.BytesIO()
-        np.save(content, frames(restored(store, spec.identity, build), FRAMES, SIDE))
-        write_whole(path, content.getvalue())
-    return np.load(path)
+    trained = restored(store, spec.identity, build)
+    yield from render(trained.model, trained.scene, folder_of(store.root, spec, SIDE), SIDE)
 
 
-def write_png(path: Path, turn: np.ndarray) -> None:
-    """Write the frames as an animated PNG, atomically. Raises ValueError where Pillow is missing."""
-    first, *rest = [_pillow().fromarray(frame) for frame in turn]
-    partial = path.with_name(f".{path.name}.tmp")
-    first.save(partial, format="PNG", save_all=True, append_images=rest, duration=FRAME_MILLISECONDS, loop=0)
-    partial.replace(path)
+def film(model: nn.Module, root: Path, side: int | None) -> np.ndarray:
+    """The frames of a loaded model, for an export. Finished frames are kept in the store, and the progress is printed.
 
+    Args:
+        model: The loaded radiance field.
+        root: Root of its store.
+        side: Pixels per side; None for those of a page.
 
-def gif(turn: np.ndarray) -> bytes:
-    """Every other frame in 96 colors, as a GIF. Raises ValueError where Pillow is missing."""
-    Image = _pillow()
-    small = [Image.fromarray(frame).quantize(96, dither=Image.Dither.NONE) for frame in turn[::2]]
-    content = io.BytesIO()
-    small[0].save(
-        content, format="GIF", save_all=True, append_images=small[1:], duration=2 * FRAME_MILLISECONDS, loop=0
-    )
-    return content.getvalue()
-
-
-def _pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise ValueError("an animated turntable needs Pillow: pip install 'posenc[fields]'") from None
-    return Image
+    Returns:
+        Bytes ``(F, side, side, 3)``.
+    """
+    loaded: Any = model
+    spec, side = loaded.run_spec, side or SIDE
+    for line in render(model, stored_scene(root, spec.settings["scene"]), folder_of(root, spec, side), side):
+        print(line, flush=True)
+    frames = stored_frames(root, spec, side)
+    assert frames is not None, "render stores every frame"
+    return frames

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from posenc.workbench.report.animation import FRAME_MILLISECONDS, GIF_COLORS, encode_gif, write_animated_png
 from posenc.workbench.report.number_format import number
 from posenc.workbench.report.page import Figure, FigureGroup, Panel, Table, Text
 from posenc.workbench.report.raster_image import error_colors, image_figures, image_svg
@@ -23,6 +24,13 @@ NO_VIEWS = (
     "The store lacks the scene or the rendered views of these runs: they came from a pack, which leaves both out. For "
     "this panel, run the same command with another --out."
 )
+
+
+_NOT_RENDERED = (
+    "The turntable is rendered after the page was written, which takes minutes. If it was stopped, posenc report scene "
+    "goes on with the frames that are missing."
+)
+_NO_WEIGHTS = "The runs came from a pack, which leaves weights out, so the turntable cannot be rendered."
 
 
 def view_panels(data: PageData, scene_name: str, means: Mapping[str, float], ending: str) -> list[Panel]:
@@ -98,21 +106,25 @@ def true_colors(scene: Scene) -> np.ndarray:
 def _turntable(data: PageData, spec: RunSpec, label: str, title: str) -> Panel:
     """Turntable of the best encoding: a small animation on the page, and a larger one in a file."""
     path = data.beside(f"{spec.condition}-turntable.png")
+    frames = turntable.stored_frames(data.store.root, spec, turntable.SIDE)
+    if frames is None:
+        return Panel(title, (Text((_NOT_RENDERED if data.store.read(spec.identity).has_weights else _NO_WEIGHTS,)),))
     try:
-        frames = turntable.stored_frames(data.store, spec)
-        turntable.write_png(path, frames)
-        animation = turntable.gif(frames)
-    except ValueError as error:  # No Pillow, or no weights in the store.
+        write_animated_png(path, frames, FRAME_MILLISECONDS)
+        animation = encode_gif(frames[::2], 2 * FRAME_MILLISECONDS, GIF_COLORS)
+    except ValueError as error:  # No Pillow.
         return Panel(title, (Text((str(error),)),))
     figure = Figure(
         image_svg(animation, turntable.SIDE, turntable.SIDE, "gif"),
         label,
         f"The scene as {label} learned it, rotating.",
     )
-    table = Table("Frames", ("Frames per turn", "Camera"), ((str(len(frames)), "distance and height of the views"),))
+    camera = "distance, height and arc of the training views"
+    table = Table("Frames", ("Frames", "Camera"), ((str(len(frames)), camera),))
     key = (
         "Encoding with the highest mean PSNR, lowest seed. The file "
-        f"{path.name} in the folder of this page has every frame and all colors."
+        f"{path.name} in the folder of this page has every frame and all colors. Another size or form: posenc export "
+        f"{spec.identity[:8]} --to turntable.mp4 --size 400 (or .gif)."
     )
     return Panel(title, (FigureGroup((figure,), key, table, "small"),))
 

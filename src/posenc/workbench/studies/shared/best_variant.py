@@ -138,7 +138,7 @@ def _answer(scores: Scores, order: Sequence[str], heading: str) -> str:
     """Sentence on the best variant, or on those that are not distinguishable from it."""
     best, *others = order
     if not others:
-        return f"{heading}: inconclusive, {best} is the only variant with results ({scores.size(best)})."
+        return f"{heading}: inconclusive, {best} is the only trained variant with results ({scores.size(best)})."
     second = others[0]
     differences = {other: scores.difference(best, other) for other in others}
     if not any(each is not None and each.known for each in differences.values()):

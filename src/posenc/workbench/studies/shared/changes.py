@@ -202,12 +202,11 @@ def options(presets: Mapping[str, Preset], request: Request) -> list[str]:
         request: The request.
 
     Returns:
-        Options such as "--set epochs=4", with those on missing values.
+        Options such as "--set epochs=4", and "--lr-sweep 0.001 0.003".
     """
     rates = " ".join(f"{rate:g}" for rate in request.lr_sweep or ())
     sets = [f"--set {quote(text)}" for text in _texts(presets[request.preset], request)]
-    treated = [*(["--drop"] if request.drop else []), *([f"--fill {request.fill}"] if request.fill else [])]
-    return [*sets, *([f"--lr-sweep {rates}"] if rates else []), *treated]
+    return [*sets, *([f"--lr-sweep {rates}"] if rates else [])]
 
 
 def file_suffix(presets: Mapping[str, Preset], request: Request) -> str:

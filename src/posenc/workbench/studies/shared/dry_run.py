@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from posenc.workbench.processor_share import with_present_load
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.result_checks import changed_note, changed_runs, damage_lines
 from posenc.workbench.storage.store import Store
@@ -44,7 +45,9 @@ def dry_run(study: Study, request: Request, store: Store, processes: int) -> lis
     lines += damage_lines(store)
     if todo:
         together = study.processes_that_fit(todo, min(processes, len(todo))) if request.device == "cpu" else 1
-        lines.append(f"To execute: {study.estimate(todo, store, together)}, {together} at a time.")
+        cost = study.estimate(todo, store, together)
+        cost = with_present_load(cost, together) if request.device == "cpu" else cost
+        lines.append(f"To execute: {cost}, {together} at a time.")
     return lines + _variant_lines(specs, store)
 
 

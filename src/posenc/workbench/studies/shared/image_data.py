@@ -67,7 +67,7 @@ class ImageRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def size(self) -> str:
         """A phrase such as "28 x 28 pixels, 1 channel, 10 classes"."""
         channels, height, width = self.shape
-        return f"{height} x {width} pixels, {channels} channel{'s' if channels > 1 else ''}, {self.classes} classes"
+        return f"{width} x {height} pixels, {channels} channel{'s' if channels > 1 else ''}, {self.classes} classes"
 
 
 class Location(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -123,7 +123,7 @@ def best_sentence(data: PageData, variants: ComparedVariants) -> str:
     size = f"{score.name} {number(variants.mean(first), score.digits)}{score.ending}"
     size = f"{size} {data.budget(score.condition)}".rstrip()
     if not others:
-        return f"{heading}: {UNDECIDED}, because {first} is the only variant with results ({size})."
+        return f"{heading}: {UNDECIDED}, because {first} is the only trained variant with results ({size})."
     made = [(label, variants.compare(first, label)) for label in others]
     undecided = {label: each for label, each in made if each is None or not each.stated}
     if not undecided:

@@ -91,7 +91,7 @@ def reading_flags(record: DatasetRecord | None) -> list[str]:
         return str(record.options.get("flags", "")).split()
     if record is None or record.kind not in ("text", "recordings"):
         return []
-    names = ("format", "field", "dtype") if record.kind == "text" else ("fill",)
+    names = ("format", "field", "dtype") if record.kind == "text" else ("fill", "blocks")
     stated = {name: str(record.options[name]) for name in names if name in record.options}
     if record.kind == "text":
         stated |= record.files | _token_flag(record)

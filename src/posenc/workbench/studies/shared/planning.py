@@ -17,7 +17,7 @@ from posenc.workbench.provenance import cores
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
 from posenc.workbench.storage.stored_records import SETTING
-from posenc.workbench.studies import Request, refuse_missing_values, refuse_preset
+from posenc.workbench.studies import Request, refuse_preset
 from posenc.workbench.studies.shared import changes
 from posenc.workbench.studies.shared.declarations import full_budget_of, half_budget_of
 from posenc.workbench.studies.shared.lr_sweep import (
@@ -39,6 +39,8 @@ SIGN = re.compile("[-_]-")
 """A hyphen after another one, as in "learned--0.2"."""
 WORKER_BYTES = 0.5 * 2**30
 """Memory of torch and its libraries in one process."""
+START_SECONDS, PAGE_SECONDS = 3.0, 4.0
+"""Processor time until a worker process has imported torch and the study, and that of drawing a quick page."""
 
 
 def plan(study: Study, request: Request, store: Store) -> list[RunSpec]:
@@ -56,7 +58,7 @@ def plan(study: Study, request: Request, store: Store) -> list[RunSpec]:
         ValueError: The request cannot be run, or a run does not fit into memory.
     """
     refuse_preset(study, request.preset)
-    refuse_missing_values(study.name, study.missing_values, request)
+    request_checks.refuse_reading(study.name, request.source, request.reading)
     request = with_present_labels(study, request)
     changes.refuse_varied(study, request, panels_of(study, request))
     if request.lr_sweep:
@@ -355,8 +357,9 @@ def estimate(study: Study, specs: Sequence[RunSpec], store: Store, processes: in
         return CostEstimate(seconds=0, memory_bytes=0, runs=0)
     each = _of_each(study, specs, lambda spec: study.cost.seconds(spec, store))
     processes = min(processes, len(specs))
+    at_once = min(processes, cores()) if specs[0].device == "cpu" else processes
     return CostEstimate(
-        seconds=max(sum(each) / processes, max(each)),
+        seconds=max(sum(each) / at_once, max(each)) + START_SECONDS + PAGE_SECONDS,
         memory_bytes=_bytes_of(study, specs, processes),
         runs=len(specs),
     )

@@ -79,6 +79,8 @@ class StoredModel:
         surface: Maps the loaded model, the root of its store and the lattice points per axis (None for those of the
             study) to a mesh; None for a model without a surface. It raises ValueError if there is no surface.
         classes: Maps the loaded model, its run and its store to its classes; None for a model that does not classify.
+        film: Maps the loaded model, the root of its store and the side in pixels (None for that of a page) to the
+            frames of an animation, bytes ``(F, H, W, 3)``; None for a model without one.
 
     Example:
         >>> from torch import nn
@@ -99,6 +101,7 @@ class StoredModel:
     picture: Callable[[nn.Module, int | None], np.ndarray] | None = None
     surface: Callable[[nn.Module, Path, int | None], ColoredMesh] | None = None
     classes: Callable[[nn.Module, RunSpec, Store], Classes] | None = None
+    film: Callable[[nn.Module, Path, int | None], np.ndarray] | None = None
 
 
 def trained_module(declared: StoredModel, store: Store, stored: Stored) -> nn.Module:

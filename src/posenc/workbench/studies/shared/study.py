@@ -6,7 +6,7 @@ their stored results, the estimated cost and the page follow from these declarat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,10 @@ def _no_modules(data: PageData) -> Sequence[dict[str, Any]]:
     return ()
 
 
+def _nothing_after(data: PageData) -> Iterator[str]:
+    return iter(())
+
+
 def _no_tables(preset: str, rows: Sequence[Row]) -> Sequence[Table]:
     return ()
 
@@ -118,8 +122,6 @@ class Study:
             prints them last.
         first_panel: Name of the panel that stands before the comparison of variants on a page of the user's own data.
         modules: Maps the data of a page to one row per token, with the module that the models of all seeds find for it.
-        missing_values: True if the study treats missing values of the user's file as ``Request.drop`` and
-            ``Request.fill`` say.
         baselines: Variants without a training, which every request on the user's own data executes too.
         metrics: Stored names of the metrics that the answer is about, the main one first: the columns of `posenc
             results`. "loss_at_x*" stands for the stored metric of this form with the largest number.
@@ -137,6 +139,8 @@ class Study:
         passes: True if an epoch of the settings is a pass over the training data, False if it is a step. On own data
             it is always a step.
         remarks: Maps a store and runs to sentences on their data, printed at the start and on the page.
+        after_page: Renders what takes long, once the page is written, and yields lines on the progress; the page is
+            then written again. It stores what it has finished, and yields nothing if nothing is missing.
         live: True if runs write their newest image, which the live page shows.
         views: Views of the positions that a scheme can be put on, from the richest, as in "GridPE@grid".
         stored_model: Model whose weights the runs store, for ``posenc.load``; None if they store none.
@@ -161,7 +165,6 @@ class Study:
     first: Callable[[PageData], Sequence[str]] = _nothing_first
     first_panel: str = ""
     modules: Callable[[PageData], Sequence[dict[str, Any]]] = _no_modules
-    missing_values: bool = False
     baselines: Sequence[str] = ()
     metrics: Sequence[str] = ()
     arrays: Mapping[str, ArrayAxis] = field(default_factory=dict)
@@ -177,6 +180,7 @@ class Study:
     protocol_limits: Mapping[str, Sequence[str]] = field(default_factory=dict)
     passes: bool = False
     remarks: Callable[[Store, Sequence[RunSpec]], Sequence[str]] = _no_remarks
+    after_page: Callable[[PageData], Iterator[str]] = _nothing_after
     live: bool = False
     views: Sequence[PositionView] = ()
     stored_model: StoredModel | None = None

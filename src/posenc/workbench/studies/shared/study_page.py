@@ -6,12 +6,14 @@ import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from posenc.version import __version__
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.provenance import git_state, now
 from posenc.workbench.report.calls_panel import calls_panel
+from posenc.workbench.report.claims_by_paper import publication_heading
 from posenc.workbench.report.claims_table import claims_table
 from posenc.workbench.report.data_panel import data_panel, notes
 from posenc.workbench.report.live_page import LivePage, snapshot_path
@@ -19,6 +21,7 @@ from posenc.workbench.report.own_schemes_panel import failed_contracts, own_sche
 from posenc.workbench.report.page import Panel, Table, Text, render_page, write_text
 from posenc.workbench.report.preregistered import summary_panel
 from posenc.workbench.report.provenance_panel import provenance_panel
+from posenc.workbench.report.publications import PUBLICATIONS
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage import own_scheme_records
 from posenc.workbench.storage.store import Store
@@ -34,6 +37,9 @@ from posenc.workbench.studies.shared.position_views import view_in
 
 if TYPE_CHECKING:
     from posenc.workbench.studies.shared.study import Study
+
+DEFAULT_FOLDER = "runs"
+"""Folder of a store unless --out names another."""
 
 
 def write(study: Study, request: Request, store: Store, specs: Sequence[RunSpec], failures: Mapping[str, str]) -> Path:
@@ -122,7 +128,7 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     elif study.claims:
         shown = {name: titles.get(name, f"panel {name}, not on this page") for name in study.panels}
         claims = [dataclasses.replace(each, panel=shown.get(each.panel, each.panel)) for each in study.claims]
-        panels.append(claims_table(claims, data.rows, title="Published claims at this scale"))
+        panels.append(claims_table(claims, data.rows, title="Published claims at this scale", caption=_by_paper(study)))
     described = data_panel(page_records.records_of(store, specs))
     panels += [each for each in (loading_panel(study.stored_model, data), described) if each]
     panels.append(_provenance(study, data, names, failures))
@@ -136,12 +142,28 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     return page_file.with_runs(page, shown)
 
 
+def _by_paper(study: Study) -> str:
+    """Sentence that names the sections of the claims table with the claims of a study."""
+    sources = [claim.source for claim in study.claims]
+    listed = [each for each in PUBLICATIONS if any(each.mark in source for source in sources)]
+    if not listed:
+        return ""
+    return (
+        "The file docs/claims.md in the source code of posenc lists all claims by paper, at every scale at which they "
+        f"were measured. Its sections on these: {'; '.join(map(publication_heading, listed))}."
+    )
+
+
 def _footer(study: Study, request: Request, data: PageData, panels: Sequence[str], record: DatasetRecord | None) -> str:
     """The command of a page, where its numbers are, and the version that draws it."""
     words = ["posenc run", study.name, *([record.name] if record else []), *page_records.reading_flags(record)]
     words += ["--preset", request.preset, *changes.options(study.presets, request)]
     words += ["--data DIR"] if _read_real_data(data) else []
     words += ["--panels", *panels] if request.panels else []
+    words += ["--schemes", *map(quote, request.schemes)] if request.schemes else []
+    words += ["--seeds", *map(str, request.seeds)] if request.seeds else []
+    folder = data.store.root.name  # The name alone: a page tells nothing about a machine.
+    words += ["--out", quote(folder)] if folder != DEFAULT_FOLDER else []
     return f"{' '.join(words)}. The store beside this page has every number; posenc results prints them. {_drawn_by()}"
 
 

@@ -205,7 +205,7 @@ class Augment:
         if min(height, width) + 2 * padding < size:
             around = f" with {padding} around" if padding else ""
             raise ValueError(
-                f"images of {height} x {width}{around} are smaller than the crop of {size}. Use a smaller size, or "
+                f"images of {width} x {height}{around} are smaller than the crop of {size}. Use a smaller size, or "
                 + ('fit="resized".' if self.config.crop == "none" else 'crop="resized".')
             )
 

@@ -29,7 +29,7 @@ from posenc.workbench.tasks.recordings.baselines import NEAREST, baselines, choo
 from posenc.workbench.tasks.recordings.reader import contents_of, read_recordings
 from posenc.workbench.tasks.recordings.samples import Frames, random_masks, standardized_frames
 from posenc.workbench.tasks.recordings.series import Recordings, subject_from_name
-from posenc.workbench.tasks.recordings.splits import Split, cut_into_blocks, one_subject, split
+from posenc.workbench.tasks.recordings.splits import Split, cut_into_blocks, cut_one_subject, one_subject, split
 from posenc.workbench.tasks.recordings.writer import write_recordings
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "choose_penalty",
     "contents_of",
     "cut_into_blocks",
+    "cut_one_subject",
     "one_subject",
     "random_masks",
     "read_recordings",

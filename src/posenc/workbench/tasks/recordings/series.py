@@ -30,6 +30,7 @@ class Recordings:
         subjects: Subject of each recording; by default ``subject_from_name``.
         dropped: Names of the channels that were left out.
         remarks: Sentences on what else was changed in reading: times left out, values filled, channels reordered.
+        blocks: Number of blocks that each recording of a single subject was cut into; None for whole recordings.
 
     Raises:
         ValueError: The numbers of channels, names or coordinates differ, a name occurs twice, a channel lacks a module
@@ -44,6 +45,7 @@ class Recordings:
     subjects: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    blocks: int | None = None
 
     def __post_init__(self) -> None:
         _check_shapes(self.series, self.names)
@@ -142,6 +144,7 @@ class Recordings:
             self.subjects,
             (*self.dropped, *(self.channels[number] for number in bad)),
             self.remarks,
+            self.blocks,
         )
 
 

@@ -8,10 +8,16 @@ strictest test that a single recording allows, and it does not measure generaliz
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 
 from posenc.workbench.tasks.recordings.series import Recordings
+
+BLOCKS, FEWEST_BLOCKS = 10, 4
+"""Blocks of the recordings of one subject together, and the fewest of a short recording."""
+BLOCK_TIMES, LARGEST_GAP, GAP_SHARE = 50, 20, 0.01
+"""Times of a block that is long enough, largest gap between blocks, and its share of the times of a recording."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -94,4 +100,36 @@ def cut_into_blocks(recordings: Recordings, blocks: int, gap: int) -> Recordings
             start = number * (length + gap)
             series.append(each[:, start : start + length])
             names.append(f"block {number + 1} of {name}")
-    return dataclasses.replace(recordings, series=tuple(series), names=tuple(names), subjects=tuple(names))
+    return dataclasses.replace(
+        recordings, series=tuple(series), names=tuple(names), subjects=tuple(names), blocks=blocks
+    )
+
+
+def cut_one_subject(recordings: Recordings, blocks: int | None = None) -> Recordings:
+    """Cut recordings of one subject into blocks, so that some can be held out, and say so in ``remarks``.
+
+    Args:
+        recordings: The recordings.
+        blocks: Number of blocks of each recording. Default: 10 blocks of all recordings together, fewer if they would
+            have fewer than 50 times, but at least 4. The gap between two blocks is 1% of the times, at most 20.
+
+    Returns:
+        The blocks.
+
+    Raises:
+        ValueError: There are several subjects, or too few times.
+    """
+    times = min(each.shape[1] for each in recordings.series)
+    if blocks is None:
+        blocks = max(min(math.ceil(BLOCKS / len(recordings)), times // BLOCK_TIMES), FEWEST_BLOCKS)
+    gap = max(1, min(LARGEST_GAP, int(GAP_SHARE * times)))
+    cut = cut_into_blocks(recordings, blocks, gap)
+    lengths = f"{cut.series[0].shape[1]:,} times with gaps of {gap}"
+    what, about = "The only recording is", "recording"
+    if len(recordings) > 1:
+        what, about = f"All {len(recordings)} recordings are of one subject. Each is", "subject"
+    remark = (
+        f"{what} cut into {blocks} blocks of {lengths}, and whole blocks are held out: the results are about this "
+        f"{about} alone. --blocks chooses another number."
+    )
+    return dataclasses.replace(cut, remarks=(*cut.remarks, remark))

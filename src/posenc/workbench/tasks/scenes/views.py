@@ -33,6 +33,9 @@ STORED_ARRAYS = {"images": "pictures", "poses": "poses", "lenses": "lenses", "ma
 LENS_PARAMETERS = ("fl_x", "fl_y", "cx", "cy", "k1", "k2", "p1", "p2")
 """Columns of ``lenses``: focal lengths and center in pixels, then OpenCV's four distortion coefficients."""
 
+LARGEST_CAMERA_GAP = torch.pi / 2
+"""Largest angle between neighboring cameras around the axis of a full turn, in radians."""
+
 Background = Literal["white", "random", "learned"]
 
 
@@ -163,7 +166,8 @@ def look_at(eye: Tensor, target: Tensor, up: Tensor) -> Float[Tensor, "V 4 4"]:
 def turntable(scene: Scene, frames: int, side: int) -> Views:
     """Blank views on a circle around the scene, at the training cameras' median distance, height and field of view.
 
-    The axis of the circle is ``up`` through the point nearest to the training cameras' lines of sight.
+    The axis of the circle is ``up`` through the point nearest to the training cameras' lines of sight. Where the
+    cameras leave a gap of more than 90 degrees, the views swing to and fro along the arc of the cameras.
 
     Args:
         scene: The scene.
@@ -179,12 +183,38 @@ def turntable(scene: Scene, frames: int, side: int) -> Views:
     first = torch.linalg.cross(up, up.roll(1) + up.new_tensor([0.1, 0.2, 0.3]))
     first = first / first.norm()
     second = torch.linalg.cross(up, first)
-    turn = 2 * torch.pi * torch.arange(frames, dtype=torch.float64)[:, None] / frames
+    turn = _turns(torch.atan2(out @ second, out @ first), frames)[:, None]
     around = target + height * up + radius * (turn.cos() * first + turn.sin() * second)
     lens = scene.train.lenses.cpu().median(0).values * side / max(scene.train.shape)
     lens[2:4], lens[4:] = side / 2, 0
     blank = torch.zeros(frames, side, side, 3, dtype=torch.uint8)
     return Views(blank, look_at(around, target, up), lens.repeat(frames, 1), tuple(f"turn {n}" for n in range(frames)))
+
+
+def _turns(cameras: Tensor, frames: int) -> Tensor:
+    """Angles ``(F,)`` of the views of a turntable: a full circle, or to and fro along the arc of the cameras."""
+    start, length = camera_arc(cameras)
+    part = torch.arange(frames, dtype=torch.float64) / frames
+    if length == 2 * torch.pi:
+        return 2 * torch.pi * part
+    return start + length * (1 - (2 * torch.pi * part).cos()) / 2
+
+
+def camera_arc(angles: Tensor) -> tuple[float, float]:
+    """Start and length of the shortest arc that holds all angles; (0, 2 pi) without a gap of more than 90 degrees.
+
+    Args:
+        angles: ``(V,)`` angles of the cameras around the axis, in radians.
+
+    Returns:
+        Start and length in radians.
+    """
+    ordered = angles.remainder(2 * torch.pi).sort().values
+    gaps = torch.cat([ordered[1:], ordered[:1] + 2 * torch.pi]) - ordered
+    widest = int(gaps.argmax())
+    if float(gaps[widest]) <= LARGEST_CAMERA_GAP:
+        return 0.0, 2 * torch.pi
+    return float(ordered[(widest + 1) % len(ordered)]), 2 * torch.pi - float(gaps[widest])
 
 
 def nearest_point_to_lines(eye: Float[Tensor, "V 3"], ahead: Float[Tensor, "V 3"]) -> Float[Tensor, "3"]:

@@ -1,0 +1,22 @@
+"""Share of the processors that busy processes get, and its use in an estimate."""
+
+import pytest
+
+from posenc.workbench import processor_share
+from posenc.workbench.progress import CostEstimate
+
+pytestmark = pytest.mark.bare
+
+
+def test_busy_threads_get_some_cores_and_no_more_than_there_are_threads() -> None:
+    assert 0.05 <= processor_share.available_cores(1, seconds=0.2) <= 1.0
+
+
+def test_an_estimate_is_longer_where_other_programs_use_the_processors(monkeypatch) -> None:
+    monkeypatch.setattr(processor_share, "cores", lambda: 2)
+    monkeypatch.setattr(processor_share, "available_cores", lambda processes: 0.5)
+    estimate = CostEstimate(seconds=60, memory_bytes=0, runs=6)
+    assert processor_share.with_present_load(estimate, 2).busy_seconds == pytest.approx(240.0)
+    assert processor_share.with_present_load(estimate, 1).busy_seconds == pytest.approx(120.0)
+    short = CostEstimate(seconds=2, memory_bytes=0, runs=1)
+    assert processor_share.with_present_load(short, 2) == short
