@@ -13,6 +13,8 @@ import torch
 
 from posenc.workbench import runner
 
+pytestmark = pytest.mark.bare
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 

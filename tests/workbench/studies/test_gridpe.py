@@ -22,6 +22,8 @@ from posenc.workbench.studies.shared.image_data import ImageRecord
 from posenc.workbench.tasks.images import data_sets
 from posenc.workbench.training.loop import TrainingConfig, train
 
+pytestmark = pytest.mark.bare
+
 SMALL = ImageRecord(name="drawn", digest="-", classes=10, shape=(1, 28, 28), train=60, test=20)
 PADDED = msgspec.structs.replace(SMALL, shape=(1, 32, 32))
 TRAINING = TrainingConfig(epochs=1, batch=30, lr=1e-3, evaluate_every=1)
