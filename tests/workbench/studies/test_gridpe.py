@@ -392,8 +392,7 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path, fashion, small):
 
 
 def test_the_estimate_is_of_this_machine(tmp_path, fashion, small):
-    store = Store(tmp_path / "runs")
-    specs = STUDY.plan(studies.Request(preset="quick", schemes=["gridpe"], data=fashion), store)
+    specs = STUDY.plan(studies.Request(preset="quick", schemes=["gridpe"], data=fashion), store := Store(tmp_path))
     found = STUDY.estimate(specs, store, 2)
     assert 0 < found.seconds < 60
     assert found.runs == 2
