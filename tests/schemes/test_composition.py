@@ -128,6 +128,7 @@ def test_a_bias_of_positions_alone_leaves_the_claim_of_a_rotation():
 
 
 @pytest.mark.full
+@pytest.mark.bare
 @pytest.mark.parametrize(
     "scheme",
     [
