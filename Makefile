@@ -8,6 +8,7 @@ SHAPED = posenc.positions,posenc.frequencies,posenc.scheme,posenc.schemes,posenc
 CPU_TORCH = $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX),)
 
 PYTEST = $(VENV)/bin/pytest -n 2 --dist worksteal
+PYRIGHT = $(VENV)/bin/pyright --pythonpath $(VENV)/bin/python
 HOOK = --jaxtyping-packages=$(SHAPED),typechecker.beartype
 SINCE ?= HEAD
 # With COVERAGE=1 the default tests also count the lines of src that they execute, and at least 90 % must be.
@@ -16,7 +17,7 @@ COVERED = $(if $(COVERAGE),--cov --cov-report=term:skip-covered --cov-fail-under
 # The tests start many processes, which would compile the whole package each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run quick fuzz test test-all test-shapes test-rest checks bench dist clean
+.PHONY: help run quick fuzz test test-all test-shapes test-rest checks lint bench dist clean
 
 .DEFAULT_GOAL := run
 
@@ -34,8 +35,11 @@ SECONDS ?= 60
 fuzz: $(VENV)/.test  ## change bytes of files at random and read them: make fuzz SECONDS=1200 for each reader
 	$(VENV)/bin/python tools/fuzz.py --seconds $(SECONDS)
 
-test: checks  ## set up, pass the default tests: about 8 minutes on two cores
-	$(PYTEST) -m "not full" $(COVERED)
+# Types are checked on one core in the time that the tests need; what pyright says comes last, and counts.
+test: lint  ## set up, pass the default tests: about 8 minutes on two cores
+	@echo "$(PYRIGHT), beside the tests"; $(PYRIGHT) >$(VENV)/.pyright.txt 2>&1 & types=$$!; \
+	status=0; echo '$(PYTEST) -m "not full" $(COVERED)'; $(PYTEST) -m "not full" $(COVERED) || status=$$?; \
+	wait $$types || status=1; echo "pyright:"; cat $(VENV)/.pyright.txt; exit $$status
 
 test-all: COVERAGE = 1
 test-all: test test-shapes test-rest  ## set up, pass every test: about 33 minutes on two cores
@@ -47,11 +51,13 @@ test-shapes: $(VENV)/.test  ## every test that the run-time check of shapes and 
 test-rest: $(VENV)/.test  ## the tests that neither of the two ran
 	$(PYTEST) -m "full and (compile or bare)"
 
-checks: $(VENV)/.test  ## lint, types, generated files
+checks: lint  ## lint, types, generated files
+	$(PYRIGHT)
+
+lint: $(VENV)/.test  ## lint, generated files
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/pydoclint --quiet src/posenc
-	$(VENV)/bin/pyright --pythonpath $(VENV)/bin/python
 	$(VENV)/bin/python tools/stub.py --check
 	$(VENV)/bin/python tools/index.py --check
 

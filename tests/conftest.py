@@ -1,6 +1,7 @@
 """One thread a process, as many processes as cores; nothing is drawn unseeded, by torch or by hypothesis."""
 
 import functools
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,17 @@ from stand_in import StandIn
 
 hypothesis.settings.register_profile("seeded", derandomize=True, deadline=None, database=None, max_examples=40)
 hypothesis.settings.load_profile("seeded")
+
+# Thousands of tests make millions of lasting objects, which the collector of cycles would visit again and again.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """From here on cycles are collected, but what the tests are made of is not searched for them."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

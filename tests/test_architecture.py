@@ -11,6 +11,7 @@ import inspect
 import re
 import subprocess
 import sys
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -119,6 +120,12 @@ def tree_of(source: str) -> ast.Module:
     return ast.parse(source)
 
 
+@functools.cache
+def nodes_of(source: str) -> tuple[ast.AST, ...]:
+    """Every node of a source, in the order of ``ast.walk``."""
+    return tuple(ast.walk(tree_of(source)))
+
+
 def found_in(check: Callable[[str, str], list[str]], paths: Iterable[Path]) -> str:
     return "\n".join(complaint for path in paths for complaint in check(path.read_text(encoding="utf-8"), name(path)))
 
@@ -136,7 +143,7 @@ def dotted(node: ast.AST) -> str:
 
 def imported(source: str, module: str, package: bool) -> Iterator[str]:
     """Every module of posenc that this one imports, also inside functions and by ``import_module("..")``."""
-    for node in ast.walk(tree_of(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -217,26 +224,24 @@ def test_an_upward_import_is_found(source, path, complaint):
 # budgets -----------------------------------------------------------------------------------------------------------
 
 
-def code_lines(node: ast.AST, source: list[str]) -> int:
-    """Lines of a module or function that hold code: not blank, no comment, no docstring."""
-    first = getattr(node, "lineno", 1)
-    last = getattr(node, "end_lineno", None) or len(source)
+def code_lines(source: str) -> list[int]:
+    """Numbers of the lines that hold code: not blank, no comment, no docstring; ascending."""
     without: set[int] = set()
-    for child in ast.walk(node):
-        if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant) and isinstance(child.value.value, str):
-            without |= set(range(child.lineno, (child.end_lineno or child.lineno) + 1))
-    numbered = enumerate(source[first - 1 : last], first)
-    return sum(n not in without and bool(line.strip()) and not line.strip().startswith("#") for n, line in numbered)
+    for node in nodes_of(source):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            without |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    numbered = enumerate(source.splitlines(), 1)
+    return [n for n, line in numbered if n not in without and line.strip() and not line.strip().startswith("#")]
 
 
 def over_budget(source: str, path: str) -> list[str]:
     scheme = path.startswith("src/posenc/schemes/") and not path.endswith("__init__.py")
-    tree, text = tree_of(source), source.splitlines()
-    limit, lines = SCHEME_FILE if scheme else FILE, code_lines(tree, text)
+    limit, numbers = SCHEME_FILE if scheme else FILE, code_lines(source)
+    lines = len(numbers)
     complaints = [f"{path} has {lines} lines of code, more than {limit}. Divide it."] if lines > limit else []
-    for node in ast.walk(tree):
+    for node in nodes_of(source):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            long = code_lines(node, text)
+            long = bisect_right(numbers, node.end_lineno or node.lineno) - bisect_left(numbers, node.lineno)
             if long > FUNCTION:
                 complaints.append(f"{path}:{node.name} has {long} lines of code, more than {FUNCTION}. Divide it.")
     return complaints
@@ -281,14 +286,14 @@ def test_schemes_take_few_parameters():
 
 def knows_schemes(source: str, path: str) -> list[str]:
     """Three or more schemes named in one module, or any asked for by its class. The rows of a study may name them."""
-    known, tree, complaints = set(catalogue()), tree_of(source), []
-    named = {dotted(node).split(".")[-1] for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute)}
-    named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
-    named |= {str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    known, complaints = set(catalogue()), []
+    named = {dotted(node).split(".")[-1] for node in nodes_of(source) if isinstance(node, ast.Name | ast.Attribute)}
+    named |= {alias.name for node in nodes_of(source) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    named |= {str(node.value) for node in nodes_of(source) if isinstance(node, ast.Constant)}
     listed = sorted(named & known)
     if len(listed) > 2 and not re.fullmatch(r"src/posenc/workbench/studies/.*(rows|variants)\.py", path):
         complaints.append(f"{path} names {', '.join(listed)}. Walk posenc.schemes.catalogue() instead of listing.")
-    for node in ast.walk(tree):
+    for node in nodes_of(source):
         kinds: list[ast.expr] = []
         if isinstance(node, ast.Call) and dotted(node.func) in ("isinstance", "issubclass"):
             kinds = node.args[1:]
@@ -351,9 +356,8 @@ def reads_environment(source: str, path: str) -> list[str]:
     if path.startswith("src/posenc/cli/"):
         return []
     secret = {"environ", "environb", "getenv", "getenvb"}
-    tree = tree_of(source)
-    named = {dotted(node).split(".")[-1] for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute)}
-    named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    named = {dotted(node).split(".")[-1] for node in nodes_of(source) if isinstance(node, ast.Name | ast.Attribute)}
+    named |= {alias.name for node in nodes_of(source) if isinstance(node, ast.ImportFrom) for alias in node.names}
     return [f"{path} reads the environment ({what}); cli alone does." for what in sorted(named & secret)]
 
 
@@ -380,9 +384,8 @@ def draws_at_import(source: str, path: str) -> list[str]:
 
 def caches(source: str, path: str) -> list[str]:
     """Functions that remember: a cache of the module, whose key forgets what it was not told of."""
-    tree = tree_of(source)
-    named = {dotted(node) for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute)}
-    taken = {alias.asname or alias.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for alias in n.names}
+    named = {dotted(node) for node in nodes_of(source) if isinstance(node, ast.Name | ast.Attribute)}
+    taken = {alias.asname or alias.name for n in nodes_of(source) if isinstance(n, ast.ImportFrom) for alias in n.names}
     named = {what for what in named if "." in what or what in taken}  # a variable of that name remembers nothing
     return [f"{path} keeps a cache ({what})." for what in sorted(named) if re.search(r"(^|\.)(lru_)?cache$", what)]
 

@@ -273,7 +273,7 @@ def inputs(n: int, batch: int = 2, width: int = 8) -> tuple[Tensor, Tensor, Tens
 
 @pytest.mark.compile
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning")
-@pytest.mark.parametrize("family", full_except(FAMILIES, "rotary", "bias", "gates"))
+@pytest.mark.parametrize("family", full_except(FAMILIES, "bias"))
 def test_inductor_compiles_the_whole_graph(family):
     scheme, width = FAMILIES[family]
     module = SchemeEffects(scheme)
@@ -305,8 +305,9 @@ def test_export_takes_another_batch_and_length(family):
     torch.testing.assert_close(program.module()(*other), module(*other))
 
 
+@pytest.mark.full
 @pytest.mark.compile
-@pytest.mark.parametrize("family", full_except(FAMILIES, "rotary"))
+@pytest.mark.parametrize("family", FAMILIES)
 def test_onnx_agrees_at_another_length(family, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")

@@ -35,6 +35,7 @@ FEW_EPOCHS = {"SEEDS, FIRST, MORE = (0,), 24, 8": "SEEDS, FIRST, MORE = (0,), 2,
 SHORTENED = [(where, text) for where, text in blocks("python") if any(long in text for long in FEW_EPOCHS)]
 
 
+@pytest.mark.bare
 @pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize("code", [pytest.param(code, id=where) for where, code in blocks("python")])
 def test_a_block_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,6 +45,7 @@ def test_a_block_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.full
+@pytest.mark.bare
 @pytest.mark.parametrize("code", [pytest.param(code, id=where) for where, code in SHORTENED])
 def test_a_block_runs_as_it_stands(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_block(code, tmp_path, monkeypatch)

@@ -14,7 +14,6 @@ import posenc
 from posenc import workbench
 from posenc.lookup import moved
 from posenc.schemes import catalogue
-from tiers import full_except
 
 pytestmark = pytest.mark.bare
 
@@ -48,6 +47,7 @@ def test_torch_is_loaded_at_the_first_use():
     run("import posenc, sys; posenc.__version__; assert 'torch' not in sys.modules; posenc.grid; sys.modules['torch']")
 
 
+@pytest.mark.full
 def test_importing_the_module_attention_does_not_hide_the_function():
     run(
         "import posenc, sys; import posenc.attention; from posenc import attention; "
@@ -89,13 +89,8 @@ def test_report_alone_is_a_name_and_a_module_of_the_workbench():
     assert modules & set(workbench.__all__) == {*workbench.MODULES, "report"}
 
 
-@pytest.mark.parametrize(
-    "first",
-    full_except(
-        ("import posenc.workbench.report.page", "from posenc.workbench.report import page"),
-        "import posenc.workbench.report.page",
-    ),
-)
+@pytest.mark.full
+@pytest.mark.parametrize("first", ["import posenc.workbench.report.page", "from posenc.workbench.report import page"])
 def test_importing_the_module_report_does_not_hide_the_function(first):
     run(f"{first}; from posenc.workbench import report; assert report.__module__ == 'posenc.workbench.commands'")
     run(f"from posenc.workbench import report; {first}; import posenc.workbench as w; assert w.report is report")

@@ -23,6 +23,7 @@ def stub() -> ModuleType:
     return module
 
 
+@pytest.mark.full
 def test_the_stubs_are_up_to_date():
     done = subprocess.run([sys.executable, TOOL, "--check"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

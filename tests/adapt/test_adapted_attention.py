@@ -174,6 +174,7 @@ def test_what_attention_cannot_take(make, sentence):
         make()
 
 
+@pytest.mark.full
 @pytest.mark.compile
 def test_a_mask_of_numbers_is_refused_in_a_graph_too():
     attend = Attention(nn.MultiheadAttention(8, 2, batch_first=True), NoPE())

@@ -11,6 +11,8 @@ import torch
 
 from posenc.kernels import chunked_attention
 
+pytestmark = pytest.mark.bare
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 

@@ -10,6 +10,8 @@ from types import ModuleType
 
 import pytest
 
+pytestmark = pytest.mark.bare
+
 ROOT = Path(__file__).parents[2]
 
 

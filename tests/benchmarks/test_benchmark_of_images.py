@@ -8,6 +8,8 @@ import pytest
 
 from small_images import write_photographs
 
+pytestmark = pytest.mark.bare
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 

@@ -9,6 +9,8 @@ from types import ModuleType
 import pytest
 import torch
 
+pytestmark = pytest.mark.bare
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 SMALL = {"vocabulary": 11, "dim": 32, "depth": 1, "heads": 4, "key_heads": 2, "hidden": 16}
 

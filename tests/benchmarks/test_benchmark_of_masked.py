@@ -8,6 +8,8 @@ import msgspec
 import pytest
 import torch
 
+pytestmark = pytest.mark.bare
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 

@@ -13,6 +13,8 @@ from posenc.models.encoder import EncoderConfig
 from posenc.workbench.studies.recordings import presets
 from posenc.workbench.studies.shared.hidden_tokens import table_scores
 
+pytestmark = pytest.mark.bare
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 

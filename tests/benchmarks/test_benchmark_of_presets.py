@@ -10,6 +10,8 @@ import pytest
 
 from posenc.workbench.tasks.recordings import read_recordings
 
+pytestmark = pytest.mark.bare
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 

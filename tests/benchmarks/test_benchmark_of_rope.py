@@ -9,6 +9,8 @@ from types import ModuleType
 import pytest
 import torch
 
+pytestmark = pytest.mark.bare
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 

@@ -10,6 +10,8 @@ import msgspec
 import pytest
 import torch
 
+pytestmark = pytest.mark.bare
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
@@ -30,6 +32,7 @@ def test_rotations_and_trained_biases_of_two_axes_are_found(vision):
     assert not {"RoPE", "Learned", "PEG", "GridMerge", "ALiBi", "NoPE"} & set(found)
 
 
+@pytest.mark.full
 def test_figures_are_printed_and_written_with_where_they_come_from(vision, monkeypatch, tmp_path, capsys):
     out = tmp_path / "results" / "vision.json"
     monkeypatch.setattr("command.refusal", lambda force: "")
@@ -57,6 +60,7 @@ def test_what_disagrees_is_not_timed(vision, monkeypatch):
         vision.beside_a_table("gridpe", config, torch.zeros(1, 3, 28, 28), 1)
 
 
+@pytest.mark.full
 @pytest.mark.oracles
 def test_a_pyramid_that_says_something_else_is_not_timed(vision, monkeypatch):
     transformers = pytest.importorskip("transformers")

@@ -13,6 +13,8 @@ import torch
 
 from posenc.workbench import runner
 
+pytestmark = pytest.mark.bare
+
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
@@ -123,6 +125,7 @@ def test_imports_are_timed_in_turn_behind_a_gate_and_written(monkeypatch, tmp_pa
     assert {"commit", "command", "machine"} <= set(written["provenance"])
 
 
+@pytest.mark.full
 def test_an_import_is_timed_in_a_fresh_process_and_not_if_it_does_not_work(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
     importing = load("importing")
@@ -156,6 +159,7 @@ def test_the_population_benchmark_checks_times_and_writes(tmp_path, capsys):
     assert table[-2].startswith("3 together, float32")
 
 
+@pytest.mark.full
 def test_the_population_benchmark_times_nothing_that_is_wrong(monkeypatch):
     population = load("gpu/population")
     scale = population.scale_of(population.parse(["--tiny"]))
@@ -169,6 +173,7 @@ def test_the_population_benchmark_times_nothing_that_is_wrong(monkeypatch):
         population.check("nope", scale, "cpu")
 
 
+@pytest.mark.full
 def test_the_paper_scale_runs_go_through_the_runner(monkeypatch, tmp_path):
     population = load("gpu/population")
     seen = []

@@ -33,6 +33,8 @@ from posenc.schemes.t5_bias import T5Bias
 from posenc.workbench.report.page import FigureGroup
 from posenc.workbench.report.scheme_page import logit_plot
 
+pytestmark = pytest.mark.bare
+
 
 def run(*words: str) -> int:
     with pytest.raises(SystemExit) as stop:

@@ -15,6 +15,8 @@ from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.latin_squares import presets
 from workbench.studies.small_latin_squares import new_preset
 
+pytestmark = pytest.mark.bare
+
 
 def run(*words: str) -> int:
     with pytest.raises(SystemExit) as stop:

@@ -173,6 +173,7 @@ def test_a_scheme_that_looks_at_neighbours_is_met_with_full_grids():
 
 
 @pytest.mark.full
+@pytest.mark.bare
 @pytest.mark.parametrize("options", SCTorus.examples, ids=str)
 def test_an_instance_is_drawn_again_for_claims_in_expectation(options):
     report = check(SCTorus(**options))

@@ -15,6 +15,8 @@ from posenc.schemes.learned import Learned
 from posenc.schemes.nope import NoPE
 from posenc.schemes.rope import RoPE
 
+pytestmark = pytest.mark.bare
+
 
 class Unexampled(Scheme):
     def prepare(self, pos: Positions) -> None:

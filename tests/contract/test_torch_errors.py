@@ -14,6 +14,8 @@ from posenc.kernels.pairs import Pairs
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme, per_head
 
+pytestmark = pytest.mark.bare
+
 CLAIMS = {"translation": "exact", "isometric": True, "range": None, "axes": 1, "sharing": "head", "cacheable": True}
 
 

@@ -209,6 +209,7 @@ def test_half_precision_rounds_rows_and_not_weights():
 
 
 @pytest.mark.full
+@pytest.mark.bare
 @pytest.mark.parametrize("interp", ["linear", "smoothstep"])
 @pytest.mark.parametrize("features", [1, 2])
 def test_first_and_second_derivatives_by_finite_differences(features, interp):

@@ -156,7 +156,9 @@ def instances():
         for number, example in enumerate(kind.examples):
             taken = inspect.signature(kind).parameters
             heads = example.get("heads", taken["heads"].default) if "heads" in taken else 2
-            yield pytest.param(heads, Case(kind, example), id=f"{name}-{number}")
+            yield pytest.param(
+                heads, Case(kind, example), id=f"{name}-{number}", marks=pytest.mark.full if number else ()
+            )
 
 
 def places(case, batched):

@@ -88,6 +88,7 @@ def fitting(case: Case, heads: int) -> EncoderConfig | None:
 
 
 @pytest.mark.full
+@pytest.mark.bare
 @pytest.mark.parametrize("name", list(catalogue()))
 def test_the_maps_of_every_scheme_give_its_logits(name) -> None:
     kind, tried = catalogue()[name], 0

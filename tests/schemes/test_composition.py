@@ -104,6 +104,7 @@ def test_maps_follow_one_another_and_heads_come_back_in_reverse():
 
 
 @pytest.mark.full
+@pytest.mark.bare
 def test_other_sums_pass_the_contract():
     for scheme in (
         Sum([PEG(12, axes=1), RoPE(12)]),
@@ -127,6 +128,7 @@ def test_a_bias_of_positions_alone_leaves_the_claim_of_a_rotation():
 
 
 @pytest.mark.full
+@pytest.mark.bare
 @pytest.mark.parametrize(
     "scheme",
     [

@@ -23,6 +23,8 @@ from posenc.workbench.studies.latin_squares import execute, variants
 from posenc.workbench.training.loop import TrainingConfig
 from posenc.workbench.worker import find_batched
 
+pytestmark = pytest.mark.bare
+
 CALLS: list[list[int]] = []
 """The seeds of every call of the toy's companion."""
 

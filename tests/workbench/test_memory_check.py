@@ -16,6 +16,8 @@ from posenc.workbench.studies import globe, image_fit, points, scene, shape_fit
 from posenc.workbench.studies.image_fit import presets
 from posenc.workbench.studies.shared import planning
 
+pytestmark = pytest.mark.bare
+
 GIB = 2**30
 
 

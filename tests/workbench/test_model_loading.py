@@ -38,6 +38,8 @@ from posenc.workbench.studies.shared.loading_panel import best_run, loading_pane
 from tiers import full_except
 from workbench.studies.small_studies import EVERY, few_examples, small_data, small_request, two_steps
 
+pytestmark = pytest.mark.bare
+
 __all__ = ["few_examples", "small_data"]
 
 VARIANTS = {

@@ -26,6 +26,8 @@ from posenc.workbench.tasks import shapes
 from tiers import full_except
 from workbench.studies.small_studies import EVERY, few_examples, small_data, small_request, two_steps
 
+pytestmark = pytest.mark.bare
+
 __all__ = ["few_examples", "small_data"]
 
 VARIANTS = {"globe": "xyz", "gridpe": "GridPE", "image-fit": "multires", "language": "rope", "shape-fit": "none"}

@@ -20,6 +20,8 @@ from posenc.workbench.storage.store import Store, StoreError
 from posenc.workbench.training import checkpoint
 from toy_work import assert_same, begun, toys
 
+pytestmark = pytest.mark.bare
+
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Store:

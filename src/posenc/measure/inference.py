@@ -229,9 +229,10 @@ def holm(p: Mapping[str, float]) -> dict[str, float]:
             raise ValueError(f"A p-value lies between 0 and 1; {name} has {value}. Leave out what was not tested.")
     if not p:
         return {}
-    from statsmodels.stats.multitest import multipletests
-
-    corrected = np.asarray(multipletests(list(p.values()), method="holm")[1], dtype=np.float64)
+    values = np.array(list(p.values()), dtype=np.float64)
+    order = np.argsort(values)
+    corrected = np.empty_like(values)
+    corrected[order] = np.minimum(np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)), 1)
     return dict(zip(p, corrected.tolist(), strict=True))
 
 

@@ -22,6 +22,8 @@ from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.study_result import StudyResult
 from posenc.workbench.training.loop import TrainingConfig
 
+pytestmark = pytest.mark.bare
+
 CHANNELS, GROUPS = 24, 4
 
 

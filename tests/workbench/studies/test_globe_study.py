@@ -20,6 +20,8 @@ from posenc.workbench.tasks import globe as task
 from posenc.workbench.training import loop
 from posenc.workbench.training.loop import TrainingConfig
 
+pytestmark = pytest.mark.bare
+
 BUDGET = {"outputs": 1, "parameters": 2**14, "detail": 1.0}
 
 

@@ -22,6 +22,8 @@ from posenc.workbench.studies.shared.image_data import ImageRecord
 from posenc.workbench.tasks.images import data_sets
 from posenc.workbench.training.loop import TrainingConfig, train
 
+pytestmark = pytest.mark.bare
+
 SMALL = ImageRecord(name="drawn", digest="-", classes=10, shape=(1, 28, 28), train=60, test=20)
 PADDED = msgspec.structs.replace(SMALL, shape=(1, 32, 32))
 TRAINING = TrainingConfig(epochs=1, batch=30, lr=1e-3, evaluate_every=1)
@@ -390,8 +392,7 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path, fashion, small):
 
 
 def test_the_estimate_is_of_this_machine(tmp_path, fashion, small):
-    store = Store(tmp_path / "runs")
-    specs = STUDY.plan(studies.Request(preset="quick", schemes=["gridpe"], data=fashion), store)
+    specs = STUDY.plan(studies.Request(preset="quick", schemes=["gridpe"], data=fashion), store := Store(tmp_path))
     found = STUDY.estimate(specs, store, 2)
     assert 0 < found.seconds < 60
     assert found.runs == 2

@@ -34,6 +34,8 @@ from posenc.workbench.tasks import single_image
 from posenc.workbench.training.config import EVALUATION_FRACTIONS
 from posenc.workbench.training.loop import train
 
+pytestmark = pytest.mark.bare
+
 
 @pytest.fixture
 def photo(tmp_path):

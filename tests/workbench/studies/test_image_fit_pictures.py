@@ -16,6 +16,8 @@ from posenc.workbench.studies import Request
 from posenc.workbench.studies.image_fit import STUDY, picture_files, presets
 from posenc.workbench.studies.shared.page_file import files_beside
 
+pytestmark = pytest.mark.bare
+
 image = pytest.importorskip("PIL.Image")
 SHORT = {"limit.steps": 2, "limit.batch": 16, "sweep_limit.steps": 2, "sweep_limit.batch": 16, "parameters": 6000}
 

@@ -20,6 +20,8 @@ from posenc.workbench.studies.shared import page_records, training_run
 from posenc.workbench.studies.shared.declarations import OwnDataPlan
 from posenc.workbench.training import loop
 
+pytestmark = pytest.mark.bare
+
 WINDOW, MULTIPLE = 8, 4
 SIZE = presets.ModelSize(dim=16, depth=2, heads=2, key_heads=1, hidden=32)
 TRAINING = presets.adamw(3, 4)

@@ -18,6 +18,8 @@ from posenc.workbench.studies.latin_squares import STUDY, conditions, execute, p
 from posenc.workbench.training import loop
 from tiers import full_except
 
+pytestmark = pytest.mark.bare
+
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> presets.Preset:

@@ -22,6 +22,8 @@ from posenc.workbench.storage.store import Store, StoreError
 from posenc.workbench.studies.latin_squares import STUDY, execute, measure, panels, published, variants
 from posenc.workbench.studies.shared.training_run import restored
 
+pytestmark = pytest.mark.bare
+
 ROOT = Path(__file__).parents[3]
 SEEDS = (0, 1)
 

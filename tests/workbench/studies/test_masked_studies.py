@@ -27,6 +27,8 @@ from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, WI
 from posenc.workbench.tasks.recordings import read_recordings
 from posenc.workbench.training.loop import TrainingConfig
 
+pytestmark = pytest.mark.bare
+
 ENOUGH = TrainingConfig(epochs=4, batch=16, lr=3e-3, optimizer="adam", evaluate_every=2)
 
 

@@ -13,6 +13,8 @@ from posenc.workbench.studies.shared.hidden_tokens.tokens import MASKS, Tokens, 
 from posenc.workbench.training.fit import TrainingPosition
 from posenc.workbench.training.loop import TrainingConfig, train
 
+pytestmark = pytest.mark.bare
+
 CHANNELS = 8
 CONFIG = EncoderConfig(channels=1, classes=1, dim=12, depth=2, hidden=16)
 TRAINING = TrainingConfig(epochs=6, batch=16, lr=1e-2, optimizer="adam", evaluate_every=3)

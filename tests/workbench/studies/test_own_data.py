@@ -27,6 +27,8 @@ from posenc.workbench.tasks.images import ImageSet, Splits
 from posenc.workbench.tasks.recordings import Recordings
 from posenc.workbench.training.config import Best, TrainingConfig
 
+pytestmark = pytest.mark.bare
+
 STUDY = points.STUDY
 STEPS = 20
 OWN_STUDIES = ("gridpe", "language", "masked", "points", "sc-pe")

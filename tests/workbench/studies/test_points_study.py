@@ -30,6 +30,8 @@ from posenc.workbench.tasks.shapes import Mesh
 from posenc.workbench.training import loop
 from posenc.workbench.training.loop import TrainingConfig
 
+pytestmark = pytest.mark.bare
+
 CONFIG = PointsConfig(channels=1, classes=4, dim=48, depth=2, heads=2, hidden=48)
 
 

@@ -31,6 +31,8 @@ from posenc.workbench.studies.shared.classification import Classifier
 from posenc.workbench.studies.shared.declarations import OwnDataPlan
 from posenc.workbench.studies.shared.image_data import ImageRecord
 
+pytestmark = pytest.mark.bare
+
 SMALL = ImageRecord(name="drawn", digest="-", classes=10, shape=(1, 28, 28), train=60, test=20)
 HEAD = 3 * 256 + 256 + 256 * 64 + 64 + 64 + 1
 

@@ -29,6 +29,8 @@ from posenc.workbench.tasks import scenes, shapes
 from posenc.workbench.tasks.scenes import views
 from posenc.workbench.training import checkpoint
 
+pytestmark = pytest.mark.bare
+
 TINY = {
     "longest_side": 12, "held_out": 2, "steps": 6, "parameters": 12_000, "rays": 16, "points": 256, "samples": 8,
     "cells": 4, "coarsest": 2, "finest": 8, "levels": 3,

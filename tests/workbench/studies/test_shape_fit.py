@@ -30,6 +30,8 @@ from posenc.workbench.studies.shared.field_variants import Budget
 from posenc.workbench.tasks import shapes
 from posenc.workbench.training.loop import train
 
+pytestmark = pytest.mark.bare
+
 
 @pytest.fixture
 def quick(monkeypatch):

@@ -12,6 +12,8 @@ from posenc.workbench.studies.latin_squares import variants as latin_squares
 from posenc.workbench.studies.points import variants as points
 from posenc.workbench.studies.shared.written_schemes import is_same, named_like
 
+pytestmark = pytest.mark.bare
+
 STUDY = find("latin-squares")
 SMALL = {"epochs": 1, "train": 100, "train_size": 100, "iid": 20, "ood": 10}
 

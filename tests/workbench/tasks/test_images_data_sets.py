@@ -14,6 +14,8 @@ from posenc.workbench.tasks.images.data_sets import load_images
 from posenc.workbench.tasks.images.download import Download, download_files
 from small_images import write_cifar10, write_folder, write_idx, write_packed
 
+pytestmark = pytest.mark.bare
+
 
 def test_sets_are_found_by_name_and_by_place(tmp_path):
     real = tmp_path / "data"

@@ -28,6 +28,8 @@ from posenc.workbench.tasks.latin_squares import (
     write_csv,
 )
 
+pytestmark = pytest.mark.bare
+
 HEADER = "ID,LST_num,condition,puzzles,solutions\n"
 GOOD = "0,,Binary,2000500234001000,4\n"
 STRINGS = ["2000500234001000", "0300340102454032", "1020050120040000"]

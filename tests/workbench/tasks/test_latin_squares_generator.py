@@ -14,6 +14,8 @@ from posenc.workbench.tasks.latin_squares import (
     solve_puzzles,
 )
 
+pytestmark = pytest.mark.bare
+
 RULES = ["authors", "entailment"]
 FILTERS = ["one-hot", "clue-pairs"]
 

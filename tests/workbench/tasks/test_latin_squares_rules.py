@@ -16,6 +16,8 @@ from posenc.workbench.tasks.latin_squares import (
 )
 from posenc.workbench.tasks.latin_squares import one_hot as one_hot_cells
 
+pytestmark = pytest.mark.bare
+
 LINES = [[4 * i + j for j in range(4)] for i in range(4)] + [[4 * i + j for i in range(4)] for j in range(4)]
 
 

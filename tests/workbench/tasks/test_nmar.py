@@ -8,6 +8,8 @@ import pytest
 from posenc.workbench.tasks import nmar
 from posenc.workbench.tasks.nmar import NMAR, divergence_step, optimal_linear_error, simulate
 
+pytestmark = pytest.mark.bare
+
 
 def test_the_worked_example() -> None:
     result = doctest.testmod(nmar)

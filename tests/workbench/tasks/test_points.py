@@ -12,6 +12,8 @@ import torch
 from posenc.workbench.tasks import points as task
 from posenc.workbench.tasks.shapes import Mesh, cuboid
 
+pytestmark = pytest.mark.bare
+
 
 def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)

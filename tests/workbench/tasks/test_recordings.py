@@ -21,6 +21,8 @@ from posenc.workbench.tasks.recordings import (
     write_recordings,
 )
 
+pytestmark = pytest.mark.bare
+
 NUMBERS = np.random.default_rng(0).normal(size=(3, 4, 50)).astype(np.float32)
 
 

@@ -20,6 +20,8 @@ from posenc.workbench.tasks.shapes import (
     surfaces,
 )
 
+pytestmark = pytest.mark.bare
+
 SMALL = PoolSizes(uniform=500, near=400, surface=300, held=600)
 
 

@@ -6,6 +6,8 @@ import pytest
 from posenc.workbench.tasks.recordings import baselines, random_masks, split, standardized_frames
 from posenc.workbench.tasks.simulated_brain import NETWORKS, simulate
 
+pytestmark = pytest.mark.bare
+
 
 def test_sizes_are_the_published_ones_in_a_scrambled_order() -> None:
     found = simulate(2, 20, seed=0)

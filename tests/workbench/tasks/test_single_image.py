@@ -13,6 +13,8 @@ from PIL import Image
 from posenc.workbench.tasks import single_image
 from posenc.workbench.tasks.single_image import image_file
 
+pytestmark = pytest.mark.bare
+
 COLOURS = np.random.default_rng(0).integers(0, 256, (6, 9, 3), dtype=np.uint8)
 
 

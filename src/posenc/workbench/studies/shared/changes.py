@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -40,6 +41,8 @@ SWEEP = "lr_sweep"
 """Name of the learning rates of a sweep in the label of a preset."""
 LONGEST_SUFFIX = 80
 """Number of characters of a file name's suffix beyond which it is shortened."""
+RESOLVED = WeakKeyDictionary[type, dict[str, Any]]()
+"""Class of a configuration -> its resolved annotations, which depend on the class alone."""
 
 
 class _Leaf(NamedTuple):
@@ -281,7 +284,7 @@ def changed_and_varied(study: Study, request: Request, panels: Iterable[str]) ->
     preset = changed_preset(study.presets, request)
     values = _values(study.presets[request.preset], request)
     fields = {".".join(leaf.fields) for leaf in _leaves(preset) if leaf.path in values}
-    return {panel: sorted(fields & varied_settings(study, request, panel)) for panel in panels}
+    return {panel: sorted(fields & _varied(study, request, panel, preset)) for panel in panels}
 
 
 def varied_settings(study: Study, request: Request, panel: str) -> set[str]:
@@ -295,7 +298,12 @@ def varied_settings(study: Study, request: Request, panel: str) -> set[str]:
     Returns:
         Dotted paths in the preset, without keys of mappings.
     """
-    preset, spec = changed_preset(study.presets, request), study.panels[panel]
+    return _varied(study, request, panel, changed_preset(study.presets, request))
+
+
+def _varied(study: Study, request: Request, panel: str, preset: Preset) -> set[str]:
+    """The settings that a panel varies, with the preset of the request already changed."""
+    spec = study.panels[panel]
     needs = spec.needs(request, preset)
     by_condition = (study.condition(label).varies(request.preset) for label in needs)
     return {*spec.varies(request, preset), *(name for names in by_condition for name in names)}
@@ -375,9 +383,12 @@ def _matches(leaves: Sequence[_Leaf], query: Path) -> list[_Leaf]:
     return exact or [leaf for leaf in leaves if query in (leaf.path[-size:], leaf.fields[-size:])]
 
 
-def _find(preset: Preset, request: Request, name: str) -> list[_Leaf]:
-    """Fields that a name stands for. Raises ValueError if there are none, or if they are different settings."""
-    leaves, query = _leaves(preset), tuple(name.split("."))
+def _find(preset: Preset, request: Request, name: str, every: Sequence[_Leaf] = ()) -> list[_Leaf]:
+    """Fields, among all of the preset, that a name stands for.
+
+    Raises ValueError if there are none, or if they are different settings.
+    """
+    leaves, query = every or _leaves(preset), tuple(name.split("."))
     matches = _matches(leaves, query)
     if not matches:
         alias = next((to for at, to in preset.aliases.items() if tuple(at.split("."))[-len(query) :] == query), None)
@@ -396,7 +407,8 @@ def _values(preset: Preset, request: Request) -> dict[Path, Any]:
     """Changed fields with their new values. A value that equals the preset's own is not a change."""
     if not request.changes:
         return {}
-    matched = [(name, value, _find(preset, request, name)) for name, value in request.changes.items()]
+    every = _leaves(preset)
+    matched = [(name, value, _find(preset, request, name, every)) for name, value in request.changes.items()]
     changed = dict[Path, tuple[str, int, Any]]()
     for name, value, leaves in sorted(matched, key=lambda each: -len(each[2])):  # a single field has the last word
         for leaf in leaves:
@@ -409,36 +421,39 @@ def _values(preset: Preset, request: Request) -> dict[Path, Any]:
             if count == len(leaves) and before != new:
                 raise ValueError(setting_errors.same_setting(other, name))
             changed[leaf.path] = (name, len(leaves), new)
-    own = {leaf.path: leaf for leaf in _leaves(preset)}
+    own = {leaf.path: leaf for leaf in every}
     return {
         path: new for path, (_, _, new) in changed.items() if new != own[path].value or _is_computed(preset, own[path])
     }
 
 
 def _leaves(preset: Preset) -> list[_Leaf]:
-    every = _walk(preset, type(preset), (), (), "", {})
+    every = _walk(preset, type(preset), (), (), "")
     return [leaf for leaf in every if leaf.path[0] not in DECLARATIONS and ".".join(leaf.fields) not in preset.aliases]
 
 
-def _walk(
-    value: Any, annotation: Any, path: Path, fields: Path, owner: str, hints: dict[type, dict[str, Any]]
-) -> Iterator[_Leaf]:
-    """Fields of a value. ``hints`` keeps the resolved annotations of classes, which take most of the time of a walk."""
+def _walk(value: Any, annotation: Any, path: Path, fields: Path, owner: str) -> Iterator[_Leaf]:
+    """Fields of a value."""
     if names := _field_names(value):
         kind = type(value)
-        if kind not in hints:
-            hints[kind] = get_type_hints(kind)
+        hints = _annotations(kind)
         for name in names:
-            place = (*path, name), (*fields, name), kind.__name__
-            yield from _walk(getattr(value, name), hints[kind][name], *place, hints)
+            yield from _walk(getattr(value, name), hints[name], (*path, name), (*fields, name), kind.__name__)
     elif isinstance(value, Mapping):
         for key, item in value.items():
             if _field_names(item):
-                yield from _walk(item, type(item), (*path, key), fields, owner, hints)
+                yield from _walk(item, type(item), (*path, key), fields, owner)
             elif isinstance(item, (int, float)) and not isinstance(item, bool):
                 yield _Leaf((*path, key), (*fields, key), ".".join(path), type(item), item)
     elif setting_values.is_supported(annotation) and fields[-1] not in DECIDED_BY_DATA:
         yield _Leaf(path, fields, owner, annotation, value)
+
+
+def _annotations(kind: type) -> dict[str, Any]:
+    """Resolved annotations of a class. They never change, and to resolve them takes most of the time of a walk."""
+    if kind not in RESOLVED:
+        RESOLVED[kind] = get_type_hints(kind)
+    return RESOLVED[kind]
 
 
 def _field_names(value: Any) -> tuple[str, ...]:

@@ -38,18 +38,21 @@ def cells_of_claim(claim: Claim, rows: Sequence[Row]) -> dict[Cell, frozenset[in
     Returns:
         (Condition, variant) to its seeds, for every variant without which a number of the claim changes.
     """
-    recorded = [_Recorded(row) for row in rows]
-    estimators = (*claim.quantities, *claim.controls)
-    numbers = [repr(each.estimate(recorded)) for each in estimators]
-    touched = [dict(row) for row in recorded if row.read]
-    seeds: dict[Cell, set[int]] = {}
-    for row in touched:
-        seeds.setdefault((row["setting"], row["scheme"]), set()).add(row["seed"])
+    by_quantity = []
+    for quantity in (*claim.quantities, *claim.controls):
+        recorded = [_Recorded(row) for row in rows]
+        number = repr(quantity.estimate(recorded))
+        by_quantity.append((quantity, number, {place for place, row in enumerate(recorded) if row.read}))
+    touched = sorted(set().union(*(places for _, _, places in by_quantity)))
+    places: dict[Cell, set[int]] = {}
+    for place in touched:
+        places.setdefault((rows[place]["setting"], rows[place]["scheme"]), set()).add(place)
     used = {}
-    for cell in seeds:
-        others = [row for row in touched if (row["setting"], row["scheme"]) != cell]
-        if any(repr(each.estimate(others)) != number for each, number in zip(estimators, numbers, strict=True)):
-            used[cell] = frozenset(seeds[cell])
+    for cell, own in places.items():
+        others = [rows[place] for place in touched if place not in own]
+        # a number changes only if it was computed from some of the values that are taken away
+        if any(own & read and repr(each.estimate(others)) != number for each, number, read in by_quantity):
+            used[cell] = frozenset(rows[place]["seed"] for place in own)
     return used
 
 
