@@ -123,13 +123,15 @@ def look(
     options = {"format": format, "labels": labels, "field": field, "dtype": dtype, "features": features, "scale": scale}
     options |= {"val": val, "tokenizer": tokenizer}
     stated = {name: value for name, value in options.items() if value is not None}
-    named = [labeled_images_of(labels)] if labels is not None else []
-    named = named or ([] if format is None else stated_form(path, format))
-    for form in named or forms_of(path):
+    if format is not None:
+        forms = [stated_form(path, format)]
+    else:
+        forms = forms_of(path) if labels is None else [labeled_images_of(labels)]
+    for form in forms:
         print(f"{path} is read as {form.name}, because {form.reason}.")
         where = form.within or path
         if form.studies == ("language",):
-            _look_at_text(path, stated)
+            _look_at_text(path, {name: value for name, value in stated.items() if "text" in READING_OPTIONS[name]})
         elif form.kind == "clouds":
             _look_at_clouds(path)
         elif form.kind and not _look_at_record(where, form.kind, stated):

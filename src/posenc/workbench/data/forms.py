@@ -17,6 +17,7 @@ from posenc.workbench.data.readers import (
     point_array,
     point_ply,
     point_table,
+    readers,
     text_folder,
     train_val_files,
 )
@@ -85,7 +86,7 @@ def labeled_images_of(labels: str) -> Form:
 
 
 def stated_form(path: Path, name: str) -> Form:
-    """Form of a text that the user states.
+    """Form that the user states.
 
     Args:
         path: File or folder.
@@ -97,8 +98,10 @@ def stated_form(path: Path, name: str) -> Form:
     Raises:
         UserFileError: There is no such format.
     """
-    reader, reason = find_reader(path, "text", name)
-    return Form(reader.FORM, reason, ("language",))
+    known = readers()
+    kind = known[name].KIND if name in known else ""
+    reader, reason = find_reader(path, kind, name)
+    return Form(reader.FORM, reason, KIND_STUDIES[kind], kind)
 
 
 def _of_file(path: Path) -> Iterator[Form]:
@@ -154,7 +157,7 @@ def _of_folder(path: Path) -> Iterator[Form]:
         yield Form("a scene", "it has transforms.json", ("scene",))
         return
     if reason := train_val_files.match(path):
-        yield Form(train_val_files.FORM, reason, ("language",))
+        yield Form(train_val_files.FORM, reason, ("language",), "text")
     counts, classes = Counter[str](), dict[str, set[str]]()
     labels, first = image_labels.tables_in(path), dict[str, Path]()
     for number, file in enumerate(path.rglob("*")):

@@ -48,7 +48,7 @@ from posenc.workbench.storage.further_labels import FurtherLabels
 from posenc.workbench.storage.old_stores import identities_of, old_key, old_keys, read_aliases, upgraded, write_aliases
 from posenc.workbench.storage.run_folders import DAMAGED, REPLACED, RunFolders
 from posenc.workbench.storage.run_writer import write_run
-from posenc.workbench.storage.stored import ARRAYS, Damage, DamagedRunError, Record, Stored, StoreError
+from posenc.workbench.storage.stored import ARRAYS, Damage, DamagedRunError, Labels, Record, Stored, StoreError
 from posenc.workbench.storage.stored_code import StoredCode
 from posenc.workbench.storage.stored_records import StoredRecords
 from posenc.workbench.variant_labels import current_label, relabeled
@@ -288,7 +288,7 @@ class Store:
             if not copies or any(spec.labels in self.labels_of(copy) for copy in copies):
                 continue
             with suppress(StoreError), self._sentences():
-                self.further_labels.add(spec.identity, spec.labels)
+                self.further_labels.add(spec.identity, msgspec.convert(spec.labels, Labels))
 
     def labels_of(self, stored: Stored) -> list[Row]:
         """Return all labels of a stored run.
