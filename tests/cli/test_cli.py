@@ -90,7 +90,7 @@ def test_the_commands_are_these_and_every_ones_help_has_an_example(said):
                                                         " Each --set takes one value: write --set c=3."),
         (("check", "rope", "--all=yes"), "--all takes no value; got 'yes'."),
         (("list", "--format", "xml"), "--format is one of table, json; got 'xml'."),
-        (("list", "schemas"), "SUBJECT is one of schemes, studies, panels, variants, data; got 'schemas'."
+        (("list", "schemas"), "SUBJECT is one of schemes, studies, panels, variants, figures, data; got 'schemas'."
                               " Did you mean schemes?"),
         (("run", "x", "--seeds", "a"), "--seeds takes a whole number; got 'a'."),
         (("run", "x", "--seeds"), "--seeds needs a value: --seeds N .."),

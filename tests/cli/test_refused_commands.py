@@ -14,9 +14,12 @@ from posenc import cli
 from posenc.cli import index, index_of_source, name_checks
 from posenc.cli.grammar import command_of
 from posenc.workbench import studies
+from posenc.workbench.progress import CostEstimate
 from posenc.workbench.studies.shared import changes
 
 pytestmark = pytest.mark.bare
+
+LONG = CostEstimate(seconds=61_200, memory_bytes=2**30, runs=30)
 
 WITHOUT_TORCH = {
     "run image-fit nosuch.jpg": "nosuch.jpg does not exist. image-fit takes an image",
@@ -129,7 +132,7 @@ def test_a_request_that_its_data_or_its_models_refuse_leaves_no_files(command: s
 
 
 def test_a_preset_that_is_not_confirmed_leaves_no_files(refused, monkeypatch) -> None:
-    monkeypatch.setattr("posenc.workbench.studies.shared.planning.estimate", lambda *arguments: "17 h")
+    monkeypatch.setattr("posenc.workbench.studies.shared.planning.estimate", lambda *arguments: LONG)
     assert "there is no terminal to ask at" in refused("run nmar --preset standard")
 
 

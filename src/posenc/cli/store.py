@@ -86,7 +86,7 @@ def verify(out: Path = Path("runs"), set_aside: bool = False) -> int:
         set_aside: Move damaged runs to the folder "damaged" of the store, so that a run whose weights are damaged is
             trained again too.
     """
-    from posenc.workbench.storage.result_checks import damage_lines
+    from posenc.workbench.storage.result_checks import damage_lines, move_damaged_file
     from posenc.workbench.storage.store import Store
 
     store = Store(out, create=False)
@@ -98,5 +98,5 @@ def verify(out: Path = Path("runs"), set_aside: bool = False) -> int:
     for damage in damaged if set_aside else ():
         print(f"{damage.name} is now in {store.set_aside(damage.name, damage.reason)}")
     for path, _ in files if set_aside else ():
-        print(f"{path.relative_to(store.root)} as it was is now in {store.repair(path)}")
+        print(f"{path.relative_to(store.root)} as it was is now in {move_damaged_file(store, path)}")
     return 1 if damaged or files else 0

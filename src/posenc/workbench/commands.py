@@ -116,12 +116,6 @@ def run(
         ...     print(str(error).partition(" The variants")[0])
         there is no variant 'shaww'. Did you mean Shaw?
     """
-
-    def confirm(estimate: CostEstimate) -> bool:
-        if not yes:
-            raise ConsentError(f"This preset takes {estimate}. Start it with yes=True.")
-        return True
-
     if jobs is not None and jobs < 1:
         raise ValueError(f"At least one run at a time is needed; got jobs={jobs}. Leave it out for one per core.")
     definition = studies.find(study)
@@ -136,9 +130,16 @@ def run(
     request = request_of_call(definition, preset, **names, others=others)
     event_folder = None if tensorboard is None else Path(tensorboard)
     options: dict[str, Any] = {"jobs": jobs, "tensorboard": event_folder, "retrain_changed": retrain_changed}
-    result = execute_request(definition, request, out, confirm=confirm, **options)
-    assert result is not None, "confirm either returns True or raises"
+    result = execute_request(definition, request, out, confirm=partial(_consent, yes=yes), **options)
+    assert result is not None, "_consent either returns True or raises"
     return result
+
+
+def _consent(estimate: CostEstimate, *, yes: bool) -> bool:
+    """Return True, or raise ConsentError for a long preset that the caller did not consent to."""
+    if not yes:
+        raise ConsentError(f"This preset takes {estimate}. Start it with yes=True.")
+    return True
 
 
 def report(

@@ -14,7 +14,14 @@ from posenc.workbench.report.live_page import LivePage
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage import own_scheme_records, packs
 from posenc.workbench.storage.provisional_store import ProvisionalStore, provisional_store
-from posenc.workbench.storage.result_checks import changed_note, changed_runs, damage_lines, damaged_lines, retrain
+from posenc.workbench.storage.result_checks import (
+    changed_note,
+    changed_runs,
+    damage_lines,
+    damaged_lines,
+    move_damaged_file,
+    retrain,
+)
 from posenc.workbench.storage.run_folders import REPLACED
 from posenc.workbench.storage.store import Store
 from posenc.workbench.storage.stored_code import ChangedRun
@@ -70,10 +77,7 @@ def execute_request(
             return None
         store = proposed.accept()
     store.data_files.note()
-    if again:
-        print(f"{retrain(store, changed)} earlier results are kept in {store.root / REPLACED}.")
-    for record in own_scheme_records.note(store, request.schemes or ()):
-        print(f"{record.name} is the scheme of {record.source}; contract: {record.contract}.")
+    _print_replaced(store, request, changed if again else ())
     if swept:  # The other runs have the learning rates that these choose.
         runner.run(swept, store, executor, cost=study.order, tensorboard=tensorboard)
         specs = [spec for spec in study.plan(request, store) if spec not in swept or store.finished(spec.identity)]
@@ -97,11 +101,20 @@ def execute_request(
     return StudyResult(study=study, request=request, store=store, specs=shown, **options)
 
 
+def _print_replaced(store: Store, request: Request, changed: Sequence[ChangedRun]) -> None:
+    """Set runs of other code aside, and print their number and the user's schemes that a request names."""
+    if changed:
+        print(f"{retrain(store, changed)} earlier results are kept in {store.root / REPLACED}.")
+    for record in own_scheme_records.note(store, request.schemes or ()):
+        print(f"{record.name} is the scheme of {record.source}; contract: {record.contract}.")
+
+
 def _move_damaged_data(store: Store) -> None:
     """Move damaged files of data away before the runs are planned, which writes them again."""
     store.data_files.check()
     for path, wrong in sorted(store.data_files.damaged.items()):
-        print(f"{path.relative_to(store.root)}: {wrong}. It is moved to {store.repair(path)} and written again.")
+        moved = move_damaged_file(store, path)
+        print(f"{path.relative_to(store.root)}: {wrong}. It is moved to {moved} and written again.")
 
 
 def _refuse_nothing(request: Request, specs: Sequence[RunSpec]) -> None:

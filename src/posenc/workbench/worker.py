@@ -17,7 +17,8 @@ from typing import cast
 
 from posenc.workbench.progress import Event
 from posenc.workbench.runs import Batched, Execute, Job, Reporter, RunResult, RunSpec
-from posenc.workbench.storage.store import FULL, LOCKED, Store, StoreError
+from posenc.workbench.storage.disk_errors import FULL, LOCKED
+from posenc.workbench.storage.store import Store, StoreError
 from posenc.workbench.storage.stored import DamagedRunError
 from posenc.workbench.training.distributed import current
 

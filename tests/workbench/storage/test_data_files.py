@@ -8,6 +8,7 @@ import pytest
 
 from posenc.workbench import Store, run
 from posenc.workbench.storage.data_files import DataFiles
+from posenc.workbench.storage.result_checks import move_damaged_file
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_a_changed_byte_is_named_until_the_file_is_away(files: DataFiles, name: 
     store = Store(files.folder.parent)
     store.verify()
     assert [path for path, _ in store.damaged_files()] == [files.folder / name]
-    moved = store.repair(files.folder / name)
+    moved = move_damaged_file(store, files.folder / name)
     assert moved.parent.name == "damaged"
     assert moved.exists()
     assert not (files.folder / name).exists()

@@ -6,7 +6,7 @@ import pytest
 
 from posenc.workbench import RunResult, RunSpec, Store
 from posenc.workbench.dataset_record import generated
-from posenc.workbench.storage.result_checks import damage_lines
+from posenc.workbench.storage.result_checks import damage_lines, move_damaged_file
 
 SPEC = RunSpec(study="toy", variant="rope", seed=0, preset="quick", procedure="toy.train", settings={})
 AGAIN = SPEC.labeled(SPEC.labels | {"preset": "standard"})
@@ -41,7 +41,7 @@ def test_an_edited_label_shows_no_number_under_another_name(store: Store) -> Non
     assert f"labels/{SPEC.identity}.jsonl: line 1 cannot be read, or differs from what was written." in lines[1]
     store.note_labels([AGAIN])
     assert presets(store) == ["quick", "standard"]
-    store.repair(path)
+    move_damaged_file(store, path)
     assert Store(store.root).verify() == (1, [])
     assert presets(store) == ["quick", "standard"]
     assert not store.damaged_files()
@@ -67,7 +67,7 @@ def test_an_edited_record_or_code_is_named(store: Store, folder: str, before: st
     path.write_text(path.read_text().replace(before, after))
     assert store.verify() == (1, [])
     assert [each for each, _ in store.damaged_files()] == [path]
-    copy = store.repair(path)
+    copy = move_damaged_file(store, path)
     assert copy.parent == store.root / "damaged"
     assert not path.exists()
     store.verify()

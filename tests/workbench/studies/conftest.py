@@ -19,10 +19,10 @@ def puzzles_generated_once() -> Iterator[None]:
     """Stores of tests hold the same few sets of puzzles, each of which takes a second to generate."""
     generate, generated = latin_squares.generate_dataset, {}
 
-    def generate_once(**arguments: Any) -> latin_squares.Dataset:
-        key = repr(sorted(arguments.items()))
+    def generate_once(*sizes: int, **arguments: Any) -> latin_squares.Dataset:
+        key = repr((sizes, sorted(arguments.items())))
         if key not in generated:
-            generated[key] = generate(**arguments)
+            generated[key] = generate(*sizes, **arguments)
         return generated[key]
 
     with pytest.MonkeyPatch.context() as patch:

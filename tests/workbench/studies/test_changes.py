@@ -249,7 +249,7 @@ def test_the_footer_names_the_data_that_the_stored_command_named(study, tmp_path
     assert f"posenc results prints them. Drawn by posenc {__version__}" in without.read_text()
     monkeypatch.setattr(sys, "argv", ["posenc", "run", "nmar", "--data", "somewhere"])
     _, _, page = executed(study, Store(tmp_path / "b"))
-    assert "posenc run nmar --preset quick --data DIR." in page.read_text()
+    assert "posenc run nmar --preset quick --data DIR --schemes" in page.read_text()
 
 
 def test_a_dry_run_lists_runs_finished_runs_and_the_estimate(study, tmp_path):

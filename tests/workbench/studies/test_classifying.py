@@ -89,8 +89,8 @@ def test_what_could_not_be_read_is_said_again_by_the_store(tmp_path, class_folde
     assert lacking == [sentence]
     assert described.startswith("Data: own (images, digest ")
     assert described.endswith(
-        "Training: 36 images. Test: 9 images. 3 classes. Size: 32 x 32 pixels. Channels: 3. "
-        "Shape: the middle square, without the ends of the longer side. Transparency: laid on white."
+        "Training: 36 images. Test: 9 images. 3 classes. Size: 32 x 32 pixels (width x height). Channels: "
+        "3. Shape: the middle square, without the ends of the longer side. Transparency: laid on white."
     )
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import json
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,41 +12,25 @@ import msgspec
 import numpy as np
 import pytest
 import torch
+from small_scenes import folder_of, planned, shrink
 
 from posenc.models.radiance import RadianceConfig
 from posenc.workbench import memory, runner, studies
-from posenc.workbench.request_execution import execute_request, report_request
-from posenc.workbench.run_export import export_run
-from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.scene import STUDY, execute, plots, presets, turntable, variants
 from posenc.workbench.studies.shared import training_run
 from posenc.workbench.studies.shared.field_variants import Budget
 from posenc.workbench.studies.shared.training_run import restored
 from posenc.workbench.tasks import scenes, shapes
-from posenc.workbench.tasks.scenes import views
 from posenc.workbench.training import checkpoint
 
 pytestmark = pytest.mark.bare
-
-TINY = {
-    "longest_side": 12, "held_out": 2, "steps": 6, "parameters": 12_000, "rays": 16, "points": 256, "samples": 8,
-    "cells": 4, "coarsest": 2, "finest": 8, "levels": 3,
-}  # fmt: skip
 
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both presets, every run of them over in a moment."""
-    for name, preset in presets.PRESETS.items():
-        monkeypatch.setitem(presets.PRESETS, name, dataclasses.replace(preset, **TINY, seeds=(0, 1)))
-    monkeypatch.setattr(presets, "RENDERED", {"train": 4, "held": 2, "side": 12, "fine": 1})
-    monkeypatch.setattr(turntable, "FRAMES", 4)
-    monkeypatch.setattr(turntable, "SIDE", 16)
-
-
-def planned(root: Path, **asked: object) -> list[RunSpec]:
-    return STUDY.plan(studies.Request(**{"preset": "quick", **asked}), Store(root))
+    shrink(monkeypatch)
 
 
 def test_the_quick_plan_is_seven_variants_by_three_seeds_of_about_equal_size(tmp_path, monkeypatch):
@@ -324,27 +306,6 @@ def test_scoring_takes_as_long_as_there_are_rays_and_sections(tmp_path, tiny):
     assert scoring({"side": 400, "held": 8}, {"samples": 96, "cells": 0}) > 2 * large
 
 
-def folder_of(root: Path, frames: int = 9) -> Path:
-    """A scene as a user has it: pictures with alpha, and where they were taken from."""
-    image = pytest.importorskip("PIL.Image")
-    made = scenes.render_scene(scenes.bumpy_torus(24, 12), train=frames - 1, held=1, side=12, fine=1)
-    folder = root / "ring"
-    (folder / "images").mkdir(parents=True)
-    entries = []
-    assert made.train.mask is not None
-    for number in range(frames - 1):
-        alpha = made.train.mask[number, ..., None].numpy().astype(np.uint8) * 255
-        pixels = np.concatenate([made.train.images[number].numpy(), alpha], -1)
-        image.fromarray(pixels).save(folder / "images" / f"{number}.png")
-        pose = made.train.poses[number].tolist()
-        entries.append({"file_path": f"images/{number}.png", "transform_matrix": pose})
-    lens = made.train.lenses[0].tolist()
-    content = dict(zip(views.LENS_PARAMETERS[:4], lens[:4], strict=True))
-    content |= {"scale": 1 / 2.2, "offset": 0.5, "frames": entries}
-    (folder / "transforms.json").write_text(json.dumps(content))
-    return folder
-
-
 def test_a_users_folder_is_a_scene_of_its_own(tmp_path, tiny):
     folder = folder_of(tmp_path)
     store = Store(tmp_path / "store")
@@ -391,58 +352,3 @@ def test_a_scene_that_is_gone_is_reported(tmp_path, tiny):
     execute.scene_path(tmp_path, spec.settings["scene"]).unlink()
     with pytest.raises(ValueError, match=r"the scene is no longer at .* Run the same command again"):
         execute.train(spec, tmp_path / "work" / "x", lambda *_: None)
-
-
-def test_the_page_comes_before_the_turntable_whose_finished_frames_are_kept(tmp_path, tiny, monkeypatch, capsys):
-    pytest.importorskip("PIL.Image")
-    request = studies.Request(preset="quick", schemes=["none"], seeds=[0])
-    plain, made = turntable._frame, []
-
-    def frame(*given):
-        if len(made) == 2:
-            raise KeyboardInterrupt
-        made.append(plain(*given))
-        return made[-1]
-
-    monkeypatch.setattr(turntable, "_frame", frame)
-    with pytest.raises(runner.Interrupted, match="The page is written, and what was rendered is kept"):
-        execute_request(STUDY, request, tmp_path, confirm=lambda estimate: True, jobs=1)
-    (page,) = (tmp_path / "pages").glob("*.html")
-    assert ">Held-out views<" in page.read_text()
-    assert str(page) in capsys.readouterr().out
-    monkeypatch.setattr(turntable, "_frame", lambda *given: made.append(plain(*given)) or made[-1])
-    report_request(STUDY, request, Store(tmp_path))
-    assert len(made) == 4  # The two finished frames are not rendered again.
-    assert "data:image/gif;base64," in page.read_text()
-    assert "Turntable: 4 of 4 frames of 16 x 16 pixels." in capsys.readouterr().out
-
-
-def test_a_turntable_is_exported_in_a_size_and_form_of_choice(tmp_path, tiny, monkeypatch):
-    image = pytest.importorskip("PIL.Image")
-    store, (spec,) = Store(tmp_path / "runs"), planned(tmp_path / "runs", schemes=["none"], seeds=[0])
-    runner.run([spec], store, runner.InProcess(), stream=io.StringIO())
-    with image.open(export_run(store.root, tmp_path / "turn.gif", size=20)) as opened:
-        assert (opened.size, opened.n_frames) == ((20, 20), 4)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ValueError, match=r"\.mp4 needs the program ffmpeg, which is not installed.*write a \.gif"):
-        export_run(store.root, tmp_path / "turn.mp4")
-    program = tmp_path / "ffmpeg"  # It stands in for the real one, and writes how many bytes of frames it was given.
-    program.write_text(
-        f'#!{sys.executable}\nimport sys\nopen(sys.argv[-1], "w").write(str(len(sys.stdin.buffer.read())))\n'
-    )
-    program.chmod(0o755)
-    assert export_run(store.root, tmp_path / "turn.mp4", size=20).read_text() == str(4 * 20 * 20 * 3)
-    with pytest.raises(ValueError, match=r"the size of \.gif is 8 to 2048 pixels per side; got 4"):
-        export_run(store.root, tmp_path / "small.gif", size=4)
-
-
-def test_the_side_of_images_can_be_set(tmp_path, tiny):
-    for source in (None, folder_of(tmp_path)):
-        plain, large = (
-            STUDY.plan(
-                studies.Request(preset="quick", schemes=["none"], seeds=[0], source=source, changes=changes),
-                Store(tmp_path / "store"),
-            )[0]
-            for changes in ({}, {"longest_side": 10})
-        )
-        assert (plain.settings["scene"]["side"], large.settings["scene"]["side"]) == (12, 10)

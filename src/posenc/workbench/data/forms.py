@@ -156,8 +156,8 @@ def _of_folder(path: Path) -> Iterator[Form]:
     if (path / "transforms.json").exists():
         yield Form("a scene", "it has transforms.json", ("scene",))
         return
-    if reason := train_val_files.match(path):
-        yield Form(train_val_files.FORM, reason, ("language",), "text")
+    if parts := train_val_files.match(path):
+        yield Form(train_val_files.FORM, parts, ("language",), "text")
     counts, classes = Counter[str](), dict[str, set[str]]()
     labels, first = image_labels.tables_in(path), dict[str, Path]()
     for number, file in enumerate(path.rglob("*")):
@@ -193,7 +193,8 @@ def _of_folder(path: Path) -> Iterator[Form]:
         reason = f"it has {table.name} with the columns file and label"
         yield Form(image_labels.FORM, reason, IMAGE_STUDIES, "images", table)
     for kind, study in (("tables", "masked"), ("brain images", "masked"), ("texts", "language")):
-        if counts[kind] and not (clouds and kind in ("tables", "texts")):
+        other = (clouds and kind in ("tables", "texts")) or (parts and kind == "texts")
+        if counts[kind] and not other:
             yield Form(
                 f"a folder of {kind}", f"it has {counts[kind]:,} files of them", (study,), "text" * (kind == "texts")
             )

@@ -6,10 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
+from uuid import uuid4
 
+from posenc.workbench.files.atomic_files import write_whole
 from posenc.workbench.runs import RunSpec
+from posenc.workbench.storage.run_folders import DAMAGED
 from posenc.workbench.storage.source_digests import digest_of
 from posenc.workbench.storage.store import Store
 from posenc.workbench.storage.stored import Damage, Stored
@@ -89,6 +93,36 @@ def damaged_file_lines(store: Store) -> list[str]:
         f"Move {'it' if one else 'them'} away: posenc store verify --set-aside --out {quote(str(store.root))}; then "
         "the posenc run command of these runs writes labels, data and their records again, and trains nothing twice.",
     ]
+
+
+def move_damaged_file(store: Store, path: Path) -> Path:
+    """Move a damaged file outside the folders of runs to ``damaged/``; of labels, the intact lines stay.
+
+    Args:
+        store: The store.
+        path: A file that ``Store.damaged_files`` names.
+
+    Returns:
+        Where it is now.
+
+    Raises:
+        StoreError: The store cannot be written.
+    """
+    target = store.root / DAMAGED / f"{path.parent.name}-{path.name}.{uuid4().hex[:8]}"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path in store.further_labels.damaged:
+            write_whole(target, path.read_bytes())
+            store.further_labels.keep_intact(path)
+            return target
+        path.rename(target)
+        for damaged in (store.records.damaged, store.code.damaged):
+            damaged.pop(path, None)
+        if path in store.data_files.damaged:
+            store.data_files.forget(path)
+    except OSError as error:
+        raise store.trouble(error) from error
+    return target
 
 
 def changed_lines(changed: Sequence[ChangedRun]) -> list[str]:

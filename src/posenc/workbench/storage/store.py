@@ -23,7 +23,6 @@ never changes once it is there, so a reader may keep what it read until the file
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -41,9 +40,10 @@ from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.atomic_files import sync_folder, write_whole
 from posenc.workbench.files.output_files import refuse_output, write_output
 from posenc.workbench.files.user_files import short
-from posenc.workbench.request_checks import STORE_FILE, no_folder, no_results
+from posenc.workbench.request_checks import STORE_FILE, no_results
 from posenc.workbench.runs import Row, RunResult, RunSpec
 from posenc.workbench.storage.data_files import DataFiles
+from posenc.workbench.storage.disk_errors import disk_sentence
 from posenc.workbench.storage.further_labels import FurtherLabels
 from posenc.workbench.storage.old_stores import identities_of, old_key, old_keys, read_aliases, upgraded, write_aliases
 from posenc.workbench.storage.run_folders import DAMAGED, REPLACED, RunFolders
@@ -316,7 +316,7 @@ class Store:
         Returns:
             The StoreError.
         """
-        return StoreError(_sentence(error, self.root))
+        return StoreError(disk_sentence(error, self.root))
 
     # -- finished runs -------------------------------------------------------------------------------------------
 
@@ -575,31 +575,6 @@ class Store:
             self.data_files.check(every=True)
             return self.folders.verify_all(), self.damaged()
 
-    def repair(self, path: Path) -> Path:
-        """Move a damaged file outside the folders of runs to ``damaged/``; of labels, the intact lines stay.
-
-        Args:
-            path: A file that ``damaged_files`` names.
-
-        Returns:
-            Where it is now.
-
-        Raises:
-            StoreError: The store cannot be written.
-        """
-        with self._sentences():
-            target = self._folder(DAMAGED) / f"{path.parent.name}-{path.name}.{uuid4().hex[:8]}"
-            if path in self.further_labels.damaged:
-                write_whole(target, path.read_bytes())
-                self.further_labels.keep_intact(path)
-                return target
-            path.rename(target)
-            for damaged in (self.records.damaged, self.code.damaged):
-                damaged.pop(path, None)
-            if path in self.data_files.damaged:
-                self.data_files.forget(path)
-            return target
-
     def set_aside(self, name: str, reason: str, *, replaced: bool = False) -> Path:
         """Move a run out of the results, with the reason, so that the same request trains it again.
 
@@ -759,24 +734,3 @@ def _distinct(specs: Iterable[RunSpec]) -> list[RunSpec]:
 def _by_labels(labeled: tuple[Row, Stored]) -> tuple[object, ...]:
     labels, stored = labeled
     return (*labels.values(), stored.name)
-
-
-FULL = (errno.ENOSPC, errno.EDQUOT)
-LOCKED = (errno.EROFS, errno.EACCES, errno.EPERM)
-
-
-def _sentence(error: OSError, root: Path) -> str:
-    if error.errno in FULL:
-        return (
-            f"The disk that holds {root} is full; everything stored so far is safe. "
-            f"Free some space and run the same command again: it continues from the last checkpoint."
-        )
-    if error.errno in LOCKED:
-        return (
-            f"{root} cannot be written to ({error.strerror}); everything stored so far is safe. "
-            f"Copy it to a folder that you can write (posenc store merge {root} --out DIR) and give that folder with "
-            f"--out, or change its permissions and run the same command again."
-        )
-    if error.errno in (errno.EEXIST, errno.ENOTDIR):
-        return no_folder(root, "--out")
-    return f"{root} cannot be used: {error.strerror or error}. Choose another folder with --out."

@@ -160,11 +160,23 @@ def _footer(study: Study, request: Request, data: PageData, panels: Sequence[str
     words += ["--preset", request.preset, *changes.options(study.presets, request)]
     words += ["--data DIR"] if _read_real_data(data) else []
     words += ["--panels", *panels] if request.panels else []
-    words += ["--schemes", *map(quote, request.schemes)] if request.schemes else []
-    words += ["--seeds", *map(str, request.seeds)] if request.seeds else []
+    words += _variants_and_seeds(study, request, data)
     folder = data.store.root.name  # The name alone: a page tells nothing about a machine.
     words += ["--out", quote(folder)] if folder != DEFAULT_FOLDER else []
     return f"{' '.join(words)}. The store beside this page has every number; posenc results prints them. {_drawn_by()}"
+
+
+def _variants_and_seeds(study: Study, request: Request, data: PageData) -> list[str]:
+    """Flags for the variants and seeds that a page shows, where they are not those of its panels and preset."""
+    plain = dataclasses.replace(request, schemes=None, seeds=None)
+    usual = list(dict.fromkeys(label for labels in planning.needed(study, plain).values() for label in labels))
+    named = {spec.variant for spec in data.specs} - {*study.baselines}
+    shown = [*(label for label in usual if label in named), *sorted(named - {*usual})]
+    seeds = sorted({spec.seed for spec in data.specs})
+    words = ["--schemes", *map(quote, shown)] if shown and {*shown} != {*usual} - {*study.baselines} else []
+    if seeds and seeds != sorted(planning.seeds_of(study, plain)):
+        words += ["--seeds", *map(str, seeds)]
+    return words
 
 
 def _drawn_by() -> str:

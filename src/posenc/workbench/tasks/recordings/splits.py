@@ -18,6 +18,8 @@ BLOCKS, FEWEST_BLOCKS = 10, 4
 """Blocks of the recordings of one subject together, and the fewest of a short recording."""
 BLOCK_TIMES, LARGEST_GAP, GAP_SHARE = 50, 20, 0.01
 """Times of a block that is long enough, largest gap between blocks, and its share of the times of a recording."""
+FEWEST_TIMES = 10
+"""Times of the shortest block that is cut without being asked for."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -122,6 +124,11 @@ def cut_one_subject(recordings: Recordings, blocks: int | None = None) -> Record
     times = min(each.shape[1] for each in recordings.series)
     if blocks is None:
         blocks = max(min(math.ceil(BLOCKS / len(recordings)), times // BLOCK_TIMES), FEWEST_BLOCKS)
+        if times // blocks < FEWEST_TIMES:
+            raise ValueError(
+                f"the only recording has {times} times, and {blocks} blocks of at least {FEWEST_TIMES} are needed to "
+                "train on some and test on others. Give a longer recording, or further ones of other subjects."
+            )
     gap = max(1, min(LARGEST_GAP, int(GAP_SHARE * times)))
     cut = cut_into_blocks(recordings, blocks, gap)
     lengths = f"{cut.series[0].shape[1]:,} times with gaps of {gap}"
