@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from posenc.cli.dry_run import print_plan
+from posenc.cli.figures import panels_of_figures
 from posenc.cli.grammar import Positional, arg
 from posenc.cli.setting_checks import changes_by_name
 from posenc.cli.terminal import refuse_device
@@ -30,6 +31,7 @@ def run(
     source: Annotated[Positional[Path | None], arg(metavar="FILE", names="source")] = None,
     preset: PresetName = "quick",
     panels: Panels = None,
+    figures: Annotated[tuple[str, ...] | None, arg(metavar="NAME ..", flag="--figure")] = None,
     schemes: Variants = None,
     seeds: Numbers = None,
     changes: Changes = (),
@@ -86,6 +88,7 @@ def run(
         source: Your own file or folder, for a study that takes one: an image, a mesh, a scene.
         preset: Scale: quick (minutes, starts at once), standard (hours) or paper (days).
         panels: Figures and tables of the page by name, or all. Default: those of the preset.
+        figures: Tables and figures of the paper of the study, such as "Table 1" or A7A; posenc list figures names them.
         schemes: Variants to train: labels of the study, encodings, or your own: my_scheme.py, a class of the file,
             mypkg.bias:MyBias. @VIEW after one puts it on a view of the positions that posenc list variants STUDY
             names. Default: those of the panels.
@@ -124,6 +127,7 @@ def run(
     if study is None:
         return _list_studies()
     _refuse_place(jobs, device)
+    panels = _chosen_panels(study, panels, figures)
     _refuse_lists(panels, schemes, seeds, lr_sweep)
     _refuse_folders({"--out": out, "--tensorboard": tensorboard})
     stated: dict[str, Any] = {"format": format, "labels": labels, "size": size, "fit": fit, "background": background}
@@ -134,6 +138,17 @@ def run(
     asked |= {"reading": request_checks.reading_options(study, source, stated)}
     options = {"jobs": jobs, "tensorboard": tensorboard, "retrain_changed": retrain_changed}
     return _train(study, asked, out, options, dry_run=dry_run, yes=yes)
+
+
+def _chosen_panels(
+    study: str, panels: tuple[str, ...] | None, figures: tuple[str, ...] | None
+) -> tuple[str, ...] | None:
+    """Panels of a request that names panels or figures of a paper."""
+    if figures is None:
+        return panels
+    if panels is not None:
+        raise ValueError("--panels and --figure both choose what is drawn. Leave one out.")
+    return panels_of_figures(study, figures)
 
 
 def _train(study: str, asked: dict[str, Any], out: Path, options: dict[str, Any], *, dry_run: bool, yes: bool) -> int:

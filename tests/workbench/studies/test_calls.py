@@ -6,6 +6,7 @@ from torch import nn
 
 from posenc.lookup.scheme_text import build, parse
 from posenc.models.encoder import Encoder, EncoderConfig
+from posenc.schemes.learned import Learned
 from posenc.workbench.report.calls_panel import calls_panel
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.language.rope_scaling import scale_frequencies
@@ -44,3 +45,8 @@ def test_runs_without_calls_have_no_panel() -> None:
     assert panel is not None
     row = ("rope", "main", "index (1 axis: number)", "RoPE(head_dim=16)")
     assert panel.blocks[0].rows == (row,)  # type: ignore[union-attr]
+
+
+def test_a_table_that_the_model_builds_is_named():
+    model = nn.ModuleList([Learned(8, 4), build(parse("NoPE"), {})])
+    assert calls_of(model) == ("Learned, built by the model", "NoPE()")

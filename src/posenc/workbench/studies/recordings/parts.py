@@ -33,18 +33,18 @@ PARTS = (
     _Part(name="Fig. 5B", shows="distances between tokens after alignment", panel="maps", lacks=_DATA),
     _Part(name="Fig. 5C, D", shows="modularity and segregation of learned encodings", panel="modules", lacks=_DATA),
     _Part(
-        name="Figs. A11A to A13A",
+        name="Figs. A11A, A12A, A13A",
         shows="training error by step with 15%, 75%, 90% hidden in training",
         lacks="no curves by share hidden",
     ),
     _Part(
-        name="Figs. A11B to A13B",
+        name="Figs. A11B, A12B, A13B",
         shows="training and test error by share hidden in training",
         panel="rates",
         lacks="relative and rope; bars of the training error",
     ),
     _Part(
-        name="Figs. A11C, D to A13C, D",
+        name="Figs. A11C, D, A12C, D, A13C, D",
         shows="modularity and segregation by share hidden in training",
         lacks="they are measured in each run and not drawn by share",
     ),

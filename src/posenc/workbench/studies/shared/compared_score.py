@@ -60,6 +60,12 @@ class ComparedScore:
         return f" {self.unit}" if self.unit else ""
 
     @property
+    def width(self) -> float:
+        """Largest possible difference of two scores; infinite for a score without bounds."""
+        low, high = metric_bounds(self.metric)
+        return (high - low) * self.factor
+
+    @property
     def title(self) -> str:
         """Name and condition: "accuracy for the ViT"."""
         return f"{self.name} {self.where}".strip()

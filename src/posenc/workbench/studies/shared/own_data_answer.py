@@ -192,14 +192,24 @@ def _few_items(data: PageData, groups: Sequence[ComparedVariants]) -> Iterator[s
         sizes = [size for size in sizes if math.isfinite(size)]
         if held_out is None or held_out.items >= FEW_ITEMS or not sizes:
             continue
-        ends = [f"{number(size, score.digits)}{score.ending}" for size in (min(sizes), max(sizes))]
         seeds = max(pair.comparison.difference.n for pair in pairs_of(variants))
         each = "each seed" if held_out.split_by_seed else "the test part"
         yield (
-            f"Only {held_out.items} {item_noun(data, score)} are held out in {each}. With {count(seeds, 'seed')}, the "
-            f"smallest difference in {score.title} that would be seen in four of five repetitions is "
-            f"{' to '.join(dict.fromkeys(ends))}, depending on the pair."
+            f"Only {held_out.items} {item_noun(data, score)} are held out in {each}. With {count(seeds, 'seed')}, "
+            f"{_smallest_seen(sizes, score)}."
         )
+
+
+def _smallest_seen(sizes: Sequence[float], score: ComparedScore) -> str:
+    """Clause on the smallest differences of pairs that would be seen; a difference larger than possible is none."""
+    often, possible = "that would be seen in four of five repetitions", [size for size in sizes if size <= score.width]
+    if not possible:
+        return f"there is no difference in {score.title} {often}: not even the largest possible one"
+    ends = dict.fromkeys(f"{number(size, score.digits)}{score.ending}" for size in (min(possible), max(possible)))
+    others = "depending on the pair"
+    if len(possible) < len(sizes):
+        others = "for some pairs; for the others not even the largest possible one would be"
+    return f"the smallest difference in {score.title} {often} is {' to '.join(ends)}, {others}"
 
 
 def _seconds(data: PageData, specs: Sequence[RunSpec]) -> float:

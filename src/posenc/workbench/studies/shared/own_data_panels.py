@@ -63,7 +63,7 @@ def _tables(data: PageData, variants: ComparedVariants) -> list[Table]:
             _difference(pair.comparison.difference, score),
             _difference(pair.comparison.half, score),
             signed_number(pair.comparison.projected, score.digits),
-            number(pair.comparison.smallest, score.digits),
+            number(pair.comparison.smallest, score.digits) if pair.comparison.smallest <= score.width else "none",
             pair.verdict,
         )
         for pair in pairs

@@ -1,0 +1,50 @@
+"""Figures of papers by name: what each spelling means, and what is refused."""
+
+import pytest
+
+from posenc.cli.figures import _parts, panels_of_figures
+
+pytestmark = pytest.mark.bare
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("Table 1", {"table 1"}),
+        ("Figs. 3A-C", {"3a", "3b", "3c"}),
+        ("Fig. 2C, Table A2", {"2c", "table a2"}),
+        ("Fig. A14A, B, E, F", {"a14a", "a14b", "a14e", "a14f"}),
+        ("A7A", {"a7a"}),
+    ],
+)
+def test_a_name_means_its_parts(name: str, parts: set[str]) -> None:
+    assert _parts(name) == parts
+
+
+@pytest.mark.parametrize(
+    ("study", "figure", "panels"),
+    [
+        ("latin-squares", "Table 1", ("accuracy",)),
+        ("latin-squares", "a7a", ("weight-decay",)),
+        ("latin-squares", "Figs. 1F-H", ("positions",)),
+        ("gridpe", "Table 1", ("pvt", "accuracy")),
+        ("masked", "A12B", ("rates",)),
+        ("sc-pe", "Fig. 5", ("tokens",)),
+    ],
+)
+def test_a_figure_has_panels(study: str, figure: str, panels: tuple[str, ...]) -> None:
+    assert panels_of_figures(study, [figure]) == panels
+
+
+@pytest.mark.parametrize(
+    ("study", "figure", "told"),
+    [
+        ("latin-squares", "A7D", "there is no figure 'A7D'"),
+        ("latin-squares", "A14C", r"no panel of latin-squares redraws Fig. A14C, G. Not drawn: no sweep"),
+        ("gridpe", "Fig. 2", r"no panel of gridpe redraws Fig. 2. Draw it: posenc show"),
+        ("points", "1", "points redraws no figure of a paper. Name its panels: posenc list panels points"),
+    ],
+)
+def test_a_figure_without_a_panel_is_refused(study: str, figure: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        panels_of_figures(study, [figure])
