@@ -197,6 +197,7 @@ def test_a_treatment_of_missing_values_without_use_is_refused(tmp_path, study, t
         studies.find(study).plan(studies.Request(preset="quick", reading=treatment, source=source), Store(tmp_path))
 
 
+@pytest.mark.full
 def test_one_long_recording_is_cut_into_blocks(tmp_path, monkeypatch, capsys):
     """No command of its own is needed, the cut is stated, and the number of blocks is a choice."""
     tiny(monkeypatch, steps=1, seeds=(0,))
@@ -218,6 +219,14 @@ def test_one_long_recording_is_cut_into_blocks(tmp_path, monkeypatch, capsys):
     identities = {spec.identity for spec in done.specs}
     assert {spec.identity for spec in recordings.STUDY.plan(same, store)} <= identities
     assert not {spec.identity for spec in recordings.STUDY.plan(other, store)} & identities
+
+
+def test_the_only_recording_is_planned_in_blocks(tmp_path):
+    file = own_file(tmp_path)
+    with np.load(file) as arrays:
+        np.savez(file, recordings=arrays["recordings"][:1].repeat(3, axis=2))
+    specs = recordings.STUDY.plan(studies.Request(preset="quick", source=file), Store(tmp_path / "runs"))
+    assert specs[0].settings["items"] == {"train": 5, "validation": 2, "test": 3, "unit": "blocks"}
 
 
 def test_blocks_of_recordings_of_several_subjects_are_refused(tmp_path):

@@ -263,6 +263,7 @@ def test_a_run_with_scaled_frequencies_has_the_weights_of_the_unscaled_run(
 # recall tasks -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_recall_is_tested_at_greater_lengths_than_trained(tmp_path: Path, small: presets.LanguagePreset) -> None:
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", panels=["recall"], schemes=["nope", "rope-randomized"])
@@ -297,6 +298,7 @@ def test_recall_stops_at_the_longest_length_that_an_encoding_reads(
     assert STUDY.verdict(request, store, specs)[0].startswith("No answer yet")
 
 
+@pytest.mark.full
 def test_recall_with_scaled_frequencies_has_the_weights_of_rope(
     tmp_path: Path, small: presets.LanguagePreset, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     shrink(monkeypatch)
 
 
+@pytest.mark.full
 def test_the_page_comes_before_the_turntable_whose_finished_frames_are_kept(tmp_path, tiny, monkeypatch, capsys):
     pytest.importorskip("PIL.Image")
     request = studies.Request(preset="quick", schemes=["none"], seeds=[0])
