@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from posenc.lookup.name_suggestion import unknown
 from posenc.workbench.data.labeled_images import SUFFIXES as IMAGES
 from posenc.workbench.data.readers import (
     cloud_folder,
@@ -99,7 +100,9 @@ def stated_form(path: Path, name: str) -> Form:
         UserFileError: There is no such format.
     """
     known = readers()
-    kind = known[name].KIND if name in known else ""
+    if name not in known:
+        raise UserFileError(f"{unknown('format', name, known)} The formats are {', '.join(known)}.")
+    kind = known[name].KIND
     reader, reason = find_reader(path, kind, name)
     return Form(reader.FORM, reason, KIND_STUDIES[kind], kind)
 
@@ -117,6 +120,9 @@ def _of_file(path: Path) -> Iterator[Form]:
         yield from _of_arrays(path)
     elif reason := image_labels.match(path):
         yield Form(image_labels.FORM, reason, IMAGE_STUDIES, "images")
+    elif (ending := path.suffix.lower()) in cloud_folder.CONVERSIONS:
+        command = cloud_folder.CONVERSIONS[ending].format(path.stem)
+        raise UserFileError(f"{path} is not read: {ending} is a form of clouds that needs a conversion: {command}")
     elif name.endswith((*TABLES, *BRAINS)) and not parquet.match(path):
         yield Form("a table or brain image; its folder is read", f"it ends in {path.suffix}", ())
     else:

@@ -123,7 +123,9 @@ def _beside_correlation(found: ChannelGroups, correlation: Grouping) -> str:
     """Sentence on the groups of the plain correlation matrix beside those of the learned tables."""
     same = found.both_agree or 0.0
     if not correlation.stable:
-        return f"The plain correlation matrix, without training, has no groups that repeat ({_evidence(correlation)})."
+        return (
+            f"The plain correlation matrix, without training, has {_lacking(correlation)} ({_evidence(correlation)})."
+        )
     if same > 1 - 1e-9:
         return (
             "The plain correlation matrix, without training, gives the same groups: the network adds nothing to them."
@@ -137,7 +139,15 @@ def _beside_correlation(found: ChannelGroups, correlation: Grouping) -> str:
 
 
 def _unstable(learned: Grouping) -> str:
-    return f"The learned tables of {learned.name} have no groups that repeat ({_evidence(learned)})."
+    return f"The learned tables of {learned.name} have {_lacking(learned)} ({_evidence(learned)})."
+
+
+def _lacking(grouping: Grouping) -> str:
+    """What unstable groups lack: agreement, or more of it than chance gives."""
+    agreement = grouping.chosen_agreement
+    if agreement is not None and agreement >= STABLE:
+        return "no groups that repeat more than by chance"
+    return "no groups that repeat"
 
 
 def _evidence(grouping: Grouping) -> str:

@@ -172,4 +172,7 @@ def _reference(scores: Scores, best: str, name: str) -> str:
     else:
         word = f"not distinguishable from {best}"
     size = f"{number(scores.means[name], scores.digits)}{scores.ending}"
+    difference = scores.difference(name, best)
+    if difference is None or not difference.known:  # nothing was tested
+        return f"For reference, {name}: {size} (difference from {best}: {scores.gap(name, best)})."
     return f"For reference, {name}: {size}, {word} (difference {scores.gap(name, best)})."

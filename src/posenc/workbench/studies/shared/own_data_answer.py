@@ -130,7 +130,10 @@ def best_sentence(data: PageData, variants: ComparedVariants) -> str:
         second = Pair(variants, first, others[0], next(each for _, each in made if each is not None))
         return f"{heading}: {first}, {size}; difference from the second, {others[0]}: {second.size}."
     reasons = _by_reason((label, each) for label, each in undecided.items())
-    return f"{heading}: {UNDECIDED}. {first} has the {_extreme(score)} {size}. Not shown to be better than {reasons}."
+    tied = [first, *(label for label in others if variants.mean(label) == variants.mean(first))]
+    has = f"{', '.join(tied[:-1])} and {tied[-1]} have" if len(tied) > 1 else f"{first} has"
+    lead = f"Of the trained encodings {has} the {_extreme(score)} {size}."
+    return f"{heading}: {UNDECIDED}. {lead} {first} is not shown to be better than {reasons}."
 
 
 def _extreme(score: ComparedScore) -> str:
