@@ -77,7 +77,7 @@ $(VENV)/.run: $(VENV)/.torch pyproject.toml
 	touch $@
 
 $(VENV)/.test: $(VENV)/.torch pyproject.toml
-	$(PIP) --constraint constraints.txt --editable '.[analysis,fields,vision,fmri,onnx,tb]' 'pip>=25.1'
+	$(PIP) --constraint constraints.txt --editable '.[analysis,fields,vision,fmri,onnx,tb,text]' 'pip>=25.1'
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev --group oracles
 	$(PIP) --constraint constraints.txt --no-deps timm  # it asks for torchvision, which its tests do without
 	touch $@ $(VENV)/.run

@@ -21,7 +21,7 @@ from small_images import write_folder, write_packed
 
 
 def labeled(path: Path, **options: object) -> LabeledImages:
-    return read(path, "images", ReadingOptions(**options))  # type: ignore[arg-type]
+    return read(path, "images", ReadingOptions(**options))  # type: ignore[arg-type]  # tests pass strings
 
 
 def counts(found: LabeledImages) -> dict[str, list[int]]:

@@ -1,12 +1,14 @@
 """Files of data are compared with what was first there; a damaged one is moved away and written again."""
 
 import os
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from posenc.workbench import Store, run
+from posenc.workbench.storage import data_files
 from posenc.workbench.storage.data_files import DataFiles
 from posenc.workbench.storage.result_checks import move_damaged_file
 
@@ -19,7 +21,17 @@ def files(tmp_path: Path) -> DataFiles:
     np.save(tmp_path / "data" / "recordings-1" / "train.npy", np.arange(9))
     found = DataFiles(tmp_path)
     found.note()
+    assert not found.notes.exists()  # Another command may still be writing them.
+    for path in (tmp_path / "data").rglob("*.npy"):
+        settled(path)
+    found.note()
     return found
+
+
+def settled(path: Path) -> None:
+    """Give a file a time of modification that lies far enough back."""
+    before = time.time_ns() - 2 * data_files.UNSETTLED_NS
+    os.utime(path, ns=(before, before))
 
 
 def changed(path: Path) -> None:
@@ -64,6 +76,9 @@ def test_a_run_writes_its_damaged_data_again(tmp_path: Path, capsys: pytest.Capt
     Image.fromarray(np.arange(192, dtype=np.uint8).reshape(8, 8, 3)).save(source)
     asked = {"schemes": ["none"], "out": tmp_path / "runs", "changes": {"steps": 2}, "jobs": 1}
     run("image-fit", source, seeds=[0], **asked)
+    for path in (tmp_path / "runs" / "data").glob("*.npy"):
+        settled(path)
+    Store(tmp_path / "runs").data_files.note()
     (stored,) = (tmp_path / "runs" / "data").glob("picture-*.npy")
     intact = stored.read_bytes()
     changed(stored)

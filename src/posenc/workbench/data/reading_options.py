@@ -18,7 +18,7 @@ FeatureChoice = Literal["none", "normals", "colors", "all"]
 Scale = Literal["unit", "keep"]
 """Normalization: each cloud by its own mean and radius ("unit"), or one shift and factor for all clouds ("keep")."""
 Fit = Literal["crop", "pad", "resize"]
-"""How an image becomes square: its middle, itself with a border, or with another aspect ratio."""
+"""Preprocessing to a square image: crop its middle, pad it with a border, or resize it to another aspect ratio."""
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
 
 
@@ -30,7 +30,7 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
             ``readers`` with hyphens, such as "json-lines".
         labels: CSV with the labels of the images of a folder: a path, or a name in the folder.
         size: Side of the images in pixels; None for that of the study.
-        fit: How images become square; None for "crop".
+        fit: Preprocessing of images to squares; None for "crop".
         background: Color behind transparent pixels and of the border: "white", "black", "gray" or "#rrggbb"; None for
             "white".
         field: Name of the field of a JSON Lines file that holds the text; None for the only text field.

@@ -78,7 +78,7 @@ def judge_predictions(rows: Sequence[Row], predictions: Sequence[Prediction]) ->
 
 
 def summarize_predictions(findings: Sequence[Finding]) -> str:
-    """Count the findings of predictions: "1 of 2 came true, 1 reversed, 2 need runs that you did not ask for."."""
+    """Count the findings of predictions: "1 of 2 came true, 1 reversed, 2 not measured."."""
     if not findings:
         return ""
     tones = [finding.tone for finding in findings]
@@ -87,7 +87,7 @@ def summarize_predictions(findings: Sequence[Finding]) -> str:
     parts = [f"{tones.count('yes')} of {measured} came true"] if measured else []
     parts += [f"{tones.count('no')} reversed"] if "no" in tones else []
     parts += [f"{tones.count('unsure')} inconclusive"] if "unsure" in tones else []
-    parts += [f"{absent} {'needs' if absent == 1 else 'need'} runs that you did not ask for"] if absent else []
+    parts += [f"{absent} not measured"] if absent else []
     return ", ".join(parts) + "."
 
 

@@ -10,6 +10,7 @@ only if its size, inode or times have changed. It is then moved away, and writte
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,8 @@ import msgspec
 from posenc.workbench.files.atomic_files import write_whole
 
 ENDINGS = (".npy", ".npz", ".msgpack")
+UNSETTLED_NS = 10 * 10**9
+"""A file that changed less than this time ago may still be written by another command, so it is not noted yet."""
 DRAWN = "turning-"
 """Start of the names of frames that pages draw; they may be drawn again."""
 
@@ -60,7 +63,7 @@ class DataFiles:
                 self.damaged[path] = f"it cannot be read ({error.strerror})"
 
     def note(self) -> None:
-        """Note the digests of files that have none yet.
+        """Note the digests of files that have none yet and are no longer being written.
 
         Raises:
             OSError: The store cannot be written.
@@ -88,7 +91,9 @@ class DataFiles:
         for path in sorted(self.folder.rglob("*")):
             name = str(path.relative_to(self.folder))
             hidden = name.startswith((".", DRAWN)) or path.name.startswith(".")
-            if path.suffix in ENDINGS and not hidden and path.is_file():
+            if path.suffix not in ENDINGS or hidden or not path.is_file():
+                continue
+            if time.time_ns() - path.stat().st_mtime_ns > UNSETTLED_NS:
                 yield name, path
 
     def _read_notes(self) -> Noted:

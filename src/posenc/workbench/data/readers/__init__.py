@@ -29,8 +29,8 @@ from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.user_files import UserFileError
 
 UNREADABLE: Mapping[str, str] = {
-    "text": "is no text: a text is a UTF-8 file, a folder of .txt or .md files, .jsonl, .fasta, or token ids as .npy "
-    "or .bin. Give one of these.",
+    "text": "is no text: a text is a UTF-8 file, a folder of .txt or .md files, .jsonl, .parquet, .fasta, or token ids "
+    "as .npy or .bin. Give one of these.",
     "images": "has no labeled images: give a folder with a folder of images for each class, ROOT/cat/1.jpg and "
     "ROOT/dog/1.jpg, a CSV with the columns file and label, or a packed .npz.",
     "clouds": "is no point cloud: give a .npy, .npz, .ply, .xyz, .txt or .csv, or a folder with a folder of them for "

@@ -33,7 +33,7 @@ STUDY = Study(
         "Vision transformers learn to classify images. They differ in the encoding of the row and the column of a "
         "patch, and in nothing else."
     ),
-    takes="a folder of class folders",
+    takes="labeled images (a folder of class folders, or a CSV of labels)",
     data={
         "fashion_mnist": "Fashion-MNIST, needed unless FILE is given; posenc data fashion-mnist downloads it",
         "caltech100": "Caltech-100, at the preset standard",

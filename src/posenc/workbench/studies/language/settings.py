@@ -99,7 +99,10 @@ def _recall_settings(task: RecallCondition, scale: RecallScale, variant_label: s
         settings = {"task": task.task_settings(scale), "window": scale.window}
         draw_samples(settings["task"], 1, scale.window, torch.Generator().manual_seed(0), full=True)
     except ValueError as error:
-        raise ValueError(f"{task.title} cannot be trained at {scale.window} tokens: {error}") from None
+        raise ValueError(
+            f"{task.title} cannot be trained at {scale.window} tokens: {error} Change --set recall.window or --set "
+            "recall.needles, or leave --panels recall out."
+        ) from None
     settings |= {} if scale.max_multiple == MULTIPLES[-1] else {MULTIPLE: scale.max_multiple}
     return settings | _training_settings(variant_label, config, scale.window, longest, scale.training, device)
 
@@ -134,8 +137,8 @@ def _contents(store: Store, stored: StoredText) -> str:
         sentence += f" Its {'most frequent' if stored.unit in ('words', 'subwords') else 'vocabulary'}: {listed}."
     if whole.most is not None:
         sentence += (
-            f" The models know the {stored.vocabulary - 1:,} most frequent words of the training part; all others are "
-            f"the token {UNKNOWN_WORD}."
+            f" The models know at most {stored.vocabulary - 1:,} words, the most frequent of the training part; all "
+            f"others are the token {UNKNOWN_WORD}."
         )
     return sentence
 

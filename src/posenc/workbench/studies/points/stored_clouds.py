@@ -32,7 +32,7 @@ def reading_of(data: Mapping[str, Any]) -> task.CloudReading:
 
 
 def reading_entry(listed: CloudFolder, reading: task.CloudReading) -> dict[str, Any]:
-    """What the entry "data" states about the reading; meshes without options have none, as before there were clouds.
+    """Return the options of the reading for the entry "data" of the settings; none for meshes with the defaults.
 
     Args:
         listed: Files of the folder.

@@ -60,6 +60,7 @@ def _others(data: PageData) -> list[str]:
     if record is None or set(data.labels(MAIN)) >= set(WITHOUT_COORDINATES):
         return []
     words = ["posenc run masked", quote(record.name), "--preset", data.request.preset, "--panels encodings"]
+    words += ["--seeds", *map(str, data.request.seeds)] if data.request.seeds else []
     words += [*options(PRESETS, data.request), "--out", quote(str(data.store.root))]
     return [f"Other encodings: {' '.join(words)}"]
 
@@ -143,7 +144,7 @@ def _unstable(learned: Grouping) -> str:
 
 
 def _lacking(grouping: Grouping) -> str:
-    """What unstable groups lack: agreement, or more of it than chance gives."""
+    """Phrase for unstable groups: too little agreement, or no more of it than by chance."""
     agreement = grouping.chosen_agreement
     if agreement is not None and agreement >= STABLE:
         return "no groups that repeat more than by chance"

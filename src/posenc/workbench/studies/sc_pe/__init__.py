@@ -33,7 +33,7 @@ STUDY = Study(
         "the point into one value. The values are concatenated with the features of a LeNet, or multiply its pixels. "
         "Controls replace them by a trained vector or by padding, or leave them out."
     ),
-    takes="a folder of class folders",
+    takes="labeled images (a folder of class folders, or a CSV of labels)",
     data={
         "fashion_mnist": "Fashion-MNIST, needed unless FILE is given; posenc data fashion-mnist downloads it",
         "cifar-10-batches-py": "CIFAR-10, in addition",

@@ -14,6 +14,7 @@ from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.shared.classification import TRAIN_SCORED
 from posenc.workbench.studies.shared.image_data import ImageRecord
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.studies.shared.page_records import own
 
 TOP_CLASSES = 5
 """Top-5 accuracy is shown for more classes than this."""
@@ -166,8 +167,8 @@ def learning_curve_panel(data: PageData, variants: Sequence[str], condition: str
         chance=1 / images_of(data, condition).classes,
         condition=condition,
         title=title,
-        caption="During training, the held-out accuracy is measured on a part of the held-out images. The other panels "
-        "use all of them.",
+        caption="During training, the accuracy called held-out is measured on the validation part of your own images, "
+        "or on a part of the held-out images of built-in data. The other panels use all held-out images.",
     )
 
 
@@ -200,7 +201,9 @@ def variant_tables(
             trained = " to ".join(f"{count:,}" for count in parameters) or "not run"
             body.append((variant, about(condition, variant), scheme_of(spec), trained))
         columns = ("Variant", "Description", "Scheme", "Parameters")
-        note = f"{images_of(data, condition).description}. Training: {_training(data, condition)}."
+        images = images_of(data, condition)  # The panel on the data counts the parts of own images.
+        described = f"{images.name}: {images.size}" if own(data.store, data.specs) else images.description
+        note = f"{described}. Training: {_training(data, condition)}."
         table = Table("Variants", columns, tuple(body), note, prose=True)
         panels.append(Panel(titles[condition], (table,)))
     return panels or empty_panel(next(iter(titles.values())))

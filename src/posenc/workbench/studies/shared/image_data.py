@@ -184,7 +184,7 @@ def dataset_key(root: Path, record: ImageRecord) -> str:
 
 
 def square_of(root: Path, record: ImageRecord) -> Square:
-    """How the images of a record became squares.
+    """Return the preprocessing of the images of a record: size, cropping or padding, background.
 
     Args:
         root: Root of the store.
@@ -302,7 +302,7 @@ def _stated(reading: ReadingOptions, source: Path, size: int | None) -> ReadingO
 
 
 def _content(location: Location, contents: str, limited: bool) -> list[Any]:
-    """What the digest of a user's images is of."""
+    """Input of the digest of a user's images: contents, and options that are not the defaults."""
     return [
         contents,
         location.size,

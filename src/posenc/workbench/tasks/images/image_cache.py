@@ -31,7 +31,7 @@ from posenc.workbench.tasks.images.image_set import ImageSet, undecoded_note
 
 FORMAT = 1
 FIT_NAMES = {"crop": "cut", "resize": "squeezed", "pad": "pad"}
-"""How images become square, as the names of caches have it."""
+"""Cropping, padding or resizing -> its name in the file names of caches."""
 CHUNK = 2**26
 """Bytes of pixels that are decoded between two writes of the state file."""
 Progress = Callable[[int, int], None]

@@ -32,7 +32,7 @@ EXIF, TRANSPARENCY = "exif", "transparency"
 
 
 class Square(NamedTuple):
-    """How images become squares of one size.
+    """Size, cropping or padding, and background of square images.
 
     Attributes:
         size: Side in pixels.
