@@ -136,6 +136,8 @@ class Stage(nn.Module):
         counted = self.before if options.view in ("counted", "pixels") else 0
         rows = shape[0] * shape[1] + counted
         self.table = Learned(dim, rows, sigma=sigma) if options.tables else None
+        if self.table is not None:  # The model builds it; its call is shown like those of schemes built from text.
+            self.table.built_as = f"Learned(dim={dim}, max_len={rows}, sigma={sigma})"
         self.blocks = nn.ModuleList(Block(_block(config, options, rate)) for rate in drop_paths)
 
     def refuse(self, made: Sequence[Scheme]) -> None:

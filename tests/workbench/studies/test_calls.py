@@ -6,7 +6,8 @@ from torch import nn
 
 from posenc.lookup.scheme_text import build, parse
 from posenc.models.encoder import Encoder, EncoderConfig
-from posenc.schemes.learned import Learned
+from posenc.models.vision import VisionConfig, VisionTransformer
+from posenc.models.vision_stage import Options, StageConfig
 from posenc.workbench.report.calls_panel import calls_panel
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.language.rope_scaling import scale_frequencies
@@ -47,6 +48,9 @@ def test_runs_without_calls_have_no_panel() -> None:
     assert panel.blocks[0].rows == (row,)  # type: ignore[union-attr]
 
 
-def test_a_table_that_the_model_builds_is_named():
-    model = nn.ModuleList([Learned(8, 4), build(parse("NoPE"), {})])
-    assert calls_of(model) == ("Learned, built by the model", "NoPE()")
+def test_a_table_that_a_vision_model_builds_has_a_call() -> None:
+    stage = StageConfig(dim=8, depth=1, heads=2, hidden=8, patch=4)
+    config = VisionConfig(image=(8, 8), classes=2, stages=(stage,), channels=1, options=Options(tables=True))
+    calls = calls_of(VisionTransformer(config, lambda layer: build(parse("NoPE"), {})))
+    assert calls == ("Learned(dim=8, max_len=4, sigma=0.02)", "NoPE()")
+    assert build(parse(calls[0]), {}).out_dim == 8

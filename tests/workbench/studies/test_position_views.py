@@ -151,7 +151,9 @@ def check_views(study: str, texts: list[str], data: Path, store: Store) -> dict[
     assert len(shown) == len(specs)
     for text, view in shown.items():
         axes = next(each.axes for each in EVERY[study].views if str(each) == view)
-        (call, *_) = store.read(next(s for s in specs if s.variant == text).identity).timing["calls"]
+        calls = store.read(next(s for s in specs if s.variant == text).identity).timing["calls"]
+        asked = text.partition("@")[0].partition("(")[0]  # a model may have a table of its own besides
+        call = next((each for each in calls if each.partition("(")[0] == asked), calls[0])
         nested = call.startswith(("Sum(", "Scaled(", "Concat("))  # such a call has no sizes of the parts
         reads = axes if nested else build(parse(call), {}).claims.axes
         fits = {axes, 1} if view.startswith("grid (2 axes: row and column; ") else {axes}

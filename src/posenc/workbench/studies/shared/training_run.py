@@ -103,13 +103,11 @@ def calls_of(model: nn.Module) -> tuple[str, ...]:
         model: The model.
 
     Returns:
-        The calls with every argument. That of a scheme made of others stands for all of them. A table that the model
-        itself builds has no call and is named.
+        The calls with every argument. That of a scheme made of others stands for all of them.
     """
     if isinstance(model, Scheme) and model.built_as:
         return (model.built_as,)
-    calls = tuple(dict.fromkeys(call for child in model.children() for call in calls_of(child)))
-    return calls or ((f"{type(model).__name__}, built by the model",) if isinstance(model, Scheme) else ())
+    return tuple(dict.fromkeys(call for child in model.children() for call in calls_of(child)))
 
 
 def initial_embedding_scale(untrained: Any) -> float | None:
