@@ -253,6 +253,7 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(said, tmp_path):
         assert str(tmp_path / "file") in err
 
 
+@pytest.mark.full
 def test_a_long_preset_is_not_started_without_a_terminal_and_yes(said, tmp_path):
     status, out, err = said("run", "latin-squares", "--preset", "standard", "--schemes", "nope", "--seeds", 0,
                             "--out", tmp_path)  # fmt: skip

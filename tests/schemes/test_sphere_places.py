@@ -218,6 +218,7 @@ def test_the_contract_holds_at_degree_50():
     assert report.ok, report
 
 
+@pytest.mark.full
 def test_the_definition_reaches_degree_120():
     lon, lat = places(3)
     scheme = SphericalHarmonics(120)

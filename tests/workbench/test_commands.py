@@ -64,6 +64,7 @@ def test_the_function_is_not_hidden_by_the_package_report():
     assert sys.modules["posenc.workbench.report.page"].Figure is Figure
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("in_this_process")
 def test_variants_and_seeds_added_later_join_the_page_of_the_store(tmp_path, photo, small, capsys):
     store, options = tmp_path / "runs", {"panels": "fit", "out": tmp_path / "runs"}

@@ -157,6 +157,7 @@ def test_a_store_that_cannot_be_written_is_refused_before_the_work(
     assert begun(tmp_path) == []
 
 
+@pytest.mark.full
 def test_a_worker_gets_only_the_code_that_its_runs_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another scheme's code may import what a worker does not find; it must not end the worker."""
     lost = ModuleType("lost")

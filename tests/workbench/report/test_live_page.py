@@ -61,6 +61,7 @@ def test_the_address_is_printed_at_the_start_and_the_page_follows_the_runs(tmp_p
     assert [path.name for path in live.path.parent.iterdir()] == ["toy.html"]
 
 
+@pytest.mark.full
 def test_drawing_changes_no_result(tmp_path: Path, at_every_event) -> None:
     plain, watched = Store(tmp_path / "plain"), Store(tmp_path / "watched")
     run(toys(3), plain, InProcess(), emit=lambda event: None)

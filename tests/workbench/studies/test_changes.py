@@ -201,6 +201,7 @@ def executed(study, store: Store, **values: object) -> tuple[Request, list, Path
     return request, specs, study.page(request, store, specs, {})
 
 
+@pytest.mark.full
 def test_changed_runs_have_a_page_of_their_own_and_a_report_finds_each(study, tmp_path):
     store = Store(tmp_path)
     plain, plain_specs, plain_page = executed(study, store)

@@ -120,6 +120,7 @@ def test_the_page_the_csv_file_and_python_have_the_same_groups(tmp_path, monkeyp
     assert (again.modules, again.verdict[0]) == (result.modules, result.verdict[0])
 
 
+@pytest.mark.full
 def test_unrelated_channels_get_no_groups(tmp_path, monkeypatch):
     tiny(monkeypatch, steps=1)
     data = trained(tmp_path, own_file(tmp_path, related=False, modules=False))
@@ -144,6 +145,7 @@ def test_named_encodings_come_with_the_baselines_and_their_groups(tmp_path, monk
     assert rows == dict.fromkeys(("rope", "mean", "ridge", "nearest"), "–") | {"learned-0.2": "none that repeat"}
 
 
+@pytest.mark.full
 def test_a_store_without_the_recordings_has_the_groups_of_the_tables_alone(tmp_path, monkeypatch):
     tiny(monkeypatch, steps=1)
     file = own_file(tmp_path)

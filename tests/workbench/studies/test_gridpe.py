@@ -293,6 +293,7 @@ def test_a_folder_of_ones_own(tmp_path, class_folders, small):
     assert re.search(r"Scale: ViT: [\d,]+ parameters, width \d+, \d+ layers?; \d+ steps of batches of \d+", page)
 
 
+@pytest.mark.full
 def test_a_report_without_a_folder_is_about_the_folder_of_the_runs(tmp_path, class_folders, small):
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", schemes=["rope-axial", "cpvt"], source=class_folders)

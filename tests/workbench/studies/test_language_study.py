@@ -108,6 +108,7 @@ def test_a_run_has_the_metrics_and_arrays_of_its_variant(
     assert "written" not in store.arrays(specs["rope-randomized"].identity)
 
 
+@pytest.mark.full
 def test_a_page_shows_the_only_text_and_refuses_to_mix_two(
     tmp_path: Path, own_text: Path, small: presets.LanguagePreset
 ) -> None:

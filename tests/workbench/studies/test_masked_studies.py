@@ -217,6 +217,7 @@ def files_of(folder):
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.full
 def test_a_report_without_the_file_is_about_the_users_recordings_and_makes_no_data(
     tmp_path, monkeypatch, file, refused, capsys
 ):
@@ -246,6 +247,7 @@ def test_a_report_without_the_file_is_about_the_users_recordings_and_makes_no_da
         assert "if these are known. Data: own.npz. Scale: " in html
 
 
+@pytest.mark.full
 def test_a_report_of_simulated_recordings_says_so_and_simulates_nothing(tmp_path, monkeypatch, refused):
     tiny(monkeypatch, recordings, test_frames=20, simulation=Simulation(3, 60, {"A": 5, "B": 4, "C": 3}))
     store, study = Store(tmp_path / "runs"), recordings.STUDY

@@ -226,6 +226,7 @@ def test_gradients_are_measured_all_over_the_shape(quick, tmp_path, monkeypatch)
     assert spec.settings["asked"] == 200
 
 
+@pytest.mark.full
 def test_a_run_repeats_and_seeds_differ(quick, tmp_path):
     object.__setattr__(quick, "steps", 5)
     request = asked(mesh_file(tmp_path), schemes=["multires-smoothstep"], panels=["eikonal"])
