@@ -138,3 +138,16 @@ def test_run_names_source_digest_contract_and_view_on_the_page(
         assert shown in html, shown
     path.unlink()
     assert run("report", "latin-squares", "--out", "runs") == 0  # no code is needed for the page
+
+
+def test_a_scheme_that_no_study_can_prepare_is_a_sentence_with_its_file(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "other.py").write_text(
+        "import posenc\n\nclass Other(posenc.ALiBi):\n    def prepare(self, q, k):\n        return self.slopes\n"
+    )
+    for study in (["language", "--panels", "recall"], ["latin-squares"]):
+        assert run("run", *study, "--schemes", "other.py", "--dry-run") == 2
+        said = capsys.readouterr().err
+        assert said.startswith("posenc: the scheme of other.py:Other fails at the positions of this study: TypeError")
+        assert "`posenc check other.py` says what to mend." in said

@@ -11,6 +11,7 @@ from __future__ import annotations
 import __future__
 
 import ast
+import contextlib
 import dis
 import hashlib
 import importlib
@@ -143,6 +144,34 @@ def add_codes(codes: Mapping[str, str]) -> None:
     """
     for name, code in codes.items():
         _import(name, code, Source("another process", hashlib.sha256(code.encode()).hexdigest()))
+
+
+@contextlib.contextmanager
+def errors_in_a_sentence(text: str) -> Iterator[None]:
+    """Turn an error of a scheme of your own into a ValueError that names its source.
+
+    Args:
+        text: Text of the scheme that is built or called.
+
+    Yields:
+        None. Every ValueError, and errors of other schemes, are raised as they are.
+
+    Raises:
+        ValueError: A scheme of your own raised another error.
+    """
+    try:
+        yield
+    except ValueError:
+        raise
+    except Exception as error:
+        found = next((source(name) for name in codes() if name in text), None)
+        if found is None:
+            raise
+        command = f" `posenc check {found.path.name}` says what to mend." if found.path else ""
+        raise ValueError(
+            f"the scheme of {found.name} fails at the positions of this study: {type(error).__name__}: "
+            f"{str(error) or 'no message'}.{command}"
+        ) from error
 
 
 def _options(scheme: Scheme) -> dict[str, Any]:

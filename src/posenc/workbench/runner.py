@@ -207,7 +207,8 @@ def _run_distinct(
         trouble = _execute(todo, store, executor, _recorded(ends, emit, loggers))
         return _report(ordered, ends, store, trouble)
     out = stream or sys.stdout
-    print(f"{len(todo)} runs to execute, {len(ordered) - len(todo)} finished before; {executor}.", file=out, flush=True)
+    runs = f"{len(todo)} {'run' if len(todo) == 1 else 'runs'}"
+    print(f"{runs} to execute, {len(ordered) - len(todo)} finished before; {executor}.", file=out, flush=True)
     if address:
         print(address, file=out, flush=True)
     try:

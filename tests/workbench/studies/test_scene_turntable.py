@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import shutil
+import subprocess
 import sys
 
+import numpy as np
 import pytest
 from small_scenes import folder_of, planned, shrink
 
 from posenc.workbench import runner, studies
+from posenc.workbench.report.animation import write_mp4
 from posenc.workbench.request_execution import execute_request, report_request
 from posenc.workbench.run_export import export_run
 from posenc.workbench.storage.store import Store
@@ -65,6 +69,14 @@ def test_a_turntable_is_exported_in_a_size_and_form_of_choice(tmp_path, tiny, mo
     assert export_run(store.root, tmp_path / "turn.mp4", size=20).read_text() == str(4 * 20 * 20 * 3)
     with pytest.raises(ValueError, match=r"the size of \.gif is 8 to 2048 pixels per side; got 4"):
         export_run(store.root, tmp_path / "small.gif", size=4)
+
+
+@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="needs the program ffmpeg")
+def test_an_mp4_has_every_frame_and_even_sides(tmp_path):
+    film, told = tmp_path / "turn.mp4", ["-show_entries", "stream=codec_name,width,height,nb_frames", "-of", "csv=p=0"]
+    write_mp4(film, np.random.default_rng(0).integers(0, 256, (6, 21, 31, 3), np.uint8), 100)
+    probe = subprocess.run(["ffprobe", "-v", "error", *told, film], capture_output=True, text=True, check=True)
+    assert probe.stdout.strip() == "h264,32,22,6"
 
 
 def test_the_side_of_images_can_be_set(tmp_path, tiny):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from posenc.lookup import own_scheme
 from posenc.lookup.name_suggestion import unknown
 from posenc.lookup.scheme_text import Specification, axes_of, build, call_text, find
 from posenc.positions import Positions
@@ -159,7 +160,7 @@ def _require_fit(
     scheme: Specification, sizes: Sizes, pos: Positions, views: Iterable[PositionView], asked: str = ""
 ) -> None:
     """Raise ValueError for a scheme that cannot be built, or that does not read these positions."""
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), own_scheme.errors_in_a_sentence(call_text(scheme)):
         built = build(scheme, sizes)
         if built.claims.axes not in (None, pos.axes):
             count = f"{built.claims.axes} {'axis' if built.claims.axes == 1 else 'axes'}"
