@@ -211,6 +211,16 @@ def test_a_run_is_named_by_the_first_digits_of_its_identity_alone(tmp_path: Path
         posenc.load(tmp_path / "nothing")
 
 
+def test_a_damaged_run_is_named_where_no_run_fits(tmp_path: Path) -> None:
+    store = stored_runs(tmp_path / "runs")
+    for folder in (store.root / "units").iterdir():
+        (folder / "metrics.jsonl").unlink()
+    with pytest.raises(
+        ValueError, match=r"no trained model.* left out: globe.*metrics\.jsonl is missing and \d more\."
+    ):
+        posenc.load(store.root)
+
+
 def test_the_main_condition_at_the_full_budget_is_the_default(tmp_path: Path) -> None:
     store = Store(tmp_path / "runs")
     for label in ("main", "main, half", "other"):

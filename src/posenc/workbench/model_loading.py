@@ -118,6 +118,19 @@ def choose_run(
         if source is not None or any(value is not None for value in names.values()):
             raise ValueError("run= names one run. Use it without study, variant, seed, condition, preset and source.")
         return _by_identity(store, run)
+    try:
+        spec = _chosen(store, names, source)
+    except ValueError as error:
+        if not (damaged := store.damaged()):
+            raise
+        more = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
+        raise ValueError(
+            f"{error} Damaged runs are left out: {damaged[0]}{more}. List them: posenc store verify --out {store.root}"
+        ) from error
+    return store.read(spec.identity)
+
+
+def _chosen(store: Store, names: dict[str, str | int | None], source: str | Path | None) -> RunSpec:
     specs = [spec for spec in store.specs() if _is_trained(spec)]
     if not specs:
         raise ValueError(f"{store.root} has no trained model. Train some: posenc run --help")
@@ -131,7 +144,7 @@ def choose_run(
     specs = _named(store, specs, "seed", names["seed"])
     if len({spec.identity for spec in specs}) > 1:
         raise ValueError(_ambiguous(store, specs))
-    return store.read(specs[0].identity)
+    return specs[0]
 
 
 def _is_trained(spec: RunSpec) -> bool:
