@@ -1,6 +1,8 @@
 """What attention refuses at its door: masks, tokens, samples and devices that do not go together. "meta" is the other
 device here."""
 
+import sys
+
 import pytest
 import torch
 
@@ -16,6 +18,7 @@ from posenc.schemes.mixed_rope import MixedRoPE
 from posenc.schemes.nope import NoPE
 from posenc.schemes.peg import PEG
 from posenc.schemes.rope import RoPE
+from posenc.schemes.shaw import Shaw
 from posenc.schemes.sinusoid import Sinusoid
 from posenc.schemes.sum import Sum
 
@@ -35,7 +38,17 @@ def run(**other):
     ("make", "sentence"),
     [
         # SDPA would add the numbers, or take samples for heads, without a word
-        (lambda: run(mask=torch.ones(6, 6)), r"`mask` is True where .* got torch\.float32\. Write mask\.bool\(\)"),
+        (lambda: run(mask=torch.ones(6, 6)), r"holds the floating-point numbers 0 and 1.*Write mask\.bool\(\) if 1"),
+        (lambda: run(mask=torch.ones(6, 6).tril(), causal=True), r"added to the logits.*\(1 - mask\)\.bool\(\)"),
+        (lambda: run(mask=torch.ones(6, 6).long(), causal=True), r"got torch\.int64\. Write mask\.bool\(\)"),
+        (
+            lambda: run(q=torch.zeros(2, 6, 4, 12)),
+            r"`q` has 4 tokens and its positions are 6.*If it is \(B, tokens, H, channels\), pass q\.transpose\(1, 2\)",
+        ),
+        (
+            lambda: run(k=torch.zeros(2, 4, 5, 12), v=torch.zeros(2, 4, 5, 12), k_pos=sequence(5), causal=True),
+            r"causal=True takes the queries as the last of the keys; got 6 queries and 5 keys",
+        ),
         (lambda: run(mask=torch.ones(6, 6).long(), scheme=ALiBi(4)), r"got torch\.int64\. Write mask\.bool\(\)"),
         (
             lambda: attention(**given(4), scheme=RoPE(12), q_pos=sequence(6), mask=torch.ones(4, 6, 6).bool()),
@@ -130,11 +143,56 @@ def test_attention_takes_the_schemes_that_it_asks_and_nopes(kind):
     assert torch.equal(out, plain) == left_alone
 
 
-def test_a_mask_of_numbers_is_refused_of_prepared_positions_too():
+def test_a_mask_of_zeros_and_ones_is_refused_of_prepared_positions_too():
     scheme, q, k, v = RoPE(12), *given().values()
     where = scheme.prepare(sequence(6))
-    with pytest.raises(ValueError, match=r"`mask` is True where a query may attend to a key; got torch\.float32"):
-        attend(q, k, v, scheme, where, where, None, mask=torch.zeros(6, 6))
+    with pytest.raises(ValueError, match=r"`mask` holds the floating-point numbers 0 and 1"):
+        attend(q, k, v, scheme, where, where, None, mask=torch.ones(6, 6))
+
+
+SCHEMES = pytest.mark.parametrize(
+    "scheme", [NoPE(), RoPE(12), ALiBi(4), Shaw(12, max_distance=4), FoX(12, 4)], ids=lambda kind: type(kind).__name__
+)
+
+
+@SCHEMES
+@pytest.mark.parametrize("backend", ["auto", "eager"])
+@pytest.mark.parametrize("shape", [(6, 6), (1, 6), (2, 1, 6, 6), (2, 4, 1, 6)])
+def test_an_additive_mask_excludes_what_a_boolean_one_does_and_adds_the_rest(scheme, shape, backend):
+    allowed = torch.rand(shape, generator=torch.Generator().manual_seed(1)) < 0.6
+    added = torch.zeros(shape).masked_fill(~allowed, -torch.inf)
+    here = {"scheme": scheme, "x": torch.randn(2, 6, 12), "backend": backend}
+    torch.testing.assert_close(run(mask=added, **here), run(mask=allowed, **here))
+    shift = torch.randn(shape)
+    weights = torch.randn(2, 4, 6, 12, requires_grad=True)
+    once = run(q=weights, mask=added + shift, **here)
+    again = run(q=weights, mask=(added + shift).expand(2, 4, 6, 6), **here | {"backend": "eager"})
+    torch.testing.assert_close(once, again)
+    if not isinstance(scheme, Shaw):  # the softmax of one key is 1, whatever is added to it
+        assert not torch.allclose(once, run(q=weights, mask=added, **here))
+
+
+@SCHEMES
+@pytest.mark.parametrize("queries", [6, 2, 1])
+def test_causal_is_the_triangular_mask_of_the_last_queries(scheme, queries):
+    plain = torch.ones(6, 6, dtype=torch.bool).tril()[-queries:]
+    sent, x = given(), torch.randn(2, 6, 12)
+    here = {**sent, "q": sent["q"][:, :, -queries:], "scheme": scheme, "x": x, "k_pos": sequence(6)}
+    here["q_pos"] = Positions(sequence(6).coords[-queries:])
+    torch.testing.assert_close(attention(**here, causal=True), attention(**here, mask=plain))
+    both = torch.rand(2, 1, queries, 6) < 0.7
+    torch.testing.assert_close(attention(**here, causal=True, mask=both), attention(**here, mask=plain & both))
+    added = torch.randn(queries, 6)
+    expected = attention(**here, mask=added.masked_fill(~plain, -torch.inf))
+    torch.testing.assert_close(attention(**here, causal=True, mask=added), expected)
+
+
+def test_an_additive_mask_that_is_trained_gets_its_gradient_in_long_rows(monkeypatch):
+    monkeypatch.setattr(sys.modules["posenc.attention"], "PAIRS_WHOLE", 8)
+    mask = torch.zeros(6, 6, requires_grad=True)
+    run(scheme=ALiBi(4), mask=mask).square().sum().backward()
+    assert mask.grad is not None
+    assert mask.grad.abs().max() > 0
 
 
 @pytest.mark.parametrize("shape", [(6, 6), (1, 6), (2, 1, 6, 6), (1, 4, 6, 6), (2, 4, 1, 6)])

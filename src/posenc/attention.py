@@ -19,7 +19,7 @@ from torch._C._functorch import maybe_current_level
 from torch.nn import functional
 
 from posenc.kernels import chunked_attention, few_key_attention
-from posenc.kernels.attention_mask import AttentionMask, may_exclude_keys
+from posenc.kernels.attention_mask import AttentionMask, causal_mask, may_exclude_keys, split_mask
 from posenc.kernels.grouped_heads import grouped_logits, grouped_matmul
 from posenc.kernels.pairs import Divisible
 from posenc.kernels.shape_checks import require_width
@@ -88,7 +88,12 @@ def attention(
     q_pos: Positions | Tensor,
     k_pos: Positions | Tensor | None = None,
     x: Float[Tensor, "B K dim"] | None = None,
-    mask: Bool[Tensor, "#Q #K"] | Bool[Tensor, "#B #H #Q #K"] | None = None,
+    mask: Bool[Tensor, "#Q #K"]
+    | Bool[Tensor, "#B #H #Q #K"]
+    | Float[Tensor, "#Q #K"]
+    | Float[Tensor, "#B #H #Q #K"]
+    | None = None,
+    causal: bool = False,
     scale: float | None = None,
     backend: Backend = "auto",
 ) -> Float[Tensor, "B H Q E"]:
@@ -108,7 +113,10 @@ def attention(
         k_pos: Positions of the K keys. Default: ``q_pos``.
         x: Input of the attention block at the keys, ``(B, K, dim)``, for schemes whose bias reads it.
         mask: True where a query may attend to a key: ``(Q, K)``, or ``(B, H, Q, K)`` with size 1 on axes that share it.
-            Combined with the mask of the scheme.
+            Combined with the mask of the scheme. A mask of floating-point numbers is added to the logits, as in SDPA:
+            0 where a query may attend, -inf where it may not.
+        causal: True if a query attends to no later token. Tokens are in order, and the queries are the last of the
+            keys, as in decoding; with equal numbers this is SDPA's ``is_causal``, which builds no mask. Default False.
         scale: Factor on the logits. Default ``1 / sqrt(D)``, with D of ``q`` as passed.
         backend: "sdpa", "flex" (FlexAttention), "eager", or "auto" (default), which lets ``choose`` select one.
 
@@ -116,15 +124,15 @@ def attention(
         Head outputs ``(B, H, Q, E)``.
 
     Raises:
-        ValueError: If positions and tokens differ in number, samples or device; if the mask is not boolean; if the
-            backend cannot run the scheme; or if the scheme acts only outside attention, so that its positions would
-            have no effect.
+        ValueError: If positions and tokens differ in number, samples or device; if the mask holds integers, or only
+            the floating-point numbers 0 and 1; if the backend cannot run the scheme; or if the scheme acts only
+            outside attention, so that its positions would have no effect.
 
     Example:
         >>> import torch
         >>> from posenc import RoPE, attention, sequence
         >>> q, k, v = torch.randn(3, 1, 4, 6, 8).unbind()
-        >>> attention(q, k, v, scheme=RoPE(8), q_pos=sequence(6)).shape
+        >>> attention(q, k, v, scheme=RoPE(8), q_pos=sequence(6), causal=True).shape
         torch.Size([1, 4, 6, 8])
 
     References:
@@ -133,7 +141,9 @@ def attention(
     if not isinstance(scheme, Scheme):
         raise ValueError(f"attention takes a scheme, as scheme=RoPE(64); got {type(scheme).__name__}. NoPE() is none.")
     _refuse_idle(scheme)
-    return attend_at(q, k, v, scheme=scheme, q_pos=q_pos, k_pos=k_pos, x=x, mask=mask, scale=scale, backend=backend)
+    return attend_at(
+        q, k, v, scheme=scheme, q_pos=q_pos, k_pos=k_pos, x=x, mask=mask, causal=causal, scale=scale, backend=backend
+    )
 
 
 def attend_at(
@@ -146,6 +156,7 @@ def attend_at(
     k_pos: Positions | Tensor | None = None,
     x: Tensor | None = None,
     mask: Tensor | None = None,
+    causal: bool = False,
     scale: float | None = None,
     backend: Backend = "auto",
 ) -> Tensor:
@@ -157,7 +168,12 @@ def attend_at(
     where_k = where_q if k_pos is q_pos else scheme.prepare(k_pos)
     pair = scheme.relate(where_q, where_k)
     kept = None if x is None else scheme.keep(x, where_k)
-    return attend(q, k, v, scheme, where_q, where_k, pair, kept=kept, mask=mask, scale=scale, backend=backend)
+    if causal:
+        _refuse_mask(mask)
+        rule = causal_mask(q.shape[-2], k.shape[-2], mask, q.device)
+    else:
+        rule = mask
+    return attend(q, k, v, scheme, where_q, where_k, pair, kept=kept, mask=rule, scale=scale, backend=backend)
 
 
 def attend(
@@ -187,9 +203,10 @@ def attend(
         where_k: ``scheme.prepare`` of the positions of the keys.
         pair: ``scheme.relate(where_q, where_k)``.
         kept: ``scheme.keep(x, where_k)`` of the block's input at the keys, for schemes whose bias reads it.
-        mask: True where a query may attend to a key, ``(Q, K)`` or ``(B, H, Q, K)``. Or a causal or packed-document
-            mask as a rule (``posenc.kernels.attention_mask``), which is computed for one block of queries at a time,
-            and not at all if it is only causal.
+        mask: True where a query may attend to a key, ``(Q, K)`` or ``(B, H, Q, K)``, or floating-point numbers that
+            are added to the logits. Or a causal or packed-document mask as a rule
+            (``posenc.kernels.attention_mask``), which is computed for one block of queries at a time, and not at all
+            if it is only causal.
         scale: Factor on the logits. Default ``1 / sqrt(D)``.
         backend: "auto" (default), "sdpa", "flex" or "eager".
         keys_ready: True if ``k`` and ``v`` are transformed already, as from a cache. Default False.
@@ -200,7 +217,7 @@ def attend(
         Head outputs ``(B, H, Q, E)``.
 
     Raises:
-        ValueError: If the mask is not boolean, the number of key heads does not divide that of query heads, a head has
+        ValueError: If the mask holds integers, the number of key heads does not divide that of query heads, a head has
             another width than the scheme's, or the backend is unknown or cannot run the scheme.
 
     Example:
@@ -231,7 +248,7 @@ def attend(
         out = _flex(q * scale, k, v, scheme, pair, kept, mask)
     elif backend == "eager":
         out = _in_parts(_eager, q * scale, k, v, scheme, pair, kept, mask, made)
-    elif backend == "sdpa" and "bias" in scheme.claims.sites:
+    elif backend == "sdpa" and ("bias" in scheme.claims.sites or _is_added(mask)):
         out = _in_parts(_biased, q * scale, k, v, scheme, pair, kept, mask, made)
     elif (
         backend == "sdpa" and isinstance(mask, AttentionMask) and "mask" not in scheme.claims.sites and mask.triangular
@@ -299,7 +316,7 @@ def attention_weights(
         scheme: The positional encoding.
         pair: ``scheme.relate`` of the prepared positions of queries and keys.
         kept: ``scheme.keep(x, where_k)``, for schemes whose bias reads it.
-        mask: True where a query may attend to a key, ``(Q, K)`` or ``(B, H, Q, K)``.
+        mask: True where a query may attend to a key, ``(Q, K)`` or ``(B, H, Q, K)``; or numbers to add to the logits.
         made: The value that ``attend`` takes under this name. Default: biases are not shared.
 
     Returns:
@@ -315,10 +332,11 @@ def attention_weights(
         torch.Size([1, 4, 6, 6])
     """
     logits = grouped_logits(q, k)
-    attn_mask = _both(scheme.mask(pair), mask)
-    bias = _bias(q, k, scheme, pair, kept, attn_mask, made)
-    if bias is not None:
-        logits = logits + bias
+    allowed, added = split_mask(mask)
+    attn_mask = _both(scheme.mask(pair), allowed)
+    for bias in (_bias(q, k, scheme, pair, kept, attn_mask, made), added):
+        if bias is not None:
+            logits = logits + bias
     return _softmax(logits, attn_mask).to(q.dtype)
 
 
@@ -337,7 +355,8 @@ def _in_parts(
 ) -> Tensor:  # fmt: skip
     """``run`` on one block of queries at a time, if there are many pairs and the scheme's pair can be divided."""
     pairs = q.shape[0] * q.shape[1] * q.shape[2] * k.shape[2]
-    if not (readable(q) and pairs > PAIRS_WHOLE and isinstance(pair, Divisible)):
+    trained = isinstance(mask, Tensor) and mask.requires_grad  # blocks compute no gradient of a mask
+    if not (readable(q) and pairs > PAIRS_WHOLE and isinstance(pair, Divisible)) or trained:
         # a traced graph is not divided either
         return run(q, k, v, scheme, pair, kept, _rows(mask, slice(None), q), made)
 
@@ -364,8 +383,11 @@ def _biased(
     made: Made | None,
 ) -> Tensor:  # fmt: skip
     """SDPA with a dense additive mask; q is multiplied by the scale already, because a bias reads it so."""
-    attn_mask = _both(scheme.mask(pair), mask)
+    allowed, added = split_mask(mask)
+    attn_mask = _both(scheme.mask(pair), allowed)
     bias = _bias(q, k, scheme, pair, kept, attn_mask, made)
+    if added is not None:
+        bias = added if bias is None else bias + added
     if bias is not None:
         wide = bias.dtype == torch.float32 and q.device.type == "cpu"  # SDPA in half precision accepts it on a CPU
         bias = bias if wide and q.dtype.itemsize < 4 else bias.to(q.dtype)
@@ -471,16 +493,26 @@ def _refuse_idle(scheme: Scheme) -> None:
         )
 
 
+def _is_added(mask: Tensor | AttentionMask | None) -> bool:
+    return isinstance(mask, Tensor) and mask.is_floating_point()
+
+
 def _refuse_mask(mask: Tensor | AttentionMask | None) -> None:
-    """Refuses masks that SDPA would misread: it adds numbers to logits, and reads the first of three axes as heads."""
-    if isinstance(mask, AttentionMask):
+    """Refuse masks that SDPA would misread: of integers, of the numbers 0 and 1, and those of three axes."""
+    if mask is None or isinstance(mask, AttentionMask):
         return
-    if mask is not None and mask.dtype != torch.bool:
+    if mask.dtype != torch.bool and not mask.is_floating_point():
         raise ValueError(f"`mask` is True where a query may attend to a key; got {mask.dtype}. Write mask.bool().")
-    if mask is not None and mask.dim() not in (2, 4):
+    if mask.dim() not in (2, 4):
         raise ValueError(
             f"`mask` has shape (Q, K) or (B, H, Q, K); got {tuple(mask.shape)}. For one mask per sample write "
             "mask[:, None], for one per head mask[None]."
+        )
+    on_cpu = mask.device.type == "cpu" and readable(mask)  # on another device a value is costly to read
+    if _is_added(mask) and on_cpu and bool((mask == 1).any()) and bool(((mask == 0) | (mask == 1)).all()):
+        raise ValueError(
+            "`mask` holds the floating-point numbers 0 and 1, and such a mask is added to the logits. Write "
+            "mask.bool() if 1 means that a query may attend to a key, (1 - mask).bool() if it means that it may not."
         )
 
 
@@ -495,9 +527,10 @@ def _refuse_unfit(
             )
     for name, t, pos in (("q", q, q_pos), ("k", k, k_pos)):
         if t.shape[-2] != pos.count:
+            swapped = f" If it is (B, tokens, H, channels), pass {name}.transpose(1, 2)."
             raise ValueError(
-                f"`{name}` has {t.shape[-2]} tokens and its positions are {pos.count}. "
-                f"Pass {name}_pos with one position per token, as sequence({t.shape[-2]})."
+                f"`{name}` has {t.shape[-2]} tokens and its positions are {pos.count}. Pass {name}_pos with one "
+                f"position per token, as sequence({t.shape[-2]}).{swapped if t.shape[1] == pos.count else ''}"
             )
     if not readable(q):
         return  # a traced graph must not depend on the sizes and devices below

@@ -69,6 +69,47 @@ def document_starts(numbers: Tensor, before: Tensor | None = None) -> Tensor:
     return numbers.diff(dim=-1, prepend=numbers[..., :1] if before is None else before) != 0
 
 
+def causal_mask(queries: int, keys: int, mask: Tensor | None, device: torch.device) -> AttentionMask | Tensor:
+    """Return the causal mask of queries that are the last of the keys, together with a mask of the caller.
+
+    Args:
+        queries: number of queries Q.
+        keys: number of keys K.
+        mask: boolean or additive mask of the caller; None for none.
+        device: device of the queries.
+
+    Raises:
+        ValueError: there are more queries than keys.
+    """
+    if queries > keys:
+        raise ValueError(
+            f"causal=True takes the queries as the last of the keys; got {queries} queries and {keys} keys. Pass the "
+            "keys of all tokens, or a mask of your own."
+        )
+    causal = AttentionMask(queries, keys)
+    if mask is None:
+        return causal
+    rows = causal.rows(device)
+    if rows is None:
+        return mask
+    return mask & rows if mask.dtype == torch.bool else mask.masked_fill(~rows, -torch.inf)
+
+
+def split_mask(mask: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+    """Split a mask into the keys that it allows and the values that it adds to logits.
+
+    Args:
+        mask: boolean mask, True where a query may attend to a key; or additive mask, whose -inf excludes a key.
+
+    Returns:
+        Boolean mask and added values; None for what the mask does not have.
+    """
+    if mask is None or mask.dtype == torch.bool:
+        return mask, None
+    allowed = mask != -torch.inf
+    return allowed, mask.masked_fill(~allowed, 0)
+
+
 def may_exclude_keys(mask: Tensor) -> bool:
     """Return True if a mask may exclude a key.
 
