@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
@@ -65,6 +66,8 @@ CITATIONS: Mapping[str, str] = MappingProxyType(
     }
 )
 """BibTeX entry of the paper or post of each schedule, by the name of its function."""
+MOST_TURNS = 32.0
+"""YaRN's beta: turns within the training length above which a pair keeps its frequency."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -234,7 +237,7 @@ def yarn(
     trained: int,
     base: float = 10000.0,
     alpha: float = 1.0,
-    beta: float = 32.0,
+    beta: float | None = None,
     attention_factor: float | None = None,
     literal: bool | Literal["unrounded"] = False,
 ) -> Frequencies:
@@ -245,13 +248,17 @@ def yarn(
 
     ``r_i`` is the number of turns of pair i within the training length L. The attention factor is ``0.1 ln s + 1``.
 
+    The paper's beta of 32 turns is for training lengths of thousands of tokens. In a window below about 200 tokens no
+    pair turns so often, so the ramp lowers every frequency, and a model loses what it learned of near tokens. A warning
+    says so if beta is left out; alpha=0.5 and beta=2 keep the fast pairs there.
+
     Args:
         count: Number of frequencies, d / 2 for a rotation of d channels.
         factor: Extension s of the context, at least 1.
         trained: Training length L in tokens.
         base: Base of the geometric schedule. Default 10000.
         alpha: Turns below which a pair is divided by s. Default 1.
-        beta: Turns above which a pair is kept. Default 32.
+        beta: Turns above which a pair is kept. Default 32, with a warning if no pair turns so often.
         attention_factor: Factor on q and on k. Default ``0.1 ln s + 1``.
         literal: False, the default, for the paper's ramp. True for the ramp of the authors' code (github
             jquesnelle/yarn): linear in i, between the i of beta turns rounded down and the i of alpha turns rounded
@@ -276,6 +283,16 @@ def yarn(
     """
     theta, s = geometric(count, base=base), _stretch(factor)
     _whole("trained", trained)
+    turns = trained * float(theta.max()) / (2 * math.pi) if len(theta) else math.inf
+    if beta is None and s > 1 and turns < MOST_TURNS and not literal:
+        warnings.warn(
+            f"yarn(factor={s:g}, trained={trained}): no pair turns {MOST_TURNS:g} times within {trained} tokens (the "
+            f"fastest turns {turns:.3g} times), so every frequency is lowered, and near tokens are told apart less "
+            f"well. For so short a window write alpha=0.5, beta=2; beta={MOST_TURNS:g} keeps the paper's ramp.",
+            UserWarning,
+            stacklevel=2,
+        )
+    beta = MOST_TURNS if beta is None else beta
     if not 0 < alpha < beta:
         raise ValueError(f"YaRN's ramp rises from alpha to beta turns, 0 < alpha < beta; got {alpha:g} and {beta:g}.")
     if literal:

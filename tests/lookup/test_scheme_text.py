@@ -96,7 +96,7 @@ def test_every_scheme_is_found_by_its_name_and_no_two_names_are_confused():
         "Sum([RoPE(16), ALiBi(4)])",
         "Scaled(Sinusoid(axes=2), 0.02)",
         "Concat([Sinusoid(8), Scaled(Learned(8, 32), factor=0.5)])",
-        "RoPE(16, frequencies=yarn(factor=4, trained=64))",
+        "RoPE(16, frequencies=yarn(factor=4, trained=2048))",
     ],
 )
 def test_a_composed_scheme_is_json_that_builds_it_again(text):

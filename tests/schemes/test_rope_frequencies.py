@@ -109,14 +109,25 @@ def test_the_attention_factor_scales_queries_and_keys_that_have_a_place():
         (lambda: f.yarn(4, factor=2.0, trained=64, alpha=32.0, beta=1.0), r"0 < alpha < beta; got 32 and 1"),
         (lambda: f.yarn(4, factor=2.0, trained=0), r"`trained` is a number of tokens"),
         (lambda: Frequencies(f.geometric(4), 0.0), r"attention factor multiplies q and k and is positive; got 0\. "),
-        (lambda: f.yarn(4, factor=2.0, trained=64, attention_factor=math.nan), r"is positive; got nan"),
+        (lambda: f.yarn(4, factor=2.0, trained=2048, attention_factor=math.nan), r"is positive; got nan"),
         (lambda: f.llama3(4, low=4.0, high=1.0), r"0 < low < high; got 4 and 1"),
         (lambda: f.longrope([], trained=64, extended=128), r"divides each frequency by a positive lambda; got \[\]"),
         (lambda: f.geometric(4, base=-1.0), r"the base of a geometric schedule is positive; got -1"),
         (lambda: RoPE(8, base=500.0, frequencies=f.geometric(4)), r"`frequencies` have a base already; got base=500"),
-        (lambda: RoPE(8, frequencies=f.yarn(3, factor=2.0, trained=64)), r"rotates 4 pairs .* got shape \(3,\)"),
+        (lambda: RoPE(8, frequencies=f.yarn(3, factor=2.0, trained=2048)), r"rotates 4 pairs .* got shape \(3,\)"),
     ],
 )
 def test_bad_input(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+def test_yarn_warns_of_a_window_in_which_no_pair_turns_often_enough():
+    with pytest.warns(UserWarning, match=r"no pair turns 32 times within 64 tokens \(the fastest turns 10\.2 times\)"):
+        short = f.yarn(4, factor=4.0, trained=64)
+    assert torch.equal(short.theta, f.yarn(4, factor=4.0, trained=64, beta=32.0).theta)
+    kept = f.yarn(4, factor=4.0, trained=64, alpha=0.5, beta=2.0).theta / f.geometric(4)
+    assert short.theta[0] < 0.6 * f.geometric(4)[0]
+    assert kept[0] == 1
+    f.yarn(4, factor=4.0, trained=64, literal=True)
+    f.yarn(4, factor=1.0, trained=64)

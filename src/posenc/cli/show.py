@@ -20,9 +20,11 @@ COLUMNS = 64
 """Most characters of a plot in the terminal."""
 PAGE_ENDINGS, FIGURE_ENDINGS = (".html", ".htm"), (".png", ".svg", ".pdf")
 SCHEDULE_ARGUMENTS: Mapping[str, Any] = {
-    "factor": 4.0, "trained": 64, "length": 256, "extended": 256, "rescale": [1 + pair / 8 for pair in range(32)],
+    "factor": 4.0, "trained": 64, "alpha": 0.5, "beta": 2.0, "length": 256, "extended": 256,
+    "rescale": [1 + pair / 8 for pair in range(32)],
 }  # fmt: skip
-"""Arguments of a frequency schedule that is shown by name: four times a training length of 64 tokens."""
+"""Arguments of a frequency schedule that is shown by name: four times a training length of 64 tokens. YaRN's alpha and
+beta are those of so short a length."""
 
 
 def show(
@@ -125,7 +127,7 @@ def _with_and_without(function: Callable[..., Any], what: str) -> dict[str, Spec
 
     if "(" not in what:
         parameters = inspect.signature(function).parameters.values()
-        needed = [each.name for each in parameters if each.default is each.empty]
+        needed = [each.name for each in parameters if each.default is each.empty or each.name in ("alpha", "beta")]
         sizes = {**SCHEDULE_ARGUMENTS, "count": WIDTH // 2}
         given = ", ".join(f"{name}={sizes[name]!r}" for name in needed)
         what = f"{function.__name__}({given})"

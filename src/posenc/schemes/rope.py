@@ -73,7 +73,7 @@ class RoPE(Scheme):
         {"head_dim": 8, "of": 12, "pairing": "across"},
         {"head_dim": 12, "base": 500.0},
         {"head_dim": 8, "frequencies": schedules.ntk(4, factor=4.0)},
-        {"head_dim": 8, "frequencies": schedules.yarn(4, factor=4.0, trained=64)},
+        {"head_dim": 8, "frequencies": schedules.yarn(4, factor=4.0, trained=2048)},
     )
     conventions = ("pairing",)
 

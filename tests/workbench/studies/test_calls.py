@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from torch import nn
 
 from posenc.lookup.scheme_text import build, parse
 from posenc.models.encoder import Encoder, EncoderConfig
 from posenc.models.vision import VisionConfig, VisionTransformer
 from posenc.models.vision_stage import Options, StageConfig
+from posenc.schemes.rope import RoPE
 from posenc.workbench.report.calls_panel import calls_panel
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.language.rope_scaling import scale_frequencies
@@ -29,14 +31,25 @@ def test_a_scheme_of_others_is_one_call() -> None:
     assert call[0].startswith("Sum(")
 
 
-def test_scaled_frequencies_say_their_factor() -> None:
+@pytest.mark.parametrize(
+    ("scaling", "schedule"),
+    [
+        ("ntk", "ntk(factor=8.0)"),
+        ("yarn", "yarn(factor=8.0, trained=64, beta=32.0)"),
+        ("yarn-released", "yarn(factor=8.0, trained=64, literal=True)"),
+    ],
+)
+def test_scaled_frequencies_say_their_factor(scaling: str, schedule: str) -> None:
     config = EncoderConfig(channels=3, classes=2, dim=32, depth=1, hidden=32, heads=2)
     model = Encoder(config, lambda layer: build(parse("RoPE"), {"head_dim": 16}))
-    spec = RunSpec(study="x", variant="a", seed=0, preset="quick", procedure="x", settings={"schedule": "yarn"})
+    spec = RunSpec(study="x", variant="a", seed=0, preset="quick", procedure="x", settings={"schedule": scaling})
     scale_frequencies(spec, model, 16, factor=8.0, trained=64)
     (call,) = calls_of(model)
-    assert call == "RoPE(head_dim=16, frequencies=yarn(factor=8.0, trained=64))"
-    assert build(parse(call), {}).built_as
+    assert call == f"RoPE(head_dim=16, frequencies={schedule})"
+    (scaled,) = {module for module in model.modules() if isinstance(module, RoPE)}
+    copied = build(parse(call), {})
+    assert isinstance(copied, RoPE)
+    assert (copied.theta, copied.attention_factor) == (scaled.theta, scaled.attention_factor)
 
 
 def test_runs_without_calls_have_no_panel() -> None:

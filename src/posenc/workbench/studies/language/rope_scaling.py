@@ -58,10 +58,13 @@ def scale_frequencies(spec: RunSpec, model: nn.Module, head_dim: int, *, factor:
     """Replace the RoPE of a trained model by one with the scaled frequencies of a run; see ``scaled_rope``."""
     scaling: Scaling = spec.settings["schedule"]
     assert scaling in get_args(Scaling)
-    scheme, lengths = scaled_rope(scaling, head_dim, factor=factor, trained=trained), {"factor": factor}
-    if scaling not in ("linear", "ntk"):
-        lengths |= {"trained": trained}
-    schedule = {"schedule": scaling.partition("-")[0], "options": lengths}
+    scheme = scaled_rope(scaling, head_dim, factor=factor, trained=trained)
+    options: dict[str, float | bool] = {"factor": factor}
+    if scaling == "yarn":
+        options |= {"trained": trained, "beta": frequencies.MOST_TURNS}
+    elif scaling == "yarn-released":
+        options |= {"trained": trained, "literal": True}
+    schedule = {"schedule": scaling.partition("-")[0], "options": options}
     scheme.built_as = call_text(Specification("RoPE", {"head_dim": head_dim, "frequencies": schedule}))
     swap(model, scheme)
 
@@ -85,7 +88,8 @@ def scaled_rope(scaling: Scaling, head_dim: int, *, factor: float, trained: int)
     elif scaling == "ntk":
         theta = frequencies.ntk(count, factor=factor)
     else:
-        theta = frequencies.yarn(count, factor=factor, trained=trained, literal=scaling == "yarn-released")
+        released = scaling == "yarn-released"
+        theta = frequencies.yarn(count, factor=factor, trained=trained, beta=frequencies.MOST_TURNS, literal=released)
     return RoPE(head_dim, frequencies=theta)
 
 
