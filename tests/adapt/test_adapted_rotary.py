@@ -10,10 +10,13 @@ import torch
 from speaker import Speaker, TheirRotary, config, theta
 from torch import nn
 
-from posenc.adapt import llama
+from posenc.adapt import configured, llama
+from posenc.frequencies import geometric, ntk, yarn
 from posenc.schemes.pope import PoPE
 from posenc.schemes.rope import RoPE
 from posenc.schemes.shaw import Shaw
+
+YARN = yarn(4, factor=4.0, trained=64, beta=2.0, base=500.0)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +126,36 @@ def test_a_model_goes_back_from_another_scheme_to_its_own():
     model = Speaker(TheirRotary(theta(500.0)), config(rope_theta=500.0))
     x, ids = torch.randn(1, 7, 16), torch.arange(7)[None]
     before = model(x, ids)
+    own = configured(model.config)
     llama(llama(model, RoPE(8, base=20.0, pairing="half")))
+    assert model.config.rope_theta == 20.0
+    assert float((model(x, ids) - before).detach().abs().max()) > 1e-3
+    llama(model, own)
     torch.testing.assert_close(model(x, ids), before, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [{"rope_theta": 500.0}, {"rope_parameters": {"rope_type": "default", "rope_theta": 500.0}}],
+    ids=["old", "new"],
+)
+@pytest.mark.parametrize("scaled", [{"base": 20.0}, {"frequencies": ntk(4, factor=3.0)}, {"frequencies": YARN}])
+def test_a_scheme_is_written_into_the_configuration_and_read_from_it(spelling, scaled):
+    model = Speaker(TheirRotary(theta(500.0)), config(**spelling))
+    llama(model, RoPE(8, pairing="half", **scaled), length=512)
+    again = configured(model.config)
+    assert again.theta == pytest.approx(model.rotary_emb.scheme.theta, rel=1e-9)
+    assert again.attention_factor == model.rotary_emb.scheme.attention_factor
+    assert model.config.max_position_embeddings == 512
+
+
+def test_what_a_configuration_cannot_say_is_a_warning():
+    model = Speaker(TheirRotary(theta(500.0)), config(rope_theta=500.0))
+    still = geometric(4).masked_fill(torch.arange(4) > 2, 0.0)
+    with pytest.warns(UserWarning, match=r"cannot describe its new RoPE, so save_pretrained does not save it"):
+        llama(model, RoPE(8, pairing="half", frequencies=still))
+    assert model.config.rope_theta == 500.0
+    llama(Speaker(TheirRotary(theta(500.0))), RoPE(8, pairing="half", frequencies=still))  # it has no configuration
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -111,7 +111,9 @@ def test_show_writes_the_format_that_the_file_is_called(tmp_path: Path, capsys: 
 def test_schedules_are_shown_and_cited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("show", "yarn") == 0
     told = capsys.readouterr().out
-    assert "RoPE(head_dim=64, frequencies=yarn(count=32, factor=4.0, trained=64, alpha=0.5, beta=2.0))" in " ".join(told.split())
+    assert "RoPE(head_dim=64, frequencies=yarn(count=32, factor=4.0, trained=64, alpha=0.5, beta=2.0))" in " ".join(
+        told.split()
+    )
     assert "@inproceedings{peng2024yarn" in told
     assert run("show", "Randomized", "--out", str(tmp_path / "page.html")) == 0
     assert "ruoss2023randomized" in (tmp_path / "page.html").read_text()

@@ -24,7 +24,7 @@ def configured(config: Any, *, length: int | None = None, pairing: Pairing = "ha
     Args:
         config: A configuration of transformers, or any object with the same attributes.
         length: Length in tokens of the longest text that the model will read. The kinds "dynamic" and "longrope" need
-            it, because their frequencies depend on it. Default None.
+            it if their frequencies depend on it. Default None.
         pairing: Pairs of channels that the model rotates together, "half" (default) or "interleaved". No configuration
             states it; ``llama`` measures it.
 
@@ -73,7 +73,8 @@ def configured(config: Any, *, length: int | None = None, pairing: Pairing = "ha
             + (f"has a key {unknown[0]!r}, which posenc does not support." if unknown else f"needs {missing[0]!r}.")
             + " Build the scheme yourself and pass it: llama(model, scheme)."
         )
-    if kind in ("dynamic", "longrope") and length is None:
+    by_length = kind == "dynamic" or (kind == "longrope" and given["short_factor"] != given["long_factor"])
+    if by_length and length is None:
         raise ValueError(
             f"a rotation of the kind {kind!r} depends on the length of the text: pass length=.., that of the "
             "longest text. Cached keys are valid for one length only."
@@ -151,7 +152,7 @@ def _proportional(count: int, base: float, given: dict[str, Any], known: dict[st
 
 def _longrope(count: int, base: float, given: dict[str, Any], known: dict[str, Any]) -> Frequencies:
     trained = known["trained"]
-    rescale = given["long_factor" if known["length"] > trained else "short_factor"]
+    rescale = given["long_factor" if (known["length"] or 0) > trained else "short_factor"]
     scale, factor = given.get("attention_factor"), given.get("factor")
     if scale is None and factor is not None:
         scale = math.sqrt(1 + math.log(factor) / math.log(trained)) if factor > 1 else 1.0

@@ -19,6 +19,7 @@ from typing_extensions import override
 
 from posenc.adapt.compatibility import refuse_sites
 from posenc.adapt.configuration import configured
+from posenc.adapt.configuration_writing import write_rotation
 from posenc.positions import sequence
 from posenc.scheme import Scheme
 from posenc.schemes.rope import RoPE
@@ -80,7 +81,9 @@ class Rotary(nn.Module):
 def llama(model: Model, scheme: Scheme | None = None, *, length: int | None = None) -> Model:
     """Replace the rotary embedding of a transformers model of Llama's kind by a scheme.
 
-    A model is of Llama's kind if its blocks get cosines and sines from one module ``rotary_emb``.
+    A model is of Llama's kind if its blocks get cosines and sines from one module ``rotary_emb``. A scheme that you
+    pass is also written into ``model.config``, so ``save_pretrained`` saves it, and ``from_pretrained`` loads a model
+    with it, also without posenc.
 
     Args:
         model: The model. Its ``rotary_emb`` is replaced in place.
@@ -88,7 +91,8 @@ def llama(model: Model, scheme: Scheme | None = None, *, length: int | None = No
             for Llama, ``RoPE(d)`` for Cohere. Default: ``configured(model.config, length=length)``, which does not
             change the logits.
         length: Length in tokens of the longest text that the model will read. Needed without a scheme for the
-            rotations "dynamic" and "longrope". Default None.
+            rotations "dynamic" and "longrope". With a scheme it becomes ``max_position_embeddings`` if that is
+            smaller. Default None.
 
     Returns:
         The same model.
@@ -128,6 +132,8 @@ def llama(model: Model, scheme: Scheme | None = None, *, length: int | None = No
     made = [Rotary(rope, kind) for kind in kinds]
     for module, rotary in zip(places, made, strict=True):
         module.rotary_emb = rotary.train(module.training)
+    if scheme is not None:
+        write_rotation(config, scheme, length)
     return model
 
 
