@@ -1,5 +1,7 @@
 """The libraries themselves, where they are installed: transformers' models and timm's ViTs, before and after."""
 
+import math
+
 import pytest
 import torch
 
@@ -249,3 +251,40 @@ def test_a_vit_of_timm_adds_the_rows(timm, options):
         wanted = model(picture)
         model.pos_embed.normal_()
         torch.testing.assert_close(vision_transformer(model, scheme)(picture), wanted)
+
+
+@pytest.mark.parametrize("options", [{}, {"no_embed_class": True}, {"reg_tokens": 4}])
+def test_a_vit_of_timm_gets_another_image_size(timm, options):
+    torch.manual_seed(0)
+    sizes = {"patch_size": 16, "embed_dim": 24, "depth": 2, "num_heads": 2, "num_classes": 5}
+    for before, after in (((64, 48), (96, 80)), ((96, 64), (48, 32)), ((64, 48), (48, 64))):
+        ours, theirs = (timm.models.VisionTransformer(img_size=before, **sizes, **options).eval() for _ in range(2))
+        theirs.load_state_dict(ours.state_dict())
+        own, (rows, columns) = ours.pos_embed.detach().clone(), (side // 16 for side in before)
+        vision_transformer(ours, image=after)
+        picture = torch.randn(2, 3, *after)
+        if math.prod(before) != math.prod(after):  # else timm keeps the table for another grid, its issue 2737
+            theirs.set_input_size(img_size=after)
+            torch.testing.assert_close(ours(picture), theirs(picture), atol=1e-5, rtol=0)
+        prefix = own.shape[1] - rows * columns
+        plain = own[:, prefix:].unflatten(1, (rows, columns)).permute(0, 3, 1, 2)
+        wanted = torch.nn.functional.interpolate(
+            plain, [side // 16 for side in after], mode="bicubic", antialias=True, align_corners=False
+        )
+        found = ours.pos_embed.detach()
+        torch.testing.assert_close(found[:, prefix:], wanted.flatten(2).mT, atol=1e-6, rtol=0)
+        assert torch.equal(found[:, :prefix], own[:, :prefix])
+        vision_transformer(ours, Sinusoid(24, axes=2), image=before)
+        first = ours(torch.randn(1, 3, *before))
+        vision_transformer(ours, image=after)  # rows of the scheme for the new grid
+        assert (first.shape, ours(picture).shape, ours.pos_embed.shape) == ((1, 5), (2, 5), found.shape)
+
+
+def test_image_sizes_that_a_vit_cannot_have(timm):
+    model = timm.models.VisionTransformer(img_size=32, patch_size=16, embed_dim=24, depth=1, num_heads=2)
+    for image, sentence in ((40, r"patches of 16 x 16 pixels; got image=40\. Take image=32"), (0, "Take image=16")):
+        with pytest.raises(ValueError, match=sentence):
+            vision_transformer(model, image=image)
+    with pytest.raises(ValueError, match="a scheme, an image size or both"):
+        vision_transformer(model)
+    assert model(torch.randn(1, 3, 32, 32)).shape == (1, 1000)
