@@ -12,10 +12,12 @@ from posenc.kernels.pairs import Pairs, running_sums
 from posenc.positions import Positions
 from posenc.scheme import At, Head
 from posenc.schemes.alibi import ALiBi, plain_slopes
+from posenc.schemes.causal_nope import CausalNoPE
 from posenc.schemes.cope import CoPE
 from posenc.schemes.fire import FIRE
 from posenc.schemes.fox import FoX
 from posenc.schemes.kerple_power import KERPLEPower
+from posenc.schemes.shaw import Shaw
 from posenc.schemes.swin_bias import SwinBias
 from posenc.schemes.t5_bias import T5Bias
 
@@ -213,3 +215,70 @@ class SharesKeysInAnotherOrder(CoPE):
 
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
         return super().bias(q, k.repeat(1, q.shape[1] // k.shape[1], 1, 1), kept, pair, attn_mask)
+
+
+class TheFlexFormHasNoAbsoluteValue(ALiBi):
+    """Mutation of ours that only the slow FlexAttention check saw: later keys are rewarded in one backend alone."""
+
+    caught_by = "definition.score_mod_equals_its_bias_and_mask"
+
+    def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
+        read, slopes = pair.reader(), self._slopes(q, pair).expand(q.shape[1])
+
+        def linear(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            distance, placed = read(b, i, j)
+            lower = score - slopes[h] * distance
+            return lower if placed is None else torch.where(placed, lower, score)
+
+        return linear
+
+
+class DistancesAreRounded(ALiBi):
+    """All real test positions once had the same fraction, so that their distances stayed whole."""
+
+    caught_by = "definition.attention_equals_its_definition"
+
+    def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
+        return pair.neutral(-self._slopes(q, pair)[:, None, None] * pair.distance().abs().round().to(pair.dtype))
+
+
+class ValuesAreSummedInHalfPrecision(Shaw):
+    """A mutation of ours: bfloat16 stops adding small weights after a few hundred keys."""
+
+    caught_by = "precision.long_rows_keep_their_sums"
+
+    def value_bias(self, weights: Tensor, pair: Pairs) -> Tensor | None:
+        if self.values is None:
+            return None
+        total = weights.new_zeros(*weights.shape[:-1], 2 * self.max_distance + 2)
+        rows = self._row(pair).expand(weights.shape)
+        for row, weight in zip(rows.split(4, -1), weights.split(4, -1), strict=True):
+            total = total.scatter_add(-1, row, weight)  # rounded after every fourth key
+        return total[..., :-1] @ self.values.to(weights.dtype)
+
+
+class Window(CausalNoPE):
+    """A healthy sliding window of eight tokens, longer than the rows of most checks."""
+
+    def mask(self, pair: Pairs) -> Tensor:
+        return pair.before() & self._near(pair, pair.distance() > -8)
+
+    def _near(self, pair: Pairs, near: Tensor) -> Tensor:
+        placed = pair.placed()
+        return near if placed is None else near | ~placed
+
+    def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
+        return None
+
+    def define_mask(self, at: At) -> bool:
+        distance = (at.k_pos[at.j, 0] - at.q_pos[at.i, 0]).item()
+        return -8 < distance <= 0
+
+
+class TheWindowHoldsOneMore(Window):
+    """``>=`` for ``>``: no drawn pair of positions was that far apart, so all checks passed."""
+
+    caught_by = "definition.mask_equals_its_definition"
+
+    def mask(self, pair: Pairs) -> Tensor:
+        return pair.before() & self._near(pair, pair.distance() >= -8)

@@ -264,6 +264,22 @@ class Case:
         coords = coords * unit + torch.tensor([low for low, _ in rooms], dtype=torch.float64)
         return Positions(coords if batch else coords[0])
 
+    def consecutive(self, count: int = TOKENS) -> Positions | None:
+        """Make whole positions without gaps, from the start of the claimed range, the same on all axes.
+
+        Args:
+            count: number of tokens.
+
+        Returns:
+            Positions ``(N, P)``; None if the range is too short, or the scheme mixes the tokens of a grid.
+        """
+        axes = self.claims.axes or 1
+        rooms = self._rooms(axes)
+        if not self.counts or "mix" in self.claims.sites or min(room for _, room in rooms) < count:
+            return None
+        first = torch.tensor([low for low, _ in rooms], dtype=torch.float64)
+        return Positions(first + torch.arange(count, dtype=torch.float64)[:, None])
+
     def whole(self, start: int = 0) -> Positions:
         """Make test positions as integers, shifted by ``start``; in a short range they are real and not shifted."""
         pos = self.positions()

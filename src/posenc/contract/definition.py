@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from posenc.attention import attend_at
-from posenc.contract.case import Case, largest_difference, require
+from posenc.contract.case import ROOM, Case, largest_difference, require
 from posenc.positions import Positions
 from posenc.scheme import At, Head, Scheme
 
@@ -116,15 +116,76 @@ def positions_get_the_gradient_of_the_effect(case: Case) -> None:
     )
 
 
+def mask_equals_its_definition(case: Case) -> None:
+    """The mask of consecutive positions, more than a window holds, equals its definition for every pair."""
+    scheme = case.make()
+    if "mask" not in scheme.claims.sites:
+        return
+    pos = case.consecutive(ROOM)
+    if pos is None:
+        return
+    q, k, _ = case.qkv(scheme, ROOM, batch=1)
+    where, x, everywhere = scheme.prepare(pos), case.x(ROOM, batch=1), torch.ones(ROOM, ROOM, dtype=torch.bool)
+    mask = scheme.mask(scheme.relate(where, where))
+    assert mask is not None, "the scheme claims a mask"
+    own = mask.expand(1, case.heads, ROOM, ROOM)[0]
+    for h in _some(case.heads) if scheme.claims.per_head else [0]:
+        for i in range(ROOM):
+            for j in range(ROOM):
+                at = At(q[0, h], k[0, h], x[0], everywhere, pos.coords, pos.coords, i, j, Head(h, case.heads))
+                allowed = bool(scheme.define_mask(at))
+                require(
+                    bool(own[h, i, j]) == allowed,
+                    f"mask says {not allowed} of query {i} and key {j} of {ROOM} consecutive positions, and "
+                    f"define_mask {allowed}.",
+                )
+
+
+def score_mod_equals_its_bias_and_mask(case: Case) -> None:
+    """The form for FlexAttention, called on all indices at once, adds the bias and excludes what the mask excludes."""
+    scheme = case.make()
+    for kind, pos in _places(case, scheme).items():
+        where = scheme.prepare(pos)
+        q, k, _ = case.qkv(scheme)
+        kept, pair = scheme.keep(case.x(), where), scheme.relate(where, where)
+        mod = scheme.score_mod(q, kept, pair)
+        if mod is None:
+            return
+        at = torch.meshgrid(*(torch.arange(size) for size in (*q.shape[:3], k.shape[2])), indexing="ij")
+        logits = torch.randn(at[0].shape, generator=torch.Generator().manual_seed(4), dtype=q.dtype)
+        mask = scheme.mask(pair)
+        bias = scheme.bias(q, k, kept, pair, mask)
+        wanted = logits if bias is None else logits + bias
+        wanted = wanted if mask is None else wanted.masked_fill(~mask, -torch.inf)
+        found = mod(logits, *at)
+        excluded = wanted == -torch.inf
+        require(
+            torch.equal(found == -torch.inf, excluded), f"score_mod excludes other keys than mask at {kind} positions."
+        )
+        worst = largest_difference(found.masked_fill(excluded, 0), wanted.masked_fill(excluded, 0))
+        require(worst <= EXACT, f"score_mod differs from bias by {worst:.1e} at {kind} positions ({EXACT:.0e}).")
+
+
 def _places(case: Case, scheme: Scheme) -> dict[str, Positions]:
-    """Return whole positions, and real positions with a gradient if the scheme accepts them."""
+    """Return whole positions, and real ones with a gradient if the scheme accepts them; of pairs also consecutive ones.
+
+    The fractions of real positions differ by token and axis, so that their distances are no whole numbers.
+    """
     whole = case.positions()
-    between = whole + 0.375 * case.unit
+    places = {"whole": whole}
+    if scheme.claims.sites & {"bias", "mask", "value_bias"} and (consecutive := case.consecutive()) is not None:
+        places["consecutive"] = consecutive
+    between = whole + (0.1 + 0.8 * _fractions(whole)) * case.unit
     try:
         scheme.prepare(between)
     except ValueError:
-        return {"whole": whole}
-    return {"whole": whole, "real": dataclasses.replace(between, coords=between.coords.requires_grad_())}
+        return places
+    return places | {"real": dataclasses.replace(between, coords=between.coords.requires_grad_())}
+
+
+def _fractions(pos: Positions) -> Tensor:
+    generator = torch.Generator().manual_seed(6)
+    return torch.rand(pos.coords.shape, generator=generator, dtype=torch.float64)
 
 
 def _shape_of_bias(scheme: Scheme, q: Tensor, k: Tensor, pos: Positions) -> str:
