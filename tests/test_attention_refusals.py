@@ -209,3 +209,15 @@ def test_no_sample_and_half_precision():
         q, k, v = (t[:0].to(dtype) for t in given().values())
         for scheme in (RoPE(12), RoPE(12, pairing="half"), ALiBi(4)):
             assert attention(q, k, v, scheme=scheme, q_pos=sequence(6)).shape == (0, 4, 6, 12)
+
+
+def test_a_scheme_for_other_heads_is_a_warning_of_attention():
+    sent = given(heads=8)
+    for scheme in (ALiBi(1), ALiBi(8)):
+        attention(**sent, scheme=scheme, q_pos=sequence(6))
+    grouped = {**sent, "k": sent["k"][:, :2], "v": sent["v"][:, :2]}
+    attention(**grouped, scheme=ALiBi(2), q_pos=sequence(6))  # for the key heads, as query heads share them
+    with pytest.warns(
+        UserWarning, match=r"this ALiBi is built for 4 heads and meets 8 query heads and 2 key heads, so 2"
+    ):
+        attention(**grouped, scheme=ALiBi(4), q_pos=sequence(6))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -141,6 +142,7 @@ def attention(
     if not isinstance(scheme, Scheme):
         raise ValueError(f"attention takes a scheme, as scheme=RoPE(64); got {type(scheme).__name__}. NoPE() is none.")
     _refuse_idle(scheme)
+    _warn_of_shared_heads(scheme, q, k)
     return attend_at(
         q, k, v, scheme=scheme, q_pos=q_pos, k_pos=k_pos, x=x, mask=mask, causal=causal, scale=scale, backend=backend
     )
@@ -491,6 +493,21 @@ def _refuse_idle(scheme: Scheme) -> None:
             f"{name} acts at {' and '.join(sorted(sites))}, where attention does not act, so these positions would "
             f"change nothing. Instead {ways}, and pass attention scheme=NoPE()."
         )
+
+
+def _warn_of_shared_heads(scheme: Scheme, q: Tensor, k: Tensor) -> None:
+    """Warn of a scheme that is built for neither the query heads nor the key heads."""
+    own = scheme.head_count
+    if own is None or q.dim() != 4 or k.dim() != 4 or own in (1, q.shape[1], k.shape[1]) or q.shape[1] % own:
+        return
+    name = type(scheme).__name__
+    warnings.warn(
+        f"this {name} is built for {own} heads and meets {q.shape[1]} query heads and {k.shape[1]} key heads, so "
+        f"{q.shape[1] // own} neighboring query heads share one of its heads. Build it with heads={q.shape[1]}, or "
+        "with heads=1 for one that all share.",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def _is_added(mask: Tensor | AttentionMask | None) -> bool:

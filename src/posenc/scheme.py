@@ -286,6 +286,14 @@ class Scheme(nn.Module, abc.ABC):
         """
         return getattr(self, "head_dim", None)
 
+    @property
+    def head_count(self) -> int | None:
+        """Number of heads that the scheme is built for; None for any number.
+
+        The default is the attribute ``heads``, and None for a scheme without it.
+        """
+        return getattr(self, "heads", None)
+
     # the sites; by default each hook changes nothing ---------------------------------------------------------------
     @property
     def out_dim(self) -> int:

@@ -99,6 +99,7 @@ class ALiBi(PairScheme):
 
     def __init__(self, heads: int, *, slopes: Sequence[float] | Tensor | None = None) -> None:
         super().__init__()
+        self.heads = heads
         _refuse_no_head(heads)
         given = slopes.detach().double().tolist() if isinstance(slopes, Tensor) else slopes
         self.slopes = plain_slopes(heads) if given is None else tuple(float(m) for m in given)

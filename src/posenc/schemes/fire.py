@@ -77,6 +77,7 @@ class FIRE(PairScheme):
         self, heads: int, *, threshold: float = 512.0, hidden: int = 32, generator: torch.Generator | None = None
     ) -> None:
         super().__init__()
+        self.heads = heads
         if heads < 1 or hidden < 1 or not (math.isfinite(threshold) and threshold > 0):
             raise ValueError(
                 f"FIRE needs heads >= 1, hidden >= 1 and a positive threshold; got heads={heads}, hidden={hidden}, "

@@ -63,6 +63,7 @@ class FoX(PairScheme):
 
     def __init__(self, dim: int, heads: int, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
+        self.heads = heads
         self.dim = dim
         if dim < 1 or heads < 1:
             raise ValueError(

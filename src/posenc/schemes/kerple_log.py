@@ -64,6 +64,7 @@ class KERPLELog(PairScheme):
 
     def __init__(self, heads: int, axes: int = 1, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
+        self.heads = heads
         if heads < 1:
             raise ValueError(f"KERPLELog has two rates for each of its query heads, at least one; got heads={heads}.")
         if axes < 1:

@@ -65,6 +65,7 @@ class KERPLEPower(PairScheme):
 
     def __init__(self, heads: int, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
+        self.heads = heads
         if heads < 1:
             raise ValueError(
                 f"KERPLEPower has a rate and a power for each of its query heads, at least one; got heads={heads}."

@@ -87,6 +87,7 @@ class LieRE(Scheme):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
+        self.heads = heads
         block = head_dim if block is None else block
         if axes < 1 or heads < 1 or block < 2 or head_dim % block:
             raise ValueError(

@@ -94,6 +94,7 @@ class LogCPB(PairScheme):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
+        self.heads = heads
         if heads < 1 or hidden < 1 or not window or min(window) < 1:
             raise ValueError(
                 f"LogCPB needs heads >= 1, hidden >= 1 and a window of at least 1 on each axis, as (8, 8); got "

@@ -81,6 +81,7 @@ class MixedRoPE(Scheme):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
+        self.heads = heads
         if axes < 1 or heads < 1 or head_dim < 1 or head_dim % (2 * axes):
             whole = 2 * max(axes, 1)
             raise ValueError(

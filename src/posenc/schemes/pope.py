@@ -87,6 +87,7 @@ class PoPE(Scheme):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
+        self.heads = heads
         if head_dim < 1 or heads < 1:
             raise ValueError(f"PoPE needs head_dim >= 1 and heads >= 1; got head_dim={head_dim}, heads={heads}.")
         if initial not in ("zero", "uniform"):

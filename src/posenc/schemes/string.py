@@ -80,6 +80,7 @@ class STRING(Scheme):
 
     def __init__(self, head_dim: int, heads: int, axes: int = 2, *, base: float = 100.0) -> None:
         super().__init__()
+        self.heads = heads
         if axes < 1 or heads < 1 or head_dim < 2 * axes or head_dim % 2:
             raise ValueError(
                 f"STRING needs axes >= 1, heads >= 1 and an even head_dim with a pair for every axis; got axes={axes}, "

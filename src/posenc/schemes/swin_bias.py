@@ -70,6 +70,7 @@ class SwinBias(PairScheme):
 
     def __init__(self, heads: int, window: Sequence[int], *, generator: torch.Generator | None = None) -> None:
         super().__init__()
+        self.heads = heads
         if heads < 1 or not window or min(window) < 1:
             raise ValueError(
                 f"SwinBias needs heads >= 1 and a window of at least 1 on each axis, as (7, 7); got heads={heads}, "

@@ -112,6 +112,7 @@ class T5Bias(PairScheme):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
+        self.heads = heads
         sides = 2 if bidirectional else 1
         if heads < 1 or buckets < 2 * sides or buckets % sides or max_distance <= buckets // sides // 2:
             raise ValueError(
