@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from pathlib import Path
 
@@ -311,3 +312,19 @@ def _examples(scheme: type) -> list:
 def test_a_skeleton_has_at_most_three_axes(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("new", "my_scheme", "--site", "bias", "--axes", "4") == 2
     assert "from 1 to 3; got 4" in capsys.readouterr().err
+
+
+def test_a_fast_check_is_of_one_example_and_a_report_can_be_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("check", "rope", "--fast") == 0
+    assert "checks passed on 1 examples" in capsys.readouterr().out
+    assert run("check", "causal-nope", "--format", "json") == 0
+    report = json.loads(capsys.readouterr().out)["CausalNoPE"]
+    assert report["ok"] is True
+    assert {row["example"] for row in report["results"]} > {"CausalNoPE()"}
+    assert {row["failure"] for row in report["results"]} == {""}
+
+
+def test_a_check_reports_its_progress() -> None:
+    seen: list[tuple[int, int]] = []
+    report = check(ALiBi, family="placement", on_result=lambda done, of: seen.append((done, of)))
+    assert seen == [(number, len(report.results)) for number in range(1, len(report.results) + 1)]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import keyword
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from posenc.cli.grammar import Positional, arg
 from posenc.cli.skeletons import MOST_AXES, Site, skeleton
@@ -18,7 +20,13 @@ if TYPE_CHECKING:
     from posenc.scheme import Scheme
 
 
-def check(what: Annotated[Positional[str], arg(names="scheme")], compiling: bool = False, all: bool = False) -> int:
+def check(
+    what: Annotated[Positional[str], arg(names="scheme")],
+    compiling: bool = False,
+    all: bool = False,
+    fast: bool = False,
+    format: Literal["text", "json"] = "text",
+) -> int:
     """Run the contract checks on an encoding, by name or in your own file, and print the first failure to fix.
 
     For example:
@@ -29,13 +37,17 @@ def check(what: Annotated[Positional[str], arg(names="scheme")], compiling: bool
 
     posenc check my_scheme.py --all
 
-    posenc check "my_scheme.py:MyScheme(heads=8)"
+    posenc check "my_scheme.py:MyScheme(heads=8)" --fast
+
+    posenc check my_scheme.py --format json > report.json
 
     Args:
         what: Encoding by its name in posenc list, a call of it, a Python file (all its encodings are checked), or a
             class of a file or of an installed module, as mypkg.bias:MyBias.
         compiling: Also run the slow checks that call torch.compile.
         all: Print every failure, not only the first.
+        fast: Check only the first of the examples that the class declares.
+        format: text for a person, json (every check of every example) for a program.
     """
     if what.endswith(".py"):
         request_checks.refuse_scheme_file(Path(what))
@@ -44,13 +56,28 @@ def check(what: Annotated[Positional[str], arg(names="scheme")], compiling: bool
 
     own = own_files.classes_named(what)
     one = own_files.with_names(what) if "(" in what else scheme_text.find(what) if own is None else None
-    failed = False
+    reports: dict[str, Report] = {}
     for scheme in (own or ()) if one is None else [one]:
-        report = run_contract(scheme, compiling=compiling)
         name = scheme if isinstance(scheme, str) else scheme.__name__
-        print(f"{name}: {report if all else _first_failure(report)}")
-        failed = failed or not report.ok
-    return int(failed)
+        report = run_contract(scheme, compiling=compiling, fast=fast, on_result=_progress(name))
+        reports[name] = report
+        if format == "text":
+            print(f"{name}: {report if all else _first_failure(report)}")
+    if format == "json":
+        print(json.dumps({name: report.as_dict() for name, report in reports.items()}, indent=2))
+    return int(any(not report.ok for report in reports.values()))
+
+
+def _progress(name: str) -> Callable[[int, int], None] | None:
+    """Function that prints a line of progress, which the next one replaces; None without a terminal."""
+    if not sys.stderr.isatty():
+        return None
+
+    def shown(done: int, of: int) -> None:
+        end = "\r" if done < of else "\r\033[K"
+        print(f"{name}: {done} of {of} checks" if done < of else "", end=end, file=sys.stderr, flush=True)
+
+    return shown
 
 
 def _first_failure(report: Report) -> str:

@@ -15,6 +15,7 @@ import dataclasses
 import html
 import importlib
 import inspect
+import itertools
 import linecache
 import pkgutil
 import textwrap
@@ -99,6 +100,15 @@ class Report:
         cases = len({result.case for result in self.results})
         return f"{len(self.results) - len(self.failures)} of {len(self.results)} checks passed on {cases} examples"
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as values that JSON can hold.
+
+        Returns:
+            ``ok``, and in ``results`` for each check its name, example, failure and known fault, "" for none.
+        """
+        results = [{"check": r.check, "example": r.case, "failure": r.trouble, "known": r.known} for r in self.results]
+        return {"ok": self.ok, "results": results}
+
     def __str__(self) -> str:
         known = (f"  {r.check}: {r.case} fails, as its `faults` state: {r.known}." for r in self.results if r.known)
         found = (f"  {result.check}: {result.case}: {result.trouble}" for result in self.failures)
@@ -115,7 +125,14 @@ class Report:
         return f"{head}<table><tr><th>check</th><th>example</th><th>failure</th></tr>{rows}</table>"
 
 
-def check(scheme: Scheme | type[Scheme] | str, *, compiling: bool = False, family: str | None = None) -> Report:
+def check(
+    scheme: Scheme | type[Scheme] | str,
+    *,
+    compiling: bool = False,
+    family: str | None = None,
+    fast: bool = False,
+    on_result: Callable[[int, int], None] | None = None,
+) -> Report:
     """Run the contract on every example of a scheme's class, or on one instance.
 
     A failed check does not raise an error: it is a failure in the report.
@@ -125,6 +142,8 @@ def check(scheme: Scheme | type[Scheme] | str, *, compiling: bool = False, famil
             "RoPE(head_dim=64)", "my_scheme.py" or "mypkg.bias:MyBias".
         compiling: Also run the checks that call ``torch.compile``, which are slow. Default False.
         family: Run only the checks of this file of ``posenc.contract``, such as "definition". Default: all.
+        fast: Check the first example of a class only. Default False.
+        on_result: Function that is called after each check with the number of finished checks and of all. Default None.
 
     Returns:
         The report, with one result per check and example.
@@ -138,10 +157,15 @@ def check(scheme: Scheme | type[Scheme] | str, *, compiling: bool = False, famil
         >>> report.ok
         True
     """
-    cases = _cases(scheme)
+    cases = _cases(scheme)[: 1 if fast else None]
     chosen = [one for one in checks(compiling=compiling) if family in (None, one.__module__.rpartition(".")[2])]
+    results = list[Result]()
     with one_thread():
-        return Report(tuple(run(one, case) for case in cases for one in chosen))
+        for case, one in itertools.product(cases, chosen):
+            results.append(run(one, case))
+            if on_result is not None:
+                on_result(len(results), len(cases) * len(chosen))
+    return Report(tuple(results))
 
 
 @contextlib.contextmanager
