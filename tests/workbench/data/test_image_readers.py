@@ -104,7 +104,9 @@ def test_every_form_is_planned_by_every_study(tmp_path: Path, monkeypatch, capsy
 
 
 def test_the_readers_of_images_are_found() -> None:
-    assert set(readers("images")) == {"class-folders", "image-labels", "packed-images"}
+    assert set(readers("images")) == {
+        "class-folders", "image-labels", "packed-images", "idx-files", "cifar-batches"
+    }  # fmt: skip
 
 
 def test_a_csv_gives_the_labels_and_the_parts(tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ from typing import NamedTuple
 from posenc.lookup.name_suggestion import unknown
 from posenc.workbench.data.labeled_images import SUFFIXES as IMAGES
 from posenc.workbench.data.readers import (
+    cifar_batches,
     cloud_folder,
     find_reader,
+    idx_files,
     image_labels,
     packed_images,
     parquet,
@@ -120,6 +122,8 @@ def _of_file(path: Path) -> Iterator[Form]:
         yield from _of_arrays(path)
     elif reason := image_labels.match(path):
         yield Form(image_labels.FORM, reason, IMAGE_STUDIES, "images")
+    elif reason := cifar_batches.match(path):
+        yield Form(cifar_batches.FORM, reason, IMAGE_STUDIES, "images")
     elif (ending := path.suffix.lower()) in cloud_folder.CONVERSIONS:
         command = cloud_folder.CONVERSIONS[ending].format(path.stem)
         raise UserFileError(f"{path} is not read: {ending} is a form of clouds that needs a conversion: {command}")
@@ -162,6 +166,10 @@ def _of_folder(path: Path) -> Iterator[Form]:
     if (path / "transforms.json").exists():
         yield Form("a scene", "it has transforms.json", ("scene",))
         return
+    for arrays in (idx_files, cifar_batches):
+        if reason := arrays.match(path):
+            yield Form(arrays.FORM, reason, IMAGE_STUDIES, "images")
+            return
     if parts := train_val_files.match(path):
         yield Form(train_val_files.FORM, parts, ("language",), "text")
     counts, classes = Counter[str](), dict[str, set[str]]()

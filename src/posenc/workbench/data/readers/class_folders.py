@@ -16,7 +16,7 @@ from posenc.workbench.data.labeled_images import (
     left_out_files,
     paths_below,
 )
-from posenc.workbench.data.readers import image_labels
+from posenc.workbench.data.readers import cifar_batches, idx_files, image_labels
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.user_files import UserFileError
@@ -27,8 +27,9 @@ OPTIONS: tuple[str, ...] = ("labels", "size", "fit", "background")
 
 
 def match(path: Path) -> str:
-    """Match every folder."""
-    return "it is a folder" if path.is_dir() else ""
+    """Match every folder, unless it holds images as arrays: IDX files or batches of CIFAR."""
+    arrays = idx_files.match(path) or cifar_batches.match(path)
+    return "it is a folder" if path.is_dir() and not arrays else ""
 
 
 def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import msgspec
 import torch
+from torch import Tensor
 
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.language.recall_model import multiples_of
 from posenc.workbench.studies.language.rope_scaling import scale_frequencies, unscaled_run
-from posenc.workbench.studies.language.stored_text import StoredText
+from posenc.workbench.studies.language.stored_text import StoredText, codec_of_run
 from posenc.workbench.studies.language.variants import LanguageVariant
-from posenc.workbench.studies.shared.stored_model import BuiltModel, StoredModel
-from posenc.workbench.tasks.text import Unit
+from posenc.workbench.studies.shared.stored_model import BuiltModel, Codec, StoredModel
+from posenc.workbench.tasks.text import TextCodec, Unit
 
 UNITS: Mapping[Unit, str] = {
     "characters": "the characters of the text in sorted order",
@@ -47,17 +49,37 @@ def convention(spec: RunSpec) -> str:
         stored = msgspec.convert(settings["text"], StoredText)
         kind = UNITS[stored.unit]
         tokens = f"numbers from 0 to {stored.vocabulary - 1} of {kind}"
+    coded = "" if "task" in settings else " model.encode(text) returns the tokens (N,) of a text, model.decode a text."
     drawn = ""
     if settings["row"].get("randomised") is not None:
         drawn = f" Training drew the positions at random from 0 to {settings['row']['randomised'] - 1}."
     return (
         f"Input: tokens (B, N), {tokens}. Positions are 0, 1, 2, .. unless given as a second argument.{drawn} Output: "
-        f"logits (B, N, vocabulary) of the next token. The training length is {settings['window']} tokens."
+        f"logits (B, N, vocabulary) of the next token. The training length is {settings['window']} tokens.{coded}"
     )
+
+
+def codec(spec: RunSpec, root: Path) -> Codec | None:
+    """Encoder and decoder of a run on a text; they read the text at the first call. None for a recall task."""
+    if "text" not in spec.settings:
+        return None
+
+    @cache
+    def of_run() -> TextCodec:
+        return codec_of_run(spec, root)
+
+    def encode(text: str) -> Tensor:
+        return of_run().encode(text)
+
+    def decode(tokens: Tensor | Sequence[int]) -> str:
+        return of_run().decode(tokens)
+
+    return Codec(encode, decode)
 
 
 STORED_MODEL = StoredModel(
     build=build,
+    codec=codec,
     convention=convention,
     metrics={"loss": "min", "accuracy": "max"},
     example=lambda spec: torch.zeros(2, spec.settings["window"], dtype=torch.long),
