@@ -48,7 +48,8 @@ class TextCodec:
             text: The string. For token ids of a file: ids with spaces between them, as in "17 4 4".
 
         Returns:
-            Token numbers ``(N,)``, int64. A word that the model does not know is its token for unknown words.
+            Token numbers ``(N,)``, int64. A word that the model does not know is its token for unknown words. A word
+            contains the space before it, so begin with a space: " the cat".
 
         Raises:
             ValueError: The string has a character, an id or a subword that the text of the model lacks.
