@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -59,22 +59,35 @@ def convention(spec: RunSpec) -> str:
     )
 
 
+class RunCodec:
+    """Encoder and decoder of a run. The first call reads the text of the run.
+
+    Args:
+        spec: The run.
+        root: Root of its store.
+    """
+
+    def __init__(self, spec: RunSpec, root: Path) -> None:
+        self.spec, self.root = spec, root
+
+    @cached_property
+    def codec(self) -> TextCodec:
+        """The codec of the text."""
+        return codec_of_run(self.spec, self.root)
+
+    def encode(self, text: str) -> Tensor:
+        """Tokens ``(N,)`` of a string."""
+        return self.codec.encode(text)
+
+    def decode(self, tokens: Tensor | Sequence[int]) -> str:
+        """String of tokens ``(N,)``."""
+        return self.codec.decode(tokens)
+
+
 def codec(spec: RunSpec, root: Path) -> Codec | None:
-    """Encoder and decoder of a run on a text; they read the text at the first call. None for a recall task."""
-    if "text" not in spec.settings:
-        return None
-
-    @cache
-    def of_run() -> TextCodec:
-        return codec_of_run(spec, root)
-
-    def encode(text: str) -> Tensor:
-        return of_run().encode(text)
-
-    def decode(tokens: Tensor | Sequence[int]) -> str:
-        return of_run().decode(tokens)
-
-    return Codec(encode, decode)
+    """Encoder and decoder of a run on a text. None for a recall task."""
+    of_run = RunCodec(spec, root)
+    return Codec(of_run.encode, of_run.decode) if "text" in spec.settings else None
 
 
 STORED_MODEL = StoredModel(
