@@ -89,7 +89,7 @@ def test_the_command_trains_and_its_page_prints_commands_that_work(command, tmp_
     monkeypatch.chdir(tmp_path)
     words = write_data(command)
     options = shlex.split(OPTIONS[words[1]])
-    code, out = printed(capsys, *words, *options, "--seeds", "0", "1", "--jobs", "1", "--out", "my runs/store")
+    code, out = printed(capsys, *words, *options, "--seeds", "0", "--jobs", "1", "--out", "my runs/store")
     assert code == 0, out
     (page,) = Path("my runs/store/pages").glob("*.html")
     text = html.unescape(re.sub(r"<[^>]+>", "", page.read_text()))

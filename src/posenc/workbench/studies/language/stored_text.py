@@ -116,10 +116,9 @@ def store_text(
 def _refuse_one_token(tokenized: text.Text, path: Path) -> None:
     """Raise ValueError for a text of one token, which every model predicts."""
     if len(tokenized.tokens) and bool((tokenized.tokens == tokenized.tokens[0]).all()):
-        raise ValueError(
-            f"{path} has {len(tokenized.tokens):,} {tokenized.unit}, and all are "
-            f"{tokenized.decode(tokenized.tokens[:1])!r}. Give a text with at least two different ones."
-        )
+        count, only = len(tokenized.tokens), tokenized.decode(tokenized.tokens[:1])
+        units = f"{count:,} {tokenized.unit}, and all are" if count > 1 else f"one token ({tokenized.unit}), which is"
+        raise ValueError(f"{path} has {units} {only!r}. Give a text with at least two different ones.")
 
 
 def _stored_content(tokenized: text.Text, tokenizer: text.Tokenizer) -> tuple[list[Any], str]:
