@@ -94,9 +94,9 @@ def path_in_command(path: Path) -> str:
 
 
 def source_in_command(store: Store, record: DatasetRecord) -> str:
-    """Text of a user's data in a printed command: the newest path where they still are, or their name without one."""
-    there = (path for path in map(Path, reversed(store.records.paths(record.key))) if path.exists())
-    path = next(there, None)
+    """Text of a user's data in a printed command: the newest path where they are or were; without a path their name."""
+    paths = [Path(each) for each in reversed(store.records.paths(record.key))]
+    path = next((each for each in paths if each.exists()), paths[0] if paths else None)
     return quote(record.name) if path is None else path_in_command(path)
 
 
