@@ -37,7 +37,14 @@ FILES = {part: (f"{part}-images-idx3-ubyte", f"{part}-labels-idx1-ubyte") for pa
 
 
 def read_idx(path: Path, rank: int) -> np.ndarray:
-    """Read the array of an IDX file of uint8 with ``rank`` axes.
+    """Read the array of an IDX file of uint8.
+
+    Args:
+        path: The file, plain or gzipped.
+        rank: Number of axes.
+
+    Returns:
+        The array.
 
     Raises:
         ValueError: The file is missing, damaged or truncated, or has another number of axes.
