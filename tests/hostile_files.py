@@ -201,10 +201,9 @@ def _text_readers() -> dict[str, Reader]:
 
 
 def _image_readers() -> dict[str, Reader]:
-    from posenc.workbench.data.readers import class_folders, image_labels, packed_images
+    from posenc.workbench.data.readers import cifar_batches, class_folders, idx_files, image_labels, packed_images
     from posenc.workbench.data.reading_options import NO_OPTIONS
     from posenc.workbench.tasks import single_image
-    from posenc.workbench.tasks.images import cifar, idx
     from posenc.workbench.tasks.images.image_decoder import Square, read_square
 
     ends, labels = np.array([4, 8]), np.array([0, 1], np.uint8)
@@ -224,11 +223,11 @@ def _image_readers() -> dict[str, Reader]:
         ),
         "image labels": Reader("labels.csv", _image_labels, lambda path: image_labels.read(path, NO_OPTIONS)),
         "image to classify": Reader("a.png", _image("PNG"), lambda path: read_square(path, Square(8))),
-        "idx": Reader("a-idx3-ubyte", _idx, lambda path: idx.read_idx(path, 3)),
-        "idx.gz": Reader("a-idx3-ubyte.gz", _idx, lambda path: idx.read_idx(path, 3)),
-        "cifar": Reader("data_batch_1", _cifar, lambda path: cifar.read_cifar(path.parent, "cifar-10")),
+        "idx": Reader("a-idx3-ubyte", _idx, lambda path: idx_files.read_idx(path, 3)),
+        "idx.gz": Reader("a-idx3-ubyte.gz", _idx, lambda path: idx_files.read_idx(path, 3)),
+        "cifar": Reader("data_batch_1", _cifar, lambda path: cifar_batches.read_batches(path.parent, "cifar-10")),
         "cifar archive": Reader(
-            "cifar-10-python.tar.gz", _cifar_archive, lambda path: cifar.read_cifar(path, "cifar-10")
+            "cifar-10-python.tar.gz", _cifar_archive, lambda path: cifar_batches.read(path, NO_OPTIONS).arrays()
         ),
     }
 

@@ -39,6 +39,7 @@ def test_a_text_is_described_with_its_command(tmp_path: Path, monkeypatch, capsy
     assert printed.endswith("  posenc run language train.bin --dtype uint16\n")
 
 
+TABLE = "a,b,c\n" + "".join(f"{n % 3},{n % 7},{n % 5}\n" for n in range(20))
 FOLDERS = {
     "class folders of images: 2 classes, 3 images": (["a/1.png", "a/2.png", "b/1.jpg"], ["gridpe", "sc-pe"]),
     "class folders of meshes: 2 classes, 4 meshes": (
@@ -46,7 +47,7 @@ FOLDERS = {
         ["points"],
     ),
     "2 images without class folders; one of them at a time": (["1.png", "2.png"], ["image-fit"]),
-    "a folder of tables": (["1.csv", "2.parquet"], ["masked"]),
+    "a folder of tables": (["1.csv", "2.csv"], ["masked"]),
     "a scene": (["transforms.json", "1.png"], ["scene"]),
 }
 
@@ -57,7 +58,7 @@ def test_a_folder_is_what_its_files_are(tmp_path: Path, monkeypatch, capsys, for
     files, studies = FOLDERS[form]
     for name in files:
         Path("mine", name).parent.mkdir(parents=True, exist_ok=True)
-        Path("mine", name).touch()
+        Path("mine", name).write_text(TABLE if name.endswith(".csv") else "")
     printed = look(capsys, "mine")
     assert f"mine is read as {form}, because it" in printed
     assert [line.split()[2] for line in printed.splitlines() if line.startswith("  posenc run ")] == studies
@@ -75,8 +76,8 @@ def test_arrays_are_told_apart_by_their_names(tmp_path: Path, monkeypatch, capsy
 
 def test_mixed_files_have_a_line_for_each_form(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("a.png", "b.csv", "c.txt"):
-        Path(name).write_text("x")
+    for name, text in {"a.png": "x", "b.csv": TABLE, "c.txt": "x"}.items():
+        Path(name).write_text(text)
     printed = look(capsys, ".")
     assert [line.split()[2] for line in printed.splitlines() if line.startswith("  posenc run ")] == [
         "image-fit",
@@ -84,3 +85,42 @@ def test_mixed_files_have_a_line_for_each_form(tmp_path: Path, monkeypatch, caps
         "language",
     ]
     assert "there is no file nosuch" in look(capsys, "nosuch")
+
+
+def test_an_array_that_no_study_reads_comes_with_the_command_that_saves_it(tmp_path: Path, monkeypatch, capsys) -> None:
+    """Before, an array (recording, channel, time) was read as token ids, and (channel, time) as a cloud of points."""
+    monkeypatch.chdir(tmp_path)
+    np.save("three.npy", np.zeros((2, 3, 40)))
+    np.save("two.npy", np.zeros((8, 300)))
+    printed = look(capsys, "three.npy")
+    assert "an array of float64, 2 x 3 x 40" in printed
+    assert "recordings=numpy.load('three.npy'))" in printed
+    assert "posenc run masked three.npz" in printed
+    printed = look(capsys, "two.npy")
+    assert "numpy.load('two.npy')[None])" in printed
+    assert "numpy.load('two.npy').T[None])" in printed
+    with pytest.raises(SystemExit) as leaving:
+        cli.main(["run", "masked", "two.npy"])
+    assert leaving.value.code == 2
+    assert "numpy.load('two.npy').T[None])" in capsys.readouterr().err
+
+
+def test_look_says_what_the_run_would_say(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    series = np.random.default_rng(0).normal(size=(3, 6, 50))
+    np.savez("whole.npz", recordings=series)
+    assert "  3 recordings of 3 subjects, 6 channels, 50 time points\n" in look(capsys, "whole.npz")
+    series[0, 2] = 1
+    np.savez("constant.npz", recordings=series)
+    printed = look(capsys, "constant.npz")
+    assert "No study takes it: " in printed
+    assert "posenc run masked constant.npz" not in printed
+    open_mesh = {"v": np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]), "f": np.array([[0, 1, 2], [0, 1, 3]])}
+    np.savez("open.npz", **open_mesh)
+    assert "--panels occupancy" in look(capsys, "open.npz")
+    for name in ("a", "b"):
+        Path("pets", name).mkdir(parents=True)
+        Path("pets", name, "1.png").write_bytes(b"x")
+    assert "Not read: pixels. A run names the images that do not decode: posenc run gridpe pets --dry-run" in look(
+        capsys, "pets"
+    )

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
+from posenc.cli import data_description
 from posenc.cli.grammar import Positional, arg
 from posenc.workbench.files.output_files import refuse_output, write_outputs
 from posenc.workbench.files.user_files import require_file
 from posenc.workbench.memory import require_memory
 from posenc.workbench.request_checks import READING_OPTIONS, refuse_folder
 
+if TYPE_CHECKING:
+    from posenc.workbench.data.forms import Form
+
 MOST_PUZZLES = 576 * 16 * 2**15
-CLASSES_SHOWN = 20
-"""Classes whose counts are printed."""
-EXCERPT = 60
-"""Tokens of the beginning of a text that are printed."""
 PUZZLE_BYTES = 52
 """Bytes of a puzzle's arrays, 18, and of the number by which it is compared with the others, 8, each held twice."""
 
@@ -129,80 +129,44 @@ def look(
         forms = forms_of(path) if labels is None else [labeled_images_of(labels)]
     for form in forms:
         print(f"{path} is read as {form.name}, because {form.reason}.")
-        where = form.within or path
-        if form.studies == ("language",):
-            _look_at_text(path, {name: value for name, value in stated.items() if "text" in READING_OPTIONS[name]})
-        elif form.kind == "clouds":
-            _look_at_clouds(path)
-        elif form.kind and not _look_at_record(where, form.kind, stated):
+        flags = "".join(f" --{name} {quote(value)}" for name, value in _of_kind(stated, form.kind).items())
+        if not _describe(form, path, stated, flags):
             continue
-        of_kind = {name: value for name, value in stated.items() if form.kind in READING_OPTIONS[name]}
-        flags = "".join(f" --{name} {quote(value)}" for name, value in of_kind.items())
         for study in form.studies:
-            print(f"  posenc run {study} {quote(str(where))}{flags}")
+            print(f"  posenc run {study} {quote(str(form.within or path))}{flags}")
     return 0
 
 
-def _look_at_record(path: Path, kind: str, stated: dict[str, str]) -> bool:
-    """Print parts, classes and options of data that are not read yet. False if a study cannot take them."""
-    from posenc.workbench.data.readers import inspect
-    from posenc.workbench.data.reading_options import ReadingOptions
-
-    given = {name: value for name, value in stated.items() if kind in READING_OPTIONS[name]}
-    try:
-        record = inspect(path, kind, ReadingOptions(**given))  # type: ignore[arg-type]  # the parser has checked them
-    except ValueError as error:
-        print(f"  No study takes it: {error}")
-        return False
-    for part in record.parts:
-        print(f"  {part.name}: {', '.join(f'{count:,} {unit}' for unit, count in part.counts.items())}")
-    for number, name in enumerate(record.classes[:CLASSES_SHOWN]):
-        counts = ", ".join(f"{part.name} {part.by_class[number]:,}" for part in record.parts)
-        print(f"  class {name}: {counts}")
-    if len(record.classes) > CLASSES_SHOWN:
-        print(f"  and {len(record.classes) - CLASSES_SHOWN:,} more classes")
-    for name, value in record.options.items():
-        if name != "form":
-            print(f"  {name}: {value}")
-    for sentence in record.left_out:
-        print(f"  {sentence}")
+def _describe(form: Form, path: Path, stated: dict[str, str], flags: str) -> bool:
+    """Print what a form of data holds. False if no study takes it."""
+    where = form.within or path
+    if form.studies == ("language",):
+        for line in data_description.text_lines(path, _of_kind(stated, "text")):
+            print(f"  {line}")
+        return True
+    if form.kind == "clouds":
+        for line in (*data_description.cloud_lines(path), data_description.unread("clouds", "points", path, flags)):
+            print(f"  {line}")
+        return True
+    if form.kind == "images":
+        if not data_description.printed(lambda: data_description.record_lines(where, "images", stated)):
+            return False
+        if form.contents != "arrays":
+            print(f"  {data_description.unread('images', form.studies[0], where, flags)}")
+        return True
+    for line in form.lines:
+        print(f"  {line}")
+    if form.contents == "recordings":
+        return data_description.printed(lambda: data_description.recording_lines(where))
+    if form.contents == "mesh":
+        return data_description.printed(lambda: data_description.mesh_lines(where))
+    if form.contents:
+        print(f"  {data_description.unread(form.contents, form.studies[0], where)}")
     return True
 
 
-def _look_at_text(path: Path, stated: dict[str, str]) -> None:
-    from posenc.workbench.data.readers import read_documents
-    from posenc.workbench.data.reading_options import ReadingOptions
-    from posenc.workbench.tasks.text import named_tokenizer, tokenize_documents, vocabulary_phrase
-
-    options = ReadingOptions(**stated)  # type: ignore[arg-type]  # the parser has checked them
-    tokenizer, documents = named_tokenizer(options.tokenizer), read_documents(path, options)
-    text = tokenize_documents(documents, tokenizer)
-    counts = f"{len(text.tokens):,} {text.unit}, {len(text.vocabulary):,} of them different"
-    parts = zip(("train", "val", "test"), text.given, strict=False)
-    files = "".join(f"; {name} {count:,}" for name, count in parts)
-    read_as = ", ".join(f"{name} {value}" for name, value in documents.options.items())
-    print(f"  {counts}{files}{f'; {read_as}' if read_as else ''}")
-    if listed := vocabulary_phrase(text):
-        print(f"  {'most frequent' if text.unit in ('words', 'subwords') else 'vocabulary'}: {listed}")
-    print(f"  begins: {text.decode(text.tokens[:EXCERPT])!r}")
-    for sentence in documents.left_out:
-        print(f"  {sentence}")
-
-
-def _look_at_clouds(path: Path) -> None:
-    from posenc.workbench.data.readers import cloud_folder
-    from posenc.workbench.data.reading_options import ReadingOptions
-
-    record = cloud_folder.inspect(path, ReadingOptions())
-    for part in record.parts:
-        counts = [f"{name} {count:,}" for name, count in zip(record.classes, part.by_class, strict=True)]
-        more = f", {len(counts) - CLASSES_SHOWN} more" if len(counts) > CLASSES_SHOWN else ""
-        print(f"  {part.name}: {part.counts['clouds']:,} clouds: {', '.join(counts[:CLASSES_SHOWN])}{more}")
-    print(f"  files: {record.options['files']}; points: {record.options['points']}")
-    for form, names in cloud_folder.features_of(cloud_folder.read(path, ReadingOptions())).items():
-        print(f"  features of the first {form}: {', '.join(names) or 'none beside the coordinates'}")
-    for sentence in record.left_out:
-        print(f"  {sentence}")
+def _of_kind(stated: dict[str, str], kind: str) -> dict[str, str]:
+    return {name: value for name, value in stated.items() if kind in READING_OPTIONS[name]}
 
 
 def _puzzles(

@@ -42,8 +42,8 @@ class Estimate:
 
     @property
     def known(self) -> bool:
-        """True if there is an interval, that is for at least two seeds."""
-        return self.n >= 2
+        """True if there is an interval: for at least two seeds, and not for equal ones of an unknown variance."""
+        return self.n >= 2 and not math.isnan(self.low)
 
     def above(self, value: float) -> bool:
         """Return True if the whole interval lies above ``value``; False without an interval."""

@@ -9,13 +9,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 DIGITS, SHORT = 16, 6
 """Hexadecimal digits of a digest and of a key, and those that stand in a label."""
-SPLITS = {
+SplitPhrase = Literal["given", "all given", "seed"]
+SPLITS: Mapping[SplitPhrase, str] = {
+    "all given": "all parts as given",
     "given": "the test part as given, validation drawn from the others by the seed of a run",
     "seed": "training, validation and test drawn by the seed of a run",
 }

@@ -51,7 +51,8 @@ def load(
     - ``classes``, ``classify`` and ``reading``, if it classifies images (gridpe, sc-pe) or clouds (points): the names
       of its classes, a function from the path of a file, an image of Pillow or an array of points (N, 3) to the name
       of its class, and how the file is read: shape, fit and background of the training images; number of points,
-      features and scale of the clouds.
+      features and scale of the clouds;
+    - ``encode`` and ``decode``, if it was trained on a text (language): from a string to its tokens (N,), and back.
 
     In short: ``image-fit`` reads (row, column) from 0 to 1, where pixel (i, j) of H x W pixels is at ((i + 1/2) / H,
     (j + 1/2) / W), and returns colors from 0 to 1. ``shape-fit`` reads (x, y, z) in the unit cube and returns a signed

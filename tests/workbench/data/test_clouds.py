@@ -203,3 +203,31 @@ def test_a_folder_of_a_form_that_is_not_read_says_how_to_convert_it(tmp_path: Pa
         ValueError, match=r"no classes of clouds.*\.e57 is not read\. Convert it: pdal translate 1\.e57"
     ):
         read(tmp_path, "clouds", OPTIONS)
+
+
+@pytest.mark.parametrize("layout", ["{name}/{part}/{number}.npy", "{part}/{name}/{number}.npy"])
+@pytest.mark.parametrize("validation", ["val", "validation", "valid"])
+def test_a_val_folder_is_the_validation_part(tmp_path: Path, layout: str, validation: str) -> None:
+    """Before, val/ was left out: "it is neither train nor test"."""
+    for part, count in (("train", 4), (validation, 2), ("test", 3)):
+        for name in ("ball", "rod"):
+            for number in range(count):
+                path = tmp_path / layout.format(name=name, part=part, number=number)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                np.save(path, POINTS + number)
+    record = inspect(tmp_path, "clouds", OPTIONS)
+    assert [(part.name, part.by_class) for part in record.parts] == [
+        ("training", (4, 4)),
+        ("validation", (2, 2)),
+        ("test", (3, 3)),
+    ]
+    assert not record.left_out
+
+
+def test_a_val_folder_alone_is_the_test_part(tmp_path: Path) -> None:
+    for part in ("train", "val"):
+        for name in ("ball", "rod"):
+            path = tmp_path / part / name / "1.npy"
+            path.parent.mkdir(parents=True)
+            np.save(path, POINTS)
+    assert [part.name for part in inspect(tmp_path, "clouds", OPTIONS).parts] == ["training", "test"]

@@ -12,12 +12,12 @@ from PIL import Image
 
 from posenc import cli
 from posenc.workbench.data.labeled_images import LabeledImages
-from posenc.workbench.data.readers import inspect, read, readers
+from posenc.workbench.data.readers import find_reader, inspect, read, readers
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.request_checks import KIND_STUDIES
 from posenc.workbench.tasks.images import load_images
 from posenc.workbench.tasks.images.image_decoder import Square, decode_image, read_square
-from small_images import write_folder, write_packed
+from small_images import write_cifar10, write_folder, write_idx, write_packed
 
 
 def labeled(path: Path, **options: object) -> LabeledImages:
@@ -104,7 +104,9 @@ def test_every_form_is_planned_by_every_study(tmp_path: Path, monkeypatch, capsy
 
 
 def test_the_readers_of_images_are_found() -> None:
-    assert set(readers("images")) == {"class-folders", "image-labels", "packed-images"}
+    assert set(readers("images")) == {
+        "class-folders", "image-labels", "packed-images", "idx-files", "cifar-batches"
+    }  # fmt: skip
 
 
 def test_a_csv_gives_the_labels_and_the_parts(tmp_path: Path) -> None:
@@ -161,10 +163,15 @@ def test_a_wrong_part_column_or_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no training image of the class b"):
         labeled(table(root / "labels.csv", ["0.png,a,train", "2.png,a,train", "1.png,b,test"], "file,label,part"))
     table(root / "labels.csv", ["0.png,a", "1.png,b"])
+    found = labeled(root)  # the only table and no class folder
+    assert counts(found) == {"train": [1, 1]}
+    assert found.left_out[0] == "The classes are the labels of labels.csv, because there are no class folders."
+    table(root / "more.csv", ["0.png,b", "1.png,a"])
     with pytest.raises(
-        ValueError, match=r"has no class folder\. It has labels in labels\.csv: add --labels labels\.csv"
+        ValueError, match=r"no class folder\. It has labels in labels\.csv and more\.csv: add --labels labels\.csv"
     ):
         labeled(root)
+    (root / "more.csv").unlink()
     table(root / "other.csv", ["1,2"], "name,kind")
     with pytest.raises(ValueError, match=r"other\.csv has no column file: its first line is name,kind"):
         labeled(root, labels="other.csv")
@@ -257,3 +264,16 @@ def test_images_of_real_numbers_keep_their_brightness(tmp_path: Path) -> None:
         assert (read_square(tmp_path / name, Square(8)) == 128).all(), name
     with pytest.raises(ValueError, match=r"nan\.tif does not decode .*not finite.*Give another file"):
         read_square(tmp_path / "nan.tif", Square(8))
+
+
+def test_arrays_of_images_are_data_of_a_user_too(tmp_path: Path) -> None:
+    """IDX files and batches of CIFAR have readers, so that options of image files are refused for them."""
+    folders = {"IDX files": write_idx(tmp_path / "mnist"), "batches of CIFAR": write_cifar10(tmp_path / "c")}
+    for form, folder in folders.items():
+        reader, _ = find_reader(folder, "images")
+        assert form == reader.FORM
+        record = inspect(folder, "images", ReadingOptions())
+        assert [part.name for part in record.parts] == ["training", "test"]
+        assert sum(record.parts[0].by_class) == record.parts[0].counts["images"]
+        with pytest.raises(ValueError, match=f"--fit pad is not for .*, which is read as {form}"):
+            read(folder, "images", ReadingOptions(fit="pad"))

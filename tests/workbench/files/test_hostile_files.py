@@ -18,10 +18,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hostile_files as hostile
+from posenc.workbench.data import pickled_batch
+from posenc.workbench.data.readers import idx_files
 from posenc.workbench.files import user_files
 from posenc.workbench.tables.export import as_latex
 from posenc.workbench.tasks import scenes, shapes, single_image, text
-from posenc.workbench.tasks.images import batch_file, idx
 from posenc.workbench.tasks.recordings import read_recordings
 
 pytestmark = pytest.mark.bare
@@ -171,15 +172,15 @@ def test_an_idx_file_of_gigabytes_is_refused_by_its_header(tmp_path: Path) -> No
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(bytes((0, 0, 8, 3)) + struct.pack(">III", 1 << 20, 1 << 10, 4)))
     with pytest.raises(ValueError, match=r"needs 12\.00 GiB of memory"):
-        idx.read_idx(path, 3)
+        idx_files.read_idx(path, 3)
 
 
 def test_a_batch_takes_no_memory_that_it_only_names() -> None:
-    assert batch_file.read_batch(b"\x80\x02Nr\xff\xff\xff\x7f.") is None  # pickle would take a memo of 32 GB
+    assert pickled_batch.read_batch(b"\x80\x02Nr\xff\xff\xff\x7f.") is None  # pickle would take a memo of 32 GB
     with pytest.raises(ValueError, match=r"\w"):
-        batch_file.read_batch(b"\x80\x05\x96" + struct.pack("<Q", 1 << 40) + b".")
+        pickled_batch.read_batch(b"\x80\x05\x96" + struct.pack("<Q", 1 << 40) + b".")
     with pytest.raises(ValueError, match=r"asks for os\.system"):
-        batch_file.read_batch(b"cos\nsystem\n(S'true'\ntR.")
+        pickled_batch.read_batch(b"cos\nsystem\n(S'true'\ntR.")
 
 
 def test_an_image_is_planned_with_its_true_peak(tmp_path: Path) -> None:

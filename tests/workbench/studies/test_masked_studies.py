@@ -243,7 +243,7 @@ def test_a_report_without_the_file_is_about_the_users_recordings_and_makes_no_da
         assert "imulated" not in html
         assert "given: modules and coordinates; recordings: 5; time points: 600; split: by subject, drawn by" in html
         assert "test: 2 recordings" in html
-        assert "posenc run masked own.npz --preset quick" in html
+        assert "/own.npz --preset quick" in html  # the path of the file
         assert "if these are known. Data: own.npz. Scale: " in html
 
 

@@ -177,6 +177,16 @@ def test_the_test_part_of_a_seed_is_drawn_and_a_given_one_is_kept(tmp_path: Path
         stored_clouds.divide_clouds(few, "seed", 0)
 
 
+def test_given_validation_clouds_are_kept_and_stored(tmp_path: Path) -> None:
+    root = meshes(tmp_path / "given", {"box": 4, "cone": 4}, "train")
+    meshes(root, {"box": 2, "cone": 1}, "val")
+    meshes(root, {"box": 3, "cone": 3}, "test")
+    clouds = task.read_class_folders(root, task.CloudReading(16))
+    task.save_clouds(clouds, tmp_path / "clouds.npz")
+    parts = stored_clouds.divide_clouds(task.load_clouds(tmp_path / "clouds.npz"), "given", 1)
+    assert [len(parts.train), len(parts.validation or ()), len(parts.test)] == [8, 3, 6]
+
+
 def test_images_without_a_test_part_are_drawn_from_all_of_them() -> None:
     pixels, labels = (
         np.arange(40, dtype=np.uint8)[:, None, None, None] * np.ones((1, 1, 2, 2), np.uint8),

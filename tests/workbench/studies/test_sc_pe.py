@@ -238,7 +238,7 @@ def test_a_folder_of_ones_own(tmp_path, class_folders, small):
     (digest,) = {record.digest for record in page_records.records_of(store, specs)}
     assert report.name == f"sc-pe-quick-own-{digest[:6]}.html"
     assert report.read_text() == page
-    assert "posenc run sc-pe own --preset quick" in page
+    assert "/own --preset quick" in page  # the path of the folder
 
 
 def test_photographs_that_no_page_shows(tmp_path, fashion, small, monkeypatch):

@@ -104,9 +104,10 @@ def test_a_page_is_drawn_again_without_what_it_is_of(tmp_path, tiny):
             assert {spec.condition for spec in stored} == {name, "torus"}
 
 
-def test_a_report_about_panels_shows_the_stored_scene_whatever_is_named(tmp_path, tiny):
+def test_a_report_about_panels_shows_the_stored_scene_whatever_is_named(tmp_path, tiny, monkeypatch):
     """The scene of a panel is the store's: no folder and no data is asked for again."""
-    store, folder = Store(tmp_path / "store"), folder_of(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    store, folder = Store("store"), folder_of(tmp_path)
     wanted = {"panels": ["encodings", "directions", "sigma"], "schemes": ["multires"], "seeds": [0]}
     specs = STUDY.plan(studies.Request(preset="quick", source=folder, **wanted), store)
     assert runner.run(specs, store, runner.InProcess(), stream=io.StringIO()).exit_code == 0

@@ -9,22 +9,27 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from posenc.workbench.data.readers import class_folders, packed_images
+from posenc.workbench.data.readers import cifar_batches, class_folders, idx_files, packed_images
 from posenc.workbench.data.reading_options import NO_OPTIONS
-from posenc.workbench.tasks.images import cifar, idx
 from posenc.workbench.tasks.images.image_decoder import Square, decode_image, decoder_pool, image_size
 from small_images import RANDOM, archived, as_python2, batch, encoded, idx_bytes, write_cifar10, write_idx, write_packed
+
+
+def arrays(reader, path):
+    """Training and test part of images that are arrays."""
+    return reader.read(path, NO_OPTIONS).arrays().values()
+
 
 # IDX -----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("pack", [True, False])
 def test_idx_is_read_plain_and_gzipped(tmp_path, pack):
-    train, test = idx.read_idx_folder(write_idx(tmp_path, pack=pack), "small")
+    train, test = arrays(idx_files, write_idx(tmp_path, pack=pack))
     assert (len(train), len(test)) == (12, 6)
-    assert train.shape == (1, 4, 5)
+    assert train.pixels.shape[1:] == (1, 4, 5)
     assert train.classes == ("0", "1", "2")
-    assert (train.read([3, 1]).numpy().reshape(2, -1) == RANDOM[[3, 1], :20]).all()
+    assert (train.pixels[[3, 1]].reshape(2, -1) == RANDOM[[3, 1], :20]).all()
     assert train.labels[:4].tolist() == [0, 1, 2, 0]
 
 
@@ -50,7 +55,7 @@ def test_a_damaged_idx_file_is_refused(tmp_path, spoil, sentence):
     write_idx(tmp_path)
     spoil(tmp_path / "train-images-idx3-ubyte.gz")
     with pytest.raises(ValueError, match=sentence):
-        idx.read_idx_folder(tmp_path, "small")
+        arrays(idx_files, tmp_path)
 
 
 def test_a_plain_idx_file_that_is_cut_is_refused(tmp_path):
@@ -58,13 +63,15 @@ def test_a_plain_idx_file_that_is_cut_is_refused(tmp_path):
     path = tmp_path / "t10k-labels-idx1-ubyte"
     path.write_bytes(path.read_bytes()[:-2])
     with pytest.raises(ValueError, match="its header states 6 values and 4 follow"):
-        idx.read_idx_folder(tmp_path, "small")
+        arrays(idx_files, tmp_path)
 
 
 def test_a_label_out_of_range_is_refused(tmp_path):
     write_idx(tmp_path, classes=3)
-    with pytest.raises(ValueError, match=r"train-labels-idx1-ubyte .* has label 2, but its 2 classes"):
-        idx.read_idx_folder(tmp_path, "small", ("a", "b"))
+    labels = np.array([0, 1, 2, 3, 0, 1], np.uint8)
+    (tmp_path / "t10k-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx_bytes(labels)))
+    with pytest.raises(ValueError, match=r"t10k-labels-idx1-ubyte .* has label 3, but its 3 classes"):
+        arrays(idx_files, tmp_path)
 
 
 # CIFAR ---------------------------------------------------------------------------------------------------------------
@@ -75,12 +82,12 @@ def test_cifar10_is_read_from_its_folder_and_its_archive(tmp_path, archive):
     place = write_cifar10(tmp_path / "cifar-10-batches-py")
     if archive:
         place = archived(place, tmp_path / "cifar-10-python.tar.gz")
-    assert cifar.cifar_kind(place) == "cifar-10"
-    train, test = cifar.read_cifar(place, "cifar-10")
+    assert cifar_batches.match(place) == "it has the names of CIFAR-10"
+    train, test = arrays(cifar_batches, place)
     assert (len(train), len(test)) == (30, 10)
-    assert train.shape == (3, 32, 32)
+    assert train.pixels.shape[1:] == (3, 32, 32)
     assert train.classes[3] == "cat"
-    assert (train.read([13])[0].numpy() == RANDOM[13].reshape(3, 32, 32)).all()
+    assert (train.pixels[13] == RANDOM[13].reshape(3, 32, 32)).all()
     assert test.labels.tolist() == [row % 10 for row in range(30, 40)]
 
 
@@ -90,7 +97,7 @@ def test_cifar100_has_fine_labels(tmp_path):
     (folder / "train").write_bytes(as_python2(batch(list(range(20)), b"fine_labels", 100)))
     (folder / "test").write_bytes(as_python2(batch(list(range(5)), b"fine_labels", 100)))
     (folder / "meta").write_bytes(as_python2({b"fine_label_names": [f"kind {i}".encode() for i in range(100)]}))
-    train, _ = cifar.read_cifar(folder, "cifar-100")
+    train, _ = arrays(cifar_batches, folder)
     assert len(train.classes) == 100
     assert train.labels[19] == 19
 
@@ -106,7 +113,7 @@ def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(tmp_path)
     evil.target = tmp_path / "made"
     (folder / "data_batch_3").write_bytes(pickle.dumps(evil))
     with pytest.raises(ValueError, match=r"data_batch_3 is truncated, damaged or no batch \(it asks for posix.mkdir"):
-        cifar.read_cifar(folder, "cifar-10")
+        arrays(cifar_batches, folder)
     assert not evil.target.exists()
 
 
@@ -128,17 +135,17 @@ def test_a_damaged_batch_is_refused(tmp_path, name, content, sentence):
     (folder / name).unlink() if content is None else (folder / name).write_bytes(content)
     for place in (folder, archived(folder, tmp_path / "cifar-10-python.tar.gz")):
         with pytest.raises(ValueError, match=sentence.replace("lacks ", "lacks .*")):
-            cifar.read_cifar(place, "cifar-10")
+            arrays(cifar_batches, place)
 
 
 def test_a_truncated_archive_is_refused(tmp_path):
     path = archived(write_cifar10(tmp_path / "cifar-10-batches-py"), tmp_path / "cifar-10-python.tar.gz")
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(ValueError, match="is truncated or no archive"):
-        cifar.read_cifar(path, "cifar-10")
+        arrays(cifar_batches, path)
     path.write_bytes(b"")
     with pytest.raises(ValueError, match="is truncated or no archive"):
-        cifar.read_cifar(path, "cifar-10")
+        arrays(cifar_batches, path)
 
 
 # class folders and packed files --------------------------------------------------------------------------------------

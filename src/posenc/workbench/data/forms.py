@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from posenc.lookup.name_suggestion import unknown
 from posenc.workbench.data.labeled_images import SUFFIXES as IMAGES
 from posenc.workbench.data.readers import (
+    cifar_batches,
     cloud_folder,
     find_reader,
+    idx_files,
     image_labels,
     packed_images,
     parquet,
@@ -23,6 +26,7 @@ from posenc.workbench.data.readers import (
     train_val_files,
 )
 from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.data.recording_arrays import array_header, conversion_to_recordings
 from posenc.workbench.files.array_files import open_arrays
 from posenc.workbench.files.user_files import UserFileError, require_file
 from posenc.workbench.request_checks import KIND_STUDIES
@@ -31,6 +35,8 @@ MESHES = (".obj", ".ply", ".stl", ".off")
 TABLES = (".csv", ".parquet")
 BRAINS = (".nii", ".nii.gz")
 IMAGE_STUDIES = KIND_STUDIES["images"]
+ARRAYS = "arrays"
+"""Contents of images that are arrays, which are read whole."""
 MOST_FILES = 200_000
 """Files of a folder that are counted."""
 
@@ -44,6 +50,9 @@ class Form(NamedTuple):
         studies: Ids of the studies that take it.
         kind: Kind of its data if a reader inspects it: "text", "images" or "clouds"; "" otherwise.
         within: Path of the data, if it is another than that of the folder.
+        contents: Data without a reader: "recordings", "mesh", "image", "scene" or "brain"; "arrays" for
+            images that are arrays of pixels; "" otherwise.
+        lines: Further sentences.
     """
 
     name: str
@@ -51,6 +60,8 @@ class Form(NamedTuple):
     studies: tuple[str, ...]
     kind: str = ""
     within: Path | None = None
+    contents: str = ""
+    lines: tuple[str, ...] = ()
 
 
 def forms_of(path: Path) -> list[Form]:
@@ -113,18 +124,25 @@ def _of_file(path: Path) -> Iterator[Form]:
     if (cloud := _of_cloud(path)) is not None:
         yield cloud
     elif name.endswith(IMAGES):
-        yield Form("an image", f"it ends in {path.suffix}", ("image-fit",))
+        yield Form("an image", f"it ends in {path.suffix}", ("image-fit",), contents="image")
     elif name.endswith(MESHES):
-        yield Form("a mesh", f"it ends in {path.suffix}", ("shape-fit",))
+        yield Form("a mesh", f"it ends in {path.suffix}", ("shape-fit",), contents="mesh")
     elif name.endswith(".npz"):
         yield from _of_arrays(path)
     elif reason := image_labels.match(path):
         yield Form(image_labels.FORM, reason, IMAGE_STUDIES, "images")
+    elif reason := cifar_batches.match(path):
+        yield Form(cifar_batches.FORM, reason, IMAGE_STUDIES, "images", contents=ARRAYS)
     elif (ending := path.suffix.lower()) in cloud_folder.CONVERSIONS:
         command = cloud_folder.CONVERSIONS[ending].format(path.stem)
         raise UserFileError(f"{path} is not read: {ending} is a form of clouds that needs a conversion: {command}")
     elif name.endswith((*TABLES, *BRAINS)) and not parquet.match(path):
-        yield Form("a table or brain image; its folder is read", f"it ends in {path.suffix}", ())
+        brain = name.endswith(BRAINS)
+        one = "a brain image" if brain else "a table"
+        line = "posenc run masked takes the folder of it, with one file for each recording."
+        yield Form(one, f"it ends in {path.suffix}", (), lines=(line,))
+    elif (array := _of_array(path)) is not None:
+        yield array
     else:
         reader, reason = find_reader(path, "text")
         yield Form(reader.FORM, reason, ("language",), "text")
@@ -136,6 +154,8 @@ def _of_cloud(path: Path) -> Form | None:
     try:
         if reader is None or (reader is point_ply and point_ply.is_mesh(path)):
             return None
+        if reader is point_array and math.prod(array_header(path).shape[1:]) > point_array.MOST_COLUMNS:
+            return None
         points = reader.inspect(path, ReadingOptions()).parts[0].counts["points"]
     except UserFileError:  # token ids, or a damaged file
         return None
@@ -145,27 +165,80 @@ def _of_cloud(path: Path) -> Form | None:
     return Form(name, f"it ends in {path.suffix}", ())
 
 
+def _of_array(path: Path) -> Form | None:
+    """Form of a ``.npy`` that holds neither token ids nor a cloud; None for token ids, and for other files."""
+    if path.suffix.lower() != ".npy":
+        return None
+    header = array_header(path)
+    if header.dtype.kind in "iu" and len(header.shape) == 1:
+        return None
+    lines = conversion_to_recordings(path, header.shape)
+    lines = lines or ("No study takes it. Token ids are whole numbers of one axis, and a cloud is (N, 3).",)
+    shape = " x ".join(f"{length:,}" for length in header.shape) or "no axis"
+    return Form(f"an array of {header.dtype}, {shape}", "it ends in .npy", (), lines=lines)
+
+
 def _of_arrays(path: Path) -> Iterator[Form]:
     with open_arrays(path) as arrays:
         names = sorted(member.filename.removesuffix(".npy") for member in arrays.archive.infolist())
         if "recordings" in names:
             shape = " x ".join(map(str, arrays.header("recordings").shape))
-            yield Form(f"recordings of the shape {shape}", "it has the array recordings", ("masked",))
+            yield Form(
+                f"recordings of the shape {shape}", "it has the array recordings", ("masked",), contents="recordings"
+            )
         elif {"v", "f"} <= set(names):
             counts = f"{arrays.header('v').shape[0]:,} vertices, {arrays.header('f').shape[0]:,} faces"
-            yield Form(f"a mesh: {counts}", "it has the arrays v and f", ("shape-fit",))
+            yield Form(f"a mesh: {counts}", "it has the arrays v and f", ("shape-fit",), contents="mesh")
         elif set(packed_images.ARRAYS) <= set(names):
             yield Form(packed_images.FORM, f"it has the arrays {names[0]}, ..", IMAGE_STUDIES, "images")
 
 
 def _of_folder(path: Path) -> Iterator[Form]:
     if (path / "transforms.json").exists():
-        yield Form("a scene", "it has transforms.json", ("scene",))
+        yield Form("a scene", "it has transforms.json", ("scene",), contents="scene")
         return
+    for arrays in (idx_files, cifar_batches):
+        if reason := arrays.match(path):
+            yield Form(arrays.FORM, reason, IMAGE_STUDIES, "images", contents=ARRAYS)
+            return
     if parts := train_val_files.match(path):
         yield Form(train_val_files.FORM, parts, ("language",), "text")
+    labels = image_labels.tables_in(path)
+    counts, classes, first = _counted(path, labels)
+    clouds = cloud_folder.match(path)
+    if clouds:
+        yield _of_cloud_folder(path, clouds)
+    for kind, studies in (("images", IMAGE_STUDIES), ("meshes", ())):
+        if kind == "meshes" and clouds:
+            continue
+        if counts[kind] and (named := classes.get(kind)):
+            form = f"class folders of {kind}: {len(named)} classes, {counts[kind]:,} {kind}"
+            yield Form(form, f"its folders have {kind}", studies, "images" if kind == "images" else "")
+        elif counts[kind]:
+            one = "image-fit" if kind == "images" else "shape-fit"
+            name = f"{counts[kind]:,} {kind} without class folders; one of them at a time"
+            contents = "image" if kind == "images" else "mesh"
+            yield Form(name, f"it has {kind}", (one,), within=first[kind], contents=contents)
+    for table in labels if counts["images"] else ():
+        reason = f"it has {table.name} with the columns file and label"
+        yield Form(image_labels.FORM, reason, IMAGE_STUDIES, "images", table)
+    for kind, study in (("tables", "masked"), ("brain images", "masked"), ("texts", "language")):
+        other = (clouds and kind in ("tables", "texts")) or (parts and kind == "texts")
+        if counts[kind] and not other:
+            contents = {"tables": "recordings", "brain images": "brain"}.get(kind, "")
+            yield Form(
+                f"a folder of {kind}",
+                f"it has {counts[kind]:,} files of them",
+                (study,),
+                "text" * (kind == "texts"),
+                contents=contents,
+            )
+
+
+def _counted(path: Path, labels: Collection[Path]) -> tuple[Counter[str], dict[str, set[str]], dict[str, Path]]:
+    """Kind of files to their number, to the names of their class folders, and to the first of them."""
     counts, classes = Counter[str](), dict[str, set[str]]()
-    labels, first = image_labels.tables_in(path), dict[str, Path]()
+    first = dict[str, Path]()
     for number, file in enumerate(path.rglob("*")):
         if number == MOST_FILES:
             raise UserFileError(f"{path} has more than {MOST_FILES:,} files. Name the folder of the data itself.")
@@ -182,28 +255,7 @@ def _of_folder(path: Path) -> Iterator[Form]:
                 else inside.parts[0]
             )
             classes.setdefault(kind, set()).add(folder)
-    clouds = cloud_folder.match(path)
-    if clouds:
-        yield _of_cloud_folder(path, clouds)
-    for kind, studies in (("images", IMAGE_STUDIES), ("meshes", ())):
-        if kind == "meshes" and clouds:
-            continue
-        if counts[kind] and (named := classes.get(kind)):
-            form = f"class folders of {kind}: {len(named)} classes, {counts[kind]:,} {kind}"
-            yield Form(form, f"its folders have {kind}", studies, "images" if kind == "images" else "")
-        elif counts[kind]:
-            one = "image-fit" if kind == "images" else "shape-fit"
-            name = f"{counts[kind]:,} {kind} without class folders; one of them at a time"
-            yield Form(name, f"it has {kind}", (one,), within=first[kind])
-    for table in labels if counts["images"] else ():
-        reason = f"it has {table.name} with the columns file and label"
-        yield Form(image_labels.FORM, reason, IMAGE_STUDIES, "images", table)
-    for kind, study in (("tables", "masked"), ("brain images", "masked"), ("texts", "language")):
-        other = (clouds and kind in ("tables", "texts")) or (parts and kind == "texts")
-        if counts[kind] and not other:
-            yield Form(
-                f"a folder of {kind}", f"it has {counts[kind]:,} files of them", (study,), "text" * (kind == "texts")
-            )
+    return counts, classes, first
 
 
 def _of_cloud_folder(path: Path, reason: str) -> Form:

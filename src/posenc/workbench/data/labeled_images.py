@@ -1,4 +1,4 @@
-"""Labeled image files, not decoded: what the readers of images return, before a task turns them into tensors."""
+"""Labeled images, not decoded: what the readers of images return, before a task turns them into tensors."""
 
 from __future__ import annotations
 
@@ -56,8 +56,45 @@ class ImageFiles:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class ImageArrays:
+    """N labeled images of one size, which are arrays in their file.
+
+    Attributes:
+        classes: Names of the classes.
+        labels: ``(N,)`` int64 class numbers.
+        pixels: ``(N, C, H, W)`` uint8.
+    """
+
+    classes: tuple[str, ...]
+    labels: np.ndarray
+    pixels: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LabeledArrays:
+    """Labeled images that are arrays of pixels: IDX files, or batches of CIFAR.
+
+    Attributes:
+        form: What is read: "IDX files" or "batches of CIFAR".
+        arrays: Reads ``train`` and ``test``.
+        files: All files that decide the content, for a digest.
+        options: Options of the reader, for the record.
+        left_out: Sentences on what is not read.
+    """
+
+    form: str
+    arrays: Callable[[], Mapping[str, ImageArrays]]
+    files: tuple[Path, ...]
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class LabeledImages:
-    """Labeled images of one file or folder.
+    """Labeled image files of one file or folder.
 
     Attributes:
         form: What was read: "class folders of images", "images with a CSV of labels" or "packed images".
@@ -183,22 +220,54 @@ def inspected(path: Path, read: LabeledImages) -> DatasetRecord:
     Returns:
         The record: parts with counts by class, and the sizes of the images.
     """
-    parts, classes = [], read.parts["train"].classes
-    for name, part in read.parts.items():
-        named = PART_NAMES[name] if len(read.parts) > 1 else ALL
-        by_class = tuple(np.bincount(part.labels, minlength=len(classes)).tolist())
-        parts.append(Part(name=named, counts={"images": len(part)}, by_class=by_class))
     sizes, damaged = _sizes(list(read.parts.values()))
+    return _record(path, read, read.parts, sizes, _damaged_note(damaged))
+
+
+def inspected_arrays(path: Path, read: LabeledArrays) -> DatasetRecord:
+    """Record of images that are arrays, which are read, because their headers do not say the classes.
+
+    Args:
+        path: File or folder of the user.
+        read: The images.
+
+    Returns:
+        The record: parts with counts by class, and the size of the images.
+    """
+    parts = read.arrays()
+    height, width = parts["train"].pixels.shape[2:]
+    return _record(path, read, parts, {"width x height": f"{width} x {height} pixels"})
+
+
+def _record(
+    path: Path,
+    read: LabeledImages | LabeledArrays,
+    parts: Mapping[str, ImageFiles] | Mapping[str, ImageArrays],
+    sizes: Mapping[str, str],
+    damaged: tuple[str, ...] = (),
+) -> DatasetRecord:
+    classes, counted = parts["train"].classes, []
+    for name, part in parts.items():
+        named = PART_NAMES[name] if len(parts) > 1 else ALL
+        by_class = tuple(np.bincount(part.labels, minlength=len(classes)).tolist())
+        counted.append(Part(name=named, counts={"images": len(part)}, by_class=by_class))
     return DatasetRecord(
         kind="images",
         name=path.name,
         digest="",
-        parts=tuple(parts),
+        parts=tuple(counted),
         classes=classes,
         options={"form": read.form, **read.options, **sizes},
-        left_out=(*read.left_out, *_damaged_note(damaged)),
+        left_out=(*read.left_out, *damaged),
         own=True,
     )
+
+
+def visible_files(path: Path) -> tuple[Path, ...]:
+    """The file itself, or the files of a folder whose names do not begin with a dot, sorted."""
+    if not path.is_dir():
+        return (path,)
+    return tuple(sorted(each for each in path.iterdir() if each.is_file() and not each.name.startswith(".")))
 
 
 def _damaged_note(names: Sequence[str]) -> tuple[str, ...]:

@@ -10,10 +10,10 @@ from posenc.workbench.report.learning_curve_plot import evenly_spaced, learning_
 from posenc.workbench.report.number_format import interval, number, signed_number
 from posenc.workbench.report.page import Block, Figure, FigureGroup, Panel, Table, Text
 from posenc.workbench.report.result_rows import BySeed, Row, is_finite, order_by_mean, values_by_scheme
+from posenc.workbench.report.seed_interval import T_INTERVAL
 from posenc.workbench.report.svg_style import Color, id_prefix
 from posenc.workbench.tables.metric_bounds import SHARE
 
-T_INTERVAL = "t-interval of the mean over seeds"
 BOOTSTRAP = "interval of the hierarchical bootstrap over seeds and items"
 DOT_PLOT_KEY = (
     "Circle: one seed. Vertical tick: mean over seeds, also printed at the right. Bar: {bar}, clipped to [0, 1]."

@@ -7,11 +7,13 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from posenc.measure.statistics import UNBOUNDED, Bounds, t_interval
+from posenc.measure.held_out_interval import HeldOut
+from posenc.measure.statistics import UNBOUNDED, Bounds, Estimate, mean
 from posenc.workbench.report.label_placement import CHARACTER_WIDTH, LINE_HEIGHT, place_stacked_labels
 from posenc.workbench.report.number_format import capitalize, decimals, interval, join_words, number
 from posenc.workbench.report.page import Figure, FigureGroup, Panel, Table, Text
 from posenc.workbench.report.result_rows import BySeed
+from posenc.workbench.report.seed_interval import interval_name, seed_interval
 from posenc.workbench.report.svg_style import (
     FIRST,
     FOREGROUND,
@@ -69,6 +71,11 @@ class Frame(NamedTuple):
     chance: float | None
     level: float
     bounds: Bounds
+    held_out: HeldOut | None = None
+
+    def estimate(self, seeds: BySeed) -> Estimate:
+        """Mean over seeds with its interval."""
+        return seed_interval(list(seeds.values()), self.level, self.bounds, self.held_out)
 
 
 def line_plot(
@@ -85,6 +92,7 @@ def line_plot(
     level: float = 0.95,
     log_x: bool = False,
     note: str = "",
+    held_out: HeldOut | None = None,
 ) -> Panel:
     """Draw a metric by a numeric parameter, with one line per series.
 
@@ -106,6 +114,7 @@ def line_plot(
         level: Coverage of the t-intervals.
         log_x: Use a logarithmic horizontal axis.
         note: Sentence after the key.
+        held_out: Held-out items that the intervals cover; None for t-intervals over seeds.
 
     Returns:
         The panel.
@@ -124,9 +133,13 @@ def line_plot(
     if limits is None:
         limits = bounds or "values"
     bounds = bounds or UNBOUNDED
-    if limits == "values":
-        limits = _round_limits(curves, reference, chance, level, bounds)
-    frame = Frame(tuple(numbers), limits, x_label, y_label, log_x, chance, level, bounds)
+    rounded = limits == "values"
+    frame = Frame(
+        tuple(numbers), (0.0, 1.0) if limits == "values" else limits, x_label, y_label, log_x, chance, level, bounds,
+        held_out,
+    )  # fmt: skip
+    if rounded:
+        frame = frame._replace(limits=_round_limits(curves, reference, frame))
     one_plot = len(curves) <= MAX_LINES_PER_PLOT and _label_lines(curves, reference) <= 13
     figures = (
         _single_figure(curves, reference, frame, title) if one_plot else _small_figures(curves, reference, frame, title)
@@ -241,7 +254,7 @@ def _draw_series(
 ) -> float:
     """Draw one series and return its last mean, where its label is placed."""
     color, dashes, marker = style
-    estimates = {x: t_interval(list(seeds.values()), frame.level, frame.bounds) for x, seeds in points.items()}
+    estimates = {x: frame.estimate(seeds) for x, seeds in points.items()}
     means = [estimate.mean for estimate in estimates.values()]
     banded = {x: (estimate.low, estimate.high) for x, estimate in estimates.items() if estimate.known}
     if banded:
@@ -301,19 +314,17 @@ def _label_ends(
 def _round_limits(
     series: Mapping[str, Points],
     reference: Mapping[str, ReferenceCurve],
-    chance: float | None,
-    level: float,
-    bounds: Bounds,
+    frame: Frame,
 ) -> tuple[float, float]:
     """Round limits that contain all drawn values."""
     from matplotlib.ticker import MaxNLocator
 
     values = [value for points in series.values() for seeds in points.values() for value in seeds.values()]
     for points in series.values():
-        estimates = [t_interval(list(seeds.values()), level, bounds) for seeds in points.values()]
+        estimates = [frame.estimate(seeds) for seeds in points.values()]
         values += [end for estimate in estimates if estimate.known for end in (estimate.low, estimate.high)]
-    values += [mean for points in reference.values() for mean, _ in points.values()]
-    values += [] if chance is None else [chance]
+    values += [center for points in reference.values() for center, _ in points.values()]
+    values += [] if frame.chance is None else [frame.chance]
     low, high = min(values), max(values)
     if high - low <= FLAT * max(abs(low), abs(high), 1.0):  # ticks of a constant would differ in digits not printed
         return (math.floor(2 * low - 1) / 2, math.ceil(2 * high + 1) / 2)
@@ -351,7 +362,8 @@ def _key(series: Mapping[str, Points], reference: Mapping[str, ReferenceCurve], 
     if most == 1:
         key = "One value per point."
     else:
-        key = f"Thick line: mean over seeds. Band: {frame.level:.0%} t-interval"
+        name = "t-interval" if frame.held_out is None else interval_name(frame.held_out)
+        key = f"Thick line: mean over seeds. Band: {frame.level:.0%} {name}"
         key += f", clipped to [{frame.bounds[0]:g}, {frame.bounds[1]:g}]" if math.isfinite(sum(frame.bounds)) else ""
         key += ". Circles: single seeds." if most <= MAX_SEED_MARKERS else f". Up to {most} seeds per point."
     if reference:
@@ -382,7 +394,7 @@ def _table(
     step = -(-longest // MAX_TABLE_POINTS)
     for name, points in series.items():
         for x, seeds in list(points.items())[::step]:
-            estimate = t_interval(list(seeds.values()), level, frame.bounds)
+            estimate = frame.estimate(seeds)
             if single:
                 body.append((name, f"{x:g}", number(estimate.mean, digits)))
                 continue
@@ -403,7 +415,7 @@ def _table(
 def _alt(series: Mapping[str, Points], frame: Frame) -> str:
     summaries = []
     for name, points in series.items():
-        means = {x: t_interval(list(seeds.values())).mean for x, seeds in points.items()}
+        means = {x: mean(list(seeds.values())) for x, seeds in points.items()}
         first, last, top = min(means), max(means), max(means, key=lambda x: means[x])
         ends = f"{number(means[first])} at {first:g}"
         ends += f", {number(means[last])} at {last:g}, highest {number(means[top])} at {top:g}" if last > first else ""

@@ -6,18 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from posenc.measure.statistics import Bounds, mean, t_interval
+from posenc.measure.held_out_interval import HeldOut
+from posenc.measure.statistics import Bounds, Estimate, mean
 from posenc.workbench.report.dot_plot import dot_plot
 from posenc.workbench.report.number_format import capitalize, decimals, interval, number
 from posenc.workbench.report.page import Figure, FigureGroup, Panel, Table, Text
 from posenc.workbench.report.result_rows import BySeed, Row, values_by_scheme
+from posenc.workbench.report.seed_interval import interval_name, seed_interval
 from posenc.workbench.report.svg_style import id_prefix
 from posenc.workbench.tables.metric_bounds import metric_bounds
 
-KEY = (
-    "Circle: one {over}. Vertical tick: mean over {over}s, also printed at the right. Bar: {level:.0%} t-interval of "
-    "the mean over {over}s."
-)
+KEY = "Circle: one {over}. Vertical tick: mean over {over}s, also printed at the right. Bar: {level:.0%} {interval}."
 DIRECTION = {True: " (higher is better)", False: " (lower is better)", None: ""}
 
 
@@ -31,6 +30,7 @@ class Score:
         higher: True if higher is better, False if lower is better, None if neither.
         bounds: Lowest and highest possible value; None for those that the name of the metric implies.
         log: Use a logarithmic axis if all values are above 0; for errors that differ by powers of ten.
+        trained: True for a score of training items.
     """
 
     title: str
@@ -38,10 +38,16 @@ class Score:
     higher: bool | None = True
     bounds: Bounds | None = None
     log: bool = False
+    trained: bool = False
 
     def bounds_of(self, metric: str) -> Bounds:
         """Lowest and highest possible value of the metric of this name."""
         return metric_bounds(metric) if self.bounds is None else self.bounds
+
+    def estimate(self, metric: str, seeds: BySeed, level: float, held_out: HeldOut | None) -> Estimate:
+        """Mean over seeds with its interval. metric: stored name of the score."""
+        values, of_training = list(seeds.values()), self.trained and held_out is not None
+        return seed_interval(values, level, self.bounds_of(metric), held_out, trained=of_training)
 
 
 def score_plots(
@@ -54,6 +60,7 @@ def score_plots(
     title: str = "Scores by encoding",
     caption: str = "",
     over: str = "seed",
+    held_out: HeldOut | None = None,
 ) -> Panel:
     """Dot plots of scores, one per metric, ordered by the first metric from best to worst.
 
@@ -66,6 +73,7 @@ def score_plots(
         title: Title of the panel.
         caption: Text below the title.
         over: Unit that the column "seed" counts.
+        held_out: Held-out items that the intervals cover; None for t-intervals over seeds.
 
     Returns:
         The panel.
@@ -77,12 +85,16 @@ def score_plots(
     first = next(iter(columns))
     order = _order_schemes(columns, higher=metrics[first].higher is not False)
     reference = lines or {}
+    estimates = {
+        metric: {label: metrics[metric].estimate(metric, seeds, level, held_out) for label, seeds in by_scheme.items()}
+        for metric, by_scheme in columns.items()
+    }
     headroom = max(len(reference.get(metric, {})) for metric in columns)
     figures = []
     for metric, by_scheme in columns.items():
         score, marks = metrics[metric], reference.get(metric, {})
         log = score.log and min([*marks.values(), *_all_values(by_scheme)]) > 0
-        low, high = _axis_bounds(by_scheme, marks, score.bounds_of(metric), level, log)
+        low, high = _axis_bounds(by_scheme, estimates[metric], marks, score.bounds_of(metric), log)
         svg = dot_plot(
             by_scheme,
             order,
@@ -92,7 +104,7 @@ def score_plots(
             axis_label=score.unit + DIRECTION[score.higher],
             bounds=score.bounds_of(metric),
             limits=(low, high),
-            level=level,
+            intervals=estimates[metric],
             digits=max(0, min(5, 2 - math.floor(math.log10(high - low)))),
             log=log,
         )
@@ -100,8 +112,10 @@ def score_plots(
             f"{scheme} {number(mean(list(by_scheme[scheme].values())), 3)}" for scheme in order if scheme in by_scheme
         )
         figures.append(Figure(svg, score.title, f"{score.title} ({score.unit}) by encoding. Means: {means}."))
-    numbers = _value_table(f"{title}: values", columns, metrics, order, level, over)
-    return Panel(title, (FigureGroup(tuple(figures), KEY.format(level=level, over=over), numbers),), caption)
+    numbers = _value_table(f"{title}: values", columns, estimates, metrics, order, level, over)
+    name = interval_name(held_out).replace("seeds", f"{over}s")
+    key = KEY.format(level=level, over=over, interval=name)
+    return Panel(title, (FigureGroup(tuple(figures), key, numbers),), caption)
 
 
 def _order_schemes(columns: Mapping[str, Mapping[str, BySeed]], *, higher: bool) -> list[str]:
@@ -115,11 +129,15 @@ def _order_schemes(columns: Mapping[str, Mapping[str, BySeed]], *, higher: bool)
 
 
 def _axis_bounds(
-    by_scheme: Mapping[str, BySeed], marks: Mapping[str, float], bounds: Bounds, level: float, log: bool
+    by_scheme: Mapping[str, BySeed],
+    estimates: Mapping[str, Estimate],
+    marks: Mapping[str, float],
+    bounds: Bounds,
+    log: bool,
 ) -> tuple[float, float]:
     ends = list(marks.values())
-    for seeds in by_scheme.values():
-        estimate = t_interval(list(seeds.values()), level, bounds)
+    for scheme, seeds in by_scheme.items():
+        estimate = estimates[scheme]
         ends += [*seeds.values(), *((estimate.low, estimate.high) if estimate.known else ())]
     if log:  # An interval that reaches 0 is clipped near the smallest value.
         low, high = min([*marks.values(), *_all_values(by_scheme)]), max(ends)
@@ -137,6 +155,7 @@ def _all_values(by_scheme: Mapping[str, BySeed]) -> list[float]:
 def _value_table(
     caption: str,
     columns: Mapping[str, Mapping[str, BySeed]],
+    estimates: Mapping[str, Mapping[str, Estimate]],
     metrics: Mapping[str, Score],
     order: Sequence[str],
     level: float,
@@ -148,7 +167,7 @@ def _value_table(
             seeds = by_scheme.get(scheme)
             if not seeds:
                 continue
-            estimate = t_interval(list(seeds.values()), level, metrics[metric].bounds_of(metric))
+            estimate = estimates[metric][scheme]
             digits = decimals(estimate.high - estimate.low) if estimate.known else 3
             each = ", ".join(f"{seed}: {number(seeds[seed], digits)}" for seed in sorted(seeds))
             reach = interval(estimate, digits) if estimate.known else "–"

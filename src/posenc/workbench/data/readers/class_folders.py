@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+
+import msgspec
 
 from posenc.workbench.data.labeled_images import (
     PART_FOLDERS,
@@ -16,7 +19,7 @@ from posenc.workbench.data.labeled_images import (
     left_out_files,
     paths_below,
 )
-from posenc.workbench.data.readers import image_labels
+from posenc.workbench.data.readers import cifar_batches, idx_files, image_labels
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.user_files import UserFileError
@@ -27,8 +30,9 @@ OPTIONS: tuple[str, ...] = ("labels", "size", "fit", "background")
 
 
 def match(path: Path) -> str:
-    """Match every folder."""
-    return "it is a folder" if path.is_dir() else ""
+    """Match every folder, unless it holds images as arrays: IDX files or batches of CIFAR."""
+    arrays = idx_files.match(path) or cifar_batches.match(path)
+    return "it is a folder" if path.is_dir() and not arrays else ""
 
 
 def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
@@ -41,7 +45,8 @@ def read(path: Path, options: ReadingOptions) -> LabeledImages:
 
     The layout is ``path/class/image.jpg``, or ``path/train/class/image.jpg`` beside ``path/val`` or ``path/test``.
     Images may lie in subfolders of a class. One held-out folder alone is the test part. Names that begin with a dot are
-    skipped. With the option "labels" a CSV has the classes in place of the folders.
+    skipped. With the option "labels" a CSV has the classes in place of the folders. Without it, and without class
+    folders, the only CSV of labels in the folder has them.
 
     Args:
         path: The folder.
@@ -55,6 +60,10 @@ def read(path: Path, options: ReadingOptions) -> LabeledImages:
     """
     if options.labels is not None:
         return image_labels.read(path, options)
+    if (table := _only_table(path)) is not None:
+        labeled = image_labels.read(path, msgspec.structs.replace(options, labels=table.name))
+        sentence = f"The classes are the labels of {table.name}, because there are no class folders."
+        return dataclasses.replace(labeled, left_out=(sentence, *labeled.left_out))
     folders, outside = _parts(path)
     classes = _classes(folders["train"], path)
     parts, others = {}, list(outside)
@@ -64,6 +73,15 @@ def read(path: Path, options: ReadingOptions) -> LabeledImages:
     left_out = left_out_files("outside the class folders", (_below(path, name) for name in images))
     left_out += left_out_files("no images by their names", (_below(path, name) for name in set(others) - set(images)))
     return LabeledImages(FORM, parts, tuple(image_files(path)), left_out=left_out)
+
+
+def _only_table(root: Path) -> Path | None:
+    """The only CSV of labels of a folder without class folders; None otherwise."""
+    folders = [root / name for name in _subfolders(root)]
+    if any(_subfolders(each) for each in folders) or sum(bool(paths_below(each)[0]) for each in folders) > 1:
+        return None
+    tables = image_labels.tables_in(root)
+    return tables[0] if len(tables) == 1 else None
 
 
 def _parts(root: Path) -> tuple[dict[str, Path], list[str]]:
@@ -98,9 +116,8 @@ def _classes(folder: Path, root: Path) -> tuple[str, ...]:
         return names
     tables = image_labels.tables_in(root)
     if tables and not names:
-        raise UserFileError(
-            f"{root} has no class folder. It has labels in {tables[0].name}: add --labels {tables[0].name}"
-        )
+        names = " and ".join(each.name for each in tables)
+        raise UserFileError(f"{root} has no class folder. It has labels in {names}: add --labels {tables[0].name}")
     raise UserFileError(
         f"{folder} has {f'one class folder, {names[0]}' if names else 'no class folder'}; images to classify lie in a "
         "folder for each class, two or more: ROOT/cat/1.jpg, ROOT/dog/1.jpg."

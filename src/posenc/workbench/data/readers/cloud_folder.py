@@ -1,5 +1,7 @@
 """Class folders of clouds: ``CLASS/*``, ``CLASS/train/*`` with ``CLASS/test/*``, or ``train/CLASS/*`` with ``test/..``.
 
+Beside ``train`` and ``test`` may be ``val``. A ``val`` without ``test`` is the test part.
+
 A file is a cloud of any form that a reader of this folder knows, or a mesh, of whose surface points are sampled.
 """
 
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from posenc.workbench.data.clouds import LEAST_POINTS, NORMALS, PointCloud, left_out_sentences
+from posenc.workbench.data.labeled_images import PART_FOLDERS
 from posenc.workbench.data.readers import point_array, point_ply, point_table
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord, Part
@@ -38,8 +41,9 @@ CONVERSIONS: Mapping[str, str] = {
     ".gltf": "trimesh.load('{0}.gltf', force='mesh').export('{0}.ply')",
 }
 """Ending of a form that is not read to the command that converts it."""
-TRAIN, TEST, UNDIVIDED = "train", "test", "."
-"""Parts: training and test clouds as given, or all clouds."""
+TRAIN, VALIDATION, TEST, UNDIVIDED = "train", "validation", "test", "."
+"""Parts: training, validation and test clouds as given, or all clouds."""
+NO_PART = "it is none of train, val and test"
 
 
 class CloudFile(NamedTuple):
@@ -65,7 +69,7 @@ class CloudFolder:
     Attributes:
         form: Form of the data.
         classes: Names of the classes, sorted.
-        parts: Part ("train" and "test", or ".") to the files of each class.
+        parts: Part ("train", "test" and perhaps "validation", or ".") to the files of each class.
         left_out: Sentences on files that are not read.
         options: Stated options, for the record.
     """
@@ -98,7 +102,7 @@ def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
     """Count the files of each class and their points. A table has no header, so its lines are counted."""
     folder = read(path, options)
     counts = [_points(file) for file in folder.files if file.read is not None]
-    names = {TRAIN: "training", TEST: "test", UNDIVIDED: "all"}
+    names = {TRAIN: "training", VALIDATION: "validation", TEST: "test", UNDIVIDED: "all"}
     parts = tuple(
         Part(name=names[name], counts={"clouds": sum(map(len, part))}, by_class=tuple(map(len, part)))
         for name, part in folder.parts.items()
@@ -176,13 +180,15 @@ def read(path: Path, options: ReadingOptions) -> CloudFolder:
         UserFileError: There are fewer than two classes with clouds.
     """
     classes, left_out = _layout(path)
-    parts = tuple(dict.fromkeys(part for files in classes.values() for part in files))
+    present = {part for files in classes.values() for part in files}
+    parts = tuple(part for part in (TRAIN, VALIDATION, TEST, UNDIVIDED) if part in present)
+    needed = tuple(part for part in parts if part != VALIDATION)
     found: dict[str, dict[str, list[CloudFile]]] = {}
     for name, by_part in classes.items():
         found[name] = {part: _readable(path, files, left_out) for part, files in by_part.items()}
-    whole = {name: files for name, files in found.items() if all(files.get(part) for part in parts)}
+    whole = {name: files for name, files in found.items() if all(files.get(part) for part in needed)}
     lacking = [name for name in found if name not in whole]
-    left_out += [(f"{name}/", f"this class has no {_lacks(found[name], parts)}clouds") for name in lacking]
+    left_out += [(f"{name}/", f"this class has no {_lacks(found[name], needed)}clouds") for name in lacking]
     if len(whole) < 2:
         reasons = f" {left_out_sentences(left_out[:1])[0]}" if left_out else ""
         others = ", ".join(ending for ending in ENDINGS if ending != ".ply")
@@ -191,7 +197,7 @@ def read(path: Path, options: ReadingOptions) -> CloudFolder:
             f"needed. Give a folder with CLASS/*.ply (or {others}), or with "
             f"CLASS/{TRAIN}/*.ply and CLASS/{TEST}/*.ply.{reasons}"
         )
-    by_part = {part: [files[part] for files in whole.values()] for part in parts}
+    by_part = {part: [files.get(part, []) for files in whole.values()] for part in parts}
     return CloudFolder(FORM, tuple(whole), by_part, left_out_sentences(left_out), options.given)
 
 
@@ -205,20 +211,36 @@ def _layout(folder: Path) -> tuple[dict[str, dict[str, list[Path]]], list[tuple[
     inside = {each.name: each for each in _sorted(folder)}
     folders = {name: each for name, each in inside.items() if each.is_dir()}
     outside = [(name, "it lies in no class folder") for name, each in inside.items() if not each.is_dir()]
-    if {TRAIN, TEST} <= set(folders) and not (_clouds(folders[TRAIN]) or _clouds(folders[TEST])):
-        outside += [(f"{name}/", "it is neither train nor test") for name in folders if name not in (TRAIN, TEST)]
-        names = sorted({each.name for part in (TRAIN, TEST) for each in _sorted(folders[part]) if each.is_dir()})
-        return {name: _parts({part: folders[part] / name for part in (TRAIN, TEST)}) for name in names}, outside
-    divided = {name: _parts({part: each / part for part in (TRAIN, TEST)}) for name, each in folders.items()}
-    if any(len(parts) == 2 for parts in divided.values()):
+    above = {part: folder / name for part, name in _part_names([folder]).items()}
+    if above and not any(map(_clouds, above.values())):
+        outside += [(f"{name}/", NO_PART) for name, each in folders.items() if each not in above.values()]
+        names = sorted({each.name for part in above.values() for each in _sorted(part) if each.is_dir()})
+        return {name: _parts({part: each / name for part, each in above.items()}) for name in names}, outside
+    below = _part_names(list(folders.values()))
+    divided = {name: _parts({part: each / own for part, own in below.items()}) for name, each in folders.items()}
+    if any({TRAIN, TEST} <= set(parts) for parts in divided.values()):
         for name, parts in divided.items():
+            outside += [(f"{name}/{file.name}", "it lies in the folder of no part") for file in _clouds(folders[name])]
             outside += [
-                (f"{name}/{file.name}", f"it is in neither {TRAIN} nor {TEST}") for file in _clouds(folders[name])
+                (f"{name}/{each.name}/", NO_PART)
+                for each in _sorted(folders[name])
+                if each.name not in below.values() and _clouds(each)
             ]
             if not parts:
                 outside.append((f"{name}/", f"it has no folders {TRAIN} and {TEST}"))
         return {name: parts for name, parts in divided.items() if parts}, outside
     return {name: parts for name, each in folders.items() if (parts := _parts({UNDIVIDED: each}))}, outside
+
+
+def _part_names(folders: Sequence[Path]) -> dict[str, str]:
+    """Part to the name of its folder, if there are folders for training and for testing; none otherwise."""
+    found = dict[str, str]()
+    for part, names in PART_FOLDERS.items():
+        if there := [name for name in names if any((folder / name).is_dir() for folder in folders)]:
+            found[part] = there[0]
+    if TEST not in found and VALIDATION in found:
+        found[TEST] = found.pop(VALIDATION)
+    return found if {TRAIN, TEST} <= set(found) else {}
 
 
 def _parts(folders: Mapping[str, Path]) -> dict[str, list[Path]]:

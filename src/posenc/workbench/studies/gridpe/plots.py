@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from posenc.measure.statistics import mean, t_interval
+from posenc.measure.statistics import mean
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.number_format import interval, number
 from posenc.workbench.report.page import Panel, Table
 from posenc.workbench.report.result_rows import BySeed
 from posenc.workbench.report.score_plot import Score, score_plots
+from posenc.workbench.report.seed_interval import interval_name, seed_interval
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.gridpe import published
 from posenc.workbench.studies.gridpe import variants as encodings
@@ -35,6 +36,7 @@ from posenc.workbench.studies.shared.classification_panels import (
     seeds_by_label,
     variant_tables,
 )
+from posenc.workbench.studies.shared.compared_score import held_out_items
 from posenc.workbench.studies.shared.image_sizes import measured_side
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tables.metric_bounds import SHARE
@@ -126,6 +128,7 @@ def accuracy_by_size(data: PageData) -> list[Panel]:
             x_label="side of the images (pixels)",
             y_label="held-out accuracy",
             chance=1 / images_of(data, condition).classes,
+            held_out=held_out_items(data, condition),
             note=f"Training images have {trained} x {trained} pixels. A learned table is interpolated to the new grid; "
             "the other encodings are computed at its positions.",
         )
@@ -186,6 +189,7 @@ def accuracy_by_heads(data: PageData) -> list[Panel]:
                 y_label="held-out accuracy",
                 limits="values",
                 log_x=True,
+                held_out=held_out_items(data, condition),
                 note=f"Published for GridPE ({published.VERSION_3}): highest with {best} of 1 to 64 heads.",
             )
         )
@@ -256,8 +260,11 @@ def _published_table(data: PageData) -> Panel:
         cells = []
         for name in (label, f"{label}-literal"):
             seeds = measured[condition].get(name)
-            estimate = t_interval(list(seeds.values()), bounds=SHARE) if seeds else None
-            cells.append(f"{number(estimate.mean, 3)} {interval(estimate, 3)}" if estimate else "not run")
+            if not seeds:
+                cells.append("not run")
+                continue
+            estimate = seed_interval(list(seeds.values()), bounds=SHARE, held_out=held_out_items(data, condition))
+            cells.append(f"{number(estimate.mean, 3)} {interval(estimate, 3)}")
         architecture = "PVT" if condition == PVT else "ViT"
         body.append((f"{label}, {architecture}", *cells, f"{top1:.1f}", f"{top5:.1f}", f"{loss:g}"))
     columns = (
@@ -271,7 +278,8 @@ def _published_table(data: PageData) -> Panel:
     note = (
         f"Printed: {published.SOURCE}. The paper trained its ViTs and its PVTs in different ways, so compare variants "
         "of one architecture. Its loss is probably the training loss. The images and models here differ from those "
-        "of the paper, so compare the order of variants. In brackets: 95% t-intervals of the mean over seeds."
+        "of the paper, so compare the order of variants. In brackets: 95% "
+        f"{interval_name(held_out_items(data, VITS[0]))}."
     )
     return Panel("Comparison with Table 1 of the paper", (Table("Table 1", columns, tuple(body), note),))
 
@@ -279,4 +287,5 @@ def _published_table(data: PageData) -> Panel:
 def _loss_panel(data: PageData, labels: Sequence[str], condition: str) -> Panel:
     loss = {"loss": Score("Held-out cross-entropy", "nats", higher=False)}
     rows = rows_labeled(data.rows, condition, labels)
-    return score_plots(rows, metrics=loss, condition=condition, title=panel_title("Loss by encoding", condition))
+    title = panel_title("Loss by encoding", condition)
+    return score_plots(rows, metrics=loss, condition=condition, title=title, held_out=held_out_items(data, condition))

@@ -14,6 +14,9 @@ from posenc.workbench.files.atomic_files import write_whole
 from posenc.workbench.storage.stored_records import StoredRecords
 from posenc.workbench.tasks import single_image
 
+LEAST_PIXELS = 4
+"""Pixels of the smallest image that a field is fitted to."""
+
 
 class StoredImage(NamedTuple):
     """File name of an image in a store, its shape, and the key of its record."""
@@ -76,6 +79,7 @@ def store_file(root: Path, source: Path, longest_side: int | None) -> StoredImag
     record = json.loads(record_path.read_bytes()) if record_path.exists() else None
     if record is None or "digest" not in record or not (root / "data" / record["picture"]).exists():
         pixels = single_image.read_image(source)
+        _refuse_few_pixels(source, pixels)
         smaller = single_image.downscale(pixels, longest_side) if longest_side else pixels
         if smaller.shape != pixels.shape:
             (height, width), (low, narrow) = pixels.shape[:2], smaller.shape[:2]
@@ -86,6 +90,16 @@ def store_file(root: Path, source: Path, longest_side: int | None) -> StoredImag
     shape, before = tuple(record["shape"]), tuple(record["before"])
     described = single_image.image_record(source.name, record["digest"], before, shape, own=True)
     return StoredImage(record["picture"], shape, StoredRecords(root).add(described, source))
+
+
+def _refuse_few_pixels(source: Path, pixels: np.ndarray) -> None:
+    """Raise ValueError for an image without two pixels, which has no positions to encode."""
+    height, width = pixels.shape[:2]
+    if height * width < LEAST_PIXELS:
+        raise ValueError(
+            f"{source} has {width} x {height} pixels, and a field is fitted to an image of at least {LEAST_PIXELS} "
+            "pixels. Give a larger image."
+        )
 
 
 def load_pixels(root: Path, name: str) -> np.ndarray:

@@ -24,9 +24,9 @@ from posenc.workbench.studies.language.conditions import COPY, RECALL_TASKS, Rec
 from posenc.workbench.studies.language.results import (
     LOSS_DIGITS,
     context_multiples,
-    text_settings,
     times_training_length,
     trained_variants,
+    vocabulary_size,
 )
 from posenc.workbench.studies.language.text_model import SHIFT_TOLERANCE
 from posenc.workbench.studies.language.variants import COMPARED, NGRAMS
@@ -73,7 +73,7 @@ def compared(data: PageData) -> list[ComparedScore]:
         unit="nats",
         higher=False,
         digits=LOSS_DIGITS,
-        chance=mean(unigram) if unigram else math.log(text_settings(data)["text"]["vocabulary"]),
+        chance=mean(unigram) if unigram else math.log(vocabulary_size(data)),
         references=("nope", "bigram"),
         controls=("nope",),
     )

@@ -62,7 +62,7 @@ def ngram_result(spec: RunSpec, root: Path) -> RunResult:
     settings = spec.settings
     window, read = settings["window"], text_of_run(spec, root)
     splits, longest = read.splits, read.longest
-    ngram = text.fit_ngram(splits.train, settings["text"]["vocabulary"], order=settings["order"])
+    ngram = text.fit_ngram(splits.train, len(read.text.vocabulary), order=settings["order"])
     predicted = splits.test[: len(text.window_starts(len(splits.test), window)) * window + 1]
 
     def losses(tokens: Tensor) -> Tensor:

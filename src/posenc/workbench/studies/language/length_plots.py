@@ -20,6 +20,7 @@ from posenc.workbench.studies.language.results import (
 from posenc.workbench.studies.language.rope_scaling import ramp_text
 from posenc.workbench.studies.language.variants import SCALED
 from posenc.workbench.studies.shared.classification_panels import empty_panel, seeds_by_label
+from posenc.workbench.studies.shared.compared_score import held_out_items
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -38,6 +39,7 @@ def loss_by_context_length(data: PageData) -> list[Panel]:
         y_label="loss (nats)",
         bounds=None,
         log_x=True,
+        held_out=held_out_items(data, MAIN),
         reference={"bigram": bigram},
         note=f"The training length is {window} tokens. A point is the mean over contexts of more than half as many "
         "and at most as many tokens. All points are of the same predicted tokens.",

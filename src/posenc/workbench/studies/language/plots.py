@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import torch
 
-from posenc.measure.statistics import mean, paired_difference, t_interval
+from posenc.measure.statistics import mean, paired_difference
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.number_format import capitalize, interval, number
 from posenc.workbench.report.page import Panel, Preformatted, Table
 from posenc.workbench.report.result_rows import BySeed
 from posenc.workbench.report.score_plot import Score, score_plots
+from posenc.workbench.report.seed_interval import interval_name, seed_interval
 from posenc.workbench.studies.language.bits_per_byte import NAME as BITS_PER_BYTE
 from posenc.workbench.studies.language.conditions import CONDITIONS, TEXT
 from posenc.workbench.studies.language.results import (
@@ -32,6 +33,7 @@ from posenc.workbench.studies.shared.classification_panels import (
     scheme_text,
     seeds_by_label,
 )
+from posenc.workbench.studies.shared.compared_score import held_out_items
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -63,17 +65,18 @@ def loss_by_encoding(data: PageData) -> list[Panel]:
             "many tokens before it. Encodings that cannot read such contexts are left out there."
         )
     panel = score_plots(
-        rows_labeled(data.rows, MAIN, variants), metrics=scores, lines=lines, title=title, caption=caption
-    )
+        rows_labeled(data.rows, MAIN, variants), metrics=scores, lines=lines, title=title, caption=caption,
+        held_out=held_out_items(data, MAIN),
+    )  # fmt: skip
     return [Panel(panel.title, (*panel.blocks, _baseline_table(data, variants)), panel.caption)]
 
 
 def _baseline_table(data: PageData, variants: Sequence[str]) -> Table:
     """Loss of every model, and its difference from each n-gram baseline."""
     by_label, by_bits, body = seeds_by_label(data, LOSS, MAIN), seeds_by_label(data, BITS_PER_BYTE, MAIN), []
-    finished = [label for label in (*variants, *NGRAMS) if label in by_label]
+    finished, held_out = [label for label in (*variants, *NGRAMS) if label in by_label], held_out_items(data, MAIN)
     for label in sorted(finished, key=lambda label: mean(list(by_label[label].values()))):
-        estimate, differences = t_interval(list(by_label[label].values())), []
+        estimate, differences = seed_interval(list(by_label[label].values()), held_out=held_out), []
         for baseline in NGRAMS:
             shared = by_label.get(baseline, {}).keys() & by_label[label].keys()
             if label in NGRAMS or not shared:
@@ -92,9 +95,9 @@ def _baseline_table(data: PageData, variants: Sequence[str]) -> Table:
         *(f"Difference from {name} (nats)" for name in NGRAMS),
     )
     note = (
-        "Loss at the training length; mean and 95% t-interval over seeds. Unigram and bigram probabilities are counted "
-        "on the training split. The bigram is interpolated with the unigram (Witten and Bell 1991, method C). All "
-        f"models predict the same tokens. {_bits_note(data, bool(by_bits))}"
+        f"Loss at the training length; mean and 95% {interval_name(held_out)}. Unigram and bigram probabilities are "
+        "counted on the training split. The bigram is interpolated with the unigram (Witten and Bell 1991, method C). "
+        f"All models predict the same tokens. {_bits_note(data, bool(by_bits))}"
     )
     return Table("Loss of encodings and n-gram baselines", columns, tuple(body), note)
 

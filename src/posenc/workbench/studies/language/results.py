@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
-from posenc.measure.statistics import Estimate
+from posenc.measure.statistics import Estimate, mean
 from posenc.workbench.report.number_format import interval, signed_number
+from posenc.workbench.studies.language.stored_text import text_of_run
 from posenc.workbench.studies.language.variants import NGRAMS, LanguageVariant
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
@@ -32,6 +33,23 @@ def variant_of(data: PageData, label: str) -> LanguageVariant:
 def text_settings(data: PageData) -> Mapping[str, Any]:
     """Settings of a run on the text."""
     return next(spec for spec in data.specs if spec.condition == MAIN).settings
+
+
+def vocabulary_size(data: PageData) -> float:
+    """Number of different tokens of the models on the text, the mean over seeds.
+
+    The vocabulary of words is that of the training part of a seed, and can be smaller than its limit, which the
+    settings state. A store that came from a pack has no text: then it is the limit.
+    """
+    settings = text_settings(data)["text"]
+    if settings["unit"] != "words":
+        return settings["vocabulary"]
+    by_seed = {spec.seed: spec for spec in data.done if spec.condition == MAIN and "text" in spec.settings}
+    try:
+        sizes = [len(text_of_run(spec, data.store.root).text.vocabulary) for spec in by_seed.values()]
+    except ValueError:
+        sizes = []
+    return mean(sizes or [settings["vocabulary"]])
 
 
 def training_length(data: PageData) -> int:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from posenc.measure.statistics import mean, t_interval
+from posenc.measure.statistics import mean
 from posenc.workbench.report.estimators import rank_correlation_by_seed
 from posenc.workbench.report.number_format import interval, number
 from posenc.workbench.report.page import Panel, Table
 from posenc.workbench.report.score_plot import score_plots
+from posenc.workbench.report.seed_interval import interval_name, seed_interval
 from posenc.workbench.studies.language import published
 from posenc.workbench.studies.language.plots import LOSS, loss_at
 from posenc.workbench.studies.language.results import LOSS_DIGITS
 from posenc.workbench.studies.language.variants import RELATIVE, ROTARY
 from posenc.workbench.studies.shared.classification_panels import empty_panel, rows_labeled, seeds_by_label
+from posenc.workbench.studies.shared.compared_score import held_out_items
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -22,12 +24,14 @@ def loss_by_rotated_parts(data: PageData) -> list[Panel]:
     finished = [label for label in ROTARY if by_label.get(label)]
     if not finished:
         return empty_panel(title)
-    panel = score_plots(rows_labeled(data.rows, MAIN, finished), metrics={LOSS: loss_at(1)}, title=title)
+    held_out = held_out_items(data, MAIN)
+    rows = rows_labeled(data.rows, MAIN, finished)
+    panel = score_plots(rows, metrics={LOSS: loss_at(1)}, title=title, held_out=held_out)
     means = {label: mean(list(by_label[label].values())) for label in finished}
     order, published_order = sorted(finished, key=means.__getitem__), sorted(finished, key=published.LOSSES.__getitem__)
     distances, body = seeds_by_label(data, "moved", MAIN), []
     for rank, label in enumerate(order, 1):
-        estimate, distance = t_interval(list(by_label[label].values())), distances.get(label)
+        estimate, distance = seed_interval(list(by_label[label].values()), held_out=held_out), distances.get(label)
         size = number(estimate.mean, LOSS_DIGITS)
         body.append(
             (
@@ -52,7 +56,8 @@ def loss_by_rotated_parts(data: PageData) -> list[Panel]:
     note = (
         f"Published: {published.SOURCE}, one run each of a model with 10^9 parameters: compare ranks, not values. "
         "Distance under a shift: mean total variation distance between the predictions before and after all positions "
-        "are shifted by half the training length. In brackets: 95% t-intervals over seeds."
+        "are shifted by half the training length. In brackets: 95% "
+        f"{interval_name(held_out)}."
     )
     correlation = rank_correlation_by_seed(LOSS, published.TIED_LOSSES)(data.rows)
     if correlation is not None:

@@ -1,4 +1,8 @@
-"""The text of a run in the store, under the digest of its tokens, so that a worker needs no other folder."""
+"""The text of a run in the store, under the digest of its tokens, so that a worker needs no other folder.
+
+data/text-DIGEST.msgpack         tokens and vocabulary
+data/tokenizer-DIGEST.msgpack    the tokenizer.json of the text and the ids of its vocabulary, if it has one
+"""
 
 from __future__ import annotations
 
@@ -97,6 +101,9 @@ def store_text(
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, msgspec.msgpack.encode(content))
+    beside = _tokenizer_path(root, digest)
+    if tokenized.ids and not beside.exists():
+        write_whole(beside, msgspec.msgpack.encode([tokenizer.content, tokenized.ids]))
     stored = StoredText(
         digest=digest, unit=tokenized.unit, vocabulary=tokenized.model_vocabulary, max_multiple=max_multiple
     )
@@ -109,10 +116,9 @@ def store_text(
 def _refuse_one_token(tokenized: text.Text, path: Path) -> None:
     """Raise ValueError for a text of one token, which every model predicts."""
     if len(tokenized.tokens) and bool((tokenized.tokens == tokenized.tokens[0]).all()):
-        raise ValueError(
-            f"{path} has {len(tokenized.tokens):,} {tokenized.unit}, and all are "
-            f"{tokenized.decode(tokenized.tokens[:1])!r}. Give a text with at least two different ones."
-        )
+        count, only = len(tokenized.tokens), tokenized.decode(tokenized.tokens[:1])
+        units = f"{count:,} {tokenized.unit}, and all are" if count > 1 else f"one token ({tokenized.unit}), which is"
+        raise ValueError(f"{path} has {units} {only!r}. Give a text with at least two different ones.")
 
 
 def _stored_content(tokenized: text.Text, tokenizer: text.Tokenizer) -> tuple[list[Any], str]:
@@ -211,6 +217,29 @@ def text_of_run(spec: RunSpec, root: Path) -> TextOfRun:
     return TextOfRun(whole, splits, stored.max_multiple * window, test_sizes)
 
 
+def codec_of_run(spec: RunSpec, root: Path) -> text.TextCodec:
+    """Encoder and decoder of the tokens of a run.
+
+    Args:
+        spec: The run.
+        root: Root of its store.
+
+    Returns:
+        The codec.
+
+    Raises:
+        ValueError: The store lacks the text, or the tokenizer of its subwords.
+    """
+    stored, whole = msgspec.convert(spec.settings["text"], StoredText), text_of_run(spec, root).text
+    if whole.unit != "subwords":
+        return text.TextCodec(whole)
+    path = _tokenizer_path(root, stored.digest)
+    if not path.exists():
+        raise ValueError(f"the tokenizer of these runs is not at {path}. Run the same command again, which writes it.")
+    content, ids = msgspec.msgpack.decode(path.read_bytes(), type=tuple[bytes, tuple[int, ...]])
+    return text.TextCodec(whole, text.SubwordIds(content, ids))
+
+
 class _Content(msgspec.Struct, frozen=True, array_like=True):
     """The file of a text in a store."""
 
@@ -226,3 +255,7 @@ class _Content(msgspec.Struct, frozen=True, array_like=True):
 
 def _path(root: Path, digest: str) -> Path:
     return root / "data" / f"text-{digest}.msgpack"
+
+
+def _tokenizer_path(root: Path, digest: str) -> Path:
+    return root / "data" / f"tokenizer-{digest}.msgpack"

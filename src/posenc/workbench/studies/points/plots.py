@@ -25,6 +25,7 @@ from posenc.workbench.studies.shared.classification_panels import (
     scheme_text,
     seeds_by_label,
 )
+from posenc.workbench.studies.shared.compared_score import held_out_items
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tasks.points import CELLS_PER_RADIUS
 
@@ -97,6 +98,7 @@ def _accuracy_panels(data: PageData, conditions: Sequence[PointsCondition]) -> l
                 data.rows,
                 metrics=metrics,
                 condition=each.label,
+                held_out=held_out_items(data, each.label),
                 lines={name: {"chance": 1 / count if name == ACCURACY else 0.5} for name in metrics},
                 title=f"Accuracy: {each.title}",
                 caption=" ".join(filter(None, (ACCURACY_CAPTION, _features_sentence(data, each.label)))),
@@ -126,6 +128,7 @@ def _point_count_panels(data: PageData, conditions: Sequence[PointsCondition]) -
                 y_label=HELD_OUT,
                 chance=1 / class_count(data, each.label),
                 log_x=True,
+                held_out=held_out_items(data, each.label),
                 note=_points_sentence(data, each.label) or f"Training: {trained} points of each cloud.",
             )
         )
@@ -193,6 +196,7 @@ def motions(data: PageData) -> list[Panel]:
                 x_label="translation (radii of a cloud)",
                 y_label=HELD_OUT,
                 chance=1 / class_count(data, each.label),
+                held_out=held_out_items(data, each.label),
                 note=f"Clouds are not translated in training.{_radius_sentence(data, each.label)}",
             )
         )
@@ -201,6 +205,7 @@ def motions(data: PageData) -> list[Panel]:
                 rows,
                 metrics=MOTIONS,
                 condition=each.label,
+                held_out=held_out_items(data, each.label),
                 title=f"Invariance to translations and rotations: {each.title}",
                 caption=MOTION_CAPTION,
             )

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from posenc.models.point_cloud import PointsConfig
 from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.points.conditions import SPOT, PointsCondition, condition
@@ -146,9 +147,20 @@ def _clouds_of_folder(request: Request, folder: Path, store: Store, preset: Poin
             f"preset {request.preset} tests on the clouds CLASS/test/*, which {folder} lacks. Divide the clouds of "
             "each class, or use --preset quick, which draws the test part."
         )
-    key = {"dataset": store.records.add(task.clouds_record(splits, described), folder)}
+    record, splits = _without_validation(splits, described)
+    key = {"dataset": store.records.add(record, folder)}
     attributes, classes = len(splits.train.attribute_names), len(splits.train.classes)
     return CloudData(data, classes, len(splits.train), len(splits.test), key, attributes)
+
+
+def _without_validation(splits: task.Splits, described: task.FolderDescription) -> tuple[DatasetRecord, task.Splits]:
+    """Training and test clouds of a training that chooses no step, with their record."""
+    splits, unread = splits._replace(validation=None), splits.validation
+    record = task.clouds_record(splits, described, split="all given")
+    if unread is None:
+        return record, splits
+    sentence = f"Left out: the {len(unread):,} validation clouds, because this preset chooses no step with them."
+    return replace(record, left_out=(*record.left_out, sentence)), splits
 
 
 def _own_clouds(
@@ -159,7 +171,7 @@ def _own_clouds(
     parts = divide_clouds(splits, split, seed=0)
     assert parts.validation is not None
     counts = {"train": len(parts.train), "validation": len(parts.validation), "test": len(parts.test)}
-    record = task.clouds_record(parts, described, split=split)
+    record = task.clouds_record(parts, described, split="all given" if splits.validation is not None else split)
     key = store.records.add(record, described.folder)
     held_out, settings = counts["validation"] + counts["test"], parts_settings(split, counts, "clouds", record.untested)
     attributes, settings = len(parts.train.attribute_names), settings | {"dataset": key}

@@ -91,7 +91,7 @@ def divide_clouds(splits: task.Splits, split: Split, seed: int) -> task.Splits:
 
     Args:
         splits: The clouds of the folder.
-        split: "seed" to draw the test part too, "given" to keep it.
+        split: "seed" to draw the test part too, "given" to keep it, and the validation part of the user.
         seed: Seed of the run.
 
     Returns:
@@ -100,6 +100,8 @@ def divide_clouds(splits: task.Splits, split: Split, seed: int) -> task.Splits:
     Raises:
         ValueError: There are too few clouds.
     """
+    if split == "given" and splits.validation is not None:
+        return splits
     pool, drawn = splits.train, split == "seed"
     shares = (TEST_SHARE, VALIDATION_SHARE) if drawn else (0.0, GIVEN_VALIDATION_SHARE)
     parts = split_by_class(pool.labels.numpy(), test=shares[0], validation=shares[1], seed=seed)
@@ -131,7 +133,7 @@ def read_clouds(root: Path, data: Mapping[str, Any], seed: int, split: Split | N
         if not (path := clouds_path(root, data)).exists():
             raise ValueError(f"the clouds are no longer at {path}. Run the same command again.")
         clouds = task.load_clouds(path)
-        return clouds if split is None else divide_clouds(clouds, split, seed)
+        return clouds._replace(validation=None) if split is None else divide_clouds(clouds, split, seed)
     splits = ((data["train"], 2 * seed), (data["test"], 2 * seed + 1))
     if "mesh" not in data:
         return task.Splits(*(task.solid_clouds(count, data["points"], seed=own) for count, own in splits))

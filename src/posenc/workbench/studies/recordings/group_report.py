@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from posenc.workbench.report.number_format import number, p_value
@@ -19,11 +18,11 @@ from posenc.workbench.studies.recordings.channel_groups import (
     channel_groups,
 )
 from posenc.workbench.studies.recordings.presets import PRESETS
+from posenc.workbench.studies.shared import page_records
 from posenc.workbench.studies.shared.changes import options
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.hidden_tokens.variants import WITHOUT_COORDINATES
 from posenc.workbench.studies.shared.page_data import PageData
-from posenc.workbench.studies.shared.page_records import own
 
 MODULES_FILE = "modules.csv"
 LONGEST_LIST = 40
@@ -56,12 +55,14 @@ def answer(data: PageData) -> tuple[str, ...]:
 
 def _others(data: PageData) -> list[str]:
     """Sentence with the command that trains the encodings which quick leaves out on own recordings."""
-    record = own(data.store, data.specs)
+    record = page_records.own(data.store, data.specs)
     if record is None or set(data.labels(MAIN)) >= set(WITHOUT_COORDINATES):
         return []
-    words = ["posenc run masked", quote(record.name), "--preset", data.request.preset, "--panels encodings"]
+    source = page_records.source_in_command(data.store, record)
+    words = ["posenc run masked", source, *page_records.reading_flags(record), "--preset", data.request.preset]
+    words += ["--panels encodings"]
     words += ["--seeds", *map(str, data.request.seeds)] if data.request.seeds else []
-    words += [*options(PRESETS, data.request), "--out", quote(str(data.store.root))]
+    words += [*options(PRESETS, data.request), "--out", page_records.path_in_command(data.store.root)]
     return [f"Other encodings: {' '.join(words)}"]
 
 

@@ -14,6 +14,7 @@ from posenc.workbench.report.score_plot import Score, score_plots
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.recordings.conditions import CONDITIONS, MAIN_RATE, TEST_RATE
 from posenc.workbench.studies.recordings.stored_recordings import RecordingsRecord, stored_record
+from posenc.workbench.studies.shared.compared_score import held_out_items
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.hidden_tokens import plots
 from posenc.workbench.studies.shared.hidden_tokens.plots import TokenNames
@@ -145,5 +146,6 @@ def error_by_training_rate(data: PageData) -> list[Panel]:
             name = f"{condition.rate:.0%} of the channels hidden, as in training"
             scores[error_metric(condition.rate)] = Score(name, UNIT, False)
         title = f"Prediction error, trained with {condition.rate:.0%} of the channels hidden"
-        panels.append(score_plots(data.rows, metrics=scores, condition=label, title=title))
+        held_out = held_out_items(data, label)
+        panels.append(score_plots(data.rows, metrics=scores, condition=label, title=title, held_out=held_out))
     return panels

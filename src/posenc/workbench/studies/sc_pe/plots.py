@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from posenc.measure.statistics import paired_difference, t_interval
+from posenc.measure.held_out_interval import HeldOut, held_out_interval, proportion_variance
+from posenc.measure.statistics import Estimate, mean, paired_difference, paired_differences, t_interval
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.number_format import interval, number, signed_number
 from posenc.workbench.report.page import Panel, Table
 from posenc.workbench.report.result_rows import BySeed
 from posenc.workbench.report.score_plot import Score, score_plots
+from posenc.workbench.report.seed_interval import seed_interval
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.sc_pe import variants as encodings
 from posenc.workbench.studies.sc_pe.conditions import CIFAR, CONDITIONS, LENETS, TRANSFORMER
@@ -27,6 +29,7 @@ from posenc.workbench.studies.shared.classification_panels import (
     seeds_by_label,
     variant_tables,
 )
+from posenc.workbench.studies.shared.compared_score import held_out_items
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tables.metric_bounds import SHARE, SIZE
@@ -50,7 +53,7 @@ RATE_CONTROLS: Pairs = (
 )
 ACCURACIES = {
     ACCURACY: Score("Held-out images", "accuracy"),
-    TRAINING: Score(f"Training images (up to {TRAIN_SCORED})", "accuracy"),
+    TRAINING: Score(f"Training images (up to {TRAIN_SCORED})", "accuracy", trained=True),
 }
 """The axes span the values instead of 0 to 1, because the differences are small."""
 LEVEL = 0.9
@@ -74,6 +77,7 @@ def concatenated(data: PageData) -> list[Panel]:
             rows_labeled(data.rows, condition, encodings.FEATURE_VARIANTS),
             metrics=ACCURACIES,
             condition=condition,
+            held_out=held_out_items(data, condition),
             title=panel_title("Accuracy with concatenated encodings", condition),
             caption=caption,
         )
@@ -87,9 +91,10 @@ def concatenated(data: PageData) -> list[Panel]:
 def _differences(data: PageData, condition: str, pairs: Pairs) -> list[Table]:
     """Table of differences of held-out accuracy between pairs of variants."""
     by_label, body = seeds_by_label(data, ACCURACY, condition), []
+    held_out = held_out_items(data, condition)
     for a, b, differs in pairs:
         if by_label.get(a, {}).keys() & by_label.get(b, {}).keys():
-            gap = paired_difference(by_label[a], by_label[b], LEVEL, SHARE)
+            gap = _gap(by_label[a], by_label[b], held_out)
             size = interval(gap, 4) if gap.known else "–"
             body.append((differs, f"{a} − {b}", signed_number(gap.mean, 4), size, str(gap.n)))
     columns = ("Difference in", "Variants", "Mean difference of accuracy", f"{LEVEL:.0%} interval", "Seeds")
@@ -100,6 +105,15 @@ def _differences(data: PageData, condition: str, pairs: Pairs) -> list[Table]:
     return [Table("Differences of accuracy", columns, tuple(body), note)] if body else []
 
 
+def _gap(a: BySeed, b: BySeed, held_out: HeldOut | None) -> Estimate:
+    """Paired difference of accuracy; on a user's data for other held-out images too."""
+    if held_out is None:
+        return paired_difference(a, b, LEVEL, SHARE)
+    shared, values = a.keys() & b.keys(), paired_differences(a, b)
+    variance = sum(proportion_variance(mean([side[seed] for seed in shared]), held_out.items) for side in (a, b))
+    return held_out_interval(values, held_out, item_variance=variance, level=LEVEL, bounds=(-1.0, 1.0))
+
+
 def initial_scale(data: PageData) -> list[Panel]:
     """Accuracy by the factor on the initial weights of the readout's last layer."""
     panels = []
@@ -108,7 +122,8 @@ def initial_scale(data: PageData) -> list[Panel]:
         scales = {1.0: "code", **{scale: f"code x {scale:g}" for scale in encodings.SCALES if scale}}
         points = {scale: by_label[label] for scale, label in sorted(scales.items()) if label in by_label}
         others = {"initial weights of 0": "code x 0", "LeNet without an encoding": "plain"}
-        means = [f"{name} {_mean(by_label[label])}" for name, label in others.items() if label in by_label]
+        held_out = held_out_items(data, condition)
+        means = [f"{name} {_mean(by_label[label], held_out)}" for name, label in others.items() if label in by_label]
         panels.append(
             line_plot(
                 {"code": points},
@@ -117,14 +132,15 @@ def initial_scale(data: PageData) -> list[Panel]:
                 y_label="held-out accuracy",
                 limits="values",
                 log_x=True,
+                held_out=held_out,
                 note=f"For comparison: {'; '.join(means)}." if means else "",
             )
         )
     return panels or empty_panel(panel_title("Accuracy by initial scale of the readout", MAIN))
 
 
-def _mean(seeds: BySeed) -> str:
-    estimate = t_interval(list(seeds.values()), bounds=SHARE)
+def _mean(seeds: BySeed, held_out: HeldOut | None) -> str:
+    estimate = seed_interval(list(seeds.values()), bounds=SHARE, held_out=held_out)
     return f"{number(estimate.mean, 3)} {interval(estimate, 3)}"
 
 

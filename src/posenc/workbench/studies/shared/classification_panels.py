@@ -7,14 +7,18 @@ from typing import Any
 
 import msgspec
 
+from posenc.measure.statistics import Estimate
 from posenc.workbench.report.accuracy_panels import accuracy_by_scheme, learning_curves
 from posenc.workbench.report.page import Panel, Table, Text
 from posenc.workbench.report.result_rows import BySeed, values_by_scheme
+from posenc.workbench.report.seed_interval import interval_name, seed_interval
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.shared.classification import TRAIN_SCORED
+from posenc.workbench.studies.shared.compared_score import held_out_items
 from posenc.workbench.studies.shared.image_data import ImageRecord
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.studies.shared.page_records import own
+from posenc.workbench.tables.metric_bounds import SHARE
 
 TOP_CLASSES = 5
 """Top-5 accuracy is shown for more classes than this."""
@@ -138,8 +142,18 @@ def accuracy_panel(
     """
     classes = images_of(data, condition).classes
     shown = {name: METRICS[name] for name in metrics if classes > TOP_CLASSES or name != TOP}
+    held_out, intervals = held_out_items(data, condition), dict[str, dict[str, Estimate]]()
+    for name in shown if held_out is not None else ():
+        by_label, trained = seeds_by_label(data, name, condition), name == TRAINING
+        intervals[name] = {
+            label: seed_interval(list(by_label[label].values()), bounds=SHARE, held_out=held_out, trained=trained)
+            for label in variants
+            if by_label.get(label)
+        }
     return accuracy_by_scheme(
         rows_labeled(data.rows, condition, variants),
+        intervals=intervals,
+        interval_name=interval_name(held_out),
         metrics=shown,
         chance=1 / classes,
         baselines={TOP: {"chance": TOP_CLASSES / classes}},

@@ -192,8 +192,22 @@ def held_out_of(data: PageData, score: ComparedScore) -> HeldOut | None:
     Returns:
         The items. The validation items count as training items, because they choose the step. None without test items.
     """
-    spec = next((spec for spec in _specs(data, score) if "items" in spec.settings), None)
-    if spec is None or not score.held_out or not spec.settings["items"]["test"]:
+    return held_out_items(data, score.condition) if score.held_out else None
+
+
+def held_out_items(data: PageData, condition: str) -> HeldOut | None:
+    """Return the held-out items of a user's data, from the settings of the runs of a condition.
+
+    Args:
+        data: Data of the page.
+        condition: Label of the condition.
+
+    Returns:
+        The items; None for built-in data, and without test items.
+    """
+    specs = (spec for spec in data.specs if spec.condition == condition and "items" in spec.settings)
+    spec = next(specs, None)
+    if spec is None or not spec.settings["items"]["test"]:
         return None
     items = spec.settings["items"]
     return HeldOut(items["test"], items["train"] + items["validation"], split_by_seed=spec.settings["split"] == "seed")

@@ -48,7 +48,8 @@ def image_parts(root: Path, record: ImageRecord) -> dict[str, Any]:
         splits = read_images(root, record)
         split: Split = "given" if splits.given else "seed"
         parts = divide_images(splits, split, seed=0)
-        described = with_parts(read, parts, split)
+        whole = split == "given" and len(splits.validation) > 0
+        described = with_parts(read, parts, "all given" if whole else split)
         counts = {name: len(getattr(parts, name)) for name in ("train", "validation", "test")}
         settings = parts_settings(split, counts, "images", described.untested)
         write_whole(path, msgspec.json.encode(settings | {"dataset": records.add(described, Path(where[-1]))}))

@@ -236,9 +236,10 @@ def _command(study: Study, data: PageData, request: Request) -> str:
     It names the data and the variants of the page, which a request for a report does not name.
     """
     record = page_records.own(data.store, data.specs)
-    source = Path(record.name) if record else request.source
-    schemes = _schemes(study, data, replace(request, source=source, schemes=None))
-    words = ["posenc", "run", study.name, *([quote(str(source))] if source else []), "--preset", request.preset]
+    named = replace(request, source=Path(record.name)) if record else request
+    schemes = _schemes(study, data, replace(named, schemes=None))
+    source = page_records.source_in_command(data.store, record) if record else quote(str(request.source or ""))
+    words = ["posenc", "run", study.name, *([source] if named.source else []), "--preset", request.preset]
     for option, values in (("--panels", request.panels), ("--schemes", schemes), ("--seeds", request.seeds)):
         words += [option, *(quote(str(value)) for value in values)] if values else []
     return " ".join(
@@ -247,7 +248,7 @@ def _command(study: Study, data: PageData, request: Request) -> str:
             *page_records.reading_flags(record),
             *options(study.presets, request),
             "--out",
-            quote(str(data.store.root)),
+            page_records.path_in_command(data.store.root),
         ]
     )
 

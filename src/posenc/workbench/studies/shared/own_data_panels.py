@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from posenc.measure.held_out_interval import HeldOut
 from posenc.measure.statistics import Estimate
+from posenc.workbench.dataset_record import SPLITS
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.number_format import NO_BREAK, capitalize, interval, number, signed_number
 from posenc.workbench.report.page import Panel, Table, Text
@@ -29,8 +31,8 @@ SPLIT_BY_SEED = (
     "seeds times 1/seeds + held-out items/other items."
 )
 FIXED_ITEMS = (
-    "All seeds have the same held-out items, so the variance over items is added to that over seeds. In other panels, "
-    "intervals cover seeds alone."
+    "All seeds have the same held-out items. The variance over items is added to that over seeds where it is known, as "
+    "for an accuracy."
 )
 SEEDS_ALONE = "The interval covers seeds alone."
 COLUMNS = ("difference", "full budget", "half budget", "projected", "smallest seen", "statement")
@@ -107,11 +109,23 @@ def _curves(data: PageData, score: ComparedScore, metric: str) -> Panel:
         x_label="step",
         y_label=f"{score.name}{f' ({score.unit})' if score.unit else ''} during training",
         bounds=metric_bounds(metric),
+        held_out=_validation_items(data, score.condition),
         limits="values",
         chance=score.chance,
         caption="Full budget. Scores during training are of the validation part, or of a part of the held-out items "
         "where there is none; the other panels show the scores after training.",
     )
+
+
+def _validation_items(data: PageData, condition: str) -> HeldOut | None:
+    """Items that choose the step of the training; None for a study without any."""
+    specs = (spec for spec in data.specs if spec.condition == condition and "items" in spec.settings)
+    spec = next(specs, None)
+    if spec is None or not spec.settings["items"]["validation"]:
+        return None
+    items, record = spec.settings["items"], data.store.record_of(spec)
+    fixed = record is not None and record.options.get("split") == SPLITS["all given"]
+    return HeldOut(items["validation"], items["train"], split_by_seed=not fixed)
 
 
 def training_panel(data: PageData) -> Panel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
 from shlex import quote
@@ -75,6 +76,28 @@ def named_by(store: Store, records: Sequence[DatasetRecord], source: str) -> str
     if len(digests) > 1:
         raise ValueError(f"{source} stands for several data sets of {store.root}. Name one: {options(fitting)}.")
     return digests[0] if digests else ""
+
+
+def path_in_command(path: Path) -> str:
+    """Text of a path in a printed command, quoted for a shell, which the working directory can use.
+
+    Args:
+        path: The path.
+
+    Returns:
+        The path relative to the working directory if it lies there or if this is shorter; the absolute path otherwise.
+    """
+    whole = str(path.absolute())
+    relative = os.path.relpath(whole)
+    inside = relative != os.pardir and not relative.startswith(os.pardir + os.sep)
+    return quote(relative if inside or len(relative) < len(whole) else whole)
+
+
+def source_in_command(store: Store, record: DatasetRecord) -> str:
+    """Text of a user's data in a printed command: the newest path where they are or were; without a path their name."""
+    paths = [Path(each) for each in reversed(store.records.paths(record.key))]
+    path = next((each for each in paths if each.exists()), paths[0] if paths else None)
+    return quote(record.name) if path is None else path_in_command(path)
 
 
 def options(records: Iterable[DatasetRecord]) -> str:

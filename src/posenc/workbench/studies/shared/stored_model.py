@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -29,6 +29,18 @@ class Classes(NamedTuple):
     names: tuple[str, ...]
     classify: Callable[[Any], str]
     reading: Mapping[str, Any]
+
+
+class Codec(NamedTuple):
+    """Encoder and decoder of the tokens of a text.
+
+    Attributes:
+        encode: Maps a string to token numbers ``(N,)``.
+        decode: Maps token numbers ``(N,)`` to a string.
+    """
+
+    encode: Callable[[str], Tensor]
+    decode: Callable[[Tensor | Sequence[int]], str]
 
 
 class BuiltModel(NamedTuple):
@@ -79,6 +91,8 @@ class StoredModel:
         surface: Maps the loaded model, the root of its store and the lattice points per axis (None for those of the
             study) to a mesh; None for a model without a surface. It raises ValueError if there is no surface.
         classes: Maps the loaded model, its run and its store to its classes; None for a model that does not classify.
+        codec: Maps a run and the root of its store to the encoder and decoder of its text; None for a model, or for a
+            run, without a text.
         film: Maps the loaded model, the root of its store and the side in pixels (None for that of a page) to the
             frames of an animation, bytes ``(F, H, W, 3)``; None for a model without one.
 
@@ -101,6 +115,7 @@ class StoredModel:
     picture: Callable[[nn.Module, int | None], np.ndarray] | None = None
     surface: Callable[[nn.Module, Path, int | None], ColoredMesh] | None = None
     classes: Callable[[nn.Module, RunSpec, Store], Classes] | None = None
+    codec: Callable[[RunSpec, Path], Codec | None] | None = None
     film: Callable[[nn.Module, Path, int | None], np.ndarray] | None = None
 
 
@@ -114,7 +129,8 @@ def trained_module(declared: StoredModel, store: Store, stored: Stored) -> nn.Mo
 
     Returns:
         The module in evaluation mode, with the attributes ``convention``, ``run_spec`` and, if all inputs have the same
-        positions, ``positions``; a model that classifies has ``classes``, ``classify`` and ``reading``.
+        positions, ``positions``; a model that classifies has ``classes``, ``classify`` and ``reading``, and a
+        model of a text ``encode`` and ``decode``.
 
     Raises:
         StoreError: The run has no weights, is damaged, or has the weights of another version of the model.
@@ -138,6 +154,8 @@ def trained_module(declared: StoredModel, store: Store, stored: Stored) -> nn.Mo
     if declared.classes is not None:
         names, classify, reading = declared.classes(model, spec, store)
         attributes |= {"classes": names, "classify": classify, "reading": reading}
+    if declared.codec is not None and (codec := declared.codec(spec, store.root)) is not None:
+        attributes |= codec._asdict()
     for name, value in attributes.items():
         setattr(model, name, value)
     return model.eval()

@@ -43,7 +43,7 @@ def find(study: Study, request: Request, store: Store) -> list[RunSpec]:
         raise ValueError(
             f"{store.root} holds no results of {study.name} {_options(study, request)}. "
             f"{_other_results(study, request, store)}"
-            f"Make them: posenc run {_subject(study, request)} {_options(study, request)} --out {store.root}"
+            f"Make them: posenc run {_subject(study, request)} {_options(study, request)} {_out(store)}"
         )
     runs = _about(study, request, store, every)
     _refuse_repeated(study, store, runs)
@@ -118,7 +118,7 @@ def _about(study: Study, request: Request, store: Store, runs: Sequence[RunSpec]
             raise ValueError(
                 f"{store.root} holds no results of {study.name} {_options(study, request)} about {wanted}. "
                 f"It holds: {_data_sets(records)}. Make them: posenc run {study.name} {quote(wanted)} "
-                f"{_options(study, request)} --out {store.root}"
+                f"{_options(study, request)} {_out(store)}"
             )
         chosen = [spec for spec, record in zip(runs, records, strict=True) if record and record.digest == digest]
         if any(record.own for record in records if record and record.digest == digest):
@@ -195,13 +195,17 @@ def _refuse_missing_panels(study: Study, request: Request, store: Store, runs: S
             raise ValueError(
                 f"the panel {name} needs runs that {store.root} lacks. "
                 f"Make them: posenc run {_subject(study, request)} {_options(study, request)} --panels {name} "
-                f"--out {store.root}"
+                f"{_out(store)}"
             )
 
 
 def _subject(study: Study, request: Request) -> str:
     """Name of the study, and the user's file if the request names one."""
     return study.name if request.source is None else f"{study.name} {quote(str(request.source))}"
+
+
+def _out(store: Store) -> str:
+    return f"--out {page_records.path_in_command(store.root)}"
 
 
 def _options(study: Study, request: Request) -> str:

@@ -156,13 +156,14 @@ def _by_paper(study: Study) -> str:
 
 def _footer(study: Study, request: Request, data: PageData, panels: Sequence[str], record: DatasetRecord | None) -> str:
     """The command of a page, where its numbers are, and the version that draws it."""
-    words = ["posenc run", study.name, *([record.name] if record else []), *page_records.reading_flags(record)]
+    source = [page_records.source_in_command(data.store, record)] if record else []
+    words = ["posenc run", study.name, *source, *page_records.reading_flags(record)]
     words += ["--preset", request.preset, *changes.options(study.presets, request)]
     words += ["--data DIR"] if _read_real_data(data) else []
     words += ["--panels", *panels] if request.panels else []
     words += _variants_and_seeds(study, request, data)
-    folder = data.store.root.name  # The name alone: a page tells nothing about a machine.
-    words += ["--out", quote(folder)] if folder != DEFAULT_FOLDER else []
+    folder = page_records.path_in_command(data.store.root)
+    words += ["--out", folder] if folder != DEFAULT_FOLDER else []
     return f"{' '.join(words)}. The store beside this page has every number; posenc results prints them. {_drawn_by()}"
 
 

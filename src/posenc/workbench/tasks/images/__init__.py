@@ -1,8 +1,8 @@
 """Image classification: data sets, train/validation/test splits, augmentation and scores.
 
-Every reader returns an `ImageSet`: uint8 images ``(C, H, W)`` of one size, with one class label each. Formats that are
-arrays (IDX, CIFAR's batches) are held in memory. Image files (class folders, a packed ``.npz``) are decoded once and
-memory-mapped from a cache on disk.
+An `ImageSet` has uint8 images ``(C, H, W)`` of one size, with one class label each. The readers of
+``posenc.workbench.data`` find them: images that are arrays (IDX, batches of CIFAR) are held in memory, and image files
+(class folders, a packed ``.npz``) are decoded once and memory-mapped from a cache on disk.
 
 Example, without any file:
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from posenc.workbench.data import readers
-from posenc.workbench.data.labeled_images import ImageFiles, LabeledImages
+from posenc.workbench.data.labeled_images import ImageFiles, LabeledArrays, LabeledImages
 from posenc.workbench.data.reading_options import NO_OPTIONS, Fit, ReadingOptions
-from posenc.workbench.dataset_record import SPLITS, DatasetRecord, Part
-from posenc.workbench.tasks.images import cifar, idx
+from posenc.workbench.dataset_record import SPLITS, DatasetRecord, Part, SplitPhrase
 from posenc.workbench.tasks.images.download import FASHION_MNIST, cache_folder, download_files
 from posenc.workbench.tasks.images.image_cache import Progress, cached_images
 from posenc.workbench.tasks.images.image_decoder import WHITE, Square, image_size, rgb_of
@@ -83,12 +81,10 @@ def load_images(
     """
     place = _locate(source, data, cache, download)
     name = str(source) if str(source) in LOCATIONS else place.stem
-    if kind := cifar.cifar_kind(place):
-        return _split_arrays(cifar.read_cifar(place, kind), size, validation, share, images, seed)
-    if place.is_dir() and idx.has_idx_files(place):
-        classes = FASHION if name == "fashion-mnist" else None
-        return _split_arrays(idx.read_idx_folder(place, name, classes), size, validation, share, images, seed)
     read = _read(place, reading)
+    if isinstance(read, LabeledArrays):
+        divided = split(*_image_sets(name, read), validation=validation, share=share, count=images, seed=seed)
+        return divided if size is None else divided.resized(size)
     parts = {part: dataclasses.replace(files, name=name) for part, files in read.parts.items()}
     square = Square(size or _packed_size(place, parts["train"]), reading.fit or "crop", reading.background or WHITE)
     rgb_of(square.background)  # a wrong color is refused before anything is decoded
@@ -115,14 +111,17 @@ def _refuse_empty_class(images: ImageSet) -> None:
         )
 
 
-def _holds_arrays(place: Path) -> bool:
-    """True for IDX files and CIFAR's batches, which are arrays of pixels."""
-    return bool(cifar.cifar_kind(place)) or (place.is_dir() and idx.has_idx_files(place))
-
-
-def _read(place: Path, reading: ReadingOptions) -> LabeledImages:
-    """The image files of a place, not decoded."""
+def _read(place: Path, reading: ReadingOptions) -> LabeledImages | LabeledArrays:
+    """The images of a place, not decoded."""
     return readers.read(place, "images", reading)
+
+
+def _image_sets(name: str, read: LabeledArrays) -> tuple[ImageSet, ImageSet]:
+    """Training and test set of images that are arrays."""
+    parts = read.arrays()
+    classes = FASHION if name == FASHION_MNIST.name else parts["train"].classes
+    train, test = (ImageSet.from_arrays(name, classes, each.pixels, each.labels) for each in parts.values())
+    return train, test
 
 
 def source_files(
@@ -142,10 +141,6 @@ def source_files(
         ValueError: The data set is missing.
     """
     place = _locate(source, data, None, download=False)
-    if _holds_arrays(place):
-        if place.is_file():
-            return place, [place]
-        return place, sorted(path for path in place.iterdir() if path.is_file() and not path.name.startswith("."))
     files = list(_read(place, reading).files)
     return (place if place.is_dir() or files == [place] else place.parent), files
 
@@ -172,7 +167,7 @@ def image_record(
     """
     own, (channels, height, width) = str(source) not in LOCATIONS, splits.train.shape
     options: dict[str, object] = {"size": f"{height} x {width} pixels", "channels": channels}
-    if own and not _holds_arrays(Path(source)):
+    if own and isinstance(_read(Path(source), reading), LabeledImages):
         background = reading.background or WHITE
         border = f", with a {background} border beside the shorter side" if reading.fit == "pad" else ""
         options |= {"shape": SHAPES[reading.fit or "crop"] + border, "transparency": f"laid on {background}"}
@@ -192,13 +187,14 @@ def image_record(
     )
 
 
-def with_parts(record: DatasetRecord, splits: Splits, split: Literal["given", "seed"]) -> DatasetRecord:
+def with_parts(record: DatasetRecord, splits: Splits, split: SplitPhrase) -> DatasetRecord:
     """Return a record with the counts of other splits.
 
     Args:
         record: The record.
         splits: The splits of a seed.
-        split: "seed" if the seed of a run draws the parts, "given" for the user's test part.
+        split: "seed" if the seed of a run draws the parts, "given" for the user's test part, "all given" for the
+            user's validation and test parts.
 
     Returns:
         The record.
@@ -213,13 +209,6 @@ def _parts(splits: Splits) -> tuple[Part, ...]:
         for name, part in named.items()
         if len(part)
     )
-
-
-def _split_arrays(
-    sets: tuple[ImageSet, ImageSet], size: int | None, validation: float, share: float, images: int | None, seed: int
-) -> Splits:
-    parts = split(*sets, validation=validation, share=share, count=images, seed=seed)
-    return parts if size is None else parts.resized(size)
 
 
 def _locate(source: str | Path, data: Path | None, cache: Path | None, download: bool) -> Path:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,9 +30,9 @@ from posenc.workbench.data.clouds import (
     point_cloud,
 )
 from posenc.workbench.data.readers import cloud_folder
-from posenc.workbench.data.readers.cloud_folder import TEST, TRAIN, UNDIVIDED, CloudFile, CloudFolder
+from posenc.workbench.data.readers.cloud_folder import TEST, TRAIN, UNDIVIDED, VALIDATION, CloudFile, CloudFolder
 from posenc.workbench.data.reading_options import FeatureChoice, ReadingOptions, Scale
-from posenc.workbench.dataset_record import SPLITS, DatasetRecord, Part, digest_of
+from posenc.workbench.dataset_record import SPLITS, DatasetRecord, Part, SplitPhrase, digest_of
 from posenc.workbench.files.file_digests import contents_digest
 from posenc.workbench.files.user_files import UserFileError, require_file, require_reading
 from posenc.workbench.tasks.points.clouds import Clouds, Splits, fit_unit_ball
@@ -145,13 +145,15 @@ def read_class_folders(folder: str | Path, reading: CloudReading) -> Splits:
         part: [
             cloud
             for label, each in enumerate(by_class)
-            for cloud in _class_clouds(Path(folder), each, (label, part == TEST), reading, names, left_out)
+            for cloud in _class_clouds(Path(folder), each, (label, part), reading, names, left_out)
         ]
         for part, by_class in listed.parts.items()
     }
     for part, clouds in parts.items():
         inside = "" if part == UNDIVIDED else f"/{part}"
         present = {cloud.label for cloud in clouds}
+        if part == VALIDATION and present:  # a class may lack validation clouds
+            continue
         if missing := [name for number, name in enumerate(listed.classes) if number not in present]:
             errors = [(name, why) for name, why in left_out if missing[0] in Path(name).parts]
             usual = Counter(why for _, why in errors).most_common(1)  # of different errors the most frequent
@@ -172,22 +174,25 @@ def read_class_folders(folder: str | Path, reading: CloudReading) -> Splits:
         for part, clouds in made.items()
     }
     undivided = made.get(UNDIVIDED)
-    return Splits(made[TRAIN], made[TEST]) if undivided is None else Splits(undivided, undivided.take([]))
+    if undivided is not None:
+        return Splits(undivided, undivided.take([]))
+    return Splits(made[TRAIN], made[TEST], made.get(VALIDATION))
 
 
 def _class_clouds(
     folder: Path,
     files: Sequence[CloudFile],
-    where: tuple[int, bool],
+    where: tuple[int, str],
     reading: CloudReading,
     names: tuple[str, ...],
     left_out: list[tuple[str, str]],
 ) -> list[SampledCloud]:
     """Clouds of the files of a class; adds those that cannot be read to ``left_out``."""
-    label, test = where
+    label, part = where
+    start = (label * 2 + (part == TEST)) * 2**32 + (part == VALIDATION) * 2**31
     clouds = []
     for number, file in enumerate(files[: reading.per_class]):
-        rng = np.random.Generator(np.random.Philox(key=[reading.seed, (label * 2 + test) * 2**32 + number]))
+        rng = np.random.Generator(np.random.Philox(key=[reading.seed, start + number]))
         try:
             clouds.append(_sampled(file, label, rng, reading, names))
         except ValueError as error:
@@ -374,15 +379,14 @@ class FolderDescription(NamedTuple):
         return self.digest if reading.is_default else digest_of([self.digest, reading.features, reading.scale])
 
 
-def clouds_record(
-    clouds: Splits, described: FolderDescription, *, split: Literal["given", "seed"] = "given"
-) -> DatasetRecord:
+def clouds_record(clouds: Splits, described: FolderDescription, *, split: SplitPhrase = "given") -> DatasetRecord:
     """Record of the clouds of class folders.
 
     Args:
         clouds: Training and test clouds.
         described: The folder.
-        split: "seed" if the seed of a run draws the parts, "given" for the user's test part.
+        split: "seed" if the seed of a run draws the parts, "given" for the user's test part, "all given" for the
+            user's validation and test parts.
     """
     named = {"training": clouds.train, "validation": clouds.validation, "test": clouds.test}
     parts, reading = {name: part for name, part in named.items() if part is not None}, described.reading

@@ -151,7 +151,9 @@ def save_clouds(parts: Splits, path: str | Path) -> None:
     }
     if parts.train.normalization:
         arrays["normalization"] = np.array(json.dumps(dict(parts.train.normalization)))
-    for name, part in (("train", parts.train), ("test", parts.test)):
+    for name, part in parts._asdict().items():
+        if part is None:
+            continue
         arrays |= {f"{name}_points": part.points.numpy(), f"{name}_labels": part.labels.numpy()}
         if part.sizes is not None:
             arrays[f"{name}_sizes"] = part.sizes.numpy()
@@ -179,12 +181,13 @@ def load_clouds(path: str | Path) -> Splits:
                     for field in ("points", "labels", "sizes", "attributes")
                     if f"{part}_{field}" in content
                 }
-                for part in ("train", "test")
+                for part in Splits._fields
+                if f"{part}_points" in content
             }
     except ValueError as error:
         raise ValueError(f"{path} holds no clouds of points ({error}). Remove it: it is made again.") from error
     more: dict[str, Any] = {"notes": notes, "attribute_names": attributes, "normalization": normalization}
-    return Splits(*(Clouds(name, classes, **part, **more) for part in arrays.values()))
+    return Splits(**{part: Clouds(name, classes, **fields, **more) for part, fields in arrays.items()})
 
 
 def stack_clouds(name: str, classes: Sequence[str], clouds: Sequence[Points], labels: Sequence[int]) -> Clouds:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from posenc.workbench.data.recording_arrays import array_header, conversion_to_recordings
 from posenc.workbench.files.file_digests import contents_digest
 from posenc.workbench.tasks.recordings import npz_file, tables
 from posenc.workbench.tasks.recordings.missing_values import Missing, without_missing_values
@@ -41,6 +42,8 @@ def read_recordings(
         return without_missing_values(tables.read_tables(path, folder), missing, drop=drop).validated(drop=drop)
     if path.suffix == ".npz":
         return without_missing_values(npz_file.read_npz(path), missing, drop=drop).validated(drop=drop)
+    if path.suffix.lower() == ".npy" and (ways := conversion_to_recordings(path, array_header(path).shape)):
+        raise ValueError(f"{path} does not name its array, and recordings are {ACCEPTED_FORMATS}. {' '.join(ways)}")
     raise ValueError(f"{path} is not a recording. Recordings are {ACCEPTED_FORMATS}.")
 
 

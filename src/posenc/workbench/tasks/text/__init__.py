@@ -37,6 +37,7 @@ from posenc.workbench.tasks.text.splits import (
     text_record,
     window_starts,
 )
+from posenc.workbench.tasks.text.text_codec import SubwordIds, TextCodec
 from posenc.workbench.tasks.text.text_file import (
     FILE,
     Text,
@@ -52,7 +53,9 @@ __all__ = [
     "FILE",
     "NgramModel",
     "Splits",
+    "SubwordIds",
     "Text",
+    "TextCodec",
     "Tokenizer",
     "Unit",
     "fit_ngram",

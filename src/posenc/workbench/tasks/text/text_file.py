@@ -49,6 +49,7 @@ class Text:
         sizes: ``(N,)`` UTF-8 bytes of each token; None if the vocabulary tells, or for ids.
         unknown: Index of the token that stands for unknown text; None without one.
         most: Largest vocabulary, for words; None for a vocabulary that is used whole.
+        ids: Id of each entry of the vocabulary in a tokenizer.json; empty for other tokenizers.
     """
 
     tokens: Int32[Tensor, "N"]
@@ -59,6 +60,7 @@ class Text:
     sizes: Int32[Tensor, "N"] | None = None
     unknown: int | None = None
     most: int | None = None
+    ids: tuple[int, ...] = ()
 
     def decode(self, tokens: Tensor) -> str:
         """String that tokens ``(N,)`` stand for; bytes that are not UTF-8 become the replacement character."""
@@ -184,6 +186,7 @@ def tokenize_documents(documents: Documents, tokenizer: Tokenizer | None = None)
         sizes=None if found.sizes is None else torch.from_numpy(found.sizes),
         unknown=found.unknown,
         most=tokenizer.words if tokenizer.name == "words" else None,
+        ids=found.ids,
     )
 
 

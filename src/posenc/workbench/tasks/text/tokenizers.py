@@ -46,6 +46,7 @@ class Numbered(NamedTuple):
         counts: Number of tokens of each piece.
         sizes: ``(N,)`` UTF-8 bytes of each token; None if the vocabulary tells.
         unknown: Number of the token that stands for unknown text; None without one.
+        ids: Id of each entry of the vocabulary in a tokenizer.json; empty for other tokenizers.
     """
 
     unit: Unit
@@ -54,6 +55,7 @@ class Numbered(NamedTuple):
     counts: tuple[int, ...]
     sizes: NDArray[np.int32] | None = None
     unknown: int | None = None
+    ids: tuple[int, ...] = ()
 
 
 class Tokenizer(NamedTuple):
@@ -150,23 +152,38 @@ def _words(pieces: Sequence[str]) -> Numbered:
     return Numbered("words", tokens, vocabulary, tuple(map(len, split)), sizes)
 
 
-def _subwords(pieces: Sequence[str], tokenizer: Tokenizer) -> Numbered:
+def load_subwords(content: bytes, name: str) -> Any:
+    """Load a tokenizer.json with the package tokenizers, without truncation and padding.
+
+    Args:
+        content: Content of the file.
+        name: Its name, for messages.
+
+    Returns:
+        The tokenizer of the package.
+
+    Raises:
+        UserFileError: The package is not installed, or the content is no tokenizer.json.
+    """
     try:
         from tokenizers import Tokenizer as Subwords
     except ImportError:
         raise UserFileError(
-            f"--tokenizer {tokenizer.file} needs the package tokenizers: pip install 'posenc[text]'. Or use "
-            "--tokenizer words."
+            f"--tokenizer {name} needs the package tokenizers: pip install 'posenc[text]'. Or use --tokenizer words."
         ) from None
     try:
-        subwords = Subwords.from_str(tokenizer.content.decode())
+        subwords = Subwords.from_str(content.decode())
     except Exception as error:  # the library raises Exception itself
         raise UserFileError(
-            f"{tokenizer.file} is no tokenizer.json ({short(error)}). Write one with Tokenizer.save of the package "
-            "tokenizers."
+            f"{name} is no tokenizer.json ({short(error)}). Write one with Tokenizer.save of the package tokenizers."
         ) from None
     subwords.no_truncation()  # a file may hold both, for batches of a model
     subwords.no_padding()
+    return subwords
+
+
+def _subwords(pieces: Sequence[str], tokenizer: Tokenizer) -> Numbered:
+    subwords = load_subwords(tokenizer.content, tokenizer.file)
     encoded = [subwords.encode(piece, add_special_tokens=False) for piece in pieces]
     ids = np.array([token for each in encoded for token in each.ids], np.int64)
     if not len(ids):
@@ -182,6 +199,7 @@ def _subwords(pieces: Sequence[str], tokenizer: Tokenizer) -> Numbered:
         tuple(len(each.ids) for each in encoded),
         np.concatenate(sizes).astype(np.int32),
         int(at[0]) if len(at) else None,
+        tuple(known.tolist()),
     )
 
 

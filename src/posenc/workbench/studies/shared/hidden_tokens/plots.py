@@ -22,6 +22,7 @@ from posenc.workbench.report.result_rows import BySeed, Row, is_finite, values_b
 from posenc.workbench.report.score_plot import Score, score_plots
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.shared.best_variant import best_variant
+from posenc.workbench.studies.shared.compared_score import held_out_items
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.hidden_tokens.settings import error_metric
 from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES, TABLES_SHOWN
@@ -68,7 +69,8 @@ def error_plots(
         The panel.
     """
     scores = {error_metric(rate): Score(f"{rate:.0%} of the {tokens} hidden", unit, False) for rate in rates}
-    return score_plots(data.rows, metrics=scores, title=title, caption=caption)
+    held_out = held_out_items(data, MAIN)
+    return score_plots(data.rows, metrics=scores, title=title, caption=caption, held_out=held_out)
 
 
 def error_by_recording(data: PageData, rate: int, recordings: Sequence[str], *, title: str, unit: str) -> Panel:

@@ -1,8 +1,8 @@
 """CIFAR-10 and CIFAR-100 in the official Python batches: a folder, or the ``.tar.gz``, which is not unpacked.
 
 A batch is a pickle of ``{b"data": (n, 3072) uint8, b"labels" or b"fine_labels": n numbers}``. The 3072 values are an
-image's red, green and blue planes of 32 x 32. A pickle can run any code, so it is not loaded by Python: ``batch_file``
-reads it, and builds arrays and nothing else.
+image's red, green and blue planes of 32 x 32. A pickle can run any code, so it is not loaded by Python:
+``pickled_batch`` reads it, and builds arrays and nothing else.
 
 References:
     A. Krizhevsky 2009, "Learning multiple layers of features from tiny images", and the page of the data set. The
@@ -22,11 +22,21 @@ from typing import IO, Any, BinaryIO, cast
 
 import numpy as np
 
-from posenc.workbench.data.labeled_images import check_labels
+from posenc.workbench.data.labeled_images import (
+    ImageArrays,
+    LabeledArrays,
+    check_labels,
+    inspected_arrays,
+    visible_files,
+)
+from posenc.workbench.data.pickled_batch import read_batch
+from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.user_files import UserFileError, open_file, read_bytes, short
-from posenc.workbench.tasks.images.batch_file import read_batch
-from posenc.workbench.tasks.images.image_set import ImageSet
 
+FORM = "batches of CIFAR"
+KIND = "images"
+OPTIONS: tuple[str, ...] = ("size",)
 SIDE = 32
 KINDS: Mapping[str, tuple[str, tuple[str, ...], str, str, bytes, bytes]] = {
     "cifar-10": ("cifar-10-batches-py", tuple(f"data_batch_{i}" for i in range(1, 6)), "test_batch", "batches.meta",
@@ -55,15 +65,46 @@ def cifar_kind(path: Path) -> str | None:
     return None
 
 
-def read_cifar(path: Path, kind: str) -> tuple[ImageSet, ImageSet]:
-    """Read the training and the test set from a folder or ``.tar.gz``.
+def match(path: Path) -> str:
+    """Match the folders and archives of CIFAR-10 and CIFAR-100."""
+    kind = cifar_kind(path)
+    return f"it has the names of {kind.upper()}" if kind else ""
+
+
+def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
+    """Count the images of each class and part. The batches are read, because a pickle has no header."""
+    return inspected_arrays(path, read(path, options))
+
+
+def read(path: Path, options: ReadingOptions) -> LabeledArrays:
+    """List the batches of a folder or ``.tar.gz``.
 
     Args:
         path: Folder of batches, or the archive.
-        kind: ``cifar-10`` or ``cifar-100``.
+        options: "size" of the images, which the task applies.
 
     Returns:
-        The training set and the test set, images ``(3, 32, 32)``.
+        The training and the test part, images ``(3, 32, 32)``, whose batches are read later.
+
+    Raises:
+        UserFileError: The names are not those of CIFAR-10 or CIFAR-100.
+    """
+    kind = cifar_kind(path)
+    if kind is None:
+        folders = " or ".join(folder for folder, *_ in KINDS.values())
+        raise UserFileError(f"{path} has no batches of CIFAR. Name the folder {folders}, or its archive.")
+    return LabeledArrays(FORM, lambda: read_batches(path, kind), visible_files(path))
+
+
+def read_batches(path: Path, kind: str) -> dict[str, ImageArrays]:
+    """Read the training and the test part of a folder or archive.
+
+    Args:
+        path: Folder of batches, or the archive.
+        kind: "cifar-10" or "cifar-100".
+
+    Returns:
+        The parts ``train`` and ``test``.
 
     Raises:
         ValueError: A file is missing, truncated or damaged, or a pickle would build anything but arrays.
@@ -74,12 +115,12 @@ def read_cifar(path: Path, kind: str) -> tuple[ImageSet, ImageSet]:
     if not isinstance(class_names, list) or len(class_names) < 2:
         raise ValueError(f"{path}: {meta} has no list of class names. Copy the official archive again.")
     classes = tuple(text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text) for text in class_names)
-    sets = []
-    for files in (training, (testing,)):
+    sets = {}
+    for name, files in (("train", training), ("test", (testing,))):
         parts = [_batch_arrays(path, file, _load_batch(path, file, content), labels, len(classes)) for file in files]
         pixels, numbers = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-        sets.append(ImageSet.from_arrays(kind, classes, pixels, numbers))
-    return sets[0], sets[1]
+        sets[name] = ImageArrays(classes, numbers, pixels)
+    return sets
 
 
 def _folder_reader(path: Path) -> Callable[[str], bytes]:

@@ -1,4 +1,4 @@
-"""The IDX file format of MNIST and Fashion-MNIST, plain or gzipped.
+"""IDX files of MNIST and Fashion-MNIST, plain or gzipped: ``train-images-idx3-ubyte``, ``t10k-labels-idx1-ubyte``, ..
 
     0 0 type rank | rank big-endian lengths of 32 bits | the values, row-major
 
@@ -15,11 +15,21 @@ from pathlib import Path
 
 import numpy as np
 
-from posenc.workbench.data.labeled_images import check_labels
-from posenc.workbench.files.user_files import GZIP_SUFFIX, open_file, read_packed
+from posenc.workbench.data.labeled_images import (
+    ImageArrays,
+    LabeledArrays,
+    check_labels,
+    inspected_arrays,
+    visible_files,
+)
+from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.dataset_record import DatasetRecord
+from posenc.workbench.files.user_files import GZIP_SUFFIX, UserFileError, open_file, read_packed
 from posenc.workbench.memory import require_memory
-from posenc.workbench.tasks.images.image_set import ImageSet
 
+FORM = "IDX files"
+KIND = "images"
+OPTIONS: tuple[str, ...] = ("size",)
 UINT8 = 8
 MEMORY_FACTOR = 3
 """Bytes of memory per value while a packed file is unpacked."""
@@ -27,7 +37,14 @@ FILES = {part: (f"{part}-images-idx3-ubyte", f"{part}-labels-idx1-ubyte") for pa
 
 
 def read_idx(path: Path, rank: int) -> np.ndarray:
-    """Read the array of an IDX file of uint8 with ``rank`` axes.
+    """Read the array of an IDX file of uint8.
+
+    Args:
+        path: The file, plain or gzipped.
+        rank: Number of axes.
+
+    Returns:
+        The array.
 
     Raises:
         ValueError: The file is missing, damaged or truncated, or has another number of axes.
@@ -62,25 +79,37 @@ def _shape(content: bytes, rank: int) -> tuple[int, ...]:
     return tuple(np.frombuffer(content[4 : 4 + 4 * rank].ljust(4 * rank, b"\0"), ">u4").tolist())
 
 
-def has_idx_files(folder: Path) -> bool:
-    """True where a folder holds at least one file with one of MNIST's names."""
-    return any(_existing_file(folder, name) is not None for names in FILES.values() for name in names)
+def match(path: Path) -> str:
+    """Match folders with at least one file that has one of MNIST's names."""
+    found = [_existing_file(path, name) for names in FILES.values() for name in names] if path.is_dir() else []
+    return next((f"it has {file.name}" for file in found if file is not None), "")
 
 
-def read_idx_folder(folder: Path, name: str, classes: tuple[str, ...] | None = None) -> tuple[ImageSet, ImageSet]:
-    """Read the training and the test set of a folder with the four files of MNIST.
+def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
+    """Count the images of each class and part. The files are read, because their headers do not say the classes."""
+    return inspected_arrays(path, read(path, options))
+
+
+def read(path: Path, options: ReadingOptions) -> LabeledArrays:
+    """List a folder with the four files of MNIST. Their class names are the numbers of the labels.
 
     Args:
-        folder: Folder of the four files, plain or gzipped.
-        name: Name of the data set.
-        classes: Names of the classes; by default the label numbers as text.
+        path: Folder of the four files, plain or gzipped.
+        options: "size" of the images, which the task applies.
 
     Returns:
-        The training set and the test set, images ``(1, H, W)``.
+        The training and the test part, images ``(1, H, W)``, whose files are read later.
 
     Raises:
-        ValueError: A file is missing or damaged, or images and labels do not match.
+        UserFileError: The path is no folder.
     """
+    if not path.is_dir():
+        raise UserFileError(f"{path} is no folder, and the four IDX files lie in one. Name the folder.")
+    return LabeledArrays(FORM, lambda: _read_folder(path), visible_files(path))
+
+
+def _read_folder(folder: Path) -> dict[str, ImageArrays]:
+    """Training and test part. Raises ValueError for missing or damaged files, and for too many or too few labels."""
     arrays = {}
     for part, names in FILES.items():
         paths = [_existing_file(folder, file) for file in names]
@@ -93,11 +122,11 @@ def read_idx_folder(folder: Path, name: str, classes: tuple[str, ...] | None = N
         if 0 in images.shape:
             raise ValueError(f"{folder}: the file {names[0]} has no images, or images without pixels.")
         arrays[part] = images[:, None], labels
-    class_names = classes or tuple(str(i) for i in range(int(arrays["train"][1].max()) + 1))
+    classes = tuple(str(number) for number in range(int(arrays["train"][1].max()) + 1))
     for part, (_, labels) in arrays.items():
-        check_labels(f"{FILES[part][1]} of {folder}", labels, len(class_names))
-    train, test = (ImageSet.from_arrays(name, class_names, *arrays[part]) for part in FILES)
-    return train, test
+        check_labels(f"{FILES[part][1]} of {folder}", labels, len(classes))
+    parts = zip(("train", "test"), FILES, strict=True)
+    return {part: ImageArrays(classes, arrays[name][1].astype(np.int64), arrays[name][0]) for part, name in parts}
 
 
 def _existing_file(folder: Path, name: str) -> Path | None:

@@ -1,0 +1,173 @@
+"""Lines of ``posenc data look`` on the content of a user's data: counts, excerpt, what is left out or unread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from shlex import quote
+
+from posenc.workbench.request_checks import READING_OPTIONS
+
+CLASSES_SHOWN = 20
+"""Classes whose counts are printed."""
+EXCERPT = 60
+"""Tokens of the beginning of a text that are printed."""
+UNREAD: Mapping[str, str] = {
+    "images": "Not read: pixels. A run names the images that do not decode",
+    "clouds": "Not read: points and faces. A run names files that it leaves out, as those without three points",
+    "brain": "Not read: the images. A run checks atlas, voxels and channels",
+    "image": "Not read: pixels. A run decodes them",
+    "scene": "Not read: cameras and images. A run checks them",
+}
+"""Kind of data to what names and headers do not tell."""
+
+
+def unread(kind: str, study: str, path: Path, flags: str = "") -> str:
+    """Sentence on what was not read, with the command that reads it and trains nothing.
+
+    Args:
+        kind: A key of UNREAD.
+        study: A study that takes the data.
+        path: The data.
+        flags: Further flags of its command.
+
+    Returns:
+        The sentence.
+    """
+    return f"{UNREAD[kind]}: posenc run {study} {quote(str(path))}{flags} --dry-run"
+
+
+def record_lines(path: Path, kind: str, stated: Mapping[str, str]) -> Iterator[str]:
+    """Parts, classes and options of images.
+
+    Args:
+        path: File or folder.
+        kind: Kind of the data.
+        stated: Options of the reader.
+
+    Yields:
+        The lines.
+    """
+    from posenc.workbench.data.readers import inspect
+    from posenc.workbench.data.reading_options import ReadingOptions
+
+    given = {name: value for name, value in stated.items() if kind in READING_OPTIONS[name]}
+    record = inspect(path, kind, ReadingOptions(**given))  # type: ignore[arg-type]  # the parser has checked them
+    for part in record.parts:
+        yield f"{part.name}: {', '.join(f'{count:,} {unit}' for unit, count in part.counts.items())}"
+    for number, name in enumerate(record.classes[:CLASSES_SHOWN]):
+        counts = ", ".join(f"{part.name} {part.by_class[number]:,}" for part in record.parts)
+        yield f"class {name}: {counts}"
+    if len(record.classes) > CLASSES_SHOWN:
+        yield f"and {len(record.classes) - CLASSES_SHOWN:,} more classes"
+    yield from (f"{name}: {value}" for name, value in record.options.items() if name != "form")
+    yield from record.left_out
+
+
+def text_lines(path: Path, stated: Mapping[str, str]) -> Iterator[str]:
+    """Counts, vocabulary and beginning of a text, which is read whole.
+
+    Args:
+        path: File or folder.
+        stated: Options of the reader.
+
+    Yields:
+        The lines.
+    """
+    from posenc.workbench.data.readers import read_documents
+    from posenc.workbench.data.reading_options import ReadingOptions
+    from posenc.workbench.tasks.text import named_tokenizer, tokenize_documents, vocabulary_phrase
+
+    options = ReadingOptions(**stated)  # type: ignore[arg-type]  # the parser has checked them
+    tokenizer, documents = named_tokenizer(options.tokenizer), read_documents(path, options)
+    text = tokenize_documents(documents, tokenizer)
+    counts = f"{len(text.tokens):,} {text.unit}, {len(text.vocabulary):,} of them different"
+    parts = zip(("train", "val", "test"), text.given, strict=False)
+    files = "".join(f"; {name} {count:,}" for name, count in parts)
+    read_as = ", ".join(f"{name} {value}" for name, value in documents.options.items())
+    yield f"{counts}{files}{f'; {read_as}' if read_as else ''}"
+    if listed := vocabulary_phrase(text):
+        yield f"{'most frequent' if text.unit in ('words', 'subwords') else 'vocabulary'}: {listed}"
+    yield f"begins: {text.decode(text.tokens[:EXCERPT])!r}"
+    yield from documents.left_out
+
+
+def cloud_lines(path: Path) -> Iterator[str]:
+    """Parts, forms and features of class folders of clouds.
+
+    Args:
+        path: The folder.
+
+    Yields:
+        The lines.
+    """
+    from posenc.workbench.data.readers import cloud_folder
+    from posenc.workbench.data.reading_options import ReadingOptions
+
+    record = cloud_folder.inspect(path, ReadingOptions())
+    for part in record.parts:
+        counts = [f"{name} {count:,}" for name, count in zip(record.classes, part.by_class, strict=True)]
+        more = f", {len(counts) - CLASSES_SHOWN} more" if len(counts) > CLASSES_SHOWN else ""
+        yield f"{part.name}: {part.counts['clouds']:,} clouds: {', '.join(counts[:CLASSES_SHOWN])}{more}"
+    yield f"files: {record.options['files']}; points: {record.options['points']}"
+    for form, names in cloud_folder.features_of(cloud_folder.read(path, ReadingOptions())).items():
+        yield f"features of the first {form}: {', '.join(names) or 'none beside the coordinates'}"
+    yield from record.left_out
+
+
+def recording_lines(path: Path) -> Iterator[str]:
+    """Counts of recordings, which are read whole as the study masked reads them.
+
+    Args:
+        path: A .npz, or a folder of tables.
+
+    Yields:
+        The lines.
+    """
+    from posenc.workbench.tasks.recordings import read_recordings
+
+    found = read_recordings(path, missing="times")
+    times = sorted({each.shape[1] for each in found.series})
+    reach = f"{times[0]:,}" if len(times) == 1 else f"{times[0]:,} to {times[-1]:,}"
+    subjects = len(set(found.subjects))
+    yield (
+        f"{len(found):,} recording{'s' * (len(found) != 1)} of {subjects:,} subject{'s' * (subjects != 1)}, "
+        f"{len(found.channels):,} channels, {reach} time points"
+    )
+    given = {"modules": found.modules, "coordinates": found.coordinates}
+    yield f"given: {' and '.join(name for name, value in given.items() if value is not None) or 'channels alone'}"
+    if subjects == 1:
+        yield "One subject leaves no other to test on: a run cuts the recording into blocks (--blocks N)."
+    if found.note:
+        yield found.note
+
+
+def mesh_lines(path: Path) -> Iterator[str]:
+    """Size of a mesh, which is read whole, and the panel that a mesh without an inside needs.
+
+    Args:
+        path: The file.
+
+    Yields:
+        The lines.
+    """
+    from posenc.workbench.tasks.shapes import read_shape
+
+    mesh = read_shape(path).mesh
+    yield f"{len(mesh.vertices):,} vertices, {len(mesh.faces):,} faces"
+    if not mesh.watertight:
+        yield (
+            f"{mesh.open_edges:,} of its edges do not join two faces that agree on the outside, so it has no signed "
+            f"distance. Fit the occupancy: posenc run shape-fit {quote(str(path))} --panels occupancy"
+        )
+
+
+def printed(lines: Callable[[], Iterator[str]]) -> bool:
+    """Print lines below the form of the data. False if no study can take them, which the last line says."""
+    try:
+        for line in lines():
+            print(f"  {line}")
+    except ValueError as error:
+        print(f"  No study takes it: {error}")
+        return False
+    return True

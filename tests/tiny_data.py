@@ -1,0 +1,231 @@
+"""Small files of a user's data, one function for each name of the table in docs/own-data.md."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from small_images import write_cifar10, write_idx, write_packed
+
+WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "the", "dog", "ran", "far", "away", "from", "home"]
+CUBE = """OFF
+8 12 0
+0 0 0
+1 0 0
+1 1 0
+0 1 0
+0 0 1
+1 0 1
+1 1 1
+0 1 1
+3 0 2 1
+3 0 3 2
+3 4 5 6
+3 4 6 7
+3 0 1 5
+3 0 5 4
+3 1 2 6
+3 1 6 5
+3 2 3 7
+3 2 7 6
+3 3 0 4
+3 3 4 7
+"""
+
+
+def words(count: int, seed: int = 0) -> str:
+    draw = random.Random(seed)
+    return " ".join(draw.choice(WORDS) for _ in range(count))
+
+
+def ids(count: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 50, count).astype("<u2")
+
+
+def _texts(folder: Path) -> None:
+    folder.mkdir()
+    for number in range(12):
+        (folder / f"{number}.txt").write_text(words(60, number))
+
+
+def _two(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "train.txt").write_text(words(500))
+    (folder / "val.txt").write_text(words(200, 1))
+
+
+def _nano(folder: Path) -> None:
+    folder.mkdir()
+    ids(900).tofile(folder / "train.bin")
+    ids(400).tofile(folder / "val.bin")
+
+
+def _parquet(path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    values = ", ".join(f"('{words(20, seed)}', {seed})" for seed in range(40))
+    with duckdb.connect() as connection:
+        connection.sql(f"SELECT * FROM (VALUES {values}) AS t(body, n)").write_parquet(str(path))
+
+
+def _tokenizer(path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=270, initial_alphabet=alphabet)
+    made.train_from_iterator([words(100)], trainer)
+    made.save(str(path))
+
+
+def image(path: Path, shade: int = 0, side: int = 16) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pixels = np.random.default_rng(shade).integers(0, 128, (side, side, 3)) + shade % 2 * 120
+    Image.fromarray(pixels.astype(np.uint8)).save(path)
+
+
+def _photos(folder: Path) -> None:
+    for number in range(16):
+        image(folder / ("cat", "dog")[number % 2] / f"{number}.png", number)
+
+
+def _divided(folder: Path) -> None:
+    for number in range(24):
+        part = ("train", "train", "val", "test")[number // 2 % 4]
+        image(folder / part / ("cat", "dog")[number % 2] / f"{number}.png", number)
+
+
+def _bare(folder: Path) -> None:
+    for number in range(16):
+        image(folder / f"{number}.png", number)
+
+
+def _labels(path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("file,label\n" + "".join(f"{number}.png,{('cat', 'dog')[number % 2]}\n" for number in range(16)))
+
+
+def _flat(folder: Path) -> None:
+    _bare(folder)
+    _labels(folder / "labels.csv")
+
+
+def cloud(number: int, columns: int = 3) -> np.ndarray:
+    draw = np.random.default_rng(number)
+    points = draw.normal(size=(20 + number, 3)) * np.array([1.0, 1.0, 1.0 + 4 * (number % 2)])
+    directions = draw.normal(size=(20 + number, 3))
+    normals = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    return np.concatenate([points, normals], 1)[:, :columns]
+
+
+def _clouds(folder: Path) -> None:
+    for number in range(20):
+        place = folder / ("ball", "rod")[number % 2]
+        place.mkdir(parents=True, exist_ok=True)
+        points, path = cloud(number), place / f"{number}"
+        form = number // 2 % 6
+        if form == 0:
+            np.save(path.with_suffix(".npy"), points)
+        elif form == 1:
+            np.savez(path.with_suffix(".npz"), points=points)
+        elif form == 2:
+            head = f"ply\nformat ascii 1.0\nelement vertex {len(points)}\n"
+            head += "".join(f"property float {axis}\n" for axis in "xyz") + "end_header\n"
+            body = "\n".join(" ".join(f"{value:.5f}" for value in point) for point in points)
+            path.with_suffix(".ply").write_text(f"{head}{body}\n")
+        else:
+            comma = "," if form == 5 else " "
+            header = "x,y,z" if form == 5 else ""
+            ending = (".xyz", ".txt", ".csv")[form - 3]
+            np.savetxt(path.with_suffix(ending), points, delimiter=comma, header=header, comments="")
+
+
+def _normals(folder: Path) -> None:
+    for number in range(12):
+        place = folder / ("ball", "rod")[number % 2]
+        place.mkdir(parents=True, exist_ok=True)
+        np.save(place / f"{number}.npy", cloud(number, 6))
+
+
+def _parts(folder: Path) -> None:
+    for number in range(16):
+        place = folder / ("train", "train", "val", "test")[number // 2 % 4] / ("ball", "rod")[number % 2]
+        place.mkdir(parents=True, exist_ok=True)
+        np.save(place / f"{number}.npy", cloud(number))
+
+
+def _meshes(folder: Path) -> None:
+    for number in range(12):
+        place = folder / ("ball", "rod")[number % 2]
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{number}.off").write_text(CUBE.replace("1 1 1\n", f"1 1 {1 + number % 2}\n"))
+
+
+def series(recordings: int = 5, channels: int = 8, times: int = 60) -> np.ndarray:
+    draw = np.random.default_rng(0)
+    shared = draw.normal(size=(recordings, 2, times))
+    return shared[:, np.arange(channels) % 2] + draw.normal(size=(recordings, channels, times))
+
+
+def _tables(folder: Path) -> None:
+    folder.mkdir()
+    names = ",".join(f"s{number}" for number in range(8))
+    for number, one in enumerate(series()):
+        np.savetxt(folder / f"{number}.csv", one.T, delimiter=",", header=names, comments="")
+
+
+def _scene(folder: Path) -> None:
+    frames = []
+    for number in range(6):
+        image(folder / "images" / f"{number}.png", number, side=12)
+        angle = number * np.pi / 3
+        eye = np.array([3 * np.cos(angle), 3 * np.sin(angle), 1.0])
+        back = eye / np.linalg.norm(eye)
+        right = np.cross([0.0, 0.0, 1.0], back)
+        right /= np.linalg.norm(right)
+        pose = np.eye(4)
+        pose[:3, :] = np.stack([right, np.cross(back, right), back, eye], 1)
+        frames.append({"file_path": f"images/{number}.png", "transform_matrix": pose.tolist()})
+    (folder / "transforms.json").write_text(json.dumps({"camera_angle_x": 0.9, "frames": frames}))
+
+
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "book.txt": lambda path: path.write_text(words(900)),
+    "other.txt": lambda path: path.write_text(words(300, 1)),
+    "tokenizer.json": _tokenizer,
+    "texts": _texts,
+    "two": _two,
+    "docs.jsonl": lambda path: path.write_text(
+        "".join(json.dumps({"text": words(30, seed), "title": "t"}) + "\n" for seed in range(40))
+    ),
+    "docs.parquet": _parquet,
+    "genes.fasta": lambda path: path.write_text(">a\n" + "ACGT" * 200 + "\n>b\n" + "GATC" * 100),
+    "ids.npy": lambda path: np.save(path, ids(900)),
+    "ids.bin": lambda path: ids(900).tofile(path),
+    "any.bin": lambda path: path.write_bytes(words(300).encode()),
+    "nano": _nano,
+    "photos": _photos,
+    "divided": _divided,
+    "flat": _flat,
+    "flat/labels.csv": lambda path: _flat(path.parent),
+    "bare": _bare,
+    "list.csv": lambda path: _labels(path.parent / "bare" / "list.csv"),
+    "packed.npz": write_packed,
+    "mnist": lambda path: write_idx(path, train=24, classes=3),
+    "cifar-10-batches-py": write_cifar10,
+    "clouds": _clouds,
+    "oriented": _normals,
+    "parts": _parts,
+    "meshes": _meshes,
+    "recordings.npz": lambda path: np.savez(path, recordings=series()),
+    "tables": _tables,
+    "photo.png": lambda path: image(path, 3),
+    "solid.off": lambda path: path.write_text(CUBE),
+    "scene": _scene,
+}
+"""Name of a file or folder to the function that writes it."""
