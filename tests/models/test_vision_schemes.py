@@ -27,7 +27,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 """Sizes that no picture says."""
 
 OF_OTHERS = {"Concat": "is made of other schemes", "Sum": "is made of other schemes",
-             "Scaled": "is made of other schemes", "GraphDistance": "needs edges=.."}  # fmt: skip
+             "Scaled": "is made of other schemes", "GraphDistance": "reads the hops of a batch of graphs",
+             "SPE": "reads the eigenvalues of a batch of graphs"}  # fmt: skip
 CELLS = dict.fromkeys(
     ("DenseGrid", "HashGrid", "MultiResolutionGrid", "OneBlob"), "is defined from 0 to 1 on axis 0; position 2"
 )

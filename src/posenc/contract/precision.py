@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import itertools
 
 import torch
@@ -24,7 +25,7 @@ def half_precision_does_not_move_tokens(case: Case) -> None:
     claims = case.claims
     pos = case.whole()
     if claims.range is None and "mix" not in claims.sites:
-        pos = Positions(pos.coords * APART + 300)
+        pos = dataclasses.replace(pos, coords=pos.coords * APART + 300)
     exact = case.make().float()
     half = copy.deepcopy(exact).bfloat16()
     q, k, v = (t.float() for t in case.qkv(exact))
@@ -72,10 +73,10 @@ def far_positions_keep_their_phase(case: Case) -> None:
         modules.append(copy.deepcopy(scheme).bfloat16())
     kinds = torch.float32, torch.int64
     for start, kind, module, cast in itertools.product((1000, FAR), kinds, modules, (False, True)):
-        pos = Positions((near.coords + start - 50).to(kind))
+        pos = dataclasses.replace(near, coords=(near.coords + start - 50).to(kind))
         with torch.autocast("cpu", torch.bfloat16, enabled=cast):
             where = module.prepare(pos)
-        exact, worst = precise.prepare(Positions(pos.coords.double())), 0.0
+        exact, worst = precise.prepare(dataclasses.replace(pos, coords=pos.coords.double())), 0.0
         for site in ("q", "k", "v", "o"):
             turned, wanted = module.transform(q, where, site), precise.transform(q.double(), exact, site)
             worst = max(worst, float(((turned - wanted).norm(dim=-1) / wanted.norm(dim=-1)).detach().max()))

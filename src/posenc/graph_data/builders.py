@@ -147,7 +147,13 @@ def _axes(view: View, axes: int | None, ties: Ties) -> int:
 
 
 def _positions(many: Sequence[Graph], view: View, axes: int, ties: Ties, *, batched: bool) -> Positions:
-    union, device = union_of(many), many[0].edge_index.device
+    device = many[0].edge_index.device
+    with torch.device("cpu"):
+        return _on_the_cpu(many, view, axes, ties, batched).to(device)
+
+
+def _on_the_cpu(many: Sequence[Graph], view: View, axes: int, ties: Ties, batched: bool) -> Positions:
+    union = union_of(many)
     counts = union.offsets.diff()
     most = int(counts.max())
     place = torch.arange(union.num_nodes) - union.offsets[:-1].repeat_interleave(counts)
@@ -181,7 +187,7 @@ def _positions(many: Sequence[Graph], view: View, axes: int, ties: Ties, *, batc
         _edge_fields(many, batched) | tables | {"component": padded(component, -1), "eigenvalues": eigenvalues}
     )
     placed = padded(torch.ones(union.num_nodes, dtype=torch.bool)) if bool((counts < most).any()) else None
-    return Positions(coords, placed, graph=GraphBatch(**fields)).to(device)
+    return Positions(coords, placed, graph=GraphBatch(**fields))
 
 
 def _warn_of_ties(ties: Tensor, union: Union, axes: int) -> None:
@@ -195,7 +201,7 @@ def _warn_of_ties(ties: Tensor, union: Union, axes: int) -> None:
         "eigenvectors are arbitrary up to a rotation, so that renumbering the nodes moves the coordinates. Read them "
         "by SPE with ties='whole', take view='walks', or write ties='keep'.",
         UserWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import torch
@@ -303,5 +303,14 @@ def _undirected(pairs: Tensor, nodes: int | None, weight: Tensor | None = None, 
     edges, order = _unique(edges, count, weight, attr)
     weight, attr = (None if value is None else value[order] for value in (weight, attr))
     lacking = ~torch.isin(_numbers(edges.flip(0), count), _numbers(edges, count))
+    _check_weights(weight)
     edges, values = _both_directions(edges, lacking, {"edge_weight": weight, "edge_attr": attr}, count)
-    return Graph(edges, count, values["edge_weight"], values["edge_attr"])
+    return _made(edges, count, values)
+
+
+def _made(edges: Tensor, count: int, values: Mapping[str, Tensor | None]) -> Graph:
+    """A graph whose edges are normalized already."""
+    one = object.__new__(Graph)
+    for name, value in {"edge_index": edges, "num_nodes": count, **values}.items():
+        object.__setattr__(one, name, value)
+    return one
