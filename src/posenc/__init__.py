@@ -27,6 +27,7 @@ EXPORTS = {
     "graph_data.edges": ("Graph", "as_graph"),
     "positions": ("Positions", "as_positions", "grid", "sequence", "sphere"),
     "scheme": ("Claims", "Scheme"),
+    "timestamps": ("times",),
     "workbench.model_loading": ("load",),
 }
 """The public names of each module, besides the schemes. ``load`` alone loads the workbench, at its first use."""

@@ -76,7 +76,9 @@ from posenc.schemes.string import STRING as STRING
 from posenc.schemes.sum import Sum as Sum
 from posenc.schemes.swin_bias import SwinBias as SwinBias
 from posenc.schemes.t5_bias import T5Bias as T5Bias
+from posenc.schemes.time2vec import Time2Vec as Time2Vec
 from posenc.schemes.vo_rope import VORoPE as VORoPE
 from posenc.schemes.xpos import XPos as XPos
+from posenc.timestamps import times as times
 from posenc.version import __version__ as __version__
 from posenc.workbench.model_loading import load as load

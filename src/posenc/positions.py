@@ -43,7 +43,7 @@ class Positions:
     """The coordinates of N tokens on P axes: ``coords[.., n, p]`` is the position of token ``n`` on axis ``p``.
 
     A frozen value and a pytree: every operation returns a new value, and ``torch.compile`` and autograd read its
-    tensors. The builders ``sequence``, ``grid``, ``sphere``, ``graph`` and ``graphs`` make the usual positions.
+    tensors. The builders ``sequence``, ``times``, ``grid``, ``sphere``, ``graph`` and ``graphs`` make the usual ones.
 
     Attributes:
         coords: Real coordinates, of shape ``(N, P)`` if all samples of a batch share them, else ``(B, N, P)``.

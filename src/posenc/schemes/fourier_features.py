@@ -30,6 +30,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from posenc.frequencies import as_numbers, from_span
 from posenc.kernels.wave_vectors import Directions, Waves, angles, draw
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
@@ -52,6 +53,8 @@ class FourierFeatures(Scheme):
         amplitudes: Amplitudes ``a_m``, ``(L,)``, for example ``posenc.kernels.wave_vectors.power_law(L, p)``. Default:
             1 for each direction.
         learned: Whether B is trained. Default: False.
+        frequencies: Initial frequencies ``(L,)`` of directions on one axis in place of ``directions``, in radians per
+            unit of position, as of ``posenc.frequencies.periods``. Default: None.
         generator: Random generator of the initial directions. Default: torch's global generator.
 
     Raises:
@@ -80,6 +83,7 @@ class FourierFeatures(Scheme):
         {"dim": 12, "axes": 2, "sigma": 0.1},
         {"dim": 12, "axes": 2, "learned": True, "sigma": 0.3},
         {"dim": 12, "amplitudes": (1.0, 0.5, 0.25, 0.2, 0.1, 0.0)},
+        {"dim": 12, "frequencies": from_span(6, shortest=3.0, longest=50.0)},
         {"dim": 6, "axes": 3, "directions": "basic", "sigma": 0.03},
         {"dim": 12, "axes": 2, "directions": "positional", "sigma": 0.05},
         {"dim": 12, "axes": 2, "directions": "released", "sigma": 1.1},
@@ -97,6 +101,7 @@ class FourierFeatures(Scheme):
         sigma: float = 1.0,
         amplitudes: Sequence[float] | Tensor | None = None,
         learned: bool = False,
+        frequencies: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -110,6 +115,10 @@ class FourierFeatures(Scheme):
         if not (math.isfinite(sigma) and sigma > 0):
             raise ValueError(f"sigma is the size of the directions, a positive number; got {sigma:g}.")
         _refuse_misfit(dim, axes, directions, sigma)
+        if frequencies is not None and (axes, directions, sigma) != (1, "gaussian", 1):
+            raise ValueError("`frequencies` are directions of one axis: leave `axes`, `directions` and `sigma` out.")
+        name = f"FourierFeatures({dim})"
+        self.frequencies = None if frequencies is None else as_numbers(frequencies, dim // 2, name)
         n = dim // 2
         a = [1.0] * n if amplitudes is None else [float(amplitude) for amplitude in amplitudes]
         if len(a) != n or not all(map(math.isfinite, a)):
@@ -137,6 +146,9 @@ class FourierFeatures(Scheme):
             generator: Random generator. Default: torch's global generator.
         """
         with torch.no_grad():
+            if self.frequencies is not None:
+                self.B.copy_(torch.tensor(self.frequencies, dtype=torch.float64, device="cpu")[:, None] / (2 * math.pi))
+                return
             draw(self.B, self.directions, self.sigma, generator)
 
     @property
