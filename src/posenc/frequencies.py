@@ -479,6 +479,11 @@ def as_numbers(given: Tensor, count: int, name: str) -> tuple[float, ...]:
 
     Raises:
         ValueError: If there is another number of them, or one is not finite.
+
+    Example:
+        >>> from posenc.frequencies import as_numbers, geometric
+        >>> as_numbers(geometric(2, base=100.0), 2, "MyScheme")
+        (1.0, 0.1)
     """
     numbers = tuple(given.detach().double().flatten().tolist()) if isinstance(given, Tensor) else ()
     if len(numbers) != count or not all(map(math.isfinite, numbers)):

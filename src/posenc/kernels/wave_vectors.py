@@ -66,3 +66,20 @@ def power_law(count: int, p: float) -> tuple[float, ...]:
 def angles(turns: Float64[Tensor, "*B N L"], dtype: torch.dtype) -> Float[Tensor, "*B N L"]:
     """Return ``2 pi turns`` modulo whole turns, reduced to [-pi, pi] in float64 so that any dtype keeps the phase."""
     return (2 * math.pi * (turns - turns.detach().round())).to(dtype)
+
+
+def refuse_misfit(dim: int, axes: int, directions: Directions, sigma: float) -> None:
+    """Raise ValueError where ``dim`` or ``sigma`` does not suit the kind of directions."""
+    if directions == "basic" and dim != 2 * axes:
+        raise ValueError(f"the basic mapping has one direction per axis, so `dim` is 2 axes = {2 * axes}; got {dim}.")
+    if directions in ("positional", "released") and dim % (2 * axes):
+        raise ValueError(
+            f"the {directions} mapping gives each of {axes} axes as many frequencies, so `dim` is a multiple of "
+            f"{2 * axes}; got {dim}. Use {max(dim // (2 * axes), 1) * 2 * axes}."
+        )
+    equal = sigma == 1 if dim > 2 * axes else directions == "released"  # the first frequency of "released" is 0
+    if directions in ("positional", "released") and equal:
+        raise ValueError(
+            f"with sigma={sigma:g} and dim={dim} all frequencies of the {directions} mapping are one. Use sigma=2**J "
+            "for J of them, or the highest that the data has, and dim = 2 J axes with J >= 2."
+        )

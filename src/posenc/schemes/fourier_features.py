@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from posenc.frequencies import as_numbers, from_span
-from posenc.kernels.wave_vectors import Directions, Waves, angles, draw
+from posenc.kernels.wave_vectors import Directions, Waves, angles, draw, refuse_misfit
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -114,7 +114,7 @@ class FourierFeatures(Scheme):
             raise ValueError(f"directions are {', '.join(map(repr, get_args(Directions)))}; got {directions!r}.")
         if not (math.isfinite(sigma) and sigma > 0):
             raise ValueError(f"sigma is the size of the directions, a positive number; got {sigma:g}.")
-        _refuse_misfit(dim, axes, directions, sigma)
+        refuse_misfit(dim, axes, directions, sigma)
         if frequencies is not None and (axes, directions, sigma) != (1, "gaussian", 1):
             raise ValueError("`frequencies` are directions of one axis: leave `axes`, `directions` and `sigma` out.")
         name = f"FourierFeatures({dim})"
@@ -179,20 +179,3 @@ class FourierFeatures(Scheme):
             alpha = 2 * math.pi * torch.dot(b_m, p)
             row += [a_m * torch.sin(alpha), a_m * torch.cos(alpha)]
         return torch.stack(row)
-
-
-def _refuse_misfit(dim: int, axes: int, directions: Directions, sigma: float) -> None:
-    """Raise ValueError where ``dim`` or ``sigma`` does not suit the kind of directions."""
-    if directions == "basic" and dim != 2 * axes:
-        raise ValueError(f"the basic mapping has one direction per axis, so `dim` is 2 axes = {2 * axes}; got {dim}.")
-    if directions in ("positional", "released") and dim % (2 * axes):
-        raise ValueError(
-            f"the {directions} mapping gives each of {axes} axes as many frequencies, so `dim` is a multiple of "
-            f"{2 * axes}; got {dim}. Use {max(dim // (2 * axes), 1) * 2 * axes}."
-        )
-    equal = sigma == 1 if dim > 2 * axes else directions == "released"  # the first frequency of "released" is 0
-    if directions in ("positional", "released") and equal:
-        raise ValueError(
-            f"with sigma={sigma:g} and dim={dim} all frequencies of the {directions} mapping are one. Use sigma=2**J "
-            "for J of them, or the highest that the data has, and dim = 2 J axes with J >= 2."
-        )

@@ -18,18 +18,17 @@ Conventions:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from typing_extensions import override
 
-from posenc.graph_data.distances import FARTHEST, hops
-from posenc.graph_data.edges import Graph, as_graph
+from posenc.graph_data.distances import FARTHEST
+from posenc.graph_data.edges import Graph
+from posenc.kernels import node_tables
 from posenc.kernels.pairs import Pairs, PairScheme
-from posenc.kernels.table_lookup import look_up_pairs
-from posenc.positions import Positions, readable
+from posenc.positions import Positions
 from posenc.scheme import At, Claims, per_head
 
 SIGMA = 0.02
@@ -108,18 +107,12 @@ class GraphDistance(PairScheme):
             )
         self.max_distance = max_distance
         self.graph_reads = frozenset({"hops"} if edges is None else ())
-        self._own: Tensor | None = None  # it follows from the edges, so that a state_dict need not have it
-        self.edges: tuple[tuple[int, int], ...] = ()
-        if edges is not None:
-            with torch.device("cpu"):
-                one = as_graph(edges, nodes=nodes, layout=None if isinstance(edges, Graph) else "pairs")
-                self._own = torch.from_numpy(hops(one))
-            self.edges = tuple((a, b) for a, b in one.edge_index.T.tolist())
+        self.edges, own = node_tables.one_graph(edges, nodes)
+        self._own = own  # it follows from the edges, so that a state_dict need not have it
         self.table = nn.Parameter(torch.empty(max_distance + 2, heads))
         self.types = nn.Parameter(torch.empty(edge_types, heads)) if edge_types else None
-        self.register_load_state_dict_pre_hook(_without_rows)
+        self.register_load_state_dict_pre_hook(node_tables.without_rows)
         self.reset_parameters(generator)
-        own = self._own
         even = own is not None and torch.equal(own[:-1, :-1], own[1:, 1:])  # on a path or a ring
         self.claims = Claims(
             translation="exact" if even else "none",
@@ -144,43 +137,22 @@ class GraphDistance(PairScheme):
     @override
     def prepare(self, pos: Positions) -> Positions:
         pos = self._whole(pos)
-        if self._own is None and pos.graph is not None and pos.graph.hops is not None and readable(pos.coords):
-            nodes, numbers = pos.graph.hops.shape[-1], _nodes(pos)
-            if numbers.numel() and int(numbers.max()) >= nodes:
-                raise ValueError(
-                    f"positions are numbers of nodes, and these graphs have up to {nodes}; got node "
-                    f"{int(numbers.max())}. Take positions of posenc.graphs([..], view='hops')."
-                )
-        found = pos.graph.edge_types if pos.graph is not None and self.types is not None else None
-        if self.types is not None and found is None:
-            raise ValueError(
-                f"this GraphDistance has a bias for {len(self.types)} types of edges, and these graphs have no integer "
-                "edge_attr. Pass Graph(edge_index, num_nodes, edge_attr=types), or leave edge_types out."
-            )
-        if self.types is not None and found is not None and readable(found) and int(found.max()) > len(self.types):
-            raise ValueError(
-                f"an edge has the type {int(found.max()) - 1}, and this GraphDistance has types 0 to "
-                f"{len(self.types) - 1}. Use edge_types={int(found.max())}."
-            )
+        if self._own is None:
+            node_tables.require_nodes_of_the_graph(pos, "GraphDistance")
+        if self.types is not None:
+            node_tables.require_types_of_edges(pos, len(self.types), "GraphDistance")
         return pos
 
     @override
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
-        at_q, at_k = _nodes(pair.q)[..., :, None], _nodes(pair.k)[..., None, :]
-        found = 0
-        for table, numbers in self._tables(q, pair):
-            sample = torch.arange(len(numbers), device=at_q.device)[:, None, None] if numbers.dim() == 3 else None
-            row = numbers[at_q, at_k] if sample is None else numbers[sample, at_q, at_k]
-            found = found + look_up_pairs(table, row.unsqueeze(-3) if row.dim() == 3 else row)
-        return pair.neutral(torch.as_tensor(found))
+        return node_tables.bias_of_nodes(self._tables(q, pair), pair)
 
-    def _tables(self, q: Tensor, pair: Pairs) -> list[tuple[Tensor, Tensor]]:
+    def _tables(self, q: Tensor, pair: Pairs) -> list[node_tables.PairTable]:
         """The table of each term, for the heads of q, with the row of each pair of nodes."""
-        graph, last = pair.k.graph, self.max_distance + 1
-        own = self._own if self._own is not None else None if graph is None else graph.hops
-        assert own is not None
-        lengths = own.to(self.table.device).long()
-        rows = lengths.clamp(max=last - 1).where(lengths >= 0, last)
+        graph = pair.k.graph
+        lengths = graph.hops if self._own is None and graph is not None else self._own
+        assert lengths is not None
+        rows = node_tables.length_rows(lengths.to(self.table.device), self.max_distance)
         found = [(per_head(self.table, q, "GraphDistance", dim=1), rows)]
         if self.types is not None and graph is not None and graph.edge_types is not None:
             padded = functional.pad(self.types, (0, 0, 1, 0))  # row 0: no edge
@@ -189,19 +161,7 @@ class GraphDistance(PairScheme):
 
     @override
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
-        read = pair.reader()
-        at_q, at_k = (n if n.dim() == 2 else n[None] for n in (_nodes(pair.q), _nodes(pair.k)))
-        tables = [(t.expand(-1, q.shape[1]), n if n.dim() == 3 else n[None]) for t, n in self._tables(q, pair)]
-
-        def linked(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
-            _, placed = read(b, i, j)
-            node_q, node_k = at_q[b if len(at_q) > 1 else 0, i], at_k[b if len(at_k) > 1 else 0, j]
-            higher = score
-            for table, numbers in tables:
-                higher = higher + table[numbers[b if len(numbers) > 1 else 0, node_q, node_k], h]
-            return higher if placed is None else torch.where(placed, higher, score)
-
-        return linked
+        return node_tables.score_of_nodes(self._tables(q, pair), q.shape[1], pair)
 
     @override
     def define_bias(self, at: At) -> Tensor:
@@ -214,16 +174,5 @@ class GraphDistance(PairScheme):
         bias = self.table[row, at.head.among(self.table.shape[1])]
         if self.types is None or at.graph is None or at.graph.edge_attr is None:
             return bias
-        joining = [n for n, (a, b) in enumerate(edges) if (a, b) == (start, stop)]
-        return bias + sum(self.types[at.graph.edge_attr[n], at.head.among(self.types.shape[1])] for n in joining)
-
-
-def _without_rows(module: nn.Module, state_dict: Any, prefix: str, *_: Any) -> None:
-    """Leave out the lengths that earlier versions stored."""
-    state_dict.pop(f"{prefix}rows", None)
-
-
-def _nodes(pos: Positions) -> Tensor:
-    """Return node numbers, ``(N,)`` or ``(B, N)``; 0 for tokens with ``placed=False``."""
-    number = pos.coords[..., 0].long()
-    return number if pos.placed is None else number.where(pos.placed, 0)
+        joining = (at.graph.edge_attr[n] for n, edge in enumerate(edges) if tuple(edge) == (start, stop))
+        return bias + sum(self.types[kind, at.head.among(self.types.shape[1])] for kind in joining)
