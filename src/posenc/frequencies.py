@@ -466,35 +466,6 @@ def from_span(count: int, *, shortest: float, longest: float) -> Float64[Tensor,
     return 2 * math.pi / shortest * (shortest / longest) ** step
 
 
-def as_numbers(given: Tensor, count: int, name: str) -> tuple[float, ...]:
-    """Frequencies as Python floats, because ``.to(bfloat16)`` would round a buffer.
-
-    Args:
-        given: Angular frequencies ``(count,)`` in radians per unit of position.
-        count: Number of frequencies that the scheme needs.
-        name: Name of the scheme, for the error.
-
-    Returns:
-        The frequencies.
-
-    Raises:
-        ValueError: If there is another number of them, or one is not finite.
-
-    Example:
-        >>> from posenc.frequencies import as_numbers, geometric
-        >>> as_numbers(geometric(2, base=100.0), 2, "MyScheme")
-        (1.0, 0.1)
-    """
-    numbers = tuple(given.detach().double().flatten().tolist()) if isinstance(given, Tensor) else ()
-    if len(numbers) != count or not all(map(math.isfinite, numbers)):
-        got = f"{len(numbers)} of shape {tuple(given.shape)}" if isinstance(given, Tensor) else type(given).__name__
-        raise ValueError(
-            f"{name} needs {count} finite frequencies, in radians per unit of position; got {got}. Join them by "
-            "torch.cat from periods('day', 'year', unit='day') and from_span(8, shortest=2, longest=900)."
-        )
-    return numbers
-
-
 def _seconds(unit: str | float) -> float:
     """Length of a unit of time in seconds."""
     if isinstance(unit, str) and unit in LENGTHS:

@@ -83,3 +83,27 @@ def refuse_misfit(dim: int, axes: int, directions: Directions, sigma: float) -> 
             f"with sigma={sigma:g} and dim={dim} all frequencies of the {directions} mapping are one. Use sigma=2**J "
             "for J of them, or the highest that the data has, and dim = 2 J axes with J >= 2."
         )
+
+
+def frequency_numbers(given: Tensor, count: int, name: str) -> tuple[float, ...]:
+    """Frequencies as Python floats, because ``.to(bfloat16)`` would round a buffer.
+
+    Args:
+        given: Angular frequencies ``(count,)`` in radians per unit of position.
+        count: Number of frequencies that the scheme needs.
+        name: Name of the scheme, for the error.
+
+    Returns:
+        The frequencies.
+
+    Raises:
+        ValueError: If there is another number of them, or one is not finite.
+    """
+    numbers = tuple(given.detach().double().flatten().tolist()) if isinstance(given, Tensor) else ()
+    if len(numbers) != count or not all(map(math.isfinite, numbers)):
+        got = f"{len(numbers)} of shape {tuple(given.shape)}" if isinstance(given, Tensor) else type(given).__name__
+        raise ValueError(
+            f"{name} needs {count} finite frequencies, in radians per unit of position; got {got}. Join them by "
+            "torch.cat from periods('day', 'year', unit='day') and from_span(8, shortest=2, longest=900)."
+        )
+    return numbers

@@ -30,8 +30,8 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posenc.frequencies import as_numbers, from_span
-from posenc.kernels.wave_vectors import Directions, Waves, angles, draw, refuse_misfit
+from posenc.frequencies import from_span
+from posenc.kernels.wave_vectors import Directions, Waves, angles, draw, frequency_numbers, refuse_misfit
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -118,7 +118,7 @@ class FourierFeatures(Scheme):
         if frequencies is not None and (axes, directions, sigma) != (1, "gaussian", 1):
             raise ValueError("`frequencies` are directions of one axis: leave `axes`, `directions` and `sigma` out.")
         name = f"FourierFeatures({dim})"
-        self.frequencies = None if frequencies is None else as_numbers(frequencies, dim // 2, name)
+        self.frequencies = None if frequencies is None else frequency_numbers(frequencies, dim // 2, name)
         n = dim // 2
         a = [1.0] * n if amplitudes is None else [float(amplitude) for amplitude in amplitudes]
         if len(a) != n or not all(map(math.isfinite, a)):

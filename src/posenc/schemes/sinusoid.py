@@ -25,7 +25,8 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from posenc.frequencies import as_numbers, from_span, geometric
+from posenc.frequencies import from_span, geometric
+from posenc.kernels.wave_vectors import frequency_numbers
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -104,7 +105,7 @@ class Sinusoid(Scheme):
         if frequencies is not None and base != BASE:
             raise ValueError(f"`frequencies` have a base already; got base={base:g} besides. Pass one of the two.")
         count = dim // (2 * axes)
-        self.frequencies = None if frequencies is None else as_numbers(frequencies, count, f"Sinusoid({dim})")
+        self.frequencies = None if frequencies is None else frequency_numbers(frequencies, count, f"Sinusoid({dim})")
         if channels not in get_args(Channels):
             raise ValueError(
                 f"the channels of Sinusoid stand 'interleaved', in 'halves' or 'sines first'; got {channels!r}."
