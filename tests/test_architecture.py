@@ -30,10 +30,10 @@ MODULES = {
 CODE = sorted(path for folder in ("src", "tests", "benchmarks", "tools") for path in (ROOT / folder).rglob("*.py"))
 
 LAYERS = (
-    ("version", "lookup", "workbench.files", "workbench.storage", "workbench.tables"),
+    ("graph_batch", "version", "lookup", "workbench.files", "workbench.storage", "workbench.tables"),
     ("lookup.moved", "lookup.name_suggestion", "lookup.scheme_reference"),
     ("positions", "frequencies", "claims"),
-    ("position_augmentation",),
+    ("position_augmentation", "graph_data", "timestamps"),
     ("scheme",),
     ("kernels",),
     ("schemes",),

@@ -6,8 +6,9 @@ import math
 import pytest
 import torch
 
+from posenc.graph_data.builders import graph
 from posenc.position_augmentation import augmented, flipped, randomized
-from posenc.positions import Positions, graph, grid, sequence
+from posenc.positions import Positions, grid, sequence
 
 
 def seeded(seed: int = 0) -> torch.Generator:

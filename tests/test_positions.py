@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from torch.utils import _pytree as pytree
 
 from posenc import CausalNoPE
+from posenc.graph_data.builders import graph
 from posenc.kernels.pairs import Pairs, distances, window_rows
-from posenc.positions import Positions, as_positions, graph, grid, readable, sequence, sphere
+from posenc.positions import Positions, as_positions, grid, readable, sequence, sphere
 
 # Tests of arguments of a wrong type or shape: the shape hook would refuse them before our sentence does.
 without_the_shape_hook = pytest.mark.compile
@@ -80,16 +81,22 @@ def test_the_coordinates_of_a_path_are_the_laplacians_eigenvectors():
 
 def test_the_sign_of_a_coordinate_is_its_largest_entrys_whatever_the_order_of_edges():
     star = torch.tensor([[0, 1], [0, 2], [0, 3], [3, 4], [4, 5]])
-    pos = graph(star, axes=2)
+    pos = graph(star, axes=2, ties="keep")
     largest = pos.coords.gather(0, pos.coords.abs().argmax(0, keepdim=True))
     assert bool((largest > 0).all())
-    again = graph(star.flip(0).flip(1), axes=2)
+    again = graph(star.flip(0).flip(1), axes=2, ties="keep")
     torch.testing.assert_close(again.coords, pos.coords)
-    torch.testing.assert_close(graph(torch.cat([star, star, torch.tensor([[2, 2]])]), axes=2).coords, pos.coords)
+    with pytest.warns(UserWarning, match="edges") as said:
+        doubled = graph(torch.cat([star, star, torch.tensor([[2, 2]])]), axes=2, ties="keep")
+    torch.testing.assert_close(doubled.coords, pos.coords)
+    assert [str(each.message) for each in said] == [
+        "1 of 11 edges join a node to itself, and are left out.",
+        "5 edges are given twice, and are read once.",
+    ]
 
 
 def test_nodes_without_an_edge_are_counted_when_they_are_named():
-    assert graph(torch.tensor([[0, 1], [1, 2]]), nodes=5, axes=1).count == 5
+    assert graph([(0, 1), (1, 2)], nodes=5, axes=1).count == 5
 
 
 # arithmetic, cutting, taking ---------------------------------------------------------------------------------------
@@ -259,22 +266,22 @@ def test_float32_that_cannot_tell_neighbors_apart_is_warned_of_once():
             r"within ±90 degrees; got 2 radians",
         ),
         (
-            lambda: graph(torch.tensor([[0, 1, 2], [1, 2, 3]])),
-            r"edges are pairs of node numbers, shape \(E, 2\); got \(2, 3\)\. Transpose them\?",
+            lambda: graph(torch.tensor([[0, 1, 2]])),
+            r"edges are pairs of node numbers, shape \(E, 2\) or \(2, E\); got \(1, 3\)\. Transpose\?",
         ),
         (
             lambda: graph(torch.tensor([[0, 1]]), axes=2),
             r"2 nodes have 1 non-constant eigenvectors; 2 axes were asked for\. Ask for fewer axes",
         ),
         (
-            lambda: graph(torch.tensor([[0, 1], [1, 7]]), nodes=4, axes=1),
+            lambda: graph([(0, 1), (1, 7)], nodes=4, axes=1),
             r"numbered from 0 to 3; got node 7\. Use nodes=8",
         ),
         (
-            lambda: graph(torch.tensor([[0, 1], [1, -1]]), axes=1),
+            lambda: graph([(0, 1), (1, -1)], axes=1),
             r"numbered from 0 to 1; got node -1\. Number them from 0",
         ),
-        (lambda: graph(torch.zeros(0, 2, dtype=torch.long), axes=1), r"0 nodes have .* 1 axes were asked for"),
+        (lambda: graph(torch.zeros(0, 2, dtype=torch.long), axes=1), r"without edges needs the number of its nodes"),
         (lambda: graph(torch.tensor([[0.5, 1.0]]), axes=1), r"node numbers are integers; got torch\.float32"),
     ],
 )

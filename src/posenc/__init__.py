@@ -22,8 +22,12 @@ from posenc.version import __version__ as __version__
 EXPORTS = {
     "attention": ("attend", "attention", "attention_weights"),
     "contract": ("check",),
-    "positions": ("Positions", "as_positions", "graph", "grid", "sequence", "sphere"),
+    "graph_batch": ("GraphBatch",),
+    "graph_data.builders": ("graph", "graphs"),
+    "graph_data.edges": ("Graph", "as_graph"),
+    "positions": ("Positions", "as_positions", "grid", "sequence", "sphere"),
     "scheme": ("Claims", "Scheme"),
+    "timestamps": ("times",),
     "workbench.model_loading": ("load",),
 }
 """The public names of each module, besides the schemes. ``load`` alone loads the workbench, at its first use."""

@@ -9,9 +9,13 @@ from posenc.attention import attend as attend
 from posenc.attention import attention as attention
 from posenc.attention import attention_weights as attention_weights
 from posenc.contract import check as check
+from posenc.graph_batch import GraphBatch as GraphBatch
+from posenc.graph_data.builders import graph as graph
+from posenc.graph_data.builders import graphs as graphs
+from posenc.graph_data.edges import Graph as Graph
+from posenc.graph_data.edges import as_graph as as_graph
 from posenc.positions import Positions as Positions
 from posenc.positions import as_positions as as_positions
-from posenc.positions import graph as graph
 from posenc.positions import grid as grid
 from posenc.positions import sequence as sequence
 from posenc.positions import sphere as sphere
@@ -49,6 +53,7 @@ from posenc.schemes.peg import PEG as PEG
 from posenc.schemes.pope import PoPE as PoPE
 from posenc.schemes.random import Random as Random
 from posenc.schemes.rope import RoPE as RoPE
+from posenc.schemes.rwse import RWSE as RWSE
 from posenc.schemes.sc_pe import SCPE as SCPE
 from posenc.schemes.sc_shear import SCShear as SCShear
 from posenc.schemes.sc_torus import SCTorus as SCTorus
@@ -60,6 +65,7 @@ from posenc.schemes.sinusoid import Sinusoid as Sinusoid
 from posenc.schemes.siren import SIREN as SIREN
 from posenc.schemes.space2vec_grid import Space2VecGrid as Space2VecGrid
 from posenc.schemes.space2vec_theory import Space2VecTheory as Space2VecTheory
+from posenc.schemes.spe import SPE as SPE
 from posenc.schemes.sphere_c import SphereC as SphereC
 from posenc.schemes.sphere_c_plus import SphereCPlus as SphereCPlus
 from posenc.schemes.sphere_dfs import SphereDFS as SphereDFS
@@ -70,7 +76,9 @@ from posenc.schemes.string import STRING as STRING
 from posenc.schemes.sum import Sum as Sum
 from posenc.schemes.swin_bias import SwinBias as SwinBias
 from posenc.schemes.t5_bias import T5Bias as T5Bias
+from posenc.schemes.time2vec import Time2Vec as Time2Vec
 from posenc.schemes.vo_rope import VORoPE as VORoPE
 from posenc.schemes.xpos import XPos as XPos
+from posenc.timestamps import times as times
 from posenc.version import __version__ as __version__
 from posenc.workbench.model_loading import load as load

@@ -11,6 +11,8 @@ of a long text.
     yarn         a ramp from theta_i / s to theta_i, and a temperature  Peng et al. 2023
     llama3       the ramp of yarn in wavelengths, no temperature        Llama 3.1
     longrope     theta_i / lambda_i, and a temperature                  Ding et al. 2024
+    periods      2 pi k / T for the periods T of a calendar
+    from_span    geometric, from the shortest to the longest period of the data
 
 No schedule has a state. A schedule that depends on a length takes it as an argument. If the length changes during
 decoding, cached keys no longer match.
@@ -68,6 +70,15 @@ CITATIONS: Mapping[str, str] = MappingProxyType(
 """BibTeX entry of the paper or post of each schedule, by the name of its function."""
 MOST_TURNS = 32.0
 """YaRN's beta: turns within the training length above which a pair keeps its frequency."""
+
+
+Period = Literal["second", "minute", "hour", "day", "week", "month", "year"]
+"""Name of a period or unit of time."""
+LENGTHS: Mapping[str, float] = MappingProxyType(
+    {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0, "month": 2629746.0,
+     "year": 31556952.0}
+)  # fmt: skip
+"""Length of each in seconds: a year is the mean one of the Gregorian calendar, 365.2425 days, a month a twelfth."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -395,6 +406,90 @@ def longrope(
     scale = math.sqrt(1 + math.log(s) / math.log(trained)) if s > 1 else 1.0
     theta = geometric(len(rescale), base=base) / torch.tensor(rescale, dtype=torch.float64)
     return Frequencies(theta, scale if attention_factor is None else attention_factor)
+
+
+def periods(*names: Period | float, unit: Period | float = "second", harmonics: int = 1) -> Float64[Tensor, " n"]:
+    """Frequencies of known periods, as of a calendar: day, week and year.
+
+        theta = 2 pi k unit / T,   k = 1 .. harmonics
+
+    A sine and a cosine of them are equal at times that lie one period apart. Pass them to
+    ``Sinusoid(frequencies=)``, ``FourierFeatures(frequencies=)`` or ``RoPE(frequencies=)``.
+
+    Args:
+        *names: Periods T: "minute", "hour", "day", "week", "month" (30.436875 days) or "year" (365.2425 days), or
+            numbers in units of the positions.
+        unit: Unit of the positions: "second" (default), one of the names, or its length in seconds.
+        harmonics: Number of multiples k of each frequency. A cycle that is not a sine needs several. Default 1.
+
+    Returns:
+        Angular frequencies in radians per unit of position, float64, of shape ``(len(names) * harmonics,)``: all
+        multiples of the first period, then those of the next.
+
+    Raises:
+        ValueError: If no period is given, a name is unknown, or a number is not positive and finite.
+
+    Example:
+        >>> from posenc.frequencies import periods
+        >>> periods("day", "week", unit="day")
+        tensor([6.2832, 0.8976], dtype=torch.float64)
+    """
+    if not names or harmonics < 1:
+        raise ValueError(
+            f"periods are named, as periods('day', 'week', unit='day'), with harmonics >= 1; got {len(names)} periods "
+            f"and harmonics={harmonics}."
+        )
+    length = _seconds(unit)
+    found = [_seconds(name) / length if isinstance(name, str) else float(name) for name in names]
+    bad = next((each for each in found if not 0 < each < math.inf), None)
+    if bad is not None:
+        raise ValueError(f"a period is a positive number of units; got {bad:g}. Name it, or pass its length.")
+    return torch.tensor(
+        [2 * math.pi * k / each for each in found for k in range(1, harmonics + 1)], dtype=torch.float64
+    )
+
+
+def from_span(count: int, *, shortest: float, longest: float) -> Float64[Tensor, " n"]:
+    """Geometric frequencies whose periods go from the shortest to the longest distance of the data.
+
+        theta_i = (2 pi / shortest) (shortest / longest)^(i / (count - 1)),   i = 0 .. count - 1
+
+    The usual schedule has periods of 6 to 60,000 units, which fits tokens. Times in seconds or in days need their own:
+    ``shortest`` about twice the distance between neighbors, ``longest`` about the length of a sample or more. Positions
+    in another unit, with both numbers in that unit, then give the same encoding.
+
+    Args:
+        count: Number of frequencies, d / 2 for d channels; at least 2.
+        shortest: Shortest period, in units of the positions.
+        longest: Longest period, in units of the positions; more than ``shortest``.
+
+    Returns:
+        Angular frequencies in radians per unit of position, float64, of shape ``(count,)``, from the highest.
+
+    Raises:
+        ValueError: If ``count`` is below 2, or ``0 < shortest < longest`` does not hold.
+
+    Example:
+        >>> from posenc.frequencies import from_span
+        >>> from_span(3, shortest=1.0, longest=100.0)
+        tensor([6.2832, 0.6283, 0.0628], dtype=torch.float64)
+    """
+    if count < 2 or not 0 < shortest < longest < math.inf:
+        raise ValueError(
+            "frequencies from a span are at least 2, with 0 < shortest < longest; got "
+            f"count={count}, shortest={shortest:g}, longest={longest:g}."
+        )
+    step = torch.arange(count, dtype=torch.float64) / (count - 1)
+    return 2 * math.pi / shortest * (shortest / longest) ** step
+
+
+def _seconds(unit: str | float) -> float:
+    """Length of a unit of time in seconds."""
+    if isinstance(unit, str) and unit in LENGTHS:
+        return LENGTHS[unit]
+    if isinstance(unit, str) or not 0 < unit < math.inf:
+        raise ValueError(f"units of time are {', '.join(LENGTHS)}, or a number of seconds; got {unit!r}.")
+    return float(unit)
 
 
 def _ramp(theta: Tensor, trained: int, low: float, high: float) -> Tensor:

@@ -11,6 +11,7 @@ A position is a vector of ``P`` real coordinates, one vector per token. The axes
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -21,6 +22,8 @@ from jaxtyping import Bool, Shaped
 from torch import Tensor
 from torch._C._functorch import maybe_current_level
 from torch.utils import _pytree as pytree
+
+from posenc.graph_batch import GraphBatch
 
 SMALL_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.uint16, torch.uint32, torch.uint64)
 SMALL_FLOATS = (torch.float16, torch.bfloat16)
@@ -40,7 +43,7 @@ class Positions:
     """The coordinates of N tokens on P axes: ``coords[.., n, p]`` is the position of token ``n`` on axis ``p``.
 
     A frozen value and a pytree: every operation returns a new value, and ``torch.compile`` and autograd read its
-    tensors. The builders ``sequence``, ``grid``, ``sphere`` and ``graph`` make the usual positions.
+    tensors. The builders ``sequence``, ``times``, ``grid``, ``sphere``, ``graph`` and ``graphs`` make the usual ones.
 
     Attributes:
         coords: Real coordinates, of shape ``(N, P)`` if all samples of a batch share them, else ``(B, N, P)``.
@@ -50,6 +53,8 @@ class Positions:
             without a position neutrally: angle 0, factor 1, a row of zeros, bias 0.
         lattice: Shape of the full grid that the placed tokens form in row-major order; None, the default, if they
             form none. Schemes that need the neighbors of a token read it.
+        graph: The graphs whose nodes the tokens are: edges, eigenvalues, shortest-path lengths. None, the default, for
+            other tokens. ``graph`` and ``graphs`` make it.
 
     Raises:
         ValueError: If ``coords`` has another rank, is not real, or has a coordinate that is NaN or infinite; or if
@@ -68,6 +73,7 @@ class Positions:
     coords: Shaped[Tensor, "*B N P"]
     placed: Bool[Tensor, "*placed N"] | None = None
     lattice: tuple[int, ...] | None = None
+    graph: GraphBatch | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.coords, Tensor) or self.coords.is_nested:
@@ -161,7 +167,8 @@ class Positions:
         if not isinstance(tokens, slice):
             raise ValueError(f"positions are cut by a slice of tokens, as pos[3:4]; got {tokens!r}. Or use pos.take.")
         placed = None if self.placed is None else self.placed[..., tokens]
-        return Positions(self.coords[..., tokens, :], placed)
+        graph = None if self.graph is None else self.graph.of_tokens(tokens)
+        return Positions(self.coords[..., tokens, :], placed, graph=graph)
 
     def take(self, index: Tensor) -> Positions:
         """Positions of chosen tokens of each sample, such as the tokens that a model predicts.
@@ -186,7 +193,7 @@ class Positions:
             coords = coords[index]
         if placed is not None:
             placed = placed.expand(len(index), -1).gather(1, index) if placed.dim() == 2 else placed[index]
-        return Positions(coords, placed)
+        return Positions(coords, placed, graph=None if self.graph is None else self.graph.of_tokens(index))
 
     def to(self, device: torch.device | str) -> Positions:
         """The same positions on another device.
@@ -195,10 +202,11 @@ class Positions:
             device: A torch device or its name.
 
         Returns:
-            Positions with ``coords`` and ``placed`` on ``device``.
+            Positions with ``coords``, ``placed`` and ``graph`` on ``device``.
         """
         placed = None if self.placed is None else self.placed.to(device)
-        return dataclasses.replace(self, coords=self.coords.to(device), placed=placed)
+        graph = None if self.graph is None else self.graph.to(device)
+        return dataclasses.replace(self, coords=self.coords.to(device), placed=placed, graph=graph)
 
     def precise(self) -> Tensor:
         """The coordinates in float64, so that 10^7 times a frequency keeps its phase.
@@ -381,59 +389,6 @@ def sphere(lon: Tensor, lat: Tensor, *, unit: Literal["degrees", "radians"] = "d
     return Positions(coords)
 
 
-def graph(edges: Tensor, *, nodes: int | None = None, axes: int = 2) -> Positions:
-    """Laplacian eigenvector coordinates of the nodes of an undirected graph.
-
-        L = I - D^(-1/2) A D^(-1/2)
-
-    Axis ``p`` is the eigenvector of the (p+2)-th smallest eigenvalue of L, scaled to unit root mean square. The sign of
-    an eigenvector is arbitrary, so its largest entry is made positive.
-
-    Args:
-        edges: Integer node numbers, of shape ``(E, 2)``.
-        nodes: Number of nodes. Default: the largest node number plus one. Give it if the last nodes have no edge.
-        axes: Number P of eigenvectors. Default 2.
-
-    Returns:
-        Positions of shape ``(nodes, axes)``, in float32.
-
-    Raises:
-        ValueError: If ``edges`` has another shape or dtype, a node number is out of range, or the graph has fewer than
-            ``axes`` non-constant eigenvectors.
-
-    Example:
-        >>> import torch
-        >>> from posenc import graph
-        >>> path = torch.tensor([[0, 1], [1, 2], [2, 3]])
-        >>> graph(path, axes=1).coords.shape
-        torch.Size([4, 1])
-
-    References:
-        Dwivedi and Bresson 2020, "A Generalization of Transformer Networks to Graphs", arXiv 2012.09699.
-    """
-    node_pairs(edges)
-    low, high = (int(edges.min()), int(edges.max())) if len(edges) else (0, -1)
-    count = high + 1 if nodes is None else nodes
-    if low < 0 or high >= count:
-        raise ValueError(
-            f"{count} nodes are numbered from 0 to {count - 1}; got node {low if low < 0 else high}. "
-            f"{'Number them from 0' if low < 0 else f'Use nodes={high + 1}'}."
-        )
-    if axes >= count:
-        raise ValueError(
-            f"{count} nodes have {max(count - 1, 0)} non-constant eigenvectors; {axes} axes were asked for. "
-            "Ask for fewer axes."
-        )
-    adjacency = torch.zeros(count, count, dtype=torch.float64, device=edges.device)
-    adjacency[edges[:, 0], edges[:, 1]] = 1
-    adjacency = torch.maximum(adjacency, adjacency.T).fill_diagonal_(0)
-    scale = adjacency.sum(1).clamp(min=1).rsqrt()
-    laplacian = torch.eye(count, dtype=torch.float64, device=edges.device) - scale[:, None] * adjacency * scale
-    vectors = torch.linalg.eigh(laplacian).eigenvectors[:, 1 : axes + 1] * math.sqrt(count)
-    peak = vectors.gather(0, vectors.abs().argmax(0, keepdim=True))
-    return Positions((vectors * peak.sign()).to(torch.float32))
-
-
 def node_pairs(edges: Sequence[tuple[int, int]] | Tensor) -> tuple[tuple[int, int], ...]:
     """Edges as a tuple of pairs of node numbers.
 
@@ -459,22 +414,27 @@ def node_pairs(edges: Sequence[tuple[int, int]] | Tensor) -> tuple[tuple[int, in
     return tuple((int(a), int(b)) for a, b in edges)
 
 
+def _leaves(pos: Any) -> dict[str, Any]:
+    """Fields of positions that hold tensors. Without graphs there are two, as exported models know them."""
+    return {"coords": pos.coords, "placed": pos.placed} | ({} if pos.graph is None else {"graph": pos.graph})
+
+
 def _flatten_with_keys(pos: Any) -> tuple[list[tuple[Any, Any]], Any]:
-    return [(pytree.GetAttrKey(name), getattr(pos, name)) for name in ("coords", "placed")], pos.lattice
+    return [(pytree.GetAttrKey(name), leaf) for name, leaf in _leaves(pos).items()], pos.lattice
 
 
 def _rebuild(leaves: Any, lattice: Any) -> Positions:
     # torch.compile and torch.export pass objects that stand in for tensors, so __post_init__ must not check them
     pos = object.__new__(Positions)
-    object.__setattr__(pos, "coords", leaves[0])
-    object.__setattr__(pos, "placed", leaves[1])
+    for name, leaf in itertools.zip_longest(("coords", "placed", "graph"), leaves):
+        object.__setattr__(pos, name, leaf)
     object.__setattr__(pos, "lattice", lattice)
     return pos
 
 
 pytree.register_pytree_node(
     Positions,
-    lambda pos: ([pos.coords, pos.placed], pos.lattice),
+    lambda pos: (list(_leaves(pos).values()), pos.lattice),
     _rebuild,
     serialized_type_name="posenc.Positions",
     to_dumpable_context=lambda lattice: lattice,

@@ -26,6 +26,7 @@ from typing_extensions import override
 from posenc.claims import Claims as Claims
 from posenc.claims import Interval, Read
 from posenc.claims import Site as Site
+from posenc.graph_batch import GraphBatch
 from posenc.positions import Positions, readable
 
 Where = Any
@@ -77,6 +78,7 @@ class At:
         i: Index of the query.
         j: Index of the key.
         head: Number of the head.
+        graph: The graph whose nodes the tokens are, or None.
     """
 
     q: Tensor
@@ -88,6 +90,7 @@ class At:
     i: int
     j: int
     head: Head
+    graph: GraphBatch | None = None
 
 
 def _with_arguments(cls: Any, *positional: Any, **named: Any) -> Any:
@@ -125,6 +128,8 @@ class Scheme(nn.Module, abc.ABC):
             with other values raises ValueError.
         bias_reads: Inputs of ``bias`` that decide its values besides the pair. If empty, the layers that share the
             scheme compute its bias once.
+        graph_reads: Fields of ``Positions.graph`` that the scheme needs: "hops" or "eigenvalues". Empty for a scheme
+            that reads coordinates alone.
         draws: Names of counter buffers, for a scheme that draws random numbers at every ``prepare``. Equal counts give
             equal draws.
         faults: Contract checks that the scheme is known to fail, because it reproduces released code, with the reason:
@@ -164,6 +169,7 @@ class Scheme(nn.Module, abc.ABC):
     wide: ClassVar[frozenset[str]] = frozenset()
     conventions: ClassVar[tuple[str, ...]] = ()
     bias_reads: frozenset[Read] = frozenset({"q", "k", "kept"})
+    graph_reads: frozenset[Literal["hops", "eigenvalues"]] = frozenset()
     draws: tuple[str, ...] = ()
     faults: Mapping[str, str] = MappingProxyType({})
     claims: Claims
@@ -488,6 +494,21 @@ class Scheme(nn.Module, abc.ABC):
         """
         return torch.stack([self.define_embed(one) for one in p])
 
+    def define_node_rows(self, p: Tensor, graph: GraphBatch) -> Tensor:
+        """Scalar definition of ``embed`` for the nodes of one graph.
+
+        The contract calls it for positions with a graph, with inputs in float64. The default is ``define_rows``.
+        Override it if a row depends on the edges or eigenvalues of the graph.
+
+        Args:
+            p: Positions of the nodes, ``(N, P)``.
+            graph: The graph, without a batch axis.
+
+        Returns:
+            The rows ``(N, out_dim)``.
+        """
+        return self.define_rows(p)
+
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: Head) -> Tensor:
         """Scalar definition of ``transform``: the map of one vector of one head.
 
@@ -608,6 +629,13 @@ class Scheme(nn.Module, abc.ABC):
             )
         if self.claims.range is not None and readable(pos.coords):
             self._refuse_outside(pos)
+        for field in sorted(self.graph_reads):
+            if pos.graph is None or getattr(pos.graph, field) is None:
+                view = {"hops": "hops", "eigenvalues": "eigenvectors"}[field]
+                raise ValueError(
+                    f"{name} here reads the {field} of a batch of graphs, and these positions have none. Make them by "
+                    f"posenc.graphs([..], view={view!r})."
+                )
         return pos
 
     def _whole(self, pos: Positions) -> Positions:

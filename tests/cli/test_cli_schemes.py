@@ -133,7 +133,7 @@ def test_schedules_are_shown_and_cited(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_every_schedule_has_an_entry() -> None:
     public = {name for name, value in vars(frequencies).items() if inspect.isfunction(value) and name[0] != "_"}
-    assert public == set(frequencies.CITATIONS)
+    assert public - {"periods", "from_span"} == set(frequencies.CITATIONS)  # these two have no paper
     assert frequencies.CITATIONS["geometric"] == catalogue()["Sinusoid"].cite
 
 

@@ -27,7 +27,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
 """Sizes that no picture says."""
 
 OF_OTHERS = {"Concat": "is made of other schemes", "Sum": "is made of other schemes",
-             "Scaled": "is made of other schemes", "GraphDistance": "needs edges=.."}  # fmt: skip
+             "Scaled": "is made of other schemes", "GraphDistance": "reads the hops of a batch of graphs",
+             "SPE": "reads the eigenvalues of a batch of graphs"}  # fmt: skip
+LONG = {"GraphDistance": "max_distance from 1 to 127"}
+"""A stage of PVT has distances of up to 255."""
 CELLS = dict.fromkeys(
     ("DenseGrid", "HashGrid", "MultiResolutionGrid", "OneBlob"), "is defined from 0 to 1 on axis 0; position 2"
 )
@@ -51,11 +54,11 @@ def small_pvt(**options: Any) -> VisionConfig:
 MODELS = {
     "vit": (small_vit, {}, OF_OTHERS | CELLS),
     "vit, unit square": (lambda: small_vit(view="unit", placement="every_block"), {}, OF_OTHERS | WHOLE),
-    "pvt": (small_pvt, {}, OF_OTHERS | CELLS | TURN | BETWEEN),
+    "pvt": (small_pvt, {}, OF_OTHERS | LONG | CELLS | TURN | BETWEEN),
     "pvt, first blocks": (
         lambda: small_pvt(placement="attention", keys="corner", tables=True),
         {"first_only": True},
-        OF_OTHERS | CELLS | TURN,
+        OF_OTHERS | LONG | CELLS | TURN,
     ),
 }
 

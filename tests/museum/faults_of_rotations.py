@@ -13,6 +13,7 @@ from torch import Tensor
 
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
+from posenc.schemes.rope import RoPE
 from posenc.schemes.xpos import XPos
 
 CLAIMS = Claims(
@@ -372,3 +373,13 @@ class ReadsPositionsWhileCompiling(Rotary):
     def angles(self, pos: Positions) -> Tensor:
         longest = float(pos.coords.max()) if pos.count else 0.0
         return super().angles(pos) * (1.0 if longest < 1e9 else 0.5)
+
+
+class FrequenciesAreRounded(RoPE):
+    """Made up after tables of angles in few digits: slow frequencies, as those per second, become 0."""
+
+    caught_by = "units.a_unit_with_its_frequencies_changes_nothing"
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.theta = tuple(round(theta, 4) for theta in self.theta)

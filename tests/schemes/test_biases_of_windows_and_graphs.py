@@ -2,15 +2,16 @@
 
 import math
 
-import networkx
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from posenc.graph_data.builders import graph, graphs
+from posenc.graph_data.edges import Graph
 from posenc.positions import Positions, grid, sequence
 from posenc.scheme import Scheme
-from posenc.schemes.graph_distance import GraphDistance, links
+from posenc.schemes.graph_distance import GraphDistance
 from posenc.schemes.log_cpb import LogCPB
 from posenc.schemes.swin_bias import SwinBias
 
@@ -105,15 +106,6 @@ def test_a_window_that_is_not_square_ends_on_each_axis_where_it_ends():
 # graphs ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_links_are_those_of_networkx(seed):
-    graph = networkx.gnm_random_graph(30, 32, seed=seed)
-    ways = links(graph.edges, 30)
-    wanted = dict(networkx.all_pairs_shortest_path_length(graph))
-    assert ways == [[wanted[a].get(b) for b in range(30)] for a in range(30)]
-    assert any(way is None for row in ways for way in row)
-
-
 def test_graph_distance_by_hand():
     # 0 - 1 - 2 - 3 and, apart, 4 - 5
     edges = torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5]])
@@ -122,7 +114,7 @@ def test_graph_distance_by_hand():
     found = bias(scheme, Positions(torch.tensor([[0], [3], [1], [4], [6]])), heads=2)
     row = torch.tensor([[0, 2, 1, 3, 3], [2, 0, 2, 3, 3], [1, 2, 0, 3, 3], [3, 3, 3, 0, 3], [3, 3, 3, 3, 0]])
     assert torch.equal(found, b[row].movedim(-1, 0))
-    assert "table" in scheme.state_dict()
+    assert set(scheme.state_dict()) == {"table"}
 
 
 def test_two_graphs_in_one_batch_are_one_union():
@@ -132,9 +124,70 @@ def test_two_graphs_in_one_batch_are_one_union():
     assert torch.equal(found[:, 0, 0, 1], scheme.table.detach()[[2, 1], 0])
 
 
+def test_a_batch_has_the_lengths_of_each_of_its_graphs():
+    path, ring = [(0, 1), (1, 2), (2, 3)], [(0, 1), (1, 2), (2, 0)]
+    pos = graphs([path, ring], view="hops")
+    scheme = GraphDistance(2, max_distance=2)
+    b, found = scheme.table.detach(), bias(scheme, pos, heads=2)
+    rows = torch.tensor([[0, 1, 2, 2], [1, 0, 1, 2], [2, 1, 0, 1], [2, 2, 1, 0]])
+    assert torch.equal(found[0], b[rows].movedim(-1, 0))
+    assert torch.equal(found[1, :, :3, :3], b[1 - torch.eye(3, dtype=torch.long)].movedim(-1, 0))
+    assert float(found[1, :, 3].abs().max()) == float(found[1, :, :, 3].abs().max()) == 0  # padding
+    alone = bias(scheme, graph(path, view="hops"), heads=2)
+    assert torch.equal(found[0], alone)
+    assert torch.equal(alone, bias_of_edges(scheme, path))
+    later = scheme.prepare(pos[1:3])  # two queries, all keys
+    part = scheme.bias(torch.zeros(2, 2, 2, 4), torch.zeros(2, 2, 4, 4), None, scheme.relate(later, pos), None)
+    assert torch.equal(part, found[:, :, 1:3])
+
+
+def bias_of_edges(scheme, edges):
+    """The bias of the same tables for one graph that the constructor is given."""
+    fixed = GraphDistance(2, edges, max_distance=scheme.max_distance)
+    fixed.load_state_dict(scheme.state_dict())
+    return bias(fixed, sequence(fixed.claims.range[1] + 1), heads=2)
+
+
+def test_types_of_edges_have_a_bias_of_their_own():
+    bonds = Graph(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), edge_attr=torch.tensor([0, 0, 1, 1]))
+    scheme = GraphDistance(1, edge_types=2)
+    found = bias(scheme, graphs([bonds], view="hops"), heads=1)[0, 0]
+    b, c = scheme.table.detach()[:, 0], scheme.types.detach()[:, 0]
+    assert torch.equal(found, torch.stack([
+        torch.stack([b[0], b[1] + c[0], b[2]]),
+        torch.stack([b[1] + c[0], b[0], b[1] + c[1]]),
+        torch.stack([b[2], b[1] + c[1], b[0]]),
+    ]))  # fmt: skip
+
+
+def test_a_state_with_the_lengths_of_an_earlier_version_loads():
+    scheme = GraphDistance(1, [(0, 1), (1, 2)])
+    old = dict(scheme.state_dict()) | {"rows": torch.zeros(3, 3, dtype=torch.long)}
+    old["table"] = torch.ones_like(old["table"])
+    inside = torch.nn.Sequential(scheme)
+    inside.load_state_dict({f"0.{name}": value for name, value in old.items()})
+    assert float(scheme.table.detach().min()) == 1
+
+
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
+        (lambda: GraphDistance(4).prepare(sequence(3)), r"reads the hops of a batch of graphs, .* view='hops'\)"),
+        (
+            lambda: GraphDistance(4).prepare(graph([(0, 1)], view="hops") + 3),
+            r"these graphs have up to 2; got node 4\. Take positions of posenc\.graphs",
+        ),
+        (lambda: GraphDistance(4, [(0, 1)], edge_types=2), r"types of edges are read from the graphs of a batch"),
+        (
+            lambda: GraphDistance(4, edge_types=2).prepare(graphs([[(0, 1)]], view="hops")),
+            r"a bias for 2 types of edges, and these graphs have no integer edge_attr",
+        ),
+        (
+            lambda: GraphDistance(4, edge_types=2).prepare(
+                graphs([Graph(torch.tensor([[0, 1], [1, 0]]), edge_attr=torch.tensor([4, 4]))], view="hops")
+            ),
+            r"an edge has the type 4, and this GraphDistance has types 0 to 1\. Use edge_types=5",
+        ),
         (
             lambda: SwinBias(4, (7, 0)),
             r"a window of at least 1 on each axis, as \(7, 7\); got heads=4, window=\(7, 0\)",
@@ -142,12 +195,15 @@ def test_two_graphs_in_one_batch_are_one_union():
         (lambda: SwinBias(4, (7, 7)).prepare(sequence(7)), r"SwinBias here reads 2 axes per position"),
         (lambda: LogCPB(4, ()), r"LogCPB needs heads >= 1, hidden >= 1 and a window .* window=\(\)"),
         (lambda: LogCPB(4, (7, 7)).moved((7,)), r"this LogCPB has windows of 2 axes, each >= 1; got \(7,\)"),
-        (lambda: GraphDistance(4, [(0, 5)], nodes=3), r"3 nodes are numbered from 0 to 2, .* got numbers from 0 to 5"),
-        (lambda: GraphDistance(4, [(-1, 2)]), r"3 nodes are numbered from 0 to 2, .* got numbers from -1 to 2"),
-        (lambda: GraphDistance(0, [(0, 1)]), r"heads >= 1 and max_distance >= 1; got heads=0, max_distance=20"),
-        (lambda: GraphDistance(4, torch.tensor([[0, 1, 2]])), r"shape \(E, 2\); got \(1, 3\)\. Transpose them"),
+        (lambda: GraphDistance(4, [(0, 5)], nodes=3), r"3 nodes are numbered from 0 to 2; got node 5\. Use nodes=6"),
+        (lambda: GraphDistance(4, [(-1, 2)]), r"3 nodes are numbered from 0 to 2; got node -1\. Number them from 0"),
+        (
+            lambda: GraphDistance(0, [(0, 1)]),
+            r"heads >= 1, max_distance from 1 to 127, .* got heads=0, max_dist",
+        ),
+        (lambda: GraphDistance(4, torch.tensor([[0, 1, 2]])), r"shape \(E, 2\) or \(2, E\); got \(1, 3\)\. Transpose"),
         (lambda: GraphDistance(4, torch.tensor([[0.0, 1.0]])), r"node numbers are integers; got torch\.float32"),
-        (lambda: GraphDistance(4, []), r"got no edge\. Number nodes from 0, or pass nodes"),
+        (lambda: GraphDistance(4, []), r"without edges needs the number of its nodes"),
         (
             lambda: GraphDistance(4, [(0, 1)]).prepare(sequence(3)),
             r"GraphDistance starts at 0 and stops at 1; position 2 was asked for",

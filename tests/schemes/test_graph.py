@@ -5,14 +5,15 @@ import math
 import pytest
 import torch
 
+from posenc.graph_data.builders import graph
 from posenc.position_augmentation import flipped
-from posenc.positions import Positions, graph, sequence
+from posenc.positions import Positions, sequence
 from posenc.schemes.laplacian import Laplacian
 
 
 def test_a_path_of_three_by_hand():
     # degrees 1, 2, 1: the eigenvectors are (1, sqrt 2, 1), (1, 0, -1), (1, -sqrt 2, 1), scaled to unit root mean square
-    pos = graph(torch.tensor([[0, 1], [1, 2]]), axes=2)
+    pos = graph([(0, 1), (1, 2)], axes=2)
     scheme = Laplacian(2, axes=2)
     scheme.weight.data = torch.tensor([[1.0, 0.0], [10.0, 1.0]])
     scheme.shift.data = torch.tensor([0.0, 100.0])

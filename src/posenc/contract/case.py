@@ -15,6 +15,9 @@ from torch import Tensor
 
 from posenc.attention import Backend, attend_at
 from posenc.claims import Claims, Range, by_axis
+from posenc.graph_batch import GraphBatch
+from posenc.graph_data.builders import graph
+from posenc.graph_data.edges import Graph
 from posenc.positions import Positions, grid
 from posenc.scheme import Scheme, Where
 
@@ -262,7 +265,35 @@ class Case:
             inside = 0.2 + 0.6 * torch.rand(coords.shape, generator=generator, dtype=torch.float64)
             coords = coords + torch.where(unit == 1, 0, inside)
         coords = coords * unit + torch.tensor([low for low, _ in rooms], dtype=torch.float64)
-        return Positions(coords if batch else coords[0])
+        return self.on_graph(Positions(coords if batch else coords[0]))
+
+    def on_graph(self, pos: Positions) -> Positions:
+        """Return positions with the graph that the scheme reads; unchanged if it reads none.
+
+        The graph of a scheme that reads shortest paths is a tree with three types of edges. A scheme that reads
+        eigenvalues gets two components, whose tokens alternate.
+        """
+        if not self._graph_reads:
+            return pos
+        if "hops" in self._graph_reads:
+            return dataclasses.replace(pos, graph=self._tree)
+        component = torch.arange(pos.count) % 2
+        values = torch.linspace(0.2, 1.7, pos.axes, dtype=torch.float64) + 0.3 * component[:, None]
+        edges = torch.zeros(2, 0, dtype=torch.long)
+        return dataclasses.replace(pos, graph=GraphBatch(edges, component=component, eigenvalues=values))
+
+    @functools.cached_property
+    def _graph_reads(self) -> frozenset[str]:
+        return self.make(randomize=False).graph_reads
+
+    @functools.cached_property
+    def _tree(self) -> GraphBatch | None:
+        """A binary tree with as many nodes as the range of the scheme."""
+        limits = self.claims.limits()[0]
+        below = torch.arange(1, int(limits[1]) + 1 if limits else ROOM)
+        edges = torch.stack([below, (below - 1) // 2])
+        both = Graph(torch.cat([edges, edges.flip(0)], 1), len(below) + 1, edge_attr=(below % 3).repeat(2))
+        return graph(both, view="hops").graph
 
     def consecutive(self, count: int = TOKENS) -> Positions | None:
         """Make whole positions without gaps, from the start of the claimed range, the same on all axes.
@@ -278,7 +309,7 @@ class Case:
         if not self.counts or "mix" in self.claims.sites or min(room for _, room in rooms) < count:
             return None
         first = torch.tensor([low for low, _ in rooms], dtype=torch.float64)
-        return Positions(first + torch.arange(count, dtype=torch.float64)[:, None])
+        return self.on_graph(Positions(first + torch.arange(count, dtype=torch.float64)[:, None]))
 
     def whole(self, start: int = 0) -> Positions:
         """Make test positions as integers, shifted by ``start``; in a short range they are real and not shifted."""
@@ -362,6 +393,11 @@ def range_in_words(limits: Range, anything: str = "any") -> str:
     if by_axis(limits):
         return " x ".join(range_in_words(each, anything) for each in limits)
     return anything if limits is None else "{:g} to {:g}".format(*limits)
+
+
+def reordered(pos: Positions, tokens: Tensor) -> Positions:
+    """Return positions without a batch axis of some tokens, in another order or repeated."""
+    return Positions(pos.coords[tokens], graph=None if pos.graph is None else pos.graph.of_tokens(tokens))
 
 
 def require(condition: bool, sentence: str | Callable[[], str]) -> None:

@@ -100,7 +100,7 @@ def axes_are_as_claimed(case: Case) -> None:
         pos = grid(*(1,) * (axes - 1), 2)
         start = torch.tensor((lows * axes)[:axes], dtype=torch.float64)
         try:
-            scheme.prepare(dataclasses.replace(pos, coords=start.expand_as(pos.coords)))
+            scheme.prepare(case.on_graph(dataclasses.replace(pos, coords=start.expand_as(pos.coords))))
         except ValueError:
             continue
         taken.append(axes)

@@ -24,7 +24,7 @@ def embedding_equals_its_definition(case: Case) -> None:
     for kind, pos in _places(case, scheme).items():
         rows = scheme.embed(scheme.prepare(pos))
         require(rows.shape[-1] == scheme.out_dim, f"out_dim says {scheme.out_dim}; rows have width {rows.shape[-1]}.")
-        defined = scheme.define_rows(pos.coords)
+        defined = _defined_rows(scheme, pos)
         worst = largest_difference(rows, defined)
         require(worst <= EXACT, f"embed differs from define_embed by {worst:.1e} at {kind} positions ({EXACT:.0e}).")
         _same_gradients(scheme, rows, defined, "embed", {"positions": pos.coords})
@@ -39,7 +39,7 @@ def second_derivatives_equal_those_of_the_definition(case: Case) -> None:
     pos = _places(case, scheme).get("real") if "embed" in scheme.claims.sites else None
     if pos is None:
         return
-    rows, defined = scheme.embed(scheme.prepare(pos)), scheme.define_rows(pos.coords)
+    rows, defined = scheme.embed(scheme.prepare(pos)), _defined_rows(scheme, pos)
     weight = torch.randn(rows.shape, generator=torch.Generator().manual_seed(3), dtype=rows.dtype)
 
     def slopes(of: Tensor) -> Tensor:
@@ -166,6 +166,10 @@ def score_mod_equals_its_bias_and_mask(case: Case) -> None:
         require(worst <= EXACT, f"score_mod differs from bias by {worst:.1e} at {kind} positions ({EXACT:.0e}).")
 
 
+def _defined_rows(scheme: Scheme, pos: Positions) -> Tensor:
+    return scheme.define_rows(pos.coords) if pos.graph is None else scheme.define_node_rows(pos.coords, pos.graph)
+
+
 def _places(case: Case, scheme: Scheme) -> dict[str, Positions]:
     """Return whole positions, and real ones with a gradient if the scheme accepts them; of pairs also consecutive ones.
 
@@ -221,7 +225,7 @@ def _defined_head(scheme: Scheme, q: Tensor, k: Tensor, v: Tensor, x: Tensor, po
     everywhere = torch.ones(n, n, dtype=torch.bool)
 
     def at(i: int, j: int, attn_mask: Tensor) -> At:
-        return At(q, k, x, attn_mask, p, p, i, j, head)
+        return At(q, k, x, attn_mask, p, p, i, j, head, pos.graph)
 
     attn_mask = everywhere
     if "mask" in sites:

@@ -7,7 +7,7 @@ import dataclasses
 import torch
 
 from posenc.attention import attend_at
-from posenc.contract.case import Case, largest_difference, require
+from posenc.contract.case import Case, largest_difference, reordered, require
 from posenc.positions import Positions
 from posenc.scheme import Scheme
 
@@ -45,7 +45,7 @@ def the_order_of_tokens_does_not_matter(case: Case) -> None:
         return  # a shuffled grid has no neighbors
     order = torch.randperm(pos.count, generator=torch.Generator().manual_seed(4))
     q, k, v = case.qkv(scheme)
-    x, moved = case.x(), Positions(pos.coords[order])
+    x, moved = case.x(), reordered(pos, order)
     straight = attend_at(q, k, v, scheme=scheme, q_pos=pos, x=x)
     permuted = attend_at(q[:, :, order], k[:, :, order], v[:, :, order], scheme=scheme, q_pos=moved, x=x[:, order])
     worst = largest_difference(permuted, straight[:, :, order])
@@ -142,14 +142,14 @@ def packed_documents_equal_separate_ones(case: Case) -> None:
         return
     q, k, v = case.qkv(scheme)
     x, cut = case.x(), 4
-    coords = torch.cat([pos.coords[:cut], pos.coords[: pos.count - cut]])
+    packed = torch.cat([torch.arange(cut), torch.arange(pos.count - cut)])
     first = torch.arange(pos.count) < cut
     together = attend_at(
-        q, k, v, scheme=scheme, q_pos=Positions(coords), x=x, mask=first[:, None] == first, backend="eager"
+        q, k, v, scheme=scheme, q_pos=reordered(pos, packed), x=x, mask=first[:, None] == first, backend="eager"
     )
     for document in (slice(0, cut), slice(cut, pos.count)):
         one = [t[:, :, document] for t in (q, k, v)]
-        alone = attend_at(*one, scheme=scheme, q_pos=Positions(coords[document]), x=x[:, document])
+        alone = attend_at(*one, scheme=scheme, q_pos=reordered(pos, packed[document]), x=x[:, document])
         worst = largest_difference(together[:, :, document], alone)
         require(
             worst <= EXACT,
@@ -206,4 +206,4 @@ def _a_class_token_stays_out(case: Case, scheme: Scheme, pos: Positions) -> None
 def _batched(pos: Positions) -> Positions:
     """Return the same positions repeated for each of two samples."""
     assert pos.placed is not None
-    return Positions(pos.coords.expand(2, -1, -1), pos.placed.expand(2, -1))
+    return dataclasses.replace(pos, coords=pos.coords.expand(2, -1, -1), placed=pos.placed.expand(2, -1))

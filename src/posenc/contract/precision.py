@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import itertools
 
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from posenc.attention import attend_at
-from posenc.contract.case import Case, largest_difference, require
+from posenc.contract.case import Case, largest_difference, reordered, require
 from posenc.positions import Positions
 
 FAR = 10**7
@@ -26,7 +25,7 @@ def half_precision_does_not_move_tokens(case: Case) -> None:
     claims = case.claims
     pos = case.whole()
     if claims.range is None and "mix" not in claims.sites:
-        pos = Positions(pos.coords * APART + 300)
+        pos = dataclasses.replace(pos, coords=pos.coords * APART + 300)
     exact = case.make().float()
     half = copy.deepcopy(exact).bfloat16()
     q, k, v = (t.float() for t in case.qkv(exact))
@@ -60,7 +59,7 @@ def long_rows_keep_their_sums(case: Case) -> None:
     half = copy.deepcopy(exact).bfloat16()
     q, k, v = (t.float() for t in case.qkv(exact, LONG, batch=1))
     q, v, x = q[:, :, -2:], 1 + 0.1 * v, case.x(LONG, batch=1).float()
-    last = dataclasses.replace(pos, coords=pos.coords[-2:])
+    last = reordered(pos, torch.arange(LONG)[-2:])
     wide = attend_at(q, k, v, scheme=exact, q_pos=last, k_pos=pos, x=x)
     low = attend_at(*(t.bfloat16() for t in (q, k, v)), scheme=half, q_pos=last, k_pos=pos, x=x.bfloat16())
     worst = largest_difference(low, wide)
@@ -92,10 +91,10 @@ def far_positions_keep_their_phase(case: Case) -> None:
         modules.append(copy.deepcopy(scheme).bfloat16())
     kinds = torch.float32, torch.int64
     for start, kind, module, cast in itertools.product((1000, FAR), kinds, modules, (False, True)):
-        pos = Positions((near.coords + start - 50).to(kind))
+        pos = dataclasses.replace(near, coords=(near.coords + start - 50).to(kind))
         with torch.autocast("cpu", torch.bfloat16, enabled=cast):
             where = module.prepare(pos)
-        exact, worst = precise.prepare(Positions(pos.coords.double())), 0.0
+        exact, worst = precise.prepare(dataclasses.replace(pos, coords=pos.coords.double())), 0.0
         for site in ("q", "k", "v", "o"):
             turned, wanted = module.transform(q, where, site), precise.transform(q.double(), exact, site)
             worst = max(worst, float(((turned - wanted).norm(dim=-1) / wanted.norm(dim=-1)).detach().max()))

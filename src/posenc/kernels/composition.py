@@ -88,11 +88,12 @@ def joint_claims(name: str, parts: Sequence[Scheme], *, translation: Translation
 
 
 def copy_declarations(whole: Scheme, parts: Mapping[str, Scheme]) -> None:
-    """Copy ``draws``, ``bias_reads`` and ``faults`` of the parts to the composed scheme.
+    """Copy ``draws``, ``bias_reads``, ``graph_reads`` and ``faults`` of the parts to the composed scheme.
 
     ``parts`` are named by the attributes under which the composed scheme holds them.
     """
     whole.draws = tuple(f"{name}.{buffer}" for name, part in parts.items() for buffer in part.draws)
+    whole.graph_reads = frozenset().union(*(part.graph_reads for part in parts.values()))
     whole.bias_reads = frozenset().union(*(part.bias_reads for part in parts.values() if "bias" in part.claims.sites))
     whole.faults = {check: why for part in parts.values() for check, why in part.faults.items()}
 

@@ -66,3 +66,44 @@ def power_law(count: int, p: float) -> tuple[float, ...]:
 def angles(turns: Float64[Tensor, "*B N L"], dtype: torch.dtype) -> Float[Tensor, "*B N L"]:
     """Return ``2 pi turns`` modulo whole turns, reduced to [-pi, pi] in float64 so that any dtype keeps the phase."""
     return (2 * math.pi * (turns - turns.detach().round())).to(dtype)
+
+
+def refuse_misfit(dim: int, axes: int, directions: Directions, sigma: float) -> None:
+    """Raise ValueError where ``dim`` or ``sigma`` does not suit the kind of directions."""
+    if directions == "basic" and dim != 2 * axes:
+        raise ValueError(f"the basic mapping has one direction per axis, so `dim` is 2 axes = {2 * axes}; got {dim}.")
+    if directions in ("positional", "released") and dim % (2 * axes):
+        raise ValueError(
+            f"the {directions} mapping gives each of {axes} axes as many frequencies, so `dim` is a multiple of "
+            f"{2 * axes}; got {dim}. Use {max(dim // (2 * axes), 1) * 2 * axes}."
+        )
+    equal = sigma == 1 if dim > 2 * axes else directions == "released"  # the first frequency of "released" is 0
+    if directions in ("positional", "released") and equal:
+        raise ValueError(
+            f"with sigma={sigma:g} and dim={dim} all frequencies of the {directions} mapping are one. Use sigma=2**J "
+            "for J of them, or the highest that the data has, and dim = 2 J axes with J >= 2."
+        )
+
+
+def frequency_numbers(given: Tensor, count: int, name: str) -> tuple[float, ...]:
+    """Frequencies as Python floats, because ``.to(bfloat16)`` would round a buffer.
+
+    Args:
+        given: Angular frequencies ``(count,)`` in radians per unit of position.
+        count: Number of frequencies that the scheme needs.
+        name: Name of the scheme, for the error.
+
+    Returns:
+        The frequencies.
+
+    Raises:
+        ValueError: If there is another number of them, or one is not finite.
+    """
+    numbers = tuple(given.detach().double().flatten().tolist()) if isinstance(given, Tensor) else ()
+    if len(numbers) != count or not all(map(math.isfinite, numbers)):
+        got = f"{len(numbers)} of shape {tuple(given.shape)}" if isinstance(given, Tensor) else type(given).__name__
+        raise ValueError(
+            f"{name} needs {count} finite frequencies, in radians per unit of position; got {got}. Join them by "
+            "torch.cat from periods('day', 'year', unit='day') and from_span(8, shortest=2, longest=900)."
+        )
+    return numbers

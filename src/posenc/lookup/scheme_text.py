@@ -155,7 +155,8 @@ def find(name: str) -> type[Scheme]:
 
 def schedules() -> dict[str, Callable[..., Any]]:
     """Return the frequency schedules of ``posenc.frequencies`` by their name without underscores."""
-    return {plain_name(name): getattr(frequencies, name) for name in frequencies.CITATIONS}
+    names = (*frequencies.CITATIONS, "periods", "from_span")  # these two have no paper
+    return {plain_name(name): getattr(frequencies, name) for name in names}
 
 
 def specifications(specification: Specification) -> Iterator[Specification]:

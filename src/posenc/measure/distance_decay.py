@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from fractions import Fraction
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from posenc.graph_batch import GraphBatch
 from posenc.lookup.scheme_text import Specification, build, find, parse, specifications
 from posenc.positions import Positions
 from posenc.scheme import Scheme
@@ -269,7 +271,7 @@ def _logits(
     heads = max(heads, getattr(scheme, "heads", 1))
     if not scheme.claims.sites - {"mix", "v", "o", "value_bias"}:
         return [[1.0] * everywhere.count]  # these sites do not change logits
-    middle = slice(query, query + 1)
+    middle, everywhere = slice(query, query + 1), _on_a_path(scheme, everywhere)
     with torch.no_grad():
         where_q, where_k = scheme.prepare(everywhere[middle]), scheme.prepare(everywhere)
         q, k = _equal(scheme, where_k, middle, everywhere.count, head_dim, heads)
@@ -286,6 +288,22 @@ def _logits(
         [float(value) if bool(here) else None for value, here in zip(*each, strict=True)]
         for each in zip(logits, visible, strict=True)
     ]
+
+
+def _on_a_path(scheme: Scheme, pos: Positions) -> Positions:
+    """Positions with the graph that a scheme reads: node numbers on a path, or one component of equal eigenvalues."""
+    edges = torch.zeros(2, 0, dtype=torch.long)
+    if "hops" in scheme.graph_reads:
+        nodes = torch.arange(int(pos.coords.max()) + 1, dtype=torch.int16)
+        lengths = (nodes - nodes[:, None]).abs().clamp(max=127).to(torch.int8)
+        graph = GraphBatch(edges, hops=lengths, edge_types=torch.zeros_like(lengths, dtype=torch.int16))
+        return dataclasses.replace(pos, graph=graph)
+    if "eigenvalues" in scheme.graph_reads:
+        component = torch.zeros(pos.count, dtype=torch.long)
+        return dataclasses.replace(
+            pos, graph=GraphBatch(edges, component=component, eigenvalues=torch.ones_like(pos.coords))
+        )
+    return pos
 
 
 def _equal(

@@ -30,7 +30,8 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posenc.kernels.wave_vectors import Directions, Waves, angles, draw
+from posenc.frequencies import from_span
+from posenc.kernels.wave_vectors import Directions, Waves, angles, draw, frequency_numbers, refuse_misfit
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -52,6 +53,8 @@ class FourierFeatures(Scheme):
         amplitudes: Amplitudes ``a_m``, ``(L,)``, for example ``posenc.kernels.wave_vectors.power_law(L, p)``. Default:
             1 for each direction.
         learned: Whether B is trained. Default: False.
+        frequencies: Initial frequencies ``(L,)`` of directions on one axis in place of ``directions``, in radians per
+            unit of position, as of ``posenc.frequencies.periods``. Default: None.
         generator: Random generator of the initial directions. Default: torch's global generator.
 
     Raises:
@@ -80,6 +83,7 @@ class FourierFeatures(Scheme):
         {"dim": 12, "axes": 2, "sigma": 0.1},
         {"dim": 12, "axes": 2, "learned": True, "sigma": 0.3},
         {"dim": 12, "amplitudes": (1.0, 0.5, 0.25, 0.2, 0.1, 0.0)},
+        {"dim": 12, "frequencies": from_span(6, shortest=3.0, longest=50.0)},
         {"dim": 6, "axes": 3, "directions": "basic", "sigma": 0.03},
         {"dim": 12, "axes": 2, "directions": "positional", "sigma": 0.05},
         {"dim": 12, "axes": 2, "directions": "released", "sigma": 1.1},
@@ -97,6 +101,7 @@ class FourierFeatures(Scheme):
         sigma: float = 1.0,
         amplitudes: Sequence[float] | Tensor | None = None,
         learned: bool = False,
+        frequencies: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -109,7 +114,11 @@ class FourierFeatures(Scheme):
             raise ValueError(f"directions are {', '.join(map(repr, get_args(Directions)))}; got {directions!r}.")
         if not (math.isfinite(sigma) and sigma > 0):
             raise ValueError(f"sigma is the size of the directions, a positive number; got {sigma:g}.")
-        _refuse_misfit(dim, axes, directions, sigma)
+        refuse_misfit(dim, axes, directions, sigma)
+        if frequencies is not None and (axes, directions, sigma) != (1, "gaussian", 1):
+            raise ValueError("`frequencies` are directions of one axis: leave `axes`, `directions` and `sigma` out.")
+        name = f"FourierFeatures({dim})"
+        self.frequencies = None if frequencies is None else frequency_numbers(frequencies, dim // 2, name)
         n = dim // 2
         a = [1.0] * n if amplitudes is None else [float(amplitude) for amplitude in amplitudes]
         if len(a) != n or not all(map(math.isfinite, a)):
@@ -137,6 +146,9 @@ class FourierFeatures(Scheme):
             generator: Random generator. Default: torch's global generator.
         """
         with torch.no_grad():
+            if self.frequencies is not None:
+                self.B.copy_(torch.tensor(self.frequencies, dtype=torch.float64, device="cpu")[:, None] / (2 * math.pi))
+                return
             draw(self.B, self.directions, self.sigma, generator)
 
     @property
@@ -167,20 +179,3 @@ class FourierFeatures(Scheme):
             alpha = 2 * math.pi * torch.dot(b_m, p)
             row += [a_m * torch.sin(alpha), a_m * torch.cos(alpha)]
         return torch.stack(row)
-
-
-def _refuse_misfit(dim: int, axes: int, directions: Directions, sigma: float) -> None:
-    """Raise ValueError where ``dim`` or ``sigma`` does not suit the kind of directions."""
-    if directions == "basic" and dim != 2 * axes:
-        raise ValueError(f"the basic mapping has one direction per axis, so `dim` is 2 axes = {2 * axes}; got {dim}.")
-    if directions in ("positional", "released") and dim % (2 * axes):
-        raise ValueError(
-            f"the {directions} mapping gives each of {axes} axes as many frequencies, so `dim` is a multiple of "
-            f"{2 * axes}; got {dim}. Use {max(dim // (2 * axes), 1) * 2 * axes}."
-        )
-    equal = sigma == 1 if dim > 2 * axes else directions == "released"  # the first frequency of "released" is 0
-    if directions in ("positional", "released") and equal:
-        raise ValueError(
-            f"with sigma={sigma:g} and dim={dim} all frequencies of the {directions} mapping are one. Use sigma=2**J "
-            "for J of them, or the highest that the data has, and dim = 2 J axes with J >= 2."
-        )

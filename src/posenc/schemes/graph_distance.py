@@ -1,6 +1,6 @@
 """Graph distance: the spatial encoding of Graphormer, a learned bias per head and shortest-path length of two nodes.
 
-    s_ij = q_i . k_j + b_h[phi(v_i, v_j)]        (eq. 6)
+    s_ij = q_i . k_j + b_h[phi(v_i, v_j)] + c_h[type(v_i, v_j)]        (eq. 6 without c)
 
 Source: Ying et al. 2021, arXiv 2106.05234.
 
@@ -8,54 +8,61 @@ Conventions:
 - Positions are node numbers, integers from 0. Edges are undirected.
 - ``phi`` is the number of edges on the shortest path. It is clipped at ``max_distance``. Nodes without a path between
   them use the last row of the table.
-- For many small graphs, number the nodes of each graph after those of the one before. Their union is one graph without
-  paths between its parts.
-- The table starts as N(0, 0.02^2). All layers share one instance, built for the number of query heads.
+- The graphs come with the positions: ``posenc.graphs([..], view="hops")``. For one graph that never changes, ``edges``
+  may be given instead.
+- ``c`` is a bias of the edge that joins two nodes, by its integer attribute, such as the type of a bond. Eq. 7 of the
+  paper averages over the edges of a shortest path instead.
+- Tables start as N(0, 0.02^2). All layers share one instance, built for the number of query heads.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from typing_extensions import override
 
+from posenc.graph_data.distances import FARTHEST
+from posenc.graph_data.edges import Graph
+from posenc.kernels import node_tables
 from posenc.kernels.pairs import Pairs, PairScheme
-from posenc.kernels.table_lookup import look_up_pairs
-from posenc.positions import Positions, node_pairs
+from posenc.positions import Positions
 from posenc.scheme import At, Claims, per_head
 
 SIGMA = 0.02
-"""Standard deviation of the initial table."""
-TREES = torch.tensor([(n, (5 * n + 3) % n) for n in range(1, 22)] + [(22, 23)])
+"""Standard deviation of the initial tables."""
+TREE = torch.tensor([(n, (5 * n + 3) % n) for n in range(1, 22)] + [(22, 23)])
 """Edges of the examples: a tree of 22 nodes, and two more nodes with one edge between them."""
 
 
 class GraphDistance(PairScheme):
-    """Learned bias per head and shortest-path length (the spatial encoding of Graphormer), for the nodes of one graph.
+    """Learned bias per head and shortest-path length (the spatial encoding of Graphormer), for the nodes of graphs.
 
-        s_ij = q_i . k_j + b_h[phi(v_i, v_j)]
+        s_ij = q_i . k_j + b_h[phi(v_i, v_j)] + c_h[type(v_i, v_j)]
 
     Args:
         heads: Number of query heads.
-        edges: Edges as pairs of node numbers, ``(E, 2)``, undirected.
-        nodes: Number of nodes. Default: the highest node number in ``edges`` plus 1.
-        max_distance: Number of edges from which on all lengths share one row of the table. Default: 20, as in the
-            authors' code.
-        generator: Random generator of the initial table. Default: torch's global generator.
+        edges: One graph for all positions, as pairs of node numbers ``(E, 2)`` or as a ``Graph``. Default: None, so
+            that ``Positions.graph`` of ``graph(.., view="hops")`` or ``graphs(.., view="hops")`` has the graphs.
+        nodes: Number of nodes of the largest graph. Default: 5,000, or that of ``edges``.
+        max_distance: Number of edges from which on all lengths share one row of the table, at most 127. Default: 20,
+            as in the authors' code.
+        edge_types: Number of types of edges, if their integer attributes (``Graph.edge_attr``) have a bias. Default: 0.
+        generator: Random generator of the initial tables. Default: torch's global generator.
 
     Raises:
-        ValueError: If ``heads`` or ``max_distance`` is less than 1, or ``edges`` are not pairs of numbers of the nodes.
+        ValueError: If ``heads`` or ``max_distance`` is less than 1, ``edges`` are not the edges of a graph, or both
+            ``edges`` and ``edge_types`` are given.
 
     Example:
         >>> import torch
-        >>> from posenc import GraphDistance, attention, sequence
-        >>> scheme = GraphDistance(heads=2, edges=[(0, 1), (1, 2), (2, 3)])
-        >>> q = k = v = torch.randn(1, 2, 4, 16)  # (batch, heads, nodes, head_dim)
-        >>> attention(q, k, v, scheme=scheme, q_pos=sequence(4)).shape
-        torch.Size([1, 2, 4, 16])
+        >>> from posenc import GraphDistance, attention, graphs
+        >>> pos = graphs([[(0, 1), (1, 2), (2, 3)], [(0, 1)]], view="hops")
+        >>> q = k = v = torch.randn(2, 2, 4, 16)  # (batch, heads, nodes, head_dim)
+        >>> attention(q, k, v, scheme=GraphDistance(heads=2), q_pos=pos).shape
+        torch.Size([2, 2, 4, 16])
 
     References:
         Ying et al. 2021, arXiv 2106.05234, eq. 6.
@@ -66,45 +73,52 @@ class GraphDistance(PairScheme):
   author={Ying, Chengxuan and Cai, Tianle and Luo, Shengjie and Zheng, Shuxin and Ke, Guolin and He, Di
   and Shen, Yanming and Liu, Tie-Yan}, booktitle={NeurIPS}, year={2021}, note={arXiv:2106.05234}}"""
     examples = (
-        {"heads": 4, "edges": TREES},
-        {"heads": 4, "edges": TREES, "max_distance": 2},
-        {"heads": 1, "edges": TREES, "nodes": 25},
+        {"heads": 4, "edges": TREE},
+        {"heads": 4, "edges": TREE, "max_distance": 2},
+        {"heads": 1, "edges": TREE, "nodes": 25},
+        {"heads": 4, "nodes": 24},
+        {"heads": 4, "nodes": 24, "edge_types": 3},
     )
     bias_reads = frozenset()
 
     table: nn.Parameter
-    rows: Tensor
+    types: nn.Parameter | None
 
     def __init__(
         self,
         heads: int,
-        edges: Sequence[tuple[int, int]] | Tensor,
+        edges: Sequence[tuple[int, int]] | Tensor | Graph | None = None,
         *,
         nodes: int | None = None,
         max_distance: int = 20,
+        edge_types: int = 0,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.edges, self.max_distance = node_pairs(edges), max_distance
-        ends = [end for edge in self.edges for end in edge]
-        count = max(ends, default=-1) + 1 if nodes is None else nodes
-        if heads < 1 or max_distance < 1:
-            raise ValueError(f"GraphDistance needs heads >= 1 and max_distance >= 1; got {heads=}, {max_distance=}.")
-        if count < 1 or min(ends, default=0) < 0 or max(ends, default=0) >= count:
-            got = f"numbers from {min(ends)} to {max(ends)}" if ends else "no edge"
+        if heads < 1 or not 1 <= max_distance <= FARTHEST or edge_types < 0 or (nodes is not None and nodes < 1):
             raise ValueError(
-                f"{count} nodes are numbered from 0 to {count - 1}, and edges are pairs of them; got {got}. Number "
-                "nodes from 0, or pass nodes."
+                f"GraphDistance needs heads >= 1, max_distance from 1 to {FARTHEST}, nodes >= 1 and edge_types >= 0; "
+                f"got {heads=}, {max_distance=}, {nodes=}, {edge_types=}."
             )
+        if edges is not None and edge_types:
+            raise ValueError(
+                "types of edges are read from the graphs of a batch, and `edges` has none. Leave `edges` out, and make "
+                "positions by posenc.graphs([..], view='hops') of graphs with edge_attr."
+            )
+        self.max_distance = max_distance
+        self.graph_reads = frozenset({"hops"} if edges is None else ())
+        self.edges, own = node_tables.one_graph(edges, nodes)
+        self._own = own  # it follows from the edges, so that a state_dict need not have it
         self.table = nn.Parameter(torch.empty(max_distance + 2, heads))
-        self.register_buffer("rows", torch.empty(count, count, dtype=torch.long))
+        self.types = nn.Parameter(torch.empty(edge_types, heads)) if edge_types else None
+        self.register_load_state_dict_pre_hook(node_tables.without_rows)
         self.reset_parameters(generator)
-        even = all(a[:-1] == b[1:] for a, b in itertools.pairwise(links(self.edges, count)))  # on a path or a ring
+        even = own is not None and torch.equal(own[:-1, :-1], own[1:, 1:])  # on a path or a ring
         self.claims = Claims(
             translation="exact" if even else "none",
             isometric=True,
             learned=True,
-            range=(0, count - 1),
+            range=(0, (nodes or 5000) - 1 if own is None else len(own) - 1),
             axes=1,
             sites=frozenset({"bias"}),
             sharing="head" if heads > 1 else "model",
@@ -112,74 +126,53 @@ class GraphDistance(PairScheme):
         )
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Redraw the table and recompute the shortest paths; needed after construction on the meta device.
+        """Redraw the tables; needed after construction on the meta device.
 
         Args:
-            generator: Random generator of the table. Default: torch's global generator.
+            generator: Random generator of the tables. Default: torch's global generator.
         """
-        nn.init.normal_(self.table, std=SIGMA, generator=generator)
-        longest, lengths = self.max_distance, links(self.edges, len(self.rows))
-        rows = [[longest + 1 if n is None else min(n, longest) for n in of_node] for of_node in lengths]
-        self.rows.copy_(torch.tensor(rows, device="cpu"))
+        for table in self.parameters():
+            nn.init.normal_(table, std=SIGMA, generator=generator)
 
     @override
     def prepare(self, pos: Positions) -> Positions:
-        return self._whole(pos)
+        pos = self._whole(pos)
+        if self._own is None:
+            node_tables.require_nodes_of_the_graph(pos, "GraphDistance")
+        if self.types is not None:
+            node_tables.require_types_of_edges(pos, len(self.types), "GraphDistance")
+        return pos
 
     @override
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
-        row = self.rows[_nodes(pair.q)[..., :, None], _nodes(pair.k)[..., None, :]]
-        row = row.unsqueeze(-3) if row.dim() == 3 else row
-        return pair.neutral(look_up_pairs(per_head(self.table, q, "GraphDistance", dim=1), row))
+        return node_tables.bias_of_nodes(self._tables(q, pair), pair)
+
+    def _tables(self, q: Tensor, pair: Pairs) -> list[node_tables.PairTable]:
+        """The table of each term, for the heads of q, with the row of each pair of nodes."""
+        graph = pair.k.graph
+        lengths = graph.hops if self._own is None and graph is not None else self._own
+        assert lengths is not None
+        rows = node_tables.length_rows(lengths.to(self.table.device), self.max_distance)
+        found = [(per_head(self.table, q, "GraphDistance", dim=1), rows)]
+        if self.types is not None and graph is not None and graph.edge_types is not None:
+            padded = functional.pad(self.types, (0, 0, 1, 0))  # row 0: no edge
+            found.append((per_head(padded, q, "GraphDistance", dim=1), graph.edge_types.long()))
+        return found
 
     @override
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
-        read, rows = pair.reader(), self.rows
-        at_q, at_k = (n if n.dim() == 2 else n[None] for n in (_nodes(pair.q), _nodes(pair.k)))
-        table = per_head(self.table, q, "GraphDistance", dim=1).expand(-1, q.shape[1])
-
-        def linked(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
-            _, placed = read(b, i, j)
-            higher = score + table[rows[at_q[b if len(at_q) > 1 else 0, i], at_k[b if len(at_k) > 1 else 0, j]], h]
-            return higher if placed is None else torch.where(placed, higher, score)
-
-        return linked
+        return node_tables.score_of_nodes(self._tables(q, pair), q.shape[1], pair)
 
     @override
     def define_bias(self, at: At) -> Tensor:
-        reached, end, length = {int(at.q_pos[at.i, 0])}, int(at.k_pos[at.j, 0]), 0
-        while end not in reached:
-            wider = reached | {b for edge in self.edges for a, b in (edge, edge[::-1]) if a in reached}
-            if wider == reached:
-                return self.table[-1, at.head.among(self.table.shape[1])]
-            reached, length = wider, length + 1
-        return self.table[min(length, self.max_distance), at.head.among(self.table.shape[1])]
-
-
-def links(edges: Iterable[tuple[int, int]], count: int) -> list[list[int | None]]:
-    """Compute the shortest-path length from each node to each node of an undirected graph.
-
-    Args:
-        edges: Edges as pairs of node numbers below ``count``.
-        count: Number of nodes.
-
-    Returns:
-        ``count`` lists of ``count`` numbers of edges; None where there is no path.
-    """
-    neighbors: list[set[int]] = [set() for _ in range(count)]
-    for a, b in (directed for edge in edges for directed in (edge, edge[::-1])):
-        neighbors[a].add(b)
-    lengths: list[list[int | None]] = [[None] * count for _ in range(count)]
-    for start, row in enumerate(lengths):
-        frontier, steps = {start}, 0
-        while frontier:
-            for node in frontier:
-                row[node] = steps
-            frontier, steps = {n for node in frontier for n in neighbors[node] if row[n] is None}, steps + 1
-    return lengths
-
-
-def _nodes(pos: Positions) -> Tensor:
-    """Return node numbers, ``(N,)`` or ``(B, N)``; 0 for tokens with ``placed=False``."""
-    number = pos.coords[..., 0].long()
-    return number if pos.placed is None else number.where(pos.placed, 0)
+        start, stop = int(at.q_pos[at.i, 0]), int(at.k_pos[at.j, 0])
+        edges = self.edges if at.graph is None else at.graph.edge_index.T.tolist()
+        reached, length = {start}, 0
+        while stop not in reached and length <= self.max_distance + len(edges):
+            reached, length = reached | {b for a, b in edges if a in reached}, length + 1
+        row = min(length, self.max_distance) if stop in reached else -1
+        bias = self.table[row, at.head.among(self.table.shape[1])]
+        if self.types is None or at.graph is None or at.graph.edge_attr is None:
+            return bias
+        joining = (at.graph.edge_attr[n] for n, edge in enumerate(edges) if tuple(edge) == (start, stop))
+        return bias + sum(self.types[kind, at.head.among(self.types.shape[1])] for kind in joining)

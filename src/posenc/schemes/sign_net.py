@@ -47,11 +47,10 @@ class SignNet(Scheme):
         ValueError: If ``dim``, ``axes`` or ``hidden`` is below 1.
 
     Example:
-        >>> import torch
         >>> from posenc import SignNet, graph
-        >>> ring = torch.tensor([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
+        >>> path = [(0, 1), (1, 2), (2, 3), (3, 4)]
         >>> scheme = SignNet(12, axes=2)
-        >>> scheme.embed(scheme.prepare(graph(ring, axes=2))).shape
+        >>> scheme.embed(scheme.prepare(graph(path, axes=2))).shape
         torch.Size([5, 12])
 
     References:

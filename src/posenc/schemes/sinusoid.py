@@ -25,11 +25,14 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from posenc.frequencies import geometric
+from posenc.frequencies import from_span, geometric
+from posenc.kernels.wave_vectors import frequency_numbers
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
 Channels = Literal["interleaved", "halves", "sines first"]
+BASE = 10000.0
+"""Base of the geometric frequencies."""
 
 
 class Sinusoid(Scheme):
@@ -41,11 +44,14 @@ class Sinusoid(Scheme):
         dim: Width d of a row, a multiple of ``2 * axes``.
         axes: Number P of position axes.
         base: Base of the geometric frequencies, above 0; they are in radians per unit of position.
+        frequencies: Frequencies of each axis in place of the geometric ones, ``(dim / (2 axes),)``, in radians per unit
+            of position, as of ``posenc.frequencies.periods`` or ``from_span``. Default: None.
         channels: Order of the channels: "interleaved", "halves" or "sines first" (see the module).
         leading: Axis that comes first in a row: the "last" or the "first".
 
     Raises:
-        ValueError: If ``dim`` is not a multiple of ``2 * axes``, ``base`` is not positive, or a choice is unknown.
+        ValueError: If ``dim`` is not a multiple of ``2 * axes``, ``base`` is not positive, ``frequencies`` do not fit
+            or come with a ``base``, or a choice is unknown.
 
     Example:
         >>> from posenc import Sinusoid, grid
@@ -66,6 +72,7 @@ class Sinusoid(Scheme):
     examples = (
         {"dim": 12},
         {"dim": 12, "base": 100.0},
+        {"dim": 12, "frequencies": from_span(6, shortest=3.0, longest=50.0)},
         {"dim": 12, "axes": 2},
         {"dim": 12, "axes": 3},
         {"dim": 12, "axes": 2, "channels": "halves"},
@@ -81,7 +88,8 @@ class Sinusoid(Scheme):
         dim: int,
         axes: int = 1,
         *,
-        base: float = 10000.0,
+        base: float = BASE,
+        frequencies: Tensor | None = None,
         channels: Channels = "interleaved",
         leading: Literal["last", "first"] = "last",
     ) -> None:
@@ -94,6 +102,10 @@ class Sinusoid(Scheme):
                 f"multiple of {2 * axes}; got {dim}. Use {max(dim // (2 * axes), 1) * 2 * axes}."
             )
         geometric(1, base=base)  # raises for a base that is not positive
+        if frequencies is not None and base != BASE:
+            raise ValueError(f"`frequencies` have a base already; got base={base:g} besides. Pass one of the two.")
+        count = dim // (2 * axes)
+        self.frequencies = None if frequencies is None else frequency_numbers(frequencies, count, f"Sinusoid({dim})")
         if channels not in get_args(Channels):
             raise ValueError(
                 f"the channels of Sinusoid stand 'interleaved', in 'halves' or 'sines first'; got {channels!r}."
@@ -124,7 +136,10 @@ class Sinusoid(Scheme):
         """Compute the rows ``(.., N, dim)``, which depend on the positions alone."""
         self._take(pos)
         coords = pos.precise()
-        omega = geometric(self.dim // (2 * pos.axes), base=self.base, device=coords.device)
+        if self.frequencies is None:
+            omega = geometric(self.dim // (2 * pos.axes), base=self.base, device=coords.device)
+        else:
+            omega = torch.tensor(self.frequencies, dtype=coords.dtype, device=coords.device)
         angle = (coords.flip(-1) if self.leading == "last" else coords)[..., None] * omega  # (.., N, P, d / 2P)
         apart = {"interleaved": -1, "halves": -2, "sines first": -3}[self.channels]
         rows = torch.stack([angle.sin(), angle.cos()], apart).flatten(-3).to(pos.table_dtype)
@@ -137,7 +152,7 @@ class Sinusoid(Scheme):
         for a in range(axes):
             x = p[a] if self.leading == "first" else p[axes - 1 - a]
             for i in range(d // 2):
-                omega_i = self.base ** (-2 * i / d)
+                omega_i = self.base ** (-2 * i / d) if self.frequencies is None else self.frequencies[i]
                 sine, cosine = {
                     "interleaved": (a * d + 2 * i, a * d + 2 * i + 1),
                     "halves": (a * d + i, a * d + d // 2 + i),

@@ -122,6 +122,8 @@ def variant(label: str, config: PointsConfig, attributes: int = 0) -> tuple[Poin
 
 def _refuse_unfit(model: PointClassifier) -> None:
     schemes: list[Any] = list(model.schemes)
+    for scheme in schemes:
+        position_views.refuse_graphs(scheme)
     for claims in (scheme.claims for scheme in schemes):
         if claims.axes not in (None, 3):
             count = f"{claims.axes} {'axis' if claims.axes == 1 else 'axes'}"

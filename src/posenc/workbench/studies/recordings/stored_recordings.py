@@ -17,7 +17,8 @@ import msgspec
 import numpy as np
 import torch
 
-from posenc.positions import Positions, graph, sequence
+from posenc.graph_data.builders import graph
+from posenc.positions import Positions, sequence
 from posenc.workbench.dataset_record import DatasetRecord, Part
 from posenc.workbench.files.atomic_files import replaced_file, write_whole
 from posenc.workbench.studies.shared.hidden_tokens.tokens import Tokens
@@ -344,7 +345,7 @@ def views(count: int, coordinates: torch.Tensor | None) -> dict[str, Positions]:
     nearest = distances.topk(min(NEAREST, count - 1), dim=1, largest=False).indices
     edges = torch.stack([torch.arange(count)[:, None].expand_as(nearest), nearest], -1).flatten(0, 1)
     if count > EIGENVECTORS:
-        views["graph"] = graph(edges, nodes=count, axes=EIGENVECTORS)
+        views["graph"] = graph(edges, nodes=count, axes=EIGENVECTORS, ties="keep")
     return views
 
 

@@ -278,6 +278,7 @@ def _check_axes(variant: FieldVariant, label: str) -> FieldVariant:
             scheme = variant.field().scheme
         except ValueError as error:
             raise ValueError(f"the variant {label!r} cannot be built: {error}") from None
+    position_views.refuse_graphs(scheme)
     if scheme.claims.axes not in (None, variant.axes):
         raise ValueError(
             f"the variant {label!r} cannot be built: it encodes {scheme.claims.axes} axes, and a position has "

@@ -169,6 +169,15 @@ def _require_fit(
         built.prepare(pos)
 
 
+def refuse_graphs(scheme: Scheme) -> None:
+    """Raise ValueError for a scheme that reads graphs, in a study whose positions are not nodes."""
+    if scheme.graph_reads:
+        raise ValueError(
+            f"{type(scheme).__name__} reads the graphs of nodes, and positions of this study are points. "
+            "docs/graphs.md shows a model with it."
+        )
+
+
 def view_in(settings: Mapping[str, Any], views: Iterable[PositionView]) -> str:
     """Read the view of a run from its settings.
 
