@@ -101,7 +101,8 @@ def test_rows_have_the_sizes_that_the_author_s_networks_have():
 def test_padding_and_rate_are_those_that_labels_say():
     for label in variants.VARIANTS:
         row, lr = variants.lenet(label, SMALL)
-        assert row.config.padding == (2 if label == "as-published" or label.endswith("-padded") else 0), label
+        padded = label in ("as-published", "as-released") or label.endswith("-padded")
+        assert row.config.padding == (2 if padded else 0), label
         assert lr == (3e-4 if label.endswith("-slow") else None), label
     assert set(variants.RATES) == {f"{base}{speed}" for base in ("plain", "code") for speed in ("", "-slow")}
     for panel in (
@@ -119,6 +120,21 @@ def test_the_head_starts_so_many_times_as_large():
     torch.testing.assert_close(ten, 10 * same)
     assert not nothing.any()
     assert len(same.unique()) > 700
+
+
+def test_the_preset_paper_evaluates_each_epoch_and_has_the_readouts_of_note_and_code(tmp_path, fashion):
+    specs = STUDY.plan(
+        studies.Request(preset="paper", data=fashion, seeds=[0], panels=["concatenation"]), Store(tmp_path)
+    )
+    assert {(spec.settings["training"]["epochs"], spec.settings["training"]["evaluate_every"]) for spec in specs} == {
+        (100, 1)
+    }
+    options = {spec.variant: spec.settings["row"]["scheme"] for spec in specs}
+    assert options["note-linear"]["options"] == {"hidden": (128,), "relu": False}
+    assert options["as-released"]["options"] == {"variant": "code", "hidden": (256, 64), "relu": (True, False)}
+    asked = studies.Request(preset="paper", data=fashion, seeds=[0], schemes=["plain"], changes={"evaluations": "10"})
+    (spec,) = STUDY.plan(asked, Store(tmp_path))
+    assert spec.settings["training"]["evaluate_every"] == 10
 
 
 def test_rows_beside_the_features_are_a_bias():
