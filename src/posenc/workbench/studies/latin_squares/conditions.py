@@ -136,13 +136,13 @@ CONDITIONS: dict[str, Condition] = {
             label=TWO_HEADS,
             title="Two heads",
             change=Change(model={"heads": 2}),
-            has_variant=lambda variant: variant in HEADS,
+            has_variant=lambda variant: variant in (*HEADS, *map(learned, SIGMAS)),
         ),
         ChangedTraining(
             label=FOUR_HEADS,
             title="Four heads",
             change=Change(model={"heads": 4}),
-            has_variant=lambda variant: variant in HEADS,
+            has_variant=lambda variant: variant in (*HEADS, *map(learned, SIGMAS)),
         ),
         ChangedTraining(
             label=GAP_CLOSES,

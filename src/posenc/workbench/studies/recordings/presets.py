@@ -90,7 +90,7 @@ PRESETS: Mapping[str, RecordingsPreset] = {
         about="the paper's model and length: four layers, 50,000 steps of 128, 15 seeds: about a day per model of 360 "
         "channels",
         seeds=tuple(range(15)),
-        panels=(*PANELS, "rates"),
+        panels=(*PANELS, "rates", "rate-curves", "rate-modules"),
         simulation=Simulation(subjects=100, frames=4800, networks=dict(simulated_brain.NETWORKS)),
         test_frames=200,
         model=PAPER_MODEL,
