@@ -138,12 +138,10 @@ def _stored(study: Study, part: PaperPart, rows: dict[str, list[Row]]) -> str:
     said = [_sentence(study, each) for each in found]
     missing = _missing_at_standard(study, part, found)
     if missing:
-        runs = missing * len(study.presets[STANDARD].seeds)
-        needed = part.hours_each * runs
-        hours = f", about {needed:.0f} core hours" if needed >= 10 else f", about {needed:.1f} core hours"
-        said += [
-            f"not run at {STANDARD}: {missing} models x {len(study.presets[STANDARD].seeds)} seeds{hours if needed else ''}"
-        ]
+        seeds = len(study.presets[STANDARD].seeds)
+        needed = part.hours_each * missing * seeds
+        hours = f", about {needed:.{0 if needed >= 10 else 1}f} core hours" if needed else ""
+        said += [f"not run at {STANDARD}: {missing} models x {seeds} seeds{hours}"]
     return "; ".join(said) or "no run"
 
 

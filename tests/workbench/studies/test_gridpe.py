@@ -420,24 +420,3 @@ def test_two_steps_on_fashion_mnist(tmp_path, data_folder):
     with pytest.raises(KeyboardInterrupt):
         train(fit, made.training, seed=0)
     assert losses[0] == pytest.approx(np.log(10), rel=0.2)
-
-
-def test_the_paper_s_text_and_the_released_recipe_are_two_presets(tmp_path, class_folders):
-    def planned(preset):
-        request = studies.Request(preset=preset, source=class_folders, panels=["pvt", "as-released"], seeds=[0])
-        return {(u.condition, u.variant): u.settings for u in STUDY.plan(request, Store(tmp_path))}
-
-    text, released = planned("paper"), planned("as-released")
-    assert text.keys() == released.keys()
-    for settings in text.values():  # AdamW, 200 epochs, batches of 32, the rate halved after 10 epochs without gain
-        training = settings["training"]
-        assert (training.get("optimiser", "adamw"), training["epochs"], training["batch"]) == ("adamw", 200, 32)
-        assert (training["plateau"]["factor"], training["plateau"]["patience"]) == (0.5, 10)
-        assert settings["augmentation"].get("mixup", 0.0) == settings["row"]["config"]["options"].get("dropout", 0) == 0
-    vit, pvt = released["main", "nope-literal"], released["pvt", "pvt-o"]
-    assert vit["row"]["config"]["options"]["dropout"] == 0.1
-    assert (pvt["training"].get("plateau"), pvt["augmentation"]["mixup"]) == (None, 0.8)
-    asked = studies.Request(
-        preset="quick", source=class_folders, schemes=["nope"], seeds=[0], changes={"recipes.main.dropout": "0.1"}
-    )
-    assert STUDY.plan(asked, Store(tmp_path))[0].settings["row"]["config"]["options"]["dropout"] == 0.1

@@ -122,21 +122,6 @@ def test_the_head_starts_so_many_times_as_large():
     assert len(same.unique()) > 700
 
 
-def test_the_preset_paper_evaluates_each_epoch_and_has_the_readouts_of_note_and_code(tmp_path, fashion):
-    specs = STUDY.plan(
-        studies.Request(preset="paper", data=fashion, seeds=[0], panels=["concatenation"]), Store(tmp_path)
-    )
-    assert {(spec.settings["training"]["epochs"], spec.settings["training"]["evaluate_every"]) for spec in specs} == {
-        (100, 1)
-    }
-    options = {spec.variant: spec.settings["row"]["scheme"] for spec in specs}
-    assert options["note-linear"]["options"] == {"hidden": (128,), "relu": False}
-    assert options["as-released"]["options"] == {"variant": "code", "hidden": (256, 64), "relu": (True, False)}
-    asked = studies.Request(preset="paper", data=fashion, seeds=[0], schemes=["plain"], changes={"evaluations": "10"})
-    (spec,) = STUDY.plan(asked, Store(tmp_path))
-    assert spec.settings["training"]["evaluate_every"] == 10
-
-
 def test_rows_beside_the_features_are_a_bias():
     """The released network, rows folded into a bias, is the padded one without rows: the same class of functions."""
     made, plain = model("as-published").double(), model("plain-padded").double()
