@@ -225,7 +225,7 @@ def test_a_slice_interrupts_a_step_and_the_next_one_continues_it(tmp_path, monke
         return seconds, "interrupted"
 
     monkeypatch.setattr(day, "execute", execute)
-    words = ["--state", str(tmp_path), "--slice", "8m", "--steps", "correctness", "--device", "cpu"]
+    words = ["--state", str(tmp_path), "--slice", "8m", "--device", "cpu", "--steps", "correctness"]
     assert day.main(words) == 0
     assert given == [("correctness", 120)]
     assert "correctness: out of its minutes after 2.0 of 2 min" in capsys.readouterr().out

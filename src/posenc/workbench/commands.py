@@ -182,7 +182,7 @@ def report(
         >>> report("latin-squares", preset="fast")
         Traceback (most recent call last):
             ...
-        ValueError: there is no preset 'fast'. The presets of latin-squares are quick, standard, paper.
+        ValueError: there is no preset 'fast'. The presets of latin-squares are quick, standard, replicate, paper.
     """
     definition = studies.find(study)
     names: dict[str, Any] = {"source": None, "panels": panels, "schemes": schemes, "data": data}
