@@ -115,7 +115,12 @@ def wave_frequencies(name: str, axes: int, extent: float, frequencies: GivenFreq
     if frequencies is None:
         return schedules.economy(axes=axes, extent=extent, device=CPU)
     try:
-        lengths = torch.as_tensor(frequencies, dtype=torch.float64).detach().to(CPU)
+        given = (
+            frequencies
+            if isinstance(frequencies, Tensor)
+            else torch.tensor(frequencies, dtype=torch.float64, device=CPU)
+        )
+        lengths = given.detach().to(CPU, torch.float64)
     except (TypeError, ValueError, RuntimeError):
         lengths = torch.empty(0, dtype=torch.float64, device=CPU)
     if lengths.dim() != 1 or not len(lengths) or not bool(lengths.isfinite().all()):
