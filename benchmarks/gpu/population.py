@@ -99,7 +99,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def scale_of(chosen: argparse.Namespace) -> Scale:
-    setting = PRESETS["quick" if chosen.tiny else "paper"].main
+    setting = PRESETS["quick" if chosen.tiny else "replicate"].main
     steps, members, rounds = (10, (4,), 1) if chosen.tiny else (200, (15, 60), 5)
     # without ReLU, whose kinks turn a rounding into another path now and then
     model = msgspec.structs.replace(setting.model, activation="gelu")
@@ -279,9 +279,9 @@ def train_tables(chosen: argparse.Namespace) -> int:
 
 
 def plan_table(chosen: argparse.Namespace, store: Store, labels: Sequence[str], epochs: int) -> list[RunSpec]:
-    """What ``posenc run latin-squares --preset paper --device cuda --yes --schemes ..`` would train, in a precision of
-    its own (which is part of a unit's settings, so of its key) and with as many epochs."""
-    preset = "quick" if chosen.tiny else "paper"
+    """What ``posenc run latin-squares --preset replicate --device cuda --yes --schemes ..`` would train, in a precision
+    of its own (which is part of a unit's settings, so of its key) and with as many epochs."""
+    preset = "quick" if chosen.tiny else "replicate"
     request = studies.Request(
         preset=preset, schemes=list(labels), seeds=chosen.seeds, device=chosen.device, data=chosen.data
     )

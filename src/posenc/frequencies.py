@@ -5,6 +5,7 @@ stores none in a buffer, so ``.to(bfloat16)`` cannot round them. A rounded frequ
 of a long text.
 
     geometric    theta_i = base^(-i / count)                            Vaswani et al. 2017, RoPE
+    economy      theta_s = 2 pi / (shortest r^s), r = e^(1/P)           Wei et al. 2015, GridPE
     linear       theta_i / s                                            Chen et al. 2023
     ntk          (base s^(d / (d-2)))^(-2i / d)                         bloc97 2023
     dynamic_ntk  ntk, with s computed from the text's length            emozilla 2023
@@ -38,6 +39,10 @@ CITATIONS: Mapping[str, str] = MappingProxyType(
   author={Vaswani, Ashish and Shazeer, Noam and Parmar, Niki and Uszkoreit, Jakob and Jones, Llion and Gomez, Aidan N
           and Kaiser, Lukasz and Polosukhin, Illia},
   booktitle={NeurIPS}, year={2017}, note={arXiv:1706.03762}}""",
+        "economy": """@article{wei2015principle,
+  title={A Principle of Economy Predicts the Functional Architecture of Grid Cells},
+  author={Wei, Xue-Xin and Prentice, Jason and Balasubramanian, Vijay},
+  journal={eLife}, volume={4}, year={2015}, note={arXiv:1304.0031}}""",
         "linear": """@misc{chen2023extending,
   title={Extending Context Window of Large Language Models via Positional Interpolation},
   author={Chen, Shouyuan and Wong, Sherman and Chen, Liangjian and Tian, Yuandong},
@@ -145,6 +150,53 @@ def geometric(count: int, *, base: float = 10000.0, device: torch.device | None 
         raise ValueError(f"the base of a geometric schedule is positive; got {base:g}. The papers use 10000.")
     exponent = torch.arange(count, dtype=torch.float64, device=device) / max(count, 1)
     return torch.as_tensor(float(base), dtype=torch.float64, device=device) ** -exponent
+
+
+def economy(
+    *,
+    axes: int = 2,
+    shortest: float = 4.0,
+    extent: float = 14.0,
+    ratio: float | None = None,
+    device: torch.device | None = None,
+) -> Float64[Tensor, " n"]:
+    """Wavelengths that grow by the ratio at which the fewest grid cells cover a space: e^(1/P) on P axes.
+
+        theta_s = 2 pi / (shortest r^s),   s = 0, 1, .. until the wavelength is at least ``extent``
+
+    Args:
+        axes: Number P of axes of the positions. Default 2.
+        shortest: Shortest wavelength, in units of position. Default 4.
+        extent: Distance that the longest wave spans, in units of position. Default 14.
+        ratio: Ratio r of neighboring wavelengths, above 1. Default ``e^(1/axes)``.
+        device: Device of the result. Default: torch's default device.
+
+    Returns:
+        Angular frequencies in radians per unit of position, float64, of shape ``(scales,)``.
+
+    Raises:
+        ValueError: If ``shortest`` or ``extent`` is not positive and finite, or ``ratio`` is not above 1.
+
+    Example:
+        >>> from posenc import GridRotate
+        >>> from posenc.frequencies import economy
+        >>> economy(shortest=2.0, extent=8.0, ratio=2.0)
+        tensor([3.1416, 1.5708, 0.7854], dtype=torch.float64)
+        >>> GridRotate(12, frequencies=economy(shortest=2.0, ratio=2.0)).head_dim
+        12
+
+    References:
+        Wei, Prentice and Balasubramanian 2015, eLife 4, arXiv 1304.0031;
+        Li et al. 2024, "GridPE", arXiv 2406.07049, eqs. 9 to 11.
+    """
+    ratio = math.exp(1 / axes) if ratio is None else ratio
+    if not (0 < shortest < math.inf and 0 < extent < math.inf and 1 < ratio < math.inf):
+        raise ValueError(
+            "wavelengths start at `shortest` > 0 and grow by `ratio` > 1 until they span `extent` > 0; got "
+            f"shortest={shortest:g}, ratio={ratio:g}, extent={extent:g}. A grid of n x n tokens has extent=n."
+        )
+    count = 1 + max(0, math.ceil(math.log(extent / shortest) / math.log(ratio) - 1e-9))
+    return 2 * math.pi / (shortest * ratio ** torch.arange(count, dtype=torch.float64, device=device))
 
 
 def linear(count: int, *, factor: float, base: float = 10000.0) -> Float64[Tensor, " n"]:

@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 import torch
 
+from drawn_pictures import write_idx
 from posenc.workbench import runner
 
 pytestmark = pytest.mark.bare
@@ -192,3 +193,56 @@ def test_the_paper_scale_runs_go_through_the_runner(monkeypatch, tmp_path):
     assert {spec.settings["training"]["epochs"] for spec in second} == {400}
     assert {(spec.settings["precision"], spec.settings["device"]) for spec in first} == {("tf32", "cuda")}
     assert len(list(executor.groups(second))) == 6  # 40 models of one scheme, seven at a time
+
+
+@pytest.mark.full
+def test_the_day_on_a_gpu_is_rehearsed_in_slices_on_the_cpu(tmp_path, capfd):
+    day = load("gpu/day")
+    write_idx(tmp_path / "data" / "fashion_mnist")
+    state = tmp_path / "day"
+    words = ["--state", str(state), "--data", str(tmp_path / "data"), "--device", "cpu", "--tiny"]
+    assert day.main([*words, "--steps", "correctness", "speed"]) == 0
+    assert capfd.readouterr().out.splitlines()[-1] == "nothing is left"
+    assert json.loads((state / "correctness.json").read_text())["wrong"] == []
+    assert day.main(words) == 0  # the next slice leaves out what is done
+    said = capfd.readouterr().out
+    assert "correctness: " not in said
+    assert "packs of table1: latin-squares-quick" in said
+    assert said.splitlines()[-1] == "nothing is left"
+    outcomes = {name: each["outcome"] for name, each in json.loads((state / "day.json").read_text()).items()}
+    assert outcomes == dict.fromkeys(day.STEPS, "done")
+    assert {path.name for path in state.glob("*.json")} == {"day.json", *(f"{name}.json" for name in day.STEPS)}
+    assert len(json.loads((state / "table1.json").read_text())["found"]) == 8
+    assert json.loads((state / "vision.json").read_text())["finished"] == 1
+    assert len(list((state / "packs").rglob("*.zip")) or list((state / "packs").rglob("*"))) >= 3
+
+
+def test_a_slice_interrupts_a_step_and_the_next_one_continues_it(tmp_path, monkeypatch, capsys):
+    day, given = load("gpu/day"), []
+
+    def execute(chosen, name, seconds):
+        given.append((name, round(seconds)))
+        return seconds, "interrupted"
+
+    monkeypatch.setattr(day, "execute", execute)
+    words = ["--state", str(tmp_path), "--slice", "8m", "--device", "cpu", "--steps", "correctness"]
+    assert day.main(words) == 0
+    assert given == [("correctness", 120)]
+    assert "correctness: out of its minutes after 2.0 of 2 min" in capsys.readouterr().out
+    assert day.main([*words, "speed"]) == 0
+    assert given == [("correctness", 120), ("speed", 120)]
+    assert day.main(["--state", str(tmp_path), "--steps", "table1"]) == 0
+    assert "table1 is left out: it needs lst in the folder of --data" in capsys.readouterr().out
+    monkeypatch.setattr(day, "execute", lambda chosen, name, seconds: (30.0, "interrupted"))
+    (tmp_path / "day.json").unlink()
+    assert day.main(words) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "next: the same command continues with correctness"
+    with pytest.raises(SystemExit):
+        day.parse(["--state", str(tmp_path), "--slice", "9m"])
+    assert "a slice has up to 8 minutes; got 9m" in capsys.readouterr().err
+
+
+def test_the_steps_of_the_day_have_25_minutes_and_a_slice_can_hold_the_first():
+    day = load("gpu/day")
+    assert sum(step.minutes for step in day.STEPS.values()) == 25
+    assert set(day.RUN) == set(day.STEPS)

@@ -37,7 +37,7 @@ def known() -> index.Index:
         ("store p", ["pack"]),
         ("run lat", ["latin-squares"]),
         ("run latin-squares --pre", ["--preset"]),
-        ("run latin-squares --preset ", ["quick", "standard", "paper"]),
+        ("run latin-squares --preset ", ["quick", "standard", "replicate", "paper"]),
         ("run latin-squares --panels a", ["accuracy", "attention", "as-released", "all"]),
         ("run latin-squares --panels accuracy po", ["positions"]),
         ("run latin-squares --schemes 2d", ["2d-fixed", "2d-fixed-literal"]),
@@ -59,7 +59,7 @@ def test_candidates(known: index.Index, line: str, expected: list[str]) -> None:
 
 def test_all_studies_and_schemes_are_candidates(known: index.Index) -> None:
     assert completion.candidates(["run", ""], COMMANDS, known) == list(studies.studies())
-    assert completion.candidates(["show", ""], COMMANDS, known) == [*catalogue(), *functions()]
+    assert completion.candidates(["show", ""], COMMANDS, known) == [*catalogue(), *functions(), "latin-squares"]
     assert completion.candidates(["check", ""], COMMANDS, known) == list(catalogue())
 
 
@@ -89,7 +89,7 @@ def test_the_script_completes_in_bash(environment: dict[str, str]) -> None:
         return done.stdout.splitlines()
 
     assert complete("posenc run ", "") == list(studies.studies())
-    assert complete("posenc run latin-squares --preset ", "") == ["quick", "standard", "paper"]
+    assert complete("posenc run latin-squares --preset ", "") == ["quick", "standard", "replicate", "paper"]
     assert "rope-axial\\ +\\ xyz" in complete_lines("posenc run points --schemes ", "")  # one word of the shell
     registered = subprocess.run(
         [bash, "-c", completion.SCRIPTS["bash"] + "complete -p posenc"], capture_output=True, text=True, check=True
@@ -123,7 +123,7 @@ def test_the_script_completes_names_in_zsh(tmp_path: Path, environment: dict[str
     script += completion.SCRIPTS["zsh"] + 'words=(posenc run latin-squares --preset ""); CURRENT=5; _posenc\n'
     script += "words=(posenc run image-fit ph); CURRENT=4; _posenc\n"
     done = subprocess.run([zsh, "-f"], input=script, capture_output=True, text=True, check=True, env=environment)
-    assert done.stdout.split() == ["quick", "standard", "paper", "files"]
+    assert done.stdout.split() == ["quick", "standard", "replicate", "paper", "files"]
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from posenc import cli
 from posenc.cli.figures import _parts, panels_of_figures
 
 pytestmark = pytest.mark.bare
@@ -40,7 +41,7 @@ def test_a_figure_has_panels(study: str, figure: str, panels: tuple[str, ...]) -
     ("study", "figure", "told"),
     [
         ("latin-squares", "A7D", "there is no figure 'A7D'"),
-        ("latin-squares", "A14C", r"no panel of latin-squares redraws Fig. A14C, G. Not drawn: no sweep"),
+        ("latin-squares", "2A", r"no panel of latin-squares redraws Fig. 2A. Not drawn: a sketch"),
         ("gridpe", "Fig. 2", r"no panel of gridpe redraws Fig. 2. Draw it: posenc show"),
         ("points", "1", "points redraws no figure of a paper. Name its panels: posenc list panels points"),
     ],
@@ -48,3 +49,15 @@ def test_a_figure_has_panels(study: str, figure: str, panels: tuple[str, ...]) -
 def test_a_figure_without_a_panel_is_refused(study: str, figure: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         panels_of_figures(study, [figure])
+
+
+@pytest.mark.parametrize(("task", "command"), [("cifar-10", "posenc run sc-pe"), ("imagenet-100", "posenc run gridpe")])
+def test_the_data_of_a_figure_that_a_user_brings_is_named(
+    task: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["data", task])
+    assert stop.value.code == 0
+    told = capsys.readouterr().out
+    assert "https://" in told
+    assert command in told

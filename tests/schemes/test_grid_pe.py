@@ -10,6 +10,7 @@ import torch
 
 from posenc.attention import attention
 from posenc.contract import check
+from posenc.frequencies import economy
 from posenc.kernels import simplex
 from posenc.positions import Positions, grid, sequence
 from posenc.schemes.grid_pe import GridPE
@@ -60,7 +61,7 @@ def test_orientations_are_uniform():
     (3, 5.0, [4, 4 * math.e ** (1 / 3)]),
 ])  # fmt: skip
 def test_the_ladder_climbs_by_the_economic_ratio_until_it_spans_the_extent(axes, extent, lengths):
-    found = 2 * math.pi / simplex.ladder(axes, shortest=4.0, extent=extent)
+    found = 2 * math.pi / economy(axes=axes, shortest=4.0, extent=extent)
     assert found.tolist() == pytest.approx(lengths)
 
 

@@ -11,8 +11,10 @@ from posenc.attention import attention
 from posenc.contract import check, checks, run
 from posenc.contract.case import Case
 from posenc.contract.claims import translation_is_as_claimed
+from posenc.frequencies import economy
 from posenc.kernels import simplex
 from posenc.kernels.complex_map import ALONG_TOKENS
+from posenc.lookup import scheme_text
 from posenc.positions import Positions, grid, sequence
 from posenc.schemes.grid_complex import GridComplex
 from posenc.schemes.grid_deep import GridDeep
@@ -59,7 +61,7 @@ def test_rotate_on_one_axis_is_rope():
 
 def test_rotate_turns_a_pair_by_its_first_wave():
     scheme = GridRotate(12)
-    first = simplex.wave_vectors(6, 2, simplex.ladder(2, shortest=4.0, extent=14.0), 0)[:, 0].numpy()
+    first = simplex.wave_vectors(6, 2, economy(axes=2), 0)[:, 0].numpy()
     pos = grid(3, 4)
     angle = pos.coords.numpy() @ first.T
     turned = ones(scheme, pos, "q").reshape(12, 6, 2)
@@ -80,7 +82,7 @@ def test_merge_adds_real_and_imaginary_part():
 def test_complex_is_the_real_part_of_conjugate_times_sum():
     rng = np.random.default_rng(0)
     q, k, m, n = rng.normal(size=12), rng.normal(size=12), [1.5, -2.0], [0.25, 4.0]
-    waves = simplex.wave_vectors(12, 2, simplex.ladder(2, shortest=4.0, extent=14.0), 0).numpy()
+    waves = simplex.wave_vectors(12, 2, economy(axes=2), 0).numpy()
     g = [np.exp(1j * waves @ np.array(p)).sum(-1) / math.sqrt(3) for p in (m, n)]
     expected = (q * k * (g[0].conj() * g[1]).real).sum()
     assert logits(GridComplex(12), q, k, m, n) == pytest.approx(expected, abs=1e-12)
@@ -101,7 +103,7 @@ def spread_over_places(scheme, waves):
 
 def test_sums_of_waves_are_not_translation_invariant_and_independent_waves_are():
     """The cross terms average out over places and do not vanish: the mean is the kernel, the spread is not 0."""
-    waves = simplex.wave_vectors(64, 2, simplex.ladder(2, shortest=4.0, extent=14.0), 0).numpy()
+    waves = simplex.wave_vectors(64, 2, economy(axes=2), 0).numpy()
     mean, spread, kernel = spread_over_places(GridComplex(64), waves)
     assert spread > 3
     assert abs(mean - kernel) < 5 * spread / math.sqrt(300) + 1.5  # the longest waves outlast the square
@@ -112,7 +114,7 @@ def test_sums_of_waves_are_not_translation_invariant_and_independent_waves_are()
 
 def test_deep_multiplies_by_one_trained_affine_map():
     scheme = GridDeep(12, generator=torch.Generator().manual_seed(0)).double()
-    waves = simplex.wave_vectors(12, 2, simplex.ladder(2, shortest=4.0, extent=14.0), 0).numpy()
+    waves = simplex.wave_vectors(12, 2, economy(axes=2), 0).numpy()
     pos = grid(2, 3)
     g = np.exp(1j * np.einsum("kip,np->nki", waves, pos.coords.numpy())).sum(-1) / math.sqrt(3)
     f = {name: tensor.detach().numpy() for name, tensor in scheme.f.items()}
@@ -176,7 +178,7 @@ def test_released_coefficients_where_all_waves_meet_by_hand():
 def test_coefficients_weigh_each_wave_of_a_sum():
     rng = np.random.default_rng(0)
     q, k, m, n = rng.normal(size=12), rng.normal(size=12), [1.5, -2.0], [0.25, 4.0]
-    waves = simplex.wave_vectors(12, 2, simplex.ladder(2, shortest=4.0, extent=14.0), 0).numpy()
+    waves = simplex.wave_vectors(12, 2, economy(axes=2), 0).numpy()
     each = [np.exp(1j * waves @ np.array(p)) * RELEASED for p in (m, n)]
     g = [e.sum(-1) for e in each]
     found = logits(GridComplex(12, coefficients=simplex.RELEASED), q, k, m, n)
@@ -351,6 +353,8 @@ def test_what_draws_anew_passes_the_contract_and_says_what_it_fails(variant):
         (lambda: GridComplex(12, independent_waves=True, literal=True), "independent_waves=False"),
         (lambda: GridRotate(12, frequencies=torch.ones(2, 2)), r"shape \(2, 2\)"),
         (lambda: GridRotate(12, frequencies=torch.tensor([1.0, math.nan])), "finite lengths"),
+        (lambda: GridRotate(12, frequencies=[]), r"got \[\]. Pass numbers such as"),
+        (lambda: GridRotate(12, frequencies=["fast"]), r"got \['fast'\]"),
         (lambda: GridRotate(12, extent=-1.0), "extent=-1"),
         (lambda: GridMerge(12, coefficients=[(1.0, 0.0)]), r"with axes=2 sums 3 waves, .* got \[\(1\.0, 0\.0\)\]"),
         (lambda: GridDeep(12, axes=1, coefficients=[(0.0, 0.0)]), r"none of them 0; .* As simplex\.unitary_sums\(1\)"),
@@ -364,3 +368,13 @@ def test_bad_options_are_refused_in_a_sentence(make, sentence):
     # under the shape hook the type checker is the first to refuse a word that is none of a Literal's
     with pytest.raises((ValueError, TypeError), match=rf"({sentence})|Type-check error"):
         make()
+
+
+@pytest.mark.parametrize("scheme", VARIANTS)
+def test_frequencies_are_a_list_or_a_schedule_in_code_and_in_text(scheme):
+    listed = scheme_text.build(scheme_text.parse(f"{scheme.__name__}(frequencies=[2.0, 0.5])"), {"head_dim": 12})
+    assert torch.equal(listed.waves, scheme(12, frequencies=torch.tensor([2.0, 0.5])).waves)
+    text = f"{scheme.__name__}(frequencies=economy(shortest=2.0, ratio=1.5, extent=6.0))"
+    scaled = scheme_text.build(scheme_text.parse(text), {"head_dim": 12})
+    lengths = 2 * math.pi / scaled.waves.reshape(-1, scaled.waves.shape[-1]).norm(dim=-1)
+    np.testing.assert_allclose(sorted(set(lengths.round(decimals=6).tolist())), [2.0, 3.0, 4.5, 6.75], atol=1e-6)

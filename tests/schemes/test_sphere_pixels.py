@@ -109,6 +109,18 @@ def test_the_readout_is_a_small_network():
     assert [p.numel() for p in SCTorus(N, hidden=()).parameters()] == [6, 1]
 
 
+def test_the_note_s_readout_without_a_relu_is_a_linear_map():
+    scheme = SCPE(N, hidden=(128,), relu=False)
+    state = {name.removeprefix("readout."): value.double() for name, value in scheme.state_dict().items()}
+    rows = SCPE(N).embed(SCPE(N).prepare(grid(N, N))).double()
+    hidden = rows @ state["weights.0"].T + state["biases.0"]
+    expected = hidden @ state["weights.1"].T + state["biases.1"]
+    torch.testing.assert_close(scheme.embed(scheme.prepare(grid(N, N))).double(), expected, atol=1e-5, rtol=0)
+    partly = SCPE(N, hidden=(4, 3), relu=(True, False))
+    partly.load_state_dict(SCPE(N, hidden=(4, 3)).state_dict())
+    assert not torch.equal(partly.embed(partly.prepare(grid(N, N))), scheme.embed(scheme.prepare(grid(N, N))))
+
+
 def test_pixels_without_a_place_get_zeros_from_the_readout_too():
     pos = Positions(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([True, False]))
     rows = SCPE(N, hidden=(8,)).embed(SCPE(N, hidden=(8,)).prepare(pos)).detach()
@@ -122,6 +134,8 @@ def test_pixels_without_a_place_get_zeros_from_the_readout_too():
         (lambda: SCPE(1), "n >= 2; got n=1"),
         (lambda: SCPE(N, variant="note"), "'open', 'closed' or 'code'; got 'note'"),
         (lambda: SCPE(N, hidden=(4, 0)), r"at least one unit each; got hidden=\(4, 0\)"),
+        (lambda: SCPE(N, relu=False), r"relu=False is for the readout.* Add hidden=\(128,\)"),
+        (lambda: SCTorus(N, hidden=(4,), relu=(True, False)), r"got relu=\(True, False\) for hidden=\(4,\)"),
         (lambda: SCShear(N, kappa=-1.0), "kappa >= 0; got n=28, kappa=-1"),
         (lambda: SCTorus(0), "n >= 1; got n=0"),
         (lambda: SCTorus(N, diagonal="both"), "got 'both'"),

@@ -137,6 +137,8 @@ def _values(option: Option, words: Sequence[str], loose: Sequence[str], index: I
         return name_checks.scheme_names(index)
     if option.names == "cited":
         return name_checks.cited_names(index)
+    if option.names == "shown":
+        return [*name_checks.cited_names(index), name_checks.PUZZLES]
     study = next((word for word in loose if word in index.studies), None)
     if study is None:
         return name_checks.scheme_names(index) if option.names == "variant" else []

@@ -23,7 +23,9 @@ PUZZLE_BYTES = 52
 
 
 def data(
-    task: Positional[Literal["latin-squares", "fashion-mnist", "recordings", "development-fmri", "hcp"]],
+    task: Positional[
+        Literal["latin-squares", "fashion-mnist", "cifar-10", "imagenet-100", "recordings", "development-fmri", "hcp"]
+    ],
     read: Path | None = None,
     to: Path | None = None,
     train: int = 8000,
@@ -46,6 +48,8 @@ def data(
     posenc data latin-squares --read my_puzzles.csv
 
     posenc data fashion-mnist
+
+    posenc data cifar-10
 
     posenc data recordings --read mine.npz --drop --to whole.npz
 
@@ -76,6 +80,11 @@ def data(
         return _fetch(read, to, subjects)
     if task == "recordings":
         return _recordings(read, to, drop, blocks, gap, force)
+    if task in ("cifar-10", "imagenet-100"):
+        from posenc.workbench.tasks.images.own_copies import OWN_COPIES
+
+        print(OWN_COPIES[task], end="")
+        return 0
     if task == "hcp":
         from posenc.workbench.tasks import brain
 

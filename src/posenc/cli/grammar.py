@@ -29,7 +29,8 @@ class arg:  # noqa: N801 - reads as a word in a signature
         flag: Flag, if it differs from the name of the parameter.
         repeated: True for a flag that is given once per value.
         names: Kind of the names that it takes: "study", "preset", "panel", "variant", "scheme", "cited" (schemes, and
-            functions with a paper), "listed" (a study, or schemes of one's own) or "setting".
+            functions with a paper), "shown" (those, and the puzzles), "listed" (a study, or schemes of one's own) or
+            "setting".
     """
 
     metavar: str = ""

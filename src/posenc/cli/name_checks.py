@@ -16,6 +16,9 @@ from posenc.lookup.name_suggestion import plain_name, unknown, unknown_option, u
 from posenc.lookup.scheme_reference import has_reference, installed, split_view
 from posenc.workbench import request_checks
 
+PUZZLES = "latin-squares"
+"""Name under which ``posenc show`` has the puzzles of the Latin Square Task."""
+
 
 def refuse_unknown(index: Index, command: Command, values: Mapping[str, Any]) -> None:
     """Check the names of a command.
@@ -29,7 +32,8 @@ def refuse_unknown(index: Index, command: Command, values: Mapping[str, Any]) ->
         ValueError: A name is unknown; the message has the nearest names.
     """
     given = {option.names: values[option.name] for option in command.options if option.names}
-    for kind, known in (("scheme", scheme_names(index)), ("cited", cited_names(index))):
+    cited = cited_names(index)
+    for kind, known in (("scheme", scheme_names(index)), ("cited", cited), ("shown", [*cited, PUZZLES])):
         names = given.get(kind)
         for name in (names,) if isinstance(names, str) else names or ():
             if not has_reference(name):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from posenc.cli.grammar import Positional, arg
+from posenc.cli.name_checks import PUZZLES
 from posenc.cli.terminal import console
 from posenc.workbench.files.output_files import refuse_output, write_outputs
 
@@ -28,14 +29,15 @@ beta are those of so short a length."""
 
 
 def show(
-    what: Annotated[Positional[str], arg(names="cited")],
+    what: Annotated[Positional[str], arg(names="shown")],
     distances: int | None = None,
     out: Annotated[Path | None, arg(metavar="FILE")] = None,
     force: bool = False,
 ) -> int:
     """Show an encoding: its formula, its claims with their checks, its logit by distance and its paper.
 
-    The plot shows the call that is written above it. Frequency schedules such as yarn are shown too.
+    The plot shows the call that is written above it. Frequency schedules such as yarn are shown too, and the puzzles
+    of latin-squares with their solutions.
 
     For example:
 
@@ -46,6 +48,8 @@ def show(
     posenc show gridpe --out gridpe.html
 
     posenc show "Sum([RoPE(64), ALiBi(8)])" --out logits.pdf
+
+    posenc show latin-squares
 
     posenc show "my_scheme.py:MyScheme(heads=8)"
 
@@ -64,6 +68,8 @@ def show(
         )
     if out is not None:
         refuse_output(out, force, "--out")
+    if what == PUZZLES:
+        return _show_puzzles(out, force)
     from posenc.lookup import own_files
     from posenc.lookup.cited_functions import find_function
     from posenc.lookup.scheme_text import find, parse
@@ -86,6 +92,24 @@ def show(
             write_logit_figure(partial, {call.scheme: call}, distances)
         else:
             write_scheme_page(partial, call, distances)
+
+    write_outputs([(out, write)], force=force, option="--out")
+    print(out)
+    return 0
+
+
+def _show_puzzles(out: Path | None, force: bool) -> int:
+    """Print the puzzles of the Latin Square Task with their solutions, or write them as a page."""
+    from posenc.workbench.studies.latin_squares import puzzle_plots
+
+    if out is None:
+        print("\n".join(puzzle_plots.example_lines()).rstrip())
+        return 0
+    if out.suffix not in PAGE_ENDINGS:
+        raise ValueError(f"the puzzles are a page; got --out {out}. Use --out {out.stem}.html")
+
+    def write(partial: Path) -> None:
+        puzzle_plots.write_examples(partial)
 
     write_outputs([(out, write)], force=force, option="--out")
     print(out)

@@ -12,6 +12,9 @@ from torch import Tensor, nn
 
 from posenc.positions import Positions
 
+Relu = bool | Sequence[bool]
+"""Whether a ReLU follows the hidden layers: one value for all, or one for each."""
+
 
 class PreparedRows(NamedTuple):
     """Prepared rows of a readout.
@@ -33,15 +36,22 @@ class Readout(nn.Module):
     Args:
         width: width of the input.
         hidden: widths of the hidden layers; () for one linear layer.
+        relu: whether a ReLU follows the hidden layers, for all or for each.
     """
 
     weights: nn.ParameterList
     biases: nn.ParameterList
 
-    def __init__(self, width: int, hidden: Sequence[int]) -> None:
+    def __init__(self, width: int, hidden: Sequence[int], relu: Relu = True) -> None:
         super().__init__()
         if min(hidden, default=1) < 1:
             raise ValueError(f"hidden layers have at least one unit each; got hidden={tuple(hidden)}. Use (128,).")
+        self.relu = (relu,) * len(hidden) if isinstance(relu, bool) else tuple(relu)
+        if len(self.relu) != len(hidden):
+            raise ValueError(
+                f"relu is True or False for each hidden layer; got relu={self.relu} for hidden={tuple(hidden)}. "
+                "Use one value for all, such as relu=False."
+            )
         sizes = list(itertools.pairwise((width, *hidden, 1)))
         self.weights = nn.ParameterList(torch.empty(after, before) for before, after in sizes)
         self.biases = nn.ParameterList(torch.empty(after) for _, after in sizes)
@@ -57,9 +67,16 @@ class Readout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map ``(.., N, width)`` to ``(.., N, 1)`` in the dtype of the input."""
         for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = x.relu() if number else x
+            x = x.relu() if number and self.relu[number - 1] else x
             x = x @ weight.to(x.dtype).mT + bias.to(x.dtype)
         return x
+
+
+def optional(width: int, hidden: Sequence[int] | None, relu: Relu) -> Readout | None:
+    """Return a readout, or None if ``hidden`` is None. Raises ValueError for ``relu`` without a readout."""
+    if hidden is None and relu is not True:
+        raise ValueError(f"relu={relu} is for the readout, which has no layers here. Add hidden=(128,).")
+    return None if hidden is None else Readout(width, hidden, relu)
 
 
 def points(rows: Tensor, pos: Positions) -> PreparedRows:
@@ -78,6 +95,6 @@ def define(row: Tensor, readout: Readout | None) -> Tensor:
     if readout is None:
         return row
     for number, (weight, bias) in enumerate(zip(readout.weights, readout.biases, strict=True)):
-        row = torch.stack([unit.clamp(min=0) for unit in row]) if number else row
+        row = torch.stack([unit.clamp(min=0) for unit in row]) if number and readout.relu[number - 1] else row
         row = torch.stack([(weight[i] * row).sum() + bias[i] for i in range(len(bias))])
     return row

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+import posenc.frequencies as schedules  # `from posenc import frequencies` would import every scheme
 from posenc.kernels import rotary
 from posenc.kernels.rotary import Rotation
 from posenc.positions import Positions
@@ -34,6 +35,9 @@ DRAWS = ("released.drawn",)
 
 NO_GRAPH = {"compiling.it_compiles_whole_at_changing_lengths": "it draws from a generator, which no graph holds"}
 """Contract check that the released code fails because of its draws (see ``Scheme.faults``)."""
+
+GivenFrequencies = Tensor | Sequence[float] | None
+"""Lengths ``|omega_s|`` of the wave vectors, ``(S,)``; None for economical scales."""
 
 Coefficients = Sequence[Sequence[float]]
 """Real and imaginary part of the coefficient ``c_i`` of each wave."""
@@ -85,28 +89,6 @@ def orientations(count: int, axes: int, generator: torch.Generator) -> Tensor:
     return q * last.round()
 
 
-def ladder(axes: int, *, shortest: float, extent: float, ratio: float | None = None) -> Tensor:
-    """Return frequencies ``|omega_s| = 2 pi / (shortest r^s)``, up to a longest wave of at least ``extent``.
-
-    Args:
-        axes: number of axes P.
-        shortest: shortest wavelength, in units of position.
-        extent: length that the longest wave must span, in units of position.
-        ratio: ratio r > 1 of neighboring wavelengths; by default ``e^(1/P)``.
-
-    Returns:
-        Frequencies ``(S,)`` in radians per unit of position.
-    """
-    ratio = math.exp(1 / axes) if ratio is None else ratio
-    if not (0 < shortest < math.inf and 0 < extent < math.inf and 1 < ratio < math.inf):
-        raise ValueError(
-            "wavelengths start at `shortest` > 0 and grow by `ratio` > 1 until they span `extent` > 0; got "
-            f"shortest={shortest:g}, ratio={ratio:g}, extent={extent:g}. A grid of n x n tokens has extent=n."
-        )
-    count = 1 + max(0, math.ceil(math.log(extent / shortest) / math.log(ratio) - 1e-9))
-    return 2 * math.pi / (shortest * ratio ** torch.arange(count, dtype=torch.float64, device=CPU))
-
-
 def wave_vectors(count: int, axes: int, frequencies: Tensor, seed: int) -> Tensor:
     """Return wave vectors ``omega_{i,k} = |omega_{k mod S}| Q_k u_i``, ``(count, n, P)``, with random rotations Q_k."""
     turned = directions(axes) @ orientations(count, axes, torch.Generator().manual_seed(seed)).mT
@@ -118,7 +100,7 @@ def cycled(frequencies: Tensor, count: int) -> Tensor:
     return frequencies[torch.arange(count, device=CPU) % len(frequencies)]
 
 
-def wave_frequencies(name: str, axes: int, extent: float, frequencies: Tensor | None, literal: object) -> Tensor:
+def wave_frequencies(name: str, axes: int, extent: float, frequencies: GivenFrequencies, literal: object) -> Tensor:
     """Return the frequencies ``|omega_s|`` of a GridPE variant.
 
     They are the given ones, or economical scales from a wavelength of 4 units up to ``extent``. Raises ValueError for
@@ -131,13 +113,23 @@ def wave_frequencies(name: str, axes: int, extent: float, frequencies: Tensor | 
     if literal and axes != 2:
         raise ValueError(f"the released code of {name} knows two axes; got axes={axes}. Leave `literal` out.")
     if frequencies is None:
-        return ladder(axes, shortest=4.0, extent=extent)
-    if frequencies.dim() != 1 or not len(frequencies) or not bool(frequencies.isfinite().all()):
+        return schedules.economy(axes=axes, extent=extent, device=CPU)
+    try:
+        given = (
+            frequencies
+            if isinstance(frequencies, Tensor)
+            else torch.tensor(frequencies, dtype=torch.float64, device=CPU)
+        )
+        lengths = given.detach().to(CPU, torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        lengths = torch.empty(0, dtype=torch.float64, device=CPU)
+    if lengths.dim() != 1 or not len(lengths) or not bool(lengths.isfinite().all()):
+        got = f"shape {tuple(frequencies.shape)}" if isinstance(frequencies, Tensor) else repr(frequencies)
         raise ValueError(
             f"{name}'s frequencies are the finite lengths |omega_s| of its waves, in radians per unit of position; got "
-            f"shape {tuple(frequencies.shape)}. Pass a tensor (S,), as frequencies.geometric(8)."
+            f"{got}. Pass numbers such as [1.5, 0.9, 0.5], or a tensor (S,), as frequencies.economy(ratio=2.0)."
         )
-    return frequencies.detach().to(CPU, torch.float64)
+    return lengths
 
 
 def coefficients(name: str, axes: int, given: Coefficients | None, literal: object) -> tuple[tuple[float, float], ...]:

@@ -27,7 +27,7 @@ from typing_extensions import override
 
 from posenc.kernels import simplex
 from posenc.kernels.shape_checks import require_width
-from posenc.kernels.simplex import Coefficients, Phases, Released
+from posenc.kernels.simplex import Coefficients, GivenFrequencies, Phases, Released
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -42,7 +42,8 @@ class GridMerge(Scheme):
         axes: Number P of axes of the positions. Default: 2.
         dim: Width of the embedding with ``literal``, that of the input of a block. Default: ``head_dim``.
         extent: Distance that the longest wave spans, in units of position. Default: 14.
-        frequencies: Lengths ``|omega_s|`` of the wave vectors, ``(S,)``, in radians per unit of position. Default:
+        frequencies: Lengths ``|omega_s|`` of the wave vectors, S numbers or a tensor ``(S,)``, in radians per unit of
+            position; ``economy(shortest=2.0, ratio=1.5)`` of ``posenc.frequencies`` has other scales. Default:
             ``2 pi / (4 r^s)`` with ``r = e^(1/P)``, up to the first wavelength of at least ``extent``.
         rotation_seed: Seed of the random directions. Default: 0.
         coefficients: Complex coefficients ``c_i`` as pairs (real part, imaginary part), ``(n_waves, 2)``, for example
@@ -87,7 +88,7 @@ class GridMerge(Scheme):
         *,
         dim: int | None = None,
         extent: float = 14.0,
-        frequencies: Tensor | None = None,
+        frequencies: GivenFrequencies = None,
         rotation_seed: int = 0,
         coefficients: Coefficients | None = None,
         literal: bool | Literal["frozen"] = False,

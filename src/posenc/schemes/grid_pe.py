@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+import posenc.frequencies as schedules  # `from posenc import frequencies` would import every scheme
 from posenc.kernels import rotary, simplex
 from posenc.kernels.rotary import Rotation
 from posenc.kernels.shape_checks import require_width
@@ -102,7 +103,8 @@ class GridPE(Scheme):
                 f"Use {2 * n} or more."
             )
         r = math.exp(1 / axes) if ratio is None else ratio
-        scales = simplex.ladder(axes, shortest=shortest, extent=shortest if extent is None else extent, ratio=r)
+        cpu, longest = torch.device("cpu"), shortest if extent is None else extent
+        scales = schedules.economy(axes=axes, shortest=shortest, extent=longest, ratio=r, device=cpu)
         if extent is None:
             scales = scales[0] / r ** torch.arange(groups, dtype=torch.float64, device="cpu")
         if len(scales) > groups:

@@ -29,7 +29,7 @@ from typing_extensions import override
 from posenc.kernels import rotary, simplex
 from posenc.kernels.rotary import Rotation
 from posenc.kernels.shape_checks import require_width
-from posenc.kernels.simplex import Released
+from posenc.kernels.simplex import GivenFrequencies, Released
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -50,7 +50,8 @@ class GridRotate(Scheme):
         head_dim: Width d of one head, even.
         axes: Number P of axes of the positions. Default: 2.
         extent: Distance that the longest wave spans, in units of position. Default: 14.
-        frequencies: Lengths ``|omega_s|`` of the wave vectors, ``(S,)``, in radians per unit of position. Default:
+        frequencies: Lengths ``|omega_s|`` of the wave vectors, S numbers or a tensor ``(S,)``, in radians per unit of
+            position; ``economy(shortest=2.0, ratio=1.5)`` of ``posenc.frequencies`` has other scales. Default:
             ``2 pi / (4 r^s)`` with ``r = e^(1/P)``, up to the first wavelength of at least ``extent``.
         rotation_seed: Seed of the random directions. Default: 0.
         literal: If True, as released, with new directions at every ``prepare``; if "frozen", the same with the first
@@ -91,7 +92,7 @@ class GridRotate(Scheme):
         axes: int = 2,
         *,
         extent: float = 14.0,
-        frequencies: Tensor | None = None,
+        frequencies: GivenFrequencies = None,
         rotation_seed: int = 0,
         literal: bool | Literal["frozen"] = False,
     ) -> None:

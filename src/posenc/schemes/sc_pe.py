@@ -17,8 +17,8 @@ Conventions:
 
 - ``hidden`` adds the note's trained readout, which maps the vector to one number per pixel:
 
-      (128,)     3 -> 128 -> ReLU -> 1, whose output multiplies the image
-      (256, 64)  the concatenated features of the CIFAR notebooks; that of Fashion-MNIST has no ReLU after the 64
+      (128,)     3 -> 128 -> ReLU -> 1, whose output multiplies the image; relu=False is the text of the note
+      (256, 64)  the concatenated features of the CIFAR notebooks; relu=(True, False) is that of Fashion-MNIST
       ()         one linear layer
 
 Known flaws: (1,1) and (2,2) are as similar as (1,2) and (2,1), because only |phi - phi'| matters; and neighbors in a
@@ -36,7 +36,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from posenc.kernels import readout
-from posenc.kernels.readout import PreparedRows, Readout
+from posenc.kernels.readout import PreparedRows, Readout, Relu
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -50,6 +50,7 @@ class SCPE(Scheme):
         n: Side of the grid in pixels; positions lie in ``[0, n - 1]`` on both axes.
         variant: "open", "closed" or "code" (see the module).
         hidden: Widths of the hidden layers of the readout to one number; None for the three numbers themselves.
+        relu: If False, no ReLU follows the hidden layers; or one value for each of them. Default: True.
         generator: Random generator for the readout's weights; torch's default generator if None.
 
     Raises:
@@ -74,6 +75,7 @@ class SCPE(Scheme):
         {"n": 28, "variant": "closed"},
         {"n": 28, "variant": "code"},
         {"n": 28, "hidden": (128,)},
+        {"n": 28, "hidden": (8, 4), "relu": (True, False)},
         {"n": 28, "hidden": ()},
     )
     conventions = ("variant",)
@@ -86,6 +88,7 @@ class SCPE(Scheme):
         *,
         variant: Literal["open", "closed", "code"] = "open",
         hidden: Sequence[int] | None = None,
+        relu: Relu = True,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -95,7 +98,7 @@ class SCPE(Scheme):
             raise ValueError(f"SCPE's variant is 'open', 'closed' or 'code'; got {variant!r}.")
         self.variant = variant
         self.delta = math.pi / (2 * n if variant == "open" else 2 * (n - 1))
-        self.readout = None if hidden is None else Readout(3, hidden)
+        self.readout = readout.optional(3, hidden, relu)
         self.reset_parameters(generator)
         self.claims = Claims(
             translation="none",

@@ -23,7 +23,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from posenc.kernels import readout
-from posenc.kernels.readout import PreparedRows, Readout
+from posenc.kernels.readout import PreparedRows, Readout, Relu
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -37,6 +37,7 @@ class SCShear(Scheme):
         n: Side of the grid in pixels; positions lie in ``[0, n - 1]`` on both axes.
         kappa: Shear in columns per row, at least 0; 0 is SCPE's "open" variant.
         hidden: Widths of the hidden layers of the readout to one number; None for the three numbers themselves.
+        relu: If False, no ReLU follows the hidden layers; or one value for each of them. Default: True.
         generator: Random generator for the readout's weights; torch's default generator if None.
 
     Raises:
@@ -60,6 +61,7 @@ class SCShear(Scheme):
         {"n": 28},
         {"n": 28, "kappa": 0.25},
         {"n": 28, "hidden": (128,)},
+        {"n": 28, "hidden": (8, 4), "relu": (True, False)},
     )
 
     readout: Readout | None
@@ -70,6 +72,7 @@ class SCShear(Scheme):
         *,
         kappa: float = 0.5,
         hidden: Sequence[int] | None = None,
+        relu: Relu = True,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -77,7 +80,7 @@ class SCShear(Scheme):
             raise ValueError(f"SCShear needs a grid of side n >= 2 and kappa >= 0; got n={n}, kappa={kappa:g}.")
         self.kappa = kappa
         self.delta, self.delta_along = math.pi / (2 * n), math.pi / (2 * n * (1 + kappa))
-        self.readout = None if hidden is None else Readout(3, hidden)
+        self.readout = readout.optional(3, hidden, relu)
         self.reset_parameters(generator)
         self.claims = Claims(
             translation="none",

@@ -24,7 +24,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from posenc.kernels import readout
-from posenc.kernels.readout import PreparedRows, Readout
+from posenc.kernels.readout import PreparedRows, Readout, Relu
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -38,6 +38,7 @@ class SCTorus(Scheme):
         n: Side in pixels of the grid on which no number is negative; any real position is accepted.
         diagonal: Direction of the third wave: "plus" for ``row + column``, "minus" for ``row - column``.
         hidden: Widths of the hidden layers of the readout to one number; None for the six numbers themselves.
+        relu: If False, no ReLU follows the hidden layers; or one value for each of them. Default: True.
         generator: Random generator for the readout's weights; torch's default generator if None.
 
     Raises:
@@ -61,6 +62,7 @@ class SCTorus(Scheme):
         {"n": 28},
         {"n": 28, "diagonal": "minus"},
         {"n": 28, "hidden": (128,)},
+        {"n": 28, "hidden": (8, 4), "relu": (True, False)},
     )
     conventions = ("diagonal",)
 
@@ -72,6 +74,7 @@ class SCTorus(Scheme):
         *,
         diagonal: Literal["plus", "minus"] = "plus",
         hidden: Sequence[int] | None = None,
+        relu: Relu = True,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -81,7 +84,7 @@ class SCTorus(Scheme):
             raise ValueError(f"SCTorus' third wave runs along 'plus', row + column, or 'minus'; got {diagonal!r}.")
         self.diagonal, self.sign = diagonal, 1 if diagonal == "plus" else -1
         self.delta = math.pi / (2 * (2 * n - 1))
-        self.readout = None if hidden is None else Readout(6, hidden)
+        self.readout = readout.optional(6, hidden, relu)
         self.reset_parameters(generator)
         self.claims = Claims(
             # In the mean over random weights a readout depends on inner products alone, which a translation keeps.

@@ -64,7 +64,7 @@ def run(
     Args:
         study: Name of the study, such as "latin-squares".
         source: Your own file or folder, for a study that takes one: an image, a mesh, a scene.
-        preset: Scale: "quick" (minutes), "standard" (hours) or "paper" (days).
+        preset: Scale: "quick" (minutes), "standard" (hours) or a larger one, such as "paper" (days).
         panels: Names of figures and tables of the page. Default: those of the preset.
         schemes: Variants to train: names, text such as "Shaw(values=False)", or schemes of your own: "my_bias.py",
             "my_bias.py:MyBias(heads=8)", "mypkg.bias:MyBias", a class, or an object, which every run makes anew. A view
@@ -182,7 +182,7 @@ def report(
         >>> report("latin-squares", preset="fast")
         Traceback (most recent call last):
             ...
-        ValueError: there is no preset 'fast'. The presets of latin-squares are quick, standard, paper.
+        ValueError: there is no preset 'fast'. The presets of latin-squares are quick, standard, replicate, paper.
     """
     definition = studies.find(study)
     names: dict[str, Any] = {"source": None, "panels": panels, "schemes": schemes, "data": data}

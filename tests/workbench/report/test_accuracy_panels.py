@@ -79,8 +79,13 @@ def test_classes_keep_one_order(study):
 
 def test_learning_curves_have_one_picture_per_scheme_and_a_band_for_many_seeds(study, new_study):
     metrics = {"accuracy_ood": "unseen", "accuracy_train": "training"}
-    few = block_of(learning_curves(study.curves, metrics=metrics), FigureGroup)
-    many = block_of(learning_curves(new_study(seeds=8).curves, metrics=metrics), FigureGroup)
+    together, few = learning_curves(study.curves, metrics=metrics).blocks
+    many = learning_curves(new_study(seeds=8).curves, metrics=metrics).blocks[1]
+    assert len(together.figures) == 1  # all encodings on one axis, as papers draw them
+    assert [cells[0] for cells in together.table.rows] == [figure.title for figure in few.figures]
+    assert together.figures[0].svg.count("learned-0.2") == 1
+    (alone,) = learning_curves([row for row in study.curves if row["scheme"] == "rope"], metrics=metrics).blocks
+    assert len(alone.figures) == 1
     assert len(few.figures) == len(many.figures) == 11
     assert "Thin lines: single seeds" in few.key
     assert "Band: minimum to maximum over seeds" in many.key

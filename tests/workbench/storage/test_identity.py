@@ -16,6 +16,7 @@ from posenc.workbench.storage.frozen_defaults import FROZEN_DEFAULTS, OUTSIDE
 from posenc.workbench.storage.old_stores import old_key, upgraded
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.latin_squares.measure import MEASURE as MEASURE_SQUARES
+from posenc.workbench.studies.recordings.training_error import MEASURE as MEASURE_MASKED
 from posenc.workbench.studies.shared.declarations import PanelSpec
 from posenc.workbench.studies.shared.image_sizes import MEASURE as MEASURE_SIZES
 
@@ -40,7 +41,11 @@ IDENTITIES = {
     "shape-fit": "a9a98e52ccc92e35c3673e6b",
 }
 """If one of these changes, every stored run of that study is executed again. Mend the change, not the literal."""
-MEASURED = {"latin-squares": "19698e4542a5d87edbe63ce4", "gridpe": "56e905c6e1fa697646b87126"}
+MEASURED = {
+    "latin-squares": "19698e4542a5d87edbe63ce4",
+    "gridpe": "56e905c6e1fa697646b87126",
+    "masked": "cb0da835a217a432e23ce429",
+}
 """The same for one measuring run of each study that measures trained models."""
 NOISE = {"scales": [0.0, 0.1, 0.2, 0.5, 1.0, 1.5, 2.0], "draws": 20}
 SIZES = {"scales": {"half": 0.5, "double": 2.0}, "looked_at": 500, "device": "cpu"}
@@ -104,6 +109,7 @@ def measuring_runs() -> dict[str, RunSpec]:
     return {
         "latin-squares": MEASURE_SQUARES.measuring(squares, NOISE, {"reference": reference}),
         "gridpe": MEASURE_SIZES.measuring(grids, SIZES),
+        "masked": MEASURE_MASKED.measuring(upgraded(first_run("masked"), {}), {"samples": 2048, "rate": 0.9}),
     }
 
 

@@ -19,7 +19,7 @@ from posenc.workbench.tasks.globe import FILE as COUNTRIES
 pytestmark = pytest.mark.bare
 
 PRESETS = [(name, preset) for name, study in studies.studies().items() for preset in study.presets]
-OWN_FILE_ALONE = {("gridpe", "paper")}
+OWN_FILE_ALONE = {("gridpe", "paper"), ("gridpe", "as-released")}
 """Presets whose data no folder of data may hold: a file or folder of the user has to be named."""
 WITHOUT_DATA = {"globe", "latin-squares", "masked", "nmar", "points", "scene"}
 """Studies that simulate or render their data where none is given."""

@@ -14,7 +14,16 @@ from posenc.models.encoder import EncoderConfig
 from posenc.workbench import runner, studies
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
-from posenc.workbench.studies.latin_squares import STUDY, conditions, execute, presets, results, settings, variants
+from posenc.workbench.studies.latin_squares import (
+    STUDY,
+    conditions,
+    execute,
+    presets,
+    published,
+    results,
+    settings,
+    variants,
+)
 from posenc.workbench.training import loop
 from tiers import full_except
 
@@ -42,7 +51,7 @@ def test_the_quick_plan_is_eleven_variants_by_three_seeds_and_the_second_conditi
     ]
 
 
-@pytest.mark.parametrize("preset", full_except(("standard", "paper"), "standard"))
+@pytest.mark.parametrize("preset", full_except(("standard", "replicate", "paper"), "standard"))
 def test_the_long_presets_train_the_papers_model_clean_and_literal(tmp_path: Path, preset: str) -> None:
     specs = STUDY.plan(studies.Request(preset=preset, seeds=[29]), Store(tmp_path))
     by_scheme = {spec.variant: spec.settings for spec in specs}
@@ -69,6 +78,33 @@ def test_the_authors_puzzles_are_used_where_they_are(authors_folder: Path, tmp_p
 
 
 test_the_authors_puzzles_are_used_where_they_are = pytest.mark.data(test_the_authors_puzzles_are_used_where_they_are)
+
+
+@pytest.mark.data
+def test_the_preset_replicate_ends_where_the_authors_curves_have_converged(authors_folder: Path) -> None:
+    """At its last epoch each mean accuracy is within the bound of that at 4,000 epochs, and at 200 it is not."""
+    path = authors_folder / "lst_reference_summary.csv"
+    end = published.authors_curves(path, presets.PRESETS["paper"].main.training.epochs)["ood"]
+
+    def farthest(epoch: int) -> float:
+        now = published.authors_curves(path, epoch)["ood"]
+        return max(abs(now[label][0] - end[label][0]) for label in end)
+
+    last = presets.PRESETS["replicate"].main.training.epochs
+    assert len(end) == 21
+    assert last == presets.CONVERGED_EPOCHS
+    assert all(farthest(epoch) <= presets.CONVERGED for epoch in range(last, 4001, 200))
+    assert farthest(last - 200) > presets.CONVERGED
+
+
+def test_presets_that_differ_in_length_alone_share_their_other_settings(tmp_path: Path) -> None:
+    """Runs count for every preset with the same settings: replicate of 200 epochs is standard."""
+    asked = studies.Request(preset="replicate", schemes=["nope"], seeds=[29], changes={"epochs": "200"})
+    standard = studies.Request(preset="standard", schemes=["nope"], seeds=[29])
+    (one,), (other,) = (STUDY.plan(request, Store(tmp_path)) for request in (asked, standard))
+    assert one.identity == other.identity
+    (paper,) = STUDY.plan(studies.Request(preset="paper", schemes=["nope"], seeds=[29]), Store(tmp_path))
+    assert (paper.settings["training"]["optimiser"], paper.settings["training"]["epochs"]) == ("adam", 4000)
 
 
 def test_a_label_names_its_variant() -> None:

@@ -70,7 +70,9 @@ def test_the_simulated_network_from_plan_to_page(tmp_path, monkeypatch):
     html = page(study, request, store, specs)
     for text in ("Agreement of learned tables with the modules", "F-test that compares 3 encodings", "diverge",
                  "node 15",
-                 "Maps of learned positions", "module 3", "Learning curves: AUC of the modules",
+                 "Maps of learned positions", "Cosine similarity of learned positions: nodes", "module 3",
+                 "Modularity by the distance between two encodings", "Distances as Procrustes of two rows: nodes",
+                 "Learning curves: AUC of the modules",
                  "Dendrogram of nodes: ", "Published claims at this scale", "Size of positions at the start",
                  "RMS of positions / RMS of tokens"):  # fmt: skip
         assert text in html
@@ -343,15 +345,45 @@ def test_too_few_channels_are_refused_before_anything_starts(tmp_path):
 def test_a_simulated_brain_takes_the_place_of_a_file_and_other_masks_are_conditions(tmp_path, monkeypatch):
     tiny(monkeypatch, recordings, test_frames=20, simulation=Simulation(3, 60, {"A": 5, "B": 4, "C": 3}))
     store, study = Store(tmp_path / "runs"), recordings.STUDY
-    request = studies.Request(preset="quick", schemes=["learned-0.1", "random", "ridge"], panels=["rates"], seeds=[0])
+    request = studies.Request(
+        preset="quick", schemes=["learned-0.1", "random", "ridge"], panels=["rates", "rate-curves", "rate-modules"],
+        seeds=[0],
+    )  # fmt: skip
     specs = run(study, request, store)
+    measured = study.measurements(request, store, specs)
+    report = runner.run(measured, store, runner.InProcess(), emit=lambda event: None)
+    assert report.exit_code == 0, report.failed
+    assert len(measured) == 2 * len(CONDITIONS)  # the baseline has no model
+    errors = [store.read(spec.identity).metrics["mse_90_train"] for spec in measured]
+    assert all(0 < error < 10 for error in errors)
     assert {spec.condition for spec in specs} == set(CONDITIONS)
     (at_90,) = [u for u in specs if u.condition == "trained at 90%" and u.variant.startswith("learned")]
     assert store.read(at_90.identity).metrics.keys() >= {"mse_90"}
     assert "mse_15" in store.read(specs[3].identity).metrics
     html = page(study, request, store, specs)
-    assert "Prediction error, trained with 15% of the channels hidden" in html
+    for title in ("Prediction error, trained with 15% of the channels hidden",
+                  "Training and test error, 75% of the channels hidden in training",
+                  "Training curves, 90% of the channels hidden in training",
+                  "Agreement with the given modules, 15% of the channels hidden in training"):  # fmt: skip
+        assert title in html
     assert "share of the channels hidden in training: 15%" in html
+
+
+def test_the_order_of_the_channels_needs_no_training(tmp_path, monkeypatch):
+    tiny(monkeypatch, recordings, test_frames=20, simulation=Simulation(3, 60, {"A": 5, "B": 4, "C": 3}))
+    store, request = Store(tmp_path / "runs"), studies.Request(preset="quick", panels=["order"], seeds=[0])
+    specs = run(recordings.STUDY, request, store)
+    assert [spec.variant for spec in specs] == ["mean"]
+    html = page(recordings.STUDY, request, store, specs)
+    assert "Modules by number: 1: A; 2: B; 3: C." in html
+
+
+def test_the_simulated_network_is_drawn_without_a_run(tmp_path):
+    store, request = Store(tmp_path / "runs"), studies.Request(preset="quick", panels=["network"], seeds=[3])
+    html = page(nmar.STUDY, request, store, nmar.STUDY.plan(request, store))
+    for text in ("Graph of the simulated network", "15 nodes in 3 modules", "Series of three nodes", "seed 3",
+                 "Correlations of the simulated network"):  # fmt: skip
+        assert text in html
 
 
 def test_the_studies_are_found_and_say_how_long_they_take(tmp_path, monkeypatch):

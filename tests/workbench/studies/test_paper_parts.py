@@ -1,9 +1,12 @@
 """Parts of publications name panels that exist, publications that are listed, and say why a part is not drawn."""
 
+import html
+
 import pytest
 
 from posenc.workbench.report.publications import PUBLICATIONS
-from posenc.workbench.studies import studies
+from posenc.workbench.storage.store import Store
+from posenc.workbench.studies import Request, studies
 
 pytestmark = pytest.mark.bare
 WITH_PARTS = [study for study in studies().values() if study.parts]
@@ -27,3 +30,17 @@ def test_every_panel_that_redraws_a_part_of_the_documents_is_named() -> None:
         for name, panel in study.panels.items():
             if any(mark in panel.shows for mark in ([marks] if isinstance(marks, str) else marks)):
                 assert name in {part.panel for part in study.parts}, f"{study.name}: {name} shows {panel.shows}"
+
+
+@pytest.mark.parametrize("study", WITH_PARTS, ids=lambda study: study.name)
+def test_a_preset_that_is_called_paper_says_what_its_document_leaves_open(study, tmp_path) -> None:
+    if "paper" not in study.presets:
+        return
+    decided = study.presets["paper"].decided
+    assert decided
+    page = study.page(Request(preset="paper"), Store(tmp_path), [], {}).read_text(encoding="utf-8")
+    for sentence in decided:
+        assert "Decided here, because the document does not say it: " in page
+        assert sentence in html.unescape(page), sentence
+    others = study.page(Request(preset="quick"), Store(tmp_path), [], {}).read_text(encoding="utf-8")
+    assert "Decided here" not in others

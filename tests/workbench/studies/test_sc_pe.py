@@ -101,7 +101,8 @@ def test_rows_have_the_sizes_that_the_author_s_networks_have():
 def test_padding_and_rate_are_those_that_labels_say():
     for label in variants.VARIANTS:
         row, lr = variants.lenet(label, SMALL)
-        assert row.config.padding == (2 if label == "as-published" or label.endswith("-padded") else 0), label
+        padded = label in ("as-published", "as-released") or label.endswith("-padded")
+        assert row.config.padding == (2 if padded else 0), label
         assert lr == (3e-4 if label.endswith("-slow") else None), label
     assert set(variants.RATES) == {f"{base}{speed}" for base in ("plain", "code") for speed in ("", "-slow")}
     for panel in (

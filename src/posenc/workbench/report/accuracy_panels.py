@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from posenc.measure.statistics import Estimate, paired_difference, t_interval
+from posenc.workbench.report.curve_overlay import curve_overlay
 from posenc.workbench.report.dot_plot import dot_plot
 from posenc.workbench.report.learning_curve_plot import evenly_spaced, learning_curve_plot
 from posenc.workbench.report.number_format import interval, number, signed_number
@@ -107,7 +108,9 @@ def learning_curves(
     title: str = "Learning curves",
     caption: str = "",
 ) -> Panel:
-    """Learning curves, one small plot per scheme, ordered by the last value of the first metric.
+    """Learning curves: the means of all schemes on one axis, then one small plot per scheme.
+
+    Schemes are ordered by the last value of the first metric.
 
     Args:
         rows: Stored curves: result rows with a column "epoch".
@@ -151,9 +154,13 @@ def learning_curves(
     key += f" Dashed gray line: {', '.join(dashed)}." if dashed else ""
     key += f" Thick line: mean over seeds. {spread}"
     key += f" Dotted line: chance, {number(chance)}." if chance is not None else ""
-    return Panel(
-        title, (FigureGroup(figures, key, _curve_table(title, curves, order, metrics, epochs), "small"),), caption
-    )
+    table = _curve_table(title, curves, order, metrics, epochs)
+    together = curve_overlay(
+        {scheme: curves[scheme][lead] for scheme in order}, title=title, x_label="epoch", chance=chance,
+        y_label=solid if solid.lower() == "accuracy" else f"accuracy, {solid}",
+    )  # fmt: skip
+    blocks = (*together, FigureGroup(figures, key, table, "small"))
+    return Panel(title, blocks, caption)
 
 
 def condition_contrast(

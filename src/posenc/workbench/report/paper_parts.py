@@ -16,6 +16,7 @@ class PaperPart:
         panel: Name of the panel of the study that redraws it; "" if none does.
         command: Another command that draws it; "" for the command of the panel.
         lacks: What of it is not drawn or not run, with the reason; "" if nothing.
+        hours_each: Estimated core hours of one model of the panel with the preset standard; 0 if that is unknown.
 
     Example:
         >>> part = PaperPart(publication="2406.08272", name="Table 1", shows="accuracy by encoding", panel="accuracy")
@@ -29,3 +30,4 @@ class PaperPart:
     panel: str = ""
     command: str = ""
     lacks: str = ""
+    hours_each: float = 0.0

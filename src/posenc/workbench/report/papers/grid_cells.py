@@ -11,6 +11,7 @@ import math
 import torch
 from torch import Tensor
 
+import posenc.frequencies as schedules  # `from posenc import frequencies` would import every scheme
 from posenc.kernels import simplex
 from posenc.measure import grid_cells
 from posenc.workbench.report.heat_map import heat_maps
@@ -207,7 +208,7 @@ def profiles() -> Panel:
 def _inner_products() -> dict[str, grid_cells.InnerProducts]:
     released = simplex.Released(64, 64, 1, 0, frozen=True)()[0]
     c = torch.tensor([complex(*parts) for parts in simplex.RELEASED], dtype=torch.complex128)
-    ladder = simplex.ladder(2, shortest=4 / TOKENS, extent=1.0)
+    ladder = schedules.economy(axes=2, shortest=4 / TOKENS, extent=1.0)
     return {
         "released waves": grid_cells.inner_products_with_core(released, c.abs().square()),
         "sums of the released waves": grid_cells.summed_inner_products_with_core(released, c),

@@ -3,7 +3,8 @@
     posenc run gridpe --data DIR                       a small ViT and PVT on Fashion-MNIST: 15 minutes
     posenc run gridpe FOLDER                           the same on your own class folders
     posenc run gridpe --data DIR --panels resolution heads attention-distance as-released
-    posenc run gridpe FOLDER --preset paper            ImageNet-100, the paper's models: several GPUs
+    posenc run gridpe FOLDER --preset paper            ImageNet-100, as the text of the paper: several GPUs
+    posenc run gridpe FOLDER --preset as-released      the same with the training of the released code
 
 Predicted before the first run: a learned table and GridPE are more accurate than no encoding. The simplex form is more
 accurate than the merged form. As released, where waves are drawn anew at each call, each form is less accurate than as

@@ -6,7 +6,10 @@ from functools import partial
 
 from posenc.workbench.report.paper_parts import PaperPart
 
-_Part = partial(PaperPart, publication="2406.07049")
+HOURS_EACH = 0.45
+"""Core hours of one model with the preset standard, from timed steps on two busy cores."""
+
+_Part = partial(PaperPart, publication="2406.07049", hours_each=HOURS_EACH)
 _THEORY = 'posenc show "GridPE(64)" --out gridpe.html'
 _DATA = "ImageNet-100 is under terms of use; Fashion-MNIST, Caltech-100 or a folder of yours stand in"
 

@@ -52,7 +52,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     else:
         training = training if training.plateau is not None else with_cosine_decay(training, images)
         training = replace(training, **explicit)
-    model = variant(condition.architecture, variant_label, images, recipe.size, recipe.patch)
+    model = variant(condition.architecture, variant_label, images, recipe.size, recipe.patch, dropout=recipe.dropout)
     settings = classification_settings(model, images, training, recipe.augmentation, request.device, parts)
     return {"dataset": dataset_key(store.root, images)} | settings
 

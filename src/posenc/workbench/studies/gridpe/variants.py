@@ -149,7 +149,12 @@ def encoding(architecture: Architecture, label: str) -> Encoding:
 
 
 def variant(
-    architecture: Architecture, label: str, images: ImageRecord, size: str, patch: int | None = None
+    architecture: Architecture,
+    label: str,
+    images: ImageRecord,
+    size: str,
+    patch: int | None = None,
+    dropout: float = 0.0,
 ) -> TransformerSpec:
     """Model of a size with an encoding, for images.
 
@@ -159,6 +164,7 @@ def variant(
         images: Record of the images.
         size: Name of the model's size.
         patch: Pixels per side of a patch of the first stage; None for that of the size.
+        dropout: Dropout probability.
 
     Returns:
         The model.
@@ -174,6 +180,8 @@ def variant(
     else:
         options = PVT_LITERAL if chosen.literal else Options(patches="normed", tables=chosen.tables)
         config = pvt(size, options=options, read_out="mean" if chosen.pooled else "class", **shape)
+    if dropout:
+        config = msgspec.structs.replace(config, options=msgspec.structs.replace(config.options, dropout=dropout))
     config = config if patch is None else _with_stage_sizes(config, 1, patch=patch)
     config = config if chosen.heads is None else _with_stage_sizes(config, len(config.stages), heads=chosen.heads)
     scheme = fit_scheme(chosen.scheme, config)

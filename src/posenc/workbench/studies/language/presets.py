@@ -142,7 +142,7 @@ PRESETS: Mapping[str, LanguagePreset] = {
         training=adamw(1000, 16),
         recall=RECALL,
     ),
-    "paper": LanguagePreset(
+    "large": LanguagePreset(
         about="the same in models of 4 layers of width 128: about half a day on two cores",
         seeds=tuple(range(5)),
         panels=PANELS,
@@ -162,5 +162,5 @@ LIMITS: Mapping[str, Sequence[str]] = {
         "one text, not over texts.",
     ),
     "standard": ("Models of about 10^5 parameters on one text. Intervals are over seeds, not over texts.",),
-    "paper": ("Models of about 10^6 parameters on one text. Intervals are over seeds, not over texts.",),
+    "large": ("Models of about 10^6 parameters on one text. Intervals are over seeds, not over texts.",),
 }

@@ -2,7 +2,8 @@
 
     posenc run latin-squares --preset quick        about six minutes on two cores
     posenc run latin-squares --preset standard     the model of arXiv 2406.08272, 200 epochs, 3 seeds: hours
-    posenc run latin-squares --preset paper        the same, 600 epochs, 15 seeds: days on two cores
+    posenc run latin-squares --preset replicate    the same, 400 epochs, 15 seeds: a week on two cores
+    posenc run latin-squares --preset paper        as the text of the paper: Adam, 4,000 epochs, 15 seeds
     posenc run latin-squares --panels sigma noise  tables and figures of the paper by name, at any preset
 
 Sixteen tokens stand on a 4 x 4 grid, and only its encoding can show this to the network. Held-out puzzles differ from

@@ -10,8 +10,10 @@ from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.page import Panel, Text
 from posenc.workbench.report.result_rows import BySeed, Row, values_by_scheme
 from posenc.workbench.report.scatter_plot import scatter_plot
+from posenc.workbench.report.score_plot import Score, score_plots
 from posenc.workbench.studies.latin_squares import published
 from posenc.workbench.studies.latin_squares.execute import OOD
+from posenc.workbench.studies.latin_squares.further_measures import START_COSINE
 from posenc.workbench.studies.latin_squares.results import (
     by_sigma,
     further_variants,
@@ -25,6 +27,8 @@ from posenc.workbench.studies.latin_squares.variants import ACCURACY, ATTENTION_
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.learned_tables import learned, sigma_of
 from posenc.workbench.studies.shared.page_data import PageData
+
+COSINE = "cosine similarity with 2d-fixed"
 
 
 def attention(data: PageData) -> list[Panel]:
@@ -58,6 +62,7 @@ def attention(data: PageData) -> list[Panel]:
             "over queries, puzzles and layers. The paper shows this in Fig. A8, without numbers.",
         ),
         *_against_accuracy(rows),
+        _similarity_by_encoding(rows),
         _attention_maps(data),
     ]
 
@@ -101,6 +106,23 @@ def _against_accuracy(rows: Sequence[Row]) -> list[Panel]:
             published="In the paper 1d-fixed is most similar, then learned-0.2 (Fig. A9C-D).",
         ),
     ]
+
+
+def _similarity_by_encoding(rows: Sequence[Row]) -> Panel:
+    """Fig. A9C: bars of the cosines of attention maps, and of the encodings at the start."""
+    labels = {*TABLE_1, "learned-0.2"}
+    return score_plots(
+        [row for row in rows if row["scheme"] in labels],
+        metrics={
+            "attention_cosine": Score("Attention maps, trained", COSINE),
+            "attention_cosine_untrained": Score("Attention maps, untrained", COSINE),
+            START_COSINE: Score("Encodings, untrained", COSINE),
+        },
+        title="Similarity to 2d-fixed by encoding",
+        caption="Attention maps: with the 2d-fixed model of the same seed. Encodings: mean over tokens of the cosine "
+        "of the first layer's rows, for encodings that add one. The paper reports 0.72 for 1d-fixed and 0.00 for "
+        "learned-0.2 (Fig. A9).",
+    )
 
 
 def _untrained(rows: Sequence[Row]) -> tuple[float, float] | None:

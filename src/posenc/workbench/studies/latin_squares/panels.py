@@ -8,7 +8,14 @@ from posenc.workbench.report.page import Panel
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.latin_squares import measure, plots, position_plots, sigma_plots
+from posenc.workbench.studies.latin_squares import (
+    further_measures,
+    measure,
+    plots,
+    position_plots,
+    puzzle_plots,
+    sigma_plots,
+)
 from posenc.workbench.studies.latin_squares.attention_plots import attention
 from posenc.workbench.studies.latin_squares.conditions import (
     FOUR_HEADS,
@@ -16,14 +23,12 @@ from posenc.workbench.studies.latin_squares.conditions import (
     SGD,
     TWO_HEADS,
     WEIGHT_DECAY,
-    is_trained_at,
 )
-from posenc.workbench.studies.latin_squares.presets import PRESETS, Preset
+from posenc.workbench.studies.latin_squares.presets import Preset
 from posenc.workbench.studies.latin_squares.variants import (
     ACCURACY,
     AS_RELEASED,
     HEADS,
-    NOISE,
     PUBLISHED_OF,
     SIGMA_GAP,
     SMALL_SIGMAS,
@@ -32,9 +37,10 @@ from posenc.workbench.studies.latin_squares.variants import (
 )
 from posenc.workbench.studies.shared.declarations import MAIN, Needs, PanelSpec
 from posenc.workbench.studies.shared.page_data import PageData
-from posenc.workbench.studies.shared.planning import ALL
 
 NeedsOf = Callable[[Request, Preset], Needs]
+Measurements = Callable[[Sequence[RunSpec], Store], Sequence[RunSpec]]
+"""Function that plans the measurements of finished runs."""
 
 
 def _sigmas(preset: Preset) -> tuple[str, ...]:
@@ -43,22 +49,6 @@ def _sigmas(preset: Preset) -> tuple[str, ...]:
 
 def _unique(*parts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(label for part in parts for label in part))
-
-
-def _gap_closes(request: Request, preset: Preset) -> Needs:
-    """Two variants in two conditions; no run at a preset without the second condition.
-
-    Raises ValueError if the panel was asked for by name at such a preset.
-    """
-    if is_trained_at(GAP_CLOSES, request.preset):
-        return dict.fromkeys((MAIN, GAP_CLOSES), SIGMA_GAP)
-    if ALL in (request.panels or ()):
-        return {}
-    presets = [name for name in PRESETS if is_trained_at(GAP_CLOSES, name)]
-    raise ValueError(
-        f"the panel gap-closes has no condition at the preset {request.preset}. Use --preset {' or '.join(presets)}, "
-        "or leave the panel out."
-    )
 
 
 def _attention(request: Request, preset: Preset) -> Needs:
@@ -70,7 +60,11 @@ def _positions(request: Request, preset: Preset) -> Needs:
 
 
 def _noise(request: Request, preset: Preset) -> Needs:
-    return {MAIN: NOISE}
+    return {MAIN: ACCURACY}
+
+
+def _nothing(request: Request, preset: Preset) -> Needs:
+    return {}
 
 
 def _varied_by_variants(needs: NeedsOf) -> Callable[[Request, Preset], Collection[str]]:
@@ -89,25 +83,36 @@ def _varied_by_variants(needs: NeedsOf) -> Callable[[Request, Preset], Collectio
 
 
 def _panel(
-    about: str, shows: str, needs: NeedsOf, draw: Callable[[PageData], list[Panel]], measured: bool = False
+    about: str,
+    shows: str,
+    needs: NeedsOf,
+    draw: Callable[[PageData], list[Panel]],
+    measures: Sequence[Measurements] = (),
 ) -> PanelSpec:
     varies = _varied_by_variants(needs)
-    if measured:
-        return PanelSpec(about=about, shows=shows, needs=needs, draw=draw, varies=varies, measured=_measured(needs))
-    return PanelSpec(about=about, shows=shows, needs=needs, draw=draw, varies=varies)
+    measured = _measured(needs, measures)
+    return PanelSpec(about=about, shows=shows, needs=needs, draw=draw, varies=varies, measured=measured)
 
 
-def _measured(needs: NeedsOf) -> Callable[[Request, Preset, Store, Sequence[RunSpec]], Sequence[RunSpec]]:
+def _measured(
+    needs: NeedsOf, measures: Sequence[Measurements]
+) -> Callable[[Request, Preset, Store, Sequence[RunSpec]], Sequence[RunSpec]]:
     """The runs that measure the variants of a panel, and those that were asked for by name."""
 
     def measured(request: Request, preset: Preset, store: Store, specs: Sequence[RunSpec]) -> Sequence[RunSpec]:
-        labels = {*needs(request, preset)[MAIN], *(request.schemes or ())}
-        return [spec for spec in measure.measurements(specs, store) if spec.variant in labels]
+        labels = {*needs(request, preset).get(MAIN, ()), *(request.schemes or ())}
+        return [spec for plan in measures for spec in plan(specs, store) if spec.variant in labels]
 
     return measured
 
 
 PANELS: Mapping[str, PanelSpec] = {
+    "puzzles": _panel(
+        about="a puzzle of each class with its solution, and the square as a sequence; no run",
+        shows="Fig. 1A-E",
+        needs=_nothing,
+        draw=puzzle_plots.puzzles,
+    ),
     "accuracy": _panel(
         about="accuracy by encoding, class of puzzle and epoch",
         shows="Table 1, Fig. 2B, Fig. A9A",
@@ -115,9 +120,9 @@ PANELS: Mapping[str, PanelSpec] = {
         draw=plots.accuracy,
     ),
     "gap-closes": _panel(
-        about="a condition in which the gap between small and large initial tables closes",
+        about="a condition in which the gap between small and large initial tables closes, at quick",
         shows="no figure of the paper; a counterexample to it",
-        needs=_gap_closes,
+        needs=lambda request, preset: dict.fromkeys((MAIN, GAP_CLOSES), SIGMA_GAP),
         draw=plots.gap_closes,
     ),
     "sigma": _panel(
@@ -131,21 +136,21 @@ PANELS: Mapping[str, PanelSpec] = {
         shows="Table A3, Figs. 3A-C, A8, A9B-D",
         needs=_attention,
         draw=attention,
-        measured=True,
+        measures=(measure.measurements, further_measures.table_measurements),
     ),
     "positions": _panel(
         about="distance of learned positions from the true grid, before and after training, and its controls",
         shows="Figs. 1F-H, 3D-F",
         needs=_positions,
         draw=position_plots.positions,
-        measured=True,
+        measures=(measure.measurements, further_measures.table_measurements),
     ),
     "noise": _panel(
         about="accuracy with noise on the token embeddings",
         shows="Fig. A10",
         needs=_noise,
         draw=sigma_plots.noise,
-        measured=True,
+        measures=(measure.measurements, further_measures.noise_measurements),
     ),
     "optimizers": _panel(
         about="accuracy with Adam and with plain SGD on small initial tables",
@@ -164,6 +169,12 @@ PANELS: Mapping[str, PanelSpec] = {
         shows="Fig. A14",
         needs=lambda request, preset: dict.fromkeys((MAIN, TWO_HEADS, FOUR_HEADS), HEADS),
         draw=plots.heads,
+    ),
+    "heads-sigma": _panel(
+        about="accuracy by standard deviation of the initial table, with one, two and four heads",
+        shows="Fig. A14C, G",
+        needs=lambda request, preset: dict.fromkeys((MAIN, TWO_HEADS, FOUR_HEADS), _sigmas(preset)),
+        draw=sigma_plots.heads_sigma,
     ),
     "as-released": _panel(
         about="accuracy of encodings as released and as published",

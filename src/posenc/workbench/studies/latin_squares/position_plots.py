@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from statistics import fmean
 
 import numpy as np
+import torch
 
-from posenc.measure.distances import token_distances
+from posenc.measure.distances import How, token_distances
+from posenc.measure.procrustes import aligned
 from posenc.workbench.report.heat_map import heat_maps
 from posenc.workbench.report.layout_plot import layout_plots
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.page import Panel
+from posenc.workbench.report.raster_image import image_figures
 from posenc.workbench.report.result_rows import Row, values_by_scheme
 from posenc.workbench.report.scatter_plot import scatter_plot
 from posenc.workbench.studies.latin_squares.attention_plots import absent_panel
@@ -19,7 +22,7 @@ from posenc.workbench.studies.latin_squares.execute import OOD
 from posenc.workbench.studies.latin_squares.measure import SHAPE, true_positions
 from posenc.workbench.studies.latin_squares.results import by_sigma, measured_arrays, rows_of, settings_of, sigmas_of
 from posenc.workbench.studies.latin_squares.sigma_plots import OOD_ACCURACY, SIGMA
-from posenc.workbench.studies.latin_squares.variants import LAYOUT_VARIANTS, learned
+from posenc.workbench.studies.latin_squares.variants import ALIGNED_VARIANTS, LAYOUT_VARIANTS, learned
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tasks import latin_squares as task
@@ -33,6 +36,15 @@ AGAINST_ACCURACY = (
     ),
 )
 """Metric, its name on the page, and a sentence on the correlation with accuracy that the paper reports."""
+
+
+PIXELS, MAX_PIXELS = 4, 1024
+"""Side of a value of a drawn table in pixels, and longest side of its image."""
+READINGS: tuple[tuple[How, str, str], ...] = (
+    ("norm_only", "Procrustes of two rows", "| |a| − |b| |: two 1 x d matrices, any rotation allowed."),
+    ("sign", "Procrustes of two columns", "min(|a − b|, |a + b|): two d x 1 matrices, a change of sign allowed."),
+)
+"""Literal readings of "Procrustes between every pair of tokens": name, title, and formula for two encodings a and b."""
 
 
 def positions(data: PageData) -> list[Panel]:
@@ -71,6 +83,8 @@ def positions(data: PageData) -> list[Panel]:
         ),
         *_against_accuracy(rows),
         _distances(data),
+        *_readings(data),
+        _tables(data),
         _planes(data),
     ]
 
@@ -131,6 +145,55 @@ def _distances(data: PageData) -> Panel:
         high_label="largest distance of each matrix",
         shared_scale=False,
     )
+
+
+def _readings(data: PageData) -> list[Panel]:
+    """The two literal readings of the paper's Procrustes distance of two tokens, from the stored tables."""
+    panels = []
+    for how, title, formula in READINGS:
+        groups = [
+            (label, token_distances(torch.from_numpy(arrays["table_after"]).double(), how).numpy())
+            for label in ("2d-fixed", *ALIGNED_VARIANTS)
+            if "table_after" in (arrays := measured_arrays(data, label))
+        ]
+        if groups:
+            caption = f"{formula} The paper names this distance without a formula. First layer, first seed, trained."
+            panels.append(
+                heat_maps(
+                    groups, title=f"Distances between tokens: {title}", caption=caption, low_label="0",
+                    high_label="largest distance of each matrix", shared_scale=False,
+                )
+            )  # fmt: skip
+    return panels
+
+
+def _tables(data: PageData) -> Panel:
+    """Fig. 3D: tables of the first layer before and after their alignment with 2d-fixed."""
+    groups, title = [], "Learned tables before and after alignment with 2d-fixed"
+    for label in ALIGNED_VARIANTS:
+        arrays = measured_arrays(data, label)
+        if "table_after" in arrays:
+            table = torch.from_numpy(arrays["table_after"]).double()
+            turned = aligned(table, true_positions(table.shape[1]))
+            groups += [(f"{label}, as trained", table.numpy()), (f"{label}, aligned", turned.numpy())]
+    if not groups:
+        return absent_panel(title, "the tables of measured models")
+    truth = true_positions(groups[0][1].shape[1])
+    images = {name: _pixels(table) for name, table in [("2d-fixed", truth.numpy()), *groups]}
+    ranges = {name: f"{table.min():.2g} (dark) to {table.max():.2g} (light)" for name, table in groups}
+    figures = image_figures(
+        images, notes=ranges, size="wide", max_side=MAX_PIXELS, columns=("Table", "Values"),
+        key="Rows are the 16 tokens, columns the channels. Aligned: rotated, or rotated and reflected, to the least "
+        "Frobenius distance from 2d-fixed (orthogonal Procrustes).",
+    )  # fmt: skip
+    return Panel(title, (figures,), "First layer, first seed.")
+
+
+def _pixels(table: np.ndarray) -> np.ndarray:
+    """A table as gray pixels, each value a square of the same size, from its lowest value to its highest."""
+    low, high = float(table.min()), float(table.max())
+    gray = (table - low) / (high - low or 1.0)
+    return np.kron(gray, np.ones((PIXELS, PIXELS)))[..., None].repeat(3, -1)
 
 
 def _planes(data: PageData) -> Panel:

@@ -116,6 +116,8 @@ def bootstrap_intervals(data: PageData, labels: Sequence[str]) -> dict[str, dict
 
 
 def measured_arrays(data: PageData, label: str) -> dict[str, np.ndarray]:
-    """Measured arrays of a variant's first seed; empty if it was not measured."""
+    """Measured arrays of a variant's first seed, of all its measurements; empty if it was not measured."""
     runs = [spec for spec in data.measured if spec.variant == label and data.store.finished(spec.identity)]
-    return data.store.arrays(min(runs, key=lambda spec: spec.seed).identity) if runs else {}
+    first = min((spec.seed for spec in runs), default=0)
+    stored = [data.store.arrays(spec.identity) for spec in runs if spec.seed == first]
+    return {name: array for arrays in stored for name, array in arrays.items()}

@@ -8,9 +8,9 @@ from posenc.workbench.report.page import Panel
 from posenc.workbench.report.published_tables import published_comparison
 from posenc.workbench.report.result_rows import BySeed, values_by_scheme
 from posenc.workbench.studies.latin_squares import published
-from posenc.workbench.studies.latin_squares.conditions import SGD, WEIGHT_DECAY
+from posenc.workbench.studies.latin_squares.conditions import FOUR_HEADS, SGD, TWO_HEADS, WEIGHT_DECAY
 from posenc.workbench.studies.latin_squares.execute import CHANCE, IID, OOD
-from posenc.workbench.studies.latin_squares.measure import noise_metrics
+from posenc.workbench.studies.latin_squares.further_measures import ALL_SCALES, noise_metric
 from posenc.workbench.studies.latin_squares.plots import curves_of, training_comparison
 from posenc.workbench.studies.latin_squares.results import (
     by_sigma,
@@ -21,7 +21,7 @@ from posenc.workbench.studies.latin_squares.results import (
     sigmas_of,
     table_name,
 )
-from posenc.workbench.studies.latin_squares.variants import NOISE, SMALL_SIGMAS, TABLE_1, learned
+from posenc.workbench.studies.latin_squares.variants import ACCURACY, SMALL_SIGMAS, TABLE_1, learned
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -74,9 +74,9 @@ def sigma(data: PageData) -> list[Panel]:
 def noise(data: PageData) -> list[Panel]:
     """Fig. A10."""
     series: dict[str, dict[float, BySeed]] = {}
-    values = {scale: values_by_scheme(data.rows, metric) for scale, metric in noise_metrics().items()}
+    values = {scale: values_by_scheme(data.rows, noise_metric(scale)) for scale in (0.0, *ALL_SCALES)}
     measured = {label for by_scheme in values.values() for label in by_scheme}
-    for label in (*NOISE, *(each for each in data.labels(MAIN) if each in measured and each not in NOISE)):
+    for label in (*ACCURACY, *(each for each in data.labels(MAIN) if each in measured and each not in ACCURACY)):
         by_scale = {scale: by_scheme[label] for scale, by_scheme in values.items() if by_scheme.get(label)}
         if by_scale:
             series[label] = by_scale
@@ -92,6 +92,23 @@ def noise(data: PageData) -> list[Panel]:
                 "draws per model. The effect of a noise of 1 depends on the norm of the trained token embeddings, so "
                 "only encodings of one condition can be compared."
             ),
+        )
+    ]
+
+
+def heads_sigma(data: PageData) -> list[Panel]:
+    """Fig. A14C, G: the sweep of Table A2 with more heads."""
+    sigmas = sigmas_of(data)
+    conditions = {"one head": MAIN, "two heads": TWO_HEADS, "four heads": FOUR_HEADS}
+    return [
+        line_plot(
+            {name: by_sigma(data, OOD, sigmas, condition) for name, condition in conditions.items()},
+            title="Accuracy by initial standard deviation and number of heads",
+            x_label=SIGMA,
+            y_label=OOD_ACCURACY,
+            reference={f"{table_name(data, 'Table A2')}, one head": published.TABLE_A2},
+            chance=CHANCE,
+            note="The same width split into more heads. The paper shows this in Fig. A14, without numbers.",
         )
     ]
 

@@ -73,8 +73,7 @@ TABLE_1 = tuple(VARIANTS)
 ACCURACY = (*TABLE_1, *map(learned, (0.1, 0.2, 1.0, 2.0)))
 SIGMA_GAP = ("learned-0.2", "learned-2")
 SMALL_SIGMAS = (0.01, 0.05, 0.1, 0.2)
-NOISE = ("2d-fixed", *map(learned, (0.1, 0.2, 1.0, 2.0)))
-HEADS = ("2d-fixed", "1d-fixed", "rope", "relative", "random", "learned-0.2")
+HEADS = ("2d-fixed", "1d-fixed", "rope", "relative", "random", "nope", "causal-nope", "learned-0.2")
 PUBLISHED_OF = {label: label.removesuffix("-literal") for label in AS_RELEASED}
 """Label of an encoding as released -> the same as published."""
 
@@ -82,8 +81,11 @@ REFERENCES = ("2d-fixed", "2d-fixed-literal")
 """Candidates for the reference of attention maps; the first that was trained is used. The paper used the second."""
 
 ATTENTION_MAP_VARIANTS = (
-    "2d-fixed", "learned-0.1", "learned-0.2", "learned-1", "learned-2", "1d-fixed", "rope", "relative", "random"
+    "2d-fixed", "learned-0.1", "learned-0.2", "learned-1", "learned-2", "1d-fixed", "rope", "relative", "random",
+    "nope", "causal-nope",
 )  # fmt: skip
+ALIGNED_VARIANTS = ("learned-0.2", "learned-2")
+"""Learned tables that are drawn before and after alignment."""
 LAYOUT_VARIANTS = ("1d-fixed", "learned-0.1", "learned-0.2", "learned-1", "learned-2")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.nmar import plots
+from posenc.workbench.studies.nmar import network_plots, plots
 from posenc.workbench.studies.nmar.presets import NmarPreset
 from posenc.workbench.studies.nmar.variants import VARIANTS
 from posenc.workbench.studies.shared.declarations import MAIN, Needs, PanelSpec
@@ -39,6 +39,9 @@ PANELS: Mapping[str, PanelSpec] = {
     "maps": PanelSpec(about="maps of learned positions", shows=f"{FIGURE}F", needs=needs, draw=plots.maps),
     "curves": PanelSpec(about="learning curves", shows="no published figure", needs=needs, draw=plots.learning_curves),
     "network": PanelSpec(
-        about="correlations of the simulated network", shows=f"{FIGURE}A, E", needs=no_needs, draw=plots.network
+        about="graph of the simulated network, series of three nodes, and correlations; no run",
+        shows=f"{FIGURE}A, B, E",
+        needs=no_needs,
+        draw=network_plots.network,
     ),
 }

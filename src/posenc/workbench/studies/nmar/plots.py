@@ -1,36 +1,23 @@
 """Panels of the study of simulated networks.
 
-The modules and the series of a network are a function of the stored settings and the seed, and are computed from them.
+The modules of a network are a function of the stored settings and the seed, and are computed from them.
 """
 
 from __future__ import annotations
 
-import dataclasses
-
-import msgspec
-import numpy as np
-
 from posenc.measure.analysis_of_variance import f_test
-from posenc.workbench.report.heat_map import heat_maps
-from posenc.workbench.report.number_format import join_words, number, p_value
+from posenc.workbench.report.number_format import number, p_value
 from posenc.workbench.report.page import Panel, Text
 from posenc.workbench.report.result_rows import values_by_scheme
 from posenc.workbench.report.score_plot import Score, score_plots
 from posenc.workbench.runs import RunSpec
+from posenc.workbench.studies.nmar.network_plots import network_of
 from posenc.workbench.studies.nmar.settings import ERROR, RELATIVE_ERROR
 from posenc.workbench.studies.shared.hidden_tokens import plots
 from posenc.workbench.studies.shared.hidden_tokens.plots import TokenNames
 from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES
 from posenc.workbench.studies.shared.page_data import PageData
-from posenc.workbench.tasks.nmar import NMAR, divergence_step, simulate
-
-CORRELATION_STEPS = 5000
-"""Simulated steps from which the correlations of a network are computed."""
-
-
-def network_of(spec: RunSpec) -> NMAR:
-    """The network of a run, from its settings."""
-    return msgspec.convert(spec.settings["data"]["network"], NMAR)
+from posenc.workbench.tasks.nmar import simulate
 
 
 def token_names(data: PageData, spec: RunSpec) -> TokenNames:
@@ -106,30 +93,3 @@ def learning_curves(data: PageData) -> list[Panel]:
             caption="Measured on at most 512 test samples.",
         ),
     ]
-
-
-def network(data: PageData) -> list[Panel]:
-    """Correlations of the network of the first seed, and the divergence of the coefficients as printed."""
-    title = "Correlations of the simulated network"
-    if not data.specs:
-        return [Panel(title, (Text(("No run has finished.",)),))]
-    config = network_of(data.specs[0])
-    seeds = sorted({spec.seed for spec in data.specs})[:3]
-    steps = [divergence_step(dataclasses.replace(config, reading="literal"), seed) for seed in seeds]
-    passed = join_words([f"{step} (seed {seed})" for seed, step in zip(seeds, steps, strict=True) if step])
-    sentence = (
-        "With the coefficients as printed the network diverges, because the weights of the lags sum to 1.05 on "
-        f"average: it passes 1e12 at step {passed}. Here the weights are divided by the number of lags. The best "
-        "linear prediction then has the error that the paper reports, so the paper probably ran this version."
-    )
-    simulated = simulate(config, CORRELATION_STEPS, seeds[0])
-    order = np.argsort(simulated.modules, kind="stable")
-    correlations = np.array(np.corrcoef(simulated.series[order]))
-    np.fill_diagonal(correlations, np.nan)
-    labels = [f"module {simulated.modules[index] + 1}" for index in order]
-    panel = heat_maps(
-        [(f"seed {seeds[0]}", correlations)], title=title, labels=labels, low_label="correlation", size="small",
-        high_label="correlation", caption="Correlations between nodes over time. Nodes are sorted by module here; the "
-        "model gets them in a random order.",
-    )  # fmt: skip
-    return [Panel(panel.title, (Text((sentence,)), *panel.blocks), panel.caption)]

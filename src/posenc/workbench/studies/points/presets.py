@@ -77,7 +77,7 @@ PRESETS: Mapping[str, PointsPreset] = {
         model=ModelSizes(dim=48, depth=2, heads=2, hidden=96),
         training=_training(epochs=10, lr=2e-3),
     ),
-    "paper": PointsPreset(
+    "large": PointsPreset(
         about="the same on 7,000 clouds of 512 points, with four layers of width 96: days on two cores",
         seeds=(0, 1, 2, 3, 4),
         panels=ALL_PANELS,

@@ -6,7 +6,10 @@ from functools import partial
 
 from posenc.workbench.report.paper_parts import PaperPart
 
-_Part = partial(PaperPart, publication="2406.08272")
+HOURS_EACH = 0.6
+"""Core hours of one model with the preset standard, from timed steps on two busy cores."""
+
+_Part = partial(PaperPart, publication="2406.08272", hours_each=HOURS_EACH)
 _DATA = "the paper's recordings are under terms of use; simulated ones stand in unless you name recordings"
 
 PARTS = (
@@ -21,31 +24,33 @@ PARTS = (
         name="Fig. 4C",
         shows="training error by step, eight encodings, 15 seeds, 50,000 steps",
         panel="curves",
-        lacks=f"the test error by step is drawn, not the training error; {_DATA}",
+        lacks=_DATA,
     ),
     _Part(
         name="Fig. 4D",
         shows="training and test error with 90% hidden",
         panel="errors",
-        lacks=f"bars of the training error; {_DATA}",
+        lacks=_DATA,
     ),
-    _Part(name="Fig. 5A", shows="network of each region along the sequence", lacks="no strip of networks"),
+    _Part(name="Fig. 5A", shows="network of each region along the sequence", panel="order", lacks=_DATA),
     _Part(name="Fig. 5B", shows="distances between tokens after alignment", panel="maps", lacks=_DATA),
     _Part(name="Fig. 5C, D", shows="modularity and segregation of learned encodings", panel="modules", lacks=_DATA),
     _Part(
         name="Figs. A11A, A12A, A13A",
         shows="training error by step with 15%, 75%, 90% hidden in training",
-        lacks="no curves by share hidden",
+        panel="rate-curves",
+        lacks=_DATA,
     ),
     _Part(
         name="Figs. A11B, A12B, A13B",
         shows="training and test error by share hidden in training",
         panel="rates",
-        lacks="relative and rope; bars of the training error",
+        lacks=_DATA,
     ),
     _Part(
         name="Figs. A11C, D, A12C, D, A13C, D",
         shows="modularity and segregation by share hidden in training",
-        lacks="they are measured in each run and not drawn by share",
+        panel="rate-modules",
+        lacks=_DATA,
     ),
 )

@@ -8,13 +8,15 @@ import numpy as np
 
 from posenc.measure.modularity import adjusted_rand
 from posenc.workbench.report.glass_brain import glass_brain
+from posenc.workbench.report.heat_map import heat_maps
 from posenc.workbench.report.number_format import join_words, number
 from posenc.workbench.report.page import Panel, Table, Text
+from posenc.workbench.report.result_rows import values_by_scheme
 from posenc.workbench.report.score_plot import Score, score_plots
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.studies.recordings.conditions import CONDITIONS, MAIN_RATE, TEST_RATE
+from posenc.workbench.studies.recordings.conditions import MAIN_RATE, TEST_RATE
 from posenc.workbench.studies.recordings.stored_recordings import RecordingsRecord, stored_record
-from posenc.workbench.studies.shared.compared_score import held_out_items
+from posenc.workbench.studies.recordings.training_error import TRAINING_ERROR
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.hidden_tokens import plots
 from posenc.workbench.studies.shared.hidden_tokens.plots import TokenNames
@@ -24,6 +26,7 @@ from posenc.workbench.studies.shared.page_data import PageData
 ERROR = error_metric(TEST_RATE)
 POSITIONS_FILE = "positions.csv"
 UNIT = "mean squared error (variance of a channel = 1)"
+TRAINING_LOSS = "loss_train"
 MODULES_TITLE = "Agreement of learned tables with the given modules"
 
 
@@ -56,13 +59,48 @@ def prediction_error(data: PageData) -> list[Panel]:
             data, (TEST_RATE, MAIN_RATE), tokens="channels", unit=UNIT, title=title,
             caption="Predicting the mean of every channel has an error of about 1. The baselines mean, ridge (ridge "
             "regression) and nearest (mean of the nearest visible channels) train no network.",
-        )
+        ),
+        *training_error_panel(data, MAIN, f"Prediction error on training and test recordings, {TEST_RATE:.0%} hidden"),
     ]  # fmt: skip
     stored = record(data, runs[0])
     if stored is not None:
         names = stored.test if stored.subjects is None else stored.train
         panels.append(plots.error_by_recording(data, 0, names, title="Prediction error by test recording", unit=UNIT))
     return panels
+
+
+def training_error_panel(data: PageData, condition: str, title: str) -> list[Panel]:
+    """Errors of training and test samples with 90% of the channels hidden; no panel where they were not measured."""
+    if not values_by_scheme(data.rows, TRAINING_ERROR, condition):
+        return []
+    scores = {TRAINING_ERROR: Score("Training recordings", UNIT, False), ERROR: Score("Test recordings", UNIT, False)}
+    measured = {row["scheme"] for row in data.rows if row["metric"] == TRAINING_ERROR}
+    rows = [row for row in data.rows if row["scheme"] in measured]
+    caption = "Training recordings: at most 2,048 of their time points, with new masks."
+    return [score_plots(rows, metrics=scores, condition=condition, title=title, caption=caption)]
+
+
+def module_order(data: PageData) -> list[Panel]:
+    """Fig. 5A: the given module of each channel along the sequence, and the channels sorted by module."""
+    title = "Modules along the sequence of channels"
+    names = token_names(data, data.specs[0]) if data.specs else None
+    if names is None or names.modules is None:
+        return [Panel(title, (Text(("The recordings have no modules, or the store lacks them.",)),))]
+    listed = list(dict.fromkeys(sorted(names.modules)))
+    numbers = np.array([listed.index(module) for module in names.modules], dtype=float)
+    strips = [("as the model gets them", numbers[None]), ("sorted by module", np.sort(numbers)[None])]
+    same = (numbers[:, None] == numbers).astype(float)
+    legend = "; ".join(f"{number + 1}: {module}" for number, module in enumerate(listed))
+    strip = heat_maps(
+        strips, title=title, low_label="module 1", high_label=f"module {len(listed)}", size="wide",
+        caption=f"One cell per channel, from left to right. Modules by number: {legend}. Neighbors in the sequence are "
+        "often of different modules, so the number of a channel does not show its module.",
+    )  # fmt: skip
+    matrix = heat_maps(
+        [("channels of one module", same)], title=title, low_label="different modules", high_label="the same module",
+        size="small",
+    )  # fmt: skip
+    return [Panel(title, (*strip.blocks, *matrix.blocks), strip.caption)]
 
 
 def modules(data: PageData) -> list[Panel]:
@@ -122,7 +160,13 @@ def learning_curves(data: PageData) -> list[Panel]:
             title="Learning curves: prediction error",
             y_label=f"mean squared error, {TEST_RATE:.0%} of the channels hidden",
             caption="Measured on at most 512 test samples.",
-        )
+        ),
+        plots.learning_curves(
+            data,
+            TRAINING_LOSS,
+            title="Learning curves: training error",
+            y_label=f"mean squared error of training batches, {MAIN_RATE:.0%} of the channels hidden",
+        ),
     ]
     if any(row["metric"] == "auc" for row in data.curves):
         panels.append(
@@ -134,18 +178,4 @@ def learning_curves(data: PageData) -> list[Panel]:
                 chance=0.5,
             )
         )
-    return panels
-
-
-def error_by_training_rate(data: PageData) -> list[Panel]:
-    """Figs. A11 to A13: error of models trained with other shares of the channels hidden."""
-    panels = []
-    for label, condition in CONDITIONS.items():
-        scores = {ERROR: Score(f"{TEST_RATE:.0%} of the channels hidden in testing", UNIT, False)}
-        if condition.rate != TEST_RATE:
-            name = f"{condition.rate:.0%} of the channels hidden, as in training"
-            scores[error_metric(condition.rate)] = Score(name, UNIT, False)
-        title = f"Prediction error, trained with {condition.rate:.0%} of the channels hidden"
-        held_out = held_out_items(data, label)
-        panels.append(score_plots(data.rows, metrics=scores, condition=label, title=title, held_out=held_out))
     return panels

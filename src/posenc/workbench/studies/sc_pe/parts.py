@@ -6,7 +6,10 @@ from functools import partial
 
 from posenc.workbench.report.paper_parts import PaperPart
 
-_Part = partial(PaperPart, publication="CNN with SC PE")
+HOURS_EACH = 0.05
+"""Core hours of one model with the preset standard, from timed steps on two busy cores."""
+
+_Part = partial(PaperPart, publication="CNN with SC PE", hours_each=HOURS_EACH)
 _CIFAR = "CIFAR-10 only if the folder of data has it"
 
 PARTS = (
@@ -22,6 +25,6 @@ PARTS = (
         shows="accuracy by epoch with multiplied images",
         panel="multiplication",
     ),
-    _Part(name="Fig. 5", shows="the encoding in a transformer, by epoch", panel="tokens"),
+    _Part(name="Fig. 5", shows="the encoding in a transformer, by epoch", panel="tokens", hours_each=0.19),
     _Part(name="Sec. 5", shows="two positions share a code, and how to mend it", panel="similarity"),
 )

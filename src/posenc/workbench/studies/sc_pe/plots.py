@@ -56,6 +56,7 @@ ACCURACIES = {
     TRAINING: Score(f"Training images (up to {TRAIN_SCORED})", "accuracy", trained=True),
 }
 """The axes span the values instead of 0 to 1, because the differences are small."""
+FEATURE_VARIANTS = (*encodings.FEATURE_VARIANTS, *encodings.FURTHER_READOUTS)
 LEVEL = 0.9
 """Level of intervals for equivalence: two one-sided tests at 5%."""
 
@@ -74,7 +75,7 @@ def concatenated(data: PageData) -> list[Panel]:
     )
     for condition in finished_conditions(data, LENETS):
         panel = score_plots(
-            rows_labeled(data.rows, condition, encodings.FEATURE_VARIANTS),
+            rows_labeled(data.rows, condition, FEATURE_VARIANTS),
             metrics=ACCURACIES,
             condition=condition,
             held_out=held_out_items(data, condition),
@@ -83,7 +84,7 @@ def concatenated(data: PageData) -> list[Panel]:
         )
         panels.append(Panel(panel.title, (*panel.blocks, *_differences(data, condition, CONTROLS)), panel.caption))
         panels.append(
-            learning_curve_panel(data, encodings.FEATURE_VARIANTS, condition, panel_title("Learning curves", condition))
+            learning_curve_panel(data, FEATURE_VARIANTS, condition, panel_title("Learning curves", condition))
         )
     return panels or empty_panel(panel_title("Accuracy with concatenated encodings", MAIN))
 

@@ -31,7 +31,6 @@ from posenc.workbench.training.loop import TrainingConfig
 FASHION_MNIST = "fashion-mnist"
 FOLDER_SIDE = 32
 """Pixels per side at which images of a user's folder are read."""
-MAX_EVALUATIONS = 30
 SAMPLES = 3
 """Number of held-out images that are stored for a page."""
 WITHHELD_DATA = "caltech"
@@ -78,7 +77,7 @@ def _lenet_training(request: Request, lr: float | None, parts: Mapping[str, Any]
     if parts:
         explicit = {name: value for name, value in explicit.items() if name != "lr" or not lr}
         return own_training(training, preset.own_steps, explicit, parts, decay=False)
-    computed = max(1, training.epochs // MAX_EVALUATIONS)
+    computed = max(1, training.epochs // preset.evaluations)
     return replace(training, evaluate_every=explicit.get("evaluate_every", computed))
 
 

@@ -81,8 +81,16 @@ VARIANTS: Mapping[str, LeNetVariant] = {
     "plain": LeNetVariant(about="LeNet without an encoding"),
     "plain-padded": LeNetVariant(about="LeNet without an encoding, first convolution padded by 2", padded=True),
     "as-published": LeNetVariant(
-        about="as released for Fashion-MNIST: code concatenated with the features, first convolution padded by 2",
+        about="as published for Fashion-MNIST: code concatenated with the features, first convolution padded by 2",
         placement="features", scheme=CODE, padded=True,
+    ),
+    "as-released": LeNetVariant(
+        about="as released for Fashion-MNIST: as-published, without the ReLU after the 64 units of the readout",
+        placement="features", scheme=f"SCPE(variant='code', {CODE_READOUT}, relu=(True, False))", padded=True,
+    ),
+    "note-linear": LeNetVariant(
+        about="concatenated with the features: note, readout 3 -> 128 -> 1 without a ReLU, as the note's text has it",
+        placement="features", scheme=f"SCPE({READOUT}, relu=False)",
     ),
     **{label: LeNetVariant(about=f"concatenated with the features: {sphere.about}", placement="features",
                            scheme=sphere.scheme)
@@ -104,6 +112,8 @@ VARIANTS: Mapping[str, LeNetVariant] = {
                               placement="features", scheme=CODE, lr=SLOW_RATE),
 }  # fmt: skip
 FEATURE_VARIANTS = ("plain", "plain-padded", "as-published", *SPHERES, "constant", "constant-padded")
+FURTHER_READOUTS = ("as-released", "note-linear")
+"""Readouts of the released code and of the note's text that differ from those of the other variants."""
 UNPADDED = ("plain", *SPHERES, "constant")
 """Variants for images of 32 x 32 pixels, for which neither of the author's networks is padded."""
 PIXEL_VARIANTS = ("plain", *(f"{label} times" for label in SPHERES), "mask")

@@ -73,6 +73,7 @@ class Preset:
         panels: Names of the panels that it draws by default.
         asks: True to ask for confirmation before it starts, because it is long.
         own: Plan of the runs on a user's own data; None to train them as the built-in data.
+        decided: Sentences on settings that the document of this preset leaves open, with the values chosen here.
 
     Example:
         >>> from posenc.workbench import Preset
@@ -86,6 +87,7 @@ class Preset:
     panels: Sequence[str]
     asks: bool = True
     own: OwnDataPlan | None = None
+    decided: Sequence[str] = ()
     aliases: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @property

@@ -149,7 +149,7 @@ class Study:
         >>> from posenc.workbench import find_study
         >>> study = find_study("latin-squares")
         >>> sorted(study.presets)
-        ['paper', 'quick', 'standard']
+        ['paper', 'quick', 'replicate', 'standard']
     """
 
     name: str

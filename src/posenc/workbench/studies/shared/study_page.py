@@ -216,7 +216,9 @@ def _scale(study: Study, data: PageData, changed: Sequence[str]) -> str:
 def _limits(study: Study, request: Request, changed: Sequence[str], own: bool) -> tuple[str, ...]:
     """Sentences on the limits of a preset's results. Those on built-in data are not true of a user's data."""
     of_data = () if own else study.limits.get(request.preset, ())
-    limits = (*of_data, *study.protocol_limits.get(request.preset, ()))
+    preset = study.presets[request.preset]
+    decided = (f"Decided here, because the document does not say it: {each}" for each in preset.decided)
+    limits = (*of_data, *study.protocol_limits.get(request.preset, ()), *decided)
     if not changed:
         return limits
     return (

@@ -36,6 +36,8 @@ SPLITS = ("train", "val", "test")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".PNG", ".JPG", ".JPEG")
 HOLD_OUT_EVERY = 8
 """Without a given split, every eighth frame is held out, beginning with the first, as is usual since LLFF."""
+LEAST_TRAINING = 3
+"""Fewest frames to learn from in a scene of whose frames some have no image."""
 ORTHONORMAL = 1e-3
 MIN_MEAN_UP = 0.1
 """If the mean of the cameras' up vectors is shorter than this, they do not agree, and z is up."""
@@ -86,6 +88,13 @@ def read_scene(folder: str | Path, *, side: int | None = None, held: int | None 
     files = _split_files(folder)
     parts = {split: _frames(path, content) for split, (path, content) in files.items()}
     train, rest = _split_frames(parts, files)
+    listed = sum(len(content["frames"]) for _, content in files.values())
+    absent = listed - sum(map(len, parts.values()))
+    if absent and (len(train) < LEAST_TRAINING or not rest):
+        raise ValueError(
+            f"{folder}: {absent} of {listed} frames have no image, and {len(train)} to learn from and {len(rest)} to "
+            f"test are left; a scene needs {LEAST_TRAINING} and 1. Add the images."
+        )
     if held is not None and len(rest) > held:
         rest = [rest[round(n * (len(rest) - 1) / max(held - 1, 1))] for n in range(held)]
     first = files["train"][1]
@@ -95,7 +104,10 @@ def read_scene(folder: str | Path, *, side: int | None = None, held: int | None 
     background: Background = "learned" if opaque else "random"
     up = views.poses[:, :3, 1].mean(0)
     up = up / up.norm() if up.norm() > MIN_MEAN_UP else up.new_tensor([0.0, 0.0, 1.0])
-    about = {"files": sorted(path.name for path, _ in files.values()), "frames": len(train) + len(rest)}
+    about: dict[str, Any] = {
+        "files": sorted(path.name for path, _ in files.values()), "frames": len(train) + len(rest)
+    }  # fmt: skip
+    about |= {"without image": absent, "listed": listed} if absent else {}
     trained, held_out = list(range(len(train))), list(range(len(train), len(views)))
     return Scene(views.take(trained), views.take(held_out), low, size, (*map(float, up),), background, about)  # type: ignore[arg-type]
 
@@ -142,8 +154,16 @@ def scene_record(scene: Scene, digest: str, folder: Path, *, side: int | None, h
         ),
         options={"size": f"{height} x {width} pixels", "background": scene.background}
         | {name: value for name, value in limits.items() if value is not None},
+        left_out=_frames_without_image(scene),
         own=True,
     )
+
+
+def _frames_without_image(scene: Scene) -> tuple[str, ...]:
+    """Sentence on the frames of the file that have no image; nothing where all have one."""
+    absent, listed = scene.about.get("without image", 0), scene.about.get("listed", 0)
+    verb = "has no image and is" if absent == 1 else "have no image and are"
+    return (f"{absent} of {listed} frames {verb} left out.",) if absent else ()
 
 
 def _split_files(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
@@ -200,12 +220,22 @@ def _frames(path: Path, content: Mapping[str, Any]) -> list[Frame]:
             for name in (*LENS_PARAMETERS, "camera_angle_x", "camera_angle_y", "w", "h")
         }
         place = _image_path(path.parent, entry["file_path"], label)
+        if place is None:  # left out, as by instant-ngp and nerfstudio
+            continue
         frames.append(Frame(label, place, _pose(entry.get("transform_matrix"), label), lens, entry["file_path"]))
+    if not frames:
+        raise ValueError(
+            f"{path.name}: none of its {len(content['frames'])} frames has an image, such as "
+            f"{short(repr(content['frames'][0]['file_path']), 80)}. Put the images into the folder of the scene."
+        )
     return frames
 
 
-def _image_path(folder: Path, file_path: str, label: str) -> Path:
-    """Path of a frame's image, inside the folder and behind no link; Blender's names have no suffix."""
+def _image_path(folder: Path, file_path: str, label: str) -> Path | None:
+    """Path of a frame's image, inside the folder and behind no link; Blender's names have no suffix. None without one.
+
+    Raises ValueError for a path that leads out of the folder, and for a link.
+    """
     inside = Path(file_path.replace("\\", "/"))
     if inside.is_absolute() or PureWindowsPath(file_path).drive or ".." in inside.parts or not inside.name:
         raise ValueError(
@@ -218,10 +248,7 @@ def _image_path(folder: Path, file_path: str, label: str) -> Path:
             refuse_special(folder / candidate, "an image")
         if kind_of(folder / candidate) == "a file":
             return folder / candidate
-    raise ValueError(
-        f"{label}: there is no image {short(str(folder / inside))}, nor one with a suffix such as .png or .jpg. Add "
-        "the image, or remove the frame from the file."
-    )
+    return None
 
 
 def _refuse_link(folder: Path, inside: Path, label: str) -> None:
@@ -283,7 +310,8 @@ def _split_frames(
     rest = listed.get("test") or listed.get("val")
     if rest:
         first = listed.get("train") or [frame.file_path for frame in train if frame.file_path not in rest]
-        missing = [name for name in (*first, *rest) if name not in {frame.file_path for frame in train}]
+        known = {entry["file_path"] for entry in content["frames"]}
+        missing = [name for name in (*first, *rest) if name not in known]
         if missing:
             raise ValueError(f"{path.name} splits its frames by name and has no frame {short(repr(missing[0]), 80)}.")
         if twice := sorted({*first} & {*rest}):

@@ -11,13 +11,15 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from posenc.measure.distances import token_distances
+from posenc.measure.distances import How, token_distances
+from posenc.measure.modularity import modularity, module_numbers, similarity
 from posenc.measure.statistics import Estimate, mean, t_interval
 from posenc.workbench.report import token_map
+from posenc.workbench.report.curve_overlay import curve_overlay
 from posenc.workbench.report.heat_map import heat_maps
-from posenc.workbench.report.line_plot import line_plot
+from posenc.workbench.report.line_plot import MAX_LINES_PER_PLOT, line_plot
 from posenc.workbench.report.number_format import interval, number
-from posenc.workbench.report.page import Panel, Text, write_text
+from posenc.workbench.report.page import Panel, Table, Text, write_text
 from posenc.workbench.report.result_rows import BySeed, Row, is_finite, values_by_scheme
 from posenc.workbench.report.score_plot import Score, score_plots
 from posenc.workbench.runs import RunSpec
@@ -31,6 +33,12 @@ from posenc.workbench.tables.metric_bounds import SHARE, metric_bounds
 
 NO_TABLE = "None of the encodings that were run has a table of positions, so no map can be drawn."
 LAYER = "For models with several layers, maps show the first layer's table; scores are means over layers."
+FURTHER_DISTANCES: Mapping[How, tuple[str, str]] = {
+    "cosine_similarity": ("Cosine similarity of learned positions", "Cosine similarity"),
+    "norm_only": ("Distances as Procrustes of two rows", "Differences of the norms, | |a| − |b| |,"),
+    "sign": ("Distances as Procrustes of two columns", "Distances up to a sign, min(|a − b|, |a + b|),"),
+}
+"""Title and description of the distances besides the Euclidean one."""
 MODULE_SCORES = {
     "auc": Score("AUC of the modules from distances in the table", "AUC"),
     "ari": Score("Agreement with modules detected in the table", "adjusted Rand index"),
@@ -109,20 +117,21 @@ def error_by_recording(data: PageData, rate: int, recordings: Sequence[str], *, 
     )
 
 
-def module_plots(data: PageData, *, title: str, caption: str = "") -> Panel:
+def module_plots(data: PageData, *, title: str, caption: str = "", condition: str = MAIN) -> Panel:
     """Scores of the tables against the given modules, each with the upper end of its permutation null.
 
     Args:
         data: Data of the page.
         title: Title of the panel.
         caption: Text below the title.
+        condition: Label of the condition.
 
     Returns:
         The panel.
     """
     lines: dict[str, dict[str, float]] = {}
     for metric in MODULE_SCORES:
-        null = values_by_scheme(data.rows, f"{metric}_null_high")
+        null = values_by_scheme(data.rows, f"{metric}_null_high", condition)
         if null:
             lines[metric] = {"97.5th percentile": max(v for seeds in null.values() for v in seeds.values())}
     key = (
@@ -130,8 +139,9 @@ def module_plots(data: PageData, *, title: str, caption: str = "") -> Panel:
         "97.5th percentile with the modules permuted over the tokens; the highest value of all encodings. "
     )
     return score_plots(
-        data.rows, metrics=MODULE_SCORES, lines=lines, title=title, caption=f"{key}{LAYER} {caption}".strip()
-    )
+        data.rows, metrics=MODULE_SCORES, lines=lines, title=title, caption=f"{key}{LAYER} {caption}".strip(),
+        condition=condition,
+    )  # fmt: skip
 
 
 def learning_curves(
@@ -142,8 +152,9 @@ def learning_curves(
     y_label: str,
     chance: float | None = None,
     caption: str = "",
+    condition: str = MAIN,
 ) -> Panel:
-    """A metric by training step, one line per variant.
+    """A metric by training step: the means of all variants on one axis, then each variant with its seeds.
 
     The axis of an error spans its values after step 0, where it is largest.
 
@@ -154,6 +165,7 @@ def learning_curves(
         y_label: Name and unit of the metric.
         chance: Value at chance level, or None.
         caption: Text below the title.
+        condition: Label of the condition.
 
     Returns:
         The panel.
@@ -161,19 +173,27 @@ def learning_curves(
     bounds = metric_bounds(metric)
     share, limits = bounds == SHARE, None
     series: dict[str, dict[float, BySeed]] = {}
+    by_seed: dict[str, dict[int, dict[int, float]]] = {}
     for row in data.curves:
-        wanted = row["metric"] == metric and row["setting"] == MAIN and is_finite(row["value"])
+        wanted = row["metric"] == metric and row["setting"] == condition and is_finite(row["value"])
         if wanted and (share or row["epoch"] > 0):
-            points = series.setdefault(str(row["scheme"]), {})
-            points.setdefault(row["epoch"], {})[row["seed"]] = float(row["value"])
+            label, seed, epoch, value = str(row["scheme"]), row["seed"], row["epoch"], float(row["value"])
+            series.setdefault(label, {}).setdefault(epoch, {})[seed] = value
+            by_seed.setdefault(label, {}).setdefault(seed, {})[epoch] = value
     values = [value for points in series.values() for seeds in points.values() for value in seeds.values()]
     if not share and values:
         margin = 0.05 * (max(values) - min(values)) or 0.1
         limits = (round(min(values) - margin, 3), round(max(values) + margin, 3))
-    return line_plot(
+    panel = line_plot(
         series, title=title, x_label="training step", y_label=y_label, bounds=bounds, limits=limits, chance=chance,
         caption=caption,
     )  # fmt: skip
+    if len(series) <= MAX_LINES_PER_PLOT:
+        return panel
+    together = curve_overlay(
+        by_seed, title=title, x_label="training step", y_label=y_label, bounds=limits or SHARE, chance=chance
+    )
+    return Panel(panel.title, (*together, *panel.blocks), panel.caption)
 
 
 def stored_tables(data: PageData) -> list[StoredTable]:
@@ -218,6 +238,8 @@ def map_panels(data: PageData, names_of: NamesOf, *, tokens: str) -> list[Panel]
     items = [(label, arrays["positions"], _auc_note(data, spec)) for label, spec, arrays in same]
     panels = [token_map.token_maps(items, names.channels, names.modules, title=title, caption=LAYER)]
     panels.append(_distance_maps(same, names, f"Distances between learned positions of {tokens}"))
+    panels += [_distance_maps(same, names, f"{title}: {tokens}", how) for how, (title, _) in FURTHER_DISTANCES.items()]
+    panels += _modularity_by_distance(same, names)
     best = max(same, key=lambda table: _auc(data, table[1]))
     distances = _distances(best[2])
     panels.append(
@@ -236,25 +258,45 @@ def _auc(data: PageData, spec: RunSpec) -> float:
     return data.store.read(spec.identity).metrics.get("auc", -1.0)
 
 
-def _distances(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    return token_distances(torch.from_numpy(np.array(arrays["table"]))).numpy()
+def _distances(arrays: Mapping[str, np.ndarray], how: How = "euclidean") -> np.ndarray:
+    return token_distances(torch.from_numpy(np.array(arrays["table"])), how).numpy()
 
 
-def _distance_maps(tables: Sequence[StoredTable], names: TokenNames, title: str) -> Panel:
+def _modularity_by_distance(tables: Sequence[StoredTable], names: TokenNames) -> list[Panel]:
+    """Modularity of the given modules by each reading of the distance of two encodings; nothing without modules."""
+    if names.modules is None or len(set(names.modules)) < 2:
+        return []
+    numbers, body = module_numbers(np.array(names.modules)), list[tuple[str, ...]]()
+    readings: tuple[How, ...] = ("euclidean", "norm_only", "sign")
+    for label, _, arrays in tables:
+        weights = [similarity(torch.from_numpy(_distances(arrays, how))) for how in readings]
+        body.append((label, *(number(modularity(each, numbers)) for each in weights)))
+    columns = ("Encoding", "Euclidean", "Procrustes of two rows", "Procrustes of two columns")
+    note = (
+        "Modularity Q without the diagonal, with weights 1 − distance after scaling to the range 0 to 1; first layer, "
+        "first seed. The paper says Procrustes distance between two tokens, which may mean any of the three."
+    )
+    title = "Modularity by the distance between two encodings"
+    return [Panel(title, (Table(title, columns, tuple(body), note),))]
+
+
+def _distance_maps(tables: Sequence[StoredTable], names: TokenNames, title: str, how: How = "euclidean") -> Panel:
     """Distances of each table, sorted by the given modules, or by the modules detected in the table."""
     groups = []
     given = names.modules
     order = None if given is None else np.argsort(np.array(given), kind="stable")
     for label, _, arrays in tables:
         own = np.argsort(arrays["modules"], kind="stable") if order is None else order
-        distances = _distances(arrays)[np.ix_(own, own)]
+        distances = _distances(arrays, how)[np.ix_(own, own)]
         np.fill_diagonal(distances, np.nan)
         groups.append((label, distances))
     labels = None if given is None or order is None else [given[index] for index in order]
     sorted_by = "by module" if labels else "by the modules detected in each table"
+    ends = ("unlike", "alike") if how == "cosine_similarity" else ("near", "far")
+    formula = FURTHER_DISTANCES[how][1] if how in FURTHER_DISTANCES else "Euclidean distances"
     return heat_maps(
-        groups, title=title, shared_scale=False, labels=labels, low_label="near", high_label="far", size="small",
-        caption=f"Euclidean distances between rows of the first layer's table, sorted {sorted_by}.",
+        groups, title=title, shared_scale=False, labels=labels, low_label=ends[0], high_label=ends[1], size="small",
+        caption=f"{formula} between rows of the first layer's table, sorted {sorted_by}.",
     )  # fmt: skip
 
 
