@@ -293,7 +293,8 @@ class Case:
         below = torch.arange(1, int(limits[1]) + 1 if limits else ROOM)
         edges = torch.stack([below, (below - 1) // 2])
         both = Graph(torch.cat([edges, edges.flip(0)], 1), len(below) + 1, edge_attr=(below % 3).repeat(2))
-        return graph(both, view="hops").graph
+        tree = graph(both, view="hops").graph
+        return tree and dataclasses.replace(tree, component=None)  # its rows are nodes, and tokens may be more
 
     def consecutive(self, count: int = TOKENS) -> Positions | None:
         """Make whole positions without gaps, from the start of the claimed range, the same on all axes.
