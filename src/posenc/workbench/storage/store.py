@@ -27,7 +27,7 @@ import os
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -47,6 +47,8 @@ from posenc.workbench.storage.disk_errors import disk_sentence
 from posenc.workbench.storage.further_labels import FurtherLabels
 from posenc.workbench.storage.old_stores import identities_of, old_key, old_keys, read_aliases, upgraded, write_aliases
 from posenc.workbench.storage.run_folders import DAMAGED, REPLACED, RunFolders
+from posenc.workbench.storage.run_index import FEW
+from posenc.workbench.storage.run_selection import SelectedRun, select
 from posenc.workbench.storage.run_writer import write_run
 from posenc.workbench.storage.stored import ARRAYS, Damage, DamagedRunError, Labels, Record, Stored, StoreError
 from posenc.workbench.storage.stored_code import StoredCode
@@ -122,7 +124,24 @@ class Store:
         Returns:
             True if the run is stored completely.
         """
-        return next(self._copies(identity), None) is not None
+        return any(map(self.folders.is_intact, self._names(identity)))
+
+    def finished_among(self, identities: Iterable[str]) -> set[str]:
+        """Find the runs that are stored completely. For many runs this is faster than asking for each.
+
+        Args:
+            identities: Identities of the runs.
+
+        Returns:
+            Those that are finished.
+        """
+        every = set(identities)
+        if len(every) <= FEW:
+            return set(filter(self.finished, every))
+        self.folders.sync()
+        intact = {name.partition(".")[0] for name in self.folders.index.names() if name not in self.folders.damaged}
+        intact |= {identity for key, identity in self._identities.items() if key in intact}
+        return every & intact
 
     def workdir(self, spec: RunSpec) -> Path:
         """Return the folder of a run's checkpoint, which is removed when the run is finished.
@@ -320,13 +339,32 @@ class Store:
 
     # -- finished runs -------------------------------------------------------------------------------------------
 
-    def specs(self) -> list[RunSpec]:
+    def specs(self, study: str | None = None, preset: str | None = None) -> list[RunSpec]:
         """Return the specifications of all finished runs, under each of their labels.
+
+        Args:
+            study: Only this study; None for all.
+            preset: Only this preset; None for all.
 
         Returns:
             The specifications, sorted by study, preset, condition, variant and seed.
         """
-        return _distinct(stored.spec.labeled(labels) for stored, labels in self._stored())
+        return _distinct(run.spec for run in self.selected(study, preset))
+
+    def selected(
+        self, study: str | None = None, preset: str | None = None, keys: Collection[str] | None = None
+    ) -> list[SelectedRun]:
+        """Select finished runs under their labels, without reading their files.
+
+        Args:
+            study: Only this study; None for all.
+            preset: Only this preset; None for all.
+            keys: Only the runs with these identities; None for all.
+
+        Returns:
+            The runs, each once under each of its labels, sorted by the labels and the identity.
+        """
+        return select(self.folders, self.further_labels, self._identities, study, preset, keys)
 
     def read(self, identity: str) -> Stored:
         """Return a finished run.
@@ -426,8 +464,28 @@ class Store:
             identity), "data" (the name of the data), "digest" (of their contents) and "code" (the key of the source
             files), sorted by the labels, the identity and the metric. The order of execution has no influence.
         """
-        chosen = self._stored(study, preset, keys)
-        return [row | self._data(stored) for stored, labels in chosen for row in stored.rows(labels)]
+        return list(self.rows_of_selected(self.selected(study, preset, keys)))
+
+    def rows_of_selected(self, runs: Iterable[SelectedRun], metrics: Collection[str] | None = None) -> Iterator[Row]:
+        """Iterate over the rows of selected runs, so that not all of them are in memory at once.
+
+        Args:
+            runs: Runs that ``selected`` returned.
+            metrics: Only these metrics; None for all.
+
+        Yields:
+            Rows with the columns of ``results``.
+        """
+        known = dict[int, Row]()
+        for run in runs:
+            data = None if run.spec.parents else known.get(run.row.settings)
+            if data is None:
+                data = self._data_of(run.spec)
+                known[run.row.settings] = data
+            first, last = run.labels, {"unit": run.name, **data, "code": run.row.code}
+            for metric, value in run.metrics.items():
+                if metrics is None or metric in metrics:
+                    yield {**first, "metric": metric, "value": value, **last}
 
     @cached_property
     def records(self) -> StoredRecords:
@@ -632,7 +690,13 @@ class Store:
             The run; None if there is none, or if it is damaged.
         """
         record = self._record(name)
-        return None if record is None else Stored(self.root / "units" / name, record)
+        return None if record is None else Stored(self.root / "units" / name, record, partial(self._content, name))
+
+    def _content(self, name: str, file: str) -> bytes:
+        files = self.folders.files(name)
+        if files is None:
+            raise DamagedRunError(f"{file} is missing")
+        return files.content(file)[0]
 
     @cached_property
     def _identities(self) -> dict[str, str]:
@@ -663,27 +727,22 @@ class Store:
         return f"{identity}.{copy}"
 
     def _copies(self, identity: str) -> Iterator[Stored]:
-        names = [identity, *self._old_folders.get(identity, ())]
-        copy = 2
+        yield from filter(None, map(self.stored, self._names(identity)))
+
+    def _names(self, identity: str) -> list[str]:
+        """Names that the results of a run may have: the identity, keys of the first layout, and copies."""
+        names, copy = [identity, *self._old_folders.get(identity, ())], 2
         while (self.root / "units" / f"{identity}.{copy}").exists():
             names.append(f"{identity}.{copy}")
             copy += 1
-        yield from filter(None, map(self.stored, names))
+        return names
 
     def _stored(
         self, study: str | None = None, preset: str | None = None, keys: Collection[str] | None = None
-    ) -> list[tuple[Stored, Row]]:
-        every = self.everything() if keys is None else (stored for key in set(keys) for stored in self._copies(key))
-        labeled = [(labels, stored) for stored in every for labels in self.labels_of(stored)]
-        chosen = [
-            (labels, stored)
-            for labels, stored in labeled
-            if study in (None, labels["study"]) and preset in (None, labels["preset"])
-        ]
-        distinct: dict[tuple[object, ...], tuple[Row, Stored]] = {}
-        for each in sorted(chosen, key=lambda each: each[0] != each[1].spec.labels):  # own labels before further ones
-            distinct.setdefault(_by_labels(each), each)
-        return [(stored, labels) for _, (labels, stored) in sorted(distinct.items())]
+    ) -> Iterator[tuple[Stored, Row]]:
+        for run in self.selected(study, preset, keys):
+            if stored := self.stored(run.row.name):
+                yield stored, run.labels
 
     def _stored_of(self, specs: Iterable[RunSpec]) -> list[tuple[Stored, Row]]:
         """One copy of each finished run; the copy that was stored under the run's labels, if there is one."""
@@ -704,9 +763,11 @@ class Store:
 
     def _data(self, stored: Stored) -> Row:
         """Columns of a row on the data and the code of its run; empty where they are not recorded."""
-        record = self._record_named_by(stored.spec)
-        data = {"data": record.name, "digest": record.digest} if record else {"data": "", "digest": ""}
-        return data | {"code": stored.code}
+        return self._data_of(stored.spec) | {"code": stored.code}
+
+    def _data_of(self, spec: RunSpec) -> Row:
+        record = self._record_named_by(spec)
+        return {"data": record.name, "digest": record.digest} if record else {"data": "", "digest": ""}
 
     def _record_named_by(self, spec: RunSpec) -> DatasetRecord | None:
         """Record that a run names, or that a run names whose result it reads."""
