@@ -37,6 +37,7 @@ from posenc.workbench.storage.run_files import (
     PackedFiles,
     RunFiles,
     State,
+    is_unchanged,
     packed_states,
     signature,
 )
@@ -119,12 +120,10 @@ class RunFolders:
         Returns:
             False if there is no such run, or if it is damaged, which ``damaged`` then has.
         """
-        known, folder = self._signatures.get(name) or self.index.signature(name), f"{self.folder}/{name}"
-        if known is not None and known[1]:
-            with suppress(DamagedRunError):
-                if signature(FolderFiles(folder), known[0].split()) == known[1]:
-                    self._signatures[name] = known
-                    return True
+        known = self._signatures.get(name) or self.index.signature(name)
+        if known is not None and known[1] and is_unchanged(f"{self.folder}/{name}", *known):
+            self._signatures[name] = known
+            return True
         return self.record(name) is not None
 
     def record(self, name: str) -> Record | None:
@@ -223,25 +222,33 @@ class RunFolders:
 
     # -- all runs ------------------------------------------------------------------------------------------------
 
-    def sync(self) -> None:
+    def sync(self, study: str | None = None, preset: str | None = None, keys: Collection[str] | None = None) -> None:
         """Bring the index to the state of the files: new and changed runs are compared with their digests.
 
-        The states of the files of every run in a folder of its own are compared with the noted ones. Of compacted runs
-        only the states of the archives are.
+        New and absent runs are noticed in the whole store. The states of the files of the named runs in folders of
+        their own are compared with the noted ones; of compacted runs only the states of the archives are.
+
+        Args:
+            study: Compare only the files of this study; None for all.
+            preset: Compare only the files of this preset; None for all.
+            keys: Compare only the files of these identities, and of names of the first layout; None for all.
         """
         names = self._folder_names()  # First, because a run that leaves its folder is in a pack by then.
         if len(names) > FEW or self.compacted.time():
             self.index.persist()
         self._sync_packs(every=True)
-        known, changed = self.index.signatures(), list[str]()
+        known, changed = self.index.signatures(study, preset), list[str]()
         for name in names:
-            before = known.pop(name, None)
-            if before is not None and not before[1]:  # It was too new to be noted for other processes.
-                before = self._signatures.get(name)
-            if before is None or name in self._refused or not self._is_unchanged(name, *before):
+            noted = known.pop(name, None)
+            if noted is not None and noted[0] and not noted[1]:  # It was too new to be noted for other processes.
+                noted = self._signatures.get(name)
+            if noted is None or name in self._refused:
                 changed.append(name)
-            else:
-                self.damaged.pop(name, None)
+            elif noted[0] and (keys is None or name.partition(".")[0] in keys):
+                if is_unchanged(f"{self.folder}/{name}", *noted):
+                    self.damaged.pop(name, None)
+                else:
+                    changed.append(name)
         if gone := list(known):
             self.index.remove(gone)
             for name in gone:
@@ -311,12 +318,6 @@ class RunFolders:
             return None
         self.damaged.pop(name, None)
         return checked
-
-    def _is_unchanged(self, name: str, files: str, states: bytes) -> bool:
-        try:
-            return signature(FolderFiles(f"{self.folder}/{name}"), files.split()) == states
-        except DamagedRunError:
-            return False
 
     def _sync_packs(self, every: bool = False) -> None:
         """Bring the rows of packs to the state of the archives; unless ``every``, only if a pack came or left."""

@@ -75,6 +75,7 @@ class Indexed(NamedTuple):
         settings: Number of the settings.
         code: Key of the code.
         metrics: Metrics as JSON.
+        checksum: Checksum of the row.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Indexed(NamedTuple):
     settings: int
     code: str
     metrics: bytes
+    checksum: int = 0
 
 
 class RunIndex:
@@ -140,10 +142,20 @@ class RunIndex:
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def signatures(self) -> dict[str, tuple[str, bytes]]:
-        """Name of each run in a folder of its own to the names and the states of its files."""
-        query = "SELECT name, files, signature FROM runs WHERE pack = ''"
-        return {name: (files, states) for name, files, states in self._all(query)}
+    def signatures(self, study: str | None = None, preset: str | None = None) -> dict[str, tuple[str, bytes]]:
+        """Name of each run in a folder of its own to the names and the states of its files.
+
+        Args:
+            study: Of other studies the names and states are empty; None for all.
+            preset: Of other presets the names and states are empty; None for all.
+
+        Returns:
+            The names and states.
+        """
+        where, values = _condition(study, preset)
+        found = {name: ("", b"") for (name,) in self._all("SELECT name FROM runs WHERE pack = ''")} if values else {}
+        query = f"SELECT name, files, signature FROM runs WHERE pack = '' AND {where}"
+        return found | {name: (files, states) for name, files, states in self._all(query, values)}
 
     def signature(self, name: str) -> tuple[str, bytes] | None:
         """Names and states of the files of one run in a folder of its own; None if the index lacks it."""
@@ -180,8 +192,7 @@ class RunIndex:
         Raises:
             DamagedIndexError: A row is not what was written.
         """
-        chosen = {name: value for name, value in (("study", study), ("preset", preset)) if value is not None}
-        yield from self._rows(" AND ".join(f"{name} = ?" for name in chosen) or "1", tuple(chosen.values()))
+        yield from self._rows(*_condition(study, preset))
 
     def rows_named(self, identities: Iterable[str]) -> Iterator[Indexed]:
         """Rows of runs and of their copies.
@@ -283,11 +294,10 @@ class RunIndex:
     # -- SQLite --------------------------------------------------------------------------------------------------
 
     def _rows(self, where: str, values: tuple[Any, ...]) -> Iterator[Indexed]:
-        for *row, checksum in self._all(f"SELECT {_COLUMNS}, checksum FROM runs WHERE {where}", values):
-            indexed = Indexed(*row)
-            if _checksum(indexed) != checksum:
+        for row in map(Indexed._make, self._all(f"SELECT {_COLUMNS} FROM runs WHERE {where}", values)):
+            if _checksum(row) != row.checksum:
                 raise DamagedIndexError
-            yield indexed
+            yield row
 
     def _all(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
         return self._with(lambda database: database.execute(query, values).fetchall(), list)
@@ -397,7 +407,13 @@ def head_of(spec: RunSpec) -> bytes:
     return msgspec.json.encode(Head(*labels, spec.procedure, spec.version, spec.entry, dict(spec.parents)))
 
 
-_COLUMNS = "name, pack, files, signature, places, head, settings, code, metrics"
+_COLUMNS = "name, pack, files, signature, places, head, settings, code, metrics, checksum"
+
+
+def _condition(study: str | None, preset: str | None) -> tuple[str, tuple[str, ...]]:
+    """Condition of SQL on study and preset, and its values."""
+    chosen = {name: value for name, value in (("study", study), ("preset", preset)) if value is not None}
+    return " AND ".join(f"{name} = ?" for name in chosen) or "1", tuple(chosen.values())
 
 
 def _put(database: sqlite3.Connection, rows: Iterable[tuple[Indexed, RunSpec]]) -> None:
@@ -409,7 +425,7 @@ def _put(database: sqlite3.Connection, rows: Iterable[tuple[Indexed, RunSpec]]) 
             database.execute("INSERT OR IGNORE INTO settings (digest, content) VALUES (?, ?)", (digest, content))
             numbers[content] = database.execute("SELECT id FROM settings WHERE digest = ?", (digest,)).fetchone()[0]
         row = indexed._replace(settings=numbers[content])
-        values = (*row[:5], spec.study, spec.preset, *row[5:], _checksum(row))
+        values = (*row[:5], spec.study, spec.preset, *row[5:-1], _checksum(row))
         database.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
 

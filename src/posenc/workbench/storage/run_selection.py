@@ -5,9 +5,11 @@ No file of a run is read here. ``RunFolders.sync`` has compared the state of eac
 
 from __future__ import annotations
 
+import gc
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 
@@ -23,22 +25,32 @@ HEAD = msgspec.json.Decoder(Head)
 METRICS = msgspec.json.Decoder(dict[str, float | None])
 
 
-class SelectedRun(NamedTuple):
+class SelectedRun:
     """A run under one of its labels.
 
-    Attributes:
+    Args:
         labels: The labels.
-        name: Identity, with the number of the copy if several results are stored under it.
         identity: Identity.
         row: Its row of the index.
-        spec: Specification under the labels.
+        specification: Returns the specification under the labels.
     """
 
-    labels: Row
-    name: str
-    identity: str
-    row: Indexed
-    spec: RunSpec
+    __slots__ = ("_specification", "identity", "labels", "row")
+
+    def __init__(self, labels: Row, identity: str, row: Indexed, specification: Callable[[Row, Indexed], RunSpec]):
+        self.labels, self.identity, self.row, self._specification = labels, identity, row, specification
+
+    @property
+    def name(self) -> str:
+        """Identity, with the number of the copy if several results are stored under it."""
+        return self.identity + self.row.name[self.row.name.find(".") :] if "." in self.row.name else self.identity
+
+    @property
+    def spec(self) -> RunSpec:
+        """Specification under the labels, made anew at each call."""
+        spec = self._specification(self.labels, self.row)
+        vars(spec)["identity"] = self.identity  # RunFolders has compared it; to compute it for every run takes seconds.
+        return spec
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -68,16 +80,29 @@ def select(
     Returns:
         The intact runs, each once under each label, sorted by the labels and the name.
     """
-    folders.sync()
-    others = _further(folders, further)
-    distinct: dict[tuple[Any, ...], SelectedRun] = {}
-    for row in _rows(folders, others, old, study, preset, keys):
-        for labels, spec in _labeled(folders, row, others, old):
-            if study in (None, spec.study) and preset in (None, spec.preset):
-                identity = spec.identity
-                name = identity + row.name[row.name.find(".") :] if "." in row.name else identity
-                distinct.setdefault((*labels.values(), name), SelectedRun(labels, name, identity, row, spec))
-    return [run for _, run in sorted(distinct.items(), key=lambda item: item[0])]
+    with _no_cycle_search():
+        known = None if keys is None else {*keys, *(key for key, identity in old.items() if identity in keys)}
+        folders.sync(study, preset, known)
+        others = _further(folders, further)
+        distinct: dict[tuple[Any, ...], SelectedRun] = {}
+        for row in _rows(folders, others, old, study, preset, known):
+            for run in _labeled(folders, row, others, old):
+                labels = run.labels
+                if study in (None, labels["study"]) and preset in (None, labels["preset"]):
+                    distinct.setdefault((*labels.values(), run.name), run)
+        return [distinct[key] for key in sorted(distinct)]
+
+
+@contextmanager
+def _no_cycle_search() -> Iterator[None]:
+    """Pause the search for cyclic garbage, which would look at every one of many new objects again and again."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 def _rows(
@@ -89,41 +114,51 @@ def _rows(
     keys: Collection[str] | None,
 ) -> list[Indexed]:
     if keys is not None:
-        wanted = set(keys)
-        return folders.rows(identities=[*wanted, *(key for key, identity in old.items() if identity in wanted)])
+        return folders.rows(identities=keys)
+    if study is None and preset is None:
+        return folders.rows()
     rows = {row.name: row for row in folders.rows(study, preset)}
-    if study is not None or preset is not None:
-        labeled = [
-            identity
-            for identity, every in others.items()
-            if any(study in (None, each["study"]) and preset in (None, each["preset"]) for each in every)
-        ]
-        rows |= {row.name: row for row in folders.rows(identities=[*labeled, *old]) if row.name not in rows}
+    labeled = [
+        identity
+        for identity, every in others.items()
+        if any(study in (None, each["study"]) and preset in (None, each["preset"]) for each in every)
+    ]
+    if further := [*labeled, *old]:
+        folders.sync(keys=further)
+        rows |= {row.name: row for row in folders.rows(identities=further)}
     return list(rows.values())
 
 
 def _labeled(
     folders: RunFolders, row: Indexed, others: Mapping[str, Sequence[Labels]], old: Mapping[str, str]
-) -> Iterator[tuple[Row, RunSpec]]:
-    """Labels of a run, its own first, each with its specification."""
+) -> Iterator[SelectedRun]:
+    """A run under each of its labels, its own first."""
+
+    def specification(labels: Row, row: Indexed) -> RunSpec:
+        spec = spec_of(HEAD.decode(row.head), folders.index.settings(row.settings))
+        return relabeled(spec if spec.procedure else upgraded(spec, old)).labeled(labels)
+
     head, key = HEAD.decode(row.head), row.name.partition(".")[0]
-    spec = spec_of(head, folders.index.settings(row.settings))
     if is_old(key) or not head.procedure:
-        spec = relabeled(spec if head.procedure else upgraded(spec, old))
+        spec = spec_of(head, folders.index.settings(row.settings))
+        spec = relabeled(spec if spec.procedure else upgraded(spec, old))
+        own, identity = spec.labels, spec.identity
     else:
-        label = current_label(head.study, head.variant)
-        spec = spec if label == head.variant else relabeled(spec)
-        vars(spec)["identity"] = key  # RunFolders has compared it; computing it for every run takes seconds.
-    own = spec.labels
-    yield own, spec
+        own = {
+            "study": head.study,
+            "preset": head.preset,
+            "setting": head.condition,
+            "scheme": current_label(head.study, head.variant),
+            "seed": head.seed,
+        }
+        identity = key
+    yield SelectedRun(own, identity, row, specification)
     seen = [own]
-    for each in others.get(spec.identity, ()):
+    for each in others.get(identity, ()) if others else ():
         labels = Row(each) | {"scheme": current_label(each["study"], each["scheme"])}
         if labels not in seen:
             seen.append(labels)
-            again = spec.labeled(labels)
-            vars(again)["identity"] = spec.identity
-            yield labels, again
+            yield SelectedRun(labels, identity, row, specification)
 
 
 def _further(folders: RunFolders, further: FurtherLabels) -> dict[str, list[Labels]]:

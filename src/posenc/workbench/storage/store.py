@@ -478,10 +478,12 @@ class Store:
         """
         known = dict[int, Row]()
         for run in runs:
-            data = None if run.spec.parents else known.get(run.row.settings)
+            data = known.get(run.row.settings)
             if data is None:
-                data = self._data_of(run.spec)
-                known[run.row.settings] = data
+                spec = run.spec
+                data = self._data_of(spec)
+                if not spec.parents:  # The data of a measuring run may be those of its parents.
+                    known[run.row.settings] = data
             first, last = run.labels, {"unit": run.name, **data, "code": run.row.code}
             for metric, value in run.metrics.items():
                 if metrics is None or metric in metrics:
