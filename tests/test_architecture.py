@@ -76,6 +76,7 @@ LAYERS = (
         "workbench.storage.run_files",
         "workbench.storage.run_index",
         "workbench.storage.compacted_runs",
+        "workbench.storage.compacted_tables",
         "workbench.storage.further_labels",
         "workbench.storage.old_records",
         "workbench.storage.stored_records",
@@ -91,6 +92,7 @@ LAYERS = (
     ("workbench.storage.run_description",),
     ("workbench.storage.provisional_store", "workbench.storage.own_scheme_records"),
     (
+        "workbench.storage.compaction",
         "workbench.storage.packs",
         "workbench.tables.curve_table",
         "workbench.worker",

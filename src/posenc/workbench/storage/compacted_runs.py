@@ -63,13 +63,24 @@ class CompactedRuns:
         Yields:
             Name of a run, and its files. Runs that have left are not among them.
         """
+        left = self.left(pack)
+        yield from ((name, places) for name, places in self.places_in(self.folder / pack) if name not in left)
+
+    def places_in(self, folder: Path) -> Iterator[tuple[str, Places]]:
+        """Find the files of all runs in the archives of a folder.
+
+        Args:
+            folder: The folder.
+
+        Yields:
+            Name of a run, and its files.
+        """
         runs: dict[str, Places] = {}
         for archive in ARCHIVES:
-            for member, place in _members(self.folder / pack / archive):
+            for member, place in _members(folder / archive):
                 name, _, file = member.partition("/")
                 runs.setdefault(name, {})[file] = place
-        left = self.left(pack)
-        yield from ((name, places) for name, places in runs.items() if name not in left)
+        yield from runs.items()
 
     def left(self, pack: str) -> set[str]:
         """Names of the runs that have left a pack."""

@@ -90,7 +90,7 @@ class RunFolders:
 
     def names(self) -> list[str]:
         """Names of all runs, damaged ones too; hidden files and folders are left out."""
-        folders = self._folder_names()  # First, because a run that leaves its folder is in a pack by then.
+        folders = self.folder_names()  # First, because a run that leaves its folder is in a pack by then.
         self._sync_packs()
         return list(dict.fromkeys((*folders, *(self.index.packed_names() if self._packs_seen[0] else ()))))
 
@@ -215,7 +215,7 @@ class RunFolders:
         if self.folder.is_dir():
             sync_folder(self.folder)
         if packed is not None:
-            self.compacted.leave_out(packed.folder.name, [name])
+            self.leave_pack(name)
         self._forget(name)
         self._close_gap(name)
         return target
@@ -233,7 +233,7 @@ class RunFolders:
             preset: Compare only the files of this preset; None for all.
             keys: Compare only the files of these identities, and of names of the first layout; None for all.
         """
-        names = self._folder_names()  # First, because a run that leaves its folder is in a pack by then.
+        names = self.folder_names()  # First, because a run that leaves its folder is in a pack by then.
         if len(names) > FEW or self.compacted.time():
             self.index.persist()
         self._sync_packs(every=True)
@@ -274,7 +274,7 @@ class RunFolders:
                 found = self.index.rows_named(identities) if identities is not None else self.index.rows(study, preset)
                 by_name = dict[str, Indexed]()
                 for row in found:
-                    if row.name not in self.damaged and (not row.pack or row.name not in by_name):
+                    if row.head and row.name not in self.damaged and (not row.pack or row.name not in by_name):
                         by_name[row.name] = row
                 return list(by_name.values())
             except DamagedIndexError:
@@ -332,15 +332,51 @@ class RunFolders:
         for pack, states in present.items():
             if known.get(pack) == states:
                 continue
-            rows, right = list[tuple[Indexed, RunSpec]](), True
+            rows, right = list[tuple[Indexed, RunSpec | None]](), True
             for name, places in self.compacted.places(pack):
                 checked = self._checked(name, PackedFiles(self.compacted.folder / pack, places))
-                if checked is None:
-                    right = False
-                else:
-                    rows.append(_row(name, checked, pack=pack, places=msgspec.json.encode(places)))
+                encoded = msgspec.json.encode(places)
+                if checked is not None:
+                    rows.append(_row(name, checked, pack=pack, places=encoded))
+                    continue
+                right = False
+                rows.append((Indexed(name, pack, "", b"", encoded, b"", 0, "", b""), None))
+                if (self.folder / name).is_dir():  # A good result has come in its place.
+                    self.damaged.pop(name, None)
             self.index.put_pack(pack, states if right else b"", rows)  # A pack with damage is read by every process.
         self._packs_seen = changed, self.index.opened
+
+    def packed_names(self) -> list[str]:
+        """Names of the compacted runs."""
+        self._sync_packs(every=True)
+        return self.index.packed_names() if self._packs_seen[0] else []
+
+    def packed_content(self, name: str, file: str) -> bytes | None:
+        """Content of a file of a compacted run.
+
+        Args:
+            name: Name of the run.
+            file: Name of the file.
+
+        Returns:
+            The content; None if no pack has the run, or if the file is damaged.
+        """
+        packed = self._packed(name)
+        with suppress(DamagedRunError):
+            return None if packed is None else packed.content(file)[0]
+        return None
+
+    def leave_pack(self, name: str) -> None:
+        """Note that a run has left its pack, because another result has taken its place.
+
+        Args:
+            name: Name of the run.
+
+        Raises:
+            OSError: The store cannot be written.
+        """
+        if (packed := self._packed(name)) is not None:
+            self.compacted.leave_out(packed.folder.name, [name])
 
     def _packed(self, name: str) -> PackedFiles | None:
         while True:
@@ -350,7 +386,8 @@ class RunFolders:
                 break
         return None if packed is None else PackedFiles(self.compacted.folder / packed[0], packed[1])
 
-    def _folder_names(self) -> list[str]:
+    def folder_names(self) -> list[str]:
+        """Names of the runs in folders of their own."""
         try:
             with os.scandir(self.folder) as entries:
                 return [entry.name for entry in entries if not entry.name.startswith(".")]

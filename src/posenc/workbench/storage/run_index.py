@@ -172,8 +172,8 @@ class RunIndex:
         return [row[0] for row in self._all("SELECT name FROM runs WHERE pack != ''")]
 
     def names(self) -> list[str]:
-        """Names of all runs, those in two places twice."""
-        return [row[0] for row in self._all("SELECT name FROM runs")]
+        """Names of all intact runs, those in two places twice."""
+        return [row[0] for row in self._all("SELECT name FROM runs WHERE head != x''")]
 
     def packs(self) -> dict[str, bytes]:
         """Name of each pack to the states of its archives."""
@@ -259,13 +259,13 @@ class RunIndex:
         every = [(name,) for name in names]
         self._write(lambda database: database.executemany("DELETE FROM runs WHERE name = ? AND pack = ''", every))
 
-    def put_pack(self, pack: str, states: bytes | None, rows: Iterable[tuple[Indexed, RunSpec]] = ()) -> None:
+    def put_pack(self, pack: str, states: bytes | None, rows: Iterable[tuple[Indexed, RunSpec | None]] = ()) -> None:
         """Replace the rows of a pack.
 
         Args:
             pack: Name of the pack.
             states: States of its archives; None if it is gone.
-            rows: Its runs.
+            rows: Its runs; of a damaged one only name and places, without a specification.
         """
 
         def write(database: sqlite3.Connection) -> None:
@@ -416,16 +416,17 @@ def _condition(study: str | None, preset: str | None) -> tuple[str, tuple[str, .
     return " AND ".join(f"{name} = ?" for name in chosen) or "1", tuple(chosen.values())
 
 
-def _put(database: sqlite3.Connection, rows: Iterable[tuple[Indexed, RunSpec]]) -> None:
+def _put(database: sqlite3.Connection, rows: Iterable[tuple[Indexed, RunSpec | None]]) -> None:
     numbers = dict[bytes, int]()
     for indexed, spec in rows:
-        content = msgspec.json.encode(spec.settings)
+        content = msgspec.json.encode(spec.settings if spec else {})
         if content not in numbers:
             digest = _digest(content)
             database.execute("INSERT OR IGNORE INTO settings (digest, content) VALUES (?, ?)", (digest, content))
             numbers[content] = database.execute("SELECT id FROM settings WHERE digest = ?", (digest,)).fetchone()[0]
         row = indexed._replace(settings=numbers[content])
-        values = (*row[:5], spec.study, spec.preset, *row[5:-1], _checksum(row))
+        labels = (spec.study, spec.preset) if spec else ("", "")
+        values = (*row[:5], *labels, *row[5:-1], _checksum(row))
         database.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
 

@@ -294,6 +294,7 @@ class Store:
             if self._record(name) is None:
                 raise
         sync_folder(target.parent)
+        self.folders.leave_pack(name)
         shutil.rmtree(former, ignore_errors=True)
 
     def note_labels(self, specs: Iterable[RunSpec]) -> None:
@@ -478,11 +479,11 @@ class Store:
         """
         known = dict[int, Row]()
         for run in runs:
-            data = known.get(run.row.settings)
+            data = None if run.has_parents else known.get(run.row.settings)
             if data is None:
                 spec = run.spec
                 data = self._data_of(spec)
-                if not spec.parents:  # The data of a measuring run may be those of its parents.
+                if not spec.parents:
                     known[run.row.settings] = data
             first, last = run.labels, {"unit": run.name, **data, "code": run.row.code}
             for metric, value in run.metrics.items():
