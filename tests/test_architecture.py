@@ -86,9 +86,10 @@ LAYERS = (
         "workbench.storage.run_selection",
         "workbench.storage.stored_code",
         "workbench.storage.leases",
+        "workbench.storage.store_format",
     ),
     ("workbench.storage.store",),
-    ("workbench.storage.result_checks",),
+    ("workbench.storage.result_checks", "workbench.storage.run_copies"),
     ("workbench.storage.run_description",),
     ("workbench.storage.provisional_store", "workbench.storage.own_scheme_records"),
     (

@@ -79,7 +79,5 @@ def cache_folder() -> Path:
     Returns:
         The folder, such as ``~/.cache/posenc``.
     """
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "posenc"
-    named = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME", "")
-    return (Path(named) if named and Path(named).is_absolute() else Path.home() / ".cache") / "posenc"
+    places = {"darwin": ("Library", "Caches"), "win32": ("AppData", "Local")}
+    return Path.home().joinpath(*places.get(sys.platform, (".cache",)), "posenc")

@@ -133,7 +133,7 @@ def remove_leftovers(store: Store) -> Freed:
                     checkpoints += 1
         for path in _entries(store.root / "locks"):
             if path.name.partition(".")[0] in finished:
-                path.unlink(missing_ok=True)
+                _remove_lock(path)
                 locks += 1
     except OSError as error:
         raise store.trouble(error) from error
@@ -256,5 +256,14 @@ def _remove_folder(store: Store, name: str, content: bytes) -> None:
         moved.rename(folder)
         return
     shutil.rmtree(moved)
-    for path in (store.root / "journal" / f"{name}.jsonl", store.root / "locks" / f"{name}.lock"):
+    (store.root / "journal" / f"{name}.jsonl").unlink(missing_ok=True)
+    for lock in (store.root / "locks" / f"{name}.lock", store.root / "locks" / name):
+        _remove_lock(lock)
+
+
+def _remove_lock(path: Path) -> None:
+    """Remove the lock of a finished run. Whoever gets a lock asks first if the run is finished."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
         path.unlink(missing_ok=True)

@@ -26,7 +26,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,22 +34,21 @@ from uuid import uuid4
 
 import msgspec
 
-from posenc.version import __version__
 from posenc.workbench import provenance
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.atomic_files import sync_folder, write_whole
 from posenc.workbench.files.output_files import refuse_output, write_output
-from posenc.workbench.files.user_files import short
-from posenc.workbench.request_checks import STORE_FILE, no_results
 from posenc.workbench.runs import Row, RunResult, RunSpec
 from posenc.workbench.storage.data_files import DataFiles
 from posenc.workbench.storage.disk_errors import disk_sentence
 from posenc.workbench.storage.further_labels import FurtherLabels
+from posenc.workbench.storage.leases import heartbeat_lock, system_lock, uses_heartbeat
 from posenc.workbench.storage.old_stores import identities_of, old_key, old_keys, read_aliases, upgraded, write_aliases
 from posenc.workbench.storage.run_folders import DAMAGED, REPLACED, RunFolders
 from posenc.workbench.storage.run_index import FEW
 from posenc.workbench.storage.run_selection import SelectedRun, select
 from posenc.workbench.storage.run_writer import write_run
+from posenc.workbench.storage.store_format import format_content, refuse_format
 from posenc.workbench.storage.stored import ARRAYS, Damage, DamagedRunError, Labels, Record, Stored, StoreError
 from posenc.workbench.storage.stored_code import StoredCode
 from posenc.workbench.storage.stored_records import StoredRecords
@@ -62,8 +61,6 @@ if TYPE_CHECKING:
     from posenc.workbench.tables.export import Format
 
 __all__ = ["Record", "Store", "StoreError", "Stored"]
-
-FORMAT = 1
 
 
 class Store:
@@ -92,26 +89,9 @@ class Store:
 
     def __init__(self, root: Path | str, create: bool = True) -> None:
         self.root = Path(root)
-        marker = self.root / STORE_FILE
         with self._sentences():
-            if not marker.exists():
-                if not create:
-                    raise StoreError(no_results(self.root))
-                self.root.mkdir(parents=True, exist_ok=True)
-                write_whole(marker, msgspec.json.encode({"format": FORMAT, "made_by": f"posenc {__version__}"}))
-            content = marker.read_bytes()
-        try:
-            stored_format = msgspec.convert(msgspec.json.decode(content)["format"], int | float)
-        except (msgspec.DecodeError, TypeError, KeyError, ValueError):
-            raise StoreError(
-                f"{marker} is damaged: it should read {{'format': {FORMAT}}}. Restore it by hand."
-            ) from None
-        if type(stored_format) is not int or stored_format not in range(1, FORMAT + 1):
-            stated = short(repr(stored_format), 40)
-            raise StoreError(
-                f"The store in {self.root} has format {stated}, and posenc {__version__} reads up to {FORMAT}. "
-                f"Update posenc (pip install --upgrade posenc), or choose another folder with --out."
-            )
+            content = format_content(self.root, create)
+        refuse_format(self.root, content)
 
     # -- unfinished runs -----------------------------------------------------------------------------------------
 
@@ -163,7 +143,7 @@ class Store:
 
     @contextmanager
     def lease(self, key: str) -> Iterator[bool]:
-        """Lock a run inside a context. The operating system releases the lock if this process dies.
+        """Lock a run inside a context. The lock ends if this process dies (``leases``).
 
         Args:
             key: Identity of the run.
@@ -174,25 +154,16 @@ class Store:
         Raises:
             StoreError: The file system has no locks.
         """
-        from filelock import FileLock, Timeout
-
-        with self._sentences():
-            lock = FileLock(self._folder("locks") / f"{key}.lock")
+        with ExitStack() as held:
             try:
-                lock.acquire(blocking=False)
-            except Timeout:
-                lock = None
+                with self._sentences():
+                    lock = heartbeat_lock if uses_heartbeat(self.root) else system_lock
+                    mine = held.enter_context(lock(self._folder("locks"), key))
             except NotImplementedError as error:
                 raise StoreError(f"{self.root} is on a file system without locks; choose another --out.") from error
-        if lock is None:
-            yield False
-            return
-        try:
-            for leftover in (self.root / "partial").glob(f"{key}.*"):
+            for leftover in (self.root / "partial").glob(f"{key}.*") if mine else ():
                 shutil.rmtree(leftover, ignore_errors=True)
-            yield True
-        finally:
-            lock.release()
+            yield mine
 
     def note(self, key: str, event: str) -> int:
         """Append an event to the journal of a run, for audits.
@@ -704,7 +675,7 @@ class Store:
     @cached_property
     def _identities(self) -> dict[str, str]:
         """Key of the first layout to identity, from the alias file; missing keys are added to the file."""
-        old, path = old_keys(self.folders.names()), self.root / "aliases.json"
+        old, path = old_keys(self.folders.folder_names()), self.root / "aliases.json"
         known = read_aliases(path) if old else {}
         if any(key not in known for key in old):
             records = {key: record for key in old if (record := self.folders.record(key)) is not None}
@@ -733,8 +704,13 @@ class Store:
         yield from filter(None, map(self.stored, self._names(identity)))
 
     def _names(self, identity: str) -> list[str]:
-        """Names that the results of a run may have: the identity, keys of the first layout, and copies."""
-        names, copy = [identity, *self._old_folders.get(identity, ())], 2
+        """Names that the results of a run may have: the identity, keys of the first layout, and copies.
+
+        A store with an index was listed when that was made, and has an alias file if it holds such keys. Then it is not
+        listed again, so that the time to add a run does not grow with the store.
+        """
+        listed = (self.root / "aliases.json").exists() or not self.folders.index.path.exists()
+        names, copy = [identity, *(self._old_folders.get(identity, ()) if listed else ())], 2
         while (self.root / "units" / f"{identity}.{copy}").exists():
             names.append(f"{identity}.{copy}")
             copy += 1
