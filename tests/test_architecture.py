@@ -89,7 +89,7 @@ LAYERS = (
         "workbench.storage.store_format",
     ),
     ("workbench.storage.store",),
-    ("workbench.storage.result_checks", "workbench.storage.run_copies"),
+    ("workbench.storage.result_checks", "workbench.storage.run_copies", "workbench.storage.selected_results"),
     ("workbench.storage.run_description",),
     ("workbench.storage.provisional_store", "workbench.storage.own_scheme_records"),
     (

@@ -46,6 +46,11 @@ class SelectedRun:
         return self.identity + self.row.name[self.row.name.find(".") :] if "." in self.row.name else self.identity
 
     @property
+    def code(self) -> str:
+        """Key of the code that made it; "" if that is not known."""
+        return self.row.code
+
+    @property
     def has_parents(self) -> bool:
         """True for a run that reads the results of others; its data may be theirs."""
         return not self.row.head.endswith(b"{}]")

@@ -448,18 +448,29 @@ class Store:
         Yields:
             Rows with the columns of ``results``.
         """
+        for run, data in self.with_data(runs):
+            first, last = run.labels, {"unit": run.name, **data, "code": run.code}
+            for metric, value in run.metrics.items():
+                if metrics is None or metric in metrics:
+                    yield {**first, "metric": metric, "value": value, **last}
+
+    def with_data(self, runs: Iterable[SelectedRun]) -> Iterator[tuple[SelectedRun, Row]]:
+        """Iterate over selected runs and the columns "data" and "digest" of their rows.
+
+        Args:
+            runs: Runs that ``selected`` returned.
+
+        Yields:
+            Each run and the columns; empty texts where no record names its data.
+        """
         known = dict[int, Row]()
         for run in runs:
             data = None if run.has_parents else known.get(run.row.settings)
             if data is None:
-                spec = run.spec
-                data = self._data_of(spec)
-                if not spec.parents:
+                data = self._data_of(run.spec)
+                if not run.has_parents:
                     known[run.row.settings] = data
-            first, last = run.labels, {"unit": run.name, **data, "code": run.row.code}
-            for metric, value in run.metrics.items():
-                if metrics is None or metric in metrics:
-                    yield {**first, "metric": metric, "value": value, **last}
+            yield run, data
 
     @cached_property
     def records(self) -> StoredRecords:
@@ -476,7 +487,7 @@ class Store:
             The record; None for a run without one.
         """
         stored = next(self._copies(spec.identity), None)
-        return (stored and self._record_named_by(stored.spec)) or self._record_named_by(spec)
+        return (stored and self.record_named_by(stored.spec)) or self.record_named_by(spec)
 
     def curves(
         self, study: str | None = None, preset: str | None = None, keys: Collection[str] | None = None
@@ -745,13 +756,13 @@ class Store:
         return self._data_of(stored.spec) | {"code": stored.code}
 
     def _data_of(self, spec: RunSpec) -> Row:
-        record = self._record_named_by(spec)
+        record = self.record_named_by(spec)
         return {"data": record.name, "digest": record.digest} if record else {"data": "", "digest": ""}
 
-    def _record_named_by(self, spec: RunSpec) -> DatasetRecord | None:
-        """Record that a run names, or that a run names whose result it reads."""
+    def record_named_by(self, spec: RunSpec) -> DatasetRecord | None:
+        """Record that a specification names, or that a run names whose result it reads; None without one."""
         parents = (parent.spec for key in spec.parents.values() for parent in self._copies(key))
-        return self.records.of(spec.settings) or next(filter(None, map(self._record_named_by, parents)), None)
+        return self.records.of(spec.settings) or next(filter(None, map(self.record_named_by, parents)), None)
 
     def _folder(self, *names: str) -> Path:
         folder = self.root.joinpath(*names)
