@@ -35,25 +35,28 @@ STUDY, PRESET = "study-3", "quick"
 SEEDS = 100
 """Seeds of each variant on the page, so that it shows 1,000 runs."""
 QUESTIONS = ("open", "rows", "page", "todo")
+OTHERS = ("make", "other", "add")
+"""What a process of its own does besides, so that the memory of this one stays small."""
 
 
 def main() -> int:
     chosen = arguments()
     if chosen.ask:
-        print(json.dumps(ask(chosen.ask, chosen.dir, chosen.runs)))
+        print(json.dumps(ask(chosen.ask, chosen.dir, chosen.runs, chosen.merged)))
         return 0
     folder = chosen.dir or Path(tempfile.mkdtemp(prefix="store-scale-"))
     root, other = folder / "store", folder / "other"
-    make(root, range(chosen.runs))
-    make(other, range(chosen.runs, chosen.runs + chosen.merged))
     document: dict[str, Any] = {"runs": chosen.runs, "merged": chosen.merged, "rounds": chosen.rounds}
     here = str(Path(__file__).parents[1] / "src")
+    measure(here, "make", root, chosen)
+    measure(here, "other", other, chosen)
     if chosen.baseline:
         document["baseline"] = questions(root, chosen, str(chosen.baseline), rounds=1)
     shutil.rmtree(root / "index.sqlite", ignore_errors=True)
-    document["index made"] = measure(here, "rows", root, chosen.runs)
+    document["index made"] = measure(here, "rows", root, chosen)
     document["folders"] = questions(root, chosen, here, chosen.rounds)
-    document["add"] = {"empty": added(folder / "empty", 10**7), "full": added(root, 10**7)}
+    places = {"empty": folder / "empty", "full": root}
+    document["add"] = {name: measure(here, "add", place, chosen) for name, place in places.items()}
     document["compact"] = command(here, "store", "compact", "--out", str(root))
     document["compact"]["files per run"] = round(files(root) / (chosen.runs + ADDED), 5)
     document["compacted"] = questions(root, chosen, here, chosen.rounds)
@@ -83,7 +86,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--baseline", type=Path, help="src of an earlier version")
     parser.add_argument("--dir", type=Path, help="folder of the stores; default: a temporary one, which is removed")
     parser.add_argument("--json", type=Path, help="where the figures go")
-    parser.add_argument("--ask", choices=QUESTIONS, help="of one process: the question that it answers")
+    parser.add_argument("--ask", choices=(*QUESTIONS, *OTHERS), help="of one process: what it does")
     return parser.parse_args()
 
 
@@ -144,7 +147,7 @@ def questions(root: Path, chosen: argparse.Namespace, source: str, rounds: int) 
     """Answers to all questions by the version in a folder ``src``."""
     found = dict[str, Any]()
     for name in QUESTIONS:
-        every = [measure(source, name, root, chosen.runs) for _ in range(rounds)]
+        every = [measure(source, name, root, chosen) for _ in range(rounds)]
         least = min(every, key=lambda each: each["seconds"])
         found[name] = least | {"processor seconds": min(each["processor seconds"] for each in every)}
         print(source, name, found[name], flush=True)
@@ -154,9 +157,10 @@ def questions(root: Path, chosen: argparse.Namespace, source: str, rounds: int) 
     return found
 
 
-def measure(source: str, name: str, root: Path, runs: int) -> dict[str, Any]:
+def measure(source: str, name: str, root: Path, chosen: argparse.Namespace) -> dict[str, Any]:
     """Answer of a fresh process to a question, with its times and its largest memory."""
-    words = [sys.executable, __file__, "--ask", name, "--dir", str(root), "--runs", str(runs)]
+    words = [sys.executable, __file__, "--ask", name, "--dir", str(root), "--runs", str(chosen.runs)]
+    words += ["--merged", str(chosen.merged)]
     output, used = execute(source, words)
     return json.loads(output.splitlines()[-1]) | {"megabytes": used["megabytes"]}
 
@@ -187,8 +191,12 @@ def execute(source: str, words: list[str]) -> tuple[str, dict[str, Any]]:
     }
 
 
-def ask(name: str, root: Path, runs: int) -> dict[str, Any]:
+def ask(name: str, root: Path, runs: int, merged: int) -> dict[str, Any]:
     """Answer a question in this process."""
+    if name in OTHERS:
+        if name != "add":
+            make(root, range(runs) if name == "make" else range(runs, runs + merged))
+        return added(root, 10**7) if name == "add" else {}
     planned = [spec(number).identity for number in range(runs + 100)] if name == "todo" else []
     began, processor = time.perf_counter(), time.process_time()
     store = Store(root, create=False)
@@ -229,7 +237,7 @@ def digest(every: Iterable[dict[str, Any]]) -> str:
     """Number of rows and the digest of their values."""
     total, count = hashlib.sha256(), 0
     for row in every:
-        if row["study"] < "study-:":  # not those that were added
+        if len(row["study"]) == len(STUDY):  # not those that were added
             total.update(f"{row['unit']} {row['metric']} {row['value']}\n".encode())
             count += 1
     return f"{count} rows, {total.hexdigest()[:12]}"

@@ -74,7 +74,6 @@ def results(
     if to is not None:
         refuse_output(to, force)
     request_checks.refuse_no_store(out)
-    from posenc.workbench.commands import result_rows
     from posenc.workbench.storage.store import Store
 
     if run is not None:
@@ -84,15 +83,15 @@ def results(
         return _curves(store, study, preset, to, force) or _name_damaged(store, study, preset)
     if format == "table":
         return _table(store, (study, preset, source or ""), metrics or (), every)
+    from posenc.workbench.commands import result_rows
+
     rows = result_rows(store, study, preset, source or "")
     status = _name_damaged(store, study, preset)
     if not rows and to is None:
         print(NONE_FINISHED)
         return status
     if format == "latex":
-        from posenc.workbench.request_options import refuse_missing_packages
-
-        refuse_missing_packages("scipy")
+        request_checks.refuse_missing_packages("scipy")
     chosen = _exported_metrics(rows, metrics or (), every or format != "latex")
     if to is not None:
         store.write_rows(rows, to, format, metrics=chosen, force=force)
@@ -106,17 +105,15 @@ def results(
 
 def _table(store: Any, where: tuple[str | None, str | None, str], metrics: tuple[str, ...], every: bool) -> int:
     """Print the tables of a store, and what is known of their data and code."""
-    from posenc.workbench.commands import selected_runs
-    from posenc.workbench.request_options import refuse_missing_packages
     from posenc.workbench.storage import selected_results
     from posenc.workbench.tables.metric_table import metrics_of_block
 
-    runs = selected_runs(store, *where)
+    runs = _chosen(store, *where)
     status = _name_damaged(store, *where[:2])
     if not runs:
         print(NONE_FINISHED)
         return status
-    refuse_missing_packages("scipy")
+    request_checks.refuse_missing_packages("scipy")
     known = selected_results.metric_names(store, runs)
     shown = {
         name
@@ -127,6 +124,15 @@ def _table(store: Any, where: tuple[str | None, str | None, str], metrics: tuple
     _print_records(store, runs)
     _print_changed(store, runs)
     return status
+
+
+def _chosen(store: Any, study: str | None, preset: str | None, source: str) -> Sequence[Any]:
+    """Runs of a table. Only the name of a data set needs the module of the commands, which imports torch."""
+    if not source:
+        return store.selected(study, preset)
+    from posenc.workbench.commands import selected_runs
+
+    return selected_runs(store, study, preset, source)
 
 
 def _one_run(store: Any, key: str) -> int:

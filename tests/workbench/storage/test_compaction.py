@@ -27,8 +27,8 @@ ORIGIN = {"command": "posenc run toy", "commit": "c0ffee", "dirty": False, "vers
 
 
 def spec(seed: int = 0) -> RunSpec:
-    labels = {"study": "toy", "variant": "line", "preset": "quick", "procedure": "toy.train"}
-    return RunSpec(**labels, seed=seed, settings={"sigma": 0.2})
+    settings = {"sigma": 0.2}
+    return RunSpec(study="toy", variant="line", preset="quick", procedure="toy.train", seed=seed, settings=settings)
 
 
 def result(seed: int = 0, weights: bool = True) -> RunResult:
@@ -130,13 +130,12 @@ def test_a_changed_digit_in_an_archive_is_named_and_hides_no_other(
 
 
 def test_a_damaged_compacted_run_is_trained_again(store: Store) -> None:
-    before = content(store)
     compact(store)
     change_one_digit(store, 2)
     again = Store(store.root)
     assert not again.finished(spec(2).identity)
     again.finish(spec(2), result(2), {"seconds": 1.0}, ORIGIN)
-    assert Store(store.root).results() == json.loads(before)[0] or len(Store(store.root).specs()) == 6
+    assert len(Store(store.root).specs()) == 6
     assert Store(store.root).verify()[1] == []
 
 
@@ -144,15 +143,14 @@ def test_a_changed_array_is_named_by_verify(store: Store) -> None:
     compact(store)
     path = archive(store, "arrays.zip")
     data = bytearray(path.read_bytes())
-    data[200] ^= 1
+    data[bytes(data).index(np.arange(4).tobytes()) + 8] ^= 1
     path.write_bytes(bytes(data))
     store = Store(store.root)
     right, damaged = store.verify()
     assert right == 5
     assert "has another content than was stored" in damaged[0].reason
-    with pytest.raises(DamagedRunError):
-        for each in Store(store.root).everything():
-            _ = each.arrays, each.weights
+    with pytest.raises(DamagedRunError, match="has another content than was stored"):
+        _ = Store(store.root).read(damaged[0].name).arrays
 
 
 def test_an_archive_without_its_directory_is_read_by_its_members(store: Store) -> None:
@@ -218,9 +216,11 @@ def test_only_one_process_compacts(store: Store) -> None:
         compact(store)
 
 
-CHILD = (
-    "import sys; from posenc.workbench.storage import store, compaction; compaction.compact(store.Store(sys.argv[1]))"
-)
+CHILD = """
+import sys
+from posenc.workbench.storage import compaction, store
+compaction.compact(store.Store(sys.argv[1]))
+"""
 
 
 @pytest.mark.full
