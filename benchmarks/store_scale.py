@@ -92,11 +92,11 @@ def arguments() -> argparse.Namespace:
 
 def spec(number: int) -> RunSpec:
     """A run of a sweep: 1,000 seeds of ten variants in each study."""
-    variant, seed = f"v{number // 1000 % 10}", number % 1000
+    variant, seed = number // 1000 % 10, number % 1000
     model = {"dim": 160, "depth": 4, "heads": 4, "variant": variant}
     return RunSpec(
         study=f"study-{number // 10_000}",
-        variant=variant,
+        variant=f"v{variant}",
         preset=PRESET,
         procedure="toy.train",
         entry="toy:train",
