@@ -52,30 +52,37 @@ def main() -> int:
     measure(here, "other", other, chosen)
     if chosen.baseline:
         document["baseline"] = questions(root, chosen, str(chosen.baseline), rounds=1)
-    shutil.rmtree(root / "index.sqlite", ignore_errors=True)
     document["index made"] = measure(here, "rows", root, chosen)
     document["folders"] = questions(root, chosen, here, chosen.rounds)
     places = {"empty": folder / "empty", "full": root}
     document["add"] = {name: measure(here, "add", place, chosen) for name, place in places.items()}
+    write(document, chosen)
     document["compact"] = command(here, "store", "compact", "--out", str(root))
     document["compact"]["files per run"] = round(files(root) / (chosen.runs + ADDED), 5)
+    write(document, chosen)
     document["compacted"] = questions(root, chosen, here, chosen.rounds)
-    document["verify"] = command(here, "store", "verify", "--out", str(root))
     document["merge"] = command(here, "store", "merge", str(other), "--out", str(root))
+    write(document, chosen)
+    document["verify"] = command(here, "store", "verify", "--out", str(root))
     document["gc"] = command(here, "store", "gc", "--out", str(root))
-    for name in ("folders", "compacted"):
-        for question in QUESTIONS if chosen.baseline else ():
-            before, now = document["baseline"][question], document[name][question]
-            print(f"{name:<10} {question:<6} {before['seconds'] / max(now['seconds'], 1e-4):8.1f} times faster")
-            if name == "folders" and before["answer"] != now["answer"]:
-                raise SystemExit(f"{question}: {before['answer']} before, {now['answer']} now")
-    text = json.dumps(document | {"provenance": provenance.gather()}, indent=1)
-    print(text)
-    if chosen.json:
-        chosen.json.write_text(text + "\n")
+    write(document, chosen)
     if not chosen.dir:
         shutil.rmtree(folder)
     return 0
+
+
+def write(document: dict[str, Any], chosen: argparse.Namespace) -> None:
+    """Compare the answers of all versions, print the ratios, and write what was measured so far."""
+    for name in ("folders", "compacted"):
+        for question in ("rows", "page", "todo") if {"baseline", name} <= document.keys() else ():
+            before, now = document["baseline"][question], document[name][question]
+            print(f"{name:<10} {question:<6} {before['seconds'] / max(now['seconds'], 0.01):8.1f} times faster")
+            if before["answer"] != now["answer"]:
+                raise SystemExit(f"{question}: {before['answer']} before, {now['answer']} now")
+    text = json.dumps(document | {"provenance": provenance.gather()}, indent=1)
+    print(text, flush=True)
+    if chosen.json:
+        chosen.json.write_text(text + "\n")
 
 
 def arguments() -> argparse.Namespace:

@@ -7,6 +7,8 @@
     units/ID/curves.jsonl           one row per point of a curve, same labels
     units/ID/arrays.safetensors     e.g. right or wrong for every puzzle
     units/ID/weights.safetensors    the trained model; absent in runs that came from a pack
+    compacted/PACK/                 files of many finished runs in archives (``compacted_runs``)
+    index.sqlite                    labels, metrics, states of files (``run_index``); made from the files, may be deleted
     labels/ID.jsonl                 further labels (preset, condition, variant) of the run (``further_labels``)
     data/record-KEY.json            record of the data of runs (``stored_records``)
     data/*.npy, *.npz, *.msgpack    data as runs read them, with their digests (``data_files``)
@@ -18,7 +20,7 @@
 A run is stored completely or not at all: its folder is written under `partial/`, synced and renamed. ID is the identity
 of the run, so copying the files of one store over those of another merges them; ``posenc store merge`` also compares
 them. A result that differs from the one stored under the same identity is stored as ``ID.2``. A file under ``units/``
-never changes once it is there, so a reader may keep what it read until the file's time, size or inode changes.
+never changes once it is there, so a reader may keep what it read until the file's times, size or inode change.
 """
 
 from __future__ import annotations
