@@ -18,8 +18,9 @@ from workbench.studies.small_latin_squares import new_preset
 
 pytestmark = pytest.mark.bare
 
-COMMANDS = ("run", "report", "results", "export", "list", "show", "check", "new", "cite", "bench", "data", "data look",
-            "store pack", "store merge", "store verify", "doctor", "completion")  # fmt: skip
+COMMANDS = ("run", "report", "results", "export", "list", "show", "check", "new", "cite", "bench", "data",
+            "data look", "store pack", "store merge", "store verify", "store compact", "store gc", "doctor",
+            "completion")  # fmt: skip
 
 GOOD = '''
 """My scheme: nothing at all."""
@@ -82,7 +83,7 @@ def test_the_commands_are_these_and_every_ones_help_has_an_example(said):
         (("frobnicate",), "there is no command 'frobnicate'."),
         (("reprt",), "there is no command 'reprt'. Did you mean report or export?"),
         (("--versio",), "posenc has no flag --versio. Did you mean --version?"),
-        (("store",), "there is no command posenc store ''. The commands are pack, merge, verify."),
+        (("store",), "there is no command posenc store ''. The commands are pack, merge, verify, compact, gc."),
         (("store", "pck"), "there is no command posenc store 'pck'. Did you mean pack? The commands are pack, merge"),
         (("check",), "WHAT is missing."),
         (("check", "rope", "xpos"), "posenc check takes WHAT; 'xpos' is too much."),

@@ -79,6 +79,8 @@ WITHOUT_TORCH = {
     "data recordings --read file.txt --blocks 0": "--blocks is a number of at least 1; got 0",
     "data fashion-mnist --to file.txt": "Choose another with --to",
     "store pack folder": "There are no results in runs",
+    "store compact": "There are no results in runs",
+    "store gc": "There are no results in runs",
     "store merge absent": "absent is not there. Name a pack",
     "completion tcsh": "SHELL is one of bash, zsh, fish; got 'tcsh'",
 }

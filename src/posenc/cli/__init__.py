@@ -51,6 +51,8 @@ COMMANDS: Mapping[str, Callable[..., int | None]] = {
     "store pack": store.pack,
     "store merge": store.merge,
     "store verify": store.verify,
+    "store compact": store.compact,
+    "store gc": store.gc,
     "doctor": doctor.doctor,
     "completion": completion.completion,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -73,7 +74,6 @@ def results(
     if to is not None:
         refuse_output(to, force)
     request_checks.refuse_no_store(out)
-    from posenc.workbench.commands import result_rows
     from posenc.workbench.storage.store import Store
 
     if run is not None:
@@ -81,20 +81,17 @@ def results(
     store = Store(out, create=False)
     if curves:
         return _curves(store, study, preset, to, force) or _name_damaged(store, study, preset)
+    if format == "table":
+        return _table(store, (study, preset, source or ""), metrics or (), every)
+    from posenc.workbench.commands import result_rows
+
     rows = result_rows(store, study, preset, source or "")
     status = _name_damaged(store, study, preset)
     if not rows and to is None:
         print(NONE_FINISHED)
         return status
-    if format in ("table", "latex"):
-        from posenc.workbench.request_options import refuse_missing_packages
-
-        refuse_missing_packages("scipy")
-    if format == "table":
-        _print_tables(rows, metrics or (), every)
-        _print_records(store)
-        _print_changed(store, rows)
-        return status
+    if format == "latex":
+        request_checks.refuse_missing_packages("scipy")
     chosen = _exported_metrics(rows, metrics or (), every or format != "latex")
     if to is not None:
         store.write_rows(rows, to, format, metrics=chosen, force=force)
@@ -104,6 +101,38 @@ def results(
 
     sys.stdout.write(encode(rows, format, chosen).decode())
     return status
+
+
+def _table(store: Any, where: tuple[str | None, str | None, str], metrics: tuple[str, ...], every: bool) -> int:
+    """Print the tables of a store, and what is known of their data and code."""
+    from posenc.workbench.storage import selected_results
+    from posenc.workbench.tables.metric_table import metrics_of_block
+
+    runs = _chosen(store, *where)
+    status = _name_damaged(store, *where[:2])
+    if not runs:
+        print(NONE_FINISHED)
+        return status
+    request_checks.refuse_missing_packages("scipy")
+    known = selected_results.metric_names(store, runs)
+    shown = {
+        name
+        for (study, _, _), names in known.items()
+        for name in metrics_of_block(names, _main_metrics().get(study, ()), metrics=metrics, every=every)
+    }
+    _print_tables(store.rows_of_selected(runs, shown), known, metrics, every)
+    _print_records(store, runs)
+    _print_changed(store, runs)
+    return status
+
+
+def _chosen(store: Any, study: str | None, preset: str | None, source: str) -> Sequence[Any]:
+    """Runs of a table. Only the name of a data set needs the module of the commands, which imports torch."""
+    if not source:
+        return store.selected(study, preset)
+    from posenc.workbench.commands import selected_runs
+
+    return selected_runs(store, study, preset, source)
 
 
 def _one_run(store: Any, key: str) -> int:
@@ -131,14 +160,13 @@ def _name_damaged(store: Any, study: str | None, preset: str | None) -> int:
     return 1 if lacking or store.damaged_files() else 0
 
 
-def _print_changed(store: Any, rows: list[dict[str, Any]]) -> None:
+def _print_changed(store: Any, runs: Sequence[Any]) -> None:
     """Name the runs of a table that were made by other code than the present."""
+    from posenc.workbench.storage import selected_results
     from posenc.workbench.storage.result_checks import changed_note
 
-    shown = {row["unit"] for row in rows}
-    changed = store.code.changed((run, run.spec) for run in store.everything() if run.name in shown)
     advice = "Train them again: the posenc run command that made them, with --retrain-changed."
-    for line in changed_note(changed, advice):
+    for line in changed_note(selected_results.changed(store, runs), advice):
         print(line)
 
 
@@ -171,14 +199,16 @@ def _exported_metrics(rows: list[dict[str, Any]], metrics: tuple[str, ...], ever
     return list(dict.fromkeys(metric for table in tables for metric in table.metrics))
 
 
-def _print_tables(rows: list[dict[str, Any]], metrics: tuple[str, ...], every: bool) -> None:
+def _print_tables(
+    rows: Iterable[dict[str, Any]], known: Mapping[Any, Collection[str]], metrics: tuple[str, ...], every: bool
+) -> None:
     """Print a table for each study and preset; more than four metrics stand in one line each."""
     from rich.table import Column, Table
 
     from posenc.workbench.tables.metric_table import INTERVAL_NOTE, metric_tables
 
     omitted = False
-    for each in metric_tables(rows, _main_metrics(), metrics=metrics, every=every):
+    for each in metric_tables(rows, _main_metrics(), metrics=metrics, every=every, known=known):
         conditions = len({line.condition for line in each.lines}) > 1
         labels = ("condition", "variant") if conditions else ("variant",)
         wide = len(each.metrics) <= MOST_COLUMNS
@@ -204,12 +234,12 @@ def _print_tables(rows: list[dict[str, Any]], metrics: tuple[str, ...], every: b
     print(paragraph("Settings, command, code and data of one run: posenc results --run RUN"))
 
 
-def _print_records(store: Any) -> None:
-    """List the data of a store's runs."""
+def _print_records(store: Any, runs: Sequence[Any]) -> None:
+    """List the data of runs."""
     from posenc.workbench.report.data_panel import describe
-    from posenc.workbench.studies.shared import page_records
+    from posenc.workbench.storage import selected_results
 
-    for record in page_records.records_of(store, store.specs()):
+    for record in selected_results.records(store, runs):
         print(f"--source {record.label}")
         print(paragraph(describe(record), indent=2))
 

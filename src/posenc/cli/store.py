@@ -1,4 +1,4 @@
-"""Stores as files: ``store pack``, ``store merge`` and ``store verify``."""
+"""Stores as files: ``store pack``, ``merge``, ``verify``, ``compact`` and ``gc``."""
 
 from __future__ import annotations
 
@@ -100,3 +100,54 @@ def verify(out: Path = Path("runs"), set_aside: bool = False) -> int:
     for path, _ in files if set_aside else ():
         print(f"{path.relative_to(store.root)} as it was is now in {move_damaged_file(store, path)}")
     return 1 if damaged or files else 0
+
+
+def compact(out: Path = Path("runs")) -> int:
+    """Move the files of finished runs into few archives, for stores of many runs and for network disks.
+
+    Each run has five files of its own before, and none after. The archives hold the files byte by byte, weights too.
+    So posenc store verify compares the same digests, and unzip restores the folders. With DuckDB all metrics and
+    curves are also written as Parquet. Other commands may use the store meanwhile. A killed compaction loses nothing.
+
+    For example:
+
+    posenc store compact --out runs
+
+    Args:
+        out: The store.
+    """
+    request_checks.refuse_no_store(out)
+    from posenc.workbench.storage.compaction import compact as compact_store
+    from posenc.workbench.storage.store import Store
+
+    store = Store(out, create=False)
+    counts = compact_store(store)
+    print(f"{counts.runs} runs of {store.root} are now in {counts.packs} new packs.")
+    if counts.folders:
+        print(
+            f"{counts.folders} keep folders of their own: damaged runs (posenc store verify names them), runs with "
+            "several results, and runs of early versions."
+        )
+    return 0
+
+
+def gc(out: Path = Path("runs")) -> int:
+    """Remove checkpoints and locks of finished runs. Unfinished runs keep theirs, and no result is removed.
+
+    For example:
+
+    posenc store gc --out runs
+
+    Args:
+        out: The store.
+    """
+    request_checks.refuse_no_store(out)
+    from posenc.workbench.storage.compaction import remove_leftovers
+    from posenc.workbench.storage.store import Store
+
+    freed = remove_leftovers(Store(out, create=False))
+    print(
+        f"Removed from {out}: checkpoints of {freed.checkpoints} finished runs ({freed.size:,} bytes), "
+        f"{freed.locks} locks."
+    )
+    return 0

@@ -174,7 +174,7 @@ def _train(study: str, asked: dict[str, Any], out: Path, options: dict[str, Any]
             follow(team)
             return 0
         refuse_device(asked["device"])
-        request_options.refuse_missing_packages(*request_options.PAGE_PACKAGES)
+        request_checks.refuse_missing_packages(*request_options.PAGE_PACKAGES)
         definition = studies.find(study)
         asked |= {"schemes": request_options.scheme_names(asked["schemes"])}
         asked |= {"changes": changes_by_name(asked["changes"])}
@@ -242,7 +242,7 @@ def report(
         request_checks.refuse_pack(pack)
     from posenc.workbench import request_execution, request_options, studies
 
-    request_options.refuse_missing_packages(*request_options.PAGE_PACKAGES)
+    request_checks.refuse_missing_packages(*request_options.PAGE_PACKAGES)
     definition, names = studies.find(study), request_options.scheme_names(schemes)
     selection: dict[str, Any] = {"panels": panels, "schemes": names, "changes": changes_by_name(changes)}
     selection |= {"lr_sweep": lr_sweep, "about": source or str(file or "")}

@@ -18,7 +18,9 @@ from posenc.workbench import request_checks, studies
 from posenc.workbench.progress import ConsentError, CostEstimate
 from posenc.workbench.request_execution import execute_request, report_request, store_of_report
 from posenc.workbench.request_options import SchemeOfRun, names_of, rates_of_call, request_of_call, seeds_of_call
+from posenc.workbench.storage import selected_results
 from posenc.workbench.storage.result_checks import damage_lines
+from posenc.workbench.storage.run_selection import SelectedRun
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.shared import page_records
 from posenc.workbench.study_result import ResultTable, StudyResult
@@ -251,12 +253,30 @@ def result_rows(store: Store, study: str | None, preset: str | None, source: str
     Raises:
         ValueError: The store has no results about the data, or several data sets have the name.
     """
-    rows = store.results(study, preset)
+    return list(store.rows_of_selected(selected_runs(store, study, preset, source)))
+
+
+def selected_runs(store: Store, study: str | None, preset: str | None, source: str) -> list[SelectedRun]:
+    """Select the runs of ``result_rows`` without reading their files.
+
+    Args:
+        store: The store.
+        study: Only this study; None for all.
+        preset: Only this preset; None for all.
+        source: Only results about these data: name, NAME-DIGEST6 or path; "" for all.
+
+    Returns:
+        The runs.
+
+    Raises:
+        ValueError: The store has no results about the data, or several data sets have the name.
+    """
+    runs = store.selected(study, preset)
     if not source:
-        return rows
-    records = page_records.records_of(store, store.specs())
+        return runs
+    records = selected_results.records(store, store.selected())
     digest = page_records.named_by(store, records, source)
     if not digest:
         known = ", ".join(dict.fromkeys(record.label for record in records))
         raise ValueError(f"{store.root} holds no results about {source}. It holds results about {known or 'no data'}.")
-    return [row for row in rows if row["digest"] == digest]
+    return [run for run, data in store.with_data(runs) if data["digest"] == digest]

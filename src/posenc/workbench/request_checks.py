@@ -5,6 +5,7 @@ The command line calls them before it loads torch; ``Request`` and the functions
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -309,3 +310,17 @@ def no_pack(path: Path) -> str:
         Two sentences.
     """
     return f"{path} is not there. Name a pack, a folder of packs or a store."
+
+
+def refuse_missing_packages(*packages: str) -> None:
+    """Check before training that the packages of the page are installed.
+
+    Args:
+        *packages: Names of the packages.
+
+    Raises:
+        ValueError: One is not installed; the message names the command that installs it.
+    """
+    missing = [package for package in packages if importlib.util.find_spec(package) is None]
+    if missing:
+        raise ValueError(f"a study's page needs {missing[0]}, which is not installed: pip install 'posenc[analysis]'")

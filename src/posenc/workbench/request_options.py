@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,7 +45,7 @@ def request_of_call(
     Raises:
         ValueError: A package of the page is missing, a name is unknown, or a file or folder does not exist.
     """
-    refuse_missing_packages(*PAGE_PACKAGES)
+    request_checks.refuse_missing_packages(*PAGE_PACKAGES)
     studies.refuse_preset(definition, preset)
     source, data = (None if path is None else Path(path) for path in (source, data))
     request_checks.refuse_source(definition.name, definition.takes, source)
@@ -107,17 +106,3 @@ def names_of(option: str, values: Sequence[str] | None) -> tuple[str, ...] | Non
         if not isinstance(value, str):
             raise ValueError(f"{option} takes names as text; got {type(value).__name__}. Write {option}=['rope'].")
     return values
-
-
-def refuse_missing_packages(*packages: str) -> None:
-    """Check before training that the packages of the page are installed.
-
-    Args:
-        *packages: Names of the packages.
-
-    Raises:
-        ValueError: One is not installed; the message names the command that installs it.
-    """
-    missing = [package for package in packages if importlib.util.find_spec(package) is None]
-    if missing:
-        raise ValueError(f"a study's page needs {missing[0]}, which is not installed: pip install 'posenc[analysis]'")

@@ -194,7 +194,8 @@ def _run_distinct(
         costs = {spec.identity: cost(spec) for spec in ordered}
         seeds = list(dict.fromkeys(spec.seed for spec in ordered))
         ordered.sort(key=lambda spec: (-costs[spec.identity], seeds.index(spec.seed)))
-    todo = [spec for spec in ordered if not store.finished(spec.identity)]
+    finished = store.finished_among(spec.identity for spec in ordered)
+    todo = [spec for spec in ordered if spec.identity not in finished]
     if not todo:
         return _report(ordered, {}, store)
     store.ensure_writable()
@@ -249,7 +250,7 @@ def _execute(todo: Sequence[RunSpec], store: Store, executor: Executor, emit: Em
     except StoreError as trouble:
         return str(trouble)
     except KeyboardInterrupt as stop:
-        done = sum(store.finished(spec.identity) for spec in todo)
+        done = len(store.finished_among(spec.identity for spec in todo))
         reason = f" ({stop})" if str(stop) else ""
         raise Interrupted(
             f"Stopped{reason}: {done} of {len(todo)} runs are finished and stored in {store.root}. "
@@ -259,14 +260,14 @@ def _execute(todo: Sequence[RunSpec], store: Store, executor: Executor, emit: Em
 
 
 def _report(specs: Sequence[RunSpec], ends: dict[str, Event], store: Store, trouble: str = "") -> Report:
-    report = Report(trouble=trouble)
+    report, finished = Report(trouble=trouble), store.finished_among(spec.identity for spec in specs)
     for spec in specs:
         end = ends.get(spec.identity)
         if end and end.kind == "failed":
             report.failed.append((spec, end.message))
         elif end and end.kind == "finished":
             report.done.append(spec)
-        elif store.finished(spec.identity):
+        elif spec.identity in finished:
             report.skipped.append(spec)
         else:
             report.left.append(spec)

@@ -9,11 +9,14 @@ version have no checksum.
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from posenc.workbench.files.atomic_files import write_whole
+from posenc.workbench.storage.run_files import FolderFiles, signature
 from posenc.workbench.storage.stored import Labels
 
 DIGITS = 16
@@ -67,6 +70,34 @@ class FurtherLabels:
             plural = "s" if len(wrong) > 1 else ""
             self.damaged[path] = f"line{plural} {', '.join(wrong)} cannot be read, or differs from what was written"
         return [each for each in intact if each is not None]
+
+    def every(
+        self, known: Mapping[str, tuple[bytes, bytes]]
+    ) -> tuple[dict[str, list[Labels]], list[tuple[str, bytes, bytes]]]:
+        """Read the further labels of all runs. A file that did not change is not read again.
+
+        Args:
+            known: Identity to the state of its file and the labels, as JSON.
+
+        Returns:
+            Identity to its labels; and the files that were read without damage: identity, state and labels as JSON.
+        """
+        labels, changed = dict[str, list[Labels]](), list[tuple[str, bytes, bytes]]()
+        try:
+            with os.scandir(self.folder) as entries:
+                names = [entry.name for entry in entries if entry.name.endswith(".jsonl")]
+        except (FileNotFoundError, NotADirectoryError):
+            return labels, changed
+        for name in names:
+            identity, files = name.removesuffix(".jsonl"), FolderFiles(str(self.folder))
+            before, state = known.get(identity), signature(files, [name])
+            if before is not None and before[0] == state:
+                labels[identity] = msgspec.json.decode(before[1], type=list[Labels])
+                continue
+            labels[identity] = self.of(identity)
+            if self._path(identity) not in self.damaged:
+                changed.append((identity, state, msgspec.json.encode(labels[identity])))
+        return labels, changed
 
     def verify_all(self) -> None:
         """Read all files; ``damaged`` then has those with a line that is not what was written."""

@@ -27,6 +27,7 @@ from posenc.workbench.files.output_files import write_outputs
 from posenc.workbench.files.user_files import read_bytes
 from posenc.workbench.request_checks import no_pack
 from posenc.workbench.runs import Row, RunResult, RunSpec
+from posenc.workbench.storage.run_copies import copy_runs
 from posenc.workbench.storage.store import Store
 from posenc.workbench.storage.stored import LABELS, WEIGHTS, Labels, Stored, StoreError
 from posenc.workbench.variant_labels import relabeled
@@ -187,7 +188,7 @@ def merge(store: Store, source: Path) -> MergeCounts:
     if source.is_dir() and (source / "format.json").exists():
         other = Store(source, create=False)
         _copy_data(source / "code", store.root / "code")
-        merged = _merge(store, ((each, other.labels_of(each)) for each in other.everything()))
+        merged = _merge_store(store, other)
         _copy_data(source / "data", store.root / "data")
         return merged
     files = sorted(source.glob(f"*{ENDING}")) if source.is_dir() else [source]
@@ -365,6 +366,23 @@ def _merge(store: Store, runs: Iterable[tuple[Any, Sequence[Mapping[str, Any]]]]
     return MergeCounts(new, same, tuple(different))
 
 
+def _merge_store(store: Store, other: Store) -> MergeCounts:
+    """Merge a store: new runs as copies of their files, and those that are stored already one by one."""
+    names = other.folders.names()
+    present = store.finished_among(name.partition(".")[0] for name in names)
+    new, rest = list[Stored](), list[Stored]()
+    for stored in filter(None, map(other.stored, names)):
+        plain = stored.folder.name == stored.identity and not (store.root / "units" / stored.identity).exists()
+        (new if plain and stored.identity not in present else rest).append(stored)
+    copied, left = copy_runs(store, other, new)
+    not_copied = {stored.folder.name for stored in left}
+    for stored in new:
+        further = other.labels_of(stored)[1:] if stored.folder.name not in not_copied else []
+        store.note_labels(stored.spec.labeled(labels) for labels in further)
+    merged = _merge(store, ((each, other.labels_of(each)) for each in (*rest, *left)))
+    return MergeCounts(copied + merged.new, merged.same, merged.different)
+
+
 def _equal(run: Any, stored: Stored) -> bool:
     """Return True if two results have equal curves, and equal metrics and arrays where both have them."""
 
@@ -372,6 +390,8 @@ def _equal(run: Any, stored: Stored) -> bool:
         plain = ({n: _json(v) for n, v in row.items() if n not in (*LABELS, "unit")} for row in rows)
         return [msgspec.json.encode(row, order="sorted") for row in plain]
 
+    if isinstance(run, Stored) and run.digests and run.digests == stored.digests:
+        return True
     metrics = [{name: _json(value) for name, value in each.metrics.items()} for each in (run, stored)]
     both = run.arrays.keys() & stored.arrays.keys()
     alike = all(run.arrays[name].tobytes() == stored.arrays[name].tobytes() for name in both)

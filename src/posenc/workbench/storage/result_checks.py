@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from posenc.workbench.files.atomic_files import write_whole
@@ -125,7 +125,7 @@ def move_damaged_file(store: Store, path: Path) -> Path:
     return target
 
 
-def changed_lines(changed: Sequence[ChangedRun]) -> list[str]:
+def changed_lines(changed: Sequence[ChangedRun[Any]]) -> list[str]:
     """Name the runs that were made by other code than the present, with the files that differ.
 
     Args:
@@ -145,7 +145,7 @@ def changed_lines(changed: Sequence[ChangedRun]) -> list[str]:
     ]
 
 
-def changed_note(changed: Sequence[ChangedRun], advice: str) -> list[str]:
+def changed_note(changed: Sequence[ChangedRun[Any]], advice: str) -> list[str]:
     """Heading, lines and advice on runs that were made by other code than the present.
 
     Args:
@@ -164,7 +164,7 @@ def changed_note(changed: Sequence[ChangedRun], advice: str) -> list[str]:
     return [f"{runs} made by other code than the present. These files differ:", *shown, advice]
 
 
-def changed_runs(store: Store, specs: Iterable[RunSpec]) -> list[ChangedRun]:
+def changed_runs(store: Store, specs: Iterable[RunSpec]) -> list[ChangedRun[Stored]]:
     """Find the finished runs of a request that were made by other code than the present.
 
     Args:
@@ -179,7 +179,7 @@ def changed_runs(store: Store, specs: Iterable[RunSpec]) -> list[ChangedRun]:
     return store.code.changed(pairs)
 
 
-def retrain(store: Store, changed: Iterable[ChangedRun]) -> int:
+def retrain(store: Store, changed: Iterable[ChangedRun[Stored]]) -> int:
     """Set runs aside that were made by other code, and the measurements of their models, so that they are done again.
 
     Args:

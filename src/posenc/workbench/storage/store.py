@@ -7,6 +7,8 @@
     units/ID/curves.jsonl           one row per point of a curve, same labels
     units/ID/arrays.safetensors     e.g. right or wrong for every puzzle
     units/ID/weights.safetensors    the trained model; absent in runs that came from a pack
+    compacted/PACK/                 files of many finished runs in archives (``compacted_runs``)
+    index.sqlite                    labels, metrics, states of files (``run_index``); made from the files, may be deleted
     labels/ID.jsonl                 further labels (preset, condition, variant) of the run (``further_labels``)
     data/record-KEY.json            record of the data of runs (``stored_records``)
     data/*.npy, *.npz, *.msgpack    data as runs read them, with their digests (``data_files``)
@@ -18,7 +20,7 @@
 A run is stored completely or not at all: its folder is written under `partial/`, synced and renamed. ID is the identity
 of the run, so copying the files of one store over those of another merges them; ``posenc store merge`` also compares
 them. A result that differs from the one stored under the same identity is stored as ``ID.2``. A file under ``units/``
-never changes once it is there, so a reader may keep what it read until the file's time, size or inode changes.
+never changes once it is there, so a reader may keep what it read until the file's times, size or inode change.
 """
 
 from __future__ import annotations
@@ -26,28 +28,29 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from functools import cached_property
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import msgspec
 
-from posenc.version import __version__
 from posenc.workbench import provenance
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.atomic_files import sync_folder, write_whole
 from posenc.workbench.files.output_files import refuse_output, write_output
-from posenc.workbench.files.user_files import short
-from posenc.workbench.request_checks import STORE_FILE, no_results
 from posenc.workbench.runs import Row, RunResult, RunSpec
 from posenc.workbench.storage.data_files import DataFiles
 from posenc.workbench.storage.disk_errors import disk_sentence
 from posenc.workbench.storage.further_labels import FurtherLabels
+from posenc.workbench.storage.leases import heartbeat_lock, system_lock, uses_heartbeat
 from posenc.workbench.storage.old_stores import identities_of, old_key, old_keys, read_aliases, upgraded, write_aliases
 from posenc.workbench.storage.run_folders import DAMAGED, REPLACED, RunFolders
+from posenc.workbench.storage.run_index import FEW
+from posenc.workbench.storage.run_selection import SelectedRun, select
 from posenc.workbench.storage.run_writer import write_run
+from posenc.workbench.storage.store_format import format_content, refuse_format
 from posenc.workbench.storage.stored import ARRAYS, Damage, DamagedRunError, Labels, Record, Stored, StoreError
 from posenc.workbench.storage.stored_code import StoredCode
 from posenc.workbench.storage.stored_records import StoredRecords
@@ -60,8 +63,6 @@ if TYPE_CHECKING:
     from posenc.workbench.tables.export import Format
 
 __all__ = ["Record", "Store", "StoreError", "Stored"]
-
-FORMAT = 1
 
 
 class Store:
@@ -90,26 +91,9 @@ class Store:
 
     def __init__(self, root: Path | str, create: bool = True) -> None:
         self.root = Path(root)
-        marker = self.root / STORE_FILE
         with self._sentences():
-            if not marker.exists():
-                if not create:
-                    raise StoreError(no_results(self.root))
-                self.root.mkdir(parents=True, exist_ok=True)
-                write_whole(marker, msgspec.json.encode({"format": FORMAT, "made_by": f"posenc {__version__}"}))
-            content = marker.read_bytes()
-        try:
-            stored_format = msgspec.convert(msgspec.json.decode(content)["format"], int | float)
-        except (msgspec.DecodeError, TypeError, KeyError, ValueError):
-            raise StoreError(
-                f"{marker} is damaged: it should read {{'format': {FORMAT}}}. Restore it by hand."
-            ) from None
-        if type(stored_format) is not int or stored_format not in range(1, FORMAT + 1):
-            stated = short(repr(stored_format), 40)
-            raise StoreError(
-                f"The store in {self.root} has format {stated}, and posenc {__version__} reads up to {FORMAT}. "
-                f"Update posenc (pip install --upgrade posenc), or choose another folder with --out."
-            )
+            content = format_content(self.root, create)
+        refuse_format(self.root, content)
 
     # -- unfinished runs -----------------------------------------------------------------------------------------
 
@@ -122,7 +106,24 @@ class Store:
         Returns:
             True if the run is stored completely.
         """
-        return next(self._copies(identity), None) is not None
+        return any(map(self.folders.is_intact, self._names(identity)))
+
+    def finished_among(self, identities: Iterable[str]) -> set[str]:
+        """Find the runs that are stored completely. For many runs this is faster than asking for each.
+
+        Args:
+            identities: Identities of the runs.
+
+        Returns:
+            Those that are finished.
+        """
+        every = set(identities)
+        if len(every) <= FEW:
+            return set(filter(self.finished, every))
+        self.folders.sync()
+        intact = {name.partition(".")[0] for name in self.folders.index.names() if name not in self.folders.damaged}
+        intact |= {identity for key, identity in self._identities.items() if key in intact}
+        return every & intact
 
     def workdir(self, spec: RunSpec) -> Path:
         """Return the folder of a run's checkpoint, which is removed when the run is finished.
@@ -144,7 +145,7 @@ class Store:
 
     @contextmanager
     def lease(self, key: str) -> Iterator[bool]:
-        """Lock a run inside a context. The operating system releases the lock if this process dies.
+        """Lock a run inside a context. The lock ends if this process dies (``leases``).
 
         Args:
             key: Identity of the run.
@@ -155,25 +156,16 @@ class Store:
         Raises:
             StoreError: The file system has no locks.
         """
-        from filelock import FileLock, Timeout
-
-        with self._sentences():
-            lock = FileLock(self._folder("locks") / f"{key}.lock")
+        with ExitStack() as held:
             try:
-                lock.acquire(blocking=False)
-            except Timeout:
-                lock = None
+                with self._sentences():
+                    lock = heartbeat_lock if uses_heartbeat(self.root) else system_lock
+                    mine = held.enter_context(lock(self._folder("locks"), key))
             except NotImplementedError as error:
                 raise StoreError(f"{self.root} is on a file system without locks; choose another --out.") from error
-        if lock is None:
-            yield False
-            return
-        try:
-            for leftover in (self.root / "partial").glob(f"{key}.*"):
+            for leftover in (self.root / "partial").glob(f"{key}.*") if mine else ():
                 shutil.rmtree(leftover, ignore_errors=True)
-            yield True
-        finally:
-            lock.release()
+            yield mine
 
     def note(self, key: str, event: str) -> int:
         """Append an event to the journal of a run, for audits.
@@ -275,6 +267,7 @@ class Store:
             if self._record(name) is None:
                 raise
         sync_folder(target.parent)
+        self.folders.leave_pack(name)
         shutil.rmtree(former, ignore_errors=True)
 
     def note_labels(self, specs: Iterable[RunSpec]) -> None:
@@ -320,13 +313,32 @@ class Store:
 
     # -- finished runs -------------------------------------------------------------------------------------------
 
-    def specs(self) -> list[RunSpec]:
+    def specs(self, study: str | None = None, preset: str | None = None) -> list[RunSpec]:
         """Return the specifications of all finished runs, under each of their labels.
+
+        Args:
+            study: Only this study; None for all.
+            preset: Only this preset; None for all.
 
         Returns:
             The specifications, sorted by study, preset, condition, variant and seed.
         """
-        return _distinct(stored.spec.labeled(labels) for stored, labels in self._stored())
+        return _distinct(run.spec for run in self.selected(study, preset))
+
+    def selected(
+        self, study: str | None = None, preset: str | None = None, keys: Collection[str] | None = None
+    ) -> list[SelectedRun]:
+        """Select finished runs under their labels, without reading their files.
+
+        Args:
+            study: Only this study; None for all.
+            preset: Only this preset; None for all.
+            keys: Only the runs with these identities; None for all.
+
+        Returns:
+            The runs, each once under each of its labels, sorted by the labels and the identity.
+        """
+        return select(self.folders, self.further_labels, self._identities, study, preset, keys)
 
     def read(self, identity: str) -> Stored:
         """Return a finished run.
@@ -426,8 +438,41 @@ class Store:
             identity), "data" (the name of the data), "digest" (of their contents) and "code" (the key of the source
             files), sorted by the labels, the identity and the metric. The order of execution has no influence.
         """
-        chosen = self._stored(study, preset, keys)
-        return [row | self._data(stored) for stored, labels in chosen for row in stored.rows(labels)]
+        return list(self.rows_of_selected(self.selected(study, preset, keys)))
+
+    def rows_of_selected(self, runs: Iterable[SelectedRun], metrics: Collection[str] | None = None) -> Iterator[Row]:
+        """Iterate over the rows of selected runs, so that not all of them are in memory at once.
+
+        Args:
+            runs: Runs that ``selected`` returned.
+            metrics: Only these metrics; None for all.
+
+        Yields:
+            Rows with the columns of ``results``.
+        """
+        for run, data in self.with_data(runs):
+            first, last = run.labels, {"unit": run.name, **data, "code": run.code}
+            for metric, value in run.metrics.items():
+                if metrics is None or metric in metrics:
+                    yield {**first, "metric": metric, "value": value, **last}
+
+    def with_data(self, runs: Iterable[SelectedRun]) -> Iterator[tuple[SelectedRun, Row]]:
+        """Iterate over selected runs and the columns "data" and "digest" of their rows.
+
+        Args:
+            runs: Runs that ``selected`` returned.
+
+        Yields:
+            Each run and the columns; empty texts where no record names its data.
+        """
+        known = dict[int, Row]()
+        for run in runs:
+            data = None if run.has_parents else known.get(run.row.settings)
+            if data is None:
+                data = self._data_of(run.spec)
+                if not run.has_parents:
+                    known[run.row.settings] = data
+            yield run, data
 
     @cached_property
     def records(self) -> StoredRecords:
@@ -444,7 +489,7 @@ class Store:
             The record; None for a run without one.
         """
         stored = next(self._copies(spec.identity), None)
-        return (stored and self._record_named_by(stored.spec)) or self._record_named_by(spec)
+        return (stored and self.record_named_by(stored.spec)) or self.record_named_by(spec)
 
     def curves(
         self, study: str | None = None, preset: str | None = None, keys: Collection[str] | None = None
@@ -632,12 +677,18 @@ class Store:
             The run; None if there is none, or if it is damaged.
         """
         record = self._record(name)
-        return None if record is None else Stored(self.root / "units" / name, record)
+        return None if record is None else Stored(self.root / "units" / name, record, partial(self._content, name))
+
+    def _content(self, name: str, file: str) -> bytes:
+        files = self.folders.files(name)
+        if files is None:
+            raise DamagedRunError(f"{file} is missing")
+        return files.content(file)[0]
 
     @cached_property
     def _identities(self) -> dict[str, str]:
         """Key of the first layout to identity, from the alias file; missing keys are added to the file."""
-        old, path = old_keys(self.folders.names()), self.root / "aliases.json"
+        old, path = old_keys(self.folders.folder_names()), self.root / "aliases.json"
         known = read_aliases(path) if old else {}
         if any(key not in known for key in old):
             records = {key: record for key in old if (record := self.folders.record(key)) is not None}
@@ -663,27 +714,27 @@ class Store:
         return f"{identity}.{copy}"
 
     def _copies(self, identity: str) -> Iterator[Stored]:
-        names = [identity, *self._old_folders.get(identity, ())]
-        copy = 2
+        yield from filter(None, map(self.stored, self._names(identity)))
+
+    def _names(self, identity: str) -> list[str]:
+        """Names that the results of a run may have: the identity, keys of the first layout, and copies.
+
+        A store with an index was listed when that was made, and has an alias file if it holds such keys. Then it is not
+        listed again, so that the time to add a run does not grow with the store.
+        """
+        listed = (self.root / "aliases.json").exists() or not self.folders.index.path.exists()
+        names, copy = [identity, *(self._old_folders.get(identity, ()) if listed else ())], 2
         while (self.root / "units" / f"{identity}.{copy}").exists():
             names.append(f"{identity}.{copy}")
             copy += 1
-        yield from filter(None, map(self.stored, names))
+        return names
 
     def _stored(
         self, study: str | None = None, preset: str | None = None, keys: Collection[str] | None = None
-    ) -> list[tuple[Stored, Row]]:
-        every = self.everything() if keys is None else (stored for key in set(keys) for stored in self._copies(key))
-        labeled = [(labels, stored) for stored in every for labels in self.labels_of(stored)]
-        chosen = [
-            (labels, stored)
-            for labels, stored in labeled
-            if study in (None, labels["study"]) and preset in (None, labels["preset"])
-        ]
-        distinct: dict[tuple[object, ...], tuple[Row, Stored]] = {}
-        for each in sorted(chosen, key=lambda each: each[0] != each[1].spec.labels):  # own labels before further ones
-            distinct.setdefault(_by_labels(each), each)
-        return [(stored, labels) for _, (labels, stored) in sorted(distinct.items())]
+    ) -> Iterator[tuple[Stored, Row]]:
+        for run in self.selected(study, preset, keys):
+            if stored := self.stored(run.row.name):
+                yield stored, run.labels
 
     def _stored_of(self, specs: Iterable[RunSpec]) -> list[tuple[Stored, Row]]:
         """One copy of each finished run; the copy that was stored under the run's labels, if there is one."""
@@ -704,14 +755,16 @@ class Store:
 
     def _data(self, stored: Stored) -> Row:
         """Columns of a row on the data and the code of its run; empty where they are not recorded."""
-        record = self._record_named_by(stored.spec)
-        data = {"data": record.name, "digest": record.digest} if record else {"data": "", "digest": ""}
-        return data | {"code": stored.code}
+        return self._data_of(stored.spec) | {"code": stored.code}
 
-    def _record_named_by(self, spec: RunSpec) -> DatasetRecord | None:
-        """Record that a run names, or that a run names whose result it reads."""
+    def _data_of(self, spec: RunSpec) -> Row:
+        record = self.record_named_by(spec)
+        return {"data": record.name, "digest": record.digest} if record else {"data": "", "digest": ""}
+
+    def record_named_by(self, spec: RunSpec) -> DatasetRecord | None:
+        """Record that a specification names, or that a run names whose result it reads; None without one."""
         parents = (parent.spec for key in spec.parents.values() for parent in self._copies(key))
-        return self.records.of(spec.settings) or next(filter(None, map(self._record_named_by, parents)), None)
+        return self.records.of(spec.settings) or next(filter(None, map(self.record_named_by, parents)), None)
 
     def _folder(self, *names: str) -> Path:
         folder = self.root.joinpath(*names)

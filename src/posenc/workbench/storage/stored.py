@@ -136,8 +136,9 @@ class Stored:
     """Finished run of a store. Each part is read from its file when it is first used.
 
     Args:
-        folder: Folder of the run.
+        folder: Folder of the run. A compacted run has none; its name is still that of the run.
         record: Contents of its ``unit.json``.
+        read: Returns the content of one of its files, and raises DamagedRunError; None to read the folder.
 
     Example:
         >>> import tempfile
@@ -150,8 +151,8 @@ class Stored:
         ({'loss': 0.5}, 1.0, True)
     """
 
-    def __init__(self, folder: Path, record: Record) -> None:
-        self.folder, self.spec = folder, record.spec
+    def __init__(self, folder: Path, record: Record, read: Callable[[str], bytes] | None = None) -> None:
+        self.folder, self.spec, self._read = folder, record.spec, read or self._read_folder
         self.identity, self.timing, self.provenance = record.spec.identity, record.timing, record.provenance
         self.digests, self.files, self.left_out = record.digests, record.files, record.left_out
         self.code = record.code
@@ -227,12 +228,18 @@ class Stored:
     def _verified(self, name: str) -> bytes:
         """Content of a file; DamagedRunError if it is not what was stored."""
         try:
-            content = (self.folder / name).read_bytes()
-        except OSError as error:
-            raise self._damaged(name, f"cannot be read ({error.strerror})") from None
+            content = self._read(name)
+        except DamagedRunError as error:
+            raise self._damaged(name, str(error).removeprefix(f"{name} ")) from None
         if name in self.digests and hashlib.sha256(content).hexdigest() != self.digests[name]:
             raise self._damaged(name, "has another content than was stored")
         return content
+
+    def _read_folder(self, name: str) -> bytes:
+        try:
+            return (self.folder / name).read_bytes()
+        except OSError as error:
+            raise DamagedRunError(f"{name} cannot be read ({error.strerror})") from None
 
     def _damaged(self, name: str, reason: str) -> DamagedRunError:
         store = self.folder.parents[1]

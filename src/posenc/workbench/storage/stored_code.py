@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -18,7 +18,6 @@ from posenc.lookup import own_scheme
 from posenc.workbench.files.atomic_files import write_whole
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.source_digests import SourceDigests, digest_of, first_digest_of
-from posenc.workbench.storage.stored import Stored
 
 ATTEMPTS = "code.json"
 """File in the folder of an unfinished run: the digests of the code that began it."""
@@ -26,7 +25,24 @@ NO_CHECKPOINT = (ATTEMPTS, "failure.txt")
 """Files in the folder of an unfinished run from which no training continues."""
 
 
-class ChangedRun(NamedTuple):
+class CodedRun(Protocol):
+    """A run of which the code that made it is known."""
+
+    @property
+    def spec(self) -> RunSpec:
+        """Its specification."""
+        ...
+
+    @property
+    def code(self) -> str:
+        """Key of the code that made it."""
+        ...
+
+
+Run = TypeVar("Run", bound=CodedRun)
+
+
+class ChangedRun(NamedTuple, Generic[Run]):
     """A stored run that was made by other code than the present.
 
     Attributes:
@@ -34,7 +50,7 @@ class ChangedRun(NamedTuple):
         modules: Modules whose source differs.
     """
 
-    stored: Stored
+    stored: Run
     modules: tuple[str, ...]
 
 
@@ -129,7 +145,7 @@ class StoredCode:
         for path in sorted(self.folder.glob("*.json")):
             self.get(path.stem)
 
-    def changed(self, runs: Iterable[tuple[Stored, RunSpec]]) -> list[ChangedRun]:
+    def changed(self, runs: Iterable[tuple[Run, RunSpec]]) -> list[ChangedRun[Run]]:
         """Find the runs that were made by other code than the present.
 
         Args:
@@ -139,7 +155,7 @@ class StoredCode:
         Returns:
             The changed runs.
         """
-        changed = []
+        changed = list[ChangedRun[Run]]()
         for stored, spec in runs:
             then, present = self.get(stored.code), self.present(spec) if stored.code else {}
             if then and present and digest_of(present) != digest_of(then):

@@ -57,9 +57,7 @@ def curve_rows(
 def _by_position(
     store: Store, arrays: Mapping[str, Mapping[str, ArrayAxis]], study: str | None, preset: str | None
 ) -> Iterator[dict[str, Any]]:
-    for spec in store.specs():
-        if study not in (None, spec.study) or preset not in (None, spec.preset):
-            continue
+    for spec in store.specs(study, preset):
         stored, known = store.read(spec.identity), arrays.get(spec.study, {})
         if not known or ARRAYS not in stored.files:
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -94,6 +94,7 @@ def metric_tables(
     *,
     metrics: Sequence[str] = (),
     every: bool = False,
+    known: Mapping[tuple[str, str, str], Collection[str]] | None = None,
 ) -> list[MetricTable]:
     """Arrange result rows as tables, one per study, preset and data set: runs on different data are never averaged.
 
@@ -102,6 +103,7 @@ def metric_tables(
         main: Study to the metrics that its answer is about; see `Study.metrics`.
         metrics: Metrics to show in place of these.
         every: Show all metrics.
+        known: Study, preset and data to the names of all metrics, if the rows are only those of shown metrics.
 
     Returns:
         The tables, in the order of the rows.
@@ -112,7 +114,9 @@ def metric_tables(
     blocks: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         blocks.setdefault((row["study"], row["preset"], label_of(row)), []).append(row)
-    stored = {row["metric"] for block in blocks.values() for row in block}
+    if known is None:
+        known = {each: {row["metric"] for row in block} for each, block in blocks.items()}
+    stored = {name for names in known.values() for name in names}
     for name in metrics:
         if name not in stored:
             near = get_close_matches(name, sorted(stored), 3)
@@ -120,11 +124,9 @@ def metric_tables(
             raise ValueError(f"there is no metric {name!r} in these results. {hint}")
     tables = []
     for (study, preset, data), block in blocks.items():
-        known = sorted({row["metric"] for row in block}, key=_natural)
-        shown = known if every else [name for name in metrics if name in known]
-        if not metrics and not every:
-            shown = main_metrics((main or {}).get(study, ()), known) or known[:PLAIN_METRICS]
-        left_out = tuple(name for name in known if name not in shown)
+        names = sorted(known[study, preset, data], key=_natural)
+        shown = metrics_of_block(names, (main or {}).get(study, ()), metrics=metrics, every=every)
+        left_out = tuple(name for name in names if name not in shown)
         lines = _lines(block)
         tables.append(
             MetricTable(
@@ -132,6 +134,26 @@ def metric_tables(
             )
         )
     return tables
+
+
+def metrics_of_block(
+    names: Collection[str], main: Sequence[str] = (), *, metrics: Sequence[str] = (), every: bool = False
+) -> list[str]:
+    """Metrics that a table shows.
+
+    Args:
+        names: Names of the metrics of its rows.
+        main: Metrics that the study's answer is about.
+        metrics: Metrics to show in place of these.
+        every: Show all metrics.
+
+    Returns:
+        The names.
+    """
+    known = sorted(names, key=_natural)
+    if metrics or every:
+        return known if every else [name for name in metrics if name in known]
+    return main_metrics(main, known) or known[:PLAIN_METRICS]
 
 
 def main_metrics(names: Sequence[str], known: Sequence[str]) -> list[str]:

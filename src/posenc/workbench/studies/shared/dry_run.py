@@ -35,7 +35,8 @@ def dry_run(study: Study, request: Request, store: Store, processes: int) -> lis
     """
     specs = study.plan(request, store)
     by_identity = {spec.identity: spec for spec in specs}
-    todo = [spec for identity, spec in by_identity.items() if not store.finished(identity)]
+    finished = store.finished_among(by_identity)
+    todo = [spec for identity, spec in by_identity.items() if identity not in finished]
     runs = f"{len(by_identity)} run{'' if len(by_identity) == 1 else 's'}"
     lines = [f"{runs} of {study.name}, {len(by_identity) - len(todo)} finished, results in {store.root}."]
     lines += planning.changed_lines(study, request)

@@ -61,7 +61,8 @@ class PageData:
     @cached_property
     def done(self) -> list[RunSpec]:
         """Trained runs that are finished."""
-        return [spec for spec in self.specs if self.store.finished(spec.identity)]
+        finished = self.store.finished_among(spec.identity for spec in self.specs)
+        return [spec for spec in self.specs if spec.identity in finished]
 
     @cached_property
     def computed(self) -> dict[str, Any]:

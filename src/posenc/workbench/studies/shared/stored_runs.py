@@ -37,8 +37,7 @@ def find(study: Study, request: Request, store: Store) -> list[RunSpec]:
     """
     refuse_preset(study, request.preset)
     preset, label = changes.changed_preset(study.presets, request), changes.preset_label(study.presets, request)
-    every = [spec for spec in store.specs() if (spec.study, spec.preset) == (study.name, label)]
-    every = [spec for spec in every if spec.procedure == study.procedure.id]
+    every = [spec for spec in store.specs(study.name, label) if spec.procedure == study.procedure.id]
     if not every:
         raise ValueError(
             f"{store.root} holds no results of {study.name} {_options(study, request)}. "
@@ -76,8 +75,8 @@ def joined(study: Study, request: Request, store: Store, planned: Sequence[RunSp
     cells = {(spec.condition, spec.variant, spec.seed) for spec in planned}
     others = [
         spec
-        for spec in store.specs()
-        if (spec.study, spec.preset, spec.procedure) == (study.name, label, study.procedure.id)
+        for spec in store.specs(study.name, label)
+        if spec.procedure == study.procedure.id
         and (spec.condition, spec.variant, spec.seed) not in cells
         and _data_key(store, spec) in keys
     ]
@@ -217,7 +216,7 @@ def _other_results(study: Study, request: Request, store: Store) -> str:
 
     The results of the same preset with other changes come first, then those of other presets.
     """
-    stored = sorted({spec.preset for spec in store.specs() if spec.study == study.name})
+    stored = sorted({spec.preset for spec in store.specs(study.name)})
     same = [label for label in stored if label.split(" ")[0] == request.preset]
     if same:
         return f"It holds results of {'; '.join(same)}. "

@@ -1,0 +1,180 @@
+"""Selection of stored runs by study, preset or identity, from the index: labels, metrics and specifications.
+
+No file of a run is read here. ``RunFolders.sync`` has compared the state of each file before.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from posenc.workbench.runs import Row, RunSpec
+from posenc.workbench.storage.further_labels import FurtherLabels
+from posenc.workbench.storage.old_stores import is_old, upgraded
+from posenc.workbench.storage.run_folders import RunFolders
+from posenc.workbench.storage.run_index import Head, Indexed, spec_of
+from posenc.workbench.storage.stored import Labels
+from posenc.workbench.variant_labels import current_label, relabeled
+
+HEAD = msgspec.json.Decoder(Head)
+METRICS = msgspec.json.Decoder(dict[str, float | None])
+
+
+class SelectedRun:
+    """A run under one of its labels.
+
+    Args:
+        labels: The labels.
+        identity: Identity.
+        row: Its row of the index.
+        specification: Returns the specification under the labels.
+    """
+
+    __slots__ = ("_specification", "identity", "labels", "row")
+
+    def __init__(self, labels: Row, identity: str, row: Indexed, specification: Callable[[Row, Indexed], RunSpec]):
+        self.labels, self.identity, self.row, self._specification = labels, identity, row, specification
+
+    @property
+    def name(self) -> str:
+        """Identity, with the number of the copy if several results are stored under it."""
+        return self.identity + self.row.name[self.row.name.find(".") :] if "." in self.row.name else self.identity
+
+    @property
+    def code(self) -> str:
+        """Key of the code that made it; "" if that is not known."""
+        return self.row.code
+
+    @property
+    def has_parents(self) -> bool:
+        """True for a run that reads the results of others; its data may be theirs."""
+        return not self.row.head.endswith(b"{}]")
+
+    @property
+    def spec(self) -> RunSpec:
+        """Specification under the labels, made anew at each call."""
+        spec = self._specification(self.labels, self.row)
+        vars(spec)["identity"] = self.identity  # RunFolders has compared it; to compute it for every run takes seconds.
+        return spec
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Metrics by name."""
+        metrics = METRICS.decode(self.row.metrics)
+        return {name: math.nan if value is None else value for name, value in metrics.items()}
+
+
+def select(
+    folders: RunFolders,
+    further: FurtherLabels,
+    old: Mapping[str, str],
+    study: str | None = None,
+    preset: str | None = None,
+    keys: Collection[str] | None = None,
+) -> list[SelectedRun]:
+    """Select runs under their own and their further labels.
+
+    Args:
+        folders: The runs of the store.
+        further: Further labels of the runs.
+        old: Key of the first layout to identity.
+        study: Only this study; None for all.
+        preset: Only this preset; None for all.
+        keys: Only these identities; None for all.
+
+    Returns:
+        The intact runs, each once under each label, sorted by the labels and the name.
+    """
+    with _no_cycle_search():
+        known = None if keys is None else {*keys, *(key for key, identity in old.items() if identity in keys)}
+        folders.sync(study, preset, known)
+        others = _further(folders, further)
+        distinct: dict[tuple[Any, ...], SelectedRun] = {}
+        for row in _rows(folders, others, old, study, preset, known):
+            for run in _labeled(folders, row, others, old):
+                labels = run.labels
+                if study in (None, labels["study"]) and preset in (None, labels["preset"]):
+                    distinct.setdefault((*labels.values(), run.name), run)
+        return [distinct[key] for key in sorted(distinct)]
+
+
+@contextmanager
+def _no_cycle_search() -> Iterator[None]:
+    """Pause the search for cyclic garbage, which would look at every one of many new objects again and again."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
+def _rows(
+    folders: RunFolders,
+    others: Mapping[str, Sequence[Labels]],
+    old: Mapping[str, str],
+    study: str | None,
+    preset: str | None,
+    keys: Collection[str] | None,
+) -> list[Indexed]:
+    if keys is not None:
+        return folders.rows(identities=keys)
+    if study is None and preset is None:
+        return folders.rows()
+    rows = {row.name: row for row in folders.rows(study, preset)}
+    labeled = [
+        identity
+        for identity, every in others.items()
+        if any(study in (None, each["study"]) and preset in (None, each["preset"]) for each in every)
+    ]
+    if further := [*labeled, *old]:
+        folders.sync(keys=further)
+        rows |= {row.name: row for row in folders.rows(identities=further)}
+    return list(rows.values())
+
+
+def _labeled(
+    folders: RunFolders, row: Indexed, others: Mapping[str, Sequence[Labels]], old: Mapping[str, str]
+) -> Iterator[SelectedRun]:
+    """A run under each of its labels, its own first."""
+
+    def specification(labels: Row, row: Indexed) -> RunSpec:
+        spec = spec_of(HEAD.decode(row.head), folders.index.settings(row.settings))
+        return relabeled(spec if spec.procedure else upgraded(spec, old)).labeled(labels)
+
+    head, key = HEAD.decode(row.head), row.name.partition(".")[0]
+    if is_old(key) or not head.procedure:
+        spec = spec_of(head, folders.index.settings(row.settings))
+        spec = relabeled(spec if spec.procedure else upgraded(spec, old))
+        own, identity = spec.labels, spec.identity
+    else:
+        own = {
+            "study": head.study,
+            "preset": head.preset,
+            "setting": head.condition,
+            "scheme": current_label(head.study, head.variant),
+            "seed": head.seed,
+        }
+        identity = key
+    yield SelectedRun(own, identity, row, specification)
+    seen = [own]
+    for each in others.get(identity, ()) if others else ():
+        labels = Row(each) | {"scheme": current_label(each["study"], each["scheme"])}
+        if labels not in seen:
+            seen.append(labels)
+            yield SelectedRun(labels, identity, row, specification)
+
+
+def _further(folders: RunFolders, further: FurtherLabels) -> dict[str, list[Labels]]:
+    known = folders.index.labels()
+    every, changed = further.every(known)
+    gone = [identity for identity in known if identity not in every]
+    if changed or gone:
+        folders.index.put_labels(changed, gone)
+    return every

@@ -1,0 +1,72 @@
+"""Results of selected runs without reading their files: names of metrics, data, and code that has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from posenc.workbench.dataset_record import DatasetRecord, label_of
+from posenc.workbench.storage.run_selection import HEAD, SelectedRun
+from posenc.workbench.storage.store import Store
+from posenc.workbench.storage.stored_code import ChangedRun
+
+Block = tuple[str, str, str]
+"""Study, preset and label of the data: what one table shows."""
+
+
+def metric_names(store: Store, runs: Iterable[SelectedRun]) -> dict[Block, set[str]]:
+    """Names of the metrics of runs.
+
+    Args:
+        store: The store.
+        runs: The runs.
+
+    Returns:
+        Study, preset and data to the names.
+    """
+    names = dict[Block, set[str]]()
+    for run, data in store.with_data(runs):
+        block = (run.labels["study"], run.labels["preset"], label_of(data))
+        names.setdefault(block, set()).update(run.metrics)
+    return names
+
+
+def records(store: Store, runs: Iterable[SelectedRun]) -> list[DatasetRecord]:
+    """Records of the data of runs, each once, in the order of the runs.
+
+    Args:
+        store: The store.
+        runs: The runs.
+
+    Returns:
+        The records.
+    """
+    seen, found = set[int](), dict[str, DatasetRecord]()
+    for run in runs:
+        if run.row.settings in seen:
+            continue
+        if not run.has_parents:
+            seen.add(run.row.settings)
+        if (record := store.record_named_by(run.spec)) is not None:
+            found.setdefault(record.key, record)
+    return list(found.values())
+
+
+def changed(store: Store, runs: Iterable[SelectedRun]) -> Sequence[ChangedRun[SelectedRun]]:
+    """Find the runs that were made by other code than the present.
+
+    Args:
+        store: The store.
+        runs: The runs.
+
+    Returns:
+        The changed runs, each result once.
+    """
+    groups = dict[tuple[str, int, str], list[SelectedRun]]()
+    for run in {run.row.name: run for run in runs}.values():
+        if run.code:
+            groups.setdefault((run.code, run.row.settings, HEAD.decode(run.row.head).entry), []).append(run)
+    found = list[ChangedRun[SelectedRun]]()
+    for group in groups.values():
+        for each in store.code.changed([(group[0], group[0].spec)]):
+            found += [ChangedRun(run, each.modules) for run in group]
+    return found
