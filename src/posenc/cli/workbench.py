@@ -16,6 +16,7 @@ from posenc.cli.setting_checks import changes_by_name
 from posenc.cli.terminal import refuse_device
 from posenc.cli.torchrun import team_of
 from posenc.workbench import request_checks
+from posenc.workbench.executors.engines import engine_request
 
 StudyName = Annotated[Positional[str], arg(names="study")]
 PresetName = Annotated[str, arg(names="preset")]
@@ -39,6 +40,10 @@ def run(
     jobs: int | None = None,
     dry_run: bool = False,
     device: str = "cpu",
+    on: Annotated[str, arg(metavar="ENGINE[=PLACE]")] = "local",
+    runs_per_job: int | None = None,
+    time_limit: Annotated[str | None, arg(metavar="TIME")] = None,
+    slurm: Annotated[tuple[str, ...], arg(metavar="VALUE", flag="--slurm-OPTION", repeated=True)] = (),
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
     out: Path = Path("runs"),
     yes: bool = False,
@@ -83,6 +88,8 @@ def run(
 
     torchrun --nproc-per-node 2 -m posenc.cli run latin-squares
 
+    posenc run latin-squares --preset paper --on slurm=cpu --time-limit 4:00:00 --slurm-account=vision --yes
+
     Args:
         study: Name of the study, such as latin-squares.
         source: Your own file or folder, for a study that takes one: an image, a mesh, a scene.
@@ -96,9 +103,15 @@ def run(
         changes: A setting of the study and its new value, such as epochs=4; repeat the flag for more settings.
         lr_sweep: Learning rates, for your own data: the best on validation data, with one seed and half of the steps,
             is chosen for each variant. Default: the rates of the preset.
-        jobs: Runs at the same time. Default: one per core, fewer if memory does not suffice.
+        jobs: Runs at the same time; with SLURM, jobs. Default: one per core, fewer if memory does not suffice.
         dry_run: Print the runs, what is done already and an estimate of the time; train nothing.
         device: cpu, cuda or cuda:N.
+        on: Engine that executes the runs: local (default), ray, ray=HOST:PORT, slurm or slurm=PARTITION. Ray without an
+            address takes that of $RAY_ADDRESS, or starts on this machine. docs/scaling.md explains each.
+        runs_per_job: Runs of one SLURM job, one after the other. Default: as many as make at most 100 jobs.
+        time_limit: Time limit of a SLURM job, in minutes or as HH:MM:SS. A job that reaches it continues from its
+            checkpoint in a new one. Default: 60.
+        slurm: An option of sbatch with its value, such as --slurm-account=NAME.
         data: Folder of real data. Default: $POSENC_DATA.
         out: The store: folder of results, checkpoints and pages.
         yes: Start a long preset without confirmation.
@@ -127,6 +140,8 @@ def run(
     if study is None:
         return _list_studies()
     _refuse_place(jobs, device)
+    limits: dict[str, Any] = {"runs_per_job": runs_per_job, "time_limit": time_limit, "options": slurm}
+    engine = engine_request(on, **limits, device=device)
     panels = _chosen_panels(study, panels, figures)
     _refuse_lists(panels, schemes, seeds, lr_sweep)
     _refuse_folders({"--out": out, "--tensorboard": tensorboard})
@@ -136,7 +151,7 @@ def run(
     asked: dict[str, Any] = {"preset": preset, "panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
     asked |= {"changes": changes, "data": _data(data), "source": source, "lr_sweep": lr_sweep}
     asked |= {"reading": request_checks.reading_options(study, source, stated)}
-    options = {"jobs": jobs, "tensorboard": tensorboard, "retrain_changed": retrain_changed}
+    options = {"jobs": jobs, "tensorboard": tensorboard, "retrain_changed": retrain_changed, "engine": engine}
     return _train(study, asked, out, options, dry_run=dry_run, yes=yes)
 
 
@@ -170,10 +185,13 @@ def _train(study: str, asked: dict[str, Any], out: Path, options: dict[str, Any]
     from posenc.workbench.request_execution import execute_request
 
     with team_of(asked["device"]) as team:
+        if team.size > 1 and options["engine"]:
+            raise ValueError(f"--on {options['engine'].engine} and torchrun exclude each other. Leave one out.")
         if not team.leads:
             follow(team)
             return 0
-        refuse_device(asked["device"])
+        if options["engine"] is None:  # A worker has the device, not this machine.
+            refuse_device(asked["device"])
         request_options.refuse_missing_packages(*request_options.PAGE_PACKAGES)
         definition = studies.find(study)
         asked |= {"schemes": request_options.scheme_names(asked["schemes"])}
