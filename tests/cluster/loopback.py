@@ -126,10 +126,12 @@ class Ray:
         address: Address of the cluster.
         environment: Variables for commands that use it.
         nodes: Address of a node to its process, which ends the node when it ends.
+        groups: Process groups of all nodes that were started.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.nodes = folder, dict[str, subprocess.Popen[bytes]]()
+        self.groups: list[int] = []
         folder.mkdir(parents=True, exist_ok=True)
         token = folder / "token"
         token.touch(mode=0o600)
@@ -155,6 +157,7 @@ class Ray:
             command = [sys.executable, "-c", "from ray.scripts.scripts import main; main()", "start", *words]
             options = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "start_new_session": True}
             self.nodes[address] = subprocess.Popen(command, env=self.environment, **options)
+            self.groups.append(self.nodes[address].pid)
 
     def kill_node(self, address: str) -> None:
         """End a node at once: every process of its group."""

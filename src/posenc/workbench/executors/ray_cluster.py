@@ -27,6 +27,8 @@ CONNECT_SECONDS = 5.0
 """Time within which an address must accept a connection."""
 PROBE_SECONDS = 120.0
 """Time within which every node must answer with its versions, which includes the start of a worker."""
+LONGEST_FOLDER = 24
+"""Longest path of a temporary folder in which Ray's sockets fit; their paths have at most 107 characters."""
 STORE_BYTES = 256 << 20
 """Size of the object store of a private cluster."""
 
@@ -62,12 +64,12 @@ def connection(address: str, cpus: int) -> Iterator[Any]:
         ValueError: There is no cluster at the address, it refuses the token, or its versions are other ones.
     """
     refuse_ray_missing()
-    with _environment() as token_folder:
+    with _environment() as folder:
         address = address or address_of_environment()
         if address:
             _refuse_unreachable(address)
         else:
-            _make_token(token_folder)
+            _make_token(folder)
         import ray
 
         if ray.is_initialized():
@@ -75,14 +77,14 @@ def connection(address: str, cpus: int) -> Iterator[Any]:
             return
         try:
             with nullcontext() if address else _loopback():
-                _initialize(ray, address, cpus)
+                _initialize(ray, address, cpus, folder)
             with patch("ray._private.worker.print_to_stdstream"):  # Ray's own lines on workers that die
                 yield ray
         finally:
             ray.shutdown()
 
 
-def _initialize(ray: Any, address: str, cpus: int) -> None:
+def _initialize(ray: Any, address: str, cpus: int, folder: Path) -> None:
     options: dict[str, Any] = {
         "runtime_env": {"py_modules": [str(Path(posenc.__file__).parent)], "excludes": ["**/__pycache__"]},
         "log_to_driver": False,
@@ -97,7 +99,7 @@ def _initialize(ray: Any, address: str, cpus: int) -> None:
             options["_node_ip_address"] = address.partition(":")[0]
     else:
         options |= {"address": "local", "num_cpus": cpus, "_node_ip_address": LOOPBACK}
-        options["object_store_memory"] = STORE_BYTES
+        options |= {"object_store_memory": STORE_BYTES, "_temp_dir": str(folder)}
     where = f"at {address}" if address else "on this machine"
     try:
         ray.init(**options)
@@ -131,8 +133,9 @@ def _refuse_unreachable(address: str) -> None:
 
 @contextmanager
 def _environment() -> Iterator[Path]:
-    """Context that restores the environment variables that Ray reads, with a folder for a token."""
-    before, folder = dict(os.environ), Path(tempfile.mkdtemp(prefix="posenc-ray-"))
+    """Context that restores the environment variables that Ray reads, with a folder for a private cluster."""
+    before, base = dict(os.environ), tempfile.gettempdir()
+    folder = Path(tempfile.mkdtemp(prefix="posenc-ray-", dir=base if len(base) <= LONGEST_FOLDER else "/tmp"))
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:

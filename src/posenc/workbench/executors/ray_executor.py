@@ -15,6 +15,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+from posenc.workbench import provenance
 from posenc.workbench.executors import procedures_by_value, ray_cluster, remote_work
 from posenc.workbench.executors.processes import codes_of
 from posenc.workbench.executors.remote_work import Assignment, Message
@@ -22,7 +23,6 @@ from posenc.workbench.executors.run_files import RunFiles
 from posenc.workbench.executors.stop_requests import StopRequests
 from posenc.workbench.files.atomic_files import write_whole
 from posenc.workbench.progress import Event
-from posenc.workbench.provenance import cores
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store, StoreError
 from posenc.workbench.worker import POLL_SECONDS, Emit, find_batched, waiting_for
@@ -57,7 +57,7 @@ class RayExecutor:
         memory: Callable[[RunSpec], float] | None = None,
         gpus: float = 1.0,
     ) -> None:
-        self.address, self.cpus, self.memory, self.gpus = address, cpus or cores(), memory, gpus
+        self.address, self.cpus, self.memory, self.gpus = address, cpus or provenance.cores(), memory, gpus
 
     def __str__(self) -> str:
         return f"the Ray cluster at {self.address}" if self.address else f"Ray with up to {self.cpus} runs at a time"
@@ -138,6 +138,8 @@ class RayQueue:
         self.codes: dict[str, Mapping[str, str]] = {}
         self.failures: dict[str, int] = {}
         self.trouble: StoreError | None = None
+        commit, dirty = provenance.git_state(Path(provenance.__file__).parent)
+        self.origin = {"command": provenance.command(), "commit": commit, "dirty": dirty}
         self.task = ray.remote(num_returns="streaming", max_retries=0)(execute_on_worker)
 
     def run(self, specs: Sequence[RunSpec]) -> None:
@@ -268,7 +270,8 @@ class RayQueue:
         if message.kind == "result":
             timing = {name: value for name, value in content.timing.items() if name != "finished_at"}
             timing["attempts"] = self.attempts.get(key, 1)
-            self.store.finish(spec, content.result, timing, content.provenance, code=self.codes.get(key))
+            origin = {**content.provenance, **self.origin}
+            self.store.finish(spec, content.result, timing, origin, code=self.codes.get(key))
             with suppress(StoreError):
                 self.store.note(key, "finished")
             del flight.specs[key]

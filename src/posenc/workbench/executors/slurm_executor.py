@@ -344,7 +344,8 @@ class SlurmRuns:
         )
 
     def _forget(self, job: SubmittedJob) -> None:
-        (self.folder / "jobs" / f"{job.job}.json").unlink(missing_ok=True)
+        for path in (self.folder / "jobs" / f"{job.job}.json", self.folder / "events" / job.events):
+            path.unlink(missing_ok=True)
 
     def _cancel(self, pending: bool) -> None:
         """Cancel the jobs; only those that have not started, if ``pending``."""

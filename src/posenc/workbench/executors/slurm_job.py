@@ -57,10 +57,11 @@ class RunsOfJob:
     ) -> None:
         self.specs, self.store_root, self.events = list(specs), store_root, events
         self.codes, self.procedures, self.versions = codes, procedures, remote_work.versions()
-        self.import_path = list(sys.path)
+        self.import_path, self.arguments = list(sys.path), list(sys.argv)
 
     def __call__(self) -> None:
         """Execute the runs, and append their events to the file of events."""
+        sys.argv = self.arguments  # for the provenance of the results
         sys.path += [folder for folder in self.import_path if folder not in sys.path]  # for digests of source files
         Store(self.store_root, create=False).ensure_writable()  # The log of the job has the sentence of an error.
         with self.events.open("ab", buffering=0) as file:
