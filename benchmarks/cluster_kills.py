@@ -130,7 +130,7 @@ class Campaign:
     def _busy_workers(self) -> list[int]:
         """Workers of Ray that execute a run."""
         every = [pid for node in self.cluster.nodes.values() for pid in members(node.pid)]
-        return [pid for pid in every if "execute_on_worker" in title(pid)]
+        return [pid for pid in every if "ray::execute_on" in title(pid)]
 
     def _worker(self, process: subprocess.Popen[bytes]) -> bool:
         busy = self._busy_workers()
@@ -174,7 +174,7 @@ class Campaign:
         if self.engine == "ray":
             self.found["orphans"] += left_after(self._busy_workers)
         else:
-            self.found["orphans"] += left_after(lambda: self.cluster.ask("squeue", "-h").split())
+            self.found["orphans"] += left_after(lambda: self.cluster.ask("squeue", "-h").splitlines())
 
 
 def left_after(find: Callable[[], list[Any]]) -> int:

@@ -116,7 +116,7 @@ def assert_same(store: Store, reference: Store) -> None:
 def executor(on: str, processes: int) -> Executor:
     """The executor of a text such as "local" or "ray=HOST:PORT"."""
     runs_per_job = 2 if on.startswith("slurm") else None
-    engine = engine_request(on, runs_per_job=runs_per_job, time_limit=None, options=(), device="cpu")
+    engine = engine_request(on, runs_per_job=runs_per_job, options=(), device="cpu")
     return engine_executor(engine) if engine else Local(processes)
 
 

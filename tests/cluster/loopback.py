@@ -160,10 +160,9 @@ class Ray:
             self.groups.append(self.nodes[address].pid)
 
     def kill_node(self, address: str) -> None:
-        """End a node at once: every process of its group."""
+        """End a node at once: every process of its session."""
         process = self.nodes.pop(address)
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        send(process.pid, signal.SIGKILL)
         process.wait()
 
     def stop(self) -> None:
@@ -184,23 +183,30 @@ def running(cluster: Slurm | Ray) -> Iterator[Slurm | Ray]:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End the processes of a group: by SIGTERM, and those that are left after ten seconds by SIGKILL."""
+    """End the processes of a session: by SIGTERM, and those that are left after ten seconds by SIGKILL."""
     for number, seconds in ((signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0)):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
+        send(process.pid, number)
         with suppress(subprocess.TimeoutExpired):
             process.wait(seconds)
+        wait_until(lambda: not members(process.pid), "the end", seconds=3.0, strict=False)
         if not members(process.pid):
             return
 
 
-def members(group: int) -> list[int]:
-    """Live processes of a group."""
+def send(session: int, number: int) -> None:
+    """Send a signal to every process of a session."""
+    for pid in members(session):
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def members(session: int) -> list[int]:
+    """Live processes of a session. The workers of Ray have process groups of their own in the session of their node."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError):
-            state, _, pgrp = stat.read_text().rpartition(")")[2].split()[:3]
-            found += [int(stat.parent.name)] if int(pgrp) == group and state != "Z" else []
+            state, _, _, sid = stat.read_text().rpartition(")")[2].split()[:4]
+            found += [int(stat.parent.name)] if int(sid) == session and state not in "ZX" else []
     return found
 
 

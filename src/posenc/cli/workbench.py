@@ -16,7 +16,7 @@ from posenc.cli.setting_checks import changes_by_name
 from posenc.cli.terminal import refuse_device
 from posenc.cli.torchrun import team_of
 from posenc.workbench import request_checks
-from posenc.workbench.executors.engines import engine_request
+from posenc.workbench.executors.engines import EngineRequest, engine_request
 
 StudyName = Annotated[Positional[str], arg(names="study")]
 PresetName = Annotated[str, arg(names="preset")]
@@ -42,7 +42,6 @@ def run(
     device: str = "cpu",
     on: Annotated[str, arg(metavar="ENGINE[=PLACE]")] = "local",
     runs_per_job: int | None = None,
-    time_limit: Annotated[str | None, arg(metavar="TIME")] = None,
     slurm: Annotated[tuple[str, ...], arg(metavar="VALUE", flag="--slurm-OPTION", repeated=True)] = (),
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
     out: Path = Path("runs"),
@@ -88,7 +87,7 @@ def run(
 
     torchrun --nproc-per-node 2 -m posenc.cli run latin-squares
 
-    posenc run latin-squares --preset paper --on slurm=cpu --time-limit 4:00:00 --slurm-account=vision --yes
+    posenc run latin-squares --preset paper --on slurm=cpu --slurm-time=4:00:00 --yes
 
     Args:
         study: Name of the study, such as latin-squares.
@@ -109,9 +108,8 @@ def run(
         on: Engine that executes the runs: local (default), ray, ray=HOST:PORT, slurm or slurm=PARTITION. Ray without an
             address takes that of $RAY_ADDRESS, or starts on this machine. docs/scaling.md explains each.
         runs_per_job: Runs of one SLURM job, one after the other. Default: as many as make at most 100 jobs.
-        time_limit: Time limit of a SLURM job, in minutes or as HH:MM:SS. A job that reaches it continues from its
-            checkpoint in a new one. Default: 60.
-        slurm: An option of sbatch with its value, such as --slurm-account=NAME.
+        slurm: An option of sbatch with its value, such as --slurm-account=NAME or --slurm-time=4:00:00, the time limit
+            of a job (default: an hour). A job that reaches it continues from its checkpoint in a new one.
         data: Folder of real data. Default: $POSENC_DATA.
         out: The store: folder of results, checkpoints and pages.
         yes: Start a long preset without confirmation.
@@ -139,9 +137,7 @@ def run(
     """
     if study is None:
         return _list_studies()
-    _refuse_place(jobs, device)
-    limits: dict[str, Any] = {"runs_per_job": runs_per_job, "time_limit": time_limit, "options": slurm}
-    engine = engine_request(on, **limits, device=device)
+    engine = _place(jobs, device, on, runs_per_job, slurm)
     panels = _chosen_panels(study, panels, figures)
     _refuse_lists(panels, schemes, seeds, lr_sweep)
     _refuse_folders({"--out": out, "--tensorboard": tensorboard})
@@ -278,11 +274,14 @@ def _list_studies() -> int:
     return 0
 
 
-def _refuse_place(jobs: int | None, device: str) -> None:
-    """Raise ValueError for a number of simultaneous runs below 1, or for a name that no device has."""
+def _place(
+    jobs: int | None, device: str, on: str, runs_per_job: int | None, slurm: tuple[str, ...]
+) -> EngineRequest | None:
+    """Engine of the runs, None for this machine; ValueError for less than one run, or an unknown device or engine."""
     request_checks.refuse_device_name(device)
     if jobs is not None and jobs < 1:
         raise ValueError(f"--jobs is a number of at least 1; got {jobs}. Leave it out for one run per core.")
+    return engine_request(on, runs_per_job=runs_per_job, options=slurm, device=device)
 
 
 def _refuse_lists(

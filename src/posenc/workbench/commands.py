@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from posenc.workbench import request_checks, studies
-from posenc.workbench.executors.engines import engine_request
+from posenc.workbench.executors.engines import EngineRequest, engine_request
 from posenc.workbench.progress import ConsentError, CostEstimate
 from posenc.workbench.request_execution import execute_request, report_request, store_of_report
 from posenc.workbench.request_options import SchemeOfRun, names_of, rates_of_call, request_of_call, seeds_of_call
@@ -134,14 +134,18 @@ def run(
     stated |= {name: None if path is None else str(path) for name, path in paths.items()}
     others["reading"] = request_checks.reading_options(study, source, stated)
     request = request_of_call(definition, preset, **names, others=others)
-    event_folder = None if tensorboard is None else Path(tensorboard)
-    options: dict[str, Any] = {"jobs": jobs, "tensorboard": event_folder, "retrain_changed": retrain_changed}
-    options["engine"] = executor
-    if isinstance(executor, str):
-        options["engine"] = engine_request(executor, runs_per_job=None, time_limit=None, options=(), device=device)
+    options: dict[str, Any] = {"tensorboard": None if tensorboard is None else Path(tensorboard)}
+    options |= {"jobs": jobs, "retrain_changed": retrain_changed, "engine": _engine(executor, device)}
     result = execute_request(definition, request, out, confirm=partial(_consent, yes=yes), **options)
     assert result is not None, "_consent either returns True or raises"
     return result
+
+
+def _engine(executor: str | Executor, device: str) -> EngineRequest | Executor | None:
+    """Engine of a text; an executor is returned as it is. None for this machine."""
+    if not isinstance(executor, str):
+        return executor
+    return engine_request(executor, runs_per_job=None, options=(), device=device)
 
 
 def _consent(estimate: CostEstimate, *, yes: bool) -> bool:

@@ -74,8 +74,7 @@ def execute_request(
         again = {each.stored.identity for each in changed if retrain_changed}
         todo = [spec for spec in specs if spec.identity in again or not proposed.store.finished(spec.identity)]
         notes = _changed_note(changed, retrain_changed)
-        chosen = _engine(study, engine, jobs, todo, proposed.store)
-        executor = _announced(study, request, proposed, (specs, todo), (jobs, team, chosen), confirm, notes)
+        executor = _announced(study, request, proposed, (specs, todo), (jobs, team, engine), confirm, notes)
         if executor is None:
             print("Nothing was started.")
             return None
@@ -162,16 +161,17 @@ def _announced(
     request: Request,
     proposed: ProvisionalStore,
     planned: tuple[Sequence[RunSpec], Sequence[RunSpec]],
-    place: tuple[int | None, ProcessGroup, runner.Executor | None],
+    place: tuple[int | None, ProcessGroup, EngineRequest | runner.Executor | None],
     confirm: Callable[[CostEstimate], bool],
     notes: Sequence[str],
 ) -> runner.Executor | None:
     """Print what will be executed, and ask where a preset is long; the executor, or None without consent.
 
-    planned: all runs, and those to be trained. place: number of jobs, processes of torchrun, and the executor of an
-    engine, None for this machine. notes: lines to print before the question.
+    planned: all runs, and those to be trained. place: number of jobs, processes of torchrun, and the engine, None
+    for this machine. notes: lines to print before the question.
     """
-    store, (specs, todo), (jobs, team, chosen) = proposed.store, planned, place
+    store, (specs, todo), (jobs, team, engine) = proposed.store, planned, place
+    chosen = _engine(study, engine, jobs, todo, store)
     alone = request.device != "cpu" or team.size > 1 or chosen is not None  # One run after the other, or elsewhere.
     processes = 1 if alone else study.processes_that_fit(todo, jobs or cores())
     executor = chosen or runner.pick(request.device, processes, team=team)

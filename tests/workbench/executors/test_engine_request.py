@@ -18,7 +18,7 @@ pytestmark = pytest.mark.bare
 
 
 def request(on: str, device: str = "cpu", **given: Any) -> EngineRequest | None:
-    options: dict[str, Any] = {"runs_per_job": None, "time_limit": None, "options": ()} | given
+    options: dict[str, Any] = {"runs_per_job": None, "options": ()} | given
     return engine_request(on, device=device, **options)
 
 
@@ -26,12 +26,13 @@ def test_an_engine_with_its_place_and_options() -> None:
     assert request("local") is None
     assert request("ray") == EngineRequest("ray")
     assert request("ray=head:6379", "cuda") == EngineRequest("ray", "head:6379")
-    given = {"runs_per_job": 8, "time_limit": "4:30:00", "options": ("account=vision", "qos=low")}
+    given = {"runs_per_job": 8, "options": ("account=vision", "time=4:30:00", "qos=low")}
     expected = EngineRequest("slurm", "cpu", 8, 270, {"account": "vision", "qos": "low"})
     assert request("slurm=cpu", **given) == expected
-    slurm = request("slurm", time_limit="90")
-    assert slurm is not None
-    assert slurm.minutes == 90
+    for time, minutes in {"90": 90, "90:30": 90, "1-2": 1560, "1-2:03": 1563, "0-0:03:00": 3}.items():
+        slurm = request("slurm", options=(f"time={time}",))
+        assert slurm is not None
+        assert (slurm.minutes, slurm.options) == (minutes, {})
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_an_engine_with_its_place_and_options() -> None:
         ("ray", {"runs_per_job": 3}, "--runs-per-job is for SLURM alone"),
         ("local", {"options": ("qos=low",)}, "--slurm-OPTION is for SLURM alone"),
         ("slurm", {"runs_per_job": 0}, "--runs-per-job is a number of at least 1; got 0"),
-        ("slurm", {"time_limit": "soon"}, "--time-limit is a number of minutes or HH:MM:SS"),
+        ("slurm", {"options": ("time=soon",)}, "--slurm-time is a time of sbatch, of at least a minute; got 'soon'"),
         ("slurm", {"options": ("qos=a\n#SBATCH",)}, "is not an option of sbatch with a value"),
         ("ray", {"device": "cuda:1"}, "--on ray chooses the GPU itself; got --device cuda:1"),
     ],

@@ -57,16 +57,13 @@ class EngineExecutor(Protocol):
         ...
 
 
-def engine_request(
-    on: str, *, runs_per_job: int | None, time_limit: str | None, options: Sequence[str], device: str
-) -> EngineRequest | None:
+def engine_request(on: str, *, runs_per_job: int | None, options: Sequence[str], device: str) -> EngineRequest | None:
     """Read the options of the command line that choose an engine.
 
     Args:
         on: "local", "ray", "ray=ADDRESS", "slurm" or "slurm=PARTITION".
         runs_per_job: Runs of one SLURM job; None for the default.
-        time_limit: Time limit of a SLURM job: minutes, or HH:MM:SS; None for one hour.
-        options: Options of sbatch, each as NAME=VALUE.
+        options: Options of sbatch, each as NAME=VALUE; "time" is the time limit of a job.
         device: PyTorch device of the runs.
 
     Returns:
@@ -80,7 +77,7 @@ def engine_request(
         raise ValueError(f"{unknown('engine', engine, ENGINES)} --on takes {', '.join(ENGINES)}.")
     if equals and (engine == "local" or not target):
         raise ValueError(f"--on {on} is incomplete. Write --on local, --on ray=HOST:PORT or --on slurm=PARTITION.")
-    given = {"--runs-per-job": runs_per_job, "--time-limit": time_limit, "--slurm-OPTION": options or None}
+    given = {"--runs-per-job": runs_per_job, "--slurm-OPTION": options or None}
     for name, value in given.items():
         if value is not None and engine != "slurm":
             raise ValueError(f"{name} is for SLURM alone. Write --on slurm, or leave {name} out.")
@@ -90,7 +87,8 @@ def engine_request(
         return None
     if ":" in device:
         raise ValueError(f"--on {engine} chooses the GPU itself; got --device {device}. Write --device cuda.")
-    return EngineRequest(engine, target, runs_per_job, _minutes(time_limit), dict(map(_option, options)))
+    named = dict(map(_option, options))
+    return EngineRequest(engine, target, runs_per_job, _minutes(named.pop("time", "60")), named)
 
 
 def engine_executor(
@@ -122,15 +120,17 @@ def engine_executor(
     return SlurmExecutor(request.target, **limits, memory=memory, options=request.options)
 
 
-def _minutes(text: str | None) -> int:
-    """Minutes of a time limit."""
-    if text is None:
-        return 60
-    found = re.fullmatch(r"(?:(\d{1,4}):(\d{2}):(\d{2})|(\d{1,6}))", text)
-    minutes = 0 if found is None else int(found[4]) if found[4] else int(found[1]) * 60 + int(found[2])
+def _minutes(text: str) -> int:
+    """Minutes of a time of sbatch: M, M:S, H:M:S, D-H, D-H:M or D-H:M:S."""
+    found = re.fullmatch(r"(?:(\d{1,3})-)?(\d{1,6})(?::(\d{1,2}))?(?::(\d{1,2}))?", text)
+    minutes = 0.0
+    if found:
+        days, first, second, third = (int(part or 0) for part in found.groups())
+        hours = found[1] is not None or found[4] is not None
+        minutes = days * 1440 + (first * 60 + second + third / 60 if hours else first + second / 60)
     if minutes < 1:
-        raise ValueError(f"--time-limit is a number of minutes or HH:MM:SS, at least a minute; got {text!r}.")
-    return minutes
+        raise ValueError(f"--slurm-time is a time of sbatch, of at least a minute; got {text!r}. Write 90 or 4:00:00.")
+    return int(minutes)
 
 
 def _option(text: str) -> tuple[str, str]:

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import posenc
 from posenc.workbench.executors import remote_work
 
+PACKAGE = Path(__file__).parents[2]
+"""Folder of posenc, which Ray gives to its workers."""
 LOOPBACK = "127.0.0.1"
 CONNECT_SECONDS = 5.0
 """Time within which an address must accept a connection."""
@@ -86,7 +87,7 @@ def connection(address: str, cpus: int) -> Iterator[Any]:
 
 def _initialize(ray: Any, address: str, cpus: int, folder: Path) -> None:
     options: dict[str, Any] = {
-        "runtime_env": {"py_modules": [str(Path(posenc.__file__).parent)], "excludes": ["**/__pycache__"]},
+        "runtime_env": {"py_modules": [str(PACKAGE)], "excludes": ["**/__pycache__"]},
         "log_to_driver": False,
         "logging_level": "error",
         "configure_logging": False,

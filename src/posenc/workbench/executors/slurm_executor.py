@@ -38,6 +38,8 @@ MOST_JOBS = 100
 """Number of jobs into which runs are divided by default."""
 POLL_SECONDS, QUEUE_SECONDS = 0.5, 5.0
 """Time between two looks at the events, and between two questions to SLURM."""
+CLOSE_SECONDS = 15.0
+"""Time in which a job whose runs have ended must leave the queue."""
 LONGEST_WARNING = 90
 """Largest number of seconds before the time limit at which a job is told to continue in a new one."""
 TIMEOUTS = 1000
@@ -199,6 +201,7 @@ class SlurmRuns:
         self.handles: dict[str, Any] = {}
         self.read: dict[str, int] = {}
         self.failures: dict[str, int] = {}
+        self.ended: set[str] = set()
 
     def run(self, specs: Sequence[RunSpec]) -> None:
         """Execute the runs.
@@ -230,6 +233,7 @@ class SlurmRuns:
                     asked = time.monotonic()
             if stop.cancelled:
                 self._cancel(pending=False)
+        self._close()
         if stop.stopping:
             raise KeyboardInterrupt
 
@@ -279,9 +283,11 @@ class SlurmRuns:
         self.read[job.job] = self.read.get(job.job, 0) + len(whole)
         for line in whole.splitlines():
             with suppress(msgspec.DecodeError):  # A node that failed may have written half a line.
-                self._take(msgspec.json.decode(line, type=JobLine))
+                self._take(job, msgspec.json.decode(line, type=JobLine))
 
-    def _take(self, line: JobLine) -> None:
+    def _take(self, job: SubmittedJob, line: JobLine) -> None:
+        if line.ended:
+            self.ended.add(job.job)
         if line.refused:
             self._cancel(pending=False)
             raise ValueError(line.refused)
@@ -342,6 +348,20 @@ class SlurmRuns:
             f"Its job {job.job} ended {RETRIES + 1} times without a result; the output is in {self.folder / 'log'}. "
             "Run the same command again: it continues from the checkpoint."
         )
+
+    def _close(self) -> None:
+        """Wait until the jobs that have executed all their runs leave the queue; cancel those that SLURM has lost."""
+        deadline = time.monotonic() + CLOSE_SECONDS
+        while (done := self.ended & self.jobs.keys()) and time.monotonic() < deadline:
+            present = self._present()
+            for key in done - (present or set()):
+                self._forget(self.jobs.pop(key))
+            time.sleep(POLL_SECONDS if present else 0.0)
+        lost = [key for key in self.jobs if key in self.ended]
+        if self.executor.cluster == "slurm":
+            slurm_queue.cancel(lost)
+        for key in lost:
+            self._forget(self.jobs.pop(key))
 
     def _forget(self, job: SubmittedJob) -> None:
         for path in (self.folder / "jobs" / f"{job.job}.json", self.folder / "events" / job.events):
