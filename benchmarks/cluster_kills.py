@@ -13,7 +13,7 @@ study of tests/toy_work.py runs on them. Each kill is one of these, by chance; t
 * slurm slurmd: SIGKILL to the slurmd of a node, which is started again a few seconds later.
 * slurm driver: SIGKILL to the command. Its jobs continue.
 
-Then, on each engine: two commands at the same time on one store; and on Ray a node whose disk is full.
+Then, on each engine: two commands at the same time on one store.
 """
 
 from __future__ import annotations

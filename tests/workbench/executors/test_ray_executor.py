@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import toy_work
+from posenc.workbench.executors import ray_cluster
 from posenc.workbench.executors.ray_executor import groups
 from posenc.workbench.runner import InProcess, run
 from posenc.workbench.storage.store import Store
@@ -41,6 +42,8 @@ def emit(event):
 
 root = Path(sys.argv[1])
 specs = [*toys(2), *toys(1, "fail"), *toys(1, "die")]
+if len(specs) == int(sys.argv[2]):  # a second cluster in one process has another token
+    run(specs[:1], Store(root), RayExecutor(cpus=2), emit=emit)
 report = run(specs[:int(sys.argv[2])], Store(root), RayExecutor(cpus=2), emit=emit)
 print(len(report.done), len(report.failed), *[sentence for _, sentence in report.failed], sep="\\n")
 loopback = ("0100007F:", "0000000000000000FFFF00000100007F:")
@@ -75,7 +78,7 @@ def check(tmp_path: Path, count: int) -> list[str]:
 def test_ray_gives_the_same_bytes_and_a_failing_run_says_why(tmp_path: Path) -> None:
     lines = check(tmp_path, 3)
     assert lines[:2] == ["2", "1"]
-    assert lines[2].startswith("The toy fails on purpose; ask for `train` instead. (where: ")
+    assert lines[2].startswith("The toy fails on purpose; ask for `train` instead. (on 127.0.0.1-")
     (trace,) = (tmp_path / "store" / "work").glob("*/failure.txt")
     assert "in fail" in trace.read_text()
 
@@ -83,8 +86,23 @@ def test_ray_gives_the_same_bytes_and_a_failing_run_says_why(tmp_path: Path) -> 
 @pytest.mark.full
 def test_a_worker_that_dies_is_replaced_but_not_for_ever(tmp_path: Path) -> None:
     lines = check(tmp_path, 4)
-    assert lines[:2] == ["2", "2"]
+    assert lines[:2] == ["1", "2"]
     assert "A machine failed 4 times under it" in "\n".join(lines)
+
+
+class SmallCluster:
+    """A cluster whose largest node has 4 GiB and no GPU."""
+
+    def nodes(self) -> list[dict[str, object]]:
+        return [{"Alive": True, "Resources": {"CPU": 2.0, "memory": 4.0 * 2**30}}]
+
+
+def test_a_run_for_which_no_node_is_large_enough_is_refused() -> None:
+    ray_cluster.refuse_too_small(SmallCluster(), gpu=False, memory=2**30)
+    with pytest.raises(ValueError, match=r"A run needs 8\.0 GiB of memory, and no node .* has more than 4\.0"):
+        ray_cluster.refuse_too_small(SmallCluster(), gpu=False, memory=8 * 2**30)
+    with pytest.raises(ValueError, match="No node of the Ray cluster has a GPU"):
+        ray_cluster.refuse_too_small(SmallCluster(), gpu=True, memory=0)
 
 
 def test_runs_on_the_cpu_are_tasks_of_their_own() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -60,9 +61,20 @@ def test_a_result_travels_as_it_was_stored(tmp_path: Path) -> None:
 
 def test_a_run_that_fails_sends_its_traceback() -> None:
     kinds = messages(assignment(toys(1, "fail")))
+    assert kinds["failure"][0].content.startswith("On node:\nTraceback")
     assert "in fail" in kinds["failure"][0].content
     assert kinds["event"][-1].content.kind == "failed"
     assert "result" not in kinds
+
+
+def fill_disk(spec: RunSpec, workdir: Path, report: object) -> RunResult:
+    raise OSError(errno.ENOSPC, "No space left on device", str(workdir / "state.pt"))
+
+
+def test_a_full_disk_of_a_worker_is_a_failure_of_the_machine_and_not_of_the_run() -> None:
+    kinds = messages(assignment([msgspec.structs.replace(toys(1)[0], entry=f"{__name__}:fill_disk")]))
+    assert kinds["machine"][0].content.startswith("node: The disk that holds")
+    assert [message.content.kind for message in kinds["event"]] == ["started"]
 
 
 def read_data(spec: RunSpec, workdir: Path, report: object) -> RunResult:

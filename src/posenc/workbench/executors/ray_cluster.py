@@ -6,6 +6,7 @@ alone, accepts only connections with a token of its own, and ends with the comma
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import re
@@ -20,6 +21,7 @@ from typing import Any
 from unittest.mock import patch
 
 from posenc.workbench.executors import remote_work
+from posenc.workbench.memory import GIB
 
 PACKAGE = Path(__file__).parents[2]
 """Folder of posenc, which Ray gives to its workers."""
@@ -155,6 +157,9 @@ def _make_token(folder: Path) -> None:
     path.touch(mode=0o600)
     path.write_text(secrets.token_hex(32))
     os.environ["RAY_AUTH_MODE"], os.environ["RAY_AUTH_TOKEN_PATH"] = "token", str(path)
+    raylet: Any = importlib.import_module("ray._raylet")
+    raylet.Config.initialize("")  # Ray reads both once in a process, and this may be its second cluster.
+    raylet.AuthenticationTokenLoader.instance().reset_cache()
 
 
 @contextmanager
@@ -206,6 +211,28 @@ def refuse_other_versions(ray: Any, outside: list[str]) -> None:
                 f"The Ray node {name} cannot read {missing[0]}, which the runs read. Put the data at the same path on "
                 "every node, or use --on local."
             )
+
+
+def refuse_too_small(ray: Any, gpu: bool, memory: float) -> None:
+    """Check that a node can execute the largest run; Ray would wait for such a node for ever.
+
+    Args:
+        ray: The module, connected.
+        gpu: True if a run needs a GPU.
+        memory: Bytes of the largest run on the CPU.
+
+    Raises:
+        ValueError: No node can.
+    """
+    resources = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    if gpu and not any(each.get("GPU", 0) >= 1 for each in resources):
+        raise ValueError("No node of the Ray cluster has a GPU. Write --device cpu, or add a node with one.")
+    most = max((each.get("memory", 0.0) for each in resources), default=0.0)
+    if memory > most:
+        raise ValueError(
+            f"A run needs {memory / GIB:.1f} GiB of memory, and no node of the Ray cluster has more than "
+            f"{most / GIB:.1f}. Add a larger node, or change the study to need less."
+        )
 
 
 def probe(outside: list[str]) -> tuple[dict[str, str], list[str]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,11 @@ class RayExecutor:
         if self.address and specs:  # A private cluster is this machine, with the same versions and files.
             with ray_cluster.connection(self.address, self.cpus) as ray:
                 ray_cluster.refuse_other_versions(ray, RunFiles(store_root).outside(specs))
+                ray_cluster.refuse_too_small(ray, any(spec.device != "cpu" for spec in specs), self._most_memory(specs))
+
+    def _most_memory(self, specs: Sequence[RunSpec]) -> float:
+        """Bytes that the largest run on the CPU declares."""
+        return max((self.memory(spec) for spec in specs if self.memory and spec.device == "cpu"), default=0.0)
 
     def run(self, specs: Sequence[RunSpec], store_root: Path, emit: Emit) -> None:
         """Execute the runs in the order of ``specs``.
@@ -91,6 +96,7 @@ class RayExecutor:
         """
         self.prepare(specs, store_root)
         with ray_cluster.connection(self.address, self.cpus) as ray:
+            ray_cluster.refuse_too_small(ray, any(spec.device != "cpu" for spec in specs), self._most_memory(specs))
             RayQueue(ray, self, store_root, emit).run(specs)
 
 
@@ -286,8 +292,7 @@ class RayQueue:
         elif message.kind == "machine":
             flight.machine[key] = content
         elif content.kind == "failed":
-            if key not in flight.machine:
-                self._fail(flight, spec, content)
+            self._fail(flight, spec, content)
         else:
             if content.kind == "started" and not content.message:
                 self.attempts[key] = self.store.note(key, "started")
@@ -299,7 +304,7 @@ class RayQueue:
         if flight.traces.get(spec.identity):
             path = self.store.workdir(spec) / "failure.txt"
             path.write_text(flight.traces[spec.identity])
-            sentence += f" (where: {path})"
+            sentence += f" ({flight.traces[spec.identity].partition(':')[0].lower()}, where: {path})"
         self.emit(Event(key=spec.identity, kind="failed", message=sentence))
 
     def _write_data(self, files: Mapping[str, bytes]) -> None:
@@ -371,7 +376,7 @@ def _reason(error: Exception) -> str:
     return f"{name}: {text[:160]}".rstrip(".")
 
 
-def execute_on_worker(work: Assignment, contents: Mapping[str, list[Any]]) -> Any:
+def execute_on_worker(work: Assignment, contents: Mapping[str, list[Any]]) -> Iterator[list[Message]]:
     """Execute runs in a worker of Ray.
 
     Args:
@@ -383,7 +388,7 @@ def execute_on_worker(work: Assignment, contents: Mapping[str, list[Any]]) -> An
     """
     import ray
 
-    node = ray.get_runtime_context().get_node_id()[:12]
+    node = worker_node(ray)
     yield from remote_work.execute_assignment(work._replace(node=node), lambda digest: ray.get(contents[digest][0]))
 
 
@@ -395,4 +400,9 @@ def clean_worker(session: str) -> None:
     """
     import ray
 
-    remote_work.remove_temporary_store(session, ray.get_runtime_context().get_node_id()[:12])
+    remote_work.remove_temporary_store(session, worker_node(ray))
+
+
+def worker_node(ray: Any) -> str:
+    """Name of the node of a worker: its address, and the start of its identifier."""
+    return f"{ray.util.get_node_ip_address()}-{ray.get_runtime_context().get_node_id()[:8]}"

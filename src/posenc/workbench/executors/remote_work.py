@@ -138,19 +138,25 @@ def _execute(work: Assignment, root: Path, send: Callable[[Message | None], None
     """Execute runs in this thread, and send their messages; None at the end."""
     import torch
 
-    store, trouble = Store(root), ""
+    store, trouble, failed = Store(root), "", list[Message]()
     keep_freed_memory()
     torch.set_num_threads(1)
     own_scheme.add_codes(work.codes)
 
     def emit(event: Event) -> None:
+        flush()
         if event.kind == "finished":
             send(Message("result", event.key, _result(store, event.key)))
-        elif event.kind == "failed":
-            send(Message("failure", event.key, _traceback(root, event.key)))
-            send(Message("event", event.key, event))
+        elif event.kind == "failed":  # Held back, as the disk of this machine may be the reason.
+            failed.append(Message("failure", event.key, _traceback(root, event.key, work.node)))
+            failed.append(Message("event", event.key, event))
         else:
             send(Message("event", event.key, event))
+
+    def flush() -> None:
+        for message in failed:
+            send(message)
+        failed.clear()
 
     try:
         if len(work.specs) > 1 and work.device.startswith("cuda"):
@@ -158,6 +164,7 @@ def _execute(work: Assignment, root: Path, send: Callable[[Message | None], None
         else:
             cpu = work.device == "cpu"
             InProcess(1 if cpu else None, lambda entry: _procedure(entry, work)).run(work.specs, root, emit)
+        flush()
     except StoreError as error:
         trouble = str(error)
     except BaseException as error:
@@ -179,9 +186,11 @@ def _result(store: Store, key: str) -> ResultOfWorker:
     return ResultOfWorker(result, dict(stored.timing), dict(stored.provenance))
 
 
-def _traceback(root: Path, key: str) -> str:
+def _traceback(root: Path, key: str, node: str) -> str:
+    """Traceback of a run that failed, after a line with the machine."""
     path = root / "work" / key / "failure.txt"
-    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    trace = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    return f"On {node}:\n{trace}"
 
 
 # -- the temporary store --------------------------------------------------------------------------------------------
