@@ -114,6 +114,7 @@ class Flight:
         self.leases, self.files = leases, files
         self.traces: dict[str, str] = {}
         self.machine: dict[str, str] = {}
+        self.begun = False
 
     @property
     def left(self) -> list[RunSpec]:
@@ -179,6 +180,7 @@ class RayQueue:
         if self.trouble or stop.stopping:
             self.queue.clear()
             self.locked.clear()
+            self._withdraw()
         for key, (spec, again) in list(self.locked.items()):
             if now >= again:
                 del self.locked[key]
@@ -186,6 +188,14 @@ class RayQueue:
         while self.queue and len(self.flights) < self._most():
             self._start(self.queue.popleft())
         return bool(self.queue or self.locked or self.flights)
+
+    def _withdraw(self) -> None:
+        """Take back the tasks that wait at Ray for a CPU."""
+        for generator, flight in list(self.flights.items()):
+            if not flight.begun:
+                self.ray.cancel(generator)
+                del self.flights[generator]
+                flight.leases.close()
 
     def _most(self) -> int:
         """Largest number of tasks at Ray: two for each CPU, so that no CPU waits for this process."""
@@ -259,6 +269,7 @@ class RayQueue:
                 self._store_messages(flight, messages)
 
     def _store_messages(self, flight: Flight, messages: Sequence[Message]) -> None:
+        flight.begun = True
         for message in messages:
             spec = flight.specs.get(message.key)
             try:
