@@ -17,7 +17,7 @@ COVERED = $(if $(COVERAGE),--cov --cov-report=term:skip-covered --cov-fail-under
 # The tests start many processes, which would compile the whole package each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run quick fuzz test test-all test-shapes test-rest checks lint bench dist clean
+.PHONY: help run quick fuzz test test-all test-shapes test-rest cluster-test checks lint bench dist clean
 
 .DEFAULT_GOAL := run
 
@@ -51,6 +51,10 @@ test-shapes: $(VENV)/.test  ## every test that the run-time check of shapes and 
 test-rest: $(VENV)/.test  ## the tests that neither of the two ran
 	$(PYTEST) -m "full and (compile or bare)"
 
+# It starts munged, slurmctld, two slurmd and two nodes of Ray on loopback addresses, and stops what it started.
+cluster-test: $(VENV)/.test  ## one study here, on two nodes of Ray and on two of SLURM: equal tables
+	$(VENV)/bin/python tests/cluster/compare.py
+
 checks: lint  ## lint, types, generated files
 	$(PYRIGHT)
 
@@ -77,7 +81,7 @@ $(VENV)/.run: $(VENV)/.torch pyproject.toml
 	touch $@
 
 $(VENV)/.test: $(VENV)/.torch pyproject.toml
-	$(PIP) --constraint constraints.txt --editable '.[analysis,fields,vision,fmri,onnx,tb,text]' 'pip>=25.1'
+	$(PIP) --constraint constraints.txt --editable '.[analysis,fields,vision,fmri,onnx,tb,text,ray,slurm]' 'pip>=25.1'
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev --group oracles
 	$(PIP) --constraint constraints.txt --no-deps timm  # it asks for torchvision, which its tests do without
 	touch $@ $(VENV)/.run

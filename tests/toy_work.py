@@ -1,6 +1,6 @@
 """A toy study for the tests: a tiny model, a few hundred steps, a checkpoint every so often; and a command to run it.
 
-python tests/toy_work.py run FOLDER [--runs 6] [--steps 240] [--pause 0.002] [--processes 2]
+python tests/toy_work.py run FOLDER [--runs 6] [--steps 240] [--pause 0.002] [--processes 2] [--on ray]
 python tests/toy_work.py results FOLDER
 """
 
@@ -15,7 +15,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from posenc.workbench.runner import Local, run
+from posenc.workbench.executors.engines import engine_executor, engine_request
+from posenc.workbench.runner import Executor, Local, run
 from posenc.workbench.runs import RunResult, RunSpec
 from posenc.workbench.storage.store import Store
 from posenc.workbench.tables.export import as_csv
@@ -82,6 +83,11 @@ def train(spec: RunSpec, workdir: Path, report: Report) -> RunResult:
     )
 
 
+def nothing(spec: RunSpec, workdir: Path, report: Report) -> RunResult:
+    """A run that does nothing, to time what is beside the training."""
+    return RunResult(metrics={"value": 0.0})
+
+
 def fail(spec: RunSpec, workdir: Path, report: Report) -> RunResult:
     raise ValueError("The toy fails on purpose; ask for `train` instead.")
 
@@ -107,6 +113,13 @@ def assert_same(store: Store, reference: Store) -> None:
             assert (store.root / part).read_bytes() == (reference.root / part).read_bytes()
 
 
+def executor(on: str, processes: int) -> Executor:
+    """The executor of a text such as "local" or "ray=HOST:PORT"."""
+    runs_per_job = 2 if on.startswith("slurm") else None
+    engine = engine_request(on, runs_per_job=runs_per_job, options=(), device="cpu")
+    return engine_executor(engine) if engine else Local(processes)
+
+
 def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background has its children ignore it
     parser = argparse.ArgumentParser()
@@ -117,13 +130,14 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=240)
     parser.add_argument("--pause", type=float, default=0.002)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--on", default="local", help="as --on of posenc run; two runs a job on SLURM")
     chosen = parser.parse_args()
     if chosen.command == "results":
         print(as_csv(Store(chosen.folder).results()), end="")
         return 0
     specs = [spec(seed, chosen.procedure, steps=chosen.steps, pause=chosen.pause) for seed in range(chosen.runs)]
     try:
-        return run(specs, Store(chosen.folder), Local(chosen.processes)).exit_code
+        return run(specs, Store(chosen.folder), executor(chosen.on, chosen.processes)).exit_code
     except KeyboardInterrupt:
         return 130
 

@@ -11,6 +11,8 @@ from posenc.lookup.name_suggestion import nearest_names
 LONGEST_NUMBER = 25
 """Largest number of characters of a number."""
 HELP = ("-h", "--help")
+OPEN = "OPTION"
+"""End of a flag that stands for any name."""
 
 
 class UsageError(ValueError):
@@ -45,6 +47,11 @@ def is_flag(word: str) -> bool:
     return word.startswith("-") and len(word) > 1 and not word[1].isdigit() and word[1] != "."
 
 
+def is_open_flag(flag: str) -> bool:
+    """Return True for a flag such as ``--slurm-OPTION``, which stands for any name; its value is NAME=VALUE."""
+    return flag.endswith(OPEN)
+
+
 def flag_name(word: str) -> str:
     """Return the flag of a word such as ``--head_dim=64``."""
     return word.partition("=")[0].replace("_", "-")
@@ -74,6 +81,9 @@ def _flags(command: Command, words: list[str]) -> tuple[dict[str, Any], list[str
 
 def _option(command: Command, word: str) -> Option:
     flag = flag_name(word)
+    for known, option in command.flags.items():
+        if is_open_flag(known) and flag.startswith(known.removesuffix(OPEN)):
+            return option
     if flag not in command.flags:
         near = nearest_names(flag, [*command.flags, "--help"])
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
@@ -83,7 +93,11 @@ def _option(command: Command, word: str) -> Option:
 
 def _words_of(command: Command, option: Option, word: str, words: list[str], position: int) -> tuple[list[str], int]:
     """Words that a flag takes, and the position after them."""
-    _, equals, text = word.partition("=")
+    name, equals, text = word.partition("=")
+    if is_open_flag(option.flag):
+        if not equals or not text:
+            raise UsageError(f"{name} needs a value: {name}=VALUE. {_help(command)}")
+        return [word.removeprefix(option.flag.removesuffix(OPEN))], position
     if option.kind is bool:
         if equals:
             raise UsageError(f"{option.flag} takes no value; got {text!r}. {_help(command)}")

@@ -16,6 +16,7 @@ from posenc.cli.setting_checks import changes_by_name
 from posenc.cli.terminal import refuse_device
 from posenc.cli.torchrun import team_of
 from posenc.workbench import request_checks
+from posenc.workbench.executors.engines import EngineRequest, engine_request
 
 StudyName = Annotated[Positional[str], arg(names="study")]
 PresetName = Annotated[str, arg(names="preset")]
@@ -39,6 +40,9 @@ def run(
     jobs: int | None = None,
     dry_run: bool = False,
     device: str = "cpu",
+    on: Annotated[str, arg(metavar="ENGINE[=PLACE]")] = "local",
+    runs_per_job: int | None = None,
+    slurm: Annotated[tuple[str, ...], arg(metavar="VALUE", flag="--slurm-OPTION", repeated=True)] = (),
     data: Annotated[Path | None, arg(metavar="DIR")] = None,
     out: Path = Path("runs"),
     yes: bool = False,
@@ -83,6 +87,8 @@ def run(
 
     torchrun --nproc-per-node 2 -m posenc.cli run latin-squares
 
+    posenc run latin-squares --preset paper --on slurm=cpu --slurm-time=4:00:00 --yes
+
     Args:
         study: Name of the study, such as latin-squares.
         source: Your own file or folder, for a study that takes one: an image, a mesh, a scene.
@@ -96,9 +102,14 @@ def run(
         changes: A setting of the study and its new value, such as epochs=4; repeat the flag for more settings.
         lr_sweep: Learning rates, for your own data: the best on validation data, with one seed and half of the steps,
             is chosen for each variant. Default: the rates of the preset.
-        jobs: Runs at the same time. Default: one per core, fewer if memory does not suffice.
+        jobs: Runs at the same time; with SLURM, jobs. Default: one per core, fewer if memory does not suffice.
         dry_run: Print the runs, what is done already and an estimate of the time; train nothing.
         device: cpu, cuda or cuda:N.
+        on: Engine that executes the runs: local (default), ray, ray=HOST:PORT, slurm or slurm=PARTITION. Ray without an
+            address takes that of $RAY_ADDRESS, or starts on this machine. docs/scaling.md explains each.
+        runs_per_job: Runs of one SLURM job, one after the other. Default: as many as make at most 100 jobs.
+        slurm: An option of sbatch with its value, such as --slurm-account=NAME or --slurm-time=4:00:00, the time limit
+            of a job (default: an hour). A job that reaches it continues from its checkpoint in a new one.
         data: Folder of real data. Default: $POSENC_DATA.
         out: The store: folder of results, checkpoints and pages.
         yes: Start a long preset without confirmation.
@@ -126,7 +137,7 @@ def run(
     """
     if study is None:
         return _list_studies()
-    _refuse_place(jobs, device)
+    engine = _place(jobs, device, on, runs_per_job, slurm)
     panels = _chosen_panels(study, panels, figures)
     _refuse_lists(panels, schemes, seeds, lr_sweep)
     _refuse_folders({"--out": out, "--tensorboard": tensorboard})
@@ -136,7 +147,7 @@ def run(
     asked: dict[str, Any] = {"preset": preset, "panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
     asked |= {"changes": changes, "data": _data(data), "source": source, "lr_sweep": lr_sweep}
     asked |= {"reading": request_checks.reading_options(study, source, stated)}
-    options = {"jobs": jobs, "tensorboard": tensorboard, "retrain_changed": retrain_changed}
+    options = {"jobs": jobs, "tensorboard": tensorboard, "retrain_changed": retrain_changed, "engine": engine}
     return _train(study, asked, out, options, dry_run=dry_run, yes=yes)
 
 
@@ -170,10 +181,13 @@ def _train(study: str, asked: dict[str, Any], out: Path, options: dict[str, Any]
     from posenc.workbench.request_execution import execute_request
 
     with team_of(asked["device"]) as team:
+        if team.size > 1 and options["engine"]:
+            raise ValueError(f"--on {options['engine'].engine} and torchrun exclude each other. Leave one out.")
         if not team.leads:
             follow(team)
             return 0
-        refuse_device(asked["device"])
+        if options["engine"] is None:  # A worker has the device, not this machine.
+            refuse_device(asked["device"])
         request_checks.refuse_missing_packages(*request_options.PAGE_PACKAGES)
         definition = studies.find(study)
         asked |= {"schemes": request_options.scheme_names(asked["schemes"])}
@@ -260,11 +274,14 @@ def _list_studies() -> int:
     return 0
 
 
-def _refuse_place(jobs: int | None, device: str) -> None:
-    """Raise ValueError for a number of simultaneous runs below 1, or for a name that no device has."""
+def _place(
+    jobs: int | None, device: str, on: str, runs_per_job: int | None, slurm: tuple[str, ...]
+) -> EngineRequest | None:
+    """Engine of the runs, None for this machine; ValueError for less than one run, or an unknown device or engine."""
     request_checks.refuse_device_name(device)
     if jobs is not None and jobs < 1:
         raise ValueError(f"--jobs is a number of at least 1; got {jobs}. Leave it out for one run per core.")
+    return engine_request(on, runs_per_job=runs_per_job, options=slurm, device=device)
 
 
 def _refuse_lists(

@@ -20,6 +20,8 @@ EXPORTS = {
     "dataset_record": ("DatasetRecord", "Part"),
     "executors.batched": ("BatchedExecutor",),
     "executors.processes": ("InProcess", "Local"),
+    "executors.ray_executor": ("RayExecutor",),
+    "executors.slurm_executor": ("SlurmExecutor",),
     "model_loading": ("load",),
     "progress": ("ConsentError", "CostEstimate", "Event"),
     "report.claims_table": ("Claim", "Quantity"),

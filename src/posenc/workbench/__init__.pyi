@@ -12,6 +12,8 @@ from posenc.workbench.dataset_record import Part as Part
 from posenc.workbench.executors.batched import BatchedExecutor as BatchedExecutor
 from posenc.workbench.executors.processes import InProcess as InProcess
 from posenc.workbench.executors.processes import Local as Local
+from posenc.workbench.executors.ray_executor import RayExecutor as RayExecutor
+from posenc.workbench.executors.slurm_executor import SlurmExecutor as SlurmExecutor
 from posenc.workbench.model_loading import load as load
 from posenc.workbench.progress import ConsentError as ConsentError
 from posenc.workbench.progress import CostEstimate as CostEstimate
@@ -100,11 +102,13 @@ __all__ = [
     "Preset",
     "Procedure",
     "Quantity",
+    "RayExecutor",
     "Request",
     "ResultTable",
     "RunResult",
     "RunSpec",
     "SettingsError",
+    "SlurmExecutor",
     "Store",
     "StoreError",
     "Stored",

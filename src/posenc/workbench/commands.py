@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from posenc.workbench import request_checks, studies
+from posenc.workbench.executors.engines import EngineRequest, engine_request
 from posenc.workbench.progress import ConsentError, CostEstimate
 from posenc.workbench.request_execution import execute_request, report_request, store_of_report
 from posenc.workbench.request_options import SchemeOfRun, names_of, rates_of_call, request_of_call, seeds_of_call
+from posenc.workbench.runner import Executor
 from posenc.workbench.storage import selected_results
 from posenc.workbench.storage.result_checks import damage_lines
 from posenc.workbench.storage.run_selection import SelectedRun
@@ -58,6 +60,7 @@ def run(
     drop: bool = False,
     fill: Literal["linear"] | None = None,
     blocks: int | None = None,
+    executor: str | Executor = "local",
 ) -> StudyResult:
     """Train the models of a study and write its page, as ``posenc run`` does.
 
@@ -102,6 +105,8 @@ def run(
         drop: Drop channels of recordings that are constant or have missing values.
         fill: "linear" fills missing values of recordings linearly in time. Default: their times are left out.
         blocks: Number of blocks that one long recording is cut into. Default: up to 10, fewer for a short one.
+        executor: Engine of the runs: "local", "ray", "ray=HOST:PORT", "slurm" or "slurm=PARTITION"; or an executor,
+            such as ``SlurmExecutor("cpu", minutes=240)``.
 
     Returns:
         The result, with its table, figures, verdict and page. ``exit_code`` is 1 if a run failed.
@@ -131,11 +136,18 @@ def run(
     stated |= {name: None if path is None else str(path) for name, path in paths.items()}
     others["reading"] = request_checks.reading_options(study, source, stated)
     request = request_of_call(definition, preset, **names, others=others)
-    event_folder = None if tensorboard is None else Path(tensorboard)
-    options: dict[str, Any] = {"jobs": jobs, "tensorboard": event_folder, "retrain_changed": retrain_changed}
+    options: dict[str, Any] = {"tensorboard": None if tensorboard is None else Path(tensorboard)}
+    options |= {"jobs": jobs, "retrain_changed": retrain_changed, "engine": _engine(executor, device)}
     result = execute_request(definition, request, out, confirm=partial(_consent, yes=yes), **options)
     assert result is not None, "_consent either returns True or raises"
     return result
+
+
+def _engine(executor: str | Executor, device: str) -> EngineRequest | Executor | None:
+    """Engine of a text; an executor is returned as it is. None for this machine."""
+    if not isinstance(executor, str):
+        return executor
+    return engine_request(executor, runs_per_job=None, options=(), device=device)
 
 
 def _consent(estimate: CostEstimate, *, yes: bool) -> bool:

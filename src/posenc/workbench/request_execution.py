@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from posenc.workbench import runner
+from posenc.workbench.executors.engines import EngineExecutor, EngineRequest, engine_executor
 from posenc.workbench.processor_share import with_present_load
 from posenc.workbench.progress import CostEstimate
 from posenc.workbench.provenance import cores
@@ -27,7 +28,7 @@ from posenc.workbench.storage.store import Store
 from posenc.workbench.storage.stored_code import ChangedRun
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import page_file, stored_runs
-from posenc.workbench.studies.shared.planning import with_present_labels
+from posenc.workbench.studies.shared.planning import WORKER_BYTES, with_present_labels
 from posenc.workbench.studies.shared.study import Study
 from posenc.workbench.study_result import StudyResult
 from posenc.workbench.training.distributed import ProcessGroup
@@ -43,6 +44,7 @@ def execute_request(
     team: ProcessGroup | None = None,
     tensorboard: Path | None = None,
     retrain_changed: bool = False,
+    engine: EngineRequest | runner.Executor | None = None,
 ) -> StudyResult | None:
     """Execute the runs of a request and their measurements, print the verdict, and write the page.
 
@@ -57,6 +59,7 @@ def execute_request(
         team: The processes that torchrun started; None without torchrun.
         tensorboard: Folder of TensorBoard event files; None for no files.
         retrain_changed: True to train finished runs again that were made by other code than the present.
+        engine: Engine or executor of the runs; None for this machine.
 
     Returns:
         The result; None if it was not confirmed.
@@ -71,7 +74,7 @@ def execute_request(
         again = {each.stored.identity for each in changed if retrain_changed}
         todo = [spec for spec in specs if spec.identity in again or not proposed.store.finished(spec.identity)]
         notes = _changed_note(changed, retrain_changed)
-        executor = _announced(study, request, proposed, (specs, todo), jobs, team, confirm, notes)
+        executor = _announced(study, request, proposed, (specs, todo), (jobs, team, engine), confirm, notes)
         if executor is None:
             print("Nothing was started.")
             return None
@@ -99,6 +102,25 @@ def execute_request(
     _render_after(study, request, store, shown, {spec.identity: sentence for spec, sentence in report.failed})
     options: dict[str, Any] = {"path": path, "verdict": verdict, "exit_code": report.exit_code or status}
     return StudyResult(study=study, request=request, store=store, specs=shown, **options)
+
+
+def _engine(
+    study: Study,
+    engine: EngineRequest | runner.Executor | None,
+    jobs: int | None,
+    todo: Sequence[RunSpec],
+    store: Store,
+) -> runner.Executor | None:
+    """Executor of an engine, checked before anything is queued; None for this machine."""
+    if isinstance(engine, EngineRequest):
+
+        def memory(spec: RunSpec) -> float:
+            return WORKER_BYTES + study.cost.memory(spec)
+
+        engine = engine_executor(engine, jobs, memory)
+    if isinstance(engine, EngineExecutor):
+        engine.prepare(todo, store.root)
+    return engine
 
 
 def _print_replaced(store: Store, request: Request, changed: Sequence[ChangedRun]) -> None:
@@ -139,19 +161,20 @@ def _announced(
     request: Request,
     proposed: ProvisionalStore,
     planned: tuple[Sequence[RunSpec], Sequence[RunSpec]],
-    jobs: int | None,
-    team: ProcessGroup,
+    place: tuple[int | None, ProcessGroup, EngineRequest | runner.Executor | None],
     confirm: Callable[[CostEstimate], bool],
     notes: Sequence[str],
 ) -> runner.Executor | None:
     """Print what will be executed, and ask where a preset is long; the executor, or None without consent.
 
-    planned: all runs, and those to be trained. notes: lines to print before the question.
+    planned: all runs, and those to be trained. place: number of jobs, processes of torchrun, and the engine, None
+    for this machine. notes: lines to print before the question.
     """
-    store, (specs, todo) = proposed.store, planned
-    alone = request.device != "cpu" or team.size > 1  # One run after the other.
+    store, (specs, todo), (jobs, team, engine) = proposed.store, planned, place
+    chosen = _engine(study, engine, jobs, todo, store)
+    alone = request.device != "cpu" or team.size > 1 or chosen is not None  # One run after the other, or elsewhere.
     processes = 1 if alone else study.processes_that_fit(todo, jobs or cores())
-    executor = runner.pick(request.device, processes, team=team)
+    executor = chosen or runner.pick(request.device, processes, team=team)
     runs = f"{len(specs)} run{'' if len(specs) == 1 else 's'}"
     print(f"{study.question} {runs} on {executor}, results in {proposed.root}.")
     if not alone and processes < (possible := min(jobs or cores(), len(todo))):

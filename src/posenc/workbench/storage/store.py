@@ -8,7 +8,7 @@
     units/ID/arrays.safetensors     e.g. right or wrong for every puzzle
     units/ID/weights.safetensors    the trained model; absent in runs that came from a pack
     compacted/PACK/                 files of many finished runs in archives (``compacted_runs``)
-    index.sqlite                    labels, metrics, states of files (``run_index``); made from the files, may be deleted
+    index.sqlite                    labels, metrics, states of files (``run_index``); it may be deleted
     labels/ID.jsonl                 further labels (preset, condition, variant) of the run (``further_labels``)
     data/record-KEY.json            record of the data of runs (``stored_records``)
     data/*.npy, *.npz, *.msgpack    data as runs read them, with their digests (``data_files``)
