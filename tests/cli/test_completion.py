@@ -33,7 +33,7 @@ def known() -> index.Index:
     [
         ("r", ["run", "report", "results"]),
         ("--h", ["--help"]),
-        ("store ", ["pack", "merge", "verify"]),
+        ("store ", ["pack", "merge", "verify", "compact", "gc"]),
         ("store p", ["pack"]),
         ("run lat", ["latin-squares"]),
         ("run latin-squares --pre", ["--preset"]),

@@ -38,7 +38,7 @@ def test_a_class_is_checked_on_every_example():
     report = check(NoPE)
     assert report.ok
     assert {result.check.partition(".")[0] for result in report.results} == {
-        "claims", "definition", "options", "placement", "precision", "state",
+        "claims", "definition", "graphs", "options", "placement", "precision", "state", "units",
     }  # fmt: skip
     assert str(report) == f"{len(checks())} of {len(checks())} checks passed on 1 examples"
 

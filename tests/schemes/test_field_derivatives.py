@@ -167,5 +167,5 @@ def test_what_was_compared_is_every_encoding_of_real_coordinates():
         scheme = Case(kind, kind.examples[0]).make()
         if "embed" not in scheme.claims.sites or kind in compared:
             continue
-        with pytest.raises(ValueError, match=r"whole position|lattice"):
+        with pytest.raises(ValueError, match=r"whole position|lattice|batch of graphs"):
             scheme.embed(scheme.prepare(Positions(scattered(scheme, scheme.claims.axes or 2))))

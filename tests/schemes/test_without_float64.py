@@ -3,6 +3,8 @@
 Such a device is made of the CPU: no operation may give a float64 tensor, as on Apple's.
 """
 
+import dataclasses
+
 import pytest
 import torch
 from torch import Tensor
@@ -12,7 +14,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 import posenc.positions
 from posenc.attention import attend, attend_at, attention
 from posenc.contract.case import Case
-from posenc.positions import Positions, sequence
+from posenc.positions import sequence
 from posenc.schemes import catalogue
 from posenc.schemes.rope import RoPE
 
@@ -27,7 +29,7 @@ class WithoutFloat64(TorchDispatchMode):
 
 def use(case: Case, monkeypatch) -> None:
     scheme, pos = case.make(dtype=torch.float32), case.whole()
-    pos = Positions(pos.coords.float(), pos.placed, pos.lattice)
+    pos = dataclasses.replace(pos, coords=pos.coords.float())
     q, k, v = (t.float() for t in case.qkv(scheme))
     x = case.x().float()
     monkeypatch.setattr(posenc.positions, "WITHOUT_FLOAT64", ("cpu",))

@@ -46,7 +46,7 @@ def test_no_request_leaves_and_nothing_is_complained_about(opened, page):
 
 def test_every_drawing_is_visible_and_inside_the_window(opened):
     drawings = opened.locator("svg").all()
-    assert len(drawings) == 18
+    assert len(drawings) == 19
     width = opened.viewport_size["width"]
     for drawing in drawings:
         box = drawing.bounding_box()

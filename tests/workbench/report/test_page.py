@@ -74,10 +74,10 @@ def test_the_page_is_small(page):
 def test_every_drawing_has_a_description_and_a_table(text):
     reader = Reader(text)
     drawings = [attributes for _, attributes in reader.tags if attributes.get("role") == "img"]
-    assert len(drawings) == len(reader.all("svg")) == 18
+    assert len(drawings) == len(reader.all("svg")) == 19
     assert all(len(attributes["aria-label"] or "") > 40 for attributes in drawings)
-    assert len(reader.all("figure")) == 4
-    assert len(reader.all("details")) == 5  # one for each figure, and the identities of the runs
+    assert len(reader.all("figure")) == 5
+    assert len(reader.all("details")) == 6  # one for each figure, and the identities of the runs
     assert len(reader.all("caption")) == len(reader.all("table"))
     assert all(attributes.get("scope") in ("col", "row") for attributes in reader.all("th"))
 

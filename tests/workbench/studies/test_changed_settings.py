@@ -39,7 +39,7 @@ NEW_VALUES: Mapping[str, Any] = {
     "sweep_parameters": "9000", "smaller_parameters": "9000", "levels": 4, "coarsest": 3, "optimizer": "sgd",
     "train_images": 30, "images": 30, "longest_side": 20, "held_out_side": 20, "train": 400, "sigmas": "0.01,0.35",
     "finest": 24, "points.heads": 1, "needles": 5,
-    "recall.max_multiple": 4,
+    "recall.max_multiple": 4, "evaluations": 2,
 }  # fmt: skip
 ALSO: Mapping[str, Mapping[str, Any]] = {"crop": {"augmentation.size": 28}, "train_size": {"train": 400}}
 """Settings without which another one is not possible."""

@@ -113,7 +113,7 @@ def test_built_in_data_and_other_presets_have_no_parts_of_this_kind(tmp_path: Pa
     assert {name for name, study in studies.studies().items() if study.presets["quick"].own} == {
         *OWN_STUDIES, "shape-fit",
     }  # fmt: skip
-    assert all(presets.PRESETS[name].own is None for name in ("paper",))
+    assert all(presets.PRESETS[name].own is None for name in ("large",))
 
 
 def test_quick_on_own_data_has_five_seeds() -> None:

@@ -22,8 +22,9 @@ from posenc.workbench.report.svg_style import (
     plot_style,
 )
 
-SIZE, WIDTH, LEAST_HEIGHT = 11.0, 460, 240
-"""Size of the labels, width of the axes, and least height of the figure, in CSS pixels."""
+SIZE, WIDTH, LEAST_AXES, LEAST_HEIGHT = 11.0, 390, 180, 240
+"""Size of the labels, width of the figure (a narrow window shows it at 0.85 of its size), least width of its axes, and
+its least height, in CSS pixels."""
 LEFT, TOP, BOTTOM = 54, 10, 42
 COLORS = (FIRST, SECOND, THIRD, FOURTH, FOREGROUND, MUTED)
 DASHES: tuple[tuple[float, ...], ...] = ((1, 0), (6, 2), (2, 1.5), (8, 2, 2, 2))
@@ -78,6 +79,7 @@ def _draw(
     """The plot as an `<svg>` element. labels: of the horizontal and of the vertical axis."""
     height = max(LEAST_HEIGHT, round(TOP + BOTTOM + 1.2 * LINE_HEIGHT * SIZE * len(means)))
     right = 24 + round(CHARACTER_WIDTH * SIZE * max(map(len, means)))
+    width = max(LEAST_AXES, WIDTH - LEFT - right)
     first = min(min(points) for points in means.values())
     last = max(max(max(points) for points in means.values()), first + 1)
     clipped = {
@@ -85,7 +87,7 @@ def _draw(
         for name, points in means.items()
     }
     with plot_style():
-        figure, axes = canvas(LEFT + WIDTH + right, height, LEFT, right, TOP, BOTTOM)
+        figure, axes = canvas(LEFT + width + right, height, LEFT, right, TOP, BOTTOM)
         axes.set_xlim(first, last)
         axes.set_ylim(*bounds)
         axes.set_xlabel(labels[0], fontsize=12)
@@ -104,7 +106,7 @@ def _draw(
             axes.plot(list(points), list(points.values()), color=color, linewidth=1.8, dashes=dashes, marker=mark,
                       clip_on=False)  # fmt: skip
             axes.annotate(
-                name, (max(points), end), xytext=(last + 14 * (last - first) / WIDTH, place), textcoords="data",
+                name, (max(points), end), xytext=(last + 14 * (last - first) / width, place), textcoords="data",
                 fontsize=SIZE, color=color, ha="left", va="center", annotation_clip=False,
                 arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.6, "alpha": 0.6, "shrinkA": 0,
                             "shrinkB": 2, "relpos": (0, 0.5)},

@@ -762,7 +762,14 @@ class Store:
         return {"data": record.name, "digest": record.digest} if record else {"data": "", "digest": ""}
 
     def record_named_by(self, spec: RunSpec) -> DatasetRecord | None:
-        """Record that a specification names, or that a run names whose result it reads; None without one."""
+        """Record that a specification names, or that a run names whose result it reads.
+
+        Args:
+            spec: The specification.
+
+        Returns:
+            The record; None without one.
+        """
         parents = (parent.spec for key in spec.parents.values() for parent in self._copies(key))
         return self.records.of(spec.settings) or next(filter(None, map(self.record_named_by, parents)), None)
 
