@@ -169,7 +169,9 @@ def test_every_panel_of_everything_and_again_without_the_pictures(tmp_path, fash
     request = studies.Request(preset="quick", panels=["all"], data=fashion)
     specs = run(request, store)
     labels = {spec.variant for spec in specs if spec.condition == "main"}
-    assert labels == set(variants.VARIANTS)
+    assert labels == set(variants.VARIANTS) - set(
+        variants.FURTHER_READOUTS
+    )  # these are trained where they are asked for
     assert {u.variant for u in specs if u.condition == conditions.TRANSFORMER} == set(variants.TRANSFORMERS)
     assert all(np.isfinite(store.read(u.identity).metrics["roughness"]) for u in specs)
     page = STUDY.page(request, store, specs, {}).read_text()
