@@ -11,6 +11,7 @@ from posenc.contract.case import Case
 from posenc.positions import Positions, sequence
 from posenc.schemes import catalogue
 from posenc.schemes.alibi import ALiBi
+from posenc.schemes.cope import CoPE
 from posenc.schemes.fox import FoX
 from posenc.schemes.grid_merge import GridMerge
 from posenc.schemes.learned import Learned
@@ -30,6 +31,12 @@ def given(batch: int = 2, heads: int = 4, tokens: int = 6) -> dict:
 
 def run(**other):
     return attention(**{**given(), "scheme": RoPE(12), "q_pos": sequence(6), **other})
+
+
+def prepared(positions: int, tokens: int):
+    scheme, (q, k, v) = RoPE(12), (t[:, :, :tokens] for t in given().values())
+    where = scheme.prepare(sequence(positions))
+    return attend(q, k, v, scheme, where, where, None)
 
 
 # the shape hook would refuse some of these before our sentence does
@@ -71,6 +78,16 @@ def run(**other):
             lambda: run(k_pos=Positions(sequence(6).coords, torch.ones(3, 6).bool())),
             r"`k` is of 2 samples and its positions of 3",
         ),
+        (
+            lambda: run(mask=torch.ones(2, 6, dtype=torch.bool)),
+            r"here \(6, 6\); got \(2, 6\)\. For one row of keys per sample, \(B, K\), write mask\[:, None, None\]",
+        ),
+        (lambda: run(scheme=FoX(12, 4), x=torch.zeros(3, 6, 12)), r"`q` is of 2 samples and `x` of 3"),
+        (
+            lambda: prepared(6, 1),
+            r"there are 1 queries, and `where_q` is of 6 positions|of 6 positions, and there are 1",
+        ),
+        (lambda: prepared(1, 6), r"these angles are of 1 positions, and there are 6 tokens"),
         (lambda: run(scheme="RoPE"), r"attention takes a scheme, as scheme=RoPE\(64\); got str"),
         (
             lambda: run(q_pos=6),
@@ -170,6 +187,16 @@ def test_an_additive_mask_excludes_what_a_boolean_one_does_and_adds_the_rest(sch
     torch.testing.assert_close(once, again)
     if not isinstance(scheme, Shaw):  # the softmax of one key is 1, whatever is added to it
         assert not torch.allclose(once, run(q=weights, mask=added, **here))
+
+
+@pytest.mark.parametrize("lowest", [-1e4, torch.finfo(torch.float32).min])
+def test_low_numbers_of_an_additive_mask_exclude_keys_from_sums_over_keys(lowest):
+    allowed = torch.rand(2, 1, 6, 6, generator=torch.Generator().manual_seed(1)) < 0.6
+    allowed |= torch.eye(6, dtype=torch.bool)
+    for scheme in (FoX(12, 4), CoPE(12, 6), Sum([RoPE(12), FoX(12, 4)])):
+        here = {"scheme": scheme, "x": torch.randn(2, 6, 12)}
+        added = torch.zeros(2, 1, 6, 6).masked_fill(~allowed, lowest)
+        torch.testing.assert_close(run(mask=added, **here), run(mask=allowed, **here))
 
 
 @SCHEMES

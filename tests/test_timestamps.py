@@ -65,7 +65,7 @@ def test_the_clock_of_a_zone_keeps_the_day_and_the_order_through_both_changes():
     assert (clock % 1).tolist() == [0.5] * 3
     assert float(times(noons, unit="day").coords[1, 0] % 1) != 0.5
     around = np.datetime64("2024-10-26T23:00", "m") + np.arange(0, 240, 30)  # UTC; the clock is set back at 01:00
-    hours = times(around, unit="hour", zone="Europe/Berlin", origin="2024-10-26T22:00").coords[:, 0]
+    hours = times(around, unit="hour", zone="Europe/Berlin", origin="2024-10-26T22:00+00:00").coords[:, 0]
     assert hours.tolist() == [1.0, 1.5, 2.0, 2.25, 2.5, 2.75, 3.0, 3.5]
 
 
@@ -142,3 +142,14 @@ def test_seconds_and_days_give_the_same_rows(make):
 def test_rope_takes_the_same_frequencies():
     where = RoPE(6, frequencies=periods("day", "week", "year", unit="day")).prepare(times(ISO, unit="day"))
     assert where is not None
+
+
+@pytest.mark.parametrize("origin", [None, "1970-01-01", "2024-01-01", "2023-12-31T23:00+00:00"])
+def test_an_origin_without_a_zone_is_a_time_of_the_clock_of_the_zone(origin):
+    pos = times(["2024-01-30T12:00+01:00"], unit="hour", origin=origin, zone="Europe/Berlin")
+    assert float(pos.coords[0, 0]) % 24 == 12
+
+
+def test_an_origin_of_numbers_is_a_number():
+    with pytest.raises(ValueError, match=r"these stamps are numbers, so their origin is a number.*got '2024-03-01'"):
+        times([1.0, 2.0], origin="2024-03-01")

@@ -20,7 +20,7 @@ from torch._C._functorch import maybe_current_level
 from torch.nn import functional
 
 from posenc.kernels import chunked_attention, few_key_attention
-from posenc.kernels.attention_mask import AttentionMask, causal_mask, may_exclude_keys, split_mask
+from posenc.kernels.attention_mask import AttentionMask, causal_mask, counted_keys, may_exclude_keys, split_mask
 from posenc.kernels.grouped_heads import grouped_logits, grouped_matmul
 from posenc.kernels.pairs import Divisible
 from posenc.kernels.shape_checks import require_width
@@ -239,7 +239,12 @@ def attend(
     if scheme.head_width is not None:
         require_width(q, scheme.head_width, type(scheme).__name__)
     name, scale = type(scheme).__name__, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
-    q = scheme.transform(q, where_q, "q")
+    queries, q = q.shape[-2], scheme.transform(q, where_q, "q")
+    if q.shape[-2] != queries:
+        raise ValueError(
+            f"there are {queries} queries, and `where_q` is of {q.shape[-2]} positions. Prepare the positions of these "
+            "queries: scheme.prepare(Positions(pos.coords[-n:])) for the last n."
+        )
     if not keys_ready:
         k, v = scheme.transform(k, where_k, "k"), scheme.transform(v, where_k, "v")
     if backend == "auto":
@@ -336,7 +341,7 @@ def attention_weights(
     logits = grouped_logits(q, k)
     allowed, added = split_mask(mask)
     attn_mask = _both(scheme.mask(pair), allowed)
-    for bias in (_bias(q, k, scheme, pair, kept, attn_mask, made), added):
+    for bias in (_bias(q, k, scheme, pair, kept, counted_keys(attn_mask, added), made), added):
         if bias is not None:
             logits = logits + bias
     return _softmax(logits, attn_mask).to(q.dtype)
@@ -387,7 +392,7 @@ def _biased(
     """SDPA with a dense additive mask; q is multiplied by the scale already, because a bias reads it so."""
     allowed, added = split_mask(mask)
     attn_mask = _both(scheme.mask(pair), allowed)
-    bias = _bias(q, k, scheme, pair, kept, attn_mask, made)
+    bias = _bias(q, k, scheme, pair, kept, counted_keys(attn_mask, added), made)
     if added is not None:
         bias = added if bias is None else bias + added
     if bias is not None:
@@ -510,6 +515,11 @@ def _warn_of_shared_heads(scheme: Scheme, q: Tensor, k: Tensor) -> None:
     )
 
 
+def _covers(mask: Tensor, q: Tensor, k: Tensor) -> bool:
+    """True if the last two axes of a mask are queries and keys, or have size 1."""
+    return mask.dim() < 2 or (mask.shape[-2] in (1, q.shape[-2]) and mask.shape[-1] in (1, k.shape[-2]))
+
+
 def _is_added(mask: Tensor | AttentionMask | None) -> bool:
     return isinstance(mask, Tensor) and mask.is_floating_point()
 
@@ -557,6 +567,15 @@ def _refuse_unfit(
         if t is not None and name in ("v", "x") and t.shape[-2] != k.shape[-2]:
             raise ValueError(
                 f"`k` has {k.shape[-2]} tokens and `{name}` has {t.shape[-2]}. Pass those of the same tokens."
+            )
+        if t is not None and name == "x" and len(t) != len(q):
+            raise ValueError(
+                f"`q` is of {len(q)} samples and `x` of {len(t)}. Pass the block's input of these samples."
+            )
+        if t is not None and name == "mask" and not _covers(t, q, k):
+            raise ValueError(
+                f"`mask` has shape (Q, K) or (B, H, Q, K), here ({q.shape[-2]}, {k.shape[-2]}); got {tuple(t.shape)}. "
+                "For one row of keys per sample, (B, K), write mask[:, None, None]."
             )
     for name, pos in (("q", q_pos), ("k", k_pos)):
         if pos.coords.device != q.device:

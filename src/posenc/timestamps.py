@@ -41,8 +41,8 @@ def times(
             for which a missing zone means UTC; or numbers, which count ``unit``.
         unit: Unit of the coordinates, and of ``stamps`` and ``origin`` if they are numbers: "second" (default),
             "minute", "hour", "day", "week", "month" (a twelfth year) or "year" (365.2425 days).
-        origin: Time of coordinate 0, in the form of ``stamps``. Default: the first of January 1970 in UTC for times,
-            0 for numbers.
+        origin: Time of coordinate 0, in the form of ``stamps``. With ``zone`` an origin without a zone of its own is a
+            time of that clock. Default: the first of January 1970, in UTC or by the clock of ``zone``; 0 for numbers.
         zone: Name of a zone, as "Europe/Berlin", whose wall clock is the coordinate; for times, not for numbers.
             Default: None, elapsed time.
 
@@ -67,14 +67,14 @@ def times(
                 "numbers have no zone, as their origin has none. Pass datetime64, pandas times or ISO strings, or "
                 "leave zone out."
             )
-        start = 0.0 if origin is None else float(origin)
+        start = _number_of(origin)
         return Positions((numbers - start)[..., None])
     nanoseconds = _nanoseconds(stamps)
     start = 0 if origin is None else int(_nanoseconds([origin])[0])
     if zone is not None:
         place = _zone(zone)
         nanoseconds = _wall_clock(nanoseconds, place)
-        start = 0 if origin is None else int(_wall_clock(np.array([start]), place)[0])
+        start = start if origin is None or _without_zone(origin) else int(_wall_clock(np.array([start]), place)[0])
     whole, part = np.divmod(nanoseconds - start, NANOSECONDS)
     seconds = whole.astype(np.float64) + part / NANOSECONDS
     return Positions(torch.from_numpy(seconds / LENGTHS[unit])[..., None])
@@ -104,6 +104,26 @@ def _numbers(stamps: Any) -> Tensor | None:
                 "conversion cannot bring them back."
             )
     return numbers.to(torch.float64)
+
+
+def _number_of(origin: Any) -> float:
+    try:
+        return 0.0 if origin is None else float(origin)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"these stamps are numbers, so their origin is a number of the same unit; got {origin!r}. Pass times as "
+            "stamps, or a number."
+        ) from error
+
+
+def _without_zone(origin: Any) -> bool:
+    """True for a time that states no zone."""
+    if isinstance(origin, str):
+        try:
+            return datetime.datetime.fromisoformat(origin).tzinfo is None
+        except ValueError:
+            return False
+    return getattr(origin, "tzinfo", None) is None
 
 
 def _iterable(stamps: Any) -> bool:

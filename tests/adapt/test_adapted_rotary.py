@@ -225,3 +225,14 @@ def test_a_model_that_remembers_long_texts_is_asked_without_leaving_a_trace():
 def test_what_a_speaker_cannot_take(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+@pytest.mark.parametrize("length", [0, -5, 1.5, True, "1024", 2000.0])
+def test_a_length_that_is_no_number_of_tokens_is_refused_and_changes_nothing(length):
+    model = Speaker(TheirRotary(theta(500.0)), config(rope_theta=500.0))
+    before = model.rotary_emb
+    for scheme in (None, RoPE(8, base=20.0, pairing="half")):
+        with pytest.raises(ValueError, match="`length` is a number of tokens, a whole number of at least 2; got"):
+            llama(model, scheme, length=length)
+    assert model.rotary_emb is before
+    assert model.config.rope_theta == 500.0

@@ -266,6 +266,8 @@ def test_claims_are_measured_and_a_wrong_one_is_named() -> None:
 
 
 def test_one_family_of_checks_can_be_run() -> None:
+    with pytest.raises(ValueError, match=r"there is no family of checks 'definitions'. The families are .*definition"):
+        check(ALiBi, family="definitions")
     names = {result.check.split(".")[0] for result in check(RoPE(12), family="definition").results}
     assert names == {"definition"}
 

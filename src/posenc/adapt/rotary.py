@@ -115,6 +115,8 @@ def llama(model: Model, scheme: Scheme | None = None, *, length: int | None = No
         >>> cos.shape
         torch.Size([1, 1, 8])
     """
+    if length is not None and (isinstance(length, bool) or not isinstance(length, int) or length < 2):
+        raise ValueError(f"`length` is a number of tokens, a whole number of at least 2; got {length!r}.")
     places = [module for module in model.modules() if isinstance(getattr(module, "rotary_emb", None), nn.Module)]
     if not places:
         raise ValueError(

@@ -149,7 +149,8 @@ def check(
         The report, with one result per check and example.
 
     Raises:
-        ValueError: If ``scheme`` is not a scheme, is text that names none, or is a class without ``examples``.
+        ValueError: If ``scheme`` is not a scheme, is text that names none, or is a class without ``examples``; or if
+            there is no such family.
 
     Example:
         >>> from posenc import ALiBi, check
@@ -158,7 +159,12 @@ def check(
         True
     """
     cases = _cases(scheme)[: 1 if fast else None]
-    chosen = [one for one in checks(compiling=compiling) if family in (None, one.__module__.rpartition(".")[2])]
+    families = {one: one.__module__.rpartition(".")[2] for one in checks(compiling=compiling or family == "compiling")}
+    if family is not None and family not in families.values():
+        raise ValueError(
+            f"there is no family of checks {family!r}. The families are {', '.join(dict.fromkeys(families.values()))}."
+        )
+    chosen = [one for one, of in families.items() if family in (None, of)]
     results = list[Result]()
     with one_thread():
         for case, one in itertools.product(cases, chosen):

@@ -15,6 +15,9 @@ from torch import Tensor
 
 from posenc.positions import readable
 
+LOWEST_ADDED = -1e4
+"""Added values up to this one exclude a key, as -inf does."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AttentionMask:
@@ -108,6 +111,18 @@ def split_mask(mask: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         return mask, None
     allowed = mask != -torch.inf
     return allowed, mask.masked_fill(~allowed, 0)
+
+
+def counted_keys(allowed: Tensor | None, added: Tensor | None) -> Tensor | None:
+    """Return the keys that a bias may count, for schemes whose bias sums over keys (FoX, CoPE).
+
+    Additive masks often hold -10^4 or the lowest number of a dtype in place of -inf. Such a key has no weight, so a
+    bias does not count it either.
+    """
+    if added is None:
+        return allowed
+    near = added > LOWEST_ADDED
+    return near if allowed is None else near & allowed
 
 
 def may_exclude_keys(mask: Tensor) -> bool:

@@ -27,7 +27,7 @@ from torch._C._functorch import is_legacy_batchedtensor, maybe_current_level
 from torch.autograd import forward_ad
 from torch.utils import _pytree as pytree
 
-from posenc.positions import Positions
+from posenc.positions import Positions, readable
 from posenc.scheme import per_head
 
 Pairing = Literal["interleaved", "half", "across"]
@@ -135,6 +135,11 @@ def rotate(x: Tensor, by: Rotation, *, back: bool = False) -> Tensor:
     if x.shape[-1] < by.width:
         raise ValueError(
             f"these angles rotate {by.width} channels; the vectors have {x.shape[-1]}. Build the scheme for that width."
+        )
+    if readable(x) and x.shape[-2] > 1 and by.cos_sin.shape[-3] != x.shape[-2]:
+        raise ValueError(
+            f"these angles are of {by.cos_sin.shape[-3]} positions, and there are {x.shape[-2]} tokens. Prepare one "
+            "position per token."
         )
     if x.shape[-1] > by.width:
         return torch.cat([rotate(x[..., : by.width], by, back=back), x[..., by.width :]], -1)

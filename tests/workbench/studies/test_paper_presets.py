@@ -9,6 +9,7 @@ from posenc.workbench.studies import gridpe, sc_pe
 pytestmark = pytest.mark.bare
 
 
+@pytest.mark.full
 def test_the_paper_s_text_and_the_released_recipe_are_two_presets(tmp_path, class_folders):
     def planned(preset):
         request = studies.Request(preset=preset, source=class_folders, panels=["pvt", "as-released"], seeds=[0])
