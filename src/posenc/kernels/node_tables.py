@@ -14,8 +14,10 @@ from posenc.kernels.pairs import Pairs
 from posenc.kernels.table_lookup import look_up_pairs
 from posenc.positions import Positions, readable
 
-PairTable = tuple[Tensor, Tensor]
-"""A table ``(rows, h)``, and the row of each pair of nodes, ``(N, N)`` or ``(B, N, N)``."""
+PairTable = tuple[Tensor, Tensor, Callable[[Tensor], Tensor]]
+"""A table ``(rows, h)``, a number for each pair of nodes, ``(N, N)`` or ``(B, N, N)``, and the row of a number.
+
+Rows are computed for the pairs of tokens alone, since a graph may have many more pairs of nodes."""
 
 
 def node_numbers(pos: Positions) -> Tensor:
@@ -28,11 +30,12 @@ def bias_of_nodes(tables: Sequence[PairTable], pair: Pairs) -> Tensor:
     """Return the sum of the tables' values for each pair, ``(h, Q, K)`` or ``(B, h, Q, K)``; 0 without a position."""
     at_q, at_k = node_numbers(pair.q)[..., :, None], node_numbers(pair.k)[..., None, :]
     found = []
-    for table, numbers in tables:
+    for table, numbers, row_of in tables:
         if numbers.dim() == 3:
             row = numbers[torch.arange(len(numbers), device=at_q.device)[:, None, None], at_q, at_k]
         else:
             row = numbers[at_q, at_k]
+        row = row_of(row)
         found.append(look_up_pairs(table, row.unsqueeze(-3) if row.dim() == 3 else row))
     return pair.neutral(torch.stack(found).sum(0) if len(found) > 1 else found[0])
 
@@ -41,14 +44,14 @@ def score_of_nodes(tables: Sequence[PairTable], heads: int, pair: Pairs) -> Call
     """Return ``bias_of_nodes`` as a function of ``(score, b, h, i, j)`` for FlexAttention."""
     read = pair.reader()
     at_q, at_k = (n if n.dim() == 2 else n[None] for n in (node_numbers(pair.q), node_numbers(pair.k)))
-    wide = [(t.expand(-1, heads), n if n.dim() == 3 else n[None]) for t, n in tables]
+    wide = [(t.expand(-1, heads), n if n.dim() == 3 else n[None], row_of) for t, n, row_of in tables]
 
     def linked(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
         _, placed = read(b, i, j)
         node_q, node_k = at_q[b if len(at_q) > 1 else 0, i], at_k[b if len(at_k) > 1 else 0, j]
         higher = score
-        for table, numbers in wide:
-            higher = higher + table[numbers[b if len(numbers) > 1 else 0, node_q, node_k], h]
+        for table, numbers, row_of in wide:
+            higher = higher + table[row_of(numbers[b if len(numbers) > 1 else 0, node_q, node_k]), h]
         return higher if placed is None else torch.where(placed, higher, score)
 
     return linked
