@@ -19,8 +19,8 @@ from torch import Tensor
 from torch._C._functorch import maybe_current_level
 from torch.nn import functional
 
-from posenc.kernels import chunked_attention, few_key_attention
-from posenc.kernels.attention_mask import AttentionMask, causal_mask, counted_keys, may_exclude_keys, split_mask
+from posenc.kernels import attention_mask, chunked_attention, few_key_attention
+from posenc.kernels.attention_mask import AttentionMask
 from posenc.kernels.grouped_heads import grouped_logits, grouped_matmul
 from posenc.kernels.pairs import Divisible
 from posenc.kernels.shape_checks import require_width
@@ -171,8 +171,8 @@ def attend_at(
     pair = scheme.relate(where_q, where_k)
     kept = None if x is None else scheme.keep(x, where_k)
     if causal:
-        _refuse_mask(mask)
-        rule = causal_mask(q.shape[-2], k.shape[-2], mask, q.device)
+        attention_mask.refuse_mask(mask)
+        rule = attention_mask.causal_mask(q.shape[-2], k.shape[-2], mask, q.device)
     else:
         rule = mask
     return attend(q, k, v, scheme, where_q, where_k, pair, kept=kept, mask=rule, scale=scale, backend=backend)
@@ -231,7 +231,7 @@ def attend(
         >>> attend(q, k, v, rope, where, where, rope.relate(where, where)).shape
         torch.Size([1, 4, 6, 8])
     """
-    _refuse_mask(mask)
+    attention_mask.refuse_mask(mask)
     if q.shape[1] % k.shape[1]:
         raise ValueError(
             f"{q.shape[1]} query heads cannot share {k.shape[1]} key heads; the second must divide the first."
@@ -240,11 +240,7 @@ def attend(
         require_width(q, scheme.head_width, type(scheme).__name__)
     name, scale = type(scheme).__name__, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     queries, q = q.shape[-2], scheme.transform(q, where_q, "q")
-    if q.shape[-2] != queries:
-        raise ValueError(
-            f"there are {queries} queries, and `where_q` is of {q.shape[-2]} positions. Prepare the positions of these "
-            "queries: scheme.prepare(Positions(pos.coords[-n:])) for the last n."
-        )
+    _refuse_more_positions(queries, q)
     if not keys_ready:
         k, v = scheme.transform(k, where_k, "k"), scheme.transform(v, where_k, "v")
     if backend == "auto":
@@ -255,7 +251,7 @@ def attend(
         out = _flex(q * scale, k, v, scheme, pair, kept, mask)
     elif backend == "eager":
         out = _in_parts(_eager, q * scale, k, v, scheme, pair, kept, mask, made)
-    elif backend == "sdpa" and ("bias" in scheme.claims.sites or _is_added(mask)):
+    elif backend == "sdpa" and ("bias" in scheme.claims.sites or attention_mask.is_added(mask)):
         out = _in_parts(_biased, q * scale, k, v, scheme, pair, kept, mask, made)
     elif (
         backend == "sdpa" and isinstance(mask, AttentionMask) and "mask" not in scheme.claims.sites and mask.triangular
@@ -339,9 +335,9 @@ def attention_weights(
         torch.Size([1, 4, 6, 6])
     """
     logits = grouped_logits(q, k)
-    allowed, added = split_mask(mask)
+    allowed, added = attention_mask.split_mask(mask)
     attn_mask = _both(scheme.mask(pair), allowed)
-    for bias in (_bias(q, k, scheme, pair, kept, counted_keys(attn_mask, added), made), added):
+    for bias in (_bias(q, k, scheme, pair, kept, attention_mask.counted_keys(attn_mask, added), made), added):
         if bias is not None:
             logits = logits + bias
     return _softmax(logits, attn_mask).to(q.dtype)
@@ -390,16 +386,18 @@ def _biased(
     made: Made | None,
 ) -> Tensor:  # fmt: skip
     """SDPA with a dense additive mask; q is multiplied by the scale already, because a bias reads it so."""
-    allowed, added = split_mask(mask)
+    allowed, added = attention_mask.split_mask(mask)
     attn_mask = _both(scheme.mask(pair), allowed)
-    bias = _bias(q, k, scheme, pair, kept, counted_keys(attn_mask, added), made)
+    bias = _bias(q, k, scheme, pair, kept, attention_mask.counted_keys(attn_mask, added), made)
     if added is not None:
         bias = added if bias is None else bias + added
     if bias is not None:
         wide = bias.dtype == torch.float32 and q.device.type == "cpu"  # SDPA in half precision accepts it on a CPU
         bias = bias if wide and q.dtype.itemsize < 4 else bias.to(q.dtype)
         attn_mask = (
-            bias if attn_mask is None or not may_exclude_keys(attn_mask) else bias.masked_fill(~attn_mask, -torch.inf)
+            bias
+            if attn_mask is None or not attention_mask.may_exclude_keys(attn_mask)
+            else bias.masked_fill(~attn_mask, -torch.inf)
         )
     return _sdpa(q, k, v, attn_mask, 1.0)
 
@@ -500,6 +498,15 @@ def _refuse_idle(scheme: Scheme) -> None:
         )
 
 
+def _refuse_more_positions(queries: int, q: Tensor) -> None:
+    """Refuse positions of other queries, which a transform has broadcast."""
+    if q.shape[-2] != queries:
+        raise ValueError(
+            f"there are {queries} queries, and `where_q` is of {q.shape[-2]} positions. Prepare the positions of these "
+            "queries: scheme.prepare(Positions(pos.coords[-n:])) for the last n."
+        )
+
+
 def _warn_of_shared_heads(scheme: Scheme, q: Tensor, k: Tensor) -> None:
     """Warn of a scheme that is built for neither the query heads nor the key heads."""
     own = scheme.head_count
@@ -513,34 +520,6 @@ def _warn_of_shared_heads(scheme: Scheme, q: Tensor, k: Tensor) -> None:
         UserWarning,
         stacklevel=3,
     )
-
-
-def _covers(mask: Tensor, q: Tensor, k: Tensor) -> bool:
-    """True if the last two axes of a mask are queries and keys, or have size 1."""
-    return mask.dim() < 2 or (mask.shape[-2] in (1, q.shape[-2]) and mask.shape[-1] in (1, k.shape[-2]))
-
-
-def _is_added(mask: Tensor | AttentionMask | None) -> bool:
-    return isinstance(mask, Tensor) and mask.is_floating_point()
-
-
-def _refuse_mask(mask: Tensor | AttentionMask | None) -> None:
-    """Refuse masks that SDPA would misread: of integers, of the numbers 0 and 1, and those of three axes."""
-    if mask is None or isinstance(mask, AttentionMask):
-        return
-    if mask.dtype != torch.bool and not mask.is_floating_point():
-        raise ValueError(f"`mask` is True where a query may attend to a key; got {mask.dtype}. Write mask.bool().")
-    if mask.dim() not in (2, 4):
-        raise ValueError(
-            f"`mask` has shape (Q, K) or (B, H, Q, K); got {tuple(mask.shape)}. For one mask per sample write "
-            "mask[:, None], for one per head mask[None]."
-        )
-    on_cpu = mask.device.type == "cpu" and readable(mask)  # on another device a value is costly to read
-    if _is_added(mask) and on_cpu and bool((mask == 1).any()) and bool(((mask == 0) | (mask == 1)).all()):
-        raise ValueError(
-            "`mask` holds the floating-point numbers 0 and 1, and such a mask is added to the logits. Write "
-            "mask.bool() if 1 means that a query may attend to a key, (1 - mask).bool() if it means that it may not."
-        )
 
 
 def _refuse_unfit(
@@ -572,7 +551,7 @@ def _refuse_unfit(
             raise ValueError(
                 f"`q` is of {len(q)} samples and `x` of {len(t)}. Pass the block's input of these samples."
             )
-        if t is not None and name == "mask" and not _covers(t, q, k):
+        if t is not None and name == "mask" and not attention_mask.covers(t, q, k):
             raise ValueError(
                 f"`mask` has shape (Q, K) or (B, H, Q, K), here ({q.shape[-2]}, {k.shape[-2]}); got {tuple(t.shape)}. "
                 "For one row of keys per sample, (B, K), write mask[:, None, None]."

@@ -125,6 +125,34 @@ def counted_keys(allowed: Tensor | None, added: Tensor | None) -> Tensor | None:
     return near if allowed is None else near & allowed
 
 
+def covers(mask: Tensor, q: Tensor, k: Tensor) -> bool:
+    """True if the last two axes of a mask are queries and keys, or have size 1."""
+    return mask.dim() < 2 or (mask.shape[-2] in (1, q.shape[-2]) and mask.shape[-1] in (1, k.shape[-2]))
+
+
+def is_added(mask: Tensor | AttentionMask | None) -> bool:
+    return isinstance(mask, Tensor) and mask.is_floating_point()
+
+
+def refuse_mask(mask: Tensor | AttentionMask | None) -> None:
+    """Refuse masks that SDPA would misread: of integers, of the numbers 0 and 1, and those of three axes."""
+    if mask is None or isinstance(mask, AttentionMask):
+        return
+    if mask.dtype != torch.bool and not mask.is_floating_point():
+        raise ValueError(f"`mask` is True where a query may attend to a key; got {mask.dtype}. Write mask.bool().")
+    if mask.dim() not in (2, 4):
+        raise ValueError(
+            f"`mask` has shape (Q, K) or (B, H, Q, K); got {tuple(mask.shape)}. For one mask per sample write "
+            "mask[:, None], for one per head mask[None]."
+        )
+    on_cpu = mask.device.type == "cpu" and readable(mask)  # on another device a value is costly to read
+    if is_added(mask) and on_cpu and bool((mask == 1).any()) and bool(((mask == 0) | (mask == 1)).all()):
+        raise ValueError(
+            "`mask` holds the floating-point numbers 0 and 1, and such a mask is added to the logits. Write "
+            "mask.bool() if 1 means that a query may attend to a key, (1 - mask).bool() if it means that it may not."
+        )
+
+
 def may_exclude_keys(mask: Tensor) -> bool:
     """Return True if a mask may exclude a key.
 

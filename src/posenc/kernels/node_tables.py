@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -72,6 +73,11 @@ def one_graph(edges: Any, nodes: int | None) -> tuple[tuple[tuple[int, int], ...
 def without_rows(module: nn.Module, state_dict: Any, prefix: str, *_: Any) -> None:
     """Leave out of a state the lengths that earlier versions stored; a hook of ``load_state_dict``."""
     state_dict.pop(f"{prefix}rows", None)
+
+
+def length_table(table: Tensor, lengths: Tensor, longest: int) -> PairTable:
+    """Return a table whose rows are numbered by the lengths of paths, on the device of the table."""
+    return table, lengths.to(table.device), partial(length_rows, longest=longest)
 
 
 def length_rows(lengths: Tensor, longest: int) -> Tensor:

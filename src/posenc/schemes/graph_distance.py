@@ -18,7 +18,6 @@ Conventions:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -153,10 +152,7 @@ class GraphDistance(PairScheme):
         graph = pair.k.graph
         lengths = graph.hops if self._own is None and graph is not None else self._own
         assert lengths is not None
-        rows = partial(node_tables.length_rows, longest=self.max_distance)
-        found: list[node_tables.PairTable] = [
-            (per_head(self.table, q, "GraphDistance", dim=1), lengths.to(self.table.device), rows)
-        ]
+        found = [node_tables.length_table(per_head(self.table, q, "GraphDistance", dim=1), lengths, self.max_distance)]
         if self.types is not None and graph is not None and graph.edge_types is not None:
             padded = functional.pad(self.types, (0, 0, 1, 0))  # row 0: no edge
             found.append((per_head(padded, q, "GraphDistance", dim=1), graph.edge_types, Tensor.long))
