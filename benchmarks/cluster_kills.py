@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+# modules of the tests and of this folder are found only after this line, so their imports follow it
 sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "cluster"), str(Path(__file__).parent)]
 
 from loopback import WORKER, Ray, Slurm, members, running  # noqa: E402

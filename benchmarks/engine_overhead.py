@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+# modules of the tests are found only after this line, so their imports follow it
 sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "cluster")]
 
 from loopback import Slurm, running  # noqa: E402

@@ -36,7 +36,7 @@ SEEDS = 100
 """Seeds of each variant on the page, so that it shows 1,000 runs."""
 QUESTIONS = ("open", "rows", "page", "todo")
 OTHERS = ("make", "other", "add")
-"""What a process of its own does besides, so that the memory of this one stays small."""
+"""Further tasks of separate processes, so that the memory of this one stays small."""
 
 
 def main() -> int:

@@ -163,7 +163,7 @@ def write_packs(state: Path) -> None:
 
 
 def last_line(chosen: argparse.Namespace, day: Mapping[str, Mapping[str, Any]]) -> str:
-    """What comes next."""
+    """Sentence on the steps that remain and the command that continues."""
     open_steps = [
         name for name in chosen.steps
         if day[name]["outcome"] in ("not started", "interrupted") and not lacks(chosen, name)

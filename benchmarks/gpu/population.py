@@ -279,8 +279,8 @@ def train_tables(chosen: argparse.Namespace) -> int:
 
 
 def plan_table(chosen: argparse.Namespace, store: Store, labels: Sequence[str], epochs: int) -> list[RunSpec]:
-    """What ``posenc run latin-squares --preset replicate --device cuda --yes --schemes ..`` would train, in a precision
-    of its own (which is part of a unit's settings, so of its key) and with as many epochs."""
+    """Runs of ``posenc run latin-squares --preset replicate --device cuda --yes --schemes ..`` with another precision,
+    which is part of a run's identity, and another number of epochs."""
     preset = "quick" if chosen.tiny else "replicate"
     request = studies.Request(
         preset=preset, schemes=list(labels), seeds=chosen.seeds, device=chosen.device, data=chosen.data

@@ -19,9 +19,9 @@ from posenc.graph_data.walks import return_probabilities
 from posenc.positions import Positions
 
 View = Literal["eigenvectors", "walks", "degree", "hops"]
-"""What the coordinates of a node are: entries in eigenvectors, return probabilities, its degree, or its number."""
+"""Coordinates of a node: entries in eigenvectors, return probabilities of walks, its degree, or its number."""
 Ties = Literal["warn", "keep", "whole"]
-"""What happens with equal eigenvalues."""
+"""Treatment of equal eigenvalues, whose eigenvectors are not unique."""
 AXES: dict[str, int] = {"eigenvectors": 2, "walks": 16, "degree": 1, "hops": 1}
 """Default number of axes of each view."""
 MOST_NODES = 5000

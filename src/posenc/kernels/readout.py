@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from posenc.positions import Positions
 
 Relu = bool | Sequence[bool]
-"""Whether a ReLU follows the hidden layers: one value for all, or one for each."""
+"""ReLU after the hidden layers: one value for all of them, or one for each."""
 
 
 class PreparedRows(NamedTuple):

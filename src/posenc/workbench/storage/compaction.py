@@ -54,7 +54,7 @@ class CompactionCounts(NamedTuple):
 
 
 class Freed(NamedTuple):
-    """What was removed.
+    """Counts of removed checkpoints and locks.
 
     Attributes:
         checkpoints: Number of folders with checkpoints of finished runs.
@@ -115,7 +115,7 @@ def remove_leftovers(store: Store) -> Freed:
         store: The store.
 
     Returns:
-        What was removed.
+        The counts of removed checkpoints and locks.
 
     Raises:
         StoreError: The store cannot be written.

@@ -121,7 +121,7 @@ DECIDED = (
     "grid-cell encodings in every block of each stage, without learned tables.",
     "five seeds; the paper reports one run of each model.",
 )
-"""What arXiv 2406.07049 does not say, and the values of the preset paper."""
+"""Settings that arXiv 2406.07049 leaves open, with the values of the preset paper."""
 RELEASED_DROPOUT = 0.1
 """Dropout probability of the released ViT, in the example of its README."""
 TWINS = TrainingConfig(epochs=200, batch=32, lr=5e-4 * 32 / 512, weight_decay=0.05, clip=5.0, evaluate_every=1)

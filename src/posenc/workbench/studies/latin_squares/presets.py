@@ -103,7 +103,7 @@ DECIDED = (
     "noise on the embeddings is Gaussian, added before the first block, in 20 draws per model; its caption is lost.",
     "evaluations every 20 epochs.",
 )
-"""What arXiv 2406.08272 does not say, and the values of the preset paper."""
+"""Settings that arXiv 2406.08272 leaves open, with the values of the preset paper."""
 
 
 PRESETS: dict[str, Preset] = {

@@ -43,7 +43,7 @@ DECIDED = (
     "the six encodings of the F-test: 1d-fixed, random and learned tables of standard deviation 0.1, 0.2, 1 and 2.",
     "another network for each seed.",
 )
-"""What arXiv 2406.08272 does not say of the simulated network, and the values of the preset paper."""
+"""Settings of the simulated network that arXiv 2406.08272 leaves open, with the values of the preset paper."""
 
 PRESETS: Mapping[str, NmarPreset] = {
     "quick": NmarPreset(

@@ -60,7 +60,7 @@ DECIDED = (
     "Euclidean distances between encodings; the Procrustes distance of two single vectors may mean three of them.",
     "200 time points of each test recording.",
 )
-"""What arXiv 2406.08272 does not say of brain activity, and the values of the preset paper."""
+"""Settings of brain activity that arXiv 2406.08272 leaves open, with the values of the preset paper."""
 
 PRESETS: Mapping[str, RecordingsPreset] = {
     "quick": RecordingsPreset(

@@ -66,7 +66,7 @@ DECIDED = (
     "weight decay of 0.05; neither its model nor its data is described.",
     "ten seeds; the note shows one run, and a second one of fewer epochs.",
 )
-"""What the note does not say, and the values of the preset paper."""
+"""Settings that the note leaves open, with the values of the preset paper."""
 
 PRESETS: Mapping[str, SCPEPreset] = {
     "quick": SCPEPreset(
