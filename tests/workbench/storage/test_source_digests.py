@@ -81,24 +81,23 @@ def test_comments_docstrings_and_formatting_change_nothing(tree: Path, present: 
 
 
 def test_a_file_that_moves_changes_nothing_and_an_edit_of_it_is_found(tree: Path, present: dict[str, str]) -> None:
-    (tree / "kernels" / "attention_mask.py").rename(tree / "attention_mask.py")
+    (tree / "kernels" / "shape_checks.py").rename(tree / "shape_checks.py")
     imports = 0
     for path in tree.rglob("*.py"):
         text = path.read_text()
-        moved = text.replace("posenc.kernels.attention_mask import", "posenc.attention_mask import")
-        moved = moved.replace("from posenc.kernels import attention_mask", "from posenc import attention_mask")
+        moved = text.replace("posenc.kernels.shape_checks import", "posenc.shape_checks import")
         imports += moved != text
         path.write_text(moved)
     assert imports > 1
     now = SourceDigests(tree).of_run(ENTRY, ROPE, {})
-    assert "posenc.attention_mask" in now
-    assert "posenc.kernels.attention_mask" in present
+    assert "posenc.shape_checks" in now
+    assert "posenc.kernels.shape_checks" in present
     assert digest_of(now) == digest_of(present)
     assert differing([now, present]) == ()
-    (tree / "attention_mask.py").write_text((tree / "attention_mask.py").read_text() + "\nEXTRA = 1\n")
+    (tree / "shape_checks.py").write_text((tree / "shape_checks.py").read_text() + "\nEXTRA = 1\n")
     assert differing([SourceDigests(tree).of_run(ENTRY, ROPE, {}), present]) == (
-        "posenc.attention_mask",
-        "posenc.kernels.attention_mask",
+        "posenc.kernels.shape_checks",
+        "posenc.shape_checks",
     )
 
 

@@ -3,7 +3,8 @@
 The files are found by reading import statements, without importing. Modules that draw, store, plan or schedule are left
 out (``EXCLUDED``), so an edited page changes no digest. A digest is of the syntax tree without docstrings, so comments
 and formatting change none either. A new encoding in the catalog changes no digest of the others. Of an import from the
-package a digest contains the module's own name without its folder, so a file that moves changes none.
+package a digest contains the module's own name without its folder, so a file that moves changes none, as long as the
+statements that import it stay as many and in their order.
 """
 
 from __future__ import annotations
