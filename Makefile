@@ -17,7 +17,7 @@ COVERED = $(if $(COVERAGE),--cov --cov-report=term:skip-covered --cov-fail-under
 # The tests start many processes, which would compile the whole package each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run quick fuzz test test-all test-shapes test-rest cluster-test checks lint bench dist clean
+.PHONY: help run quick fuzz test test-all test-shapes test-rest cluster-test checks lint bench docs dist clean
 
 .DEFAULT_GOAL := run
 
@@ -68,6 +68,9 @@ lint: $(VENV)/.test  ## lint, generated files
 bench: $(VENV)/.test  ## time the encoder against torch's layers
 	$(VENV)/bin/python benchmarks/encoder.py
 
+docs: $(VENV)/.test  ## build the site from documents, docstrings and results: build/site/index.html
+	$(VENV)/bin/python tools/website
+
 dist: $(VENV)/.test  ## build wheel and sdist, try the wheel in a clean environment
 	$(VENV)/bin/python tools/dist.py
 
@@ -82,7 +85,7 @@ $(VENV)/.run: $(VENV)/.torch pyproject.toml
 
 $(VENV)/.test: $(VENV)/.torch pyproject.toml
 	$(PIP) --constraint constraints.txt --editable '.[analysis,fields,vision,fmri,onnx,tb,text,ray,slurm]' 'pip>=25.1'
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev --group oracles
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev --group oracles --group docs
 	$(PIP) --constraint constraints.txt --no-deps timm  # it asks for torchvision, which its tests do without
 	touch $@ $(VENV)/.run
 

@@ -3,6 +3,7 @@
 import functools
 import gc
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -112,3 +113,18 @@ def timm() -> Iterator[ModuleType]:
         for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
             if getattr(sys.modules[name].__spec__, "loader", None) is stand_in:
                 del sys.modules[name]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        reason = "no Chromium on the path; install the package chromium to look at the page"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield running
+        running.close()

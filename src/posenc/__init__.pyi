@@ -76,6 +76,7 @@ from posenc.schemes.string import STRING as STRING
 from posenc.schemes.sum import Sum as Sum
 from posenc.schemes.swin_bias import SwinBias as SwinBias
 from posenc.schemes.t5_bias import T5Bias as T5Bias
+from posenc.schemes.temperature import Temperature as Temperature
 from posenc.schemes.time2vec import Time2Vec as Time2Vec
 from posenc.schemes.vo_rope import VORoPE as VORoPE
 from posenc.schemes.xpos import XPos as XPos

@@ -52,6 +52,11 @@ CITATIONS: Mapping[str, str] = MappingProxyType(
          minimal perplexity degradation},
   author={{bloc97}}, year={2023}, howpublished={Reddit, r/LocalLLaMA},
   url={https://www.reddit.com/r/LocalLLaMA/comments/14lz7j5/ntkaware_scaled_rope_allows_llama_models_to_have/}}""",
+        "proportional": """@inproceedings{barbero2025round,
+  title={Round and Round We Go! What Makes Rotary Positional Encodings Useful?},
+  author={Barbero, Federico and Vitvitskyi, Alex and Perivolaropoulos, Christos and Pascanu, Razvan and
+          Veličković, Petar},
+  booktitle={ICLR}, year={2025}, note={arXiv:2410.06205}}""",
         "dynamic_ntk": """@misc{emozilla2023dynamic,
   title={Dynamically Scaled {RoPE} further increases performance of long context {LLaMA} with zero fine-tuning},
   author={{emozilla}}, year={2023}, howpublished={Reddit, r/LocalLLaMA},
@@ -256,6 +261,41 @@ def ntk(count: int, *, factor: float, base: float = 10000.0) -> Float64[Tensor, 
     if count < 2:
         raise ValueError(f"NTK-aware interpolation divides by d - 2 and needs two pairs or more; got {count}.")
     return geometric(count, base=base * _stretch(factor) ** (count / (count - 1)))
+
+
+def proportional(count: int, *, share: float, factor: float = 1.0, base: float = 10000.0) -> Float64[Tensor, " n"]:
+    """p-RoPE: the fastest pairs turn as in RoPE, the others not at all, so they carry content over any distance.
+
+        theta_i' = theta_i / s  for i < floor(p d / 2),  else 0,   theta_i = base^(-2i / d),   d = 2 count
+
+    With p = 1 it is RoPE, with p = 0 no encoding. The exponent is over the whole width d. In partial rotary embedding,
+    ``RoPE(p d, of=d)``, it is over the rotated part, so pairs as slow as those of RoPE turn: not the same. Gemma 4 has
+    p = 0.25 and base 10^6 in its layers of full attention; transformers calls the schedule "proportional".
+
+    Args:
+        count: Number of frequencies, d / 2 for a head of d channels.
+        share: Share p of the pairs that turn, from 0 to 1.
+        factor: Extension s of the context, at least 1.
+        base: Base of the geometric schedule. Default 10000.
+
+    Returns:
+        Angular frequencies in radians per unit of position, float64, of shape ``(count,)``.
+
+    Raises:
+        ValueError: If ``share`` is not between 0 and 1, or ``factor`` is below 1.
+
+    Example:
+        >>> from posenc.frequencies import proportional
+        >>> proportional(4, share=0.5, base=10.0**4)
+        tensor([1.0000, 0.1000, 0.0000, 0.0000], dtype=torch.float64)
+
+    References:
+        Barbero et al. 2024, "Round and Round We Go! What Makes Rotary Positional Encodings Useful?", arXiv 2410.06205.
+    """
+    if not 0 <= share <= 1:
+        raise ValueError(f"`share` is the part of the pairs that turn, from 0 to 1; got {share:g}. Gemma 4 has 0.25.")
+    still = torch.arange(count) >= int(share * 2 * count // 2)
+    return linear(count, factor=factor, base=base).masked_fill(still, 0.0)
 
 
 def dynamic_ntk(

@@ -48,6 +48,25 @@ def test_yarn_by_hand():
     assert f.yarn(4, factor=4.0, trained=2048, attention_factor=1.0).attention_factor == 1.0
 
 
+def test_p_rope_by_hand():
+    assert f.proportional(4, share=0.5, factor=2.0).tolist() == pytest.approx([0.5, 0.05, 0, 0], rel=1e-13)
+    assert torch.equal(f.proportional(8, share=1.0), f.geometric(8))
+    assert not f.proportional(8, share=0.0).any()
+    # partial rotary embedding has the exponent over the rotated part, and is another schedule
+    assert f.geometric(2).tolist() != pytest.approx(f.proportional(4, share=0.5)[:2].tolist())
+
+
+def test_p_rope_as_transformers_computes_it():
+    utils = pytest.importorskip("transformers.modeling_rope_utils")
+    config = pytest.importorskip("transformers").LlamaConfig(hidden_size=64, num_attention_heads=4)
+    config.rope_parameters = {
+        "rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": 0.25, "factor": 2.0,
+    }  # fmt: skip
+    theirs, _ = utils.ROPE_INIT_FUNCTIONS["proportional"](config, torch.device("cpu"))
+    found = f.proportional(8, share=0.25, factor=2.0, base=1e6)
+    torch.testing.assert_close(found.float(), theirs)
+
+
 def test_yarns_ramp_is_the_right_way_up():
     """A peer has it inverted: fast pairs must keep their speed, slow ones be slowed, whatever the form of the ramp."""
     for literal in (False, True):
@@ -104,6 +123,7 @@ def test_the_attention_factor_scales_queries_and_keys_that_have_a_place():
     ("make", "sentence"),
     [
         (lambda: f.linear(4, factor=0.5), r"a context grows by a factor of at least 1; got 0\.5"),
+        (lambda: f.proportional(4, share=1.5), r"part of the pairs that turn, from 0 to 1; got 1\.5"),
         (lambda: f.ntk(1, factor=2.0), r"divides by d - 2 and needs two pairs or more; got 1"),
         (lambda: f.dynamic_ntk(4, length=0, trained=64), r"`length` is a number of tokens, at least 2; got 0"),
         (lambda: f.yarn(4, factor=2.0, trained=64, alpha=32.0, beta=1.0), r"0 < alpha < beta; got 32 and 1"),

@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from posenc.adapt.configuration_keys import ROPE_KEYS, TRAINED_LENGTH, check_value, refuse_unknown_keys, value_of
-from posenc.frequencies import Frequencies, dynamic_ntk, geometric, linear, llama3, longrope, yarn
+from posenc.frequencies import Frequencies, dynamic_ntk, geometric, linear, llama3, longrope, proportional, yarn
 from posenc.kernels.rotary import Pairing
 from posenc.schemes.rope import RoPE
 
@@ -145,9 +144,7 @@ def _yarn(count: int, base: float, given: dict[str, Any], known: dict[str, Any])
 
 
 def _proportional(count: int, base: float, given: dict[str, Any], known: dict[str, Any]) -> Tensor:
-    """The highest frequencies of the whole head; the other pairs have frequency 0."""
-    unrotated = torch.arange(count) >= int(known["part"] * 2 * count // 2)
-    return linear(count, factor=given.get("factor", 1.0), base=base).masked_fill(unrotated, 0.0)
+    return proportional(count, share=known["part"], factor=given.get("factor", 1.0), base=base)
 
 
 def _longrope(count: int, base: float, given: dict[str, Any], known: dict[str, Any]) -> Frequencies:

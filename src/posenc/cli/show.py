@@ -22,7 +22,7 @@ COLUMNS = 64
 PAGE_ENDINGS, FIGURE_ENDINGS = (".html", ".htm"), (".png", ".svg", ".pdf")
 SCHEDULE_ARGUMENTS: Mapping[str, Any] = {
     "factor": 4.0, "trained": 64, "alpha": 0.5, "beta": 2.0, "length": 256, "extended": 256,
-    "rescale": [1 + pair / 8 for pair in range(32)],
+    "share": 0.25, "rescale": [1 + pair / 8 for pair in range(32)],
 }  # fmt: skip
 """Arguments of a frequency schedule that is shown by name: four times a training length of 64 tokens. YaRN's alpha and
 beta are those of so short a length."""

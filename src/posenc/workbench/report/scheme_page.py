@@ -63,7 +63,7 @@ def write_scheme_page(path: Path, call: Specification, distances: int | None = N
             (Preformatted(f"{kind.__name__}{signature(kind)}"), Preformatted(inspect.cleandoc(kind.__doc__ or ""))),
         ),
         _claims(kind),
-        *_plots(call, distances),
+        *scheme_plots(call, distances),
         *papers.panels(kind.cite),
         Panel("Declared examples", (Facts(examples),)),
         Panel("Code", (Preformatted(inspect.getsource(module)),)),
@@ -175,7 +175,7 @@ def logit_plot(calls: Mapping[str, Specification], distances: int | None = None)
     )
 
 
-def _plots(call: Specification, distances: int | None) -> list[Panel]:
+def scheme_plots(call: Specification, distances: int | None = None) -> list[Panel]:
     scheme, written = make_shown(call), call_text(call)
     try:
         panels = [logit_plot({call.scheme: call}, distances)]

@@ -1,0 +1,49 @@
+"""Temperature of position, by hand and as the released models compute it."""
+
+import math
+
+import pytest
+import torch
+
+from posenc import Positions, RoPE, Sum, Temperature, attention, sequence
+
+
+def test_steps_by_hand():
+    factor = Temperature(length=4).prepare(sequence(12))
+    steps = [0] * 3 + [1] * 4 + [2] * 4 + [3]  # 1 is added to each position, as in Llama 4
+    assert factor.tolist() == pytest.approx([1 + 0.1 * math.log(1 + step) for step in steps])
+    plain = Temperature(length=4, offset=0.0).prepare(sequence(5))
+    assert plain.tolist() == pytest.approx([1] * 4 + [1 + 0.1 * math.log(2)])
+    smooth = Temperature(length=4, smooth=True).prepare(sequence(9))
+    assert smooth.tolist() == pytest.approx([1 + 0.1 * math.log(max((n + 1) / 4, 1)) for n in range(9)])
+
+
+def test_positions_before_the_first_and_tokens_without_one_stay():
+    pos = Positions(torch.tensor([[-50.0], [100.0], [100.0]]), torch.tensor([True, False, True]))
+    assert Temperature(length=4).prepare(pos).tolist() == pytest.approx([1, 1, 1 + 0.1 * math.log(26)])
+
+
+def test_as_transformers_computes_it_for_llama_4():
+    pytest.importorskip("transformers")
+    from transformers.models.llama4.modeling_llama4 import Llama4TextAttention, Llama4TextConfig
+
+    config = Llama4TextConfig(hidden_size=32, num_attention_heads=2, num_key_value_heads=2, head_dim=16, floor_scale=8)
+    theirs = Llama4TextAttention(config, layer_idx=3)
+    n = torch.arange(40)
+    scales = torch.log(torch.floor((n.float() + 1.0) / theirs.floor_scale) + 1.0) * theirs.attn_scale + 1.0
+    torch.testing.assert_close(Temperature(8, alpha=theirs.attn_scale).prepare(sequence(40)), scales)
+
+
+def test_it_multiplies_the_products_of_a_query_beside_another_scheme():
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 1, 2, 10, 8).unbind()
+    both = Sum([RoPE(8), Temperature(length=4)], translation="none")
+    factor = Temperature(length=4).prepare(sequence(10))[:, None]
+    want = attention(q * factor, k, v, scheme=RoPE(8), q_pos=sequence(10))
+    torch.testing.assert_close(attention(q, k, v, scheme=both, q_pos=sequence(10)), want)
+
+
+@pytest.mark.parametrize("options", [{"length": 0.0}, {"alpha": -1.0}, {"offset": math.nan}, {"length": math.inf}])
+def test_bad_input(options):
+    with pytest.raises(ValueError, match="Temperature needs length above 0 and alpha of at least 0, all finite"):
+        Temperature(**options)

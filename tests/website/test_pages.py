@@ -1,0 +1,118 @@
+"""Pages of the site before Sphinx reads them: links, ranks, schemes, reference."""
+
+import json
+from pathlib import Path
+
+import pytest
+from documents import ROOT, with_links
+from evidence_pages import ranked, rankings
+from figure_colors import color_sheet
+from reference_pages import public_names
+from scheme_pages import scheme_page
+from studies_of_schemes import VARIANTS, studies_of_schemes
+
+from posenc import frequencies
+from posenc.cli.schemes import claims_of
+from posenc.schemes.grid_pe import GridPE
+
+pytestmark = pytest.mark.bare
+DOCS = ROOT / "docs"
+
+
+@pytest.mark.parametrize(
+    ("link", "folder", "target"),
+    [
+        ("graphs.md", DOCS, "../documents/graphs.md"),
+        ("graphs.md#views", DOCS, "../documents/graphs.md#views"),
+        ("schemes.md", DOCS, "../schemes/index.md"),
+        ("../README.md", DOCS, "../index.md"),
+        ("../CONTRIBUTING.md", DOCS, "../documents/contributing.md"),
+        ("../results/README.md", DOCS, "../documents/results.md"),
+        ("../results/globe-quick.html", DOCS, "results:globe-quick.html"),
+        ("docs/time.md", ROOT, "../documents/time.md"),
+        ("https://pytorch.org", DOCS, "https://pytorch.org"),
+        ("#below", DOCS, "#below"),
+    ],
+)
+def test_a_link_names_the_page_of_the_site(link: str, folder: Path, target: str) -> None:
+    assert with_links(f"See [this]({link}).", folder) == f"See [this]({target})."
+
+
+def test_a_link_without_a_page_is_refused_and_code_stays() -> None:
+    with pytest.raises(ValueError, match=r"no page for the link \.\./src/posenc/scheme\.py"):
+        with_links("[this](../src/posenc/scheme.py)", DOCS)
+    code = "```python\n# a comment\nq = f[0](x.md)\n```\n"
+    assert with_links(code, DOCS) == code
+
+
+def test_a_document_of_several_titles_is_one_entry_of_the_contents() -> None:
+    text = "# First\n\n## Part\n\n```sh\n# comment\n```\n\n# Second\n\n## Part\n"
+    assert with_links(text, DOCS) == "# First\n\n## Part\n\n```sh\n# comment\n```\n\n## Second\n\n### Part\n"
+    assert with_links("# Only\n\n## Part\n", DOCS) == "# Only\n\n## Part\n"
+
+
+def scores(**means: float) -> dict[str, dict[int, float]]:
+    """Five seeds around each mean, with a part that all variants share."""
+    shared = (0.03, -0.02, 0.01, 0.0, -0.02)
+    own = (0.0, 0.001, -0.001, 0.0005, -0.0005)
+    return {
+        name: {seed: mean + shared[seed] + own[(seed + number) % 5] for seed in range(5)}
+        for number, (name, mean) in enumerate(means.items())
+    }
+
+
+def test_ranks_are_those_that_paired_intervals_allow() -> None:
+    values = scores(best=0.9, near=0.8, nearer=0.8001, last=0.5)
+    labels = {"study": "s", "preset": "quick", "condition": "main"}
+    found = ranked(values, metric="accuracy", **labels)
+    assert list(found.scores) == ["best", "nearer", "near", "last"]
+    assert found.ranks == {"best": (1, 1), "nearer": (2, 3), "near": (2, 3), "last": (4, 4)}
+    lower = ranked(values, metric="loss", **labels)
+    assert lower.ranks["last"] == (1, 1)
+    assert lower.ranks["best"] == (4, 4)
+    few = ranked(values | {"one seed": {0: 1.0}}, metric="accuracy", **labels)
+    assert next(iter(few.scores)) == "one seed"
+    assert "one seed" not in few.ranks
+    assert few.ranks["best"] == (1, 1)
+
+
+def test_every_table_is_of_one_file_and_condition_and_names_its_page() -> None:
+    found = list(rankings())
+    assert len({(each.study, each.preset, each.condition) for each in found}) == len(found) > 20
+    for each in found:
+        assert (ROOT / "results" / each.page).exists()
+        assert all(1 <= low <= high <= len(each.ranks) for low, high in each.ranks.values())
+
+
+def test_a_scheme_page_has_its_parts() -> None:
+    met = ["* [points, quick](results:points-quick.html), by accuracy: `gridpe` (rank 1 to 4 of 12)"]
+    text = scheme_page("GridPE", GridPE, claims_of("GridPE", GridPE), met)
+    for part in ("## Formula", "omega_{s,i} = (2 pi / lambda_s) Q u_i", "| Axes of a position | 1, 2, 3 |",
+                 "<svg", "autoclass:: posenc.schemes.grid_pe.GridPE", met[0], "```bibtex\n@"):  # fmt: skip
+        assert part in text
+
+
+def test_schemes_name_the_studies_that_trained_them() -> None:
+    found = studies_of_schemes(rankings())
+    assert any("language" in line and "`alibi`" in line for line in found["ALiBi"])
+    assert not any("`alibi`" in line for line in found["RoPE"])
+
+
+def test_variants_of_the_leaderboard_are_known() -> None:
+    known = json.loads(VARIANTS.read_text())
+    unknown = {(each.study, name) for each in rankings() for name in each.scores if name not in known[each.study]}
+    assert unknown == set()
+
+
+def test_public_names_are_those_that_a_module_defines() -> None:
+    names = public_names(frequencies)
+    assert "from_span" in names
+    assert "yarn" not in names  # it has a paper, so it stands on a page with its citation
+    assert "Tensor" not in names
+    assert not [name for name in names if name.startswith("_")]
+
+
+def test_colors_are_those_of_pages_of_results() -> None:
+    sheet = color_sheet()
+    assert sheet.count("--foreground:") == 3
+    assert "body[data-theme=dark]" in sheet

@@ -1,0 +1,135 @@
+"""The whole site: built without a warning, every link leads somewhere, nothing is loaded from elsewhere."""
+
+from __future__ import annotations
+
+import html.parser
+import os
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [pytest.mark.full, pytest.mark.bare, pytest.mark.timeout(1200)]
+OPENED = ("index", "schemes/index", "schemes/RoPE", "evidence/leaderboard", "reference/commands", "tutorials/02_image")
+"""Pages that the browser opens."""
+
+
+class Elements(html.parser.HTMLParser):
+    """Links, resources and anchors of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.resources: list[str] = []
+        self.anchors: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        self.anchors |= {values[name] for name in ("id", "name") if name in values}
+        if tag == "a" and "href" in values:
+            self.links.append(values["href"])
+        elif tag == "link" and values.get("rel") in ("stylesheet", "icon", "preload"):
+            self.resources.append(values["href"])
+        elif tag in ("script", "img", "iframe", "source", "video"):
+            self.resources += [values["src"]] if "src" in values else []
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("site") / "html"
+    command = [sys.executable, str(ROOT / "tools" / "website"), "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "MPLBACKEND": "agg"}, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, Elements]:
+    found = {}
+    for path in site.rglob("*.html"):
+        found[path] = Elements()
+        found[path].feed(path.read_text(encoding="utf-8"))
+    return found
+
+
+def test_every_link_and_anchor_leads_somewhere(site: Path, pages: dict[Path, Elements]) -> None:
+    broken = set()
+    for path, elements in pages.items():
+        if path.is_relative_to(site / "results"):
+            continue  # pages of results have tests of their own
+        for link in elements.links:
+            name, _, fragment = link.partition("#")
+            if "://" in name or name.startswith(("mailto:", "javascript:")):
+                continue
+            target = (path.parent / unquote(name)).resolve() if name else path
+            anchored = not fragment or target not in pages or unquote(fragment) in pages[target].anchors
+            if not (target.is_file() and anchored):
+                broken.add((str(path.relative_to(site)), link))
+    assert not broken
+
+
+def test_nothing_is_loaded_from_elsewhere(pages: dict[Path, Elements]) -> None:
+    outside = {(path.name, each) for path, found in pages.items() for each in found.resources if "//" in each}
+    assert not outside
+
+
+def test_every_scheme_and_study_has_a_place(site: Path) -> None:
+    from posenc.schemes import catalogue
+    from posenc.workbench import all_studies
+
+    for name in catalogue():
+        assert (site / "schemes" / f"{name}.html").is_file()
+    studies = (site / "evidence" / "studies.html").read_text(encoding="utf-8")
+    assert all(f'id="{name}"' in studies for name in all_studies())
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [400, 800, 1300])
+def test_pages_fit_the_width_and_the_console_is_free_of_errors(site: Path, browser, width: int) -> None:
+    for name in OPENED:
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        troubles: list[str] = []
+        page.on("console", lambda message, troubles=troubles: troubles.append(message.text))
+        page.on("pageerror", lambda error, troubles=troubles: troubles.append(str(error)))
+        page.on("request", lambda request, troubles=troubles: troubles.extend(
+            [] if request.url.startswith(("file:", "data:")) else [request.url]))  # fmt: skip
+        page.goto(f"file://{site / name}.html")
+        assert not troubles, (name, troubles)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+        page.close()
+
+
+@pytest.mark.browser
+def test_the_table_of_schemes_sorts_and_filters(site: Path, browser) -> None:
+    page = browser.new_page()
+    page.goto(f"file://{site / 'schemes' / 'index'}.html")
+    first = "table.sortable tbody tr:not([hidden]) td:first-child"
+    names = page.locator(first).all_inner_texts()
+    page.get_by_role("button", name="scheme", exact=True).click()
+    assert page.locator(first).all_inner_texts() == sorted(names, key=str.lower)
+    page.get_by_role("button", name="scheme", exact=True).click()
+    assert page.locator(first).all_inner_texts() == sorted(names, key=str.lower, reverse=True)
+    page.get_by_role("searchbox", name="Show rows").fill("rotary exact")
+    left = page.locator(first).all_inner_texts()
+    assert "RoPE" in left
+    assert len(left) < len(names) / 2
+    page.close()
+
+
+@pytest.mark.browser
+def test_search_works_from_the_disk(site: Path, browser) -> None:
+    page = browser.new_page()
+    page.goto(f"file://{site / 'search'}.html?q=simplex")
+    page.locator("#search-results li a").first.wait_for(timeout=20_000)
+    assert any("GridPE" in text for text in page.locator("#search-results li a").all_inner_texts())
+    page.close()
+
+
+@pytest.mark.data
+def test_the_schemes_of_variants_are_those_that_the_studies_plan() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "website" / "variants.py"), "--check", "--data"]
+    done = subprocess.run([*command, os.environ["POSENC_DATA"]], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -1,0 +1,31 @@
+"""Colors of figures on the site: those of the pages of results, in the light and the dark theme."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from posenc.workbench.report import page
+
+ROOTS = re.compile(r":root \{(.*?)\}", re.S)
+
+
+def color_sheet() -> str:
+    """Write the style sheet that defines the colors.
+
+    Returns:
+        The sheet, for the themes of furo.
+
+    Raises:
+        ValueError: The style sheet of the pages of results has not two themes.
+    """
+    sheet = (Path(page.__file__).parent / "page.css").read_text(encoding="utf-8")
+    themes = ROOTS.findall(sheet)
+    if len(themes) != 2:
+        raise ValueError(f"page.css has {len(themes)} blocks of colors; the site needs a light and a dark one.")
+    light, dark = (" ".join(each.split()) for each in themes)
+    return (
+        f"body {{ {light} }}\n"
+        f"body[data-theme=dark] {{ {dark} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ body:not([data-theme=light]) {{ {dark} }} }}\n"
+    )
