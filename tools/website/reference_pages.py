@@ -37,7 +37,10 @@ def write_reference_pages(pages: Path) -> None:
     schemes = set(catalogue())
     top = [name for name in posenc.__all__ if not name.startswith("_") and name not in schemes]
     things = [name for name in top if not inspect.ismodule(getattr(posenc, name))]
-    intro = "`import posenc`. [Schemes](../schemes/index.md) have pages of their own."
+    elsewhere = {name: page for name in things if (page := _other_page(getattr(posenc, name)))}
+    things = [name for name in things if name not in elsewhere]
+    others = " ".join(f"`posenc.{name}` is [here]({page}.md)." for name, page in elsewhere.items())
+    intro = f"`import posenc`. [Schemes](../schemes/index.md) have pages of their own. {others}"
     (folder / "posenc.md").write_text(_page("posenc", intro, [_names(posenc, things)]), encoding="utf-8")
     for name, title, modules in MODULES:
         parts = [part for module in modules for part in _package(module)]
@@ -62,6 +65,12 @@ def cited(modules: Iterable[str]) -> bool:
         True if there is one.
     """
     return bool({function.__module__ for function in cited_functions().values()} & set(modules))
+
+
+def _other_page(thing: Any) -> str:
+    """Page that lists a thing of ``posenc`` under its own module; empty if none does."""
+    pages = {module: name for name, _, modules in MODULES for module in modules} | {"posenc.workbench": "workbench"}
+    return next((page for module, page in pages.items() if f"{thing.__module__}.".startswith(f"{module}.")), "")
 
 
 def _page(title: str, intro: str, parts: Iterable[str]) -> str:

@@ -2,6 +2,8 @@
 // Without this script they are plain tables.
 "use strict";
 
+const LONG = 25; // rows of a table that has a field
+
 function cellValue(row, column) {
   const text = row.cells[column].textContent.trim();
   const number = /^[-−]?[\d.,]+(?=\D|$)/.exec(text);
@@ -47,6 +49,6 @@ document.addEventListener("DOMContentLoaded", () => {
       heading.append(button);
       button.addEventListener("click", () => sortBy(table, heading, column));
     });
-    addFilter(table);
+    if (table.tBodies[0].rows.length >= LONG) addFilter(table);
   }
 });

@@ -8,15 +8,16 @@ coordinates changes that (Tancik et al. 2020). This trains the same small networ
 
 # %%
 # The image: waves whose length shrinks to the right, with an edge. Positions are the pixel centers between 0 and 1.
+import itertools
+
 import matplotlib.pyplot as plt
 import torch
 from torch import nn
 
-from posenc import Coordinates, FourierFeatures, MultiResolutionGrid, Scheme, grid
+from posenc import Coordinates, FourierFeatures, MultiResolutionGrid, Positions, Scheme, grid
 
 SIDE, STEPS = 64, 300
-pos = grid(SIDE, SIDE)
-pos = type(pos)((pos.coords + 0.5) / SIDE)
+pos = Positions((grid(SIDE, SIDE).coords + 0.5) / SIDE)
 row, column = pos.coords.T.float()
 image = 0.5 + 0.5 * torch.sin(40 * column**2) * (row > 0.5 + 0.2 * torch.sin(6 * column)).float()
 
@@ -27,7 +28,9 @@ image = 0.5 + 0.5 * torch.sin(40 * column**2) * (row > 0.5 + 0.2 * torch.sin(6 *
 def fit(scheme: Scheme) -> torch.Tensor:
     """Train a network of width 64 on the image; return what it learned."""
     torch.manual_seed(0)
-    network = nn.Sequential(nn.Linear(scheme.out_dim, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
+    widths = (scheme.out_dim, 64, 64)
+    layers = [part for pair in itertools.pairwise(widths) for part in (nn.Linear(*pair), nn.ReLU())]
+    network = nn.Sequential(*layers, nn.Linear(64, 1))
     optimizer = torch.optim.Adam([*network.parameters(), *scheme.parameters()], lr=5e-3)
     for _ in range(STEPS):
         fitted = network(scheme.embed(scheme.prepare(pos)).float()).squeeze(-1)
