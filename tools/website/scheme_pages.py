@@ -59,6 +59,7 @@ def write_scheme_pages(pages: Path, met: Mapping[str, Iterable[str]]) -> None:
         text = scheme_page(name, kind, claims[name], list(met.get(name, ())))
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
     (folder / "frequencies.md").write_text(_functions(cited_functions().values()), encoding="utf-8")
+    (folder / "bibliography.md").write_text(_bibliography(), encoding="utf-8")
     (folder / "index.md").write_text(_table(claims.values()), encoding="utf-8")
 
 
@@ -131,9 +132,22 @@ def _table(claims: Iterable[Mapping[str, Any]]) -> str:
         shown = ("sites", "translation", "learned", "range", "axes")
         cells = (f"[{row['name']}]({row['name']}.md)", sentence, *(_claim(each, row[each]) for each in shown))
         lines.append("| " + " | ".join(cells) + " |")
-    contents = "```{toctree}\n:hidden:\n\n" + "\n".join([*names, "frequencies"]) + "\n```\n"
+    contents = "```{toctree}\n:hidden:\n\n" + "\n".join([*names, "frequencies", "bibliography"]) + "\n```\n"
     functions = "[Frequency schedules and changes of positions](frequencies.md) have a page too.\n"
     return f"{HEAD}\n{functions}\n{{.sortable}}\n" + "\n".join(lines) + f"\n\n{contents}"
+
+
+def _bibliography() -> str:
+    """All entries, each with the schemes and functions that it belongs to."""
+    owners: dict[str, list[str]] = {}
+    for name, kind in catalogue().items():
+        owners.setdefault(kind.cite.strip(), []).append(f"[{name}]({name}.md)")
+    for name, function in cited_functions().items():
+        owners.setdefault(citation(function).strip(), []).append(f"[{name}](frequencies.md)")
+    owners.pop("", None)
+    entries = sorted(owners, key=lambda entry: entry.partition("{")[2].partition(",")[0])
+    parts = [f"{', '.join(owners[entry])}\n\n```bibtex\n{entry}\n```" for entry in entries]
+    return "\n\n".join(["# Bibliography", "`posenc cite --all` prints all entries.", *parts]) + "\n"
 
 
 def _functions(functions: Iterable[Any]) -> str:
