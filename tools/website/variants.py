@@ -2,6 +2,7 @@
 
     python tools/website/variants.py --data DIR           writes it
     python tools/website/variants.py --data DIR --check   fails if it is not what the studies plan
+    python tools/website/variants.py --data DIR --studies language points
 
 A study plans its runs from its data, which the site is built without; so the file is committed.
 """
@@ -13,7 +14,7 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +26,19 @@ PRESETS = ("quick", "standard")
 WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-def schemes_of_variants(data: Path) -> dict[str, dict[str, list[str]]]:
+def schemes_of_variants(data: Path, studies: Iterable[str]) -> dict[str, dict[str, list[str]]]:
     """Plan every panel of every study, and read which schemes the settings of each run name.
 
     Args:
         data: Folder of real data.
+        studies: Names of the studies.
 
     Returns:
         Study to variant to schemes.
     """
     found: dict[str, dict[str, list[str]]] = {}
-    for name, study in all_studies().items():
-        variants = found.setdefault(name, {})
+    for name in studies:
+        study, variants = all_studies()[name], found.setdefault(name, {})
         for variant, schemes in _planned(study, data):
             variants[variant] = sorted({*variants.get(variant, ()), *schemes})
     return found
@@ -69,14 +71,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Schemes of the variants of all studies.")
     parser.add_argument("--data", type=Path, required=True, help="folder of real data")
     parser.add_argument("--check", action="store_true", help="fail if the file is outdated")
+    parser.add_argument("--studies", nargs="+", default=list(all_studies()), help="only these; the others stay")
     chosen = parser.parse_args()
-    text = json.dumps(schemes_of_variants(chosen.data), indent=1, sort_keys=True) + "\n"
+    old = json.loads(PAGE.read_text(encoding="utf-8"))
+    new = {name: found for name, found in old.items() if name in all_studies()}
+    new |= schemes_of_variants(chosen.data, chosen.studies)
     if chosen.check:
-        if PAGE.read_text(encoding="utf-8") != text:
+        if old != new:
             print(f"{PAGE.name} is outdated: python tools/website/variants.py --data DIR", file=sys.stderr)
             return 1
         return 0
-    PAGE.write_text(text, encoding="utf-8")
+    PAGE.write_text(json.dumps(new, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     print(PAGE)
     return 0
 
