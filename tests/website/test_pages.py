@@ -1,6 +1,7 @@
 """Pages of the site before Sphinx reads them: links, ranks, schemes, reference."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,12 @@ def test_a_document_of_several_titles_is_one_entry_of_the_contents() -> None:
     text = "# First\n\n## Part\n\n```sh\n# comment\n```\n\n# Second\n\n## Part\n"
     assert with_links(text, DOCS) == "# First\n\n## Part\n\n```sh\n# comment\n```\n\n## Second\n\n### Part\n"
     assert with_links("# Only\n\n## Part\n", DOCS) == "# Only\n\n## Part\n"
+
+
+def test_every_document_has_an_entry_in_the_contents() -> None:
+    contents = (ROOT / "docs" / "site" / "index.md").read_text()
+    names = {path.stem for path in DOCS.glob("*.md")} - {"schemes"}
+    assert {name for name in names if not re.search(rf"documents/{name}>?$", contents, re.M)} == set()
 
 
 def scores(**means: float) -> dict[str, dict[int, float]]:
