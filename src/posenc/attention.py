@@ -461,7 +461,10 @@ def _flex(
 ) -> Tensor:
     name = type(scheme).__name__
     if mask is not None:
-        raise ValueError(f"backend='flex' takes a scheme's own mask only; pass {name} no `mask`, or backend='auto'.")
+        raise ValueError(
+            f"backend='flex' computes no mask but that of {name} itself; causal=True or a `mask` was passed. Write "
+            "backend='auto', which takes both."
+        )
     score_mod = scheme.score_mod(q, kept, pair)
     needs = scheme.claims.sites & {"bias", "mask"}
     if score_mod is None and needs:
