@@ -132,11 +132,12 @@ def _beside_correlation(found: ChannelGroups, correlation: Grouping) -> str:
         return (
             "The plain correlation matrix, without training, gives the same groups: the network adds nothing to them."
         )
-    repeats = [each.chosen_agreement for each in (correlation, found.learned) if each is not None]
-    shown = " against ".join("–" if each is None else number(each) for each in repeats)
+    repeats = [None if each is None else each.chosen_agreement for each in (correlation, found.learned)]
+    halves, seeds = ("not known" if each is None else number(each) for each in repeats)
     return (
-        f"The plain correlation matrix, without training, gives {correlation.number} groups with an agreement of "
-        f"{shown}; adjusted Rand index of both: {number(same)}."
+        f"The plain correlation matrix, without training, gives {correlation.number} groups; their adjusted Rand index "
+        f"with the groups of the learned tables is {number(same)}. Agreement of its groups between two halves of the "
+        f"recordings: {halves}; of the learned groups between two seeds: {seeds}."
     )
 
 
