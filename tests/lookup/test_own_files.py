@@ -10,6 +10,7 @@ import pytest
 from own_scheme_files import write_bias, write_package
 from posenc import check
 from posenc.lookup import own_files, scheme_text
+from posenc.lookup.name_suggestion import unknown_variant
 from posenc.lookup.scheme_reference import Reference, has_reference, installed, references, split_view
 
 pytestmark = pytest.mark.bare
@@ -169,6 +170,15 @@ def test_classes_are_those_of_the_file(here: Path) -> None:
     assert [kind.__name__ for kind in own_files.classes_named("my_bias.py") or ()] == ["MyBias"]
     assert own_files.classes_named("my_bias.py:MyBias(heads=4)") is None
     assert own_files.classes_named("RoPE") is None
+
+
+def test_a_file_named_without_its_ending_is_suggested(here: Path) -> None:
+    write_bias(here / "my_bias.py")
+    with pytest.raises(
+        ValueError, match=r"there is no encoding 'my_bias'\. Did you mean the file my_bias\.py\? The enc"
+    ):
+        scheme_text.find("my_bias")
+    assert "Did you mean the file my_bias.py? The variants are a." in unknown_variant("my_bias", ["a"], ["T5Bias"])
 
 
 UNFINISHED = """

@@ -50,4 +50,4 @@ def test_a_scheme_without_an_embedding_is_refused_before_its_arguments_are_asked
     with pytest.raises(
         ValueError, match=r"a field reads an embedding of its coordinates, and .* acts at .*FourierFeat"
     ):
-        field_variant(text, PLANE)
+        field_variants.field_variant(text, PLANE)
