@@ -462,8 +462,7 @@ def _flex(
     name = type(scheme).__name__
     if mask is not None:
         raise ValueError(
-            f"backend='flex' computes no mask but that of {name} itself; causal=True or a `mask` was passed. Write "
-            "backend='auto', which takes both."
+            f"backend='flex' computes no mask but {name}'s own; causal=True or `mask` was passed. Write backend='auto'."
         )
     score_mod = scheme.score_mod(q, kept, pair)
     needs = scheme.claims.sites & {"bias", "mask"}

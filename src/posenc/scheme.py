@@ -205,9 +205,9 @@ class Scheme(nn.Module, abc.ABC):
     if not TYPE_CHECKING:  # a type checker reads the signature of the constructor
         __new__ = _with_arguments
 
-    def __init_subclass__(cls, **named: Any) -> None:
+    def __init_subclass__(cls) -> None:
         """Let the maps of a subclass refuse a wrong site, at which most of them would return ``x`` unchanged."""
-        super().__init_subclass__(**named)
+        super().__init_subclass__()
         for name in MAPPED.keys() & vars(cls).keys():
             setattr(cls, name, _refusing_other_sites(vars(cls)[name]))
 

@@ -144,7 +144,6 @@ def run(
     engine = _place(jobs, device, on, runs_per_job, slurm)
     panels = _chosen_panels(study, panels, figures)
     _refuse_lists(panels, schemes, seeds, lr_sweep)
-    _explain_one_seed(seeds)
     _refuse_folders({"--out": out, "--tensorboard": tensorboard})
     stated: dict[str, Any] = {"format": format, "labels": labels, "size": size, "fit": fit, "background": background}
     stated |= {"field": field, "dtype": dtype, "features": features, "scale": scale, "val": val}
@@ -299,6 +298,7 @@ def _refuse_lists(
 ) -> None:
     """Raise ValueError for a value that is given twice or out of range, or for a Python file that does not exist."""
     request_checks.refuse_seeds(seeds)
+    _explain_one_seed(seeds)
     request_checks.refuse_rates(lr_sweep)
     request_checks.refuse_repeated("scheme", schemes)
     request_checks.refuse_repeated("panel", panels)

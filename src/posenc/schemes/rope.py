@@ -106,7 +106,7 @@ class RoPE(Scheme):
             raise ValueError(f"RoPE pairs 'across' the halves of a head, whose width must be even; got of={of}.")
         self.head_dim, self.of = head_dim, of or head_dim
         self.pairing: Pairing = pairing
-        self.theta, self.attention_factor = _numbers(head_dim, base, frequencies)
+        self.theta, self.attention_factor = _theta(head_dim, base, frequencies)
         self.claims = Claims(
             translation="exact",
             isometric=self.attention_factor == 1,
@@ -153,9 +153,7 @@ class RoPE(Scheme):
         return torch.stack(y) if site in ("q", "k") else x
 
 
-def _numbers(
-    head_dim: int, base: float, given: GivenFrequencies | Frequencies | None
-) -> tuple[tuple[float, ...], float]:
+def _theta(head_dim: int, base: float, given: GivenFrequencies | Frequencies | None) -> tuple[tuple[float, ...], float]:
     """Frequencies and attention factor as Python floats, because ``.to(bfloat16)`` would round a buffer."""
     if given is not None and base != BASE:
         raise ValueError(f"`frequencies` have a base already; got base={base:g} besides. Pass one of the two.")
