@@ -226,8 +226,9 @@ def test_under_a_transform_a_bias_goes_eager_and_has_its_gradient():
         ({"scheme": Shaw(4, 3), "backend": "flex"}, r"Shaw cannot run on 'flex': its value_bias needs the attention"),
         (
             {"backend": "flex", "mask": torch.ones(5, 5, dtype=torch.bool)},
-            r"backend='flex' takes a scheme's own mask only; pass NoPE no `mask`, or backend='auto'",
+            r"backend='flex' computes no mask but NoPE's own; .* was passed\. Write backend='auto'",
         ),
+        ({"backend": "flex", "causal": True}, r"causal=True or `mask` was passed\. Write backend='auto'"),
         ({"scheme": RoPE(8)}, r"this RoPE acts on heads of width 8; these have 4 channels\. Build it for that width"),
         (
             {"q_pos": torch.zeros(5, 2), "scheme": RoPE(4)},

@@ -16,6 +16,10 @@ from posenc.graph_data.builders import graph, graphs
 from posenc.graph_data.distances import hops
 from posenc.graph_data.edges import Graph, as_graph
 from posenc.graph_data.union import union_of
+from posenc.positions import sequence
+from posenc.schemes.graph_distance import GraphDistance
+from posenc.schemes.rwse import RWSE
+from posenc.schemes.spe import SPE
 
 PATH = [(0, 1), (1, 2), (2, 3)]
 BOTH = [[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]]
@@ -109,10 +113,11 @@ def wrong(edges, **given):
         (lambda: as_graph([]), r"without edges needs the number of its nodes, at least 1\. Write nodes=3"),
         (lambda: as_graph([], nodes=0), r"without edges needs the number of its nodes"),
         (lambda: as_graph([(0, 4)], nodes=3), r"3 nodes are numbered from 0 to 2; got node 4\. Use nodes=5"),
-        (lambda: as_graph([("a", "b")]), r"pairs of node numbers, an array \(E, 2\) or \(2, E\).* got list"),
+        (lambda: as_graph([("a", "b")]), r"pairs of node numbers, an array \(E, 2\) or \(2, E\).* got a list"),
+        (lambda: as_graph("edges.txt"), r"got 'edges\.txt'\. A file is read first, as by networkx\.read_edgelist"),
         (lambda: as_graph([(0, 1, 2)]), r"pairs of node numbers, as \[\(0, 1\), \(1, 2\)\]; got \(0, 1, 2\)"),
         (lambda: as_graph(7), r"edges are pairs of node numbers, .* got \(\)"),
-        (lambda: as_graph(None), r"a graph is pairs of node numbers, .* got NoneType"),
+        (lambda: as_graph(None), r"a graph is pairs of node numbers, .* got None\."),
         (lambda: as_graph(np.eye(3, dtype=int)), r"got \(3, 3\)\. For an adjacency matrix write scipy"),
         (lambda: as_graph(np.array(PATH, dtype=float)), r"node numbers are integers; got torch\.float64"),
         (
@@ -131,7 +136,11 @@ def wrong(edges, **given):
         (wrong([[0, 0, 1], [1, 1, 0]], edge_weight=torch.tensor([1.0, 2.0, 1.0])), r"the edge 0 - 1 is given twice:"),
         (lambda: graphs([]), r"a batch has at least one graph; got none"),
         (lambda: graphs([PATH, []]), r"graph 1 of 2: a graph without edges needs"),
-        (lambda: graphs([PATH], axes=0), r"at least one axis; got axes=0"),
+        (
+            lambda: graphs([PATH], axes=0),
+            r"the view 'eigenvectors' has axes as many as eigenvectors, at least one; got axes=0",
+        ),
+        (lambda: graph(PATH, axes=9), r"the view 'eigenvectors' was asked for axes=9\. Ask .* or for view='walks'"),
         (lambda: graphs([PATH], view="hops", axes=2), r"the view 'hops' has one axis; got axes=2"),
         (
             lambda: graphs([as_graph([(0, 1)], nodes=6000)], view="hops"),
@@ -146,6 +155,43 @@ def wrong(edges, **given):
 def test_bad_input(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+@pytest.mark.parametrize("value", ["heavy", None, "2"])
+def test_weights_of_networkx_that_are_no_numbers_are_named_with_their_edge(value):
+    network = networkx.path_graph(["a", "b", "c"])
+    networkx.set_edge_attributes(network, 1.5, "weight")
+    network.edges["b", "c"]["weight"] = value
+    with pytest.raises(
+        ValueError, match=f"the edge 'b' - 'c' of this networkx graph has weight={value!r}, .* no number"
+    ):
+        as_graph(network)
+    network.edges["b", "c"]["weight"] = [1.0, 2.0]
+    with pytest.raises(ValueError, match="different numbers of values as 'weight'"):
+        as_graph(network)
+
+
+def test_the_warning_of_one_direction_names_a_call_that_takes_the_same_edges():
+    edges = torch.tensor(PATH).T
+    with pytest.warns(UserWarning, match=r"as_graph\(edge_index\.T, layout='pairs'\)"):
+        warned = as_graph(edges)
+    assert torch.equal(as_graph(edges.T, layout="pairs").edge_index, warned.edge_index)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "view", "sentence"),
+    [
+        (RWSE(8), "eigenvectors", r"16 axes of the view 'walks' .* have 2, of the view 'eigenvectors'\. Make them by "
+         r"posenc\.graphs\(\[\.\.\], view='walks', axes=16\)"),
+        (SPE(8, axes=3), "walks", r"3 axes of the view 'eigenvectors' .* have 16, of the view 'walks' or 'degree'"),
+        (GraphDistance(2), "walks", r"1 axis of the view 'hops' .*\. Make them by posenc\.graphs\(.*, view='hops'\)\."),
+    ],
+)  # fmt: skip
+def test_a_scheme_on_another_view_names_its_own(scheme, view, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        scheme.prepare(graphs([PATH, PATH], view=view))
+    with pytest.raises(ValueError, match=r"RWSE here .* these positions have 1, no graph\."):
+        RWSE(8).prepare(sequence(4))
 
 
 @pytest.mark.compile  # the shape hook would refuse the words before the sentences do

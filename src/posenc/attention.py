@@ -461,7 +461,9 @@ def _flex(
 ) -> Tensor:
     name = type(scheme).__name__
     if mask is not None:
-        raise ValueError(f"backend='flex' takes a scheme's own mask only; pass {name} no `mask`, or backend='auto'.")
+        raise ValueError(
+            f"backend='flex' computes no mask but {name}'s own; causal=True or `mask` was passed. Write backend='auto'."
+        )
     score_mod = scheme.score_mod(q, kept, pair)
     needs = scheme.claims.sites & {"bias", "mask"}
     if score_mod is None and needs:

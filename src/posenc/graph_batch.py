@@ -49,6 +49,14 @@ class GraphBatch:
     hops: Int8[Tensor, "*B N N"] | None = None
     edge_types: Int16[Tensor, "*B N N"] | None = None
 
+    @property
+    def view(self) -> str:
+        """View of the nodes that the positions have, as words: "'eigenvectors'", "'hops'" or "'walks' or 'degree'"."""
+        return (
+            "'eigenvectors'" if self.eigenvalues is not None else "'hops'" if self.hops is not None else
+            "'walks' or 'degree'"
+        )  # fmt: skip
+
     def of_tokens(self, tokens: slice | Tensor) -> GraphBatch:
         """The same graphs for some of the tokens.
 

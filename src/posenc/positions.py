@@ -306,7 +306,7 @@ def sequence(length: int | Tensor, *, start: float = 0, device: torch.device | s
         Positions with one axis. They have the lattice ``(length,)`` if ``length`` is a number.
 
     Raises:
-        ValueError: If ``length`` is negative or a float.
+        ValueError: If ``length`` is negative, or neither a whole number nor a tensor.
 
     Example:
         >>> from posenc import sequence
@@ -317,8 +317,14 @@ def sequence(length: int | Tensor, *, start: float = 0, device: torch.device | s
     """
     if isinstance(length, Tensor):
         return Positions(_moved(length[..., None], start))
-    if isinstance(length, float):
-        raise ValueError(f"a sequence takes a number of tokens or a tensor of positions; got {length!r}.")
+    if not isinstance(length, int | torch.SymInt) and (
+        not hasattr(length, "__index__") or getattr(length, "shape", ())
+    ):
+        several = f"{type(length).__name__} of {len(length)}" if hasattr(length, "__len__") else repr(length)
+        raise ValueError(
+            f"a sequence takes a number of tokens or a tensor of positions; got {several}. Write sequence(8) for eight "
+            "tokens, or sequence(torch.tensor([0.0, 0.5, 2.0])) for positions of your own."
+        )
     if length < 0:
         raise ValueError(f"a sequence has at least 0 tokens; got {length}. Pass its length.")
     steps = torch.arange(length, device=device)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 import html
 import inspect
 import itertools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec
 
 import torch
 from jaxtyping import Float
@@ -35,6 +36,11 @@ Pair = Any
 """The value that a scheme's ``relate`` returns."""
 STATE, STATE_VERSION = "posenc", 1
 """Key of posenc's entry in the metadata of a state_dict, and the version of its format."""
+
+Args = ParamSpec("Args")
+MAPPED = {"transform": (3, ("q", "k", "v", "o")), "rerotate": (4, ("k", "v"))}
+"""Methods that map vectors at a site: the place of ``site`` among their arguments, and its values."""
+SITE_WORDS = {"q": "queries", "k": "keys"}
 
 
 class Head(int):
@@ -93,6 +99,23 @@ class At:
     graph: GraphBatch | None = None
 
 
+def _refusing_other_sites(method: Callable[Args, Tensor]) -> Callable[Args, Tensor]:
+    """A ``transform`` or ``rerotate`` that raises ValueError for a site that is not among its own."""
+    number, sites = MAPPED[method.__name__]
+
+    @functools.wraps(method)
+    def checked(*positional: Args.args, **named: Args.kwargs) -> Tensor:
+        site = positional[number] if len(positional) > number else named.get("site", sites[0])
+        if site not in sites:
+            raise ValueError(
+                f"{type(positional[0]).__name__}.{method.__name__} takes site={' or '.join(map(repr, sites))}; got "
+                f"{site!r}. Write {sites[0]!r} for {SITE_WORDS[sites[0]]}."
+            )
+        return method(*positional, **named)
+
+    return checked
+
+
 def _with_arguments(cls: Any, *positional: Any, **named: Any) -> Any:
     """A scheme before its constructor, which keeps the arguments of the constructor."""
     if len(positional) > 1 and all(isinstance(each, Scheme) for each in positional):
@@ -130,6 +153,8 @@ class Scheme(nn.Module, abc.ABC):
             scheme compute its bias once.
         graph_reads: Fields of ``Positions.graph`` that the scheme needs: "hops" or "eigenvalues". Empty for a scheme
             that reads coordinates alone.
+        graph_view: View of ``posenc.graph`` whose coordinates the scheme reads, which its errors name. None, the
+            default, for other positions.
         draws: Names of counter buffers, for a scheme that draws random numbers at every ``prepare``. Equal counts give
             equal draws.
         faults: Contract checks that the scheme is known to fail, because it reproduces released code, with the reason:
@@ -170,6 +195,7 @@ class Scheme(nn.Module, abc.ABC):
     conventions: ClassVar[tuple[str, ...]] = ()
     bias_reads: frozenset[Read] = frozenset({"q", "k", "kept"})
     graph_reads: frozenset[Literal["hops", "eigenvalues"]] = frozenset()
+    graph_view: ClassVar[Literal["eigenvectors", "walks", "hops"] | None] = None
     draws: tuple[str, ...] = ()
     faults: Mapping[str, str] = MappingProxyType({})
     claims: Claims
@@ -178,6 +204,12 @@ class Scheme(nn.Module, abc.ABC):
 
     if not TYPE_CHECKING:  # a type checker reads the signature of the constructor
         __new__ = _with_arguments
+
+    def __init_subclass__(cls) -> None:
+        """Let the maps of a subclass refuse a wrong site, at which most of them would return ``x`` unchanged."""
+        super().__init_subclass__()
+        for name in MAPPED.keys() & vars(cls).keys():
+            setattr(cls, name, _refusing_other_sites(vars(cls)[name]))
 
     @override
     def register_parameter(self, name: str, param: nn.Parameter | None) -> None:
@@ -329,6 +361,7 @@ class Scheme(nn.Module, abc.ABC):
             raise ValueError(self._nothing_to_embed())
         return where
 
+    @_refusing_other_sites
     def transform(self, x: Tensor, where: Where, site: Literal["q", "k", "v", "o"]) -> Tensor:
         """Map queries, keys, values or head outputs (sites "q", "k", "v", "o"), as rotary encodings do.
 
@@ -343,9 +376,13 @@ class Scheme(nn.Module, abc.ABC):
 
         Returns:
             Mapped vectors ``(B, H, N, D)``. Queries and keys may become wider, both by the same amount.
+
+        Raises:
+            ValueError: If ``site`` is none of the four.
         """
         return x
 
+    @_refusing_other_sites
     def rerotate(self, x: Tensor, where_from: Where, where_to: Where, site: Literal["k", "v"] = "k") -> Tensor:
         """Move cached keys or values from old positions to new ones, without the untransformed vectors.
 
@@ -362,7 +399,7 @@ class Scheme(nn.Module, abc.ABC):
             The vectors as transformed at the new positions, with the shape of ``x``.
 
         Raises:
-            ValueError: If the scheme acts at ``site`` and its map cannot be undone.
+            ValueError: If ``site`` is neither, or the scheme acts at it and its map cannot be undone.
         """
         if site not in self.claims.sites:
             return x
@@ -617,10 +654,7 @@ class Scheme(nn.Module, abc.ABC):
                 "prepare(grid(h, w)) or prepare(Positions(your_tensor))."
             )
         if axes is not None and pos.axes != axes:
-            raise ValueError(
-                f"{name} here reads {axes} axes per position; these positions have {pos.axes}. "
-                f"Build it for axes={pos.axes} if it can, or choose another scheme: posenc list --axes {pos.axes}"
-            )
+            raise ValueError(self._other_axes(pos, axes))
         own = next(itertools.chain(self.parameters(), self.buffers()), None) if readable(pos.coords) else None
         if own is not None and own.device != pos.coords.device:
             raise ValueError(
@@ -637,6 +671,19 @@ class Scheme(nn.Module, abc.ABC):
                     f"posenc.graphs([..], view={view!r})."
                 )
         return pos
+
+    def _other_axes(self, pos: Positions, axes: int) -> str:
+        name, own = type(self).__name__, self.graph_view
+        if own is None:
+            fix = f"Build it for axes={pos.axes} if it can, or choose another scheme: posenc list --axes {pos.axes}"
+            return f"{name} here reads {axes} axes per position; these positions have {pos.axes}. {fix}"
+        given = "no graph" if pos.graph is None else f"of the view {pos.graph.view}"
+        size = "" if own == "hops" else f", axes={axes}"
+        other = "" if own == "hops" else f", or build {name} with axes={pos.axes} if they are of that view"
+        return (
+            f"{name} here reads {axes} {'axis' if axes == 1 else 'axes'} of the view {own!r} of a graph; these "
+            f"positions have {pos.axes}, {given}. Make them by posenc.graphs([..], view={own!r}{size}){other}."
+        )
 
     def _whole(self, pos: Positions) -> Positions:
         """``pos`` unchanged, after the checks of ``_take`` and a check that every position is an integer."""

@@ -120,6 +120,12 @@ def test_list_as_json_is_the_catalogue_with_its_claims(said):
     assert rows["Sinusoid"]["axes"] == [1, 2, 3]
     assert rows["NoPE"]["axes"] == ["any"]
     assert rows["Learned"]["range"] == [0, 23]
+    by_option = {name: (row["axes_from"], row["range_by"], row["made_of"]) for name, row in rows.items()}
+    assert by_option["RWSE"] == by_option["Sinusoid"] == (1, "", "")
+    assert by_option["GraphDistance"] == (None, "nodes", "")  # its examples have graphs of 24 nodes
+    assert [by_option[name][1] for name in ("Learned", "SwinBias", "XPos")] == ["max_len", "window", "extent"]
+    assert by_option["Sum"] == (None, "parts", "parts")
+    assert by_option["SectionedRoPE"] == by_option["RoPE"] == (None, "", "")
     assert rows["RoPE"]["sites"] == ["k", "q"]
     assert all(row["summary"][:1].isalnum() and row["summary"].endswith(".") for row in rows.values())
 
@@ -132,6 +138,11 @@ def test_list_as_a_table_and_its_filters(said):
         return re.findall(r"^(\w+) ", out, re.MULTILINE)[1:]  # the other lines are indented
 
     assert named() == named("schemes") == list(catalogue())
+    assert {"RWSE", "Sum", "NoPE"} <= set(named("--axes", "16"))
+    assert not {"RoPE", "SectionedRoPE", "SwinBias"} & set(named("--axes", "16"))
+    (_, table, _) = said("list", "--axes", "16")
+    assert re.search(r"^RWSE +embed +from 1 +none +yes +any ", table, re.MULTILINE)
+    assert not re.search(r"0 to 23", said("list")[1])
     unbounded, flat, bias = named("--unbounded"), named("--axes", "2"), named("--site", "bias")
     assert "RoPE" in unbounded
     assert "Learned" not in unbounded
@@ -151,7 +162,7 @@ def test_list_as_a_table_and_its_filters(said):
 def test_check_by_name(said):
     status, out, _ = said("check", "nope")
     assert status == 0
-    assert re.fullmatch(r"NoPE: (\d+) of \1 checks passed on 1 examples\n", out)
+    assert re.fullmatch(r"NoPE: (\d+) of \1 checks passed on 1 example\n", out)
 
 
 @pytest.mark.compile

@@ -318,7 +318,7 @@ def test_a_skeleton_has_at_most_three_axes(capsys: pytest.CaptureFixture[str]) -
 
 def test_a_fast_check_is_of_one_example_and_a_report_can_be_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("check", "rope", "--fast") == 0
-    assert "checks passed on 1 examples" in capsys.readouterr().out
+    assert "checks passed on 1 example" in capsys.readouterr().out
     assert run("check", "causal-nope", "--format", "json") == 0
     report = json.loads(capsys.readouterr().out)["CausalNoPE"]
     assert report["ok"] is True

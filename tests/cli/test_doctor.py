@@ -80,3 +80,13 @@ def test_dry_run_and_jobs_are_flags_of_run(capsys: pytest.CaptureFixture[str], t
         cli.main(["run", "nmar", "--jobs", "0"])
     assert leaving.value.code == 2
     assert "--jobs is a number of at least 1; got 0." in capsys.readouterr().err
+
+
+def test_one_seed_that_may_have_been_meant_as_a_number_of_seeds_is_explained(tmp_path, capsys, monkeypatch):
+    def err(*seeds: str) -> str:
+        with pytest.raises(SystemExit):
+            cli.main(["run", "nmar", "--schemes", "nope", "--seeds", *seeds, "--dry-run", "--out", str(tmp_path / "r")])
+        return capsys.readouterr().err
+
+    assert err("3") == "--seeds 3 is one seed, number 3. For 3 seeds write --seeds 0 1 2.\n"
+    assert err("0") == err("0", "1") == err("2026") == ""

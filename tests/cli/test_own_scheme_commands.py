@@ -68,7 +68,7 @@ def test_check_list_cite_and_bench(here: Path, capsys: pytest.CaptureFixture[str
     path = write_bias(here / "my_bias.py")
     path.write_text(path.read_text().replace('cite = ""', 'cite = "@misc{mine, title={Mine}}"'))
     assert run("check", "my_bias.py:MyBias(heads=3)") == 0
-    assert "checks passed on 1 examples" in capsys.readouterr().out
+    assert "checks passed on 1 example" in capsys.readouterr().out
     assert run("list", "schemes", "my_bias.py", "--format", "json") == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["name"], row["sites"], row["file"]) == ("MyBias", ["bias"], "my_bias.py")

@@ -40,7 +40,7 @@ def test_a_class_is_checked_on_every_example():
     assert {result.check.partition(".")[0] for result in report.results} == {
         "claims", "definition", "graphs", "options", "placement", "precision", "state", "units",
     }  # fmt: skip
-    assert str(report) == f"{len(checks())} of {len(checks())} checks passed on 1 examples"
+    assert str(report) == f"{len(checks())} of {len(checks())} checks passed on 1 example"
 
 
 def test_an_instance_is_checked_as_it_is():

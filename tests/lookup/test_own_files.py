@@ -10,6 +10,7 @@ import pytest
 from own_scheme_files import write_bias, write_package
 from posenc import check
 from posenc.lookup import own_files, scheme_text
+from posenc.lookup.name_suggestion import unknown_variant
 from posenc.lookup.scheme_reference import Reference, has_reference, installed, references, split_view
 
 pytestmark = pytest.mark.bare
@@ -169,3 +170,32 @@ def test_classes_are_those_of_the_file(here: Path) -> None:
     assert [kind.__name__ for kind in own_files.classes_named("my_bias.py") or ()] == ["MyBias"]
     assert own_files.classes_named("my_bias.py:MyBias(heads=4)") is None
     assert own_files.classes_named("RoPE") is None
+
+
+def test_a_file_named_without_its_ending_is_suggested(here: Path) -> None:
+    write_bias(here / "my_bias.py")
+    with pytest.raises(
+        ValueError, match=r"there is no encoding 'my_bias'\. Did you mean the file my_bias\.py\? The enc"
+    ):
+        scheme_text.find("my_bias")
+    assert "Did you mean the file my_bias.py? The variants are a." in unknown_variant("my_bias", ["a"], ["T5Bias"])
+
+
+UNFINISHED = """
+
+class Half(Scheme):
+    examples = ({},)
+"""
+
+
+def test_a_class_without_prepare_is_named_and_left_out(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_bias(here / "two.py")
+    path.write_text(path.read_text() + UNFINISHED)
+    assert [kind.__name__ for kind in own_files.schemes_of_file(path)] == ["MyBias"]
+    assert capsys.readouterr().err == f"{path}: Half is left out, because it lacks its method `prepare`.\n"
+    path.write_text(path.read_text() + "\n\nclass Whole(Half):\n    def prepare(self, pos):\n        return pos\n")
+    assert [kind.__name__ for kind in own_files.schemes_of_file(path)] == ["MyBias", "Whole"]
+    assert capsys.readouterr().err == ""  # Half is the base of another scheme
+    path.write_text(f"from posenc import Scheme\n{UNFINISHED}")
+    with pytest.raises(ValueError, match=r"defines no scheme\. Its class Half lacks its method `prepare`\. Subclass"):
+        own_files.schemes_of_file(path)

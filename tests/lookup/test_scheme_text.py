@@ -195,3 +195,21 @@ def test_a_layer_has_its_own_scheme_where_the_scheme_claims_so():
     assert len({id(gate) for gate in made}) == 3
     shared = per_layer(Specification("RoPE"), known)
     assert len({id(shared(layer)) for layer in range(3)}) == 1
+
+
+def test_periods_are_written_without_names():
+    text = "Sinusoid(6, frequencies=periods('day', 'week', 30, unit='day'))"
+    specification = parse(text)
+    written = {"schedule": "periods", "options": {"names": ["day", "week", 30], "unit": "day"}}
+    assert specification.options == {"dim": 6, "frequencies": written}
+    scheme = build(specification, {})
+    assert isinstance(scheme, Sinusoid)
+    assert scheme.frequencies == tuple(frequencies.periods("day", "week", 30, unit="day").tolist())
+    assert scheme.built_as == "Sinusoid(dim=6, frequencies=periods('day', 'week', 30, unit='day'))"
+    assert parse(scheme.built_as) == specification
+    once = build(parse("RoPE(4, frequencies=periods('day', harmonics=2))"), {})
+    assert isinstance(once, RoPE)
+    assert once.theta == tuple(frequencies.periods("day", harmonics=2).tolist())
+    for wrong, words in (("periods('dya')", "got 'dya'"), ("periods()", "got 0 periods"), ("yarn(1, 2, 3, 4)", "yarn")):
+        with pytest.raises(ValueError, match=words):
+            build(parse(f"RoPE(4, frequencies={wrong})"), {})

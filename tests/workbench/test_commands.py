@@ -254,3 +254,10 @@ def test_a_report_merges_its_pack_first(tmp_path):
     with pytest.raises(StoreError, match=r"absent\.pack is not there\. Name a pack, a folder of packs or a store"):
         request_execution.store_of_report(tmp_path / "c", tmp_path / "absent.pack")
     assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("executor", [5, object, {"jobs": 2}])
+def test_what_is_no_executor_is_refused_before_anything_is_made(tmp_path, executor):
+    with pytest.raises(ValueError, match=r"an executor is the name of an engine, .* got .*write jobs=2"):
+        run("latin-squares", executor=executor, out=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()

@@ -135,7 +135,8 @@ def recording_lines(path: Path) -> Iterator[str]:
         f"{len(found.channels):,} channels, {reach} time points"
     )
     given = {"modules": found.modules, "coordinates": found.coordinates}
-    yield f"given: {' and '.join(name for name, value in given.items() if value is not None) or 'channels alone'}"
+    named = [name for name, value in given.items() if value is not None]
+    yield f"also given: {' and '.join(named) or 'neither modules nor coordinates of the channels'}"
     if subjects == 1:
         yield "One subject leaves no other to test on: a run cuts the recording into blocks (--blocks N)."
     if found.note:

@@ -147,9 +147,31 @@ def _schemes(rows: list[dict[str, Any]], site: str | None, axes: int | None, unb
         row
         for row in rows
         if (not unbounded or row["range"] is None)
-        and (axes is None or axes in row["axes"] or "any" in row["axes"])
+        and (axes is None or _takes_axes(row, axes))
         and sites <= set(row["sites"])
     ]
+
+
+def _takes_axes(row: Mapping[str, Any], axes: int) -> bool:
+    any_number = "any" in row["axes"] or row["made_of"]
+    return bool(any_number) or axes in row["axes"] or (row["axes_from"] is not None and axes >= row["axes_from"])
+
+
+def axes_in_words(row: Mapping[str, Any], and_more: str) -> str:
+    """Numbers of axes that a scheme takes.
+
+    Args:
+        row: Row of the scheme in the index.
+        and_more: Words for the smallest number and all larger ones, as "{} or more".
+
+    Returns:
+        Text such as "1, 2", "1 or more", "any" or "by parts".
+    """
+    if row["made_of"]:
+        return f"by {row['made_of']}"
+    if row["axes_from"] is not None:
+        return and_more.format(row["axes_from"])
+    return ", ".join(map(str, row["axes"]))
 
 
 def _text(subject: str, content: Any) -> str:
@@ -164,8 +186,9 @@ def _scheme_table(rows: list[dict[str, Any]]) -> str:
     widths = (19, 10, 7, 11, 7, 7, 7)
     lines = [table(header, [], widths)]
     for row in rows:
-        limits = _range(row["range"])
-        cells = (row["name"], ", ".join(row["sites"]) or "none", ", ".join(map(str, row["axes"])), row["translation"],
+        axes = axes_in_words(row, "from {}")
+        limits = f"by {row['range_by']}" if row["range_by"] else _range(row["range"])
+        cells = (row["name"], ", ".join(row["sites"]) or "none", axes, row["translation"],
                  "yes" if row["learned"] else "no", limits, row["sharing"])  # fmt: skip
         lines += [*table(cells, [], widths).splitlines(), paragraph(row["summary"], 4)]
     return "\n".join(lines)

@@ -18,6 +18,9 @@ from posenc.cli.torchrun import team_of
 from posenc.workbench import request_checks
 from posenc.workbench.executors.engines import EngineRequest, engine_request
 
+MOST_LISTED_SEEDS = 10
+"""Largest single seed that may have been meant as a number of seeds."""
+
 StudyName = Annotated[Positional[str], arg(names="study")]
 PresetName = Annotated[str, arg(names="preset")]
 Panels = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..", names="panel")]
@@ -98,7 +101,8 @@ def run(
         schemes: Variants to train: labels of the study, encodings, or your own: my_scheme.py, a class of the file,
             mypkg.bias:MyBias. @VIEW after one puts it on a view of the positions that posenc list variants STUDY
             names. Default: those of the panels.
-        seeds: Seeds of each variant. Default: those of the preset.
+        seeds: Seeds of each variant by their numbers: 0 1 2 are three seeds, 2 alone is one. Default: those of the
+            preset.
         changes: A setting of the study and its new value, such as epochs=4; repeat the flag for more settings.
         lr_sweep: Learning rates, for your own data: the best on validation data, with one seed and half of the steps,
             is chosen for each variant. Default: the rates of the preset.
@@ -294,12 +298,23 @@ def _refuse_lists(
 ) -> None:
     """Raise ValueError for a value that is given twice or out of range, or for a Python file that does not exist."""
     request_checks.refuse_seeds(seeds)
+    _explain_one_seed(seeds)
     request_checks.refuse_rates(lr_sweep)
     request_checks.refuse_repeated("scheme", schemes)
     request_checks.refuse_repeated("panel", panels)
     for name in schemes or ():
         if name.endswith(".py"):
             request_checks.refuse_scheme_file(Path(name))
+
+
+def _explain_one_seed(seeds: tuple[int, ...] | None) -> None:
+    """Tell a reader who may have meant a number of seeds that --seeds lists their numbers."""
+    if seeds is not None and len(seeds) == 1 and 1 < seeds[0] <= MOST_LISTED_SEEDS:
+        listed = " ".join(map(str, range(seeds[0])))
+        print(
+            f"--seeds {seeds[0]} is one seed, number {seeds[0]}. For {seeds[0]} seeds write --seeds {listed}.",
+            file=sys.stderr,
+        )
 
 
 def _refuse_folders(folders: Mapping[str, Path | None]) -> None:

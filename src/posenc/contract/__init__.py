@@ -98,7 +98,8 @@ class Report:
     def counted(self) -> str:
         """A sentence with the number of checks that passed."""
         cases = len({result.case for result in self.results})
-        return f"{len(self.results) - len(self.failures)} of {len(self.results)} checks passed on {cases} examples"
+        of = f"{cases} example{'' if cases == 1 else 's'}"
+        return f"{len(self.results) - len(self.failures)} of {len(self.results)} checks passed on {of}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as values that JSON can hold.

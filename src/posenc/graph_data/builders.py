@@ -78,8 +78,8 @@ def graph(
     wanted = _axes(view, axes, ties)
     if view == "eigenvectors" and wanted >= one.num_nodes:
         raise ValueError(
-            f"{one.num_nodes} nodes have {max(one.num_nodes - 1, 0)} non-constant eigenvectors; {wanted} axes were "
-            "asked for. Ask for fewer axes."
+            f"{one.num_nodes} nodes have {max(one.num_nodes - 1, 0)} non-constant eigenvectors; the view "
+            f"'eigenvectors' was asked for axes={wanted}. Ask for fewer axes, or for view='walks'."
         )
     return _positions([one], view, wanted, ties, batched=False)
 
@@ -140,9 +140,10 @@ def _axes(view: View, axes: int | None, ties: Ties) -> int:
     if ties not in get_args(Ties):
         raise ValueError(f"equal eigenvalues are treated as 'warn', 'keep' or 'whole'; got ties={ties!r}.")
     if axes is not None and axes < 1:
-        raise ValueError(f"positions have at least one axis; got axes={axes}.")
+        what = {"eigenvectors": "eigenvectors", "walks": "steps of the walk"}.get(view, "axes")
+        raise ValueError(f"the view {view!r} has axes as many as {what}, at least one; got axes={axes}.")
     if axes not in (None, 1) and view in ("degree", "hops"):
-        raise ValueError(f"the view {view!r} has one axis; got axes={axes}. Leave it out.")
+        raise ValueError(f"the view {view!r} has one axis; got axes={axes}. Leave it out, or take view='walks'.")
     return AXES[view] if axes is None else axes
 
 

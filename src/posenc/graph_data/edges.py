@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
 from typing import Any, Literal
 
 import torch
@@ -19,6 +20,9 @@ Layout = Literal["pairs", "edge_index"]
 """Form of an array of edges: ``(E, 2)`` with one pair of nodes a row, or ``(2, E)`` as in PyTorch Geometric."""
 MOST_NODES = 2**31
 """Number of nodes from which on products of two node numbers could overflow 64 bits."""
+
+SHOWN = 80
+"""Number of characters up to which an error shows a value."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -76,7 +80,8 @@ class Graph:
             a, b = edges[:, lacking][:, 0].tolist()
             warnings.warn(
                 f"{int(lacking.sum())} of {edges.shape[1]} edges are given in one direction only, such as {a} -> {b}; "
-                "the graph is read as undirected. If it is, write as_graph(pairs, layout='pairs').",
+                "the graph is read as undirected. If each stands for both directions, pass them as pairs, "
+                "as_graph(edge_index.T, layout='pairs'), or a networkx graph as its to_undirected().",
                 UserWarning,
                 stacklevel=3,
             )
@@ -163,15 +168,37 @@ def _of_networkx(source: Any, nodes: int | None) -> Graph:
                 f"{len(having)} of {len(rows)} edges of this networkx graph have the attribute {name!r}. Give it to "
                 "all or to none."
             )
-        values[name] = torch.as_tensor(having, dtype=kind) if having else None
+        values[name] = _numbers_of_edges(rows, name, kind) if having else None
     count = len(number) if nodes is None else nodes
     if source.is_directed():
         return Graph(edges.T, count, values["weight"], values["edge_attr"])
     return _undirected(edges, count, values["weight"], values["edge_attr"])
 
 
+def _numbers_of_edges(
+    rows: Sequence[tuple[Any, Any, Mapping[str, Any]]], name: str, kind: torch.dtype | None
+) -> Tensor:
+    """Values of an attribute that all edges of a networkx graph have, as a tensor."""
+    try:
+        return torch.as_tensor([values[name] for *_, values in rows], dtype=kind)
+    except (TypeError, ValueError, RuntimeError):
+        pass
+    for a, b, values in rows:
+        try:
+            torch.as_tensor(values[name], dtype=kind)
+        except (TypeError, ValueError, RuntimeError):
+            raise ValueError(
+                f"the edge {a!r} - {b!r} of this networkx graph has {name}={values[name]!r}, which is no number. Give "
+                f"all edges numbers, or remove the attribute: for *_, d in G.edges(data=True): del d[{name!r}]"
+            ) from None
+    raise ValueError(
+        f"the edges of this networkx graph have different numbers of values as {name!r}. Give each as many."
+    )
+
+
 def _of_array(source: Any, layout: Layout | None) -> tuple[Tensor, Layout]:
     """Edges ``(E, 2)`` from pairs, an array or a tensor, and the layout that was read."""
+    given = source
     pairs_by_form = isinstance(source, Iterable) and not isinstance(source, Tensor) and not hasattr(source, "shape")
     if pairs_by_form:
         source = list(source)
@@ -187,7 +214,7 @@ def _of_array(source: Any, layout: Layout | None) -> tuple[Tensor, Layout]:
             raise
         raise ValueError(
             "a graph is pairs of node numbers, an array (E, 2) or (2, E), a scipy.sparse matrix, a networkx graph or "
-            f"PyTorch Geometric's Data; got {type(source).__name__} that is none of them. Write [(0, 1), (1, 2)]."
+            f"PyTorch Geometric's Data; got {_shown(given)}. {_remedy(given)}"
         ) from None
     edges = edges.reshape(0, 2) if edges.numel() == 0 else edges
     shape = tuple(edges.shape)
@@ -205,6 +232,17 @@ def _of_array(source: Any, layout: Layout | None) -> tuple[Tensor, Layout]:
             f"edges with layout={read!r} have shape {'(E, 2)' if read == 'pairs' else '(2, E)'}; got {shape}."
         )
     return (edges if read == "pairs" else edges.T), read
+
+
+def _shown(given: Any) -> str:
+    words = repr(given) if isinstance(given, str | bytes | PathLike) or not hasattr(given, "__len__") else ""
+    return words if 0 < len(words) <= SHOWN else f"a {type(given).__name__}"
+
+
+def _remedy(given: Any) -> str:
+    if isinstance(given, str | bytes | PathLike):
+        return "A file is read first, as by networkx.read_edgelist(path, nodetype=int) for lines of two node numbers."
+    return "Write pairs of integers, [(0, 1), (1, 2)]."
 
 
 def _plain(source: Any) -> Any:

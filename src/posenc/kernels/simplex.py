@@ -21,6 +21,7 @@ from torch import Tensor, nn
 import posenc.frequencies as schedules  # `from posenc import frequencies` would import every scheme
 from posenc.kernels import rotary
 from posenc.kernels.rotary import Rotation
+from posenc.kernels.wave_vectors import GivenFrequencies, frequency_tensor, given_frequencies
 from posenc.positions import Positions
 
 CPU = torch.device("cpu")
@@ -35,9 +36,6 @@ DRAWS = ("released.drawn",)
 
 NO_GRAPH = {"compiling.it_compiles_whole_at_changing_lengths": "it draws from a generator, which no graph holds"}
 """Contract check that the released code fails because of its draws (see ``Scheme.faults``)."""
-
-GivenFrequencies = Tensor | Sequence[float] | None
-"""Lengths ``|omega_s|`` of the wave vectors, ``(S,)``; None for economical scales."""
 
 Coefficients = Sequence[Sequence[float]]
 """Real and imaginary part of the coefficient ``c_i`` of each wave."""
@@ -100,7 +98,9 @@ def cycled(frequencies: Tensor, count: int) -> Tensor:
     return frequencies[torch.arange(count, device=CPU) % len(frequencies)]
 
 
-def wave_frequencies(name: str, axes: int, extent: float, frequencies: GivenFrequencies, literal: object) -> Tensor:
+def wave_frequencies(
+    name: str, axes: int, extent: float, frequencies: GivenFrequencies | None, literal: object
+) -> Tensor:
     """Return the frequencies ``|omega_s|`` of a GridPE variant.
 
     They are the given ones, or economical scales from a wavelength of 4 units up to ``extent``. Raises ValueError for
@@ -114,20 +114,12 @@ def wave_frequencies(name: str, axes: int, extent: float, frequencies: GivenFreq
         raise ValueError(f"the released code of {name} knows two axes; got axes={axes}. Leave `literal` out.")
     if frequencies is None:
         return schedules.economy(axes=axes, extent=extent, device=CPU)
-    try:
-        given = (
-            frequencies
-            if isinstance(frequencies, Tensor)
-            else torch.tensor(frequencies, dtype=torch.float64, device=CPU)
-        )
-        lengths = given.detach().to(CPU, torch.float64)
-    except (TypeError, ValueError, RuntimeError):
-        lengths = torch.empty(0, dtype=torch.float64, device=CPU)
+    lengths = frequency_tensor(frequencies).to(CPU)
     if lengths.dim() != 1 or not len(lengths) or not bool(lengths.isfinite().all()):
-        got = f"shape {tuple(frequencies.shape)}" if isinstance(frequencies, Tensor) else repr(frequencies)
         raise ValueError(
             f"{name}'s frequencies are the finite lengths |omega_s| of its waves, in radians per unit of position; got "
-            f"{got}. Pass numbers such as [1.5, 0.9, 0.5], or a tensor (S,), as frequencies.economy(ratio=2.0)."
+            f"{given_frequencies(frequencies)}. Pass numbers such as [1.5, 0.9, 0.5], or a tensor (S,), as "
+            "frequencies.economy(ratio=2.0)."
         )
     return lengths
 

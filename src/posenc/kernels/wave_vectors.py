@@ -6,6 +6,7 @@ Source: Tancik et al. 2020, arXiv 2006.10739, sections 5 and 6, and its code, gi
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -13,6 +14,8 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 Directions = Literal["gaussian", "basic", "positional", "released"]
+GivenFrequencies = Tensor | Sequence[float]
+"""Angular frequencies in radians per unit of position: a tensor, or numbers."""
 
 
 class Waves(NamedTuple):
@@ -85,11 +88,27 @@ def refuse_misfit(dim: int, axes: int, directions: Directions, sigma: float) -> 
         )
 
 
-def frequency_numbers(given: Tensor, count: int, name: str) -> tuple[float, ...]:
+def frequency_tensor(given: GivenFrequencies) -> Tensor:
+    """Frequencies of a tensor, an array or a list as float64; without an entry if they are no numbers."""
+    if isinstance(given, Tensor):
+        return given.detach().double()
+    try:
+        return torch.tensor(given, dtype=torch.float64, device="cpu")
+    except (TypeError, ValueError, RuntimeError):
+        return torch.empty(0, dtype=torch.float64, device="cpu")
+
+
+def given_frequencies(given: object) -> str:
+    """Describe frequencies that do not fit, for an error: "4 of shape (2, 2)", or the value if they are no numbers."""
+    shape = getattr(given, "shape", None)
+    return repr(given) if shape is None else f"{math.prod(shape)} of shape {tuple(shape)}"
+
+
+def frequency_numbers(given: GivenFrequencies, count: int, name: str) -> tuple[float, ...]:
     """Frequencies as Python floats, because ``.to(bfloat16)`` would round a buffer.
 
     Args:
-        given: Angular frequencies ``(count,)`` in radians per unit of position.
+        given: Angular frequencies ``(count,)`` in radians per unit of position, as numbers or a tensor.
         count: Number of frequencies that the scheme needs.
         name: Name of the scheme, for the error.
 
@@ -99,11 +118,11 @@ def frequency_numbers(given: Tensor, count: int, name: str) -> tuple[float, ...]
     Raises:
         ValueError: If there is another number of them, or one is not finite.
     """
-    numbers = tuple(given.detach().double().flatten().tolist()) if isinstance(given, Tensor) else ()
+    numbers = tuple(frequency_tensor(given).flatten().tolist())
     if len(numbers) != count or not all(map(math.isfinite, numbers)):
-        got = f"{len(numbers)} of shape {tuple(given.shape)}" if isinstance(given, Tensor) else type(given).__name__
         raise ValueError(
-            f"{name} needs {count} finite frequencies, in radians per unit of position; got {got}. Join them by "
-            "torch.cat from periods('day', 'year', unit='day') and from_span(8, shortest=2, longest=900)."
+            f"{name} needs {count} finite frequencies, in radians per unit of position; got "
+            f"{given_frequencies(given)}. Pass numbers, or join tensors by torch.cat, as of "
+            "periods('day', 'year', unit='day') and from_span(8, shortest=2, longest=900)."
         )
     return numbers

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 ENCODING = "encoding"
 """Kind of the names in ``posenc list``."""
+VARIANT = "variant"
+"""Kind of the names in ``posenc list variants``."""
+LONGEST = 100
+"""Number of characters of a name up to which it may be a file without its ending."""
 FARTHER = 0.25
 """A name is suggested beside the nearest one if its similarity is less than this below it."""
 
@@ -39,6 +44,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     """
     known = list(known)
     near = nearest_names(name, known)
+    if kind in (ENCODING, VARIANT) and name[:LONGEST].isidentifier() and Path(f"{name[:LONGEST]}.py").is_file():
+        near = [f"the file {name}.py"]
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     listed = f" The encodings are {', '.join(known)}." if kind == ENCODING else ""
     return f"there is no {kind} {name!r}.{hint}{listed}"
@@ -84,6 +91,6 @@ def unknown_variant(name: str, variants: Iterable[str], encodings: Iterable[str]
     """
     variants, encodings = list(variants), list(encodings)
     return (
-        f"{unknown('variant', name, [*encodings, *variants])} The variants are {', '.join(variants)}. An encoding with "
+        f"{unknown(VARIANT, name, [*encodings, *variants])} The variants are {', '.join(variants)}. An encoding with "
         f'its options is possible too, such as "Shaw(values=False)"; the encodings are {", ".join(encodings)}.'
     )

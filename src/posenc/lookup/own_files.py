@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import inspect
 import io
 import linecache
 import sys
@@ -103,10 +104,26 @@ def schemes_of_file(path: Path) -> list[type[Scheme]]:
     Raises:
         ValueError: The file is absent, cannot be imported, or defines no scheme.
     """
-    schemes = list(schemes_in(_module_of_file(path.expanduser())).values())
+    module = _module_of_file(path.expanduser())
+    schemes, unfinished = list(schemes_in(module).values()), _unfinished(module)
     if not schemes:
-        raise ValueError(f"{path} defines no scheme. Subclass posenc.Scheme and write its abstract `prepare`.")
+        lacks = f" Its class {unfinished[0].__name__} lacks {_lacking(unfinished[0])}." if unfinished else ""
+        raise ValueError(f"{path} defines no scheme.{lacks} Subclass posenc.Scheme and write its abstract `prepare`.")
+    for kind in unfinished:
+        print(f"{path}: {kind.__name__} is left out, because it lacks {_lacking(kind)}.", file=sys.stderr)
     return schemes
+
+
+def _unfinished(module: ModuleType) -> list[type[Scheme]]:
+    """Classes of a module that cannot be built yet, without the bases of others."""
+    kinds = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__]
+    schemes = [kind for kind in kinds if issubclass(kind, Scheme)]
+    bases = {base for kind in schemes for base in kind.__mro__[1:]}
+    return [kind for kind in schemes if inspect.isabstract(kind) and kind not in bases]
+
+
+def _lacking(kind: type[Scheme]) -> str:
+    return " and ".join(f"its method `{name}`" for name in sorted(kind.__abstractmethods__))
 
 
 def _is_known(reference: Reference) -> bool:

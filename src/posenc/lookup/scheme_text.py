@@ -76,18 +76,28 @@ def _arguments(node: ast.Call, called: Callable[..., Any], text: str) -> dict[st
     parameters = inspect.signature(called).parameters.values()
     places = [each.name for each in parameters if each.kind in NAMED]
     name = called.__name__
-    if len(node.args) > len(places) or any(isinstance(each, ast.Starred) for each in node.args):
+    further = _further(called)  # such as the names of periods("day", "week", unit="day")
+    if (len(node.args) > len(places) and not further) or any(isinstance(each, ast.Starred) for each in node.args):
         takes = f"at most {len(places)} options without a name: {', '.join(places)}" if places else "named options only"
         raise ValueError(f"{name} takes {takes}. {text!r} has {len(node.args)}.{_list_hint(called, node)}")
     if any(word.arg is None for word in node.keywords):
         raise ValueError(f"the options of {text!r} are named, as {name}(option=value).")
-    options = {place: _value(word, text) for place, word in zip(places, node.args, strict=False)}
+    given = [_value(word, text) for word in node.args]
+    options = dict(zip(places, given, strict=False))
+    if further and len(given) > len(places):
+        options[further] = given[len(places) :]
     for word in node.keywords:
         option = str(word.arg)
         if option in options:
             raise ValueError(f"{text!r} gives {name} the option {option} twice. Give it once.")
         options[option] = _value(word.value, text)
     return options
+
+
+def _further(called: Callable[..., Any]) -> str:
+    """Name of the parameter that takes any number of arguments without a name; "" without one."""
+    parameters = inspect.signature(called).parameters.values()
+    return next((each.name for each in parameters if each.kind is inspect.Parameter.VAR_POSITIONAL), "")
 
 
 def _list_hint(called: Callable[..., Any], node: ast.Call) -> str:
@@ -264,19 +274,20 @@ def _built(value: Any, known: Known, given: Mapping[str, Any]) -> Any:
 
 def _schedule(schedule: Callable[..., Any], options: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     """Frequencies of a schedule. Their number is half the rotated channels if the options do not give it."""
-    parameters, options = inspect.signature(schedule).parameters, dict(options)
+    parameters, given_options, options = inspect.signature(schedule).parameters, options, dict(options)
     for option in options:
         if option not in parameters:
             raise ValueError(unknown_option(schedule.__name__, option, parameters))
     if "count" in parameters and "count" not in options and isinstance(given.get("head_dim"), int):
         options["count"] = given["head_dim"] // 2
+    further = options.pop(_further(schedule), ())
     for name, each in parameters.items():
-        if each.default is each.empty and name not in options:
+        if each.default is each.empty and name not in options and each.kind is not each.VAR_POSITIONAL:
             raise ValueError(f"{schedule.__name__} needs {name}=..; write {schedule.__name__}({name}=value).")
     try:
-        return schedule(**options)
+        return schedule(*further, **options)
     except (TypeError, AttributeError) as error:
-        raise ValueError(f"{_call(schedule, options)} cannot be computed: {error}.") from error
+        raise ValueError(f"{_call(schedule, given_options)} cannot be computed: {error}.") from error
 
 
 def call_text(specification: Specification) -> str:
@@ -292,7 +303,10 @@ def call_text(specification: Specification) -> str:
 
 
 def _call(called: Callable[..., Any], options: Mapping[str, Any]) -> str:
-    return f"{called.__name__}({', '.join(f'{name}={_word(value)}' for name, value in options.items())})"
+    further = _further(called)
+    words = [_word(value) for value in options.get(further, ())]
+    words += [f"{name}={_word(value)}" for name, value in options.items() if name != further]
+    return f"{called.__name__}({', '.join(words)})"
 
 
 def _word(value: Any) -> str:

@@ -11,7 +11,7 @@ as in section 3.2 of Sitzmann et al., with n inputs of the layer.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import pairwise
 from typing import Literal
 
@@ -56,6 +56,14 @@ class FieldConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             )
 
 
+def no_embedding(name: str, sites: Collection[str]) -> str:
+    """Return the error message for a scheme that has no embedding, as a field needs."""
+    return (
+        f"a field reads an embedding of its coordinates, and {name} acts at {', '.join(sorted(sites)) or 'no site'}. "
+        "Take one that embeds, as FourierFeatures."
+    )
+
+
 class Field(nn.Module):
     """Coordinate network from coordinates ``(N, P)`` or ``(B, N, P)`` to values ``(.., N, outputs)``.
 
@@ -70,10 +78,7 @@ class Field(nn.Module):
     def __init__(self, scheme: Scheme, config: FieldConfig) -> None:
         super().__init__()
         if "embed" not in scheme.claims.sites:
-            raise ValueError(
-                f"a field reads an embedding of its coordinates, and {type(scheme).__name__} acts at "
-                f"{', '.join(sorted(scheme.claims.sites)) or 'no site'}. Take one that embeds, as FourierFeatures."
-            )
+            raise ValueError(no_embedding(type(scheme).__name__, scheme.claims.sites))
         self.scheme, self.config = scheme, config
         widths = [scheme.out_dim, *[config.width] * config.depth, config.outputs]
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))

@@ -31,7 +31,8 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from posenc.frequencies import from_span
-from posenc.kernels.wave_vectors import Directions, Waves, angles, draw, frequency_numbers, refuse_misfit
+from posenc.kernels import wave_vectors
+from posenc.kernels.wave_vectors import Directions, GivenFrequencies, Waves, angles, draw, frequency_numbers
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -53,8 +54,8 @@ class FourierFeatures(Scheme):
         amplitudes: Amplitudes ``a_m``, ``(L,)``, for example ``posenc.kernels.wave_vectors.power_law(L, p)``. Default:
             1 for each direction.
         learned: Whether B is trained. Default: False.
-        frequencies: Initial frequencies ``(L,)`` of directions on one axis in place of ``directions``, in radians per
-            unit of position, as of ``posenc.frequencies.periods``. Default: None.
+        frequencies: Initial frequencies of L directions on one axis in place of ``directions``, as numbers or a tensor,
+            in radians per unit of position, as of ``posenc.frequencies.periods``. Default: None.
         generator: Random generator of the initial directions. Default: torch's global generator.
 
     Raises:
@@ -101,7 +102,7 @@ class FourierFeatures(Scheme):
         sigma: float = 1.0,
         amplitudes: Sequence[float] | Tensor | None = None,
         learned: bool = False,
-        frequencies: Tensor | None = None,
+        frequencies: GivenFrequencies | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -114,7 +115,7 @@ class FourierFeatures(Scheme):
             raise ValueError(f"directions are {', '.join(map(repr, get_args(Directions)))}; got {directions!r}.")
         if not (math.isfinite(sigma) and sigma > 0):
             raise ValueError(f"sigma is the size of the directions, a positive number; got {sigma:g}.")
-        refuse_misfit(dim, axes, directions, sigma)
+        wave_vectors.refuse_misfit(dim, axes, directions, sigma)
         if frequencies is not None and (axes, directions, sigma) != (1, "gaussian", 1):
             raise ValueError("`frequencies` are directions of one axis: leave `axes`, `directions` and `sigma` out.")
         name = f"FourierFeatures({dim})"

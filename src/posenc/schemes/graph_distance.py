@@ -79,6 +79,7 @@ class GraphDistance(PairScheme):
         {"heads": 4, "nodes": 24},
         {"heads": 4, "nodes": 24, "edge_types": 3},
     )
+    graph_view = "hops"
     bias_reads = frozenset()
 
     table: nn.Parameter

@@ -98,7 +98,7 @@ class GridComplex(Scheme):
         axes: int = 2,
         *,
         extent: float = 14.0,
-        frequencies: GivenFrequencies = None,
+        frequencies: GivenFrequencies | None = None,
         rotation_seed: int = 0,
         coefficients: Coefficients | None = None,
         independent_waves: bool = False,

@@ -100,7 +100,7 @@ class GridDeep(Scheme):
         axes: int = 2,
         *,
         extent: float = 14.0,
-        frequencies: GivenFrequencies = None,
+        frequencies: GivenFrequencies | None = None,
         rotation_seed: int = 0,
         coefficients: Coefficients | None = None,
         literal: bool | Literal["frozen"] = False,

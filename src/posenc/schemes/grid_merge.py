@@ -88,7 +88,7 @@ class GridMerge(Scheme):
         *,
         dim: int | None = None,
         extent: float = 14.0,
-        frequencies: GivenFrequencies = None,
+        frequencies: GivenFrequencies | None = None,
         rotation_seed: int = 0,
         coefficients: Coefficients | None = None,
         literal: bool | Literal["frozen"] = False,

@@ -92,7 +92,7 @@ class GridRotate(Scheme):
         axes: int = 2,
         *,
         extent: float = 14.0,
-        frequencies: GivenFrequencies = None,
+        frequencies: GivenFrequencies | None = None,
         rotation_seed: int = 0,
         literal: bool | Literal["frozen"] = False,
     ) -> None:

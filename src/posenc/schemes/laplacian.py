@@ -60,6 +60,7 @@ class Laplacian(LinearRows):
   author={Dwivedi, Vijay Prakash and Bresson, Xavier},
   journal={arXiv:2012.09699}, year={2020}}"""
     examples = ({"dim": 12, "axes": 2}, {"dim": 12, "axes": 3}, {"dim": 12, "axes": 2, "signs": "absolute"})
+    graph_view = "eigenvectors"
     conventions = ("signs",)
 
     def __init__(

@@ -27,6 +27,7 @@ from typing_extensions import override
 import posenc.frequencies as schedules  # `from posenc import frequencies` would import every scheme
 from posenc.frequencies import Frequencies
 from posenc.kernels.rotary import PAIRINGS, Pairing, Rotation, channels, prepare_rotation, rotate, with_head_axis
+from posenc.kernels.wave_vectors import GivenFrequencies, frequency_tensor, given_frequencies
 from posenc.positions import Positions, readable
 from posenc.scheme import Claims, Scheme
 
@@ -42,8 +43,9 @@ class RoPE(Scheme):
         head_dim: Number d of channels that rotate, even; the head's width unless ``of`` is larger.
         of: Width D of the head, if only the first d channels rotate (partial rotary embedding).
         base: Base of the geometric schedule.
-        frequencies: Another schedule of ``head_dim / 2`` frequencies in radians per unit of position: a tensor, or
-            ``Frequencies`` from ``posenc.frequencies`` (``ntk``, ``yarn``, ``llama3`` ..). Replaces ``base``.
+        frequencies: Another schedule of ``head_dim / 2`` frequencies in radians per unit of position: numbers, a
+            tensor, or ``Frequencies`` from ``posenc.frequencies`` (``ntk``, ``yarn``, ``llama3`` ..). Replaces
+            ``base``.
         pairing: Channels that rotate together: "interleaved", "half" or "across" (see the module).
 
     Raises:
@@ -83,7 +85,7 @@ class RoPE(Scheme):
         *,
         of: int | None = None,
         base: float = BASE,
-        frequencies: Tensor | Frequencies | None = None,
+        frequencies: GivenFrequencies | Frequencies | None = None,
         pairing: Pairing = "interleaved",
     ) -> None:
         super().__init__()
@@ -104,7 +106,7 @@ class RoPE(Scheme):
             raise ValueError(f"RoPE pairs 'across' the halves of a head, whose width must be even; got of={of}.")
         self.head_dim, self.of = head_dim, of or head_dim
         self.pairing: Pairing = pairing
-        self.theta, self.attention_factor = _numbers(head_dim, base, frequencies)
+        self.theta, self.attention_factor = _theta(head_dim, base, frequencies)
         self.claims = Claims(
             translation="exact",
             isometric=self.attention_factor == 1,
@@ -151,17 +153,17 @@ class RoPE(Scheme):
         return torch.stack(y) if site in ("q", "k") else x
 
 
-def _numbers(head_dim: int, base: float, given: Tensor | Frequencies | None) -> tuple[tuple[float, ...], float]:
+def _theta(head_dim: int, base: float, given: GivenFrequencies | Frequencies | None) -> tuple[tuple[float, ...], float]:
     """Frequencies and attention factor as Python floats, because ``.to(bfloat16)`` would round a buffer."""
     if given is not None and base != BASE:
         raise ValueError(f"`frequencies` have a base already; got base={base:g} besides. Pass one of the two.")
     count, cpu = head_dim // 2, torch.device("cpu")
     value = schedules.geometric(count, base=base, device=cpu) if given is None else given
-    value = value if isinstance(value, Frequencies) else Frequencies(value.detach().double())
+    value = value if isinstance(value, Frequencies) else Frequencies(frequency_tensor(value))
     if tuple(value.theta.shape) != (count,):
         raise ValueError(
-            f"RoPE({head_dim}) rotates {count} pairs and needs one frequency for each; got shape "
-            f"{tuple(value.theta.shape)}. Pass a tensor of {count} numbers in radians per position."
+            f"RoPE({head_dim}) rotates {count} pairs and needs one frequency for each; got "
+            f"{given_frequencies(getattr(given, 'theta', given))}. Pass {count} numbers in radians per position."
         )
     if readable(value.theta) and not bool(value.theta.isfinite().all()):
         raise ValueError(

@@ -52,6 +52,7 @@ class RWSE(LinearRows):
   author={Dwivedi, Vijay Prakash and Luu, Anh Tuan and Laurent, Thomas and Bengio, Yoshua and Bresson, Xavier},
   booktitle={ICLR}, year={2022}, note={arXiv:2110.07875}}"""
     examples = ({"dim": 12, "axes": 2}, {"dim": 12, "axes": 3})
+    graph_view = "walks"
 
     def __init__(self, dim: int, axes: int = 16, *, generator: torch.Generator | None = None) -> None:
         if dim < 1 or axes < 1:

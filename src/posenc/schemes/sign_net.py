@@ -64,6 +64,7 @@ class SignNet(Scheme):
           Jegelka, Stefanie},
   booktitle={ICLR}, year={2023}, note={arXiv:2202.13013}}"""
     examples = ({"dim": 12, "axes": 2}, {"dim": 12, "axes": 3, "hidden": 8})
+    graph_view = "eigenvectors"
 
     A_1: nn.Parameter
     B_1: nn.Parameter

@@ -26,7 +26,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from posenc.frequencies import from_span, geometric
-from posenc.kernels.wave_vectors import frequency_numbers
+from posenc.kernels.wave_vectors import GivenFrequencies, frequency_numbers
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -44,8 +44,8 @@ class Sinusoid(Scheme):
         dim: Width d of a row, a multiple of ``2 * axes``.
         axes: Number P of position axes.
         base: Base of the geometric frequencies, above 0; they are in radians per unit of position.
-        frequencies: Frequencies of each axis in place of the geometric ones, ``(dim / (2 axes),)``, in radians per unit
-            of position, as of ``posenc.frequencies.periods`` or ``from_span``. Default: None.
+        frequencies: Frequencies of each axis in place of the geometric ones, ``dim / (2 axes)`` numbers or a tensor, in
+            radians per unit of position, as of ``posenc.frequencies.periods`` or ``from_span``. Default: None.
         channels: Order of the channels: "interleaved", "halves" or "sines first" (see the module).
         leading: Axis that comes first in a row: the "last" or the "first".
 
@@ -89,7 +89,7 @@ class Sinusoid(Scheme):
         axes: int = 1,
         *,
         base: float = BASE,
-        frequencies: Tensor | None = None,
+        frequencies: GivenFrequencies | None = None,
         channels: Channels = "interleaved",
         leading: Literal["last", "first"] = "last",
     ) -> None:

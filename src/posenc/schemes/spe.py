@@ -78,6 +78,7 @@ class SPE(Scheme):
           Li, Pan},
   booktitle={ICLR}, year={2024}, note={arXiv:2310.02579}}"""
     examples = ({"dim": 12, "axes": 2}, {"dim": 12, "axes": 3, "features": 3, "hidden": 8})
+    graph_view = "eigenvectors"
     graph_reads = frozenset({"eigenvalues"})
 
     def __init__(

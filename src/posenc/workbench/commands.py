@@ -146,6 +146,11 @@ def run(
 def _engine(executor: str | Executor, device: str) -> EngineRequest | Executor | None:
     """Engine of a text; an executor is returned as it is. None for this machine."""
     if not isinstance(executor, str):
+        if executor is not None and not isinstance(executor, Executor):
+            raise ValueError(
+                f"an executor is the name of an engine, as executor='local', 'ray' or 'slurm', or an object with a "
+                f"method run(specs, store_root, emit); got {executor!r}. For the number of runs at a time write jobs=2."
+            )
         return executor
     return engine_request(executor, runs_per_job=None, options=(), device=device)
 

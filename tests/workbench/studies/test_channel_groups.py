@@ -7,14 +7,15 @@ import re
 import msgspec
 import numpy as np
 import pytest
+import torch
 
 from posenc.measure.modularity import adjusted_rand
 from posenc.workbench import runner, studies
 from posenc.workbench.request_execution import execute_request, report_request
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import recordings
-from posenc.workbench.studies.recordings import group_plots
-from posenc.workbench.studies.recordings.channel_groups import channel_groups
+from posenc.workbench.studies.recordings import group_plots, group_report
+from posenc.workbench.studies.recordings.channel_groups import ChannelGroups, Grouping, channel_groups
 from posenc.workbench.studies.shared import page_records
 from posenc.workbench.studies.shared.declarations import OwnDataPlan
 from posenc.workbench.studies.shared.hidden_tokens import table_scores
@@ -235,3 +236,21 @@ def test_blocks_of_recordings_of_several_subjects_are_refused(tmp_path):
     request = studies.Request(preset="quick", source=own_file(tmp_path), reading={"blocks": 4})
     with pytest.raises(ValueError, match="blocks are for recordings of one subject; these are of 6"):
         recordings.STUDY.plan(request, Store(tmp_path / "runs"))
+
+
+@pytest.mark.parametrize(
+    ("tested", "words"),
+    [
+        (4, "; leaving out any recording keeps 3 of 3."),
+        (3, "; leaving out each of 3 of 4 recordings keeps 3 of 3."),
+    ],
+)
+def test_a_recording_that_every_seed_was_trained_on_is_not_said_to_be_left_out(tested, words):
+    groups = torch.tensor([0, 0, 1])
+    left_out = {f"recording {number}": groups for number in range(tested)}
+    learned = Grouping(
+        name="learned-0.1", agreement={2: 1.0}, number=2, p=0.01, groups=groups, by_seed={0: groups, 1: groups},
+        left_out=left_out, distances=torch.zeros(3, 3),
+    )  # fmt: skip
+    found = ChannelGroups(("a", "b", "c"), None, "recordings", 4, learned, None)
+    assert group_report._first_sentence(found, learned).endswith(words)

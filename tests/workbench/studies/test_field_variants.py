@@ -43,3 +43,11 @@ def test_a_scheme_of_the_right_axes_is_built_as_it_is_written():
         .scheme.claims.axes
         == 3
     )
+
+
+@pytest.mark.parametrize("text", ["ALiBi", "ALiBi(heads=4)", "RoPE"])
+def test_a_scheme_without_an_embedding_is_refused_before_its_arguments_are_asked_for(text):
+    with pytest.raises(
+        ValueError, match=r"a field reads an embedding of its coordinates, and .* acts at .*FourierFeat"
+    ):
+        field_variants.field_variant(text, PLANE)

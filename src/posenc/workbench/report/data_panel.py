@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from posenc.workbench.dataset_record import GENERATED, SHORT, DatasetRecord, Part
-from posenc.workbench.report.number_format import capitalize, join_words
+from posenc.workbench.report.number_format import capitalize, count_of, join_words
 from posenc.workbench.report.page import Block, Panel, Table, Text
 
 TITLE = "Data"
@@ -96,7 +96,7 @@ def _parts(record: DatasetRecord) -> list[str]:
 
 
 def _counts(part: Part) -> str:
-    return ", ".join(f"{count:,} {unit}" for unit, count in part.counts.items())
+    return ", ".join(count_of(count, unit) for unit, count in part.counts.items())
 
 
 def _options(record: DatasetRecord) -> list[str]:

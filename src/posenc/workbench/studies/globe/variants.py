@@ -23,9 +23,9 @@ import torch
 from posenc.kernels.grid_levels import growth
 from posenc.lookup import scheme_text
 from posenc.lookup.scheme_reference import split_view
-from posenc.models.field import FieldConfig, largest_size_within, network_size
+from posenc.models.field import FieldConfig, largest_size_within, network_size, no_embedding
 from posenc.workbench.studies.shared import position_views
-from posenc.workbench.studies.shared.field_variants import FieldVariant, with_channels
+from posenc.workbench.studies.shared.field_variants import FieldVariant, refuse_without_embedding, with_channels
 from posenc.workbench.studies.shared.position_views import PositionView
 from posenc.workbench.tasks.globe import MAP_SIDE, views
 
@@ -99,6 +99,7 @@ def variant(label: str, *, outputs: int, parameters: int, detail: float) -> Glob
     view = asked or view
     try:
         axes = 3 if view == "xyz" else 2
+        refuse_without_embedding(scheme_text.Specification(scheme, options))
         network = _network(scheme_text.Specification(scheme, options), axes, outputs, parameters)
         if asked:
             places = {asked: views(*PLACES)[asked]}
@@ -131,8 +132,7 @@ def _network(scheme: scheme_text.Specification, axes: int, outputs: int, paramet
     with torch.device("meta"):  # A size of any table can be counted without memory for it.
         built = scheme_text.build(scheme, {"axes": axes})
     if "embed" not in built.claims.sites:
-        sites = ", ".join(sorted(built.claims.sites)) or "no site"
-        raise ValueError(f"a field reads an embedding of its coordinates, and {scheme.scheme} acts at {sites}.")
+        raise ValueError(no_embedding(scheme.scheme, built.claims.sites))
     if built.claims.axes not in (None, axes):
         read = f"{built.claims.axes} {'axis' if built.claims.axes == 1 else 'axes'}"
         raise ValueError(

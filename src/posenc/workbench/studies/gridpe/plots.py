@@ -19,6 +19,7 @@ from posenc.workbench.studies.gridpe import variants as encodings
 from posenc.workbench.studies.gridpe.conditions import CONDITIONS, PVT, labels_of
 from posenc.workbench.studies.gridpe.presets import SCALES, TRAINED_SIDE
 from posenc.workbench.studies.gridpe.variants import LEARNED, with_heads
+from posenc.workbench.studies.shared import page_records
 from posenc.workbench.studies.shared.classification import ATTENTION_IMAGES
 from posenc.workbench.studies.shared.classification_panels import (
     ACCURACY,
@@ -58,8 +59,10 @@ def panel_title(subject: str, condition: str) -> str:
 
 
 def vit_accuracy(data: PageData) -> list[Panel]:
-    """Accuracy and loss of the ViTs as published, and a comparison with the printed Table 1."""
-    return [*_accuracy_and_loss(data, VITS), _published_table(data)]
+    """Accuracy and loss of the ViTs as published, and on built-in images a comparison with the printed Table 1."""
+    own = page_records.own(data.store, data.specs)  # a user's images are not those of the paper
+    published_table = [] if own is not None else [_published_table(data)]
+    return [*_accuracy_and_loss(data, VITS), *published_table]
 
 
 def pvt_accuracy(data: PageData) -> list[Panel]:

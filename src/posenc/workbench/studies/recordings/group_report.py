@@ -76,7 +76,9 @@ def _first_sentence(found: ChannelGroups, chosen: Grouping) -> str:
     if chosen.equal_seeds < seeds:
         agree += f" on every channel, and all on {_whole(chosen.seeds_agree)} of {count}"
     shares = chosen.left_out_agree
-    kept = "" if shares is None else f"; leaving out any {found.unit[:-1]} keeps {_whole(shares)} of {count}"
+    tested = len(chosen.left_out)  # one that every seed was trained on was left out of none
+    left = f"any {found.unit[:-1]}" if tested == found.units else f"each of {tested} of {found.units} {found.unit}"
+    kept = "" if shares is None else f"; leaving out {left} keeps {_whole(shares)} of {count}"
     return f"{count} channels fall into {chosen.number} groups{how}; {agree}{kept}."
 
 
@@ -132,11 +134,12 @@ def _beside_correlation(found: ChannelGroups, correlation: Grouping) -> str:
         return (
             "The plain correlation matrix, without training, gives the same groups: the network adds nothing to them."
         )
-    repeats = [each.chosen_agreement for each in (correlation, found.learned) if each is not None]
-    shown = " against ".join("–" if each is None else number(each) for each in repeats)
+    repeats = [None if each is None else each.chosen_agreement for each in (correlation, found.learned)]
+    halves, seeds = ("not known" if each is None else number(each) for each in repeats)
     return (
-        f"The plain correlation matrix, without training, gives {correlation.number} groups with an agreement of "
-        f"{shown}; adjusted Rand index of both: {number(same)}."
+        f"The plain correlation matrix, without training, gives {correlation.number} groups; their adjusted Rand index "
+        f"with the groups of the learned tables is {number(same)}. Agreement of its groups between two halves of the "
+        f"recordings: {halves}; of the learned groups between two seeds: {seeds}."
     )
 
 
@@ -212,7 +215,8 @@ def _left_out_of(found: ChannelGroups, learned: Grouping) -> str:
     if not learned.left_out:
         return "Every seed was trained on the same recordings, so none was left out."
     missing = found.units - len(learned.left_out)
-    never = f" {missing} of {found.units} {found.unit} were in the training part of every seed." if missing else ""
+    was = "was" if missing == 1 else "were"
+    never = f" {missing} of {found.units} {found.unit} {was} in the training part of every seed." if missing else ""
     return (
         f"Left out: for each {unit}, the groups of the seeds that were not trained on it; no model was trained again."
         + never

@@ -17,6 +17,7 @@ from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.recordings.conditions import MAIN_RATE, TEST_RATE
 from posenc.workbench.studies.recordings.stored_recordings import RecordingsRecord, stored_record
 from posenc.workbench.studies.recordings.training_error import TRAINING_ERROR
+from posenc.workbench.studies.shared.compared_score import held_out_items
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.hidden_tokens import plots
 from posenc.workbench.studies.shared.hidden_tokens.plots import TokenNames
@@ -73,11 +74,14 @@ def training_error_panel(data: PageData, condition: str, title: str) -> list[Pan
     """Errors of training and test samples with 90% of the channels hidden; no panel where they were not measured."""
     if not values_by_scheme(data.rows, TRAINING_ERROR, condition):
         return []
-    scores = {TRAINING_ERROR: Score("Training recordings", UNIT, False), ERROR: Score("Test recordings", UNIT, False)}
+    training = Score("Training recordings", UNIT, False, trained=True)
+    scores = {TRAINING_ERROR: training, ERROR: Score("Test recordings", UNIT, False)}
     measured = {row["scheme"] for row in data.rows if row["metric"] == TRAINING_ERROR}
     rows = [row for row in data.rows if row["scheme"] in measured]
     caption = "Training recordings: at most 2,048 of their time points, with new masks."
-    return [score_plots(rows, metrics=scores, condition=condition, title=title, caption=caption)]
+    held_out = held_out_items(data, condition)  # one interval of the test error on all of a page
+    options = {"title": title, "caption": caption, "held_out": held_out}
+    return [score_plots(rows, metrics=scores, condition=condition, **options)]
 
 
 def module_order(data: PageData) -> list[Panel]:

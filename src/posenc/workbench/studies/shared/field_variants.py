@@ -29,7 +29,7 @@ from posenc.kernels.grid_levels import growth, lay_out
 from posenc.lookup import scheme_text
 from posenc.lookup.name_suggestion import plain_name
 from posenc.lookup.scheme_reference import split_view
-from posenc.models.field import Field, FieldConfig, TooSmallError, largest_size_within, network_size
+from posenc.models.field import Field, FieldConfig, TooSmallError, largest_size_within, network_size, no_embedding
 from posenc.workbench.studies.shared import position_views
 from posenc.workbench.studies.shared.position_views import PositionView
 from posenc.workbench.training.config import TrainingConfig
@@ -150,8 +150,29 @@ def field_variant(label: str, budget: Budget) -> FieldVariant:
             return _gridless(name, SCHEMES.get(name, "FourierFeatures"), budget)
     except TooSmallError as error:
         raise ValueError(f"the variant {label!r} cannot be built: {error}") from None
-    parsed = with_channels(scheme_text.parse_variant(label, label, NAMES))
+    parsed = scheme_text.parse_variant(label, label, NAMES)
+    try:
+        refuse_without_embedding(parsed)
+    except ValueError as error:
+        raise ValueError(f"the variant {label!r} cannot be built: {error}") from None
+    parsed = with_channels(parsed)
     return _check_axes(_variant(parsed.scheme, budget, parsed.options), label)
+
+
+def refuse_without_embedding(scheme: scheme_text.Specification) -> None:
+    """Raise ValueError for a scheme that embeds in none of its declared examples, before its arguments are asked for.
+
+    Args:
+        scheme: The scheme.
+
+    Raises:
+        ValueError: It acts at other sites of a network alone.
+    """
+    kind = scheme_text.find(scheme.scheme)
+    with torch.device("meta"):
+        sites = {site for example in kind.examples for site in kind(**example).claims.sites}
+    if sites and "embed" not in sites:
+        raise ValueError(no_embedding(scheme.scheme, sites))
 
 
 def with_channels(scheme: scheme_text.Specification) -> scheme_text.Specification:

@@ -10,7 +10,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from posenc.measure.budget_comparison import BudgetComparison, Reason
-from posenc.workbench.report.number_format import count, interval, join_words, number, signed_number
+from posenc.workbench.report.number_format import count, count_of, interval, join_words, number, signed_number
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import page_records, planning
@@ -197,10 +197,9 @@ def _few_items(data: PageData, groups: Sequence[ComparedVariants]) -> Iterator[s
             continue
         seeds = max(pair.comparison.difference.n for pair in pairs_of(variants))
         each = "each seed" if held_out.split_by_seed else "the test part"
-        yield (
-            f"Only {held_out.items} {item_noun(data, score)} are held out in {each}. With {count(seeds, 'seed')}, "
-            f"{_smallest_seen(sizes, score)}."
-        )
+        items, are = count_of(held_out.items, item_noun(data, score)), "is" if held_out.items == 1 else "are"
+        seen = _smallest_seen(sizes, score)
+        yield f"Only {items} {are} held out in {each}. With {count(seeds, 'seed')}, {seen}."
 
 
 def _smallest_seen(sizes: Sequence[float], score: ComparedScore) -> str:

@@ -385,7 +385,7 @@ class Study:
         """
         data = self.page_data(request, store, specs)
         findings = own_data_page.judged_predictions(self, data)
-        return [*self.answer(data), *(f"{each.word}: {each.text}" for each in findings)]
+        return [*self.answer(data), *(f"Prediction {each.word.lower()}: {each.text}" for each in findings)]
 
     def answer(self, data: PageData) -> tuple[str, ...]:
         """Return the answer to the question: the headline, and further paragraphs on a user's own data.
