@@ -77,7 +77,7 @@ def test_each_trouble_of_a_node_is_one_sentence(tmp_path: Path, monkeypatch: pyt
     )
     other = node_check.versions() | {"torch": "1.0"}
     assert "n2 and the command have torch 1.0 and" in refused(tmp_path, monkeypatch, versions=other)
-    said = "srun: error: n2: task 0\nslurmstepd: error: execve(): /opt/python: No such file or directory"
+    said = f"srun: error: n2: task 0\nslurmstepd: error: execve(): {sys.executable}: No such file or directory"
     assert "with " + sys.executable + ": No such file or directory. Install" in refused(tmp_path, monkeypatch, said)
     said = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'posenc'"
     assert "No module named 'posenc'. Install it at the same path" in refused(tmp_path, monkeypatch, said)
@@ -97,8 +97,8 @@ def test_free_nodes_are_named_and_busy_ones_are_not_waited_for(tmp_path: Path, m
     sentence = slurm_nodes.refuse_unable_nodes(store, [], ["--partition=cpu"])
     assert sentence == "SLURM's free nodes can execute the runs: n7."
     flags = (tmp_path / "said").read_text()
-    assert flags.startswith("--partition=cpu --nodes 1-16 ")
-    assert "--immediate 10" in flags
+    assert flags.startswith("--partition=cpu --nodes=1-16 ")
+    assert "--immediate=10" in flags  # "--immediate 10" would execute a program of the name 10
     program.write_text(
         "#!/bin/sh\necho 'srun: error: Unable to allocate resources: Requested nodes are busy' >&2; exit 1"
     )

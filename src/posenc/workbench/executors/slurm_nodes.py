@@ -74,5 +74,6 @@ def _refuse_unable(answer: Mapping[str, Any], store_root: Path) -> None:
 
 def _cannot_start(said: str) -> str:
     """Why a node could not start Python or import posenc, from what srun has printed; "" if it could."""
-    found = re.search(r"execve\(\): .*?: (.+)|^(\w*Error: .+)$", said, re.MULTILINE)
+    program = re.escape(sys.executable)
+    found = re.search(rf"execve\(\): {program}: (.+)|^(\w*Error: .+)$", said, re.MULTILINE)
     return (found[1] or found[2]).strip().rstrip(".") if found else ""

@@ -74,8 +74,7 @@ def ask_nodes(program: Sequence[str], flags: Sequence[str]) -> tuple[list[str], 
     Returns:
         Lines that the nodes have printed, and what srun has said on standard error.
     """
-    own = ["--nodes", f"1-{MOST_ASKED}", "--ntasks-per-node", "1", "--cpus-per-task", "1", "--time", "1"]
-    own += ["--immediate", str(FREE_SECONDS), "--job-name", "posenc-check", "--quiet"]
+    own = [f"--nodes=1-{MOST_ASKED}", "--time=1", f"--immediate={FREE_SECONDS}", "--job-name=posenc-check", "--quiet"]
     try:
         done = subprocess.run(
             ["srun", *flags, *own, *program], capture_output=True, text=True, timeout=2 * ANSWER_SECONDS, check=False
