@@ -104,13 +104,13 @@ class FaultCampaign(Campaign):
             self.cluster.environment |= {"TMPDIR": str(place)}
             self.cluster.start_node(WORKER)
             self.cluster.environment = plain
-            wait_until(self._has_two_nodes, "the second node of Ray")
+            self.cluster.wait_for_nodes(2)
             code = self._once(out)
             refused = len([*place.glob("posenc-*/*")])
             self._heal(out, snapshot(out))
             self.cluster.kill_node(WORKER)
         self.cluster.start_node(WORKER)
-        wait_until(self._has_two_nodes, "the second node of Ray")
+        self.cluster.wait_for_nodes(2)
         return {"exit_codes": [code], "stores_on_the_full_node": refused}
 
     def _full_store(self, out: Path) -> dict[str, Any]:
@@ -174,14 +174,6 @@ class FaultCampaign(Campaign):
             stdout=subprocess.DEVNULL,
         )
         self._compare(out, self.expected)
-
-    def _has_two_nodes(self) -> bool:
-        """True if the second node has registered with the head of Ray."""
-        script = "import ray, sys; ray.init(sys.argv[1], _node_ip_address=sys.argv[1].split(':')[0], "
-        script += "log_to_driver=False); print(sum(node['Alive'] for node in ray.nodes()))"
-        words = [sys.executable, "-c", script, self.cluster.address]
-        done = subprocess.run(words, env=self.cluster.environment, capture_output=True, text=True, check=False)
-        return done.stdout.strip().endswith("2")
 
 
 @contextmanager

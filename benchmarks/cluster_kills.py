@@ -144,10 +144,11 @@ class Campaign:
         return bool(busy) and kill(self.moments.choice(busy))
 
     def _node(self, process: subprocess.Popen[bytes]) -> bool:
+        alive = bool(members(self.cluster.nodes[WORKER].pid))
         self.cluster.kill_node(WORKER)
         time.sleep(self.moments.uniform(1.0, 4.0))
         self.cluster.start_node(WORKER)
-        return True
+        return alive
 
     def _scancel(self, process: subprocess.Popen[bytes]) -> bool:
         jobs = self.cluster.ask("squeue", "-h", "-r", "-t", "RUNNING", "-o", "%i").split()

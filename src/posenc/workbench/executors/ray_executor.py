@@ -232,7 +232,7 @@ class RayQueue:
             self._submit(mine, leases)
         except OSError as error:
             leases.close()
-            self._refuse(mine, f"{type(error).__name__}: {error}")
+            self._refuse(mine, str(self.store.trouble(error)))
 
     def _submit(self, specs: Sequence[RunSpec], leases: ExitStack) -> None:
         checkpoints: dict[str, dict[str, bytes]] = {}
