@@ -26,6 +26,7 @@ from typing import Any
 
 from posenc.cli import index
 from posenc.workbench import provenance
+from posenc.workbench.files import network_disk
 from posenc.workbench.runs import RunResult, RunSpec
 from posenc.workbench.storage import run_writer
 from posenc.workbench.storage.store import Store
@@ -50,6 +51,8 @@ def main() -> int:
     folder = chosen.dir or Path(tempfile.mkdtemp(prefix="store-scale-"))
     root, other = folder / "store", folder / "other"
     document: dict[str, Any] = {"runs": chosen.runs, "merged": chosen.merged, "rounds": chosen.rounds}
+    if chosen.resume:
+        document = json.loads(chosen.json.read_text())
     here = str(Path(__file__).parents[1] / "src")
     if index.source_digest() != json.loads(index.FILE.read_text())["digest"]:
         raise SystemExit("The index of the command line is outdated: python tools/index.py")
@@ -57,13 +60,17 @@ def main() -> int:
     measure(here, "other", other, chosen)
     if chosen.baseline:
         document["baseline"] = questions(root, chosen, str(chosen.baseline), rounds=1)
-    document["index made"] = measure(here, "rows", root, chosen)
-    document["folders"] = questions(root, chosen, here, chosen.rounds)
-    places = {"empty": folder / "empty", "full": root}
-    document["add"] = {name: measure(here, "add", place, chosen) for name, place in places.items()}
-    write(document, chosen)
+    if "folders" not in document:
+        document["index made"] = measure(here, "rows", root, chosen)
+        document["folders"] = questions(root, chosen, here, chosen.rounds)
+        document["folders"]["file system"] = file_system(root)
+    if "add" not in document:
+        places = {"empty": folder / "empty", "full": root}
+        document["add"] = {name: measure(here, "add", place, chosen) for name, place in places.items()}
+        write(document, chosen)
     document["compact"] = command(here, "store", "compact", "--out", str(root))
-    document["compact"]["files per run"] = round(files(root) / (chosen.runs + ADDED), 5)
+    document["compact"]["file system"] = file_system(root)
+    document["compact"]["files per run"] = round(files(root) / len(Store(root, create=False).folders.names()), 5)
     write(document, chosen)
     document["compacted"] = questions(root, chosen, here, chosen.rounds)
     document["merge"] = command(here, "store", "merge", str(other), "--out", str(root))
@@ -98,6 +105,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--baseline", type=Path, help="src of an earlier version")
     parser.add_argument("--dir", type=Path, help="folder of the stores; default: a temporary one, which is removed")
     parser.add_argument("--json", type=Path, help="where the figures go")
+    parser.add_argument("--resume", action="store_true", help="keep what --json has, and measure the rest")
     parser.add_argument("--ask", choices=(*QUESTIONS, *OTHERS), help="of one process: what it does")
     return parser.parse_args()
 
@@ -256,6 +264,11 @@ def digest(every: Iterable[dict[str, Any]]) -> str:
             total.update(f"{row['unit']} {row['metric']} {row['value']}\n".encode())
             count += 1
     return f"{count} rows, {total.hexdigest()[:12]}"
+
+
+def file_system(root: Path) -> str:
+    """Type of the file system that holds a store."""
+    return network_disk.file_system(os.path.realpath(root), network_disk.MOUNTS.read_text().splitlines())
 
 
 def files(root: Path) -> int:

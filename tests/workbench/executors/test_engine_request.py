@@ -8,8 +8,9 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,10 @@ import pytest
 from posenc.cli import main
 from posenc.workbench.executors import ray_cluster, slurm_queue
 from posenc.workbench.executors.engines import EngineRequest, engine_request
+from posenc.workbench.executors.ray_executor import RayExecutor
 from posenc.workbench.executors.stop_requests import StopRequests
+from posenc.workbench.storage.store import Store
+from toy_work import toys
 
 pytestmark = pytest.mark.bare
 
@@ -81,6 +85,24 @@ def test_the_command_ends_with_a_sentence_and_makes_no_store(
     assert ended.value.code == 2
     assert sentence in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_address_of_the_environment_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
+    with pytest.raises(ValueError, match=r"There is no Ray cluster at 127\.0\.0\.1:9"):
+        RayExecutor().prepare(toys(1), Store(tmp_path).root)
+
+
+def test_torchrun_and_an_engine_exclude_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    team = SimpleNamespace(size=2, leads=True)
+    monkeypatch.setattr("posenc.cli.workbench.team_of", lambda device: nullcontext(team))
+    with pytest.raises(SystemExit) as ended:
+        command("--on", "ray", out=tmp_path / "runs")
+    assert ended.value.code == 2
+    assert "--on ray and torchrun exclude each other. Leave one out." in capsys.readouterr().err
 
 
 @contextmanager
