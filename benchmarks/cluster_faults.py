@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -99,19 +99,22 @@ class FaultCampaign(Campaign):
         """A node of Ray whose temporary folder is full: its runs must go to the other node."""
         place, plain = self.folder / "full", dict(self.cluster.environment)
         with mounted(place, SMALL):
-            (place / "everything").write_bytes(bytes(200 << 10))
+            fill(place / "everything")
             self.cluster.kill_node(WORKER)
             self.cluster.environment |= {"TMPDIR": str(place)}
             self.cluster.start_node(WORKER)
             self.cluster.environment = plain
             self.cluster.wait_for_nodes(2)
+            before = self.log.tell()
             code = self._once(out)
-            refused = len([*place.glob("posenc-*/*")])
+            with Path(self.log.name).open("rb") as log:
+                log.seek(before)
+                moved = log.read().count(b"its machine failed: ")
             self._heal(out, snapshot(out))
             self.cluster.kill_node(WORKER)
         self.cluster.start_node(WORKER)
         self.cluster.wait_for_nodes(2)
-        return {"exit_codes": [code], "stores_on_the_full_node": refused}
+        return {"exit_codes": [code], "runs_that_left_the_full_node": moved}
 
     def _full_store(self, out: Path) -> dict[str, Any]:
         """A store on a disk that fills up, and is enlarged."""
@@ -174,6 +177,13 @@ class FaultCampaign(Campaign):
             stdout=subprocess.DEVNULL,
         )
         self._compare(out, self.expected)
+
+
+def fill(path: Path) -> None:
+    """Write a file until the disk is full."""
+    with suppress(OSError), path.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
 
 
 @contextmanager

@@ -358,6 +358,9 @@ class RayQueue:
                     [spec], f"A machine failed {RETRIES + 1} times under it, at last: {why.rstrip('.')}. {again}"
                 )
             else:
+                self.emit(
+                    Event(key=spec.identity, kind="started", message=f"its machine failed: {why}; it starts again")
+                )
                 self.queue.appendleft([spec])
 
     def _refuse(self, specs: Sequence[RunSpec], sentence: str) -> None:
