@@ -7,8 +7,8 @@ toy study runs on them. On each engine, in this order, each in a store of its ow
 
 * io errors: operations on files of the store fail with EIO at random, as on a network disk whose server is away: in the
   command, and on SLURM in its jobs. It is started again, ``--disturbed`` times in all, then once without errors.
-* full disk: of one node of Ray, in a mounted file system that is full; on SLURM that of the store, which all jobs
-  write, and which is enlarged after the command has ended.
+* full disk: of one node of Ray, in a mounted file system that is filled while the node executes a run; on SLURM that
+  of the store, which all jobs write, filled when two runs have finished. It has space again when the command has ended.
 * late node: the second node starts when the first runs have finished. It must execute some of the others.
 * two commands: two commands run at the same time on one store.
 
@@ -36,8 +36,8 @@ from loopback import WORKER, Ray, Slurm, members, running, wait_until  # isort: 
 
 FAULTS = ("io errors", "full disk", "late node", "two commands")
 FAULTY_DISK = ROOT / "tests" / "cluster" / "faulty_disk"
-SMALL = "256k"
-"""Size of a file system that fills up before the toy study has ended."""
+FULL_NODE, STORE = "256k", "16m"
+"""Sizes of the file systems of a node and of a store that are filled while runs are executed."""
 
 
 class FaultCampaign(Campaign):
@@ -96,17 +96,19 @@ class FaultCampaign(Campaign):
         return self._full_node(out) if self.engine == "ray" else self._full_store(out)
 
     def _full_node(self, out: Path) -> dict[str, Any]:
-        """A node of Ray whose temporary folder is full: its runs must go to the other node."""
+        """A node of Ray whose temporary folder fills up while it executes a run: the runs must go to the other node."""
         place, plain = self.folder / "full", dict(self.cluster.environment)
-        with mounted(place, SMALL):
-            fill(place / "everything")
+        with mounted(place, FULL_NODE):
             self.cluster.kill_node(WORKER)
             self.cluster.environment |= {"TMPDIR": str(place)}
             self.cluster.start_node(WORKER)
             self.cluster.environment = plain
             self.cluster.wait_for_nodes(2)
-            before = self.log.tell()
-            code = self._once(out)
+            process, before = self.command(out, self.on), self.log.tell()
+            self.found["starts"] += 1
+            wait_until(lambda: [*place.glob("posenc-*/*/work/*/*")] != [], "a run on the second node", seconds=300)
+            fill(place / "everything")
+            code = process.wait(900)
             with Path(self.log.name).open("rb") as log:
                 log.seek(before)
                 moved = log.read().count(b"its machine failed: ")
@@ -117,10 +119,14 @@ class FaultCampaign(Campaign):
         return {"exit_codes": [code], "runs_that_left_the_full_node": moved}
 
     def _full_store(self, out: Path) -> dict[str, Any]:
-        """A store on a disk that fills up, and is enlarged."""
-        with mounted(out, SMALL):
-            code, known = self._once(out), snapshot(out)
-            subprocess.run(["mount", "-o", "remount,size=64m", str(out)], check=True)
+        """A store on a disk that fills up when two runs have finished, and has space again after the command."""
+        with mounted(out, STORE):
+            process = self.command(out, self.on)
+            self.found["starts"] += 1
+            wait_until(lambda: len(snapshot(out)) >= 2, "the first runs", seconds=300)
+            fill(out / "everything")
+            code, known = process.wait(900), snapshot(out)
+            (out / "everything").unlink()
             self._heal(out, known)
         return {"exit_codes": [code], "finished_before": len(known)}
 
@@ -197,6 +203,16 @@ def mounted(folder: Path, size: str) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
+def joined(earlier: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """Figures of earlier calls and of this one: the counts of an engine are added, and of a fault the last is kept."""
+    every = dict(earlier)
+    for engine in ("ray", "slurm"):
+        before, now = earlier.get(engine, {}), found.get(engine, {})
+        counted = {name: before.get(name, 0) + now.get(name, 0) for name in (*COUNTS, "starts", "attempts")}
+        every[engine] = before | now | counted
+    return every | {"passed": not any(every[engine][name] for engine in ("ray", "slurm") for name in COUNTS)}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engines", nargs="+", choices=("ray", "slurm"), default=["ray", "slurm"])
@@ -222,7 +238,7 @@ def main() -> int:
     print(json.dumps(found, indent=1))
     if chosen.json:
         document = json.loads(chosen.json.read_text()) if chosen.json.exists() else {}
-        document["faults"] = document.get("faults", {}) | found
+        document["faults"] = joined(document.get("faults", {}), found)
         chosen.json.write_text(json.dumps(document, indent=1) + "\n")
     return 0 if found["passed"] else 1
 
