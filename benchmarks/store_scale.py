@@ -68,16 +68,17 @@ def main() -> int:
         places = {"empty": folder / "empty", "full": root}
         document["add"] = {name: measure(here, "add", place, chosen) for name, place in places.items()}
         write(document, chosen)
-    document["compact"] = command(here, "store", "compact", "--out", str(root))
-    document["compact"]["file system"] = file_system(root)
-    document["compact"]["files per run"] = round(files(root) / len(Store(root, create=False).folders.names()), 5)
-    write(document, chosen)
-    document["compacted"] = questions(root, chosen, here, chosen.rounds)
-    document["merge"] = command(here, "store", "merge", str(other), "--out", str(root))
-    write(document, chosen)
-    document["verify"] = command(here, "store", "verify", "--out", str(root))
-    document["gc"] = command(here, "store", "gc", "--out", str(root))
-    write(document, chosen)
+    if "compact" not in document:
+        document["compact"] = command(here, "store", "compact", "--out", str(root))
+        document["compact"]["file system"] = file_system(root)
+        document["compact"]["files per run"] = round(files(root) / len(Store(root, create=False).folders.names()), 5)
+        write(document, chosen)
+    if "compacted" not in document:
+        document["compacted"] = questions(root, chosen, here, chosen.rounds) | {"rounds": chosen.rounds}
+        write(document, chosen)
+    for name, words in {"merge": ("merge", str(other)), "verify": ("verify",), "gc": ("gc",)}.items():
+        document[name] = command(here, "store", *words, "--out", str(root))
+        write(document, chosen)
     if not chosen.dir:
         shutil.rmtree(folder)
     return 0
