@@ -13,7 +13,7 @@ study of tests/toy_work.py runs on them. Each kill is one of these, by chance; t
 * slurm slurmd: SIGKILL to the slurmd of a node, which is started again a few seconds later.
 * slurm driver: SIGKILL to the command. Its jobs continue.
 
-Then, on each engine: two commands at the same time on one store.
+Then, on each engine: two commands at the same time on one store. Other faults: ``cluster_faults.py``.
 """
 
 from __future__ import annotations
@@ -74,6 +74,12 @@ class Campaign:
         words += ["--steps", str(self.chosen.steps), "--pause", str(self.chosen.pause), "--on", on]
         null, log, environment = subprocess.DEVNULL, self.log, self.cluster.environment
         return subprocess.Popen(words, env=environment, stdin=null, stdout=log, stderr=log, start_new_session=True)
+
+    def undisturbed(self) -> tuple[str, dict[str, bytes]]:
+        """Table and files of the toy study that was executed on this machine without an engine."""
+        out = self.folder / f"undisturbed-{self.engine}"
+        self.command(out, "local").wait()
+        return as_csv(Store(out).results()), parts(out)
 
     def run(self, kills: int, expected: tuple[str, dict[str, bytes]]) -> dict[str, Any]:
         """Kill until the kills are used up, round after round; each round ends with a complete store."""
@@ -138,10 +144,11 @@ class Campaign:
         return bool(busy) and kill(self.moments.choice(busy))
 
     def _node(self, process: subprocess.Popen[bytes]) -> bool:
+        alive = bool(members(self.cluster.nodes[WORKER].pid))
         self.cluster.kill_node(WORKER)
         time.sleep(self.moments.uniform(1.0, 4.0))
         self.cluster.start_node(WORKER)
-        return True
+        return alive
 
     def _scancel(self, process: subprocess.Popen[bytes]) -> bool:
         jobs = self.cluster.ask("squeue", "-h", "-r", "-t", "RUNNING", "-o", "%i").split()
@@ -223,10 +230,7 @@ def main() -> int:
         cluster = Ray(folder / "r") if engine == "ray" else Slurm(folder / "s")
         with running(cluster):
             campaign = Campaign(engine, cluster, chosen, folder)
-            out = folder / f"undisturbed-{engine}"
-            campaign.command(out, "local").wait()
-            expected = as_csv(Store(out).results()), parts(out)
-            found[engine] = campaign.run(chosen.kills // len(chosen.engines), expected)
+            found[engine] = campaign.run(chosen.kills // len(chosen.engines), campaign.undisturbed())
         groups = cluster.groups if isinstance(cluster, Ray) else [each.pid for each in cluster.daemons.values()]
         found[engine]["orphans"] += sum(len(members(group)) for group in groups)
     passed = not any(found[engine][name] for engine in chosen.engines for name in COUNTS)
@@ -234,6 +238,8 @@ def main() -> int:
     found |= {"runs": chosen.runs, "steps": chosen.steps, "between": chosen.between, "seed": chosen.seed}
     print(json.dumps(found, indent=1))
     if chosen.json:
+        earlier = json.loads(chosen.json.read_text()) if chosen.json.exists() else {}
+        found |= {"faults": earlier["faults"]} if "faults" in earlier else {}
         chosen.json.write_text(json.dumps(found | {"provenance": provenance.gather()}, indent=1) + "\n")
     return 0 if passed else 1
 

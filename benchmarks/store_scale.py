@@ -3,7 +3,9 @@
     python benchmarks/store_scale.py --baseline OLD/src --dir FOLDER --json results/store-scale-cpu.json
 
 Every question is asked in a fresh process, with the files in the memory of the system: once to make the index, then
-``--rounds`` times. Elapsed times are the smallest of the rounds; processor times and memory are of the whole process.
+``--rounds`` times. Times are the smallest of the rounds; processor times and memory are of the whole process. On a
+machine with other load, processor times are the ones to read. The index of the command line must be up to date
+(``python tools/index.py``); otherwise each command imports torch to make it.
 The baseline is an earlier version: the folder ``src`` of its commit. All versions must give the same rows.
 """
 
@@ -22,7 +24,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from posenc.cli import index
 from posenc.workbench import provenance
+from posenc.workbench.files import network_disk
 from posenc.workbench.runs import RunResult, RunSpec
 from posenc.workbench.storage import run_writer
 from posenc.workbench.storage.store import Store
@@ -47,25 +51,34 @@ def main() -> int:
     folder = chosen.dir or Path(tempfile.mkdtemp(prefix="store-scale-"))
     root, other = folder / "store", folder / "other"
     document: dict[str, Any] = {"runs": chosen.runs, "merged": chosen.merged, "rounds": chosen.rounds}
+    if chosen.resume:
+        document = json.loads(chosen.json.read_text())
     here = str(Path(__file__).parents[1] / "src")
+    if index.source_digest() != json.loads(index.FILE.read_text())["digest"]:
+        raise SystemExit("The index of the command line is outdated: python tools/index.py")
     measure(here, "make", root, chosen)
     measure(here, "other", other, chosen)
     if chosen.baseline:
         document["baseline"] = questions(root, chosen, str(chosen.baseline), rounds=1)
-    document["index made"] = measure(here, "rows", root, chosen)
-    document["folders"] = questions(root, chosen, here, chosen.rounds)
-    places = {"empty": folder / "empty", "full": root}
-    document["add"] = {name: measure(here, "add", place, chosen) for name, place in places.items()}
-    write(document, chosen)
-    document["compact"] = command(here, "store", "compact", "--out", str(root))
-    document["compact"]["files per run"] = round(files(root) / (chosen.runs + ADDED), 5)
-    write(document, chosen)
-    document["compacted"] = questions(root, chosen, here, chosen.rounds)
-    document["merge"] = command(here, "store", "merge", str(other), "--out", str(root))
-    write(document, chosen)
-    document["verify"] = command(here, "store", "verify", "--out", str(root))
-    document["gc"] = command(here, "store", "gc", "--out", str(root))
-    write(document, chosen)
+    if "folders" not in document:
+        document["index made"] = measure(here, "rows", root, chosen)
+        document["folders"] = questions(root, chosen, here, chosen.rounds)
+        document["folders"]["file system"] = file_system(root)
+    if "add" not in document:
+        places = {"empty": folder / "empty", "full": root}
+        document["add"] = {name: measure(here, "add", place, chosen) for name, place in places.items()}
+        write(document, chosen)
+    if "compact" not in document:
+        document["compact"] = command(here, "store", "compact", "--out", str(root))
+        document["compact"]["file system"] = file_system(root)
+        document["compact"]["files per run"] = round(files(root) / len(Store(root, create=False).folders.names()), 5)
+        write(document, chosen)
+    if "compacted" not in document:
+        document["compacted"] = questions(root, chosen, here, chosen.rounds) | {"rounds": chosen.rounds}
+        write(document, chosen)
+    for name, words in {"merge": ("merge", str(other)), "verify": ("verify",), "gc": ("gc",)}.items():
+        document[name] = command(here, "store", *words, "--out", str(root))
+        write(document, chosen)
     if not chosen.dir:
         shutil.rmtree(folder)
     return 0
@@ -93,6 +106,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--baseline", type=Path, help="src of an earlier version")
     parser.add_argument("--dir", type=Path, help="folder of the stores; default: a temporary one, which is removed")
     parser.add_argument("--json", type=Path, help="where the figures go")
+    parser.add_argument("--resume", action="store_true", help="keep what --json has, and measure the rest")
     parser.add_argument("--ask", choices=(*QUESTIONS, *OTHERS), help="of one process: what it does")
     return parser.parse_args()
 
@@ -159,8 +173,9 @@ def questions(root: Path, chosen: argparse.Namespace, source: str, rounds: int) 
         found[name] = least | {"processor seconds": min(each["processor seconds"] for each in every)}
         print(source, name, found[name], flush=True)
     if source == str(Path(__file__).parents[1] / "src"):
-        every = [command(source, "results", "--out", str(root)) for _ in range(rounds)]
-        found["posenc results"] = min(every, key=lambda each: each["seconds"])
+        for words in (("results",), ("results", "--format", "csv")):
+            every = [command(source, *words, "--out", str(root)) for _ in range(rounds)]
+            found[f"posenc {' '.join(words)}"] = min(every, key=lambda each: each["processor seconds"])
     return found
 
 
@@ -169,7 +184,8 @@ def measure(source: str, name: str, root: Path, chosen: argparse.Namespace) -> d
     words = [sys.executable, __file__, "--ask", name, "--dir", str(root), "--runs", str(chosen.runs)]
     words += ["--merged", str(chosen.merged)]
     output, used = execute(source, words)
-    return json.loads(output.splitlines()[-1]) | {"megabytes": used["megabytes"]}
+    whole = {"megabytes": used["megabytes"], "whole process, processor seconds": used["processor seconds"]}
+    return json.loads(output.splitlines()[-1]) | whole
 
 
 def command(source: str, *words: str) -> dict[str, Any]:
@@ -180,6 +196,7 @@ def command(source: str, *words: str) -> dict[str, Any]:
 
 def execute(source: str, words: list[str]) -> tuple[str, dict[str, Any]]:
     environment = os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # An installed posenc is compiled.
     began = time.perf_counter()
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(words, env=environment, stdout=output)
@@ -248,6 +265,11 @@ def digest(every: Iterable[dict[str, Any]]) -> str:
             total.update(f"{row['unit']} {row['metric']} {row['value']}\n".encode())
             count += 1
     return f"{count} rows, {total.hexdigest()[:12]}"
+
+
+def file_system(root: Path) -> str:
+    """Type of the file system that holds a store."""
+    return network_disk.file_system(os.path.realpath(root), network_disk.MOUNTS.read_text().splitlines())
 
 
 def files(root: Path) -> int:

@@ -2,7 +2,8 @@
 
 python tests/cluster/compare.py [--epochs 1] [--json FILE]
 
-Both clusters are on loopback addresses of this machine. They are started here, and stopped by process id.
+Both clusters are on loopback addresses of this machine. They are started here, and stopped by process id. Commands that
+no cluster can execute must end with one sentence and exit code 2, before anything is queued.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ import argparse
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from loopback import Ray, Slurm, members, running
@@ -53,9 +57,11 @@ def compare(folder: Path, epochs: int) -> dict[str, object]:
     ray = Ray(folder / "r")
     with running(ray):
         refuse_without_token(ray)
+        refuse_other_programs(ray)
         seconds["ray"] = timed(folder / "ray", ray.environment, epochs, "--on", f"ray={ray.address}")
     slurm = Slurm(folder / "s")
     with running(slurm):
+        refuse_on_slurm(slurm, folder)
         seconds["slurm"] = timed(
             folder / "slurm", slurm.environment, epochs, "--on", "slurm=two", "--runs-per-job", "1"
         )
@@ -79,13 +85,58 @@ def timed(out: Path, environment: dict[str, str], epochs: int, *engine: str) -> 
 
 def refuse_without_token(ray: Ray) -> None:
     """Try to use the cluster without its token; that must be refused."""
-    environment = ray.environment | {"RAY_AUTH_TOKEN_PATH": str(ray.folder / "wrong")}
     (ray.folder / "wrong").write_text("0" * 64)
-    command = [sys.executable, "-m", "posenc.cli", "run", *STUDY, "--on", f"ray={ray.address}"]
-    command += ["--out", str(ray.folder / "refused")]
+    environment = ray.environment | {"RAY_AUTH_TOKEN_PATH": str(ray.folder / "wrong")}
+    refused(environment, ray.folder / "refused", "token", "--on", f"ray={ray.address}")
+
+
+def refuse_other_programs(ray: Ray) -> None:
+    """Try to use a program that is no Ray cluster, and a port of Ray that is not that of its head."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        refused(ray.environment, ray.folder / "refused", "is not a Ray cluster", "--on", f"ray={address}")
+
+
+def refuse_on_slurm(slurm: Slurm, folder: Path) -> None:
+    """Try to use a partition that does not exist, and a store that a node cannot write or see."""
+    refused(slurm.environment, folder / "refused", "SLURM has no partition", "--on", "slurm=nowhere")
+    for hidden, sentence in ((False, "cannot write into (Read-only file system)"), (True, "cannot see")):
+        shared = folder / ("hidden" if hidden else "read-only")
+        shared.mkdir()
+        with read_only_node(slurm, shared, hidden=hidden) as possible:
+            if possible:
+                refused(slurm.environment, shared / "store", f"The SLURM node n2 {sentence}", "--on", "slurm=two")
+                refused(slurm.environment, shared / "store", sentence, "--on", "slurm=two", "--dry-run")
+    if slurm.ask("squeue", "-h").strip():
+        sys.exit("A command that was refused has queued jobs")
+
+
+def refused(environment: dict[str, str], out: Path, sentence: str, *engine: str) -> None:
+    """Run the study; it must end with one sentence and exit code 2, and make no store."""
+    command = [sys.executable, "-m", "posenc.cli", "run", *STUDY, *engine, "--out", str(out)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
-    if done.returncode != 2 or "token" not in done.stderr:
-        sys.exit(f"A command with a wrong token ended with {done.returncode}: {done.stderr[-500:]}")
+    if done.returncode != 2 or sentence not in done.stderr or out.exists():
+        sys.exit(f"{' '.join(engine)} ended with {done.returncode}: {done.stderr[-500:]}")
+
+
+@contextmanager
+def read_only_node(slurm: Slurm, folder: Path, hidden: bool = False) -> Iterator[bool]:
+    """Context in which the second node sees a folder as read-only, or sees an empty one in its place.
+
+    Yields False where this process may not make mounts.
+    """
+    mount = f"mount -t tmpfs posenc-test {folder}" if hidden else f"mount --bind {folder} {folder}"
+    mount += "" if hidden else f" && mount -o remount,bind,ro {folder}"
+    private = ["unshare", "--mount", "sh", "-c", f'mount --make-rprivate / && {mount} && exec "$@"', "sh"]
+    if subprocess.run([*private, "true"], check=False).returncode:
+        print("A store that a node cannot write was not tried: it needs the right to mount.", flush=True)
+        yield False
+        return
+    slurm.restart_node("n2", *private)
+    try:
+        yield True
+    finally:
+        slurm.restart_node("n2")
 
 
 def table(out: Path) -> str:

@@ -17,6 +17,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+COUNT_NODES = """
+import sys, time
+import ray
+ray.init(sys.argv[1], _node_ip_address=sys.argv[1].partition(":")[0], log_to_driver=False, logging_level="error")
+deadline = time.monotonic() + 180
+while sum(node["Alive"] for node in ray.nodes()) != int(sys.argv[2]):
+    if time.monotonic() > deadline:
+        sys.exit(f"after 180 s it has {[node['NodeManagerAddress'] for node in ray.nodes() if node['Alive']]}")
+    time.sleep(0.5)
+"""
+"""Program that waits until a cluster of Ray has some live nodes."""
+STARTED = "slurmd started"
+"""Line of the log of slurmd."""
 HEAD, WORKER = "127.0.0.2", "127.0.0.3"
 SLURM_CONF = """
 ClusterName=loopback
@@ -91,9 +104,19 @@ class Slurm:
             self.start_node(node)
         wait_until(lambda: self.ask("sinfo", "-h", "-t", "idle", "-o", "%D").strip() == "2", "the nodes of SLURM")
 
-    def start_node(self, node: str) -> None:
-        """Start the slurmd of a node."""
-        self._start(node, ["slurmd", "-D", "-N", node])
+    def start_node(self, node: str, *before: str) -> None:
+        """Start the slurmd of a node, with words before its command such as those of unshare."""
+        slurmd = shutil.which("slurmd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") or "slurmd"
+        self._start(node, [*before, slurmd, "-D", "-N", node])
+
+    def restart_node(self, node: str, *before: str) -> None:
+        """End the slurmd of a node and start it again, until it is idle."""
+        log = self.folder / f"slurmd-{node}.log"
+        starts = log.read_text().count(STARTED)
+        end(self.daemons[node])
+        self.start_node(node, *before)
+        wait_until(lambda: log.read_text().count(STARTED) > starts, f"the node {node}")
+        wait_until(lambda: self.ask("sinfo", "-h", "-n", node, "-o", "%t").strip() == "idle", f"the node {node}")
 
     def _start(self, name: str, words: list[str]) -> None:
         path = shutil.which(words[0], path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
@@ -145,14 +168,23 @@ class Ray:
     def start(self) -> None:
         """Start the head and a second node, with one CPU each."""
         self.start_node(HEAD)
-        wait_until(lambda: is_open(HEAD, self.port), "the head of Ray")
+        wait_until(lambda: is_open(HEAD, self.port), "the head of Ray", seconds=180)
         self.start_node(WORKER)
+        self.wait_for_nodes(2)
+
+    def wait_for_nodes(self, count: int) -> None:
+        """Wait until the head knows some live nodes."""
+        command = [sys.executable, "-c", COUNT_NODES, self.address, str(count)]
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False, timeout=240)
+        if done.returncode:
+            raise RuntimeError(f"Ray has no {count} nodes: {done.stderr[-500:]}")
 
     def start_node(self, address: str, cpus: int = 1) -> None:
         """Start a node."""
         words = [f"--node-ip-address={address}", f"--num-cpus={cpus}", "--block", "--object-store-memory=104857600"]
-        words += ["--disable-usage-stats", "--include-dashboard=false"]
-        words += ["--head", f"--port={self.port}"] if address == HEAD else [f"--address={self.address}"]
+        words += ["--disable-usage-stats"]
+        head = ["--head", f"--port={self.port}", "--include-dashboard=false"]
+        words += head if address == HEAD else [f"--address={self.address}"]
         with (self.folder / f"{address}.out").open("ab") as log:
             command = [sys.executable, "-c", "from ray.scripts.scripts import main; main()", "start", *words]
             options = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "start_new_session": True}

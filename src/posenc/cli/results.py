@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from posenc.cli import index
 from posenc.cli.grammar import arg
@@ -13,6 +13,9 @@ from posenc.cli.terminal import console
 from posenc.cli.text_table import paragraph
 from posenc.workbench import request_checks
 from posenc.workbench.files.output_files import refuse_output
+
+if TYPE_CHECKING:
+    from posenc.workbench.tables.metric_table import MetricTable
 
 NONE_FINISHED = "The store has no finished run of that study and preset."
 MOST_COLUMNS = 4
@@ -83,30 +86,44 @@ def results(
         return _curves(store, study, preset, to, force) or _name_damaged(store, study, preset)
     if format == "table":
         return _table(store, (study, preset, source or ""), metrics or (), every)
-    from posenc.workbench.commands import result_rows
+    return _export(store, (study, preset, source or ""), (metrics or (), every, format), to, force)
 
-    rows = result_rows(store, study, preset, source or "")
-    status = _name_damaged(store, study, preset)
-    if not rows and to is None:
+
+def _export(
+    store: Any,
+    where: tuple[str | None, str | None, str],
+    what: tuple[tuple[str, ...], bool, Any],
+    to: Path | None,
+    force: bool,
+) -> int:
+    """Print or write the rows of a store, as they come."""
+    from posenc.workbench.storage import selected_results
+    from posenc.workbench.tables.export import as_latex, write_csv
+
+    (metrics, every, format), runs = what, _chosen(store, *where)
+    known = selected_results.metric_names(selected_results.run_metrics(store, runs))
+    status = _name_damaged(store, *where[:2])
+    if not known and to is None:
         print(NONE_FINISHED)
         return status
     if format == "latex":
         request_checks.refuse_missing_packages("scipy")
-    chosen = _exported_metrics(rows, metrics or (), every or format != "latex")
+    chosen = _exported_metrics(known, metrics, every=not metrics and (every or format != "latex"))
+    rows = store.rows_of_selected(runs, None if format == "latex" else {*chosen})
     if to is not None:
         store.write_rows(rows, to, format, metrics=chosen, force=force)
         print(to)
-        return status
-    from posenc.workbench.tables.export import encode
-
-    sys.stdout.write(encode(rows, format, chosen).decode())
+    elif format == "latex":
+        sys.stdout.write(as_latex(rows, chosen))
+    else:
+        write_csv(rows, sys.stdout)
     return status
 
 
 def _table(store: Any, where: tuple[str | None, str | None, str], metrics: tuple[str, ...], every: bool) -> int:
     """Print the tables of a store, and what is known of their data and code."""
     from posenc.workbench.storage import selected_results
-    from posenc.workbench.tables.metric_table import metrics_of_block
+    from posenc.workbench.tables.metric_table import metrics_of_block, tables_of_runs
 
     runs = _chosen(store, *where)
     status = _name_damaged(store, *where[:2])
@@ -114,13 +131,13 @@ def _table(store: Any, where: tuple[str | None, str | None, str], metrics: tuple
         print(NONE_FINISHED)
         return status
     request_checks.refuse_missing_packages("scipy")
-    known = selected_results.metric_names(store, runs)
+    measured, main = list(selected_results.run_metrics(store, runs)), _main_metrics()
     shown = {
         name
-        for (study, _, _), names in known.items()
-        for name in metrics_of_block(names, _main_metrics().get(study, ()), metrics=metrics, every=every)
+        for (study, _, _), names in selected_results.metric_names(measured).items()
+        for name in metrics_of_block(names, main.get(study, ()), metrics=metrics, every=every)
     }
-    _print_tables(store.rows_of_selected(runs, shown), known, metrics, every)
+    _print_tables(tables_of_runs(measured, main, metrics=metrics, every=every, chosen=shown))
     _print_records(store, runs)
     _print_changed(store, runs)
     return status
@@ -191,24 +208,27 @@ def _main_metrics() -> dict[str, list[str]]:
     return {name: entry["metrics"] for name, entry in index.load().studies.items()}
 
 
-def _exported_metrics(rows: list[dict[str, Any]], metrics: tuple[str, ...], every: bool) -> list[str]:
+def _exported_metrics(known: Mapping[Any, Collection[str]], metrics: tuple[str, ...], every: bool) -> list[str]:
     """Metrics of a file: those that were asked for, all of them, or those of the answers."""
-    from posenc.workbench.tables.metric_table import metric_tables
+    from posenc.workbench.tables.metric_table import metrics_of_block, refuse_unknown_metrics
 
-    tables = metric_tables(rows, _main_metrics(), metrics=metrics, every=every and not metrics)
-    return list(dict.fromkeys(metric for table in tables for metric in table.metrics))
+    refuse_unknown_metrics(metrics, {name for names in known.values() for name in names})
+    main = _main_metrics()
+    blocks = (
+        metrics_of_block(names, main.get(study, ()), metrics=metrics, every=every)
+        for (study, _, _), names in known.items()
+    )
+    return list(dict.fromkeys(metric for block in blocks for metric in block))
 
 
-def _print_tables(
-    rows: Iterable[dict[str, Any]], known: Mapping[Any, Collection[str]], metrics: tuple[str, ...], every: bool
-) -> None:
+def _print_tables(tables: Iterable[MetricTable]) -> None:
     """Print a table for each study and preset; more than four metrics stand in one line each."""
     from rich.table import Column, Table
 
-    from posenc.workbench.tables.metric_table import INTERVAL_NOTE, metric_tables
+    from posenc.workbench.tables.metric_table import INTERVAL_NOTE
 
     omitted = False
-    for each in metric_tables(rows, _main_metrics(), metrics=metrics, every=every, known=known):
+    for each in tables:
         conditions = len({line.condition for line in each.lines}) > 1
         labels = ("condition", "variant") if conditions else ("variant",)
         wide = len(each.metrics) <= MOST_COLUMNS

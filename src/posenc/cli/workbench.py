@@ -198,9 +198,7 @@ def _train(study: str, asked: dict[str, Any], out: Path, options: dict[str, Any]
         asked |= {"changes": changes_by_name(asked["changes"])}
         request = studies.Request(**asked)
         if dry_run:
-            print_plan(definition, request, out, options["jobs"])
-            if options["engine"]:
-                print(f"A dry run does not ask {options['engine'].engine}; its address and options were not checked.")
+            print_plan(definition, request, out, options["jobs"], options["engine"])
             return 0
         done = execute_request(definition, request, out, confirm=partial(_confirmed, yes=yes), team=team, **options)
         return done.exit_code if done else 1

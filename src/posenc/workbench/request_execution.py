@@ -104,22 +104,28 @@ def execute_request(
     return StudyResult(study=study, request=request, store=store, specs=shown, **options)
 
 
-def _engine(
-    study: Study,
-    engine: EngineRequest | runner.Executor | None,
-    jobs: int | None,
-    todo: Sequence[RunSpec],
-    store: Store,
+def executor_of(
+    study: Study, engine: EngineRequest | runner.Executor | None, jobs: int | None
 ) -> runner.Executor | None:
-    """Executor of an engine, checked before anything is queued; None for this machine."""
+    """Make the executor of an engine.
+
+    Args:
+        study: The study, which knows the memory of a run.
+        engine: Engine or executor of the runs; None for this machine.
+        jobs: Largest number of runs or jobs at the same time; None for the default of the engine.
+
+    Returns:
+        The executor; None for this machine.
+
+    Raises:
+        ValueError: The engine is not installed.
+    """
     if isinstance(engine, EngineRequest):
 
         def memory(spec: RunSpec) -> float:
             return WORKER_BYTES + study.cost.memory(spec)
 
-        engine = engine_executor(engine, jobs, memory)
-    if isinstance(engine, EngineExecutor):
-        engine.prepare(todo, store.root)
+        return engine_executor(engine, jobs, memory)
     return engine
 
 
@@ -171,7 +177,9 @@ def _announced(
     for this machine. notes: lines to print before the question.
     """
     store, (specs, todo), (jobs, team, engine) = proposed.store, planned, place
-    chosen = _engine(study, engine, jobs, todo, store)
+    chosen = executor_of(study, engine, jobs)
+    if isinstance(chosen, EngineExecutor):
+        chosen.prepare(todo, store.root)  # before anything is queued
     alone = request.device != "cpu" or team.size > 1 or chosen is not None  # One run after the other, or elsewhere.
     processes = 1 if alone else study.processes_that_fit(todo, jobs or cores())
     executor = chosen or runner.pick(request.device, processes, team=team)

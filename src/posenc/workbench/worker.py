@@ -17,7 +17,7 @@ from typing import cast
 
 from posenc.workbench.progress import Event
 from posenc.workbench.runs import Batched, Execute, Job, Reporter, RunResult, RunSpec
-from posenc.workbench.storage.disk_errors import FULL, LOCKED
+from posenc.workbench.storage.disk_errors import FULL, LOCKED, PASSING
 from posenc.workbench.storage.store import Store, StoreError
 from posenc.workbench.storage.stored import DamagedRunError
 from posenc.workbench.training.distributed import current
@@ -227,12 +227,12 @@ def _throttled(key: str, emit: Emit) -> Reporter:
 
 
 def _storage_trouble(error: Exception, store: Store) -> StoreError | None:
-    """Return the error as a StoreError if every further run would fail with it: a full or read-only disk."""
+    """Return the error as a StoreError if every further run would fail with it: a full, read-only or absent disk."""
     if isinstance(error, DamagedRunError):  # of the run that this one reads; other runs are not concerned
         return None
     if isinstance(error, StoreError):
         return error
-    if not isinstance(error, OSError) or error.errno not in (*FULL, *LOCKED):
+    if not isinstance(error, OSError) or error.errno not in (*FULL, *LOCKED, *PASSING):
         return None
     inside = error.filename is None or Path(str(error.filename)).is_relative_to(store.root)
     return store.trouble(error) if inside or error.errno in (*FULL, errno.EROFS) else None

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import toy_work
-from posenc.workbench.executors import remote_work
+from posenc.workbench.executors import node_check, remote_work
 from posenc.workbench.executors.remote_work import Assignment, Message, execute_assignment
 from posenc.workbench.executors.run_files import RunFiles
 from posenc.workbench.runner import InProcess, run
@@ -31,7 +31,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def assignment(specs: list[RunSpec], files: dict[str, str] | None = None, **changes: Any) -> Assignment:
-    return Assignment(specs, "session", "node", files or {}, {}, {}, {})._replace(**changes)
+    return Assignment(specs, "session", "node", files or {}, {}, {}, {}, node_check.versions())._replace(**changes)
 
 
 def messages(work: Assignment, contents: dict[str, bytes] | None = None) -> dict[str, list[Message]]:
@@ -73,7 +73,9 @@ def fill_disk(spec: RunSpec, workdir: Path, report: object) -> RunResult:
 
 def test_a_full_disk_of_a_worker_is_a_failure_of_the_machine_and_not_of_the_run() -> None:
     kinds = messages(assignment([msgspec.structs.replace(toys(1)[0], entry=f"{__name__}:fill_disk")]))
-    assert kinds["machine"][0].content.startswith("node: The disk that holds")
+    node, sentence = kinds["machine"][0].content
+    assert node == "node"  # so that the run is started again on another one
+    assert sentence.startswith("node: The disk that holds")
     assert [message.content.kind for message in kinds["event"]] == ["started"]
 
 
@@ -123,7 +125,7 @@ def test_the_results_of_parents_travel(tmp_path: Path) -> None:
 
 def test_content_that_changed_on_the_way_is_a_failure_of_the_machine() -> None:
     kinds = messages(assignment([with_data()], {"data/a.txt": "b" * 64}), {"b" * 64: b"other"})
-    assert "arrived with another content" in kinds["machine"][0].content
+    assert "arrived with another content" in kinds["machine"][0].content[1]
     assert "result" not in kinds
 
 
@@ -145,8 +147,7 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
         remote_work.temporary_store("session", "node")
 
 
-def test_other_versions_are_named() -> None:
-    here = remote_work.versions()
-    assert remote_work.other_versions(here, "n1") == ""
-    sentence = remote_work.other_versions(here | {"torch": "1.0"}, "n1")
-    assert sentence.startswith(f"n1 and the command have torch 1.0 and {here['torch']}. Install equal versions")
+def test_a_node_of_other_versions_that_joined_late_executes_nothing() -> None:
+    kinds = messages(assignment(toys(1), versions=node_check.versions() | {"torch": "1.0"}))
+    assert list(kinds) == ["machine"]
+    assert kinds["machine"][0].content[1].startswith("node and the command have torch 1.0 and ")

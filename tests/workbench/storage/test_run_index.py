@@ -145,3 +145,38 @@ def test_the_kind_of_a_disk_is_that_of_the_longest_mount() -> None:
     assert kinds == {"/home": "ext4", "/home/my lab/runs": "nfs4", "/home/my labs": "ext4"}
     assert network_disk.file_system("/home/my lab/scratch/runs", lines) == "tmpfs"
     assert not network_disk.is_network_disk(Path("/"))
+
+
+def test_rows_come_in_pages(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_index, "PAGE", 2)
+    asked = list[int]()
+    before = run_index.RunIndex._all
+
+    def every(self: run_index.RunIndex, query: str, values: tuple[object, ...] = ()) -> list[object]:
+        rows = before(self, query, values)
+        asked.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(run_index.RunIndex, "_all", every)
+    assert len(losses(Store(store.root))) == 6
+    assert max(asked) == 2
+    assert len(losses(Store(store.root), "toy")) == 4
+
+
+def test_an_index_that_is_lost_while_it_is_read_is_made_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, lost = run_index.RunIndex.rows, list[bool]()
+
+    def rows(self: run_index.RunIndex, study: str | None = None, preset: str | None = None) -> object:
+        if not lost:
+            lost.append(True)
+            self._with(damage, lambda: None)
+        return before(self, study, preset)
+
+    def damage(database: sqlite3.Connection) -> None:
+        if len(lost) == 1:
+            lost.append(True)
+            raise sqlite3.DatabaseError("database disk image is malformed")
+
+    monkeypatch.setattr(run_index.RunIndex, "rows", rows)
+    assert len(losses(store)) == 6
+    assert len(lost) == 2

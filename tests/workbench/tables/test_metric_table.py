@@ -65,6 +65,47 @@ def test_studies_presets_and_copies_are_apart() -> None:
     assert second.metrics == ("b",)
 
 
+def test_lines_stand_in_the_order_of_the_first_run_of_each_though_runs_alternate() -> None:
+    labels = [
+        ("rope", "1f", "aa"),
+        ("none", "2f", "aa"),
+        ("rope", "3f", "bb"),
+        ("rope", "4f.2", "bb"),
+        ("none", "5f", ""),
+    ]
+    every = [
+        row | {"seed": seed, "code": code}
+        for seed, (scheme, unit, code) in enumerate(labels)
+        for row in rows("toy", {"a": (1.0 + seed,), "b": (2.0,)}, scheme=scheme, unit=unit)
+        if (scheme, row["metric"], code) != ("rope", "b", "bb")
+    ]
+    (table,) = metric_tables(every, every=True)
+    assert [(line.variant, dict(line.values), line.runs) for line in table.lines] == [
+        ("rope (code aa)", {"a": {0: 1.0}}, ("1f",)),
+        ("rope", {"b": {0: 2.0}}, ("1f",)),
+        ("none", {"a": {1: 2.0, 4: 5.0}, "b": {1: 2.0, 4: 2.0}}, ("2f", "5f")),
+        ("rope (code bb)", {"a": {2: 3.0}}, ("3f",)),
+        ("rope (copy 2) (code bb)", {"a": {3: 4.0}}, ("4f.2",)),
+    ]
+
+
+def test_rows_are_written_as_they_come_and_no_file_without_rows(tmp_path) -> None:
+    store, written = Store(tmp_path / "runs"), tmp_path / "table.csv"
+    open_files = list[int]()
+
+    def every():
+        for row in rows("toy", {"a": (1.0, 2.0)}):
+            open_files.append(len([*tmp_path.glob(".table*.part.csv")]))
+            yield row | {"data": "", "digest": "", "code": ""}
+
+    store.write_rows(every(), written, "csv")
+    assert open_files == [0, 1]  # The file is begun before the second row is made.
+    assert len(written.read_text().splitlines()) == 3
+    with pytest.raises(ValueError, match="There is nothing to export"):
+        store.write_rows([], tmp_path / "none.csv", "csv")
+    assert not (tmp_path / "none.csv").exists()
+
+
 def stored_names() -> dict[str, set[str]]:
     """Study to the names of the metrics in the committed results."""
     from pathlib import Path

@@ -34,12 +34,15 @@ class EngineRequest(NamedTuple):
 class EngineExecutor(Protocol):
     """Executor on an engine, which is checked before anything is queued."""
 
-    def prepare(self, specs: Sequence[Any], store_root: Path) -> None:
+    def prepare(self, specs: Sequence[Any], store_root: Path) -> str:
         """Check that the engine can execute runs.
 
         Args:
             specs: The runs.
             store_root: Folder of the store.
+
+        Returns:
+            A sentence on what was checked; "" if nothing was.
 
         Raises:
             ValueError: It cannot.

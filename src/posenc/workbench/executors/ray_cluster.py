@@ -14,13 +14,13 @@ import secrets
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from posenc.workbench.executors import remote_work
+from posenc.workbench.executors import node_check
 from posenc.workbench.memory import GIB
 
 PACKAGE = Path(__file__).parents[2]
@@ -28,10 +28,14 @@ PACKAGE = Path(__file__).parents[2]
 LOOPBACK = "127.0.0.1"
 CONNECT_SECONDS = 5.0
 """Time within which an address must accept a connection."""
+HTTP2_PREFACE, HTTP2_SETTINGS = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\0\0\0\x04\0\0\0\0\0"
+"""First bytes of a client of HTTP/2, and its empty frame of settings; byte 3 is the type of a frame."""
 PROBE_SECONDS = 120.0
 """Time within which every node must answer with its versions, which includes the start of a worker."""
 LONGEST_FOLDER = 24
 """Longest path of a temporary folder in which Ray's sockets fit; their paths have at most 107 characters."""
+NODE_DIGITS = 8
+"""Digits of the identifier of a node in its name."""
 STORE_BYTES = 256 << 20
 """Size of the object store of a private cluster."""
 
@@ -70,7 +74,7 @@ def connection(address: str, cpus: int) -> Iterator[Any]:
     with _environment() as folder:
         address = address or address_of_environment()
         if address:
-            _refuse_unreachable(address)
+            refuse_unreachable(address)
         else:
             _make_token(folder)
         import ray
@@ -118,20 +122,46 @@ def _initialize(ray: Any, address: str, cpus: int, folder: Path) -> None:
         raise ValueError(f"No connection to a Ray cluster {where}: {type(error).__name__}: {text}") from None
 
 
-def _refuse_unreachable(address: str) -> None:
-    """Raise ValueError for an address that accepts no connection. "auto" has none."""
+def refuse_unreachable(address: str) -> None:
+    """Check that a Ray cluster answers at an address. "auto" has none.
+
+    Args:
+        address: "HOST:PORT", "ray://HOST:PORT" or "auto".
+
+    Raises:
+        ValueError: It is no address, nothing accepts a connection there, or another program does.
+    """
     found = re.fullmatch(r"(?:ray://)?\[?([^\[\]]+?)\]?:(\d{1,5})", address)
     if address == "auto":
         return
     if found is None or int(found[2]) > 65535:
         raise ValueError(f"{address!r} is not the address of a Ray cluster. Write --on ray=HOST:PORT, or --on ray.")
     try:
-        socket.create_connection((found[1], int(found[2])), CONNECT_SECONDS).close()
+        with socket.create_connection((found[1], int(found[2])), CONNECT_SECONDS) as opened:
+            answers = _answers_http2(opened)
     except OSError as error:
         raise ValueError(
             f"There is no Ray cluster at {address} ({error.strerror or error}). Start one there: ray start --head "
             f"--port {found[2]}; or leave the address out for a private one: --on ray"
         ) from None
+    if not answers and os.environ.get("RAY_USE_TLS", "0") in ("", "0"):
+        raise ValueError(
+            f"The program at {address} is not a Ray cluster. Write the address that ray start --head has printed: "
+            "--on ray=HOST:PORT"
+        )
+
+
+def _answers_http2(opened: socket.socket) -> bool:
+    """True if a program answers the first bytes of HTTP/2 with settings, as Ray's servers do."""
+    opened.settimeout(CONNECT_SECONDS)
+    answer = b""
+    try:
+        opened.sendall(HTTP2_PREFACE + HTTP2_SETTINGS)
+        while len(answer) < len(HTTP2_SETTINGS) and (part := opened.recv(len(HTTP2_SETTINGS))):
+            answer += part
+    except OSError:
+        return False
+    return len(answer) >= len(HTTP2_SETTINGS) and answer[3] == HTTP2_SETTINGS[3]
 
 
 @contextmanager
@@ -174,12 +204,15 @@ def _loopback() -> Iterator[None]:
         yield
 
 
-def refuse_other_versions(ray: Any, outside: list[str]) -> None:
+def refuse_unable_nodes(ray: Any, outside: list[str]) -> list[str]:
     """Ask every node for its versions and for paths that runs read.
 
     Args:
         ray: The module, connected.
         outside: Paths outside the store that runs read.
+
+    Returns:
+        Names of the nodes.
 
     Raises:
         ValueError: A node has other versions, lacks a path, or does not answer.
@@ -204,13 +237,11 @@ def refuse_other_versions(ray: Any, outside: list[str]) -> None:
         except Exception as error:
             text = " ".join(str(getattr(error, "cause", None) or error).split())[-300:]
             raise ValueError(f"The Ray node {name} cannot execute posenc: {text}") from None
-        if sentence := remote_work.other_versions(there, name):
+        if sentence := node_check.other_versions(there, name):
             raise ValueError(sentence)
         if missing:
-            raise ValueError(
-                f"The Ray node {name} cannot read {missing[0]}, which the runs read. Put the data at the same path on "
-                "every node, or use --on local."
-            )
+            raise ValueError(node_check.unreadable_sentence(missing[0], f"The Ray node {name}"))
+    return sorted(map(_name, nodes))
 
 
 def refuse_too_small(ray: Any, gpu: bool, memory: float) -> None:
@@ -235,6 +266,39 @@ def refuse_too_small(ray: Any, gpu: bool, memory: float) -> None:
         )
 
 
+def other_node(ray: Any, avoided: Collection[str], number: int) -> Any:
+    """Strategy that prefers a node on which runs have not failed.
+
+    A node with a full disk fails at once, so it is always free, and would be given every run again.
+
+    Args:
+        ray: The module, connected.
+        avoided: Names of the nodes on which the runs have failed.
+        number: Number that chooses one of several other nodes.
+
+    Returns:
+        The strategy; None without such failures, or without another node.
+    """
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    left = {name.rpartition("-")[2] for name in avoided}
+    alive = [node["NodeID"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")] if left else []
+    others = [node for node in alive if node[:NODE_DIGITS] not in left]
+    return NodeAffinitySchedulingStrategy(others[number % len(others)], soft=True) if others else None
+
+
+def worker_node(ray: Any) -> str:
+    """Return the name of the node of a worker: its address, and the start of its identifier.
+
+    Args:
+        ray: The module, in a worker.
+
+    Returns:
+        The name.
+    """
+    return f"{ray.util.get_node_ip_address()}-{ray.get_runtime_context().get_node_id()[:NODE_DIGITS]}"
+
+
 def probe(outside: list[str]) -> tuple[dict[str, str], list[str]]:
     """Return the versions of a worker, and the paths that it cannot read.
 
@@ -244,7 +308,7 @@ def probe(outside: list[str]) -> tuple[dict[str, str], list[str]]:
     Returns:
         Versions by package, and the paths that it cannot read.
     """
-    return remote_work.versions(), [path for path in outside if not os.access(path, os.R_OK)]
+    return node_check.versions(), node_check.unreadable(outside)
 
 
 def _name(node: dict[str, Any]) -> str:

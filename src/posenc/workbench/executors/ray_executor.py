@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from posenc.workbench import provenance
-from posenc.workbench.executors import procedures_by_value, ray_cluster, remote_work
+from posenc.workbench.executors import node_check, procedures_by_value, ray_cluster, remote_work
 from posenc.workbench.executors.processes import codes_of
 from posenc.workbench.executors.remote_work import Assignment, Message
 from posenc.workbench.executors.run_files import RunFiles
@@ -58,26 +58,35 @@ class RayExecutor:
         gpus: float = 1.0,
     ) -> None:
         self.address, self.cpus, self.memory, self.gpus = address, cpus or provenance.cores(), memory, gpus
+        self.checked = False
 
     def __str__(self) -> str:
         return f"the Ray cluster at {self.address}" if self.address else f"Ray with up to {self.cpus} runs at a time"
 
-    def prepare(self, specs: Sequence[RunSpec], store_root: Path) -> None:
+    def prepare(self, specs: Sequence[RunSpec], store_root: Path) -> str:
         """Check before anything is queued that the cluster can execute the runs.
 
         Args:
             specs: The runs.
             store_root: Folder of the store.
 
+        Returns:
+            A sentence on what was checked; "" if nothing was.
+
         Raises:
             ValueError: Ray is not installed, there is no cluster, or a node has other versions or lacks the data.
         """
         ray_cluster.refuse_ray_missing()
         self.address = self.address or ray_cluster.address_of_environment()
-        if self.address and specs:  # A private cluster is this machine, with the same versions and files.
-            with ray_cluster.connection(self.address, self.cpus) as ray:
-                ray_cluster.refuse_other_versions(ray, RunFiles(store_root).outside(specs))
-                ray_cluster.refuse_too_small(ray, any(spec.device != "cpu" for spec in specs), self._most_memory(specs))
+        if not self.address:
+            return "A Ray cluster of this command alone starts with the runs, on this machine."
+        if not specs:
+            return ""
+        self.checked = True
+        with ray_cluster.connection(self.address, self.cpus) as ray:
+            nodes = ray_cluster.refuse_unable_nodes(ray, RunFiles(store_root).outside(specs))
+            ray_cluster.refuse_too_small(ray, any(spec.device != "cpu" for spec in specs), self._most_memory(specs))
+        return f"Ray's nodes can execute the runs: {', '.join(nodes)}."
 
     def _most_memory(self, specs: Sequence[RunSpec]) -> float:
         """Bytes that the largest run on the CPU declares."""
@@ -94,7 +103,8 @@ class RayExecutor:
         Raises:
             ValueError: There is no cluster, or a node has other versions.
         """
-        self.prepare(specs, store_root)
+        if not self.checked:
+            self.prepare(specs, store_root)
         with ray_cluster.connection(self.address, self.cpus) as ray:
             ray_cluster.refuse_too_small(ray, any(spec.device != "cpu" for spec in specs), self._most_memory(specs))
             RayQueue(ray, self, store_root, emit).run(specs)
@@ -144,6 +154,7 @@ class RayQueue:
         self.attempts: dict[str, int] = {}
         self.codes: dict[str, Mapping[str, str]] = {}
         self.failures: dict[str, int] = {}
+        self.avoided: dict[str, set[str]] = {}
         self.trouble: StoreError | None = None
         commit, dirty = provenance.git_state(Path(provenance.__file__).parent)
         self.origin = {"command": provenance.command(), "commit": commit, "dirty": dirty}
@@ -221,7 +232,7 @@ class RayQueue:
             self._submit(mine, leases)
         except OSError as error:
             leases.close()
-            self._refuse(mine, f"{type(error).__name__}: {error}")
+            self._refuse(mine, str(self.store.trouble(error)))
 
     def _submit(self, specs: Sequence[RunSpec], leases: ExitStack) -> None:
         checkpoints: dict[str, dict[str, bytes]] = {}
@@ -232,12 +243,16 @@ class RayQueue:
         files = self.files.of(specs)
         contents = {digest: self._content(name, digest) for name, digest in files.items()}
         device = specs[0].device
-        work = Assignment(specs, self.session, "", files, checkpoints, self.own_codes, self.procedures, device)
+        here = node_check.versions()
+        work = Assignment(specs, self.session, "", files, checkpoints, self.own_codes, self.procedures, here, device)
         options: dict[str, Any] = {"num_cpus": 1, "num_gpus": 0.0}
         if device != "cpu":
             options["num_gpus"] = self.executor.gpus if len(specs) == 1 else 1.0
         if self.executor.memory and device == "cpu":
             options["memory"] = self.executor.memory(specs[0])
+        avoided = set[str]().union(*(self.avoided.get(spec.identity, ()) for spec in specs))
+        if place := ray_cluster.other_node(self.ray, avoided, len(self.flights)):
+            options["scheduling_strategy"] = place
         generator = self.task.options(**options).remote(work, contents)
         self.flights[generator] = Flight(specs, leases, contents)
 
@@ -301,7 +316,8 @@ class RayQueue:
         elif message.kind == "failure":
             flight.traces[key] = content
         elif message.kind == "machine":
-            flight.machine[key] = content
+            node, flight.machine[key] = content
+            self.avoided.setdefault(key, set()).add(node)
         elif content.kind == "failed":
             self._fail(flight, spec, content)
         else:
@@ -331,15 +347,20 @@ class RayQueue:
         flight = self.flights.pop(generator)
         flight.leases.close()
         for spec in flight.left:
-            why = flight.machine.get(spec.identity, reason)
+            why = flight.machine.get(spec.identity, reason).rstrip(".")
             if why.startswith("code: "):
                 self._refuse([spec], why.removeprefix("code: "))
                 continue
             self.failures[spec.identity] = self.failures.get(spec.identity, 0) + 1
             if self.failures[spec.identity] > RETRIES:
                 again = "Run the same command again: it continues from the checkpoint."
-                self._refuse([spec], f"A machine failed {RETRIES + 1} times under it, at last: {why}. {again}")
+                self._refuse(
+                    [spec], f"A machine failed {RETRIES + 1} times under it, at last: {why.rstrip('.')}. {again}"
+                )
             else:
+                self.emit(
+                    Event(key=spec.identity, kind="started", message=f"its machine failed: {why}; it starts again")
+                )
                 self.queue.appendleft([spec])
 
     def _refuse(self, specs: Sequence[RunSpec], sentence: str) -> None:
@@ -399,7 +420,7 @@ def execute_on_worker(work: Assignment, contents: Mapping[str, list[Any]]) -> It
     """
     import ray
 
-    node = worker_node(ray)
+    node = ray_cluster.worker_node(ray)
     yield from remote_work.execute_assignment(work._replace(node=node), lambda digest: ray.get(contents[digest][0]))
 
 
@@ -411,9 +432,4 @@ def clean_worker(session: str) -> None:
     """
     import ray
 
-    remote_work.remove_temporary_store(session, worker_node(ray))
-
-
-def worker_node(ray: Any) -> str:
-    """Name of the node of a worker: its address, and the start of its identifier."""
-    return f"{ray.util.get_node_ip_address()}-{ray.get_runtime_context().get_node_id()[:8]}"
+    remote_work.remove_temporary_store(session, ray_cluster.worker_node(ray))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import getpass
 import hashlib
 import os
-import platform
 import queue
 import shutil
 import stat
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from posenc.lookup import own_scheme
+from posenc.workbench.executors import node_check
 from posenc.workbench.executors.batched import BatchedExecutor
 from posenc.workbench.executors.processes import InProcess, keep_freed_memory
 from posenc.workbench.files.atomic_files import write_whole
@@ -45,7 +45,7 @@ class Message(NamedTuple):
 
     Attributes:
         kind: "event"; "result" (``ResultOfWorker``); "checkpoint" (name to bytes); "failure" (the traceback);
-            "machine" (what is wrong with the worker's machine) or "data" (path to bytes of generated data).
+            "machine" (name of the node, and what is wrong with it) or "data" (path to bytes of generated data).
         key: Identity of the run; "" for data.
         content: The content.
     """
@@ -80,6 +80,7 @@ class Assignment(NamedTuple):
         checkpoints: Identity to the files of its checkpoint.
         codes: Code of the user's schemes, by name.
         procedures: Procedures that are not part of posenc, by entry.
+        versions: Versions of the command.
         device: PyTorch device of the runs.
     """
 
@@ -90,6 +91,7 @@ class Assignment(NamedTuple):
     checkpoints: Mapping[str, Mapping[str, bytes]]
     codes: Mapping[str, str]
     procedures: Mapping[str, Execute]
+    versions: Mapping[str, str]
     device: str = "cpu"
 
 
@@ -103,12 +105,15 @@ def execute_assignment(work: Assignment, fetch: Callable[[str], bytes]) -> Itera
     Yields:
         Messages in their order.
     """
+    if sentence := node_check.other_versions(work.versions, work.node):  # of a node that came after the first check
+        yield [Message("machine", spec.identity, (work.node, sentence)) for spec in work.specs]
+        return
     messages: queue.Queue[Message | None] = queue.Queue()
     root = temporary_store(work.session, work.node)
     try:
         _receive(work, root, fetch)
     except OSError as error:
-        yield [Message("machine", spec.identity, f"{work.node}: {error}") for spec in work.specs]
+        yield [Message("machine", spec.identity, (work.node, f"{work.node}: {error}")) for spec in work.specs]
         return
     before = _data_files(root)
     thread = threading.Thread(target=_execute, args=(work, root, messages.put), daemon=True)
@@ -170,7 +175,7 @@ def _execute(work: Assignment, root: Path, send: Callable[[Message | None], None
     except BaseException as error:
         trouble = f"{type(error).__name__}: {error}"
     for spec in work.specs if trouble else ():
-        send(Message("machine", spec.identity, f"{work.node}: {trouble}"))
+        send(Message("machine", spec.identity, (work.node, f"{work.node}: {trouble}")))
     send(None)
 
 
@@ -294,34 +299,3 @@ def _data_files(root: Path) -> set[str]:
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-# -- versions -------------------------------------------------------------------------------------------------------
-
-
-def versions() -> dict[str, str]:
-    """Versions that decide results: Python, torch without its build, and posenc."""
-    import torch
-
-    from posenc.version import __version__
-
-    python = ".".join(platform.python_version_tuple()[:2])
-    return {"Python": python, "torch": torch.__version__.partition("+")[0], "posenc": __version__}
-
-
-def other_versions(there: Mapping[str, str], node: str) -> str:
-    """Compare the versions of a worker with those of this process.
-
-    Args:
-        there: The other versions: of a worker, or of the command of a worker.
-        node: Name of the machine of the worker.
-
-    Returns:
-        A sentence on the differences; "" without one.
-    """
-    here = versions()
-    names = [name for name in here if there.get(name) != here[name]]
-    different = [f"{name} {there.get(name, 'none')} and {here[name]}" for name in names]
-    if not different:
-        return ""
-    return f"{node} and the command have {', '.join(different)}. Install equal versions everywhere, or use --on local."

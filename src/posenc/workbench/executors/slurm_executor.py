@@ -22,8 +22,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from posenc.workbench.executors import procedures_by_value, slurm_queue
+from posenc.workbench.executors import procedures_by_value, slurm_nodes, slurm_queue
 from posenc.workbench.executors.processes import codes_of
+from posenc.workbench.executors.run_files import RunFiles
 from posenc.workbench.executors.slurm_job import JobLine, RunsOfJob
 from posenc.workbench.executors.stop_requests import StopRequests
 from posenc.workbench.files.atomic_files import write_whole
@@ -101,6 +102,7 @@ class SlurmExecutor:
             parallel_jobs,
         )
         self.memory, self.options, self.cluster = memory, dict(options or {}), cluster
+        self.checked = False
 
     def __str__(self) -> str:
         place = f"jobs of submitit ({self.cluster})"
@@ -108,20 +110,28 @@ class SlurmExecutor:
             place = f"SLURM, partition {self.partition}" if self.partition else "SLURM"
         return f"{place}, up to {self.minutes} min each"
 
-    def prepare(self, specs: Sequence[RunSpec], store_root: Path) -> None:
-        """Check before anything is queued that SLURM has the partition and takes the options.
+    def prepare(self, specs: Sequence[RunSpec], store_root: Path) -> str:
+        """Check before anything is queued that SLURM takes the jobs and that its free nodes can execute the runs.
 
         Args:
             specs: The runs.
-            store_root: Folder of the store.
+            store_root: Folder of the store, or a folder beside it.
+
+        Returns:
+            A sentence on what was checked; "" if nothing was.
 
         Raises:
-            ValueError: SLURM does not answer, or refuses the partition or an option.
+            ValueError: SLURM does not answer, or refuses the partition or an option; or a node has other versions,
+                cannot read the data, or cannot write the folder.
         """
-        if self.cluster == "slurm":
-            slurm_queue.refuse_partition(self.partition)
-            flags = {"time": str(self.minutes), **({"partition": self.partition} if self.partition else {})}
-            slurm_queue.refuse_options([f"--{name}={value}" for name, value in (flags | self.options).items()])
+        if self.cluster != "slurm":
+            return ""
+        self.checked = True
+        slurm_queue.refuse_partition(self.partition)
+        named = {"time": str(self.minutes), **({"partition": self.partition} if self.partition else {})}
+        flags = [f"--{name}={value}" for name, value in (named | self.options).items()]
+        slurm_queue.refuse_options(flags)
+        return slurm_nodes.refuse_unable_nodes(store_root, RunFiles(store_root).outside(specs), flags) if specs else ""
 
     def run(self, specs: Sequence[RunSpec], store_root: Path, emit: Emit) -> None:
         """Execute the runs. Jobs of an earlier command on the same store are waited for, not submitted again.
@@ -134,7 +144,8 @@ class SlurmExecutor:
         Raises:
             ValueError: SLURM refuses the jobs, or a node cannot execute them.
         """
-        self.prepare(specs, store_root)
+        if not self.checked:
+            self.prepare(specs, store_root)
         SlurmRuns(self, store_root.absolute(), emit).run(specs)
 
     def submit(self, work: Sequence[RunsOfJob], folder: Path) -> list[Any]:
@@ -215,6 +226,7 @@ class SlurmRuns:
         """
         self.waiting = {spec.identity: spec for spec in specs}
         self.codes, self.procedures = codes_of(specs), procedures_by_value.procedures_of(specs)
+        self.paths = RunFiles(self.store.root).outside(specs)
         for folder in ("jobs", "events", "log"):
             (self.folder / folder).mkdir(parents=True, exist_ok=True)
         self._adopt()
@@ -260,7 +272,7 @@ class SlurmRuns:
             work, root = list[RunsOfJob](), self.store.root
             for part in parts[start : start + longest]:
                 events = self.folder / "events" / f"{uuid.uuid4().hex}.jsonl"
-                work.append(RunsOfJob(part, root, events, self.codes, self.procedures))
+                work.append(RunsOfJob(part, root, events, self.codes, self.procedures, self.paths))
             for each, handle in zip(work, self.executor.submit(work, self.folder / "log"), strict=True):
                 job = SubmittedJob(str(handle.job_id), [spec.identity for spec in each.specs], each.events.name)
                 self.jobs[job.job], self.handles[job.job] = job, handle

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import signal
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import msgspec
 
 from posenc.lookup import own_scheme
-from posenc.workbench.executors import remote_work
+from posenc.workbench.executors import node_check
 from posenc.workbench.executors.batched import BatchedExecutor
 from posenc.workbench.executors.processes import InProcess, keep_freed_memory
 from posenc.workbench.progress import Event
@@ -45,6 +46,7 @@ class RunsOfJob:
         events: File of events, below the store.
         codes: Code of the user's schemes, by name.
         procedures: Procedures that are not part of posenc, by entry.
+        paths: Paths outside the store that the runs read.
     """
 
     def __init__(
@@ -54,9 +56,10 @@ class RunsOfJob:
         events: Path,
         codes: Mapping[str, str],
         procedures: Mapping[str, Execute],
+        paths: Sequence[str] = (),
     ) -> None:
-        self.specs, self.store_root, self.events = list(specs), store_root, events
-        self.codes, self.procedures, self.versions = codes, procedures, remote_work.versions()
+        self.specs, self.store_root, self.events, self.paths = list(specs), store_root, events, list(paths)
+        self.codes, self.procedures, self.versions = codes, procedures, node_check.versions()
         self.import_path, self.arguments = list(sys.path), list(sys.argv)
 
     def __call__(self) -> None:
@@ -69,11 +72,19 @@ class RunsOfJob:
             def write(line: JobLine) -> None:
                 file.write(msgspec.json.encode(line) + b"\n")
 
-            if sentence := remote_work.other_versions(self.versions, platform.node()):
+            if sentence := self._why_not():
                 write(JobLine(refused=sentence))
             else:
                 self._execute(write)
             write(JobLine(ended=True))
+
+    def _why_not(self) -> str:
+        """Why this node cannot execute the runs; "" if it can."""
+        node = os.environ.get("SLURMD_NODENAME") or platform.node()
+        if sentence := node_check.other_versions(self.versions, node):
+            return sentence
+        missing = node_check.unreadable(self.paths)
+        return node_check.unreadable_sentence(missing[0], f"The SLURM node {node}") if missing else ""
 
     def _execute(self, write: Any) -> None:
         import torch

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 
 ANSWER_SECONDS = 30.0
 """Time within which a command of SLURM must answer."""
+FREE_SECONDS, MOST_ASKED = 10, 16
+"""Time within which a node must be free to be asked, and largest number of nodes that are asked."""
 
 
 def refuse_slurm_missing() -> None:
@@ -60,6 +62,26 @@ def refuse_options(flags: Sequence[str]) -> None:
     if status:
         reason = text.removeprefix("sbatch: ").removeprefix("error: ").splitlines()
         raise ValueError(f"sbatch refuses {' '.join(flags)}: {reason[0] if reason else 'no reason given'}")
+
+
+def ask_nodes(program: Sequence[str], flags: Sequence[str]) -> tuple[list[str], str]:
+    """Execute a program on the nodes that are free, at most ``MOST_ASKED``. Nothing waits in the queue.
+
+    Args:
+        program: The program and its arguments.
+        flags: Flags of sbatch that srun takes too, such as a partition.
+
+    Returns:
+        Lines that the nodes have printed, and what srun has said on standard error.
+    """
+    own = [f"--nodes=1-{MOST_ASKED}", "--time=1", f"--immediate={FREE_SECONDS}", "--job-name=posenc-check", "--quiet"]
+    try:
+        done = subprocess.run(
+            ["srun", *flags, *own, *program], capture_output=True, text=True, timeout=2 * ANSWER_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return [], f"srun gave no answer ({type(error).__name__})"
+    return done.stdout.splitlines(), done.stderr.strip()
 
 
 def queued(jobs: Iterable[str]) -> set[str] | None:

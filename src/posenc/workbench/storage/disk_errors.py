@@ -9,6 +9,8 @@ from posenc.workbench.request_checks import no_folder
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 LOCKED = (errno.EROFS, errno.EACCES, errno.EPERM)
+PASSING = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.EHOSTDOWN)
+"""Errors that a network disk reports while its server is away; EIO also stands for a part of a disk that is broken."""
 
 
 def disk_sentence(error: OSError, root: Path) -> str:
@@ -31,6 +33,11 @@ def disk_sentence(error: OSError, root: Path) -> str:
             f"{root} cannot be written to ({error.strerror}); everything stored so far is safe. "
             f"Copy it to a folder that you can write (posenc store merge {root} --out DIR) and give that folder with "
             f"--out, or change its permissions and run the same command again."
+        )
+    if error.errno in PASSING:
+        return (
+            f"The disk that holds {root} reports an error ({error.strerror}); everything stored so far is safe. "
+            f"Run the same command again once the disk answers: it continues from the last checkpoint."
         )
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
         return no_folder(root, "--out")

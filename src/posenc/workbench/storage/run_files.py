@@ -11,20 +11,25 @@ import hashlib
 import os
 import stat
 import struct
+import time
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
+from posenc.workbench.storage.disk_errors import PASSING
 from posenc.workbench.storage.stored import DamagedRunError
 
 OF_THE_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP)
 """Errors that concern one file. Any other error, such as too many open files, concerns the process."""
+ATTEMPTS, PAUSE_SECONDS = 3, 0.3
+"""Number of times that a file is read if its disk reports an error that may pass, and the time between two of them."""
 RECORD_FILE = "unit.json"
 HEADER = struct.Struct("<4s22xHH")
 """Local header of a member of a zip archive: signature, length of the name, length of the extra field."""
 SIGNATURE = b"PK\x03\x04"
 STORED, DEFLATED = 0, 8
+Answer = TypeVar("Answer")
 
 
 class State(NamedTuple):
@@ -97,9 +102,21 @@ class FolderFiles:
 
     def content(self, file: str) -> tuple[bytes, State]:
         """Content of a regular file, and its state. A named pipe or a device in its place is not read."""
-        descriptor = -1
+        return _read(file, lambda: self._content(file))
+
+    def state(self, file: str) -> State:
+        """State of a file."""
+        path = f"{self.place}/{file}"
+        state = _read(file, lambda: os.stat(path))  # noqa: PTH116 - of every file at every read, where a Path is slow
+        return State(state.st_ctime_ns, state.st_mtime_ns, state.st_size, state.st_ino)
+
+    def digest(self, file: str) -> str:
+        """SHA-256 of a file."""
+        return _read(file, lambda: self._digest(file))
+
+    def _content(self, file: str) -> tuple[bytes, State]:
+        descriptor = os.open(f"{self.place}/{file}", os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         try:
-            descriptor = os.open(f"{self.place}/{file}", os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
             state = os.fstat(descriptor)
             if not stat.S_ISREG(state.st_mode):
                 raise DamagedRunError(f"{file} is not a regular file")
@@ -107,27 +124,12 @@ class FolderFiles:
             while part := os.read(descriptor, 1 << 20) if len(content) < state.st_size else b"":
                 content += part
             return content, State(state.st_ctime_ns, state.st_mtime_ns, state.st_size, state.st_ino)
-        except OSError as error:
-            raise damage_of(file, error) from None
         finally:
-            if descriptor >= 0:
-                os.close(descriptor)
+            os.close(descriptor)
 
-    def state(self, file: str) -> State:
-        """State of a file."""
-        try:
-            state = os.stat(f"{self.place}/{file}")  # noqa: PTH116 - of every file at every read, where a Path is slow
-        except OSError as error:
-            raise damage_of(file, error) from None
-        return State(state.st_ctime_ns, state.st_mtime_ns, state.st_size, state.st_ino)
-
-    def digest(self, file: str) -> str:
-        """SHA-256 of a file."""
-        try:
-            with Path(self.place, file).open("rb") as opened:
-                return hashlib.file_digest(opened, "sha256").hexdigest()
-        except OSError as error:
-            raise damage_of(file, error) from None
+    def _digest(self, file: str) -> str:
+        with Path(self.place, file).open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 class PackedFiles:
@@ -146,16 +148,12 @@ class PackedFiles:
         """Content of a file, and its state."""
         place = self._place(file)
         try:
-            with (self.folder / place.archive).open("rb") as archive:
-                archive.seek(place.offset)
-                signature, name, extra = HEADER.unpack(archive.read(HEADER.size))
-                archive.seek(name + extra, os.SEEK_CUR)
-                packed = archive.read(place.packed) if signature == SIGNATURE else b""
+            packed = _read(file, lambda: self._member(place))
             if len(packed) != place.packed or place.method not in (STORED, DEFLATED):
                 raise ValueError
             content = packed if place.method == STORED else zlib.decompressobj(-15).decompress(packed, place.size + 1)
-        except OSError as error:
-            raise damage_of(file, error) from None
+        except DamagedRunError:
+            raise
         except (struct.error, zlib.error, ValueError):
             raise DamagedRunError(f"{file} cannot be read from {place.archive}") from None
         return content, State(0, 0, len(content), 0)
@@ -168,10 +166,56 @@ class PackedFiles:
         """SHA-256 of a file."""
         return hashlib.sha256(self.content(file)[0]).hexdigest()
 
+    def _member(self, place: Place) -> bytes:
+        """Content of a member as the archive holds it; empty if it is not there."""
+        with (self.folder / place.archive).open("rb") as archive:
+            archive.seek(place.offset)
+            signature, name, extra = HEADER.unpack(archive.read(HEADER.size))
+            archive.seek(name + extra, os.SEEK_CUR)
+            return archive.read(place.packed) if signature == SIGNATURE else b""
+
     def _place(self, file: str) -> Place:
         if file not in self.places:
             raise DamagedRunError(f"{file} is missing")
         return self.places[file]
+
+
+def is_folder(path: str) -> bool:
+    """Return True for a folder. Unlike ``os.path.isdir``, an error of the disk does not count as "no folder".
+
+    Args:
+        path: The path.
+
+    Returns:
+        True for a folder; False if there is nothing, or a file.
+
+    Raises:
+        OSError: The disk does not tell it.
+    """
+    try:
+        return stat.S_ISDIR(_patiently(lambda: os.stat(path)).st_mode)  # noqa: PTH116 - as fast as in ``state``
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _read(file: str, read: Callable[[], Answer]) -> Answer:
+    """Call a function that reads a file; an error of the file is its damage."""
+    try:
+        return _patiently(read)
+    except OSError as error:
+        raise damage_of(file, error) from None
+
+
+def _patiently(read: Callable[[], Answer]) -> Answer:
+    """Call a function, and again a little later after an error that a network disk may get over."""
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return read()
+        except OSError as error:
+            if error.errno not in PASSING:
+                raise
+        time.sleep(PAUSE_SECONDS)
+    return read()
 
 
 def damage_of(file: str, error: OSError) -> Exception:

@@ -37,11 +37,12 @@ from posenc.workbench.storage.run_files import (
     PackedFiles,
     RunFiles,
     State,
+    is_folder,
     is_unchanged,
     packed_states,
     signature,
 )
-from posenc.workbench.storage.run_index import FEW, DamagedIndexError, Indexed, RunIndex, head_of
+from posenc.workbench.storage.run_index import FEW, DamagedIndexError, Indexed, RunIndex, RunRow, head_of
 from posenc.workbench.storage.stored import CURVES, METRICS, Damage, DamagedRunError, Labels, Record, is_checksum_right
 
 UNITS, DAMAGED, REPLACED = "units", "damaged", "replaced"
@@ -105,7 +106,7 @@ class RunFolders:
         """
         folder = f"{self.folder}/{name}"
         for _ in range(2):
-            if os.path.isdir(folder):  # noqa: PTH112 - of every run at every read, where a Path is slow
+            if is_folder(folder):
                 return FolderFiles(folder)
             if (packed := self._packed(name)) is not None:
                 return packed
@@ -237,28 +238,32 @@ class RunFolders:
         if len(names) > FEW or self.compacted.time():
             self.index.persist()
         self._sync_packs(every=True)
-        known, changed = self.index.signatures(study, preset), list[str]()
-        for name in names:
-            noted = known.pop(name, None)
-            if noted is not None and noted[0] and not noted[1]:  # It was too new to be noted for other processes.
-                noted = self._signatures.get(name)
+        present, new = set(names), set(names)
+        changed, gone = set[str](), set[str]()
+        for name, files, states in self.index.signatures(study, preset):
+            if name not in present:
+                gone.add(name)
+                continue
+            new.discard(name)
+            # States that were too new to be noted for other processes are those that this object has noted.
+            noted = self._signatures.get(name) if files and not states else (files, states)
             if noted is None or name in self._refused:
-                changed.append(name)
-            elif noted[0] and (keys is None or name.partition(".")[0] in keys):
+                changed.add(name)
+            elif files and (keys is None or name.partition(".")[0] in keys):
                 if is_unchanged(f"{self.folder}/{name}", *noted):
                     self.damaged.pop(name, None)
                 else:
-                    changed.append(name)
-        if gone := list(known):
+                    changed.add(name)
+        if gone:
             self.index.remove(gone)
             for name in gone:
                 self._forget(name)
-        if changed and not self._index(changed):
+        if (new or changed) and not self._index([name for name in names if name in new or name in changed]):
             self._sync_packs(every=True)
 
     def rows(
         self, study: str | None = None, preset: str | None = None, identities: Collection[str] | None = None
-    ) -> list[Indexed]:
+    ) -> list[RunRow]:
         """Return the rows of the index, after ``sync``.
 
         Args:
@@ -269,17 +274,19 @@ class RunFolders:
         Returns:
             The rows, one for each intact run.
         """
-        for _ in range(2):
+        for _ in range(3):
+            opened, by_name = self.index.opened, dict[str, RunRow]()
             try:
                 found = self.index.rows_named(identities) if identities is not None else self.index.rows(study, preset)
-                by_name = dict[str, Indexed]()
                 for row in found:
                     if row.head and row.name not in self.damaged and (not row.pack or row.name not in by_name):
                         by_name[row.name] = row
-                return list(by_name.values())
             except DamagedIndexError:
                 self.index.reset()
-                self.sync()
+            else:
+                if self.index.opened == opened:  # Otherwise the index was lost while it was read.
+                    return list(by_name.values())
+            self.sync()
         return []
 
     def _index(self, names: Iterable[str]) -> bool:
@@ -288,7 +295,7 @@ class RunFolders:
         for name in names:
             files = FolderFiles(f"{self.folder}/{name}")
             checked = self._checked(name, files)
-            there = os.path.isdir(files.place)  # noqa: PTH112 - of every run, where a Path is slow
+            there = is_folder(files.place)
             if checked is not None and there:
                 newest = max(max(state.changed, state.modified) for state in checked.states)
                 settled = time.time_ns() - newest > UNSETTLED_NS
@@ -311,7 +318,7 @@ class RunFolders:
             self._refuse_equal_copy(name, checked.record)
         except DamagedRunError as error:
             self._forget(name)
-            if isinstance(files, FolderFiles) and not Path(files.place).is_dir():
+            if isinstance(files, FolderFiles) and not is_folder(files.place):
                 elsewhere = self.files(name)  # It has just been compacted, or set aside by another process.
                 return None if elsewhere is None else self._checked(name, elsewhere)
             self.damaged[name] = Damage(name=name, reason=str(error), **_labels(files, self.root, name))

@@ -32,6 +32,8 @@ FEW = 256
 """Number of runs up to which the index is in memory: reading the files is as fast."""
 BUSY_SECONDS = 10.0
 BATCH = 500
+PAGE = 4096
+"""Number of rows that are in memory at a time while all are read."""
 TABLES = """
 CREATE TABLE IF NOT EXISTS runs (name TEXT, pack TEXT, files TEXT, signature BLOB, places BLOB, study TEXT,
     preset TEXT, head BLOB, settings INTEGER, code TEXT, metrics BLOB, checksum INTEGER, PRIMARY KEY (name, pack));
@@ -90,6 +92,28 @@ class Indexed(NamedTuple):
     checksum: int = 0
 
 
+class RunRow(NamedTuple):
+    """Columns of a row of the index that a selection of runs reads, as ``Indexed`` has them.
+
+    Attributes:
+        name: Name of the run's folder.
+        pack: Name of its pack; "" for a run in a folder of its own.
+        head: Specification without the settings, as JSON; empty for a damaged run.
+        settings: Number of the settings.
+        code: Key of the code.
+        metrics: Metrics as JSON.
+        checksum: Checksum of the row.
+    """
+
+    name: str
+    pack: str
+    head: bytes
+    settings: int
+    code: str
+    metrics: bytes
+    checksum: int
+
+
 class RunIndex:
     """Index of the runs of a store. An error of SQLite makes it empty and in memory; it never ends a command.
 
@@ -142,20 +166,20 @@ class RunIndex:
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def signatures(self, study: str | None = None, preset: str | None = None) -> dict[str, tuple[str, bytes]]:
-        """Name of each run in a folder of its own to the names and the states of its files.
+    def signatures(self, study: str | None = None, preset: str | None = None) -> Iterator[tuple[str, str, bytes]]:
+        """Iterate over the runs in folders of their own, a part of them in memory at a time.
 
         Args:
-            study: Of other studies the names and states are empty; None for all.
-            preset: Of other presets the names and states are empty; None for all.
+            study: Only this study has names and states of files; None for all.
+            preset: Only this preset has names and states of files; None for all.
 
-        Returns:
-            The names and states.
+        Yields:
+            Name of a run, names of its files, and their states. Further runs follow, without names and states.
         """
         where, values = _condition(study, preset)
-        found = {name: ("", b"") for (name,) in self._all("SELECT name FROM runs WHERE pack = ''")} if values else {}
-        query = f"SELECT name, files, signature FROM runs WHERE pack = '' AND {where}"
-        return found | {name: (files, states) for name, files, states in self._all(query, values)}
+        yield from self._paged("name, files, signature", f"pack = '' AND {where}", values)
+        if values:
+            yield from ((name, "", b"") for (name,) in self._all("SELECT name FROM runs WHERE pack = ''"))
 
     def signature(self, name: str) -> tuple[str, bytes] | None:
         """Names and states of the files of one run in a folder of its own; None if the index lacks it."""
@@ -179,7 +203,7 @@ class RunIndex:
         """Name of each pack to the states of its archives."""
         return dict(self._all("SELECT name, signature FROM packs"))
 
-    def rows(self, study: str | None = None, preset: str | None = None) -> Iterator[Indexed]:
+    def rows(self, study: str | None = None, preset: str | None = None) -> Iterator[RunRow]:
         """Rows of a study and preset by their own labels.
 
         Args:
@@ -192,9 +216,9 @@ class RunIndex:
         Raises:
             DamagedIndexError: A row is not what was written.
         """
-        yield from self._rows(*_condition(study, preset))
+        yield from _right(self._paged(_COLUMNS, *_condition(study, preset)))
 
-    def rows_named(self, identities: Iterable[str]) -> Iterator[Indexed]:
+    def rows_named(self, identities: Iterable[str]) -> Iterator[RunRow]:
         """Rows of runs and of their copies.
 
         Args:
@@ -209,7 +233,7 @@ class RunIndex:
         every = list(identities)
         for first in range(0, len(every), BATCH):
             some = every[first : first + BATCH]
-            yield from self._rows(f"name IN ({', '.join('?' * len(some))})", tuple(some))
+            yield from self._named(f"name IN ({', '.join('?' * len(some))})", *some)
         if len(every) > BATCH:
             wanted = set(every)
             copies = [row[0] for row in self._all("SELECT name FROM runs WHERE instr(name, '.')")]
@@ -218,7 +242,7 @@ class RunIndex:
             query = "SELECT name FROM runs WHERE name > ? AND name < ?"
             copies = [row[0] for each in every for row in self._all(query, (f"{each}.", f"{each}/"))]
         for name in copies:
-            yield from self._rows("name = ?", (name,))
+            yield from self._named("name = ?", name)
 
     def settings(self, number: int) -> dict[str, Any]:
         """Settings of runs by their number. Runs of equal settings share them: do not change them.
@@ -293,11 +317,16 @@ class RunIndex:
 
     # -- SQLite --------------------------------------------------------------------------------------------------
 
-    def _rows(self, where: str, values: tuple[Any, ...]) -> Iterator[Indexed]:
-        for row in map(Indexed._make, self._all(f"SELECT {_COLUMNS} FROM runs WHERE {where}", values)):
-            if _checksum(row) != row.checksum:
-                raise DamagedIndexError
-            yield row
+    def _named(self, where: str, *names: str) -> Iterator[RunRow]:
+        return _right(self._all(f"SELECT {_COLUMNS} FROM runs WHERE {where}", names))
+
+    def _paged(self, columns: str, where: str, values: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+        """Columns of the rows of a condition in the order of their numbers, some thousand in memory at a time."""
+        query = f"SELECT {columns}, rowid FROM runs WHERE {where} AND rowid > ? ORDER BY rowid LIMIT {PAGE}"
+        last = 0
+        while rows := self._all(query, (*values, last)):
+            last = rows[-1][-1]
+            yield from (row[:-1] for row in rows)
 
     def _all(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
         return self._with(lambda database: database.execute(query, values).fetchall(), list)
@@ -407,7 +436,7 @@ def head_of(spec: RunSpec) -> bytes:
     return msgspec.json.encode(Head(*labels, spec.procedure, spec.version, spec.entry, dict(spec.parents)))
 
 
-_COLUMNS = "name, pack, files, signature, places, head, settings, code, metrics, checksum"
+_COLUMNS = ", ".join(RunRow._fields)
 
 
 def _condition(study: str | None, preset: str | None) -> tuple[str, tuple[str, ...]]:
@@ -430,7 +459,15 @@ def _put(database: sqlite3.Connection, rows: Iterable[tuple[Indexed, RunSpec | N
         database.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
 
-def _checksum(row: Indexed) -> int:
+def _right(rows: Iterable[tuple[Any, ...]]) -> Iterator[RunRow]:
+    """Rows whose checksums are compared; DamagedIndexError for one that is not what was written."""
+    for row in map(RunRow._make, rows):
+        if _checksum(row) != row.checksum:
+            raise DamagedIndexError
+        yield row
+
+
+def _checksum(row: Indexed | RunRow) -> int:
     return zlib.crc32(row.metrics, zlib.crc32(row.head, zlib.crc32(f"{row.name} {row.settings} {row.code}".encode())))
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -17,12 +18,50 @@ from posenc.workbench.runs import Row, RunSpec
 from posenc.workbench.storage.further_labels import FurtherLabels
 from posenc.workbench.storage.old_stores import is_old, upgraded
 from posenc.workbench.storage.run_folders import RunFolders
-from posenc.workbench.storage.run_index import Head, Indexed, spec_of
+from posenc.workbench.storage.run_index import Head, RunRow, spec_of
 from posenc.workbench.storage.stored import Labels
 from posenc.workbench.variant_labels import current_label, relabeled
 
 HEAD = msgspec.json.Decoder(Head)
+NUMBERS = msgspec.json.Decoder(dict[str, float])
 METRICS = msgspec.json.Decoder(dict[str, float | None])
+
+
+class Specifications:
+    """Specifications of selected runs, made where they are asked for.
+
+    Args:
+        folders: The runs of the store.
+        old: Key of the first layout to identity.
+    """
+
+    def __init__(self, folders: RunFolders, old: Mapping[str, str]) -> None:
+        self._folders, self._old = folders, old
+
+    def stored(self, row: RunRow, head: Head) -> RunSpec:
+        """Specification of a run under the labels under which it was stored, as they are named now.
+
+        Args:
+            row: Its row of the index.
+            head: The decoded ``head`` of the row.
+
+        Returns:
+            The specification.
+        """
+        spec = spec_of(head, self._folders.index.settings(row.settings))
+        return relabeled(spec if spec.procedure else upgraded(spec, self._old))
+
+    def labeled(self, row: RunRow, labels: Row) -> RunSpec:
+        """Specification of a run under one of its labels.
+
+        Args:
+            row: Its row of the index.
+            labels: The labels.
+
+        Returns:
+            The specification.
+        """
+        return self.stored(row, HEAD.decode(row.head)).labeled(labels)
 
 
 class SelectedRun:
@@ -32,13 +71,13 @@ class SelectedRun:
         labels: The labels.
         identity: Identity.
         row: Its row of the index.
-        specification: Returns the specification under the labels.
+        specifications: Makes the specification.
     """
 
-    __slots__ = ("_specification", "identity", "labels", "row")
+    __slots__ = ("_specifications", "identity", "labels", "row")
 
-    def __init__(self, labels: Row, identity: str, row: Indexed, specification: Callable[[Row, Indexed], RunSpec]):
-        self.labels, self.identity, self.row, self._specification = labels, identity, row, specification
+    def __init__(self, labels: Row, identity: str, row: RunRow, specifications: Specifications) -> None:
+        self.labels, self.identity, self.row, self._specifications = labels, identity, row, specifications
 
     @property
     def name(self) -> str:
@@ -58,13 +97,15 @@ class SelectedRun:
     @property
     def spec(self) -> RunSpec:
         """Specification under the labels, made anew at each call."""
-        spec = self._specification(self.labels, self.row)
+        spec = self._specifications.labeled(self.row, self.labels)
         vars(spec)["identity"] = self.identity  # RunFolders has compared it; to compute it for every run takes seconds.
         return spec
 
     @property
     def metrics(self) -> dict[str, float]:
         """Metrics by name."""
+        if b"null" not in self.row.metrics:
+            return NUMBERS.decode(self.row.metrics)
         metrics = METRICS.decode(self.row.metrics)
         return {name: math.nan if value is None else value for name, value in metrics.items()}
 
@@ -94,13 +135,15 @@ def select(
         known = None if keys is None else {*keys, *(key for key, identity in old.items() if identity in keys)}
         folders.sync(study, preset, known)
         others = _further(folders, further)
-        distinct: dict[tuple[Any, ...], SelectedRun] = {}
+        specifications, present = Specifications(folders, old), dict[tuple[str, str, str, str], Any]()
+        found = list[tuple[tuple[Any, ...], SelectedRun]]()
         for row in _rows(folders, others, old, study, preset, known):
-            for run in _labeled(folders, row, others, old):
+            for run in _labeled(row, others, specifications, present):
                 labels = run.labels
                 if study in (None, labels["study"]) and preset in (None, labels["preset"]):
-                    distinct.setdefault((*labels.values(), run.name), run)
-        return [distinct[key] for key in sorted(distinct)]
+                    found.append(((*labels.values(), run.name), run))
+        found.sort(key=itemgetter(0))
+        return [run for number, (key, run) in enumerate(found) if not number or key != found[number - 1][0]]
 
 
 @contextmanager
@@ -122,7 +165,7 @@ def _rows(
     study: str | None,
     preset: str | None,
     keys: Collection[str] | None,
-) -> list[Indexed]:
+) -> list[RunRow]:
     if keys is not None:
         return folders.rows(identities=keys)
     if study is None and preset is None:
@@ -140,35 +183,32 @@ def _rows(
 
 
 def _labeled(
-    folders: RunFolders, row: Indexed, others: Mapping[str, Sequence[Labels]], old: Mapping[str, str]
-) -> Iterator[SelectedRun]:
-    """A run under each of its labels, its own first."""
-
-    def specification(labels: Row, row: Indexed) -> RunSpec:
-        spec = spec_of(HEAD.decode(row.head), folders.index.settings(row.settings))
-        return relabeled(spec if spec.procedure else upgraded(spec, old)).labeled(labels)
-
+    row: RunRow,
+    others: Mapping[str, Sequence[Labels]],
+    specifications: Specifications,
+    known: dict[tuple[str, str, str, str], Any],
+) -> list[SelectedRun]:
+    """A run under each of its labels, its own first. ``known``: stored labels to present ones, each text once."""
     head, key = HEAD.decode(row.head), row.name.partition(".")[0]
     if is_old(key) or not head.procedure:
-        spec = spec_of(head, folders.index.settings(row.settings))
-        spec = relabeled(spec if spec.procedure else upgraded(spec, old))
+        spec = specifications.stored(row, head)
         own, identity = spec.labels, spec.identity
     else:
-        own = {
-            "study": head.study,
-            "preset": head.preset,
-            "setting": head.condition,
-            "scheme": current_label(head.study, head.variant),
-            "seed": head.seed,
-        }
+        study, preset, condition, variant = stored = head.study, head.preset, head.condition, head.variant
+        if stored not in known:
+            known[stored] = study, preset, condition, current_label(study, variant)
+        study, preset, condition, variant = known[stored]
+        own = {"study": study, "preset": preset, "setting": condition, "scheme": variant, "seed": head.seed}
         identity = key
-    yield SelectedRun(own, identity, row, specification)
-    seen = [own]
-    for each in others.get(identity, ()) if others else ():
-        labels = Row(each) | {"scheme": current_label(each["study"], each["scheme"])}
-        if labels not in seen:
-            seen.append(labels)
-            yield SelectedRun(labels, identity, row, specification)
+    runs = [SelectedRun(own, identity, row, specifications)]
+    if identity in others:
+        seen = [own]
+        for each in others[identity]:
+            labels = Row(each) | {"scheme": current_label(each["study"], each["scheme"])}
+            if labels not in seen:
+                seen.append(labels)
+                runs.append(SelectedRun(labels, identity, row, specifications))
+    return runs
 
 
 def _further(folders: RunFolders, further: FurtherLabels) -> dict[str, list[Labels]]:

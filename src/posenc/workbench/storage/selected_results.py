@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from posenc.workbench.dataset_record import DatasetRecord, label_of
 from posenc.workbench.storage.run_selection import HEAD, SelectedRun
 from posenc.workbench.storage.store import Store
 from posenc.workbench.storage.stored_code import ChangedRun
-
-Block = tuple[str, str, str]
-"""Study, preset and label of the data: what one table shows."""
+from posenc.workbench.tables.metric_table import Block, RunMetrics
 
 
-def metric_names(store: Store, runs: Iterable[SelectedRun]) -> dict[Block, set[str]]:
-    """Names of the metrics of runs.
+def run_metrics(store: Store, runs: Iterable[SelectedRun]) -> Iterator[RunMetrics]:
+    """Iterate over the runs that have metrics.
 
     Args:
         store: The store.
         runs: The runs.
 
+    Yields:
+        Their metrics and labels.
+    """
+    for run, data in store.with_data(runs):
+        if metrics := run.metrics:
+            study, preset, condition, variant, seed = run.labels.values()
+            yield RunMetrics(study, preset, label_of(data), condition, variant, seed, run.name, run.code, metrics)
+
+
+def metric_names(runs: Iterable[RunMetrics]) -> dict[Block, set[str]]:
+    """Names of the metrics of runs.
+
+    Args:
+        runs: The runs.
+
     Returns:
         Study, preset and data to the names.
     """
-    names = dict[Block, set[str]]()
-    for run, data in store.with_data(runs):
-        block = (run.labels["study"], run.labels["preset"], label_of(data))
-        names.setdefault(block, set()).update(run.metrics)
+    names, known = dict[Block, set[str]](), set[tuple[Block, tuple[str, ...]]]()
+    for run in runs:
+        block, few = (run.study, run.preset, run.data), tuple(run.metrics)
+        if (block, few) not in known:
+            known.add((block, few))
+            names.setdefault(block, set()).update(few)
     return names
 
 

@@ -39,13 +39,13 @@ import msgspec
 from posenc.workbench import provenance
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.atomic_files import sync_folder, write_whole
-from posenc.workbench.files.output_files import refuse_output, write_output
 from posenc.workbench.runs import Row, RunResult, RunSpec
 from posenc.workbench.storage.data_files import DataFiles
 from posenc.workbench.storage.disk_errors import disk_sentence
 from posenc.workbench.storage.further_labels import FurtherLabels
 from posenc.workbench.storage.leases import heartbeat_lock, system_lock, uses_heartbeat
 from posenc.workbench.storage.old_stores import identities_of, old_key, old_keys, read_aliases, upgraded, write_aliases
+from posenc.workbench.storage.run_files import is_folder
 from posenc.workbench.storage.run_folders import DAMAGED, REPLACED, RunFolders
 from posenc.workbench.storage.run_index import FEW
 from posenc.workbench.storage.run_selection import SelectedRun, select
@@ -552,12 +552,13 @@ class Store:
             StoreError: No such run is finished.
             ValueError: The format is unknown, DuckDB is not installed, or the file exists or cannot be written.
         """
-        self.write_rows(self.results(study, preset, keys), path, format, metrics=metrics, force=force)
+        rows = self.rows_of_selected(self.selected(study, preset, keys))
+        self.write_rows(rows, path, format, metrics=metrics, force=force)
 
     def write_rows(
-        self, rows: list[Row], path: Path | str, format: Format, *, metrics: Collection[str] = (), force: bool = False
+        self, rows: Iterable[Row], path: Path | str, format: Format, metrics: Collection[str] = (), force: bool = False
     ) -> None:
-        """Write some rows of ``results`` to a file atomically.
+        """Write some rows of ``results`` to a file atomically, as they come.
 
         Args:
             rows: The rows.
@@ -570,12 +571,10 @@ class Store:
             StoreError: There are no rows.
             ValueError: The format is unknown, DuckDB is not installed, or the file exists or cannot be written.
         """
-        from posenc.workbench.tables.export import encode
+        from posenc.workbench.tables.export import export_rows
 
-        refuse_output(path, force)
-        if not rows:
+        if not export_rows(rows, path, format, metrics, force):
             raise StoreError(f"There is nothing to export: {self.root} has no finished run of that study and preset.")
-        write_output(path, encode(rows, format, metrics), force=force)
 
     # -- what is wrong -------------------------------------------------------------------------------------------
 
@@ -724,7 +723,7 @@ class Store:
         """
         listed = (self.root / "aliases.json").exists() or not self.folders.index.path.exists()
         names, copy = [identity, *(self._old_folders.get(identity, ()) if listed else ())], 2
-        while (self.root / "units" / f"{identity}.{copy}").exists():
+        while is_folder(f"{self.root}/units/{identity}.{copy}"):
             names.append(f"{identity}.{copy}")
             copy += 1
         return names

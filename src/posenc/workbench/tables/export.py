@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TextIO, get_args
 
 import msgspec
 
+from posenc.workbench.files.output_files import refuse_output, write_outputs
 from posenc.workbench.tables.metric_table import INTERVAL_NOTE, MetricTable, metric_tables
 
 Row = dict[str, Any]
@@ -35,57 +38,85 @@ ESCAPES = {letter: f"\\{letter}" for letter in "_&%#${}"} | {
 }  # fmt: skip
 
 
-def encode(rows: Sequence[Row], format: Format, metrics: Collection[str] = ()) -> bytes:
-    """Encode result rows as the content of a file. Equal rows give equal bytes.
+def export_rows(
+    rows: Iterable[Row], path: str | Path, format: Format, metrics: Collection[str] = (), force: bool = False
+) -> bool:
+    """Write result rows to a file as they come, completely or not at all. Equal rows give equal bytes.
 
     Args:
         rows: Rows of `Store.results`.
+        path: The file.
         format: "csv", "parquet" or "latex".
         metrics: Only these metrics; empty for all. A LaTeX table names the others in a comment.
+        force: True to replace a file that exists. A link or a device is never replaced.
 
     Returns:
-        The content of the file.
+        False if there are no rows; then no file is written.
 
     Raises:
-        ValueError: The format is unknown, or DuckDB is not installed and the format is "parquet".
+        ValueError: The format is unknown, DuckDB is not installed and the format is "parquet", or the file exists or
+            cannot be written.
     """
+    refuse_output(path, force)
+    rest = iter(rows)
+    first = next(rest, None)
+    if first is not None:
+        every = chain([first], rest)
+        write_outputs([(Path(path), lambda partial: _write(every, partial, format, metrics))], force=force)
+    return first is not None
+
+
+def _write(rows: Iterable[Row], path: Path, format: Format, metrics: Collection[str]) -> None:
     if format == "latex":
-        return as_latex(rows, tuple(metrics)).encode()
+        path.write_bytes(as_latex(rows, tuple(metrics)).encode())
+        return
     if metrics:
-        rows = [row for row in rows if row["metric"] in metrics]
+        rows = (row for row in rows if row["metric"] in metrics)
     if format == "csv":
-        return as_csv(rows).encode()
-    if format == "parquet":
-        return as_parquet(rows)
-    raise ValueError(f"Results are exported as {', '.join(get_args(Format))}; got {format!r}.")
+        with path.open("w", encoding="utf-8", newline="") as file:
+            write_csv(rows, file)
+    elif format == "parquet":
+        _write_parquet(rows, path)
+    else:
+        raise ValueError(f"Results are exported as {', '.join(get_args(Format))}; got {format!r}.")
 
 
-def as_csv(rows: Sequence[Row]) -> str:
+def as_csv(rows: Iterable[Row]) -> str:
     """Encode rows as CSV with a header line; floats keep all digits, so that reading gives equal numbers."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(COLUMNS), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    write_csv(rows, text)
     return text.getvalue()
 
 
-def as_parquet(rows: Sequence[Row]) -> bytes:
-    """Encode rows as Parquet with typed columns; a value that is not a number becomes null."""
+def write_csv(rows: Iterable[Row], file: TextIO) -> None:
+    """Write rows to an open file as ``as_csv`` encodes them, as they come.
+
+    Args:
+        rows: Rows of `Store.results`.
+        file: The file.
+    """
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(map(itemgetter(*COLUMNS), rows))
+
+
+def _write_parquet(rows: Iterable[Row], path: Path) -> None:
+    """Write rows as Parquet with typed columns; a value that is not a number becomes null."""
     try:
         import duckdb
     except ImportError:
         raise ValueError("Parquet needs duckdb: pip install posenc[analysis]") from None
     with tempfile.TemporaryDirectory() as folder:
-        lines, table = Path(folder) / "rows.jsonl", Path(folder) / "rows.parquet"
-        lines.write_bytes(msgspec.json.Encoder().encode_lines(rows))
+        lines, encoder = Path(folder) / "rows.jsonl", msgspec.json.Encoder()
+        with lines.open("wb") as file:
+            file.writelines(encoder.encode(row) + b"\n" for row in rows)
         with duckdb.connect() as connection:
             connection.execute("SET threads = 1")
             source = connection.read_json(str(lines), columns=COLUMNS, format="newline_delimited")
-            source.write_parquet(str(table))
-        return table.read_bytes()
+            source.write_parquet(str(path))
 
 
-def as_latex(rows: Sequence[Row], metrics: Sequence[str] = ()) -> str:
+def as_latex(rows: Iterable[Row], metrics: Sequence[str] = ()) -> str:
     """Encode rows as a LaTeX table (booktabs): one line per variant, one column per metric.
 
     A cell is the mean over seeds with its 95% t-interval, as a comment after the table says. Rows of several studies,
@@ -98,10 +129,11 @@ def as_latex(rows: Sequence[Row], metrics: Sequence[str] = ()) -> str:
     Returns:
         The table.
     """
-    metrics = list(metrics) or sorted({row["metric"] for row in rows})
     tables = metric_tables(rows, every=True)
+    stored = {metric for table in tables for metric in table.metrics}
+    metrics = list(metrics) or sorted(stored)
     width = len(metrics) + 2
-    left_out = sorted({row["metric"] for row in rows} - {*metrics})
+    left_out = sorted(stored - {*metrics})
     lines = [rf"\begin{{tabular}}{{l{'r' * (width - 1)}}}", r"\toprule"]
     lines += [" & ".join(["variant", *map(_escape, metrics), "seeds"]) + r" \\"]
     blocks = [(table, condition) for table in tables for condition in dict.fromkeys(x.condition for x in table.lines)]

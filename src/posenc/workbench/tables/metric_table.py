@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 from posenc.workbench.dataset_record import label_of
 from posenc.workbench.tables.metric_bounds import metric_bounds
@@ -19,6 +19,40 @@ PLAIN_METRICS = 4
 CODE, RUN = 6, 8
 """Digits of the key of a code and of the identity of a run that a table shows."""
 INTERVAL_NOTE = "Mean over seeds [95% t-interval]. No interval: one seed, or the same value for every seed."
+
+
+Block = tuple[str, str, str]
+"""Study, preset and label of the data: the runs of one table."""
+
+
+class RunMetrics(NamedTuple):
+    """Metrics of a run with its labels.
+
+    Attributes:
+        study: Name of the study.
+        preset: Label of the preset.
+        data: Label of the data; "" without data.
+        condition: Label of the condition.
+        variant: Label of the variant.
+        seed: Seed.
+        unit: Identity, with the number of the copy.
+        code: Key of the code that made it; "" if that is not known.
+        metrics: Metrics by name.
+    """
+
+    study: str
+    preset: str
+    data: str
+    condition: str
+    variant: str
+    seed: int
+    unit: str
+    code: str
+    metrics: Mapping[str, float]
+
+
+_Variants = dict[tuple[str, str], list[tuple[int, RunMetrics]]]
+"""Condition and variant to its runs, each with its position among all runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +128,6 @@ def metric_tables(
     *,
     metrics: Sequence[str] = (),
     every: bool = False,
-    known: Mapping[tuple[str, str, str], Collection[str]] | None = None,
 ) -> list[MetricTable]:
     """Arrange result rows as tables, one per study, preset and data set: runs on different data are never averaged.
 
@@ -103,7 +136,6 @@ def metric_tables(
         main: Study to the metrics that its answer is about; see `Study.metrics`.
         metrics: Metrics to show in place of these.
         every: Show all metrics.
-        known: Study, preset and data to the names of all metrics, if the rows are only those of shown metrics.
 
     Returns:
         The tables, in the order of the rows.
@@ -111,29 +143,68 @@ def metric_tables(
     Raises:
         ValueError: A metric is not stored; the message names the nearest one.
     """
-    blocks: dict[tuple[str, str, str], list[Row]] = {}
-    for row in rows:
-        blocks.setdefault((row["study"], row["preset"], label_of(row)), []).append(row)
-    if known is None:
-        known = {each: {row["metric"] for row in block} for each, block in blocks.items()}
-    stored = {name for names in known.values() for name in names}
-    for name in metrics:
-        if name not in stored:
-            near = get_close_matches(name, sorted(stored), 3)
-            hint = f"Did you mean {', '.join(near)}?" if near else f"Stored are {', '.join(sorted(stored))}."
-            raise ValueError(f"there is no metric {name!r} in these results. {hint}")
+    return tables_of_runs(map(_run_of_row, rows), main, metrics=metrics, every=every)
+
+
+def tables_of_runs(
+    runs: Iterable[RunMetrics],
+    main: Mapping[str, Sequence[str]] | None = None,
+    *,
+    metrics: Sequence[str] = (),
+    every: bool = False,
+    chosen: Collection[str] | None = None,
+) -> list[MetricTable]:
+    """Arrange runs as ``metric_tables`` does.
+
+    Args:
+        runs: The runs.
+        main: Study to the metrics that its answer is about.
+        metrics: Metrics to show in place of these.
+        every: Show all metrics.
+        chosen: Only these metrics have values in the lines, which have only runs with one of them; None for all.
+
+    Returns:
+        The tables, in the order of the runs.
+
+    Raises:
+        ValueError: A metric is not stored; the message names the nearest one.
+    """
+    blocks: dict[Block, _Variants] = {}
+    for numbered in enumerate(runs):
+        run = numbered[1]
+        variants = blocks.setdefault((run.study, run.preset, run.data), {})
+        variants.setdefault((run.condition, run.variant), []).append(numbered)
+    known = {block: _names(variants) for block, variants in blocks.items()}
+    refuse_unknown_metrics(metrics, {name for names in known.values() for name in names})
     tables = []
-    for (study, preset, data), block in blocks.items():
+    for (study, preset, data), variants in blocks.items():
         names = sorted(known[study, preset, data], key=_natural)
         shown = metrics_of_block(names, (main or {}).get(study, ()), metrics=metrics, every=every)
         left_out = tuple(name for name in names if name not in shown)
-        lines = _lines(block)
+        lines = _lines(variants, set(names) if chosen is None else {*chosen})
         tables.append(
             MetricTable(
                 study=study, preset=preset, data=data, metrics=tuple(shown), left_out=left_out, lines=tuple(lines)
             )
         )
     return tables
+
+
+def refuse_unknown_metrics(metrics: Sequence[str], stored: Collection[str]) -> None:
+    """Check that metrics are stored.
+
+    Args:
+        metrics: Names that were asked for.
+        stored: Names of all stored metrics.
+
+    Raises:
+        ValueError: A metric is not stored; the message names the nearest one.
+    """
+    for name in metrics:
+        if name not in stored:
+            near = get_close_matches(name, sorted(stored), 3)
+            hint = f"Did you mean {', '.join(near)}?" if near else f"Stored are {', '.join(sorted(stored))}."
+            raise ValueError(f"there is no metric {name!r} in these results. {hint}")
 
 
 def metrics_of_block(
@@ -198,23 +269,48 @@ def mean_text(values: Sequence[float], metric: str) -> str:
     return f"{_number(estimate.mean, digits)} {ends}{lost}"
 
 
-def _lines(rows: Sequence[Row]) -> list[Line]:
-    codes: dict[tuple[str, str, str], set[str]] = {}
-    for row in rows:
-        codes.setdefault((row["setting"], row["scheme"], row["metric"]), set()).add(row.get("code", ""))
+def _run_of_row(row: Row) -> RunMetrics:
+    labels = (row["study"], row["preset"], label_of(row), row["setting"], row["scheme"], row["seed"])
+    return RunMetrics(*labels, str(row["unit"]), row.get("code", ""), {row["metric"]: row["value"]})
+
+
+def _names(variants: _Variants) -> set[str]:
+    return {name for runs in variants.values() for _, run in runs for name in run.metrics}
+
+
+def _lines(variants: _Variants, chosen: Collection[str]) -> list[Line]:
+    """Lines of a table in the order in which the first run of each came."""
     groups: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
-    runs: dict[tuple[str, str], dict[str, None]] = {}
-    for row in rows:
-        copy = str(row["unit"]).partition(".")[2]
-        several = len(codes[row["setting"], row["scheme"], row["metric"]] - {""}) > 1
-        code = f" (code {row.get('code', '')[:CODE] or 'unknown'})" if several else ""
-        label = (row["setting"], row["scheme"] + (f" (copy {copy})" if copy else "") + code)
-        groups.setdefault(label, {}).setdefault(row["metric"], {})[row["seed"]] = row["value"]
-        runs.setdefault(label, {})[str(row["unit"])] = None
+    names: dict[tuple[str, str], dict[str, None]] = {}
+    first: dict[tuple[str, str], int] = {}
+    for (condition, variant), runs in variants.items():
+        several = _metrics_of_several_codes(runs)
+        for position, run in runs:
+            copy = run.unit.partition(".")[2]
+            alone = (condition, f"{variant} (copy {copy})" if copy else variant)
+            coded = (condition, f"{alone[1]} (code {run.code[:CODE] or 'unknown'})") if several else alone
+            for metric, value in run.metrics.items():
+                if metric in chosen:
+                    label = coded if metric in several else alone
+                    if label not in groups:
+                        groups[label], names[label], first[label] = {}, {}, position
+                    groups[label].setdefault(metric, {})[run.seed] = value
+                    names[label][run.unit] = None
     return [
-        Line(condition=label[0], variant=label[1], values=values, runs=tuple(runs[label]))
-        for label, values in groups.items()
+        Line(condition=label[0], variant=label[1], values=groups[label], runs=tuple(names[label]))
+        for label in sorted(groups, key=first.__getitem__)
     ]
+
+
+def _metrics_of_several_codes(runs: Sequence[tuple[int, RunMetrics]]) -> set[str]:
+    """Metrics of a variant that different code has made; the code of some runs may not be known."""
+    if len({run.code for _, run in runs} - {""}) < 2:
+        return set()
+    codes: dict[str, set[str]] = {}
+    for _, run in runs:
+        for metric in run.metrics:
+            codes.setdefault(metric, set()).add(run.code)
+    return {metric for metric, each in codes.items() if len(each - {""}) > 1}
 
 
 def _digits_alone(value: float) -> int:
