@@ -62,6 +62,10 @@ def run(
     drop: bool = False,
     fill: Literal["linear"] | None = None,
     blocks: int | None = None,
+    time: Annotated[str | None, arg(metavar="COLUMN")] = None,
+    id: Annotated[str | None, arg(metavar="COLUMN")] = None,
+    target: Annotated[str | None, arg(metavar="COLUMN,..")] = None,
+    unit: Literal["second", "minute", "hour", "day", "week", "month", "year"] | None = None,
 ) -> int:
     """Train the models of a study and write its page.
 
@@ -81,6 +85,8 @@ def run(
     posenc run image-fit photo.jpg
 
     posenc run masked recordings.npz --fill linear
+
+    posenc run series weather.csv --target temp_max
 
     posenc run gridpe photographs/ --lr-sweep 0.0005 0.001 0.002
     posenc run latin-squares --schemes 2d-fixed GridPE@grid "my_scheme.py:MyScheme(heads=4)"
@@ -134,6 +140,11 @@ def run(
         fill: linear fills missing values of recordings linearly in time. Default: their times are left out.
         blocks: Number of blocks that one long recording is cut into, to train on some and test on others. Default: up
             to 10, fewer for a short one.
+        time: Column with the times of your table of series. Default: the one that its name shows, such as date.
+        id: Column with the names of the series, in a table of several. Default: the one that its name shows, if any.
+        target: Columns with the values of your series, divided by commas. Default: those that their names show, or all
+            columns of numbers.
+        unit: What times count that are numbers. Default: the times are dates.
     """
     if study is None:
         return _list_studies()
@@ -144,6 +155,7 @@ def run(
     stated: dict[str, Any] = {"format": format, "labels": labels, "size": size, "fit": fit, "background": background}
     stated |= {"field": field, "dtype": dtype, "features": features, "scale": scale, "val": val}
     stated |= {"tokenizer": tokenizer, "drop": drop, "fill": fill, "blocks": blocks}
+    stated |= {"time": time, "id": id, "target": target, "unit": unit}
     asked: dict[str, Any] = {"preset": preset, "panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
     asked |= {"changes": changes, "data": _data(data), "source": source, "lr_sweep": lr_sweep}
     asked |= {"reading": request_checks.reading_options(study, source, stated)}

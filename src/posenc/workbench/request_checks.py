@@ -31,15 +31,27 @@ RENAMED_PANELS: Mapping[str, Mapping[str, str]] = MappingProxyType(
 )
 """Study to old name of a panel to its present name."""
 KIND_NAMES: Mapping[str, str] = MappingProxyType(
-    {"text": "a text", "images": "labeled images", "clouds": "point clouds", "recordings": "recordings"}
+    {
+        "text": "a text",
+        "images": "labeled images",
+        "clouds": "point clouds",
+        "recordings": "recordings",
+        "series": "time series",
+    }
 )
 KIND_STUDIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"text": ("language",), "images": ("gridpe", "sc-pe"), "clouds": ("points",), "recordings": ("masked",)}
+    {
+        "text": ("language",),
+        "images": ("gridpe", "sc-pe"),
+        "clouds": ("points",),
+        "recordings": ("masked",),
+        "series": ("series",),
+    }
 )
 """Kind of data that readers read to the studies that take it."""
 READING_OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "format": ("text", "images", "clouds"),
+        "format": ("text", "images", "clouds", "series"),
         "labels": ("images",),
         "size": ("images",),
         "fit": ("images",),
@@ -53,6 +65,10 @@ READING_OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "drop": ("recordings",),
         "fill": ("recordings",),
         "blocks": ("recordings",),
+        "time": ("series",),
+        "id": ("series",),
+        "target": ("series",),
+        "unit": ("series",),
     }
 )
 """Option of a reader to the kinds of data that it is for."""
