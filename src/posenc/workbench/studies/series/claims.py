@@ -100,11 +100,12 @@ CLAIMS = (
             _below("calendar-rows", "index-rows", PERIODS),
             _no_lower("calendar-rows", "time-rows", NO_PERIODS),
         ),
-        control="If the models that are told the time were worse than models without positions, they would be trained "
-        "badly, and the calendar would win without its periods. If gradient boosting with calendar columns could not "
-        "forecast the series, the periods would not be in the data.",
+        control="If the index were worth nothing where the periods are, models would not learn from positions at all, "
+        "and the calendar would be compared with failed models. If gradient boosting with calendar columns were not "
+        "better than a linear map there, the periods would not be in the data; if it were better without periods, they "
+        "would be there too.",
         controls=(
-            _below("time-rows", NONE, PERIODS),
+            _below("index-rows", NONE, PERIODS),
             _below("boosting", "linear", PERIODS),
             _no_lower("boosting", "linear", NO_PERIODS),
         ),

@@ -93,7 +93,7 @@ class SeriesModel:
     def result(self, curve: list[dict[str, Any]]) -> RunResult:
         """Scores on the test part, and some predictions."""
         predicted, true, hidden = self.predictions(task.TEST)
-        metrics = test_scores(self.data, predicted, true, fills_in=self.fills_in)
+        metrics = held_out_scores(self.data, predicted, true, fills_in=self.fills_in)
         metrics["parameters"] = float(sum(p.numel() for p in self.model.parameters() if p.requires_grad))
         arrays = examples(self.data, predicted, hidden)
         return RunResult(metrics=metrics, curves=curve, arrays=arrays, weights=weights_of(self.model))
@@ -132,7 +132,7 @@ def hidden_in(data: task.SeriesWindows, part: str, fills_in: bool, seed: int) ->
     return task.hidden_readings(len(data.parts[part].starts), data.length, data.horizon, generator)
 
 
-def test_scores(data: task.SeriesWindows, predicted: Tensor, true: Tensor, *, fills_in: bool) -> dict[str, float]:
+def held_out_scores(data: task.SeriesWindows, predicted: Tensor, true: Tensor, *, fills_in: bool) -> dict[str, float]:
     """Scores of predictions on the test part."""
     naive = data.naive[data.parts[task.TEST].series]
     return task.scores(predicted, true, naive, by_horizon=not fills_in)
@@ -171,7 +171,7 @@ def baseline_result(spec: RunSpec, root: Path) -> RunResult:
         predicted = task.fill_in(name, readings, hidden)
     else:
         predicted = task.forecast(name, data, scales_of(spec.settings).periods, spec.seed)
-    metrics = test_scores(data, predicted, readings.values.gather(1, hidden), fills_in=fills_in)
+    metrics = held_out_scores(data, predicted, readings.values.gather(1, hidden), fills_in=fills_in)
     return RunResult(metrics=metrics, arrays=examples(data, predicted, hidden))
 
 

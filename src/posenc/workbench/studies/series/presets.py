@@ -55,7 +55,7 @@ PRESETS: Mapping[str, SeriesPreset] = {
         context=24,
         horizon=8,
         model=SeriesConfig(dim=32, depth=2, heads=2, hidden=64),
-        training=_training(400, 3e-3),
+        training=_training(300, 3e-3),
     ),
     "standard": SeriesPreset(
         about="the same on 12 series of 1,000 readings with windows of 64, 5 seeds: about two hours on two cores",
