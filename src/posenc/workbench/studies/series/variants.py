@@ -44,6 +44,8 @@ FILL_IN_VARIANTS = (NONE, "index-rows", "time-rows", "time-bias", "calendar-rows
 BASELINES = tuple(dict.fromkeys((*FORECASTS, *FILLED_IN)))
 HARMONICS = 2
 """Multiples of each frequency of the calendar, in rows and in a rotation by the calendar alone."""
+DIGITS = 12
+"""Digits of a stored frequency, so that runs have the same identity on every machine."""
 FEWEST = 2
 """Fewest frequencies from a span."""
 
@@ -122,7 +124,8 @@ def _own(label: str, head_dim: int, readings: int, scales: TimeScales) -> Series
         calendar = calendar[: count if told == "calendar" else count - FEWEST]
     span = max(FEWEST, count - len(calendar)) if told == "both" and site == "rotation" else count
     spanned = from_span(span, shortest=2 * shortest, longest=longest).tolist()
-    frequencies = tuple({"calendar": calendar, "both": [*calendar, *spanned]}.get(told, spanned))
+    exact = {"calendar": calendar, "both": [*calendar, *spanned]}.get(told, spanned)
+    frequencies = tuple(float(f"{each:.{DIGITS}g}") for each in exact)
     if site == "rows":
         return SeriesVariant(
             scheme="Sinusoid", options={"dim": 2 * len(frequencies)}, view=view, frequencies=frequencies

@@ -21,6 +21,8 @@ SHORTEST_GAP, LONGEST_GAP = 1.0, 30 * LENGTHS["day"]
 PERIODS = ("day", "week", "year")
 START = 1_577_836_800.0
 """Time of the first reading: 2020-01-01 in UTC, in seconds since 1970."""
+TICKS = 1024
+"""Parts of a second to which gaps are rounded: times and scales are then the same numbers on every machine."""
 NOISE = 0.2
 """Standard deviation of the noise of a reading with periods."""
 CORRELATION = 3 * LENGTHS["day"]
@@ -44,6 +46,7 @@ def made_series(kind: Kind, count: int, readings: int, seed: int) -> tuple[Serie
     made = []
     for number in range(count):
         gaps = np.exp(draw_gaps.uniform(math.log(SHORTEST_GAP), math.log(LONGEST_GAP), readings - 1))
+        gaps = np.round(gaps * TICKS) / TICKS
         times = START + np.concatenate([[0.0], np.cumsum(gaps)])
         values = _periodic(times, phases, draw) if kind == "periods" else _process(gaps, draw)
         made.append(Series(f"made {number + 1}", times, values))
